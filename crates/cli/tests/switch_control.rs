@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::{Folder, fanin, stderr, stdout};
 use fanin_switch::Running;
-use fanin_switch::control::{Server, Settings};
+use fanin_switch::control::{ControlServer, Settings};
 use traffic::{Counts, Traffic};
 
 const TOKEN: &str = "0123456789abcdef";
@@ -27,7 +27,7 @@ fn a_running_switch_is_shown_changed_and_captured() {
         http: Some("127.0.0.1:0".parse().unwrap()),
         token: Some(TOKEN.to_owned()),
     };
-    let server = Server::start(&settings, running.operation()).unwrap();
+    let server = ControlServer::start(&settings, running.operation()).unwrap();
     let end = Instant::now() + Duration::from_secs(20);
     while counts.arrived.load(Ordering::Relaxed) < 100 && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(5));

@@ -6,8 +6,8 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fanin_dataflow::{
-    Arrivals, ClearConfig, Collector, CollectorConfig, CreditDiscipline, Delay, Message, Peer, Policy,
-    Readout, ReadoutConfig, Selection, Step, Supervisor, SupervisorConfig, UniformSource, UnitModel,
+    Arrivals, ClearConfig, CollectionStep, Collector, CollectorConfig, CreditDiscipline, Delay, Message,
+    Peer, Policy, Readout, ReadoutConfig, Selection, Supervisor, SupervisorConfig, UniformSource, UnitModel,
 };
 use fanin_units::{Bytes, Duration, Frequency, Instant, Ratio};
 
@@ -26,7 +26,7 @@ struct Rack {
 
 impl Rack {
     fn new(policy: Policy, discipline: CreditDiscipline) -> Self {
-        let step = Step {
+        let step = CollectionStep {
             collect: Selection::Rest,
             processing_time: Delay::Constant(Duration::from_millis(100)),
             accept: Ratio::ZERO,

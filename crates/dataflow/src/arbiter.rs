@@ -26,7 +26,7 @@ const RANK_FIRST: u64 = 1 << 32;
 
 /// One direction of a link.
 #[derive(Debug, Clone, Copy)]
-struct Link {
+struct ArbiterLink {
     /// Transmission time of a timeslot's bytes, ps.
     time: u64,
     /// Rest of a timeslot after that time, ps.
@@ -40,7 +40,7 @@ struct Link {
 /// All links.
 #[derive(Debug, Clone, Default)]
 struct Links {
-    links: Vec<Link>,
+    links: Vec<ArbiterLink>,
     /// Earliest timeslot in which each link takes another pair. In a vector of its own, since most checks read nothing else.
     opens_at: Vec<u64>,
 }
@@ -65,7 +65,7 @@ impl Links {
 }
 
 #[derive(Debug, Clone)]
-struct Pair {
+struct HostPair {
     /// The order of its last turn; its own number before the first.
     rank: u64,
     /// Timeslots that it waits for.
@@ -97,7 +97,7 @@ impl PathTable {
 
 /// A pair that waits in its group.
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
+struct WaitingPair {
     rank: u64,
     pair: u32,
     path: u32,
@@ -115,7 +115,7 @@ struct PairGroup {
     /// The last timeslot in which its first pair had its turn.
     tried_at: u64,
     /// Sorted by rank. A served pair moves to the end and the next one stands near the front, so that little is moved.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingPair>,
 }
 
 impl PairGroup {
@@ -162,7 +162,7 @@ impl Front {
 pub struct Arbiter {
     slot: u64,
     links: Links,
-    pairs: Vec<Pair>,
+    pairs: Vec<HostPair>,
     /// The whole paths of pairs.
     paths: PathTable,
     /// Paths without their group's links. Pairs with equal links share one entry, which keeps the table in the cache.
@@ -213,7 +213,7 @@ impl Arbiter {
     pub fn add_link(&mut self, time: Duration) -> u32 {
         let time = time.get();
         let spare = self.slot - time.min(self.slot);
-        self.links.links.push(Link { time, spare, busy_until: 0, pairs: 0 });
+        self.links.links.push(ArbiterLink { time, spare, busy_until: 0, pairs: 0 });
         self.links.opens_at.push(0);
         (self.links.links.len() - 1) as u32
     }
@@ -229,7 +229,7 @@ impl Arbiter {
             self.links.links.get_mut(link as usize).expect("a path has links that were added").pairs += 1;
         }
         let pair = self.pairs.len() as u32;
-        self.pairs.push(Pair { rank: u64::from(pair), demand: 0, group: NO_GROUP, path: place });
+        self.pairs.push(HostPair { rank: u64::from(pair), demand: 0, group: NO_GROUP, path: place });
         pair
     }
 
@@ -268,9 +268,9 @@ impl Arbiter {
         let asking = &mut self.pairs[pair as usize];
         if asking.demand == 0 && slots > 0 {
             self.waiting += 1;
-            let &mut Pair { rank, path, group: number, .. } = asking;
+            let &mut HostPair { rank, path, group: number, .. } = asking;
             let group = &mut self.groups[number as usize];
-            let waiting = Waiting { rank, pair, path };
+            let waiting = WaitingPair { rank, pair, path };
             if rank < group.front {
                 group.front = rank;
                 group.waiting.push_front(waiting);
@@ -394,13 +394,13 @@ impl Arbiter {
     fn grant(&mut self, start: u64, number: u32, place: usize, allocated: &mut impl FnMut(u32)) {
         let group = &mut self.groups[number as usize];
         let taken = if place == 0 { group.waiting.pop_front() } else { group.waiting.remove(place) };
-        let Some(Waiting { pair: granted, path, .. }) = taken else { return };
+        let Some(WaitingPair { pair: granted, path, .. }) = taken else { return };
         let pair = &mut self.pairs[granted as usize];
         self.rank += 1;
         pair.rank = self.rank;
         pair.demand -= 1;
         if pair.demand > 0 {
-            group.waiting.push_back(Waiting { rank: pair.rank, pair: granted, path });
+            group.waiting.push_back(WaitingPair { rank: pair.rank, pair: granted, path });
         } else {
             self.waiting -= 1;
         }
@@ -414,7 +414,7 @@ impl Arbiter {
         }
         if place == 0 {
             group.front = RANK_NONE;
-            if let Some(&Waiting { rank, path, .. }) = group.waiting.front() {
+            if let Some(&WaitingPair { rank, path, .. }) = group.waiting.front() {
                 group.front = rank;
                 self.fresh.push(Front { rank, group: number, path });
             }

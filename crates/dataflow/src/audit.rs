@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::{L1Id, Outcome, Record, What};
+use crate::{EventRecord, EventStep, L1Id, Outcome};
 
 /// Follows the records of all roles, from one process or from the journals of many, in any order.
 ///
@@ -91,20 +91,20 @@ impl Auditor {
     }
 
     /// Takes note of a record.
-    pub fn record(&mut self, record: &Record) {
-        if matches!(record.what, What::Xoff | What::Xon) {
+    pub fn record(&mut self, record: &EventRecord) {
+        if matches!(record.what, EventStep::Xoff | EventStep::Xon) {
             return;
         }
         let life = self.events.entry(record.event).or_default();
         match record.what {
-            What::Assigned { .. } => life.assigned += 1,
-            What::Reassigned { .. } => life.reassigned += 1,
-            What::Completed { outcome, .. } => {
+            EventStep::Assigned { .. } => life.assigned += 1,
+            EventStep::Reassigned { .. } => life.reassigned += 1,
+            EventStep::Completed { outcome, .. } => {
                 life.completed += 1;
                 life.outcome = Some(outcome);
             }
-            What::Stored { .. } => life.stored += 1,
-            What::Shipped { attempt, .. } if attempt > 1 => life.resent = true,
+            EventStep::Stored { .. } => life.stored += 1,
+            EventStep::Shipped { attempt, .. } if attempt > 1 => life.resent = true,
             _ => {}
         }
     }
@@ -185,21 +185,22 @@ mod tests {
     use fanin_units::Instant;
 
     use super::*;
-    use crate::Stream;
+    use crate::EventStream;
 
-    const ASSIGNED: What = What::Assigned { collector: 0, unit: 0, due: Instant::START, direct: false };
-    const STORED: What = What::Stored { collector: 0, stream: Stream::Physics, missing: 0 };
+    const ASSIGNED: EventStep =
+        EventStep::Assigned { collector: 0, unit: 0, due: Instant::START, direct: false };
+    const STORED: EventStep = EventStep::Stored { collector: 0, stream: EventStream::Physics, missing: 0 };
 
-    fn audit(what: &[What]) -> Result<Totals, AuditError> {
+    fn audit(what: &[EventStep]) -> Result<Totals, AuditError> {
         let mut auditor = Auditor::new();
         for &what in what {
-            auditor.record(&Record { at: Instant::START, event: L1Id(5), what });
+            auditor.record(&EventRecord { at: Instant::START, event: L1Id(5), what });
         }
         auditor.finish(true)
     }
 
-    fn completed(outcome: Outcome) -> What {
-        What::Completed { collector: 0, outcome }
+    fn completed(outcome: Outcome) -> EventStep {
+        EventStep::Completed { collector: 0, outcome }
     }
 
     #[test]
@@ -221,7 +222,7 @@ mod tests {
 
     #[test]
     fn what_is_explained_is_counted() {
-        let reassigned = What::Reassigned { from: 0 };
+        let reassigned = EventStep::Reassigned { from: 0 };
         let debug = completed(Outcome::Debug);
         let totals = audit(&[ASSIGNED, reassigned, ASSIGNED, STORED, debug, STORED]).unwrap();
         assert_eq!(totals, Totals { assigned: 1, debug: 1, duplicates: 1, ..Totals::default() });

@@ -35,22 +35,22 @@ pub struct CreditPool<T> {
     used: u32,
     used_max: u32,
     waiting: usize,
-    queue: Queue<T>,
+    queue: CreditQueue<T>,
 }
 
 #[derive(Debug)]
-struct Entry<T> {
+struct QueuedRequest<T> {
     request: T,
     slot: u32,
     cost: u16,
 }
 
 #[derive(Debug)]
-enum Queue<T> {
-    Fifo(VecDeque<Entry<T>>),
+enum CreditQueue<T> {
+    Fifo(VecDeque<QueuedRequest<T>>),
     /// One queue a slot, and the slots in the order of their turns.
     RoundRobin {
-        queues: Vec<VecDeque<Entry<T>>>,
+        queues: Vec<VecDeque<QueuedRequest<T>>>,
         turns: VecDeque<u32>,
     },
     /// One queue a slot, the slots with requests, and the one with the fewest fragments left, where it is known.
@@ -60,14 +60,14 @@ enum Queue<T> {
         best: Option<u32>,
     },
     FirstFit {
-        by_cost: Vec<VecDeque<(u64, Entry<T>)>>,
+        by_cost: Vec<VecDeque<(u64, QueuedRequest<T>)>>,
         order: u64,
     },
 }
 
 #[derive(Debug)]
 struct SlotQueue<T> {
-    requests: VecDeque<Entry<T>>,
+    requests: VecDeque<QueuedRequest<T>>,
     remaining: u64,
 }
 
@@ -75,12 +75,14 @@ impl<T> CreditPool<T> {
     /// A pool with `limit` credits; with `None` no request waits.
     pub fn new(limit: Option<u32>, discipline: CreditDiscipline) -> Self {
         let queue = match discipline {
-            CreditDiscipline::Fifo => Queue::Fifo(VecDeque::new()),
-            CreditDiscipline::RoundRobin => Queue::RoundRobin { queues: Vec::new(), turns: VecDeque::new() },
-            CreditDiscipline::SmallestRemaining => {
-                Queue::Smallest { queues: Vec::new(), active: Vec::new(), best: None }
+            CreditDiscipline::Fifo => CreditQueue::Fifo(VecDeque::new()),
+            CreditDiscipline::RoundRobin => {
+                CreditQueue::RoundRobin { queues: Vec::new(), turns: VecDeque::new() }
             }
-            CreditDiscipline::FirstFit => Queue::FirstFit { by_cost: Vec::new(), order: 0 },
+            CreditDiscipline::SmallestRemaining => {
+                CreditQueue::Smallest { queues: Vec::new(), active: Vec::new(), best: None }
+            }
+            CreditDiscipline::FirstFit => CreditQueue::FirstFit { by_cost: Vec::new(), order: 0 },
         };
         Self { limit, used: 0, used_max: 0, waiting: 0, queue }
     }
@@ -108,10 +110,10 @@ impl<T> CreditPool<T> {
     /// Adds a request of a slot, which costs `cost` credits.
     pub fn push(&mut self, slot: u32, cost: u16, request: T) {
         self.waiting += 1;
-        let entry = Entry { request, slot, cost };
+        let entry = QueuedRequest { request, slot, cost };
         match &mut self.queue {
-            Queue::Fifo(queue) => queue.push_back(entry),
-            Queue::RoundRobin { queues, turns } => {
+            CreditQueue::Fifo(queue) => queue.push_back(entry),
+            CreditQueue::RoundRobin { queues, turns } => {
                 grow(queues, slot as usize, VecDeque::new);
                 let queue = &mut queues[slot as usize];
                 if queue.is_empty() {
@@ -119,7 +121,7 @@ impl<T> CreditPool<T> {
                 }
                 queue.push_back(entry);
             }
-            Queue::Smallest { queues, active, best } => {
+            CreditQueue::Smallest { queues, active, best } => {
                 grow(queues, slot as usize, || SlotQueue { requests: VecDeque::new(), remaining: 0 });
                 let queue = &mut queues[slot as usize];
                 if queue.requests.is_empty() {
@@ -129,7 +131,7 @@ impl<T> CreditPool<T> {
                 queue.requests.push_back(entry);
                 *best = None;
             }
-            Queue::FirstFit { by_cost, order } => {
+            CreditQueue::FirstFit { by_cost, order } => {
                 grow(by_cost, usize::from(cost), VecDeque::new);
                 by_cost[usize::from(cost)].push_back((*order, entry));
                 *order += 1;
@@ -143,13 +145,13 @@ impl<T> CreditPool<T> {
             return None;
         }
         let available = self.limit.map_or(u32::MAX, |limit| limit.saturating_sub(self.used));
-        let fits = |entry: &Entry<T>| u32::from(entry.cost) <= available;
+        let fits = |entry: &QueuedRequest<T>| u32::from(entry.cost) <= available;
         let entry = match &mut self.queue {
-            Queue::Fifo(queue) => {
+            CreditQueue::Fifo(queue) => {
                 queue.front().filter(|entry| fits(entry))?;
                 queue.pop_front()?
             }
-            Queue::RoundRobin { queues, turns } => {
+            CreditQueue::RoundRobin { queues, turns } => {
                 let slot = *turns.front()?;
                 let queue = &mut queues[slot as usize];
                 queue.front().filter(|entry| fits(entry))?;
@@ -160,7 +162,7 @@ impl<T> CreditPool<T> {
                 }
                 entry
             }
-            Queue::Smallest { queues, active, best } => {
+            CreditQueue::Smallest { queues, active, best } => {
                 if best.is_none() {
                     *best =
                         active.iter().copied().min_by_key(|&slot| (queues[slot as usize].remaining, slot));
@@ -177,7 +179,7 @@ impl<T> CreditPool<T> {
                 }
                 entry
             }
-            Queue::FirstFit { by_cost, .. } => {
+            CreditQueue::FirstFit { by_cost, .. } => {
                 let end = by_cost.len().min(available as usize + 1);
                 let oldest = by_cost[..end]
                     .iter()
@@ -207,16 +209,16 @@ impl<T> CreditPool<T> {
 
     /// Removes all waiting requests of a slot.
     pub fn remove(&mut self, slot: u32) {
-        let keep = |entry: &Entry<T>| entry.slot != slot;
+        let keep = |entry: &QueuedRequest<T>| entry.slot != slot;
         match &mut self.queue {
-            Queue::Fifo(queue) => queue.retain(keep),
-            Queue::RoundRobin { queues, turns } => {
+            CreditQueue::Fifo(queue) => queue.retain(keep),
+            CreditQueue::RoundRobin { queues, turns } => {
                 if let Some(queue) = queues.get_mut(slot as usize) {
                     queue.clear();
                 }
                 turns.retain(|&other| other != slot);
             }
-            Queue::Smallest { queues, active, best } => {
+            CreditQueue::Smallest { queues, active, best } => {
                 if let Some(queue) = queues.get_mut(slot as usize) {
                     queue.requests.clear();
                     queue.remaining = 0;
@@ -224,15 +226,15 @@ impl<T> CreditPool<T> {
                 active.retain(|&other| other != slot);
                 *best = None;
             }
-            Queue::FirstFit { by_cost, .. } => {
+            CreditQueue::FirstFit { by_cost, .. } => {
                 by_cost.iter_mut().for_each(|queue| queue.retain(|(_, entry)| keep(entry)));
             }
         }
         self.waiting = match &self.queue {
-            Queue::Fifo(queue) => queue.len(),
-            Queue::RoundRobin { queues, .. } => queues.iter().map(VecDeque::len).sum(),
-            Queue::Smallest { queues, .. } => queues.iter().map(|queue| queue.requests.len()).sum(),
-            Queue::FirstFit { by_cost, .. } => by_cost.iter().map(VecDeque::len).sum(),
+            CreditQueue::Fifo(queue) => queue.len(),
+            CreditQueue::RoundRobin { queues, .. } => queues.iter().map(VecDeque::len).sum(),
+            CreditQueue::Smallest { queues, .. } => queues.iter().map(|queue| queue.requests.len()).sum(),
+            CreditQueue::FirstFit { by_cost, .. } => by_cost.iter().map(VecDeque::len).sum(),
         };
     }
 }

@@ -74,18 +74,20 @@ pub use barrier::{
 };
 pub use clear::ClearConfig;
 pub use collector::{
-    Collector, CollectorConfig, CollectorCounters, CollectorError, Decision, RequestOrder, Step, UnitCommand,
-    UnitModel, WaitsFor,
+    CollectionStep, Collector, CollectorConfig, CollectorCounters, CollectorError, Decision, RequestOrder,
+    UnitCommand, UnitModel, WaitsFor,
 };
 pub use credit::{CreditDiscipline, CreditPool};
 pub use logger::{Logger, LoggerConfig, LoggerCounters, LoggerError, StoreId, WriteJob, WriteModel};
-pub use message::{Done, FRAME_HEADER_BYTES, Hello, Message, Outcome, Selection, Stream, Wanted};
-pub use payload::{FragmentSet, FragmentSource, Payload, UniformSource};
+pub use message::{
+    EventStream, FRAME_HEADER_BYTES, FinishedEvent, Hello, Message, Outcome, Selection, Wanted,
+};
+pub use payload::{FragmentPayload, FragmentSet, FragmentSource, UniformSource};
 pub use peer::{L1Id, Peer, Unexpected};
-pub use policy::{Assignment, Layout, Policy, TieBreak};
+pub use policy::{Assignment, Policy, TieBreak, UnitLayout};
 pub use random::{Delay, NormalBound, Random};
 pub use readout::{Readout, ReadoutConfig, ReadoutCounters, ReadoutError};
-pub use record::{Record, What};
+pub use record::{EventRecord, EventStep};
 pub use shares::{ShareCounters, WindowShares};
 pub use shift::{BarrierCounters, LinearShift, PhaseBarrier, ShiftHost};
 pub use sird::{AccessLink, CreditPolicy, Sird, SirdConfig, SirdCounters, SirdEndCounters, SirdPacket};

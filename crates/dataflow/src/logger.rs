@@ -5,7 +5,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use fanin_units::{Bytes, Duration, Instant, Rate};
 
 use crate::timers::{Timers, later};
-use crate::{L1Id, Message, Payload, Peer, Record, Stream, Unexpected, What};
+use crate::{EventRecord, EventStep, EventStream, FragmentPayload, L1Id, Message, Peer, Unexpected};
 
 /// The largest event that may be offered; the counts of bytes cannot overflow with it.
 const OFFER_BYTES_MAX: Bytes = Bytes::new(1 << 40);
@@ -83,7 +83,7 @@ pub struct WriteJob<P> {
     /// The collector that sent it.
     pub collector: u16,
     /// The stream of files that it belongs to.
-    pub stream: Stream,
+    pub stream: EventStream,
     /// Fragments that are missing from it.
     pub missing: u32,
     /// Its fragments.
@@ -94,7 +94,7 @@ pub struct WriteJob<P> {
 struct Writing {
     event: L1Id,
     collector: u16,
-    stream: Stream,
+    stream: EventStream,
     missing: u32,
     size: u64,
 }
@@ -116,11 +116,11 @@ pub struct Logger<P> {
     disk_free: Instant,
     timers: Timers<StoreId>,
     out: VecDeque<(Peer, Message<P>)>,
-    records: VecDeque<Record>,
+    records: VecDeque<EventRecord>,
     counters: LoggerCounters,
 }
 
-impl<P: Payload> Logger<P> {
+impl<P: FragmentPayload> Logger<P> {
     /// A logger with nothing to write.
     ///
     /// # Errors
@@ -241,10 +241,14 @@ impl<P: Payload> Logger<P> {
             return;
         };
         self.counters.stored += 1;
-        self.counters.debug += u64::from(stream == Stream::Debug);
+        self.counters.debug += u64::from(stream == EventStream::Debug);
         self.counters.bytes += size;
         self.counters.held -= size;
-        self.records.push_back(Record { at: now, event, what: What::Stored { collector, stream, missing } });
+        self.records.push_back(EventRecord {
+            at: now,
+            event,
+            what: EventStep::Stored { collector, stream, missing },
+        });
         self.out.push_back((Peer::Collector(collector), Message::Stored { event }));
         self.grant();
     }
@@ -282,7 +286,7 @@ impl<P: Payload> Logger<P> {
     }
 
     /// The next record.
-    pub fn poll_record(&mut self) -> Option<Record> {
+    pub fn poll_record(&mut self) -> Option<EventRecord> {
         self.records.pop_front()
     }
 
@@ -317,7 +321,15 @@ impl<P: Payload> Logger<P> {
         self.writing.len()
     }
 
-    fn write(&mut self, now: Instant, collector: u16, event: L1Id, stream: Stream, missing: u32, payload: P) {
+    fn write(
+        &mut self,
+        now: Instant,
+        collector: u16,
+        event: L1Id,
+        stream: EventStream,
+        missing: u32,
+        payload: P,
+    ) {
         let id = self.next_id;
         self.next_id = StoreId(id.0 + 1);
         let size = payload.size();

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use fanin_units::{Bytes, Ratio};
 
-use crate::{FragmentSet, L1Id, Payload};
+use crate::{FragmentPayload, FragmentSet, L1Id};
 
 /// Bytes of the frame header in front of each message: type, stream and size, 32 bits each (thesis fig. 3.15).
 pub const FRAME_HEADER_BYTES: u64 = 12;
@@ -33,7 +33,7 @@ pub enum Outcome {
 
 /// Which stream of files an event is stored in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Stream {
+pub enum EventStream {
     /// Accepted events.
     Physics,
     /// Events whose processing unit or collector was lost: untouched, flagged, for later study.
@@ -42,7 +42,7 @@ pub enum Stream {
 
 /// An event that a collector has finished with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Done {
+pub struct FinishedEvent {
     /// The event.
     pub event: L1Id,
     /// Its final state.
@@ -83,7 +83,7 @@ pub struct Hello {
     /// Events that it still works on.
     pub busy: Vec<L1Id>,
     /// Events that it finished lately: the supervisor may have missed the news.
-    pub done: Vec<Done>,
+    pub done: Vec<FinishedEvent>,
 }
 
 /// A message from one role to another.
@@ -99,10 +99,10 @@ pub enum Message<P> {
         /// The unit, counted from zero on its collector.
         unit: u16,
         /// The event that it finished with, if that is final.
-        done: Option<Done>,
+        done: Option<FinishedEvent>,
     },
     /// Collector to supervisor: an event is finished with; its unit became ready earlier.
-    Done(Done),
+    Done(FinishedEvent),
     /// Supervisor to collector: an event for a unit.
     Assign {
         /// The event.
@@ -170,7 +170,7 @@ pub enum Message<P> {
         /// The event.
         event: L1Id,
         /// Where it is to be stored.
-        stream: Stream,
+        stream: EventStream,
         /// How many of its fragments are missing.
         missing: u32,
         /// Its fragments.
@@ -226,7 +226,7 @@ const KINDS: [&str; 15] = [
     "refuse", "withdraw", "event", "stored",
 ];
 
-impl<P: Payload> Message<P> {
+impl<P: FragmentPayload> Message<P> {
     /// Bytes on the stream: the frame header, the fields, and the payload.
     ///
     /// The fields are 8 bytes for an L1 ID, a size, and 4 for a fragment's name; flags and outcomes take 2. Units

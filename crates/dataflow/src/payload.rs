@@ -7,7 +7,7 @@ use fanin_units::Bytes;
 use crate::L1Id;
 
 /// The payload of a message. Its content is the driver's business; here only its size counts.
-pub trait Payload: Clone + Default {
+pub trait FragmentPayload: Clone + Default {
     /// Its bytes on the wire.
     fn size(&self) -> Bytes;
 
@@ -21,7 +21,7 @@ pub trait Payload: Clone + Default {
 }
 
 /// The simulator's payload: a length.
-impl Payload for Bytes {
+impl FragmentPayload for Bytes {
     #[inline]
     fn size(&self) -> Bytes {
         *self

@@ -10,13 +10,13 @@ use crate::bitset::BitSet;
 
 /// The processing units of a system in their fixed sequence: those of one collector are consecutive.
 #[derive(Debug, Clone)]
-pub struct Layout {
+pub struct UnitLayout {
     /// The number of each collector's first unit, and last of all the number of units.
     firsts: Vec<u32>,
     collector_of: Vec<u16>,
 }
 
-impl Layout {
+impl UnitLayout {
     /// A layout from the number of units on each collector.
     pub fn new(units: &[u16]) -> Self {
         let mut firsts = vec![0];
@@ -111,7 +111,7 @@ pub enum TieBreak {
 
 impl Policy {
     /// An empty pool of units that works by this policy; `tie_break` matters to [`Self::NodeLoadBalancing`] alone.
-    pub fn build(self, tie_break: TieBreak, layout: &Layout) -> Box<dyn Assignment> {
+    pub fn build(self, tie_break: TieBreak, layout: &UnitLayout) -> Box<dyn Assignment> {
         match self {
             Self::Fcfs => Box::new(Fcfs { queue: VecDeque::with_capacity(layout.units()) }),
             Self::Random => Box::new(Dense::new(layout.units())),
@@ -182,12 +182,12 @@ impl Assignment for Dense {
 
 /// The free units of each collector. The unit that became free last is taken first: the network sees no difference.
 struct Nodes {
-    layout: Layout,
+    layout: UnitLayout,
     free: Vec<Vec<u32>>,
 }
 
 impl Nodes {
-    fn new(layout: &Layout) -> Self {
+    fn new(layout: &UnitLayout) -> Self {
         let free =
             (0..layout.collectors()).map(|node| Vec::with_capacity(layout.units_of(node as u16).len()));
         Self { free: free.collect(), layout: layout.clone() }
@@ -253,7 +253,7 @@ struct Bucket {
 }
 
 impl NodeLoadBalancing {
-    fn new(layout: &Layout, tie_break: TieBreak) -> Self {
+    fn new(layout: &UnitLayout, tie_break: TieBreak) -> Self {
         let nodes = layout.collectors();
         let most = (0..nodes).map(|node| layout.units_of(node as u16).len()).max().unwrap_or(0);
         let bucket = || Bucket { ordered: BitSet::new(nodes), dense: Dense::new(nodes) };
@@ -356,7 +356,7 @@ mod tests {
 
     /// Three collectors with three units each, all free, and the collectors of the first takes.
     fn takes(policy: Policy, count: usize) -> Vec<u16> {
-        let layout = Layout::new(&[3, 3, 3]);
+        let layout = UnitLayout::new(&[3, 3, 3]);
         let mut pool = policy.build(TieBreak::LeastRecent, &layout);
         (0..9).for_each(|unit| pool.add(unit));
         let mut random = Random::new(3);
@@ -376,7 +376,7 @@ mod tests {
         // One unit comes back at once each time: the lowest tie takes it again and again.
         for (tie_break, expected) in [(TieBreak::Lowest, [0, 0, 0, 0]), (TieBreak::LeastRecent, [0, 1, 2, 0])]
         {
-            let layout = Layout::new(&[2, 2, 2]);
+            let layout = UnitLayout::new(&[2, 2, 2]);
             let mut pool = Policy::NodeLoadBalancing.build(tie_break, &layout);
             (0..6).for_each(|unit| pool.add(unit));
             let mut random = Random::new(1);
@@ -392,7 +392,7 @@ mod tests {
     #[test]
     fn every_policy_gives_back_exactly_what_it_was_given() {
         for (policy, tie_break) in ALL {
-            let layout = Layout::new(&[4, 1, 7, 0, 3]);
+            let layout = UnitLayout::new(&[4, 1, 7, 0, 3]);
             let mut pool = policy.build(tie_break, &layout);
             let mut inside = vec![false; layout.units()];
             let mut random = Random::new(11);
@@ -430,7 +430,7 @@ mod tests {
 
     #[test]
     fn units_have_places() {
-        let layout = Layout::new(&[2, 0, 3]);
+        let layout = UnitLayout::new(&[2, 0, 3]);
         assert_eq!(layout.unit(2, 1), Some(3));
         assert_eq!((layout.unit(2, 3), layout.unit(1, 0), layout.unit(3, 0)), (None, None, None));
         assert_eq!(layout.place(4), (2, 2));

@@ -7,7 +7,8 @@ use fanin_units::{Bytes, Duration, Instant};
 
 use crate::timers::{Timers, later};
 use crate::{
-    Delay, FragmentSet, FragmentSource, L1Id, Message, Payload, Peer, Random, Record, Unexpected, What,
+    Delay, EventRecord, EventStep, FragmentPayload, FragmentSet, FragmentSource, L1Id, Message, Peer, Random,
+    Unexpected,
 };
 
 /// Settings of a readout.
@@ -82,7 +83,7 @@ pub struct ReadoutCounters {
 
 /// An answer in preparation.
 #[derive(Debug, Clone, Copy)]
-struct Answer {
+struct PendingAnswer {
     to: Peer,
     /// The connection of the request.
     connection: u32,
@@ -99,7 +100,7 @@ pub struct Readout<P, S> {
     config: ReadoutConfig,
     source: S,
     random: Random,
-    answers: Timers<Answer>,
+    answers: Timers<PendingAnswer>,
     answers_count: u32,
     /// The event of the first place in `kept`.
     base: L1Id,
@@ -110,11 +111,11 @@ pub struct Readout<P, S> {
     supervisor_up: bool,
     full_since: Option<Instant>,
     out: VecDeque<(Peer, Message<P>)>,
-    records: VecDeque<Record>,
+    records: VecDeque<EventRecord>,
     counters: ReadoutCounters,
 }
 
-impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
+impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
     /// A readout with an empty memory.
     ///
     /// # Errors
@@ -228,7 +229,7 @@ impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
                 let connection = self.connection(collector);
                 let until = later(due, self.config.fragment_wait);
                 self.answers_count += 1;
-                let answer = Answer { to: peer, connection, tag, event, fragments, until };
+                let answer = PendingAnswer { to: peer, connection, tag, event, fragments, until };
                 if due <= now {
                     self.answer(now, answer);
                 } else {
@@ -263,7 +264,7 @@ impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
     }
 
     /// The next record.
-    pub fn poll_record(&mut self) -> Option<Record> {
+    pub fn poll_record(&mut self) -> Option<EventRecord> {
         self.records.pop_front()
     }
 
@@ -300,8 +301,8 @@ impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
         self.connections.get(usize::from(collector)).copied().unwrap_or(0)
     }
 
-    fn answer(&mut self, now: Instant, answer: Answer) {
-        let Answer { to, connection, tag, event, fragments, until } = answer;
+    fn answer(&mut self, now: Instant, answer: PendingAnswer) {
+        let PendingAnswer { to, connection, tag, event, fragments, until } = answer;
         if let Peer::Collector(collector) = to
             && self.connection(collector) != connection
         {
@@ -344,7 +345,7 @@ impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
         self.counters.events -= 1;
         self.counters.held -= bytes;
         self.counters.deleted += 1;
-        self.records.push_back(Record { at: now, event, what: What::Deleted });
+        self.records.push_back(EventRecord { at: now, event, what: EventStep::Deleted });
         while let Some(None) = self.kept.front() {
             self.kept.pop_front();
             self.base = L1Id(self.base.0.saturating_add(1));

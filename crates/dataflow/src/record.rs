@@ -2,22 +2,22 @@
 
 use fanin_units::{Bytes, Instant};
 
-use crate::{L1Id, Outcome, Stream};
+use crate::{EventStream, L1Id, Outcome};
 
 /// One step in the life of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
+pub struct EventRecord {
     /// The time of the step.
     pub at: Instant,
-    /// The event. For [`What::Xoff`] and [`What::Xon`], the next one to be assigned.
+    /// The event. For [`EventStep::Xoff`] and [`EventStep::Xon`], the next one to be assigned.
     pub event: L1Id,
     /// The step.
-    pub what: What,
+    pub what: EventStep,
 }
 
 /// A step in the life of an event. Each names the role that records it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum EventStep {
     /// Supervisor: given to a processing unit.
     Assigned {
         /// The unit's collector.
@@ -109,7 +109,7 @@ pub enum What {
         /// From 1. Above 1, an earlier logger may have stored it before it was lost.
         attempt: u16,
         /// Where it goes.
-        stream: Stream,
+        stream: EventStream,
         /// Payload bytes.
         bytes: Bytes,
         /// Fragments that are missing.
@@ -129,7 +129,7 @@ pub enum What {
         /// The collector that it came from.
         collector: u16,
         /// Where.
-        stream: Stream,
+        stream: EventStream,
         /// Fragments that are missing.
         missing: u32,
     },

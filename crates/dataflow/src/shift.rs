@@ -63,7 +63,7 @@ pub enum ShiftHost {
 
 /// The report that the barrier still waits for from a source's pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pending {
+enum PendingReport {
     /// The source's report that it has sent all data for its destination.
     Sending,
     /// The destination's report that it has received them.
@@ -95,7 +95,7 @@ pub struct PhaseBarrier {
     timeout: Duration,
     phase: u64,
     began: Instant,
-    pending: Vec<Pending>,
+    pending: Vec<PendingReport>,
     pending_count: u32,
     sources: Vec<bool>,
     destinations: Vec<bool>,
@@ -112,7 +112,7 @@ impl PhaseBarrier {
             timeout,
             phase: 0,
             began: now,
-            pending: vec![Pending::Nothing; shift.sources as usize],
+            pending: vec![PendingReport::Nothing; shift.sources as usize],
             pending_count: 0,
             sources: vec![true; shift.sources as usize],
             destinations: vec![true; shift.destinations as usize],
@@ -162,12 +162,12 @@ impl PhaseBarrier {
     /// Handles a source's report that it has sent its data of a phase; `anything` is false if it had none. Late reports do no
     /// harm.
     pub fn handle_sent(&mut self, now: Instant, phase: u64, source: u32, anything: bool) {
-        if phase != self.phase || self.pending.get(source as usize) != Some(&Pending::Sending) {
+        if phase != self.phase || self.pending.get(source as usize) != Some(&PendingReport::Sending) {
             return;
         }
         if anything {
             self.counters.transfers += 1;
-            self.pending[source as usize] = Pending::Receiving;
+            self.pending[source as usize] = PendingReport::Receiving;
         } else {
             self.counters.empty += 1;
             self.settle(source);
@@ -182,7 +182,7 @@ impl PhaseBarrier {
         }
         // It may overtake the source's report; then the transfer was not empty.
         if let Some(source) = self.shift.source(phase, destination) {
-            if self.pending[source as usize] == Pending::Sending {
+            if self.pending[source as usize] == PendingReport::Sending {
                 self.counters.transfers += 1;
             }
             self.settle(source);
@@ -197,9 +197,9 @@ impl PhaseBarrier {
         }
         for source in 0..self.shift.sources {
             match self.pending[source as usize] {
-                Pending::Nothing => continue,
-                Pending::Sending => self.exclude(ShiftHost::Source(source)),
-                Pending::Receiving => {
+                PendingReport::Nothing => continue,
+                PendingReport::Sending => self.exclude(ShiftHost::Source(source)),
+                PendingReport::Receiving => {
                     let destination = self.shift.destination(self.phase, source).expect("it has a partner");
                     self.exclude(ShiftHost::Destination(destination));
                 }
@@ -226,8 +226,8 @@ impl PhaseBarrier {
 
     fn settle(&mut self, source: u32) {
         let pending = &mut self.pending[source as usize];
-        if *pending != Pending::Nothing {
-            *pending = Pending::Nothing;
+        if *pending != PendingReport::Nothing {
+            *pending = PendingReport::Nothing;
             self.pending_count -= 1;
         }
     }
@@ -246,7 +246,7 @@ impl PhaseBarrier {
             self.phase = phase;
             for source in 0..self.shift.sources {
                 if self.partner(source).is_some() {
-                    self.pending[source as usize] = Pending::Sending;
+                    self.pending[source as usize] = PendingReport::Sending;
                     self.pending_count += 1;
                 }
             }

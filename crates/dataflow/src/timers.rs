@@ -14,32 +14,32 @@ pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
 /// Things to do at a time; those of one time in the order in which they were set.
 #[derive(Debug)]
 pub(crate) struct Timers<T> {
-    heap: BinaryHeap<Reverse<Entry<T>>>,
+    heap: BinaryHeap<Reverse<TimerEntry<T>>>,
     set: u64,
 }
 
 #[derive(Debug)]
-struct Entry<T> {
+struct TimerEntry<T> {
     at: Instant,
     order: u64,
     what: T,
 }
 
-impl<T> PartialEq for Entry<T> {
+impl<T> PartialEq for TimerEntry<T> {
     fn eq(&self, other: &Self) -> bool {
         self.order == other.order
     }
 }
 
-impl<T> Eq for Entry<T> {}
+impl<T> Eq for TimerEntry<T> {}
 
-impl<T> PartialOrd for Entry<T> {
+impl<T> PartialOrd for TimerEntry<T> {
     fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> Ord for Entry<T> {
+impl<T> Ord for TimerEntry<T> {
     fn cmp(&self, other: &Self) -> core::cmp::Ordering {
         (self.at, self.order).cmp(&(other.at, other.order))
     }
@@ -52,7 +52,7 @@ impl<T> Timers<T> {
 
     pub(crate) fn set(&mut self, at: Instant, what: T) {
         self.set += 1;
-        self.heap.push(Reverse(Entry { at, order: self.set, what }));
+        self.heap.push(Reverse(TimerEntry { at, order: self.set, what }));
     }
 
     /// The number of timers.

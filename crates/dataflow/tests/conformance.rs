@@ -6,8 +6,8 @@ mod script;
 
 use common::{Fault, Parts, World};
 use fanin_dataflow::{
-    Arrivals, ClearConfig, CollectorConfig, Delay, LoggerConfig, Peer, ReadoutConfig, Selection,
-    SupervisorConfig, UnitModel, What, WriteModel,
+    Arrivals, ClearConfig, CollectorConfig, Delay, EventStep, LoggerConfig, Peer, ReadoutConfig, Selection,
+    SupervisorConfig, UnitModel, WriteModel,
 };
 use fanin_units::{Bytes, Duration, Frequency, Instant, Rate, Ratio};
 use script::{COLLECTORS, Expect, LOGGERS, RATE_HZ, READOUTS, SCRIPTS, Script, Step, Who};
@@ -24,7 +24,7 @@ fn peer(who: Who) -> Peer {
 }
 
 fn world(events: u64) -> World {
-    let step = fanin_dataflow::Step {
+    let step = fanin_dataflow::CollectionStep {
         collect: Selection::Rest,
         processing_time: Delay::Constant(MS(4)),
         accept: Ratio::new(500_000),
@@ -90,7 +90,7 @@ fn play(script: &Script) {
     let name = script.name;
     let totals = world.audit().unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(totals.assigned, events, "{name}");
-    let missing = world.records.iter().any(|record| matches!(record.what, What::Missing { .. }));
+    let missing = world.records.iter().any(|record| matches!(record.what, EventStep::Missing { .. }));
     match script.expect {
         Expect::Clean => assert_eq!((totals.debug, totals.duplicates, missing), (0, 0, false), "{name}"),
         Expect::Debug => assert!(totals.debug > 0, "{name}: {totals:?}"),

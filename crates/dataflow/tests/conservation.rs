@@ -4,9 +4,9 @@ mod common;
 
 use common::{Fault, Parts, World};
 use fanin_dataflow::{
-    Arrivals, Backpressure, ClearConfig, CollectorConfig, CreditDiscipline, Delay, LoggerConfig, Peer,
-    Policy, Random, ReadoutConfig, RequestOrder, Selection, StartOrder, Step, SupervisorConfig, TieBreak,
-    UnitModel, What, WriteModel,
+    Arrivals, Backpressure, ClearConfig, CollectionStep, CollectorConfig, CreditDiscipline, Delay, EventStep,
+    LoggerConfig, Peer, Policy, Random, ReadoutConfig, RequestOrder, Selection, StartOrder, SupervisorConfig,
+    TieBreak, UnitModel, WriteModel,
 };
 use fanin_units::{Bytes, Duration, Frequency, Instant, Rate, Ratio};
 use proptest::prelude::*;
@@ -85,12 +85,12 @@ fn world(choice: &Choice) -> World {
     let ms = Duration::from_millis;
     let fragments: Vec<u16> = vec![12, 1, 0, 7, 12, 3];
     let units = [3, 1, 4];
-    let last = Step {
+    let last = CollectionStep {
         collect: Selection::Rest,
         processing_time: Delay::Normal { mean: ms(2), sd: ms(1) },
         accept: Ratio::new(300_000),
     };
-    let first = Step {
+    let first = CollectionStep {
         collect: if choice.seed.is_multiple_of(2) {
             Selection::Region
         } else {
@@ -220,9 +220,9 @@ fn check(choice: &Choice) -> Result<(), TestCaseError> {
     }
     if choice.faults == 0 && !choice.timeouts {
         prop_assert_eq!((totals.debug, totals.duplicates), (0, 0));
-        let missing = world.records.iter().any(|record| matches!(record.what, What::Missing { .. }));
+        let missing = world.records.iter().any(|record| matches!(record.what, EventStep::Missing { .. }));
         prop_assert!(!missing);
-        let cleared = world.records.iter().filter(|record| record.what == What::Cleared).count() as u64;
+        let cleared = world.records.iter().filter(|record| record.what == EventStep::Cleared).count() as u64;
         prop_assert_eq!(cleared, EVENTS);
     }
     Ok(())

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use fanin_dataflow::{
     Aggregator, AggregatorConfig, Arrivals, BarrierMessage, BarrierSender, BarrierSenderConfig, ClearConfig,
-    Collector, CollectorConfig, Decision, Delay, Done, FragmentSet, Hello, L1Id, Logger, LoggerConfig,
-    Message, Outcome, Peer, Random, Readout, ReadoutConfig, Selection, Step, Stream, Supervisor,
-    SupervisorConfig, UniformSource, UnitModel, Wanted,
+    CollectionStep, Collector, CollectorConfig, Decision, Delay, EventStream, FinishedEvent, FragmentSet,
+    Hello, L1Id, Logger, LoggerConfig, Message, Outcome, Peer, Random, Readout, ReadoutConfig, Selection,
+    Supervisor, SupervisorConfig, UniformSource, UnitModel, Wanted,
 };
 use fanin_units::{Bytes, Duration, Instant, Ratio};
 use proptest::prelude::*;
@@ -66,9 +66,9 @@ impl Hostile {
         }
     }
 
-    fn done(&mut self) -> Done {
+    fn done(&mut self) -> FinishedEvent {
         let outcomes = [Outcome::Rejected, Outcome::Accepted, Outcome::Stored, Outcome::Debug];
-        Done { event: self.event(), outcome: outcomes[self.below(4) as usize] }
+        FinishedEvent { event: self.event(), outcome: outcomes[self.below(4) as usize] }
     }
 
     fn peer(&mut self) -> Peer {
@@ -113,7 +113,7 @@ impl Hostile {
             12 => Message::Withdraw { event },
             13 => Message::Event {
                 event,
-                stream: if self.below(2) == 0 { Stream::Physics } else { Stream::Debug },
+                stream: if self.below(2) == 0 { EventStream::Physics } else { EventStream::Debug },
                 missing: self.below(9),
                 payload: self.payload(),
             },
@@ -163,12 +163,12 @@ fn supervisor(seed: u64) {
 }
 
 fn collector(seed: u64) {
-    let step = Step {
+    let step = CollectionStep {
         collect: Selection::Fragments(Ratio::new(400_000)),
         processing_time: Delay::Exponential { mean: Duration::from_millis(1) },
         accept: Ratio::new(700_000),
     };
-    let last = Step { collect: Selection::Rest, ..step.clone() };
+    let last = CollectionStep { collect: Selection::Rest, ..step.clone() };
     let is_real = seed.is_multiple_of(2);
     let model =
         if is_real { UnitModel::External(Selection::Region) } else { UnitModel::Steps(vec![step, last]) };

@@ -7,8 +7,8 @@ mod common;
 
 use common::{Parts, World};
 use fanin_dataflow::{
-    Arrivals, CollectorConfig, Delay, Peer, Policy, ReadoutConfig, Selection, StartOrder, Step,
-    SupervisorConfig, UnitModel, What,
+    Arrivals, CollectionStep, CollectorConfig, Delay, EventStep, Peer, Policy, ReadoutConfig, Selection,
+    StartOrder, SupervisorConfig, UnitModel,
 };
 use fanin_units::{Bytes, Duration, Frequency, Instant, Rate, Ratio};
 
@@ -18,7 +18,7 @@ const SECONDS: u64 = 4;
 
 /// Mean collection time in milliseconds, from assignment to the last byte, over the last three of four seconds.
 fn mean_collection_ms(policy: Policy, start_order: StartOrder, rate_hz: u64) -> f64 {
-    let step = Step {
+    let step = CollectionStep {
         collect: Selection::Rest,
         processing_time: Delay::Constant(Duration::from_millis(100)),
         accept: Ratio::ZERO,
@@ -68,7 +68,7 @@ fn mean_collection_ms(policy: Policy, start_order: StartOrder, rate_hz: u64) -> 
         .iter()
         .filter(|record| record.at > from)
         .filter_map(|record| match record.what {
-            What::Collected { began, .. } => Some((record.at - began).as_millis_f64()),
+            EventStep::Collected { began, .. } => Some((record.at - began).as_millis_f64()),
             _ => None,
         })
         .collect();

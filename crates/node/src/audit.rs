@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use fanin_dataflow::{AuditError, Auditor, L1Id, Outcome, Record, Stream, Totals, What};
+use fanin_dataflow::{AuditError, Auditor, EventRecord, EventStep, EventStream, L1Id, Outcome, Totals};
 use fanin_events::{Events, FAULTS_KEPT, Fault, ReadError, atlas, verify};
 use fanin_units::Instant;
 
@@ -195,25 +195,25 @@ struct Trails {
 }
 
 impl Trails {
-    fn note(&mut self, epoch_us: u64, record: &Record) {
+    fn note(&mut self, epoch_us: u64, record: &EventRecord) {
         let event = record.event;
         match record.what {
             // The files say whether it is on disk.
-            What::Stored { .. } => {
+            EventStep::Stored { .. } => {
                 self.said_stored.insert(event);
                 return;
             }
-            What::Assigned { .. } => {
+            EventStep::Assigned { .. } => {
                 self.assigned_at.entry(event).or_insert_with(|| absolute(epoch_us, record.at));
             }
-            What::Reassigned { .. } => {
+            EventStep::Reassigned { .. } => {
                 self.reassigned.insert(event);
             }
-            What::Shipped { missing, .. } => self.shipped.entry(event).or_default().push(missing),
-            What::Decided { outcome: Outcome::Rejected, .. } => {
+            EventStep::Shipped { missing, .. } => self.shipped.entry(event).or_default().push(missing),
+            EventStep::Decided { outcome: Outcome::Rejected, .. } => {
                 self.rejected_by_unit.insert(event);
             }
-            What::Completed { outcome, .. } => {
+            EventStep::Completed { outcome, .. } => {
                 self.outcomes.insert(event, outcome);
             }
             _ => {}
@@ -327,16 +327,16 @@ fn examine(scope: &AuditScope<'_>, audit: &mut Audit, findings: &mut Vec<Finding
 
 /// Checks an event on disk against the journals, and notes its copies for the auditor.
 fn check_stored(event: L1Id, found: &OnDisk, trails: &mut Trails, findings: &mut Vec<Finding>) {
-    for (copies, stream) in [(found.physics, Stream::Physics), (found.debug, Stream::Debug)] {
+    for (copies, stream) in [(found.physics, EventStream::Physics), (found.debug, EventStream::Debug)] {
         for _ in 0..copies {
-            let what = What::Stored { collector: 0, stream, missing: 0 };
-            trails.auditor.record(&Record { at: Instant::START, event, what });
+            let what = EventStep::Stored { collector: 0, stream, missing: 0 };
+            trails.auditor.record(&EventRecord { at: Instant::START, event, what });
         }
     }
     let outcome = trails.outcomes.get(&event).copied();
     let wrong = match outcome {
-        Some(Outcome::Stored) if found.physics == 0 => Some(Stream::Debug),
-        Some(Outcome::Debug) if found.debug == 0 => Some(Stream::Physics),
+        Some(Outcome::Stored) if found.physics == 0 => Some(EventStream::Debug),
+        Some(Outcome::Debug) if found.debug == 0 => Some(EventStream::Physics),
         _ => None,
     };
     if let (Some(stream), Some(outcome)) = (wrong, outcome) {

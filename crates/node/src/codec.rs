@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use fanin_dataflow::{Done, FragmentSet, Hello, L1Id, Message, Outcome, Selection, Stream, Wanted};
+use fanin_dataflow::{
+    EventStream, FinishedEvent, FragmentSet, Hello, L1Id, Message, Outcome, Selection, Wanted,
+};
 use fanin_units::{Bytes, Ratio};
 
 use crate::data::{Chunk, Data};
@@ -18,7 +20,7 @@ const LAST: u32 = 1 << 31;
 const DIRECT: u16 = 1 << 8;
 
 const OUTCOMES: [Outcome; 4] = [Outcome::Rejected, Outcome::Accepted, Outcome::Stored, Outcome::Debug];
-const STREAMS: [Stream; 2] = [Stream::Physics, Stream::Debug];
+const STREAMS: [EventStream; 2] = [EventStream::Physics, EventStream::Debug];
 
 /// A message that contradicts itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -74,7 +76,7 @@ pub fn encode(message: Message<Data>, out: &mut Vec<u8>) -> Data {
             }
             idle.iter().for_each(|&unit| short(out, unit));
             busy.iter().for_each(|&event| l1(out, event));
-            for Done { event, outcome } in done {
+            for FinishedEvent { event, outcome } in done {
                 l1(out, event);
                 short(out, code(&OUTCOMES, outcome));
             }
@@ -84,7 +86,7 @@ pub fn encode(message: Message<Data>, out: &mut Vec<u8>) -> Data {
             l1(out, done.map_or(L1Id(0), |done| done.event));
             short(out, done.map_or(NO_OUTCOME, |done| code(&OUTCOMES, done.outcome)));
         }
-        Message::Done(Done { event, outcome }) => {
+        Message::Done(FinishedEvent { event, outcome }) => {
             l1(out, event);
             short(out, code(&OUTCOMES, outcome));
         }
@@ -168,7 +170,9 @@ pub fn decode(kind: u32, stream: u32, body: &Chunk) -> Result<Message<Data>, Dec
             let event = fields.event()?;
             let done = match fields.short("the outcome")? {
                 NO_OUTCOME => None,
-                outcome => Some(Done { event, outcome: fields.one_of(&OUTCOMES, "the outcome", outcome)? }),
+                outcome => {
+                    Some(FinishedEvent { event, outcome: fields.one_of(&OUTCOMES, "the outcome", outcome)? })
+                }
             };
             Message::Ready { unit, done }
         }
@@ -307,10 +311,10 @@ impl Fields<'_> {
         }
     }
 
-    fn done(&mut self) -> Result<Done, DecodeError> {
+    fn done(&mut self) -> Result<FinishedEvent, DecodeError> {
         let event = self.event()?;
         let outcome = self.short("an outcome")?;
-        Ok(Done { event, outcome: self.one_of(&OUTCOMES, "an outcome", outcome)? })
+        Ok(FinishedEvent { event, outcome: self.one_of(&OUTCOMES, "an outcome", outcome)? })
     }
 
     fn events(&mut self) -> Result<Vec<L1Id>, DecodeError> {

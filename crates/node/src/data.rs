@@ -2,7 +2,7 @@
 //!
 //! A fragment is checksummed once, where its bytes first come into memory; whoever takes them over checks them again.
 
-use fanin_dataflow::{FragmentSet, Payload};
+use fanin_dataflow::{FragmentPayload, FragmentSet};
 pub use fanin_message::Payload as Chunk;
 use fanin_units::Bytes;
 
@@ -52,7 +52,7 @@ impl Data {
     }
 }
 
-impl Payload for Data {
+impl FragmentPayload for Data {
     fn size(&self) -> Bytes {
         Bytes::new(self.size)
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use fanin_dataflow::{L1Id, Outcome, What};
+use fanin_dataflow::{EventStep, L1Id, Outcome};
 use fanin_report::{EventRow, FlowRow, WindowRow};
 use fanin_units::Instant;
 use serde::Serialize;
@@ -98,7 +98,7 @@ impl Journals {
                 let at = absolute(epoch_us, line.record.at);
                 journals.end = journals.end.max(at);
                 journals.lives.entry(process.clone()).or_default().insert(epoch_us);
-                let is_of_trigger = matches!(line.record.what, What::Xoff | What::Xon);
+                let is_of_trigger = matches!(line.record.what, EventStep::Xoff | EventStep::Xon);
                 if line.record.event == event && !is_of_trigger {
                     journals.entries.push(ProcessLine { at, process: process.clone(), epoch_us, line });
                 }
@@ -146,7 +146,8 @@ pub fn explain(
     }
     let outcome = outcome(&journals, row);
     reasons.push(conclusion(outcome, &journals));
-    let start = journals.entries.iter().find(|entry| matches!(entry.line.record.what, What::Assigned { .. }));
+    let start =
+        journals.entries.iter().find(|entry| matches!(entry.line.record.what, EventStep::Assigned { .. }));
     let start = start.or(journals.entries.first()).map_or(0, |entry| entry.at);
     Ok(Some(Explanation {
         event,
@@ -178,7 +179,7 @@ fn from_journals(journals: &Journals) -> Vec<String> {
     let mut copies = 0;
     for ProcessLine { at, process, epoch_us, line } in &journals.entries {
         match line.record.what {
-            What::Assigned { collector, unit, due, direct } => {
+            EventStep::Assigned { collector, unit, due, direct } => {
                 let held = difference_ms(absolute(*epoch_us, due), *at);
                 if held >= WAIT_MS_MIN && !direct {
                     reasons.push(format!(
@@ -192,11 +193,11 @@ fn from_journals(journals: &Journals) -> Vec<String> {
                     ));
                 }
             }
-            What::Reassigned { from } => reasons.push(format!("Collector {from} was lost with it.")),
-            What::Duplicated { collector, .. } => {
+            EventStep::Reassigned { from } => reasons.push(format!("Collector {from} was lost with it.")),
+            EventStep::Duplicated { collector, .. } => {
                 reasons.push(format!("Collector {collector}, taken for lost, finished it as well."));
             }
-            What::Collected { began, first_request, .. } => {
+            EventStep::Collected { began, first_request, .. } => {
                 let wait = difference_ms(absolute(*epoch_us, began), absolute(*epoch_us, first_request));
                 if wait >= WAIT_MS_MIN {
                     reasons.push(format!(
@@ -204,22 +205,22 @@ fn from_journals(journals: &Journals) -> Vec<String> {
                     ));
                 }
             }
-            What::Answered { readout, requested, .. } => {
+            EventStep::Answered { readout, requested, .. } => {
                 answers.push((difference_ms(absolute(*epoch_us, requested), *at), readout));
             }
-            What::Missing { readout, fragments } => {
+            EventStep::Missing { readout, fragments } => {
                 *missing.entry(readout).or_default() += u32::from(fragments);
             }
-            What::Decided { unit, outcome: Outcome::Debug } => reasons.push(format!(
+            EventStep::Decided { unit, outcome: Outcome::Debug } => reasons.push(format!(
                 "Unit {unit} of {process} was lost before it decided: it crashed, or took longer than \
                  `live.processor_timeout`."
             )),
-            What::Shipped { logger, attempt: 2.., .. } => {
+            EventStep::Shipped { logger, attempt: 2.., .. } => {
                 reasons.push(format!(
                     "It was sent again, to logger {logger}: an earlier logger did not store it."
                 ));
             }
-            What::Stored { .. } => copies += 1,
+            EventStep::Stored { .. } => copies += 1,
             _ => {}
         }
     }
@@ -244,7 +245,7 @@ fn from_journals(journals: &Journals) -> Vec<String> {
 /// Processes that were started again while the event was open.
 fn restarts(journals: &Journals) -> Vec<String> {
     let Some(first) = journals.entries.first() else { return Vec::new() };
-    let is_end = |entry: &&ProcessLine| matches!(entry.line.record.what, What::Completed { .. });
+    let is_end = |entry: &&ProcessLine| matches!(entry.line.record.what, EventStep::Completed { .. });
     let end = journals.entries.iter().find(is_end).map_or(journals.end, |entry| entry.at);
     let mut found = Vec::new();
     for (process, lives) in &journals.lives {
@@ -282,7 +283,7 @@ fn smallest_window(tables: ExplainedTables<'_>, row: &EventRow) -> Option<String
 
 fn outcome(journals: &Journals, row: Option<&EventRow>) -> &'static str {
     let completed = journals.entries.iter().rev().find_map(|entry| match entry.line.record.what {
-        What::Completed { outcome, .. } => Some(outcome_name(outcome)),
+        EventStep::Completed { outcome, .. } => Some(outcome_name(outcome)),
         _ => None,
     });
     completed.unwrap_or_else(|| match row.map(|row| row.outcome) {
@@ -321,7 +322,7 @@ fn steps(journals: &Journals, start: u128) -> Vec<ExplainedStep> {
     let mut answers = 0;
     let mut steps = Vec::new();
     for entry in &journals.entries {
-        let is_answer = matches!(entry.line.record.what, What::Answered { .. });
+        let is_answer = matches!(entry.line.record.what, EventStep::Answered { .. });
         answers += usize::from(is_answer);
         if is_answer && answers > ANSWERS_MAX {
             continue;
@@ -338,36 +339,40 @@ fn steps(journals: &Journals, start: u128) -> Vec<ExplainedStep> {
 /// A record in words.
 fn words(entry: &ProcessLine) -> String {
     match entry.line.record.what {
-        What::Assigned { collector, unit, .. } => format!("assigned to unit {unit} of collector {collector}"),
-        What::Reassigned { from } => format!("taken from collector {from}"),
-        What::Completed { collector, outcome } => {
+        EventStep::Assigned { collector, unit, .. } => {
+            format!("assigned to unit {unit} of collector {collector}")
+        }
+        EventStep::Reassigned { from } => format!("taken from collector {from}"),
+        EventStep::Completed { collector, outcome } => {
             format!("finished by collector {collector}: {}", outcome_name(outcome))
         }
-        What::Duplicated { collector, outcome } => {
+        EventStep::Duplicated { collector, outcome } => {
             format!("finished again by collector {collector}: {}", outcome_name(outcome))
         }
-        What::Xoff => "trigger stopped".to_owned(),
-        What::Xon => "trigger resumed".to_owned(),
-        What::Received { unit } => format!("received for unit {unit}"),
-        What::FirstRequest { step } => format!("first request of step {step} sent"),
-        What::Answered { readout, bytes, .. } => format!("readout {readout} answered with {} B", bytes.get()),
-        What::Missing { readout, fragments } => {
+        EventStep::Xoff => "trigger stopped".to_owned(),
+        EventStep::Xon => "trigger resumed".to_owned(),
+        EventStep::Received { unit } => format!("received for unit {unit}"),
+        EventStep::FirstRequest { step } => format!("first request of step {step} sent"),
+        EventStep::Answered { readout, bytes, .. } => {
+            format!("readout {readout} answered with {} B", bytes.get())
+        }
+        EventStep::Missing { readout, fragments } => {
             format!("{fragments} fragments of readout {readout} given up")
         }
-        What::Collected { building, bytes, missing, requests, .. } => {
+        EventStep::Collected { building, bytes, missing, requests, .. } => {
             let what = if building { "complete for storage" } else { "collected" };
             format!("{what}: {} B in {requests} requests, {missing} fragments missing", bytes.get())
         }
-        What::Decided { unit, outcome } => format!("unit {unit}: {}", outcome_name(outcome)),
-        What::Shipped { logger, attempt, .. } => format!("sent to logger {logger}, attempt {attempt}"),
-        What::Acknowledged { logger } => format!("logger {logger} has it on disk"),
-        What::Abandoned => "given up: the supervisor gave it to another collector".to_owned(),
-        What::Cleared => "cleared from the readouts".to_owned(),
-        What::Stored { collector, missing, .. } => {
+        EventStep::Decided { unit, outcome } => format!("unit {unit}: {}", outcome_name(outcome)),
+        EventStep::Shipped { logger, attempt, .. } => format!("sent to logger {logger}, attempt {attempt}"),
+        EventStep::Acknowledged { logger } => format!("logger {logger} has it on disk"),
+        EventStep::Abandoned => "given up: the supervisor gave it to another collector".to_owned(),
+        EventStep::Cleared => "cleared from the readouts".to_owned(),
+        EventStep::Stored { collector, missing, .. } => {
             format!("stored for collector {collector}, {missing} fragments missing")
         }
-        What::Deleted => "fragments deleted".to_owned(),
-        What::TimedOut { times } => format!("{times} retransmission time-outs of TCP"),
+        EventStep::Deleted => "fragments deleted".to_owned(),
+        EventStep::TimedOut { times } => format!("{times} retransmission time-outs of TCP"),
     }
 }
 

@@ -16,7 +16,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use fanin_dataflow::{L1Id, Outcome, Record, Stream, What};
+use fanin_dataflow::{EventRecord, EventStep, EventStream, L1Id, Outcome};
 use fanin_units::{Bytes, Duration, Instant};
 
 const HEADER: &str = "# fanin journal 1";
@@ -29,7 +29,7 @@ const OUTCOMES: [(Outcome, &str); 4] = [
     (Outcome::Stored, "stored"),
     (Outcome::Debug, "debug"),
 ];
-const STREAMS: [(Stream, &str); 2] = [(Stream::Physics, "physics"), (Stream::Debug, "debug")];
+const STREAMS: [(EventStream, &str); 2] = [(EventStream::Physics, "physics"), (EventStream::Debug, "debug")];
 
 /// The name of an outcome, in journals, metrics and explanations alike.
 pub(crate) fn outcome_name(outcome: Outcome) -> &'static str {
@@ -40,8 +40,8 @@ pub(crate) fn outcome_name(outcome: Outcome) -> &'static str {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalLine {
     /// The record; its time counts from the epoch of its process.
-    pub record: Record,
-    /// For [`What::Collected`]: bytes of fragments so far, without headers.
+    pub record: EventRecord,
+    /// For [`EventStep::Collected`]: bytes of fragments so far, without headers.
     pub data: u64,
 }
 
@@ -111,7 +111,7 @@ impl Journal {
     }
 
     /// Adds a line, which is on file after the next [`Self::commit`].
-    pub fn add(&mut self, record: &Record, data: u64) {
+    pub fn add(&mut self, record: &EventRecord, data: u64) {
         if self.waiting.len() > WAITING_BYTES_MAX {
             self.dropped += 1;
             return;
@@ -251,30 +251,30 @@ fn word<T: PartialEq>(all: &[(T, &'static str)], one: &T) -> &'static str {
     all.iter().find(|(other, _)| other == one).map_or("", |(_, word)| word)
 }
 
-fn format(record: &Record, data: u64, out: &mut String) {
-    let Record { at, event, what } = record;
+fn format(record: &EventRecord, data: u64, out: &mut String) {
+    let EventRecord { at, event, what } = record;
     // Writing to a string cannot fail.
     let _ = write!(out, "{} {} ", at.get(), event.0);
     let _ = match what {
-        What::Assigned { collector, unit, due, direct } => {
+        EventStep::Assigned { collector, unit, due, direct } => {
             write!(out, "assigned {collector} {unit} {} {}", due.get(), u8::from(*direct))
         }
-        What::Reassigned { from } => write!(out, "reassigned {from}"),
-        What::Completed { collector, outcome } => {
+        EventStep::Reassigned { from } => write!(out, "reassigned {from}"),
+        EventStep::Completed { collector, outcome } => {
             write!(out, "completed {collector} {}", outcome_name(*outcome))
         }
-        What::Duplicated { collector, outcome } => {
+        EventStep::Duplicated { collector, outcome } => {
             write!(out, "duplicated {collector} {}", outcome_name(*outcome))
         }
-        What::Xoff => write!(out, "xoff"),
-        What::Xon => write!(out, "xon"),
-        What::Received { unit } => write!(out, "received {unit}"),
-        What::FirstRequest { step } => write!(out, "first-request {step}"),
-        What::Answered { readout, requested, bytes } => {
+        EventStep::Xoff => write!(out, "xoff"),
+        EventStep::Xon => write!(out, "xon"),
+        EventStep::Received { unit } => write!(out, "received {unit}"),
+        EventStep::FirstRequest { step } => write!(out, "first-request {step}"),
+        EventStep::Answered { readout, requested, bytes } => {
             write!(out, "answered {readout} {} {}", requested.get(), bytes.get())
         }
-        What::Missing { readout, fragments } => write!(out, "missing {readout} {fragments}"),
-        What::Collected { step, building, began, first_request, requests, bytes, missing } => write!(
+        EventStep::Missing { readout, fragments } => write!(out, "missing {readout} {fragments}"),
+        EventStep::Collected { step, building, began, first_request, requests, bytes, missing } => write!(
             out,
             "collected {step} {} {} {} {requests} {} {missing} {data}",
             u8::from(*building),
@@ -282,18 +282,18 @@ fn format(record: &Record, data: u64, out: &mut String) {
             first_request.get(),
             bytes.get()
         ),
-        What::Decided { unit, outcome } => write!(out, "decided {unit} {}", outcome_name(*outcome)),
-        What::Shipped { logger, attempt, stream, bytes, missing } => {
+        EventStep::Decided { unit, outcome } => write!(out, "decided {unit} {}", outcome_name(*outcome)),
+        EventStep::Shipped { logger, attempt, stream, bytes, missing } => {
             write!(out, "shipped {logger} {attempt} {} {} {missing}", word(&STREAMS, stream), bytes.get())
         }
-        What::Acknowledged { logger } => write!(out, "acknowledged {logger}"),
-        What::Abandoned => write!(out, "abandoned"),
-        What::Cleared => write!(out, "cleared"),
-        What::Stored { collector, stream, missing } => {
+        EventStep::Acknowledged { logger } => write!(out, "acknowledged {logger}"),
+        EventStep::Abandoned => write!(out, "abandoned"),
+        EventStep::Cleared => write!(out, "cleared"),
+        EventStep::Stored { collector, stream, missing } => {
             write!(out, "stored {collector} {} {missing}", word(&STREAMS, stream))
         }
-        What::Deleted => write!(out, "deleted"),
-        What::TimedOut { times } => write!(out, "timed-out {times}"),
+        EventStep::Deleted => write!(out, "deleted"),
+        EventStep::TimedOut { times } => write!(out, "timed-out {times}"),
     };
     out.push('\n');
 }
@@ -365,29 +365,31 @@ fn parse(line: &str) -> Result<JournalLine, &'static str> {
     let event = L1Id(number(next()?)?);
     let mut data = 0;
     let what = match next()? {
-        "assigned" => What::Assigned {
+        "assigned" => EventStep::Assigned {
             collector: number(next()?)?,
             unit: number(next()?)?,
             due: time(next()?)?,
             direct: flag(next()?)?,
         },
-        "reassigned" => What::Reassigned { from: number(next()?)? },
-        "completed" => What::Completed { collector: number(next()?)?, outcome: one_of(&OUTCOMES, next()?)? },
-        "duplicated" => {
-            What::Duplicated { collector: number(next()?)?, outcome: one_of(&OUTCOMES, next()?)? }
+        "reassigned" => EventStep::Reassigned { from: number(next()?)? },
+        "completed" => {
+            EventStep::Completed { collector: number(next()?)?, outcome: one_of(&OUTCOMES, next()?)? }
         }
-        "xoff" => What::Xoff,
-        "xon" => What::Xon,
-        "received" => What::Received { unit: number(next()?)? },
-        "first-request" => What::FirstRequest { step: number(next()?)? },
-        "answered" => What::Answered {
+        "duplicated" => {
+            EventStep::Duplicated { collector: number(next()?)?, outcome: one_of(&OUTCOMES, next()?)? }
+        }
+        "xoff" => EventStep::Xoff,
+        "xon" => EventStep::Xon,
+        "received" => EventStep::Received { unit: number(next()?)? },
+        "first-request" => EventStep::FirstRequest { step: number(next()?)? },
+        "answered" => EventStep::Answered {
             readout: number(next()?)?,
             requested: time(next()?)?,
             bytes: Bytes::new(number(next()?)?),
         },
-        "missing" => What::Missing { readout: number(next()?)?, fragments: number(next()?)? },
+        "missing" => EventStep::Missing { readout: number(next()?)?, fragments: number(next()?)? },
         "collected" => {
-            let what = What::Collected {
+            let what = EventStep::Collected {
                 step: number(next()?)?,
                 building: flag(next()?)?,
                 began: time(next()?)?,
@@ -399,50 +401,50 @@ fn parse(line: &str) -> Result<JournalLine, &'static str> {
             data = number(next()?)?;
             what
         }
-        "decided" => What::Decided { unit: number(next()?)?, outcome: one_of(&OUTCOMES, next()?)? },
-        "shipped" => What::Shipped {
+        "decided" => EventStep::Decided { unit: number(next()?)?, outcome: one_of(&OUTCOMES, next()?)? },
+        "shipped" => EventStep::Shipped {
             logger: number(next()?)?,
             attempt: number(next()?)?,
             stream: one_of(&STREAMS, next()?)?,
             bytes: Bytes::new(number(next()?)?),
             missing: number(next()?)?,
         },
-        "acknowledged" => What::Acknowledged { logger: number(next()?)? },
-        "abandoned" => What::Abandoned,
-        "cleared" => What::Cleared,
-        "stored" => What::Stored {
+        "acknowledged" => EventStep::Acknowledged { logger: number(next()?)? },
+        "abandoned" => EventStep::Abandoned,
+        "cleared" => EventStep::Cleared,
+        "stored" => EventStep::Stored {
             collector: number(next()?)?,
             stream: one_of(&STREAMS, next()?)?,
             missing: number(next()?)?,
         },
-        "deleted" => What::Deleted,
-        "timed-out" => What::TimedOut { times: number(next()?)? },
+        "deleted" => EventStep::Deleted,
+        "timed-out" => EventStep::TimedOut { times: number(next()?)? },
         _ => return Err("it tells of something unknown"),
     };
     if words.next().is_some() {
         return Err("it has too many words");
     }
-    Ok(JournalLine { record: Record { at, event, what }, data })
+    Ok(JournalLine { record: EventRecord { at, event, what }, data })
 }
 
 /// Shifts a record's time from its own epoch to an earlier one.
-pub fn since(epoch_us: u64, earlier_us: u64, record: Record) -> Record {
+pub fn since(epoch_us: u64, earlier_us: u64, record: EventRecord) -> EventRecord {
     let later = Duration::new(epoch_us.saturating_sub(earlier_us).saturating_mul(1_000_000));
     let shift = |at: Instant| at.checked_add(later).unwrap_or(Instant::FAR_FUTURE);
     let what = match record.what {
-        What::Assigned { collector, unit, due, direct } => {
-            What::Assigned { collector, unit, due: shift(due), direct }
+        EventStep::Assigned { collector, unit, due, direct } => {
+            EventStep::Assigned { collector, unit, due: shift(due), direct }
         }
-        What::Answered { readout, requested, bytes } => {
-            What::Answered { readout, requested: shift(requested), bytes }
+        EventStep::Answered { readout, requested, bytes } => {
+            EventStep::Answered { readout, requested: shift(requested), bytes }
         }
-        What::Collected { step, building, began, first_request, requests, bytes, missing } => {
+        EventStep::Collected { step, building, began, first_request, requests, bytes, missing } => {
             let (began, first_request) = (shift(began), shift(first_request));
-            What::Collected { step, building, began, first_request, requests, bytes, missing }
+            EventStep::Collected { step, building, began, first_request, requests, bytes, missing }
         }
         what => what,
     };
-    Record { at: shift(record.at), what, ..record }
+    EventRecord { at: shift(record.at), what, ..record }
 }
 
 /// The state that a restarted supervisor takes up.
@@ -473,15 +475,15 @@ pub fn resume(path: &Path) -> Result<Resume, JournalError> {
         paths.push(path.to_owned());
     }
     let mut take = |JournalLine { record, .. }: JournalLine| match record.what {
-        What::Assigned { collector, .. } => {
+        EventStep::Assigned { collector, .. } => {
             resume.next = resume.next.max(Some(L1Id(record.event.0 + 1)));
             outstanding.insert(record.event, collector);
         }
-        What::Completed { .. } => {
+        EventStep::Completed { .. } => {
             outstanding.remove(&record.event);
             uncleared.insert(record.event, ());
         }
-        What::Cleared => {
+        EventStep::Cleared => {
             uncleared.remove(&record.event);
         }
         _ => {}

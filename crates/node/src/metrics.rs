@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fanin_dataflow::{Record, What};
+use fanin_dataflow::{EventRecord, EventStep};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -206,12 +206,12 @@ pub fn level(gauge: &Gauge, value: u64) {
 
 impl Metrics {
     /// Takes note of a record.
-    pub fn count(&self, record: &Record) {
+    pub fn count(&self, record: &EventRecord) {
         match record.what {
-            What::Completed { outcome, .. } => {
+            EventStep::Completed { outcome, .. } => {
                 self.completed.get_or_create(&ByOutcome { outcome: outcome_name(outcome) }).inc();
             }
-            What::Collected { first_request, .. } => {
+            EventStep::Collected { first_request, .. } => {
                 self.collection.observe(record.at.saturating_since(first_request).as_secs_f64());
             }
             _ => {}

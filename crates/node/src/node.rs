@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fanin_dataflow::{Message, Peer, Record, Unexpected};
+use fanin_dataflow::{EventRecord, Message, Peer, Unexpected};
 use fanin_units::Instant;
 
 use crate::config::{Role, System};
@@ -41,7 +41,7 @@ pub trait RoleNode {
     /// The next message to send.
     fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)>;
     /// The next record, and bytes of fragments in it.
-    fn poll_record(&mut self) -> Option<(Record, u64)>;
+    fn poll_record(&mut self) -> Option<(EventRecord, u64)>;
     /// When [`Self::handle_deadline`] has to be called.
     fn poll_deadline(&mut self) -> Option<Instant>;
     /// True if nothing may be sent before it stands in the journal.

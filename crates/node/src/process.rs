@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant as StdInstant};
 
-use fanin_dataflow::{Peer, Record, What};
+use fanin_dataflow::{EventRecord, EventStep, Peer};
 
 use crate::clock::{ProcessClock, std_duration};
 use crate::config::{Role, System};
@@ -184,7 +184,7 @@ fn drive<N: RoleNode>(
 /// Writes the events that TCP's time-outs held up to the journal.
 fn note_timeouts(wire: &mut PeerConnections, clock: &ProcessClock, journal: &mut Journal) {
     while let Some((event, times)) = wire.poll_timed_out() {
-        journal.add(&Record { at: clock.now(), event, what: What::TimedOut { times } }, 0);
+        journal.add(&EventRecord { at: clock.now(), event, what: EventStep::TimedOut { times } }, 0);
     }
 }
 

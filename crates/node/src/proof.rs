@@ -4,7 +4,7 @@
 //! sends to a logger, and the logger refuses an event without it. Under `insecure` and with `[tls]` alone the tag's key is no
 //! secret: it still tells events that a faulty collector made up.
 
-use fanin_dataflow::{L1Id, Payload};
+use fanin_dataflow::{FragmentPayload, L1Id};
 use fanin_message::{SharedKey, TAG_BYTES};
 
 use crate::config::System;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use fanin_dataflow::{L1Id, Outcome, Record, What};
+use fanin_dataflow::{EventRecord, EventStep, L1Id, Outcome};
 use fanin_report::{EventRow, Outcome as RowOutcome};
 use fanin_units::{Duration, Instant};
 
@@ -41,7 +41,10 @@ pub fn read_tables(folder: &Path, racks: &[u32]) -> Result<JournalTables, Journa
     for path in &paths {
         journal::read(path, |epoch, line| {
             // Of the others, nothing is asked here.
-            if !matches!(line.record.what, What::Deleted | What::Cleared | What::Received { .. }) {
+            if !matches!(
+                line.record.what,
+                EventStep::Deleted | EventStep::Cleared | EventStep::Received { .. }
+            ) {
                 lines.push((epoch, line));
             }
         })?;
@@ -49,10 +52,10 @@ pub fn read_tables(folder: &Path, racks: &[u32]) -> Result<JournalTables, Journa
     let Some(earliest) = lines.iter().map(|(epoch, _)| *epoch).min() else {
         return Ok(JournalTables::default());
     };
-    let mut records: Vec<(Record, u64)> =
+    let mut records: Vec<(EventRecord, u64)> =
         lines.iter().map(|(epoch, line)| (since(*epoch, earliest, line.record), line.data)).collect();
     records.sort_by_key(|(record, _)| record.at);
-    let is_assigned = |record: &Record| matches!(record.what, What::Assigned { .. });
+    let is_assigned = |record: &EventRecord| matches!(record.what, EventStep::Assigned { .. });
     let Some(start) = records.iter().find(|(record, _)| is_assigned(record)).map(|(record, _)| record.at)
     else {
         return Ok(JournalTables::default());
@@ -75,14 +78,14 @@ pub fn read_tables(folder: &Path, racks: &[u32]) -> Result<JournalTables, Journa
 fn note(
     rows: &mut BTreeMap<L1Id, EventRow>,
     tables: &mut JournalTables,
-    record: &Record,
+    record: &EventRecord,
     data: u64,
     start: Instant,
     racks: &[u32],
 ) {
-    let Record { at, event, what } = *record;
+    let EventRecord { at, event, what } = *record;
     let at = at.saturating_since(start).get();
-    if let What::Assigned { collector, unit, .. } = what {
+    if let EventStep::Assigned { collector, unit, .. } = what {
         let row =
             rows.entry(event).or_insert(EventRow { id: event.0, assigned_ps: at, ..EventRow::default() });
         row.collector = u32::from(collector);
@@ -94,10 +97,10 @@ fn note(
     }
     let Some(row) = rows.get_mut(&event) else { return };
     match what {
-        What::FirstRequest { .. } => {
+        EventStep::FirstRequest { .. } => {
             row.first_request_ps.get_or_insert(at);
         }
-        What::Collected { began, requests, .. } => {
+        EventStep::Collected { began, requests, .. } => {
             // A step that had nothing left to request took no time, and is none.
             if requests > 0 {
                 let time: Duration = record.at.saturating_since(began);
@@ -112,10 +115,10 @@ fn note(
                 row.outcome = RowOutcome::Collected;
             }
         }
-        What::TimedOut { times } => row.timeouts += u64::from(times),
-        What::Missing { fragments, .. } => tables.missing += u64::from(fragments),
-        What::Reassigned { .. } => tables.reassigned += 1,
-        What::Completed { outcome, .. } => {
+        EventStep::TimedOut { times } => row.timeouts += u64::from(times),
+        EventStep::Missing { fragments, .. } => tables.missing += u64::from(fragments),
+        EventStep::Reassigned { .. } => tables.reassigned += 1,
+        EventStep::Completed { outcome, .. } => {
             row.outcome = match outcome {
                 Outcome::Rejected => RowOutcome::Rejected,
                 Outcome::Accepted => RowOutcome::Accepted,

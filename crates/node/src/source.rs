@@ -324,7 +324,11 @@ impl FragmentSource<Data> for FragmentMemory {
         let mut data = Data::default();
         for fragment in served.iter() {
             let range = held.ranges[usize::from(fragment)].clone();
-            fanin_dataflow::Payload::append(&mut data, self.readout, Data::new(held.chunk.slice(range)));
+            fanin_dataflow::FragmentPayload::append(
+                &mut data,
+                self.readout,
+                Data::new(held.chunk.slice(range)),
+            );
         }
         (data, wanted.without(here))
     }

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fanin_dataflow::{StoreId, Stream, WriteJob};
+use fanin_dataflow::{EventStream, StoreId, WriteJob};
 use fanin_events::atlas::{AtlasWriter, EventHeader, FileEnd, FileHeader, WriteError};
 use fanin_events::{Events, Fragment};
 
@@ -132,18 +132,18 @@ struct StoreThread {
     full: Option<u64>,
 }
 
-fn place(stream: Stream) -> usize {
+fn place(stream: EventStream) -> usize {
     match stream {
-        Stream::Physics => 0,
-        Stream::Debug => 1,
+        EventStream::Physics => 0,
+        EventStream::Debug => 1,
     }
 }
 
 /// The name of a stream, as it stands in files and their names.
-pub const fn stream_name(stream: Stream) -> &'static str {
+pub const fn stream_name(stream: EventStream) -> &'static str {
     match stream {
-        Stream::Physics => "physics",
-        Stream::Debug => "debug",
+        EventStream::Physics => "physics",
+        EventStream::Debug => "debug",
     }
 }
 
@@ -251,7 +251,7 @@ impl StoreThread {
         open.writer.write_event(&header, parts).map_err(into_io)
     }
 
-    fn begin(&mut self, stream: Stream) -> io::Result<Open> {
+    fn begin(&mut self, stream: EventStream) -> io::Result<Open> {
         let number = self.next_number;
         let base = format!("{}-{}-{number:05}.data", self.config.process, stream_name(stream));
         let path = self.config.folder.join(format!("{base}{WRITING}"));

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use fanin_dataflow::{
-    Done, FRAME_HEADER_BYTES, FragmentSet, Hello, L1Id, Message, Outcome, Selection, Stream, Wanted,
+    EventStream, FRAME_HEADER_BYTES, FinishedEvent, FragmentSet, Hello, L1Id, Message, Outcome, Selection,
+    Wanted,
 };
 use fanin_node::codec::{decode, encode};
 use fanin_node::data::{Chunk, Data};
@@ -18,8 +19,8 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![Just(Outcome::Rejected), Just(Outcome::Accepted), Just(Outcome::Stored), Just(Outcome::Debug),]
 }
 
-fn done() -> impl Strategy<Value = Done> {
-    (event(), outcome()).prop_map(|(event, outcome)| Done { event, outcome })
+fn done() -> impl Strategy<Value = FinishedEvent> {
+    (event(), outcome()).prop_map(|(event, outcome)| FinishedEvent { event, outcome })
 }
 
 fn set() -> impl Strategy<Value = FragmentSet> {
@@ -76,7 +77,7 @@ fn message() -> impl Strategy<Value = Message<Data>> {
         event().prop_map(|event| Message::Refuse { event }),
         event().prop_map(|event| Message::Withdraw { event }),
         (event(), any::<bool>(), any::<u32>(), data()).prop_map(|(event, debug, missing, payload)| {
-            let stream = if debug { Stream::Debug } else { Stream::Physics };
+            let stream = if debug { EventStream::Debug } else { EventStream::Physics };
             Message::Event { event, stream, missing, payload }
         }),
         event().prop_map(|event| Message::Stored { event }),

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use fanin_dataflow::What;
+use fanin_dataflow::EventStep;
 use fanin_message::{Closed, Endpoint, Event, Options, Settings, Tls};
 use fanin_node::audit::{AuditScope, audit};
 use fanin_node::config::Role;
@@ -66,7 +66,7 @@ impl Placement for Encrypted {
 fn stored(folder: &Path) -> u64 {
     let mut stored = 0;
     let _ = journal::read(&folder.join("logger-0.journal"), |_, line| {
-        stored += u64::from(matches!(line.record.what, What::Stored { .. }));
+        stored += u64::from(matches!(line.record.what, EventStep::Stored { .. }));
     });
     stored
 }

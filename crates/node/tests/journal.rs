@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fanin_dataflow::{L1Id, Outcome, Record, Stream, What};
+use fanin_dataflow::{EventRecord, EventStep, EventStream, L1Id, Outcome};
 use fanin_node::journal::{Journal, JournalLine, Resume, Rotation, read, resume};
 use fanin_units::{Bytes, Instant};
 
@@ -13,33 +13,33 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-fn record(event: u64, what: What) -> Record {
-    Record { at: Instant::new(1000 + event), event: L1Id(event), what }
+fn record(event: u64, what: EventStep) -> EventRecord {
+    EventRecord { at: Instant::new(1000 + event), event: L1Id(event), what }
 }
 
-const fn assigned(collector: u16) -> What {
-    What::Assigned { collector, unit: 2, due: Instant::new(7), direct: false }
+const fn assigned(collector: u16) -> EventStep {
+    EventStep::Assigned { collector, unit: 2, due: Instant::new(7), direct: false }
 }
 
-const fn completed(collector: u16) -> What {
-    What::Completed { collector, outcome: Outcome::Rejected }
+const fn completed(collector: u16) -> EventStep {
+    EventStep::Completed { collector, outcome: Outcome::Rejected }
 }
 
 #[test]
 fn every_kind_of_record_comes_back() {
     let at = Instant::new(5);
     let all = [
-        What::Assigned { collector: 3, unit: 4, due: at, direct: true },
-        What::Reassigned { from: 9 },
-        What::Completed { collector: 1, outcome: Outcome::Rejected },
-        What::Duplicated { collector: 1, outcome: Outcome::Debug },
-        What::Xoff,
-        What::Xon,
-        What::Received { unit: 2 },
-        What::FirstRequest { step: 1 },
-        What::Answered { readout: 5, requested: at, bytes: Bytes::new(77) },
-        What::Missing { readout: 5, fragments: 12 },
-        What::Collected {
+        EventStep::Assigned { collector: 3, unit: 4, due: at, direct: true },
+        EventStep::Reassigned { from: 9 },
+        EventStep::Completed { collector: 1, outcome: Outcome::Rejected },
+        EventStep::Duplicated { collector: 1, outcome: Outcome::Debug },
+        EventStep::Xoff,
+        EventStep::Xon,
+        EventStep::Received { unit: 2 },
+        EventStep::FirstRequest { step: 1 },
+        EventStep::Answered { readout: 5, requested: at, bytes: Bytes::new(77) },
+        EventStep::Missing { readout: 5, fragments: 12 },
+        EventStep::Collected {
             step: 1,
             building: true,
             began: at,
@@ -48,13 +48,19 @@ fn every_kind_of_record_comes_back() {
             bytes: Bytes::new(9),
             missing: 3,
         },
-        What::Decided { unit: 1, outcome: Outcome::Stored },
-        What::Shipped { logger: 1, attempt: 2, stream: Stream::Debug, bytes: Bytes::new(4), missing: 1 },
-        What::Acknowledged { logger: 1 },
-        What::Abandoned,
-        What::Cleared,
-        What::Stored { collector: 2, stream: Stream::Physics, missing: 8 },
-        What::Deleted,
+        EventStep::Decided { unit: 1, outcome: Outcome::Stored },
+        EventStep::Shipped {
+            logger: 1,
+            attempt: 2,
+            stream: EventStream::Debug,
+            bytes: Bytes::new(4),
+            missing: 1,
+        },
+        EventStep::Acknowledged { logger: 1 },
+        EventStep::Abandoned,
+        EventStep::Cleared,
+        EventStep::Stored { collector: 2, stream: EventStream::Physics, missing: 8 },
+        EventStep::Deleted,
     ];
     let folder = folder("all");
     let path = folder.join("collector-0.journal");
@@ -63,7 +69,7 @@ fn every_kind_of_record_comes_back() {
         .iter()
         .enumerate()
         .map(|(n, &what)| {
-            let data = if matches!(what, What::Collected { .. }) { 123 } else { 0 };
+            let data = if matches!(what, EventStep::Collected { .. }) { 123 } else { 0 };
             JournalLine { record: record(n as u64, what), data }
         })
         .collect();
@@ -87,12 +93,12 @@ fn a_supervisor_resumes_from_any_torn_journal() {
     for (event, what) in [
         (0, assigned(0)),
         (1, assigned(1)),
-        (0, What::Completed { collector: 0, outcome: Outcome::Rejected }),
-        (0, What::Cleared),
-        (1, What::Reassigned { from: 1 }),
-        (1, What::Assigned { collector: 2, unit: 0, due: Instant::new(7), direct: true }),
+        (0, EventStep::Completed { collector: 0, outcome: Outcome::Rejected }),
+        (0, EventStep::Cleared),
+        (1, EventStep::Reassigned { from: 1 }),
+        (1, EventStep::Assigned { collector: 2, unit: 0, due: Instant::new(7), direct: true }),
         (2, assigned(0)),
-        (2, What::Completed { collector: 0, outcome: Outcome::Stored }),
+        (2, EventStep::Completed { collector: 0, outcome: Outcome::Stored }),
     ] {
         journal.add(&record(event, what), 0);
     }
@@ -150,7 +156,7 @@ fn a_journal_that_has_grown_is_put_aside_and_still_read() {
         journal.add(&record(event, assigned(1)), 0);
         if event != 97 {
             journal.add(&record(event, completed(1)), 0);
-            journal.add(&record(event, What::Cleared), 0);
+            journal.add(&record(event, EventStep::Cleared), 0);
         }
         journal.commit().unwrap();
     }

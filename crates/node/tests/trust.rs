@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::System;
-use fanin_dataflow::{L1Id, Message, Peer, Stream, What};
+use fanin_dataflow::{EventStep, EventStream, L1Id, Message, Peer};
 use fanin_message::{Endpoint, Event, Options, Settings, SharedKey};
 use fanin_node::audit::{AuditScope, Finding, audit};
 use fanin_node::codec::{decode, encode};
@@ -156,7 +156,7 @@ fn a_stranger_without_the_key_takes_no_event() {
     }
     system.work(400);
     let finished = system.finish();
-    assert_eq!(finished.count(|what| matches!(what, What::Reassigned { .. })), 0);
+    assert_eq!(finished.count(|what| matches!(what, EventStep::Reassigned { .. })), 0);
     finished.remove();
 }
 
@@ -211,7 +211,7 @@ fn a_logger_refuses_an_event_that_was_never_assigned() {
                 match decode(kind, stream, &payload).unwrap() {
                     Message::Grant { .. } => {
                         let payload = Data::new(fragment.clone().into());
-                        let stream = Stream::Physics;
+                        let stream = EventStream::Physics;
                         send(&mut endpoint, peer, Message::Event { event, stream, missing: 0, payload });
                     }
                     message => break message.name(),
@@ -225,7 +225,7 @@ fn a_logger_refuses_an_event_that_was_never_assigned() {
     drop(endpoint);
     let finished = system.finish();
     assert_eq!(
-        finished.count(|what| matches!(what, What::Stored { .. })),
+        finished.count(|what| matches!(what, EventStep::Stored { .. })),
         finished.audit.totals.stored + finished.audit.totals.debug
     );
     finished.remove();

@@ -2,11 +2,11 @@
 
 use fanin_plan::{Losses, Options, Outcome, plan};
 use fanin_scenario::{Scenario, load, load_text};
-use fanin_sim::{Control, run};
+use fanin_sim::{RunControl, run};
 
 /// Frames that the simulation drops.
 fn drops(scenario: &Scenario, seed: u64) -> u64 {
-    let outcome = run(scenario, seed, &Control::default()).expect("the scenario runs");
+    let outcome = run(scenario, seed, &RunControl::default()).expect("the scenario runs");
     outcome.summary.network.map_or(0, |network| network.drops.unwrap_or_default())
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use fanin_report::{Records, RunResult, TableName};
-use fanin_sim::{End, Outcome};
+use fanin_sim::{RunEnd, RunOutcome};
 use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
@@ -36,16 +36,16 @@ enum Tables {
 
 impl LoadedResult {
     /// The result of a simulation, under its scenario's name.
-    pub(crate) fn simulated(outcome: Outcome, toml: &str, name: &str, hash: &str) -> Self {
-        let Outcome { end, mut summary, records, picture, .. } = outcome;
+    pub(crate) fn simulated(outcome: RunOutcome, toml: &str, name: &str, hash: &str) -> Self {
+        let RunOutcome { end, mut summary, records, picture, .. } = outcome;
         summary.scenario = fanin_report::ScenarioName { name: name.to_owned(), hash: hash.to_owned() };
         let mut head = RunResult::new(summary);
         head.scenario_toml = Some(toml.to_owned());
         head.picture = picture;
         let (end, diagnosis) = match end {
-            End::Complete => ("complete", None),
-            End::Stopped => ("stopped", None),
-            End::Stalled { diagnosis, .. } => ("stalled", Some(diagnosis)),
+            RunEnd::Complete => ("complete", None),
+            RunEnd::Stopped => ("stopped", None),
+            RunEnd::Stalled { diagnosis, .. } => ("stalled", Some(diagnosis)),
         };
         Self { head, end, diagnosis, source: Tables::Memory(Arc::new(records)) }
     }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use fanin_scenario::Scenario;
-use fanin_sim::{Control, Outcome};
+use fanin_sim::{RunControl, RunOutcome};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -20,13 +20,13 @@ pub(crate) fn simulate(
     py: Python<'_>,
     scenario: &Scenario,
     progress: Option<&Py<PyAny>>,
-) -> PyResult<Outcome> {
+) -> PyResult<RunOutcome> {
     let stop = AtomicBool::new(false);
     let at = Mutex::new((0, 0));
     let follow = |now: fanin_units::Instant, end: fanin_units::Instant| {
         *at.lock().expect("nothing panics while it holds this") = (now.get(), end.get());
     };
-    let control = Control { stop: &stop, progress: &follow, capture: false };
+    let control = RunControl { stop: &stop, progress: &follow, capture: false };
     let outcome = py.detach(|| {
         std::thread::scope(|scope| {
             let (done, wait) = channel::<()>();

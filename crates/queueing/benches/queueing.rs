@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use fanin_queueing::{
-    BookedMemory, Departure, Discipline, Frame, InService, Layout, Link, Passage, RingSettings, Rings,
+    BookedMemory, Departure, Discipline, Frame, InService, Layout, OutputLink, Passage, RingSettings, Rings,
     TokenBucket,
 };
 use fanin_units::{Bytes, Duration, Instant, Rate, Ratio};
@@ -31,7 +31,7 @@ fn numbers(bound: usize) -> Vec<u32> {
 /// Random arrivals at 48 gigabit ports, admitted and lazily released.
 fn fifo(criterion: &mut Criterion) {
     const PORTS: usize = 48;
-    let links = [Link::new(Rate::new(1_000_000_000), Bytes::new(20)); PORTS];
+    let links = [OutputLink::new(Rate::new(1_000_000_000), Bytes::new(20)); PORTS];
     let pool = Bytes::new(12_600_000);
     let halves: Vec<usize> = (0..PORTS).map(|port| usize::from(port >= 32)).collect();
     let schemes = [

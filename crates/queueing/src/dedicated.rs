@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use fanin_units::{Bytes, Instant};
 
 use crate::aqm::{Aqm, AqmDecision};
-use crate::frame::{Count, Counters, Frame, Limit, Occupancy, Verdict};
+use crate::frame::{Counters, Frame, FrameCount, Limit, Occupancy, Verdict};
 use crate::layout::Layout;
 
 /// The accounts of one output port's buffer, in byte counts only; the frames are elsewhere.
@@ -97,12 +97,12 @@ impl Dedicated {
     #[inline]
     pub fn depart(&mut self, at: Instant, bytes: u32) {
         let charge = self.charge(bytes);
-        self.depart_many(at, charge, Count { frames: 1, bytes: bytes.into() });
+        self.depart_many(at, charge, FrameCount { frames: 1, bytes: bytes.into() });
     }
 
     /// Frames with `charges` bytes of memory left, the last of them at `at`.
     #[inline]
-    pub(crate) fn depart_many(&mut self, at: Instant, charges: u64, departed: Count) {
+    pub(crate) fn depart_many(&mut self, at: Instant, charges: u64, departed: FrameCount) {
         debug_assert!(at >= self.emptied_at, "departures run backwards");
         self.occupancy.remove(charges, departed.frames);
         self.counters.departed.frames += departed.frames;
@@ -170,7 +170,7 @@ impl Dedicated {
     /// Frames left at `at` without being stored, because there was room for them. They count as enqueued and departed and
     /// leave the high-water marks unchanged.
     #[inline]
-    pub(crate) fn pass(&mut self, at: Instant, passed: Count) {
+    pub(crate) fn pass(&mut self, at: Instant, passed: FrameCount) {
         for count in [&mut self.counters.enqueued, &mut self.counters.departed] {
             count.frames += passed.frames;
             count.bytes += passed.bytes;

@@ -98,14 +98,14 @@ impl Verdict {
 
 /// A number of frames and the bytes in them, bookkeeping not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Count {
+pub struct FrameCount {
     /// Frames.
     pub frames: u64,
     /// Bytes of these frames, as [`Frame::bytes`] counts them.
     pub bytes: u64,
 }
 
-impl Count {
+impl FrameCount {
     /// Adds a frame.
     #[inline]
     pub const fn add(&mut self, bytes: u32) {
@@ -127,24 +127,24 @@ impl Count {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Frames admitted.
-    pub enqueued: Count,
+    pub enqueued: FrameCount,
     /// Frames departed.
-    pub departed: Count,
+    pub departed: FrameCount,
     /// Frames that were marked CE here; they are among the enqueued.
-    pub marked: Count,
+    pub marked: FrameCount,
     /// Frames refused, indexed by [`Limit`]; see [`Self::dropped_by`].
-    pub dropped: [Count; Limit::ALL.len()],
+    pub dropped: [FrameCount; Limit::ALL.len()],
 }
 
 impl Counters {
     /// Frames refused by one limit.
-    pub const fn dropped_by(&self, limit: Limit) -> Count {
+    pub const fn dropped_by(&self, limit: Limit) -> FrameCount {
         self.dropped[limit as usize]
     }
 
     /// Frames refused by any limit.
-    pub fn dropped_total(&self) -> Count {
-        self.dropped.iter().fold(Count::default(), |sum, count| Count {
+    pub fn dropped_total(&self) -> FrameCount {
+        self.dropped.iter().fold(FrameCount::default(), |sum, count| FrameCount {
             frames: sum.frames + count.frames,
             bytes: sum.bytes + count.bytes,
         })

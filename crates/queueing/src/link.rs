@@ -9,14 +9,14 @@ const PS_BITS: u64 = 8_000_000_000_000;
 
 /// The link behind an output port: its rate and the overhead on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Link {
+pub struct OutputLink {
     rate: Rate,
     /// Picoseconds a byte, where that is a whole number; else zero.
     byte_ps: u64,
     overhead: u64,
 }
 
-impl Link {
+impl OutputLink {
     /// A link of this rate that carries `overhead` bytes in addition to each frame's own: 20 for Ethernet's preamble and
     /// gap if frame lengths include the check sequence.
     ///

@@ -6,7 +6,7 @@ use fanin_units::{Bytes, Instant};
 
 use crate::aqm::{Aqm, AqmDecision};
 use crate::dedicated::Dedicated;
-use crate::frame::{Count, Counters, Frame, Limit, MemoryLevel, Occupancy, Verdict};
+use crate::frame::{Counters, Frame, FrameCount, Limit, MemoryLevel, Occupancy, Verdict};
 use crate::layout::{Layout, LayoutError};
 use crate::shared::SharedAccounts;
 
@@ -110,7 +110,7 @@ impl Memory {
     /// # Panics
     /// If there is no such port.
     #[inline]
-    pub fn pass(&mut self, at: Instant, output: usize, passed: Count) {
+    pub fn pass(&mut self, at: Instant, output: usize, passed: FrameCount) {
         self.outputs[output].pass(at, passed);
     }
 

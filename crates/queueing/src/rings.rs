@@ -7,7 +7,7 @@ use fanin_units::{Bytes, Duration, Instant, Rate};
 use crate::aqm::{Aqm, AqmDecision};
 use crate::bucket::{BucketError, TokenBucket};
 use crate::fifo::Fifo;
-use crate::frame::{Count, Counters, Ecn, Frame, Limit, Occupancy, Verdict};
+use crate::frame::{Counters, Ecn, Frame, FrameCount, Limit, Occupancy, Verdict};
 use crate::ready::{KEY_MAX, Keyed, ReadyRings};
 use crate::wheel::Wheel;
 
@@ -82,7 +82,7 @@ struct RingState<H> {
     bytes: u64,
     /// The lesser of limit and high-water mark: an arrival that stays below touches neither.
     bytes_easy: u64,
-    enqueued: Count,
+    enqueued: FrameCount,
     frames_easy: u32,
     state: RingWait,
     /// There is a first frame.
@@ -111,8 +111,8 @@ struct Rare {
     aqm: Aqm,
     priority: u8,
     emptied_at: Instant,
-    marked: Count,
-    dropped: [Count; Limit::ALL.len()],
+    marked: FrameCount,
+    dropped: [FrameCount; Limit::ALL.len()],
 }
 
 /// An output port with one or more rings of frames, generic over an opaque handle: a packet's index in the simulator, a
@@ -207,7 +207,7 @@ impl<H: Copy + Default> Rings<H> {
             others,
             bytes: 0,
             bytes_easy: 0,
-            enqueued: Count::default(),
+            enqueued: FrameCount::default(),
             frames_easy: 0,
             state: RingWait::Idle,
             holds: false,
@@ -225,7 +225,7 @@ impl<H: Copy + Default> Rings<H> {
             aqm: settings.aqm.clone(),
             priority,
             emptied_at: Instant::START,
-            marked: Count::default(),
+            marked: FrameCount::default(),
             dropped: Default::default(),
         });
         self.ready.add();
@@ -530,7 +530,7 @@ impl<H: Copy + Default> Rings<H> {
         let (state, rare) = (&self.rings[ring], &self.rare[ring]);
         Counters {
             enqueued: state.enqueued,
-            departed: Count {
+            departed: FrameCount {
                 frames: state.enqueued.frames - u64::from(state.len()),
                 bytes: state.enqueued.bytes - state.bytes,
             },

@@ -3,8 +3,8 @@
 
 use fanin_queueing::{
     Aqm, AqmDecision, BookedDedicated, BookedMemory, Dedicated, Departed, Depth, Frame, InService, Layout,
-    Limit, Link, Memory, NaiveMemory, NotCapable, Occupancy, Passage, PoolBy, Red, RedSettings, Threshold,
-    Verdict,
+    Limit, Memory, NaiveMemory, NotCapable, Occupancy, OutputLink, Passage, PoolBy, Red, RedSettings,
+    Threshold, Verdict,
 };
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate, Ratio};
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ struct Live {
 /// Keeps a list of all frames and adds everything up anew for each arrival.
 struct Naive {
     layout: Layout,
-    links: Vec<Link>,
+    links: Vec<OutputLink>,
     in_service: InService,
     live: Vec<Live>,
     free_at: [Instant; PORTS],
@@ -36,7 +36,7 @@ struct Naive {
 }
 
 impl Naive {
-    fn new(layout: Layout, links: Vec<Link>, in_service: InService, aqms: Vec<Aqm>) -> Self {
+    fn new(layout: Layout, links: Vec<OutputLink>, in_service: InService, aqms: Vec<Aqm>) -> Self {
         let pools = layout.pools.len();
         Self {
             layout,
@@ -179,14 +179,14 @@ fn layouts() -> impl Strategy<Value = Layout> {
     })
 }
 
-fn links() -> impl Strategy<Value = Vec<Link>> {
+fn links() -> impl Strategy<Value = Vec<OutputLink>> {
     let rate = prop_oneof![
         Just(1_000_000_000u64),
         Just(10_000_000_000),
         Just(780_000_000),
         100_000_000..400_000_000_000u64
     ];
-    proptest::collection::vec(rate.prop_map(|rate| Link::new(Rate::new(rate), Bytes::new(20))), PORTS)
+    proptest::collection::vec(rate.prop_map(|rate| OutputLink::new(Rate::new(rate), Bytes::new(20))), PORTS)
 }
 
 fn aqms() -> impl Strategy<Value = Vec<Aqm>> {
@@ -310,7 +310,7 @@ type Fates = Vec<Result<(Instant, Instant, bool), Limit>>;
 /// after each arrival.
 fn by_naive(
     layout: &Layout,
-    links: &[Link],
+    links: &[OutputLink],
     in_service: InService,
     aqms: &[Aqm],
     arrivals: &[Arrival],
@@ -411,8 +411,8 @@ proptest! {
     }
 }
 
-fn gigabit() -> Link {
-    Link::new(Rate::new(1_000_000_000), Bytes::new(20))
+fn gigabit() -> OutputLink {
+    OutputLink::new(Rate::new(1_000_000_000), Bytes::new(20))
 }
 
 #[test]

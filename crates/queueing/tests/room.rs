@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use fanin_queueing::{Count, Frame, Layout, Memory};
+use fanin_queueing::{Frame, FrameCount, Layout, Memory};
 use fanin_units::{Bytes, Instant, Ratio};
 use proptest::prelude::*;
 
@@ -55,10 +55,10 @@ proptest! {
             prop_assert!(!lets_in(room + 1), "{room} bytes are too few");
             // A frame that passes is counted, and takes no memory.
             let (occupancy, enqueued) = (*memory.output(output), memory.counters(output).enqueued);
-            memory.pass(now, output, Count { frames: 2, bytes: 128 });
+            memory.pass(now, output, FrameCount { frames: 2, bytes: 128 });
             prop_assert_eq!(*memory.output(output), occupancy);
             let counters = memory.counters(output);
-            prop_assert_eq!(counters.enqueued, Count { frames: enqueued.frames + 2, bytes: enqueued.bytes + 128 });
+            prop_assert_eq!(counters.enqueued, FrameCount { frames: enqueued.frames + 2, bytes: enqueued.bytes + 128 });
             prop_assert_eq!(counters.enqueued.frames, counters.departed.frames + occupancy.frames);
         }
     }

@@ -1,7 +1,7 @@
 //! A checkable result of a paper.
 
 use crate::judge::{Judged, Known};
-use crate::lab::{Got, Point};
+use crate::lab::{ClaimRun, Got};
 
 /// One checkable result of a paper.
 pub struct Claim {
@@ -14,7 +14,7 @@ pub struct Claim {
     /// The expected figure, with its tolerance.
     pub expected: &'static str,
     /// The runs that it needs.
-    pub points: Vec<Point>,
+    pub points: Vec<ClaimRun>,
     /// Judges the runs' results, in the order of `points`.
     pub judge: fn(&[&Got]) -> Judged,
     /// The reason why it does not hold here, if it does not.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use fanin_report::{Summary, Times};
 use fanin_scenario::{Errors, Loaded, load};
-use fanin_sim::{Control, End, Outcome, Point};
+use fanin_sim::{RunControl, RunEnd, RunOutcome, SweepRun};
 
 use crate::Progress;
 
@@ -197,13 +197,13 @@ pub fn compare(
         });
         loaded.extend(techniques.iter().map(|technique| with(source, technique.sets)));
     }
-    let points: Vec<Point> = loaded
+    let points: Vec<SweepRun> = loaded
         .iter()
         .flatten()
-        .map(|loaded| Point { scenario: loaded.scenario.clone(), seed: loaded.scenario.run.seed })
+        .map(|loaded| SweepRun { scenario: loaded.scenario.clone(), seed: loaded.scenario.run.seed })
         .collect();
     let done = AtomicUsize::new(0);
-    let control = Control { stop, ..Control::default() };
+    let control = RunControl { stop, ..RunControl::default() };
     progress(0, points.len());
     let outcomes = fanin_sim::sweep(&points, threads, &control, &|_| {
         progress(done.fetch_add(1, Ordering::Relaxed) + 1, points.len());
@@ -214,7 +214,7 @@ pub fn compare(
         let figures = match loaded {
             Err(errors) => Err(reason(errors)),
             Ok(_) => match outcomes.next() {
-                None | Some(Ok(Outcome { end: End::Stopped, .. })) => continue,
+                None | Some(Ok(RunOutcome { end: RunEnd::Stopped, .. })) => continue,
                 Some(Err(error)) => Err(error.to_string()),
                 Some(Ok(outcome)) => Ok(figures(&outcome)),
             },
@@ -229,7 +229,7 @@ fn reason(errors: &Errors) -> String {
     errors.problems().first().map_or_else(|| "refused".to_owned(), |problem| problem.message().to_owned())
 }
 
-fn figures(outcome: &Outcome) -> Figures {
+fn figures(outcome: &RunOutcome) -> Figures {
     let summary = &outcome.summary;
     let (times_ms, completed) = times(summary);
     let network = summary.network.clone().unwrap_or_default();
@@ -246,8 +246,8 @@ fn figures(outcome: &Outcome) -> Figures {
         reverse_bytes_each: network.reverse_bytes.unwrap_or(0) as f64 / completed.max(1) as f64,
         cpu_s: summary.speed.as_ref().and_then(|speed| speed.cpu_s).unwrap_or(0.0),
         stalled: match &outcome.end {
-            End::Stalled { diagnosis, .. } => Some(diagnosis.clone()),
-            End::Complete | End::Stopped => None,
+            RunEnd::Stalled { diagnosis, .. } => Some(diagnosis.clone()),
+            RunEnd::Complete | RunEnd::Stopped => None,
         },
     }
 }

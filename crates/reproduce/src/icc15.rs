@@ -4,7 +4,7 @@ use fanin_report::IoRow;
 
 use crate::claim::Claim;
 use crate::judge::{Known, ms, near, percent};
-use crate::{Got, Judged, Point};
+use crate::{ClaimRun, Got, Judged};
 
 const ONE: &str = "icc15-1dcm";
 const N147: &str = "icc15-147";
@@ -13,12 +13,12 @@ const ROUTER: &str = "icc15-router";
 /// An event of the measured time in the set-ups with one collector, which collect about sixty a second.
 const EVENT: u64 = 100;
 
-fn credits(preset: &'static str, credits: u32) -> Point {
-    Point::new(preset).set("shaping.credits", credits)
+fn credits(preset: &'static str, credits: u32) -> ClaimRun {
+    ClaimRun::new(preset).set("shaping.credits", credits)
 }
 
-fn fixed_window(preset: &'static str) -> Point {
-    Point::new(preset).set("transport.congestion_control", "static").set("transport.static_window", 2)
+fn fixed_window(preset: &'static str) -> ClaimRun {
+    ClaimRun::new(preset).set("transport.congestion_control", "static").set("transport.static_window", 2)
 }
 
 fn means(got: &[&Got]) -> Vec<f64> {
@@ -26,7 +26,7 @@ fn means(got: &[&Got]) -> Vec<f64> {
 }
 
 /// A run of which one event's traffic is recorded.
-fn with_io(point: Point) -> Point {
+fn with_io(point: ClaimRun) -> ClaimRun {
     point.set("record.events", format_args!("[{EVENT}]")).set("run.duration", "2 s")
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn claims() -> Vec<Claim> {
             place: "ICC'15 §IV.A, fig. 4",
             says: "more than 64 kB of VOQ remove all losses",
             expected: "no drop at 128 kB a queue, no shaping",
-            points: vec![Point::new(ONE).set("core.port_limit", "128 kB")],
+            points: vec![ClaimRun::new(ONE).set("core.port_limit", "128 kB")],
             judge: |got| {
                 let drops = got[0].drops();
                 Judged::new(drops == 0, format!("{drops} drops")).figures(&[drops as f64])
@@ -89,7 +89,7 @@ pub(crate) fn claims() -> Vec<Claim> {
             place: "ICC'15 §IV.B, fig. 5",
             says: "after a time-out the link is idle for at least 200 ms",
             expected: "every event with a time-out takes 200 ms or more",
-            points: vec![Point::new(N147)],
+            points: vec![ClaimRun::new(N147)],
             judge: |got| {
                 let least = got[0].times_ms.first().copied().unwrap_or(f64::NAN);
                 let hit = got[0].share_with_timeouts(1);
@@ -177,7 +177,7 @@ pub(crate) fn claims() -> Vec<Claim> {
             place: "ICC'15 §IV.C.3, fig. 8",
             says: "no event with a time-out under a static window or credits, all of them under CUBIC",
             expected: "≤ 0.1 %, ≤ 0.1 %, ≥ 95 %",
-            points: vec![fixed_window(N147), credits(N147, 396), Point::new(N147)],
+            points: vec![fixed_window(N147), credits(N147, 396), ClaimRun::new(N147)],
             judge: |got| {
                 let shares: Vec<f64> = got.iter().map(|got| got.share_with_timeouts(1)).collect();
                 Judged::new(shares[0] <= 0.001 && shares[1] <= 0.001 && shares[2] >= 0.95, percent(&shares))

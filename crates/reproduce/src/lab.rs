@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use fanin_report::{EventRow, IoRow, Summary};
 use fanin_scenario::{Errors, Loaded, load};
-use fanin_sim::{Control, End, Outcome};
+use fanin_sim::{RunControl, RunEnd, RunOutcome};
 
 use crate::Judged;
 use crate::claim::Claim;
@@ -15,14 +15,14 @@ pub const DURATION: &str = "3 s";
 
 /// One run that a claim needs: a ready scenario and what is set in it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Point {
+pub struct ClaimRun {
     /// The ready scenario.
     pub preset: &'static str,
     /// `KEY=VALUE`, as for `--set`.
     pub sets: Vec<String>,
 }
 
-impl Point {
+impl ClaimRun {
     pub(crate) fn new(preset: &'static str) -> Self {
         Self { preset, sets: Vec::new() }
     }
@@ -65,7 +65,7 @@ pub struct Got {
     /// Bytes on the collector's link over time, of the events whose traffic is recorded.
     pub io: Vec<IoRow>,
     /// How it ended.
-    pub end: End,
+    pub end: RunEnd,
 }
 
 impl Got {
@@ -153,7 +153,7 @@ pub fn reproduce(
     stop: &AtomicBool,
     progress: Progress<'_>,
 ) -> Result<Vec<Judged>, LabError> {
-    let mut points: BTreeMap<&Point, usize> = BTreeMap::new();
+    let mut points: BTreeMap<&ClaimRun, usize> = BTreeMap::new();
     for point in claims.iter().flat_map(|claim| &claim.points) {
         let number = points.len();
         points.entry(point).or_insert(number);
@@ -162,14 +162,17 @@ pub fn reproduce(
     for (point, &number) in &points {
         order[number] = Some(*point);
     }
-    let order: Vec<&Point> = order.into_iter().flatten().collect();
+    let order: Vec<&ClaimRun> = order.into_iter().flatten().collect();
     let loaded: Vec<Loaded> = order.iter().map(|point| point.scenario(duration)).collect::<Result<_, _>>()?;
-    let runs: Vec<fanin_sim::Point> = loaded
+    let runs: Vec<fanin_sim::SweepRun> = loaded
         .iter()
-        .map(|loaded| fanin_sim::Point { scenario: loaded.scenario.clone(), seed: loaded.scenario.run.seed })
+        .map(|loaded| fanin_sim::SweepRun {
+            scenario: loaded.scenario.clone(),
+            seed: loaded.scenario.run.seed,
+        })
         .collect();
     let done = AtomicUsize::new(0);
-    let control = Control { stop, ..Control::default() };
+    let control = RunControl { stop, ..RunControl::default() };
     let outcomes = fanin_sim::sweep(&runs, threads, &control, &|_| {
         progress(done.fetch_add(1, Ordering::Relaxed) + 1, runs.len());
     });
@@ -180,7 +183,7 @@ pub fn reproduce(
     for ((point, loaded), outcome) in order.iter().zip(&loaded).zip(outcomes) {
         let point = || format!("{} {}", point.preset, point.sets.join(" "));
         let outcome = outcome.map_err(|error| LabError::Sim { point: point(), error })?;
-        if outcome.end == End::Stopped {
+        if outcome.end == RunEnd::Stopped {
             return Err(LabError::Stopped);
         }
         got.push(measured(loaded, outcome));
@@ -195,7 +198,7 @@ pub fn reproduce(
 }
 
 /// Takes from an outcome the figures that claims need: those of events assigned in the measured time.
-fn measured(loaded: &Loaded, outcome: Outcome) -> Got {
+fn measured(loaded: &Loaded, outcome: RunOutcome) -> Got {
     let from = loaded.scenario.run.warmup.get();
     let is_measured = |row: &&EventRow| row.assigned_ps >= from && row.collection_time_ps.is_some();
     let rows: Vec<&EventRow> = outcome.records.events.iter().filter(is_measured).collect();

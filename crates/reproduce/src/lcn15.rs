@@ -2,11 +2,11 @@
 
 use crate::claim::Claim;
 use crate::judge::{Known, ms, near, percent};
-use crate::{Judged, Point};
+use crate::{ClaimRun, Judged};
 
 /// Some hundred events, all alike; windows are as after a long time, and a collector has its next event under way.
-fn all_to_all() -> Point {
-    Point::new(ALL)
+fn all_to_all() -> ClaimRun {
+    ClaimRun::new(ALL)
         .set("run.warmup", "50 ms")
         .set("run.duration", "60 ms")
         .set("transport.window_state", "warm")
@@ -54,7 +54,7 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "a ring of 9000 frames or more: the expected mean and no jitter; below, incast",
             expected: "154 ms ± 1 % and sd < 1 % with 9000 (± 15 %: 10350) and 14000; drops with 7650",
             points: [10_350, 14_000, 7_650]
-                .map(|frames| Point::new(ONE).set("run.duration", "2 s").set("tor.daqring.frames", frames))
+                .map(|frames| ClaimRun::new(ONE).set("run.duration", "2 s").set("tor.daqring.frames", frames))
                 .to_vec(),
             judge: |got| {
                 let sd = |place: usize| {

@@ -1,6 +1,6 @@
 //! The papers' checkable results, compared with the simulator's.
 //!
-//! A [`Claim`] names the runs that it needs ([`Point`]s) and judges their results. Claims share runs: each point is
+//! A [`Claim`] names the runs that it needs ([`ClaimRun`]s) and judges their results. Claims share runs: each point is
 //! simulated once. A claim that does not hold for an understood reason has a [`Known`]: the reason, and the range of
 //! each figure. Such a claim fails when it holds after all, or when a figure leaves its range.
 
@@ -21,7 +21,7 @@ mod windows;
 pub use claim::Claim;
 pub use compare::{Compared, Figures, Row, TECHNIQUES, Technique, compare};
 pub use judge::{Judged, Known, Status};
-pub use lab::{DURATION, Got, LabError, Point, Progress, reproduce};
+pub use lab::{ClaimRun, DURATION, Got, LabError, Progress, reproduce};
 
 /// All claims of the papers that a simulation can check, paper by paper in their order.
 pub fn claims() -> Vec<Claim> {

@@ -5,16 +5,16 @@
 
 use crate::claim::Claim;
 use crate::judge::{Known, near};
-use crate::{Got, Judged, Point};
+use crate::{ClaimRun, Got, Judged};
 
 const FFW: &str = "m21tcp-ffw";
 const FBW: &str = "m21tcp-fbw";
 
-fn senders(preset: &'static str, senders: u32) -> Point {
-    Point::new(preset).set("network.framing", "point-to-point").set("workload.senders", senders)
+fn senders(preset: &'static str, senders: u32) -> ClaimRun {
+    ClaimRun::new(preset).set("network.framing", "point-to-point").set("workload.senders", senders)
 }
 
-fn red(point: Point, mode: &str) -> Point {
+fn red(point: ClaimRun, mode: &str) -> ClaimRun {
     point
         .set("tor.ecn.mode", mode)
         .set("tor.ecn.min", 15)
@@ -23,18 +23,18 @@ fn red(point: Point, mode: &str) -> Point {
         .set("tor.ecn.probability_max", "2 %")
 }
 
-fn ecn(preset: &'static str, number: u32) -> Point {
+fn ecn(preset: &'static str, number: u32) -> ClaimRun {
     red(senders(preset, number), "red-mark").set("transport.ecn", true)
 }
 
-fn dctcp(preset: &'static str, number: u32) -> Point {
+fn dctcp(preset: &'static str, number: u32) -> ClaimRun {
     senders(preset, number)
         .set("transport.congestion_control", "dctcp")
         .set("tor.ecn.mode", "threshold")
         .set("tor.ecn.threshold", 20)
 }
 
-fn m21tcp(preset: &'static str, number: u32) -> Point {
+fn m21tcp(preset: &'static str, number: u32) -> ClaimRun {
     senders(preset, number).set("transport.congestion_control", "m21tcp").set("tor.m21", true)
 }
 
@@ -241,7 +241,7 @@ mod tests {
     /// M007: the settings of §IV, with g = 1/16 in place of 0.16, a slip.
     #[test]
     fn queues_and_dctcp_are_the_papers() {
-        let of = |point: Point| point.scenario(None).unwrap().scenario;
+        let of = |point: ClaimRun| point.scenario(None).unwrap().scenario;
         let (ecn, dctcp) = (of(ecn(FFW, 8)), of(dctcp(FFW, 8)));
         let packets = |ecn: &fanin_scenario::Ecn| (ecn.unit, ecn.min, ecn.max, ecn.threshold);
         let (unit, low, high, _) = packets(&ecn.tor.ecn);

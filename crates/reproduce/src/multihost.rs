@@ -5,39 +5,39 @@
 use crate::claim::Claim;
 use crate::judge::{Known, ms, percent};
 use crate::pause::pause;
-use crate::{Got, Judged, Point};
+use crate::{ClaimRun, Got, Judged};
 
 const MULTIHOST: &str = "multihost";
 
-fn multihost() -> Point {
-    Point::new(MULTIHOST)
+fn multihost() -> ClaimRun {
+    ClaimRun::new(MULTIHOST)
 }
 
 /// A closed loop of 360 units, settled: behind PAUSE it takes 5 s. Goodput counts whole events where they end, and 104 MB of
 /// events are open, 88 ms of the uplink, which shift into or out of the measured time: 3 s keep that below 3 %.
-fn closed(point: Point) -> Point {
+fn closed(point: ClaimRun) -> ClaimRun {
     point.set("run.warmup", "5 s").set("run.duration", "3 s")
 }
 
 /// The switch alone.
-fn hardware() -> Point {
+fn hardware() -> ClaimRun {
     multihost().set("network.hybrid.host_ports", 0)
 }
 
 /// Rings of so many Mb/s.
-fn rings(mbps: u32) -> Point {
+fn rings(mbps: u32) -> ClaimRun {
     multihost().set("core.daqring.rate", format_args!("{mbps} Mb/s"))
 }
 
-fn credits() -> Point {
+fn credits() -> ClaimRun {
     hardware().set("shaping.credits", 96)
 }
 
-fn window(point: Point) -> Point {
+fn window(point: ClaimRun) -> ClaimRun {
     point.set("transport.static_window", 2)
 }
 
-fn periodic(point: Point, hz: u32) -> Point {
+fn periodic(point: ClaimRun, hz: u32) -> ClaimRun {
     point
         .set("run.warmup", "300 ms")
         .set("run.duration", "500 ms")
@@ -48,7 +48,7 @@ fn periodic(point: Point, hz: u32) -> Point {
 
 /// PAUSE at its best: the rack's switch has memory for all that its collectors ask for, so that it need not stop its one uplink
 /// because of one of them.
-fn deep_pause() -> Point {
+fn deep_pause() -> ClaimRun {
     pause(hardware())
         .set("tor.buffering", "shared")
         .set("tor.buffer", "9 MB")
@@ -86,7 +86,7 @@ pub(crate) fn claims() -> Vec<Claim> {
             expected: "no drop, the same goodput within 3 % as with 25 spines",
             points: [6, 25]
                 .map(|spines| {
-                    Point::new("leaf-spine")
+                    ClaimRun::new("leaf-spine")
                         .set("readout.hosts", 50)
                         .set("collectors.racks", 14)
                         // An event takes 38 ms.

@@ -2,11 +2,11 @@
 
 use crate::claim::Claim;
 use crate::judge::ms;
-use crate::{Got, Judged, Point};
+use crate::{ClaimRun, Got, Judged};
 
 /// The switch alone at 95 % of the rate that fills its uplink.
-fn full_load() -> Point {
-    Point::new("multihost")
+fn full_load() -> ClaimRun {
+    ClaimRun::new("multihost")
         .set("network.hybrid.host_ports", 0)
         .set("supervisor.arrivals", "periodic")
         .set("supervisor.rate", "3860 Hz")
@@ -14,7 +14,7 @@ fn full_load() -> Point {
 }
 
 /// Both switches stop their neighbours.
-pub(crate) fn pause(point: Point) -> Point {
+pub(crate) fn pause(point: ClaimRun) -> ClaimRun {
     point
         .set("tor.pause.mode", "pause")
         .set("tor.pause.xoff", "200 kB")

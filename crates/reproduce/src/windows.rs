@@ -2,24 +2,26 @@
 
 use crate::claim::Claim;
 use crate::judge::{Known, ms, near, percent};
-use crate::{Got, Judged, Point};
+use crate::{ClaimRun, Got, Judged};
 
 const N147: &str = "icc15-147";
 const RACK: &str = "icc15-39dcm";
 const ROUTER: &str = "icc15-router";
 
-fn window(preset: &'static str, packets: u32) -> Point {
-    Point::new(preset).set("transport.congestion_control", "static").set("transport.static_window", packets)
+fn window(preset: &'static str, packets: u32) -> ClaimRun {
+    ClaimRun::new(preset)
+        .set("transport.congestion_control", "static")
+        .set("transport.static_window", packets)
 }
 
-fn diatcp(global_window: u32) -> Point {
-    Point::new(ROUTER)
+fn diatcp(global_window: u32) -> ClaimRun {
+    ClaimRun::new(ROUTER)
         .set("transport.congestion_control", "diatcp")
         .set("transport.diatcp.global_window", global_window)
 }
 
-fn credits(preset: &'static str, credits: u32) -> Point {
-    Point::new(preset).set("shaping.method", "credits").set("shaping.credits", credits)
+fn credits(preset: &'static str, credits: u32) -> ClaimRun {
+    ClaimRun::new(preset).set("shaping.method", "credits").set("shaping.credits", credits)
 }
 
 fn drops(got: &[&Got]) -> Vec<u64> {
@@ -109,7 +111,7 @@ pub(crate) fn claims() -> Vec<Claim> {
             place: "ICC'15 §IV.D.4, fig. 11",
             says: "no time-out under DIATCP, a static window or credits, some under plain CUBIC",
             expected: "0, 0, 0 and more than 0",
-            points: vec![diatcp(160), window(ROUTER, 2), credits(ROUTER, 421), Point::new(ROUTER)],
+            points: vec![diatcp(160), window(ROUTER, 2), credits(ROUTER, 421), ClaimRun::new(ROUTER)],
             judge: |got| {
                 let t: Vec<u64> = got.iter().map(|got| got.timeouts_total()).collect();
                 Judged::new(t[..3] == [0; 3] && t[3] > 0, format!("{t:?} time-outs"))
@@ -138,7 +140,7 @@ pub(crate) fn claims() -> Vec<Claim> {
             expected: "147 windows at their floor of 2 packets: in 500 kB no time-out, in 300 kB one in more than half of the events",
             points: ["500 kB", "300 kB"]
                 .map(|buffer| {
-                    Point::new(N147)
+                    ClaimRun::new(N147)
                         .set("transport.congestion_control", "dctcp")
                         .set("tor.ecn.mode", "threshold")
                         .set("tor.buffer", buffer)

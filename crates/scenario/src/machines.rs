@@ -1,7 +1,7 @@
 //! Settings of the state machines (`fanin-dataflow`) that are computed from several keys of a scenario. Both the simulated
 //! and the live system use them. Every other setting is the value of the key of the same name.
 
-use fanin_dataflow::{AnswerSize, Delay, Selection, Step};
+use fanin_dataflow::{AnswerSize, CollectionStep, Delay, Selection};
 use fanin_units::{Duration, Ratio};
 
 use crate::{Scenario, WorkloadKind};
@@ -32,19 +32,19 @@ pub fn request_size(scenario: &Scenario) -> AnswerSize {
 }
 
 /// The steps of a collection: `workload.steps`, or one step over `workload.fraction`.
-pub fn steps(scenario: &Scenario) -> Vec<Step> {
+pub fn steps(scenario: &Scenario) -> Vec<CollectionStep> {
     let collect = |fraction: Ratio| {
         if fraction == Ratio::ONE { Selection::Rest } else { Selection::Readouts(fraction) }
     };
     if scenario.workload.steps.is_empty() {
         let collectors = &scenario.collectors;
-        return vec![Step {
+        return vec![CollectionStep {
             collect: collect(scenario.workload.fraction),
             processing_time: delay(collectors.processing_time, collectors.processing_time_sd),
             accept: scenario.logger.accept,
         }];
     }
-    let step = |step: &crate::types::Step| Step {
+    let step = |step: &crate::types::Step| CollectionStep {
         collect: collect(step.fraction),
         processing_time: Delay::Constant(step.processing_time),
         accept: step.accept,

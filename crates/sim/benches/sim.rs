@@ -8,7 +8,7 @@
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measures")]
 
 use fanin_scenario::{Scenario, load};
-use fanin_sim::{Control, End, run};
+use fanin_sim::{RunControl, RunEnd, run};
 
 /// Repeats of each case.
 const REPEATS: usize = 5;
@@ -72,8 +72,8 @@ fn scenario(&(name, preset, sets): &Case) -> Scenario {
 }
 
 fn measure(scenario: &Scenario) -> Cost {
-    let outcome = run(scenario, 1, &Control::default()).expect("the case can be simulated");
-    assert_eq!(outcome.end, End::Complete);
+    let outcome = run(scenario, 1, &RunControl::default()).expect("the case can be simulated");
+    assert_eq!(outcome.end, RunEnd::Complete);
     let speed = outcome.summary.speed.expect("a run says what it cost");
     Cost {
         cpu_s: speed.cpu_s.or(speed.wall_s).expect("a run takes time"),

@@ -12,7 +12,7 @@
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measures")]
 
 use fanin_scenario::{Scenario, load};
-use fanin_sim::{Control, End, run};
+use fanin_sim::{RunControl, RunEnd, run};
 
 /// Repeats of each pair.
 const REPEATS: usize = 5;
@@ -61,8 +61,8 @@ fn scenario((preset, sets): Plain, more: &[&str]) -> Scenario {
 
 /// Nanoseconds a packet-hop, the packet-hops, and the messages that are no frames.
 fn measure(scenario: &Scenario) -> (f64, u64, u64) {
-    let outcome = run(scenario, 1, &Control::default()).expect("the case can be simulated");
-    assert_eq!(outcome.end, End::Complete);
+    let outcome = run(scenario, 1, &RunControl::default()).expect("the case can be simulated");
+    assert_eq!(outcome.end, RunEnd::Complete);
     let speed = outcome.summary.speed.expect("a run says what it cost");
     let cpu_s = speed.cpu_s.or(speed.wall_s).expect("a run takes time");
     let hops = speed.packet_hops.expect("hops are counted");

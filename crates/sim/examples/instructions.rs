@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use fanin_sim::{Control, End, run};
+use fanin_sim::{RunControl, RunEnd, run};
 
 /// A name, a preset, and the keys that are set.
 type Case = (&'static str, &'static str, &'static [&'static str]);
@@ -34,8 +34,8 @@ fn main() -> ExitCode {
     };
     let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
     let scenario = fanin_scenario::load(preset, &sets).expect("the preset is sound").scenario;
-    let outcome = run(&scenario, 1, &Control::default()).expect("the case can be simulated");
-    assert_eq!(outcome.end, End::Complete);
+    let outcome = run(&scenario, 1, &RunControl::default()).expect("the case can be simulated");
+    assert_eq!(outcome.end, RunEnd::Complete);
     let speed = outcome.summary.speed.expect("a run says what it cost");
     eprintln!("packet-hops: {}", speed.packet_hops.expect("hops are counted"));
     ExitCode::SUCCESS

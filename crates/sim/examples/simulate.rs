@@ -16,7 +16,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match fanin_sim::run(&loaded.scenario, loaded.scenario.run.seed, &fanin_sim::Control::default()) {
+    match fanin_sim::run(&loaded.scenario, loaded.scenario.run.seed, &fanin_sim::RunControl::default()) {
         Ok(outcome) => {
             println!("{}", outcome.summary.to_json().expect("figures are finite"));
             println!("{:?}", outcome.end);

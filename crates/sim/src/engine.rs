@@ -6,7 +6,7 @@ use fanin_tcp::{Config, Endpoint, Segment, Stats, Written};
 use fanin_units::{Duration, Instant};
 
 use crate::Error;
-use crate::fabric::{Fabric, Parcel, Step};
+use crate::fabric::{Fabric, Parcel, PathStep};
 use crate::index::{EndIndex, NIL, peer};
 use crate::occurrence::Occurrence;
 use crate::schedule::Schedule;
@@ -22,7 +22,7 @@ const FRAME_BYTES_FULL: u64 = 1538;
 pub(crate) struct ConnectionEnd {
     pub(crate) endpoint: Endpoint,
     /// The path by which it sends.
-    pub(crate) route: Step,
+    pub(crate) route: PathStep,
     /// The workload's number of its host.
     pub(crate) host: u32,
     /// Changes of its window are recorded.
@@ -99,7 +99,7 @@ impl Engine {
     }
 
     /// Adds an open connection; `routes` lead from its first end to its second and back.
-    pub(crate) fn connect(&mut self, routes: [Step; 2], hosts: [u32; 2]) {
+    pub(crate) fn connect(&mut self, routes: [PathStep; 2], hosts: [u32; 2]) {
         assert!((self.ends.len() as u64) < u64::from(NIL) - 1, "more than 2^31 connections");
         self.schedule.ties.connect(routes.map(|route| route.port), hosts);
         let handshake = routes.iter().map(|&route| self.fabric.crossing_time(route, FRAME_BYTES_MIN)).sum();

@@ -31,11 +31,11 @@ mod pause;
 mod rings;
 
 use flow_control::FlowControl;
-use link::Frame;
+use link::FrameInFlight;
 use output::OutputQueue;
 pub(crate) use output::Port;
 pub(crate) use parcel::Parcel;
-pub(crate) use paths::Step;
+pub(crate) use paths::PathStep;
 pub(crate) use rings::RingFigures;
 
 /// The state of a buffer as it is recorded.
@@ -87,7 +87,7 @@ pub(crate) struct Fabric {
     /// The segments that the frames carry; `free` lists the unused places.
     pub(crate) segments: Vec<Segment>,
     free: Vec<u32>,
-    paths: paths::Paths,
+    paths: paths::StoredPaths,
     /// How many observers note the frames on some link.
     pub(crate) taps: u32,
     /// Frames that have arrived over a link.
@@ -105,7 +105,7 @@ impl Fabric {
         &mut self,
         ports: impl Iterator<Item = PortIndex>,
         destination: Option<u32>,
-    ) -> Result<Step, Error> {
+    ) -> Result<PathStep, Error> {
         let mut path = Vec::new();
         for (place, port) in ports.enumerate() {
             let ring = match &mut self.ports[port as usize].queue {
@@ -118,7 +118,7 @@ impl Fabric {
     }
 
     /// Where a path passes through switches: each one's number, and the numbers of the ports in and out.
-    fn switches_passed(&self, route: Step) -> impl Iterator<Item = (u32, u16, u16)> {
+    fn switches_passed(&self, route: PathStep) -> impl Iterator<Item = (u32, u16, u16)> {
         self.paths.steps(route).zip(self.paths.steps(route).skip(1)).map(|(from, to)| {
             let (from, to) = (&self.ports[from.port as usize], &self.ports[to.port as usize]);
             (to.switch, from.input, to.output)
@@ -126,7 +126,7 @@ impl Fabric {
     }
 
     /// Opens a flow at all M21TCP switches of a path, as its handshake did before the run.
-    pub(crate) fn open_flow(&mut self, route: Step, flow: u32) {
+    pub(crate) fn open_flow(&mut self, route: PathStep, flow: u32) {
         let Some(mut m21) = self.m21.take() else { return };
         for (switch, input, output) in self.switches_passed(route) {
             m21.open(switch, flow, input, output);
@@ -135,13 +135,13 @@ impl Fabric {
     }
 
     /// The least window that the M21TCP switches of a path grant a flow; `None` without such switches.
-    pub(crate) fn granted(&self, route: Step) -> Option<u32> {
+    pub(crate) fn granted(&self, route: PathStep) -> Option<u32> {
         let m21 = self.m21.as_ref()?;
         self.switches_passed(route).map(|(switch, input, output)| m21.granted(switch, input, output)).min()
     }
 
     /// How long a frame takes along an idle path.
-    pub(crate) fn crossing_time(&self, route: Step, wire_bytes: u32) -> fanin_units::Duration {
+    pub(crate) fn crossing_time(&self, route: PathStep, wire_bytes: u32) -> fanin_units::Duration {
         self.paths
             .steps(route)
             .map(|step| {
@@ -152,7 +152,7 @@ impl Fabric {
     }
 
     /// The ports of a path.
-    pub(crate) fn ports_on(&self, route: Step) -> impl Iterator<Item = PortIndex> {
+    pub(crate) fn ports_on(&self, route: PathStep) -> impl Iterator<Item = PortIndex> {
         self.paths.steps(route).map(|step| step.port)
     }
 
@@ -180,7 +180,7 @@ impl Fabric {
 
     /// The frame that will arrive next over a port's link.
     #[inline]
-    pub(crate) fn first(&self, port: PortIndex) -> Option<&Frame> {
+    pub(crate) fn first(&self, port: PortIndex) -> Option<&FrameInFlight> {
         self.ports[port as usize].link.first()
     }
 
@@ -222,7 +222,7 @@ impl Fabric {
         schedule: &mut Schedule,
         now: u64,
         segment: &Segment,
-        route: Step,
+        route: PathStep,
         end: u32,
     ) -> u32 {
         let place = self.free_place();
@@ -237,7 +237,7 @@ impl Fabric {
         place: u32,
         schedule: &mut Schedule,
         now: u64,
-        route: Step,
+        route: PathStep,
         end: u32,
     ) -> u32 {
         let parcel = self.wrap(place, route, end);
@@ -247,7 +247,7 @@ impl Fabric {
 
     /// Takes the segment in the [free place](Self::free_place), for it to be sent now or later.
     #[inline(always)]
-    pub(crate) fn wrap(&mut self, place: u32, route: Step, end: u32) -> Parcel {
+    pub(crate) fn wrap(&mut self, place: u32, route: PathStep, end: u32) -> Parcel {
         let free = self.free.pop();
         debug_assert_eq!(free, Some(place), "a segment is written in the free place");
         let segment = &self.segments[place as usize];

@@ -32,5 +32,5 @@ mod workload;
 
 pub use error::Error;
 pub use fanin_recording::{FrameSeen, LinkCapture};
-pub use run::{Control, End, Outcome, run, run_on};
-pub use sweep::{Point, sweep, sweep_each};
+pub use run::{RunControl, RunEnd, RunOutcome, run, run_on};
+pub use sweep::{SweepRun, sweep, sweep_each};

@@ -17,7 +17,7 @@ use crate::inbox::Inboxes;
 use crate::index::{EndIndex, peer};
 use crate::occurrence::Occurrence;
 use crate::techniques::{MessageKind, TechniqueSet};
-use crate::workload::{Building, Outbox, Workload};
+use crate::workload::{Building, Workload, WorkloadRequests};
 
 /// A partition can move to another thread: it reaches nothing outside itself.
 const _: () = {
@@ -57,7 +57,7 @@ pub(crate) struct Partition<W: Workload> {
     pub(crate) techniques: TechniqueSet,
     pub(crate) recorder: Recorder,
     inboxes: Inboxes<W::Message>,
-    outbox: Outbox<W::Message>,
+    outbox: WorkloadRequests<W::Message>,
     /// By host: the time of its earliest scheduled timer.
     host_timers: Vec<u64>,
     /// Kinds of the messages in the outbox, for techniques.
@@ -82,7 +82,7 @@ impl<W: Workload> Partition<W> {
             workload,
             techniques: TechniqueSet::default(),
             recorder,
-            outbox: Outbox::default(),
+            outbox: WorkloadRequests::default(),
             host_timers: vec![u64::MAX; hosts],
             kinds: Vec::new(),
             housekeeping: 0,

@@ -27,14 +27,14 @@ pub(crate) const fn seed(run: u64, host: u64, purpose: Purpose) -> u64 {
 
 /// The number of a host in seeds: its kind and its place among those of its kind.
 #[inline]
-pub(crate) const fn host(kind: Kind, place: u64) -> u64 {
+pub(crate) const fn host(kind: HostKind, place: u64) -> u64 {
     (kind as u64) << 40 | place
 }
 
 /// Kinds of hosts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
-pub(crate) enum Kind {
+pub(crate) enum HostKind {
     Supervisor = 1,
     Readout = 2,
     Collector = 3,
@@ -51,11 +51,12 @@ mod tests {
 
     #[test]
     fn streams_differ_in_everything_that_names_them() {
-        let first = |run, place, purpose| Random::new(seed(run, host(Kind::Readout, place), purpose)).bits();
+        let first =
+            |run, place, purpose| Random::new(seed(run, host(HostKind::Readout, place), purpose)).bits();
         assert_eq!(first(1, 2, Purpose::Role), first(1, 2, Purpose::Role));
         assert_ne!(first(1, 2, Purpose::Role), first(1, 2, Purpose::Fragment));
         assert_ne!(first(1, 2, Purpose::Role), first(1, 3, Purpose::Role));
         assert_ne!(first(1, 2, Purpose::Role), first(2, 2, Purpose::Role));
-        assert_ne!(host(Kind::Readout, 1), host(Kind::Collector, 1));
+        assert_ne!(host(HostKind::Readout, 1), host(HostKind::Collector, 1));
     }
 }

@@ -14,10 +14,10 @@ use crate::engine::Engine;
 use crate::partition::{Ending, Partition};
 use crate::stack::stack;
 use crate::techniques::{RunView, Setup, TechniqueSet};
-use crate::workload::{Measured, Plan};
+use crate::workload::{MeasuredWorkload, ReadyWorkload};
 
 /// How a caller follows, stops and records a run.
-pub struct Control<'a> {
+pub struct RunControl<'a> {
     /// Ends the run soon after it is set; what was measured until then is returned.
     pub stop: &'a AtomicBool,
     /// Called from time to time with the simulated time and the time at which the run ends.
@@ -32,7 +32,7 @@ const SAMPLES_MAX: u64 = 20_000_000;
 /// Never set.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-impl Default for Control<'_> {
+impl Default for RunControl<'_> {
     /// Runs to the end in silence.
     fn default() -> Self {
         Self { stop: &NEVER, progress: &|_, _| {}, capture: false }
@@ -41,7 +41,7 @@ impl Default for Control<'_> {
 
 /// How a run ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum End {
+pub enum RunEnd {
     /// As it should.
     Complete,
     /// Because of the stop flag.
@@ -57,9 +57,9 @@ pub enum End {
 
 /// The results of a run.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// How it ended.
-    pub end: End,
+    pub end: RunEnd,
     /// The figures. The scenario's name and hash are the caller's to fill in.
     pub summary: Summary,
     /// The tables.
@@ -77,7 +77,7 @@ pub struct Outcome {
 ///
 /// # Panics
 /// If the simulator's accounts do not balance at the end: a mistake in this crate.
-pub fn run(scenario: &Scenario, seed: u64, control: &Control<'_>) -> Result<Outcome, Error> {
+pub fn run(scenario: &Scenario, seed: u64, control: &RunControl<'_>) -> Result<RunOutcome, Error> {
     let (network, roles) = topology::build(scenario)?;
     run_on(scenario, seed, control, &network, &roles)
 }
@@ -92,14 +92,14 @@ pub fn run(scenario: &Scenario, seed: u64, control: &Control<'_>) -> Result<Outc
 pub fn run_on(
     scenario: &Scenario,
     seed: u64,
-    control: &Control<'_>,
+    control: &RunControl<'_>,
     network: &Network,
     roles: &Roles,
-) -> Result<Outcome, Error> {
+) -> Result<RunOutcome, Error> {
     check_samples(scenario, network)?;
     match crate::workload::plan(scenario, network, roles, seed)? {
-        Plan::Barrier(barrier) => simulate(scenario, seed, control, network, roles, *barrier),
-        Plan::Building(building) => simulate(scenario, seed, control, network, roles, *building),
+        ReadyWorkload::Barrier(barrier) => simulate(scenario, seed, control, network, roles, *barrier),
+        ReadyWorkload::Building(building) => simulate(scenario, seed, control, network, roles, *building),
     }
 }
 
@@ -115,14 +115,14 @@ fn check_samples(scenario: &Scenario, network: &Network) -> Result<(), Error> {
 }
 
 /// Plays a scenario with its workload.
-fn simulate<W: Measured>(
+fn simulate<W: MeasuredWorkload>(
     scenario: &Scenario,
     seed: u64,
-    control: &Control<'_>,
+    control: &RunControl<'_>,
     network: &Network,
     roles: &Roles,
     workload: W,
-) -> Result<Outcome, Error> {
+) -> Result<RunOutcome, Error> {
     let meter = Meter::start();
     let connections = workload.connections(roles);
     let config = stack(&scenario.transport)?;
@@ -184,12 +184,12 @@ fn simulate<W: Measured>(
 
     let at = partition.engine.time();
     let end = match ending {
-        Ending::Done => End::Complete,
-        Ending::Stopped => End::Stopped,
-        Ending::Deadlock => End::Stalled { at, diagnosis: deadlock(network, &partition) },
+        Ending::Done => RunEnd::Complete,
+        Ending::Stopped => RunEnd::Stopped,
+        Ending::Deadlock => RunEnd::Stalled { at, diagnosis: deadlock(network, &partition) },
         Ending::Stuck | Ending::Stalled | Ending::Time => {
             let diagnosis = format!("nothing moves at {at}: {}", partition.workload.diagnose());
-            End::Stalled { at, diagnosis }
+            RunEnd::Stalled { at, diagnosis }
         }
     };
     let rows = partition.workload.rows();
@@ -221,11 +221,11 @@ fn simulate<W: Measured>(
     summary.ports = finished.ports(picture.late.as_ref());
     let capture = captured.map(|port| finished.capture(port, partition.engine.config.window_scale));
     let records = finished.into_records(partition.end_stats());
-    Ok(Outcome { end, summary, records, picture: Some(picture), capture })
+    Ok(RunOutcome { end, summary, records, picture: Some(picture), capture })
 }
 
 /// The circle of ports that wait for one another.
-fn deadlock<W: Measured>(network: &Network, partition: &Partition<W>) -> String {
+fn deadlock<W: MeasuredWorkload>(network: &Network, partition: &Partition<W>) -> String {
     let ports = partition.engine.fabric.flow_control.as_ref().map_or(&[][..], |control| &control.deadlock);
     let names: Vec<String> = ports.iter().map(|&port| network.port_name(port)).collect();
     format!(
@@ -238,13 +238,13 @@ fn deadlock<W: Measured>(network: &Network, partition: &Partition<W>) -> String 
 }
 
 /// The outcome of a run that was stopped while its network was being built.
-fn unbuilt<W: Measured>(seed: u64, meter: &Meter, engine: &Engine, workload: &W) -> Outcome {
+fn unbuilt<W: MeasuredWorkload>(seed: u64, meter: &Meter, engine: &Engine, workload: &W) -> RunOutcome {
     let span = Span { from: Instant::START, until: Instant::START };
     let mut summary = Summary::new(Kind::Sim, env!("CARGO_PKG_VERSION"), ScenarioName::default());
     summary.seed = Some(seed);
     workload.summarise(&mut summary, &[], span);
     summary.speed = Some(meter.stop(engine.fabric.hops(), engine.fabric.wire_bytes_sent()));
-    Outcome { end: End::Stopped, summary, records: Records::default(), picture: None, capture: None }
+    RunOutcome { end: RunEnd::Stopped, summary, records: Records::default(), picture: None, capture: None }
 }
 
 /// The round-trip time that old connections have measured: of the links and of the readout.

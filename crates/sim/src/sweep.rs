@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fanin_scenario::Scenario;
 
-use crate::{Control, Error, Outcome, run};
+use crate::{Error, RunControl, RunOutcome, run};
 
 /// A run of a sweep.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Point {
+pub struct SweepRun {
     /// The scenario to simulate.
     pub scenario: Scenario,
     /// Seed of its random streams.
@@ -24,11 +24,11 @@ pub struct Point {
 /// # Panics
 /// If a run panics.
 pub fn sweep(
-    points: &[Point],
+    points: &[SweepRun],
     threads: usize,
-    control: &Control<'_>,
+    control: &RunControl<'_>,
     done: &(dyn Fn(usize) + Sync),
-) -> Vec<Result<Outcome, Error>> {
+) -> Vec<Result<RunOutcome, Error>> {
     sweep_each(points, threads, control, &|number, outcome| {
         done(number);
         outcome
@@ -41,10 +41,10 @@ pub fn sweep(
 /// # Panics
 /// If a run or `finish` panics.
 pub fn sweep_each<T: Send>(
-    points: &[Point],
+    points: &[SweepRun],
     threads: usize,
-    control: &Control<'_>,
-    finish: &(dyn Fn(usize, Result<Outcome, Error>) -> T + Sync),
+    control: &RunControl<'_>,
+    finish: &(dyn Fn(usize, Result<RunOutcome, Error>) -> T + Sync),
 ) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let results: Vec<Mutex<Option<T>>> = points.iter().map(|_| Mutex::new(None)).collect();

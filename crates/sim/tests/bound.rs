@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use fanin_scenario::{Scenario, load_text};
-use fanin_sim::{Control, End, run};
+use fanin_sim::{RunControl, RunEnd, run};
 use proptest::prelude::*;
 
 /// Systems that run in milliseconds, as text of a scenario file.
@@ -71,8 +71,8 @@ proptest! {
 
     #[test]
     fn no_event_is_faster_than_its_ideal(text in systems(), seed in any::<u64>()) {
-        let outcome = run(&scenario(&text), seed, &Control::default()).expect("it can be simulated");
-        prop_assert_eq!(outcome.end, End::Complete);
+        let outcome = run(&scenario(&text), seed, &RunControl::default()).expect("it can be simulated");
+        prop_assert_eq!(outcome.end, RunEnd::Complete);
         prop_assert!(!outcome.records.events.is_empty());
         for row in &outcome.records.events {
             let (Some(time), Some(ideal)) = (row.collection_time_ps, row.ideal_ps) else {
@@ -91,7 +91,7 @@ proptest! {
 fn an_isolated_event_is_nearly_ideal() {
     let alone = "extends = \"thesis-a-500hz\"\n[run]\nduration = \"1 s\"\nwarmup = \"500 ms\"\n[supervisor]\nrate = \"20 Hz\"\n\
                  policy = \"node-round-robin\"\n[shaping]\nmethod = \"credits\"\ncredits = 480\n";
-    let outcome = run(&scenario(alone), 1, &Control::default()).expect("it can be simulated");
+    let outcome = run(&scenario(alone), 1, &RunControl::default()).expect("it can be simulated");
     let slowdown = outcome.summary.slowdown.expect("events have ideals");
     assert!(slowdown.p50 >= 1.0 && slowdown.max < 1.03, "{slowdown:?}");
 }
@@ -105,7 +105,7 @@ fn isolated_collections_of_the_thesis_take_their_ideal_time() {
             "extends = \"thesis-a-500hz\"\n[run]\nduration = \"1 s\"\nwarmup = \"500 ms\"\n[supervisor]\nrate = \"20 Hz\"\n\
              policy = \"node-round-robin\"\n[workload]\nfraction = {fraction}\n[tor]\nbuffer = \"4 MB\"\n"
         );
-        let outcome = run(&scenario(&text), 1, &Control::default()).expect("it can be simulated");
+        let outcome = run(&scenario(&text), 1, &RunControl::default()).expect("it can be simulated");
         let times = outcome.summary.collection_time_ms.expect("events were collected");
         let ideal = times.ideal.expect("events have ideals");
         // The headers of messages and the switches on the way, which the thesis leaves out, are 20 to 50 us.
@@ -125,7 +125,7 @@ fn a_window_bounds_the_throughput() {
     let text = "extends = \"incast\"\n[run]\nduration = \"2 s\"\n[link]\ndelay = \"1 ms\"\n[workload]\nsenders = 1\n\
                 request_size = \"1 MB\"\n[transport]\nprofile = \"linux-6\"\ncongestion_control = \"static\"\nstatic_window = 4\n\
                 offload_burst = \"0 B\"\n";
-    let outcome = run(&scenario(text), 1, &Control::default()).expect("it can be simulated");
+    let outcome = run(&scenario(text), 1, &RunControl::default()).expect("it can be simulated");
     let times =
         outcome.summary.requests.and_then(|requests| requests.time_ms).expect("requests were completed");
     let goodput = 1e6 * 8.0 / (times.mean / 1e3);

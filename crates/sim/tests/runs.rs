@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use fanin_report::{Records, Summary};
 use fanin_scenario::{EcnMode, PauseMode, Scenario, load_text};
-use fanin_sim::{Control, End, Outcome, Point, run, sweep};
+use fanin_sim::{RunControl, RunEnd, RunOutcome, SweepRun, run, sweep};
 
 /// A small system of two racks that runs in milliseconds.
 const SMALL: &str = r#"
@@ -52,12 +52,12 @@ fn preset(name: &str, sets: &[&str]) -> Scenario {
     scenario(&format!("extends = \"{name}\""), sets)
 }
 
-fn outcome(scenario: &Scenario, seed: u64) -> Outcome {
-    run(scenario, seed, &Control::default()).unwrap_or_else(|error| panic!("{error}"))
+fn outcome(scenario: &Scenario, seed: u64) -> RunOutcome {
+    run(scenario, seed, &RunControl::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Everything but what differs from machine to machine.
-fn figures(outcome: &Outcome) -> (Summary, Records) {
+fn figures(outcome: &RunOutcome) -> (Summary, Records) {
     let mut summary = outcome.summary.clone();
     summary.speed = None;
     (summary, outcome.records.clone())
@@ -66,7 +66,7 @@ fn figures(outcome: &Outcome) -> (Summary, Records) {
 #[test]
 fn every_event_is_collected_once() {
     let outcome = outcome(&scenario(SMALL, &[]), 1);
-    assert_eq!(outcome.end, End::Complete);
+    assert_eq!(outcome.end, RunEnd::Complete);
     let events = outcome.summary.events.clone().unwrap();
     assert_eq!((events.assigned, events.collected), (100, 100));
     assert_eq!((events.lost, events.duplicated), (0, 0));
@@ -84,7 +84,7 @@ fn every_event_is_collected_once() {
 #[test]
 fn records_show_what_was_asked_for() {
     let small = scenario(SMALL, &[]);
-    let control = Control { capture: true, ..Control::default() };
+    let control = RunControl { capture: true, ..RunControl::default() };
     let outcome = run(&small, 1, &control).unwrap();
     let records = &outcome.records;
     let queues: std::collections::BTreeSet<&str> = records.queues.iter().map(|row| &*row.queue).collect();
@@ -112,11 +112,11 @@ fn records_show_what_was_asked_for() {
 #[test]
 fn the_same_seed_gives_the_same_outcome_on_any_number_of_threads() {
     let scenario = scenario(SMALL, &["tor.buffer=30 kB"]);
-    let points: Vec<Point> =
-        (0..6).map(|seed| Point { scenario: scenario.clone(), seed: seed / 2 }).collect();
+    let points: Vec<SweepRun> =
+        (0..6).map(|seed| SweepRun { scenario: scenario.clone(), seed: seed / 2 }).collect();
     let done = std::sync::Mutex::new(0);
     let results = |threads| -> Vec<_> {
-        let results = sweep(&points, threads, &Control::default(), &|_| *done.lock().unwrap() += 1);
+        let results = sweep(&points, threads, &RunControl::default(), &|_| *done.lock().unwrap() += 1);
         results.into_iter().map(|result| figures(&result.unwrap())).collect()
     };
     let one = results(1);
@@ -205,11 +205,11 @@ fn a_stopped_run_gives_what_it_has() {
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
         }
     };
-    let control = Control { stop: &stop, progress: &seen, capture: false };
+    let control = RunControl { stop: &stop, progress: &seen, capture: false };
     let outcome = run(&preset("thesis-a-1000hz", &["shaping.credits=480"]), 1, &control).unwrap();
-    assert_eq!(outcome.end, End::Stopped);
+    assert_eq!(outcome.end, RunEnd::Stopped);
     assert!(!outcome.records.events.is_empty());
-    let left = sweep(&[Point { scenario: scenario(SMALL, &[]), seed: 1 }], 2, &control, &|_| {});
+    let left = sweep(&[SweepRun { scenario: scenario(SMALL, &[]), seed: 1 }], 2, &control, &|_| {});
     assert!(left.is_empty());
 }
 
@@ -217,10 +217,10 @@ fn a_stopped_run_gives_what_it_has() {
 fn a_network_that_is_being_built_is_given_up() {
     // The stop flag is set before it begins: the 6000 connections are not opened one after another.
     let stop = AtomicBool::new(true);
-    let control = Control { stop: &stop, ..Control::default() };
+    let control = RunControl { stop: &stop, ..RunControl::default() };
     for name in ["thesis-a-1000hz", "incast"] {
         let outcome = run(&preset(name, &[]), 1, &control).unwrap();
-        assert_eq!((outcome.end, outcome.records.flows.len()), (End::Stopped, 0), "{name}");
+        assert_eq!((outcome.end, outcome.records.flows.len()), (RunEnd::Stopped, 0), "{name}");
         assert_eq!(outcome.summary.speed.unwrap().packet_hops, Some(0));
     }
 }
@@ -231,7 +231,7 @@ fn a_run_that_cannot_move_says_who_waits() {
     let mut small = scenario(SMALL, &["run.duration=10 s", "run.stall_limit=3 s"]);
     small.tor.buffer = fanin_units::Bytes::new(1_000);
     let outcome = outcome(&small, 1);
-    let End::Stalled { diagnosis, .. } = &outcome.end else { panic!("{:?}", outcome.end) };
+    let RunEnd::Stalled { diagnosis, .. } = &outcome.end else { panic!("{:?}", outcome.end) };
     assert!(diagnosis.contains("collector 0 waits for"), "{diagnosis}");
     assert!(diagnosis.contains("events are not finished"), "{diagnosis}");
 }
@@ -242,7 +242,7 @@ fn what_is_not_simulated_is_refused() {
         (&["tor.buffering=daqring", "tor.daqring.rate=5 kb/s"][..], "daqring"),
         (&["tor.buffering=daqring", "tor.daqring.frames=20000000"], "daqring"),
     ] {
-        let error = run(&scenario(SMALL, sets), 1, &Control::default()).unwrap_err();
+        let error = run(&scenario(SMALL, sets), 1, &RunControl::default()).unwrap_err();
         assert!(error.to_string().starts_with(key), "{error}");
     }
     // What a file is refused for where it is read, a scenario that is made otherwise is refused for here.
@@ -252,7 +252,7 @@ fn what_is_not_simulated_is_refused() {
     marks.tor.ecn.mode = EcnMode::Threshold;
     writes.tor.m21 = true;
     for (scenario, key) in [(stops, "aggregation.pause.mode"), (marks, "tor.ecn.mode"), (writes, "tor.m21")] {
-        let error = run(&scenario, 1, &Control::default()).unwrap_err();
+        let error = run(&scenario, 1, &RunControl::default()).unwrap_err();
         assert!(error.to_string().starts_with(key), "{error}");
     }
 }
@@ -281,7 +281,7 @@ fn every_stack_gets_through_every_buffer() {
     {
         let sets: Vec<&str> = [*buffer, *stack, &["run.duration=40 ms"]].concat();
         let outcome = outcome(&scenario(SMALL, &sets), seed as u64);
-        assert_eq!(outcome.end, End::Complete, "{sets:?}");
+        assert_eq!(outcome.end, RunEnd::Complete, "{sets:?}");
         let events = outcome.summary.events.clone().unwrap();
         // In collapse all units wait, and few events are assigned in so short a time.
         assert!(events.assigned > 0 && events.assigned == events.collected, "{sets:?}: {events:?}");
@@ -360,13 +360,13 @@ fn a_run_that_moves_is_not_stalled() {
         "run.stall_limit=50 ms",
     ];
     let outcome = outcome(&preset("incast", &sets), 1);
-    assert_eq!(outcome.end, End::Complete);
+    assert_eq!(outcome.end, RunEnd::Complete);
     assert!(outcome.records.events[0].collection_time_ps.unwrap() > 400_000_000_000);
 }
 
 #[test]
 fn queues_are_not_sampled_until_the_memory_is_full() {
     let sets = ["record.queues=[\"tor->collector\"]", "record.queue_interval=1 ps"];
-    let error = run(&preset("incast", &sets), 1, &Control::default()).unwrap_err().to_string();
+    let error = run(&preset("incast", &sets), 1, &RunControl::default()).unwrap_err().to_string();
     assert!(error.starts_with("record.queue_interval: 1 queues every 1 ps"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! The set-ups of the papers: rings, push and all-to-all traffic, hybrids, planes, schedules.
 
 use fanin_scenario::{Scenario, load_text};
-use fanin_sim::{Control, End, Outcome, run};
+use fanin_sim::{RunControl, RunEnd, RunOutcome, run};
 use proptest::prelude::*;
 
 /// Two racks of three collectors that run in milliseconds; the other set-ups differ from it.
@@ -36,18 +36,19 @@ fn scenario(text: &str, sets: &[&str]) -> Scenario {
     }
 }
 
-fn small(sets: &[&str]) -> Outcome {
+fn small(sets: &[&str]) -> RunOutcome {
     checked(&scenario(SMALL, sets), sets)
 }
 
-fn preset(name: &str, sets: &[&str]) -> Outcome {
+fn preset(name: &str, sets: &[&str]) -> RunOutcome {
     checked(&scenario(&format!("extends = \"{name}\""), sets), sets)
 }
 
 /// Runs to the end; every event that was assigned is collected once, and none faster than its bytes on the last wire.
-fn checked(scenario: &Scenario, sets: &[&str]) -> Outcome {
-    let outcome = run(scenario, 1, &Control::default()).unwrap_or_else(|error| panic!("{sets:?}: {error}"));
-    assert_eq!(outcome.end, End::Complete, "{sets:?}");
+fn checked(scenario: &Scenario, sets: &[&str]) -> RunOutcome {
+    let outcome =
+        run(scenario, 1, &RunControl::default()).unwrap_or_else(|error| panic!("{sets:?}: {error}"));
+    assert_eq!(outcome.end, RunEnd::Complete, "{sets:?}");
     let events = outcome.summary.events.as_ref().unwrap();
     assert!(events.assigned > 0, "{sets:?}");
     assert_eq!((events.collected, events.lost, events.duplicated), (events.assigned, 0, 0), "{sets:?}");
@@ -63,20 +64,20 @@ fn checked(scenario: &Scenario, sets: &[&str]) -> Outcome {
     outcome
 }
 
-fn figure(outcome: &Outcome, technique: &str, key: &str) -> f64 {
+fn figure(outcome: &RunOutcome, technique: &str, key: &str) -> f64 {
     let figures = outcome.summary.techniques.get(technique).unwrap_or_else(|| panic!("no {technique}"));
     figures[key].as_f64().unwrap_or_else(|| panic!("{technique} has no {key}: {figures}"))
 }
 
-fn mean_ms(outcome: &Outcome) -> f64 {
+fn mean_ms(outcome: &RunOutcome) -> f64 {
     outcome.summary.collection_time_ms.as_ref().unwrap().mean
 }
 
-fn drops(outcome: &Outcome) -> u64 {
+fn drops(outcome: &RunOutcome) -> u64 {
     outcome.summary.network.as_ref().unwrap().drops.unwrap()
 }
 
-fn timeouts(outcome: &Outcome) -> u64 {
+fn timeouts(outcome: &RunOutcome) -> u64 {
     outcome.summary.tcp.as_ref().unwrap().timeouts.unwrap()
 }
 
@@ -215,7 +216,7 @@ fn schedules_leave_a_share_of_the_links_free() {
     );
     let shifted = ["shaping.method=barrel-shifter", "shaping.barrel_shifter.barrier=clock"];
     let (all, less) = (small(&shifted), small(&[&shifted[..], &[half]].concat()));
-    let phase_ms = |outcome: &Outcome| figure(outcome, "barrel_shifter", "phase_ms_mean");
+    let phase_ms = |outcome: &RunOutcome| figure(outcome, "barrel_shifter", "phase_ms_mean");
     assert!((phase_ms(&less) / phase_ms(&all) - 2.0).abs() < 1e-3, "{} {}", phase_ms(&less), phase_ms(&all));
 }
 
@@ -224,7 +225,7 @@ fn an_arbiter_that_dies_is_replaced_or_done_without() {
     let dies =
         ["shaping.method=fastpass", "shaping.fastpass.fail_at=40 ms", "shaping.fastpass.failover=15 ms"];
     let alive = small(&dies[..1]);
-    let longest = |outcome: &Outcome| outcome.summary.collection_time_ms.as_ref().unwrap().max;
+    let longest = |outcome: &RunOutcome| outcome.summary.collection_time_ms.as_ref().unwrap().max;
     for standby in ["shaping.fastpass.standby=true", "shaping.fastpass.standby=false"] {
         let outcome = small(&[&dies[..], &[standby]].concat());
         assert!(longest(&outcome) > longest(&alive) + 10.0 && longest(&outcome) < 80.0, "{standby}");
@@ -270,8 +271,8 @@ fn a_barrel_shifter_goes_on_without_the_dead() {
             "shaping.barrel_shifter.failed_readouts=[3]",
             "shaping.barrel_shifter.failed_collectors=[1]",
         ];
-        let outcome = run(&scenario(&text, &sets), 1, &Control::default()).unwrap();
-        assert_eq!(outcome.end, End::Complete, "{barrier}");
+        let outcome = run(&scenario(&text, &sets), 1, &RunControl::default()).unwrap();
+        assert_eq!(outcome.end, RunEnd::Complete, "{barrier}");
         assert_eq!(figure(&outcome, "barrel_shifter", "excluded"), 2.0);
         assert!(figure(&outcome, "barrel_shifter", "incomplete") > 10.0);
         let events = outcome.summary.events.as_ref().unwrap();
@@ -319,8 +320,8 @@ proptest! {
         ];
         let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
         let scenario = scenario(SMALL, &sets);
-        let outcome = run(&scenario, seed, &Control::default()).unwrap();
-        prop_assert_eq!(&outcome.end, &End::Complete);
+        let outcome = run(&scenario, seed, &RunControl::default()).unwrap();
+        prop_assert_eq!(&outcome.end, &RunEnd::Complete);
         for row in &outcome.records.events {
             prop_assert!(row.collection_time_ps.unwrap() > row.size_bytes * 8_000);
         }

@@ -2,7 +2,7 @@
 
 use fanin_report::Summary;
 use fanin_scenario::{Scenario, load_text};
-use fanin_sim::{Control, End, Outcome, run};
+use fanin_sim::{RunControl, RunEnd, RunOutcome, run};
 use proptest::prelude::*;
 
 fn scenario(preset: &str, sets: &[String]) -> Scenario {
@@ -14,16 +14,16 @@ fn scenario(preset: &str, sets: &[String]) -> Scenario {
     }
 }
 
-fn outcome(preset: &str, sets: &[&str]) -> Outcome {
+fn outcome(preset: &str, sets: &[&str]) -> RunOutcome {
     let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
     let outcome =
-        run(&scenario(preset, &sets), 1, &Control::default()).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(outcome.end, End::Complete, "{sets:?}");
+        run(&scenario(preset, &sets), 1, &RunControl::default()).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(outcome.end, RunEnd::Complete, "{sets:?}");
     assert_not_too_fast(&outcome);
     outcome
 }
 
-fn assert_not_too_fast(outcome: &Outcome) {
+fn assert_not_too_fast(outcome: &RunOutcome) {
     for row in &outcome.records.events {
         if let (Some(time), Some(ideal)) = (row.collection_time_ps, row.ideal_ps) {
             assert!(time >= ideal, "faster than the wire: {row:?}");
@@ -92,7 +92,7 @@ fn credit_goes_to_the_smallest_or_to_all_in_turn() {
     let sets = |policy| ["run.duration=100 ms", "workload.senders=8", "workload.request_size=100 kB", policy];
     let smallest = outcome("incast", &sets("transport.sird.policy=smallest-remaining"));
     let turns = outcome("incast", &sets("transport.sird.policy=round-robin"));
-    let completed = |outcome: &Outcome| outcome.summary.requests.as_ref().unwrap().completed;
+    let completed = |outcome: &RunOutcome| outcome.summary.requests.as_ref().unwrap().completed;
     // A barrier waits for the last: in which order matters little.
     assert!(completed(&smallest).abs_diff(completed(&turns)) <= 2);
     assert_ne!(smallest.records.events, turns.records.events);
@@ -128,7 +128,7 @@ fn small_messages_need_no_credit() {
 
 #[test]
 fn a_capture_is_refused() {
-    let control = Control { capture: true, ..Control::default() };
+    let control = RunControl { capture: true, ..RunControl::default() };
     let error = run(&scenario("incast", &[]), 1, &control).unwrap_err();
     assert!(error.to_string().contains("record.capture"), "{error}");
 }
@@ -157,12 +157,12 @@ proptest! {
             "transport.sird.timeout=1 ms".to_owned(),
         ];
         let scenario = scenario("incast", &sets);
-        let first = run(&scenario, seed, &Control::default()).unwrap();
-        prop_assert_eq!(&first.end, &End::Complete, "{:?}", sets);
+        let first = run(&scenario, seed, &RunControl::default()).unwrap();
+        prop_assert_eq!(&first.end, &RunEnd::Complete, "{:?}", sets);
         assert_not_too_fast(&first);
         let queue = first.summary.network.as_ref().unwrap().queue_bytes_max.unwrap();
         prop_assert!(queue <= scenario.tor.buffer.get());
-        let again = run(&scenario, seed, &Control::default()).unwrap();
+        let again = run(&scenario, seed, &RunControl::default()).unwrap();
         prop_assert_eq!(&first.records, &again.records);
         prop_assert_eq!(&first.summary.techniques, &again.summary.techniques);
     }

@@ -4,7 +4,7 @@
 
 use fanin_queueing::pause_headroom;
 use fanin_scenario::{Scenario, load_text};
-use fanin_sim::{Control, End, Outcome, run};
+use fanin_sim::{RunControl, RunEnd, RunOutcome, run};
 use fanin_units::{Bytes, Duration, Rate};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -111,8 +111,8 @@ fn incast(sets: &[String]) -> Scenario {
     scenario("extends = \"incast\"", sets)
 }
 
-fn outcome(scenario: &Scenario, seed: u64) -> Outcome {
-    run(scenario, seed, &Control::default()).unwrap_or_else(|error| panic!("{error}"))
+fn outcome(scenario: &Scenario, seed: u64) -> RunOutcome {
+    run(scenario, seed, &RunControl::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn owned(sets: &[&str]) -> Vec<String> {
@@ -120,8 +120,8 @@ fn owned(sets: &[&str]) -> Vec<String> {
 }
 
 /// All that was asked for has arrived, nothing faster than its own ideal.
-fn assert_sound(outcome: &Outcome, sets: &[String]) {
-    assert_eq!(outcome.end, End::Complete, "{sets:?}");
+fn assert_sound(outcome: &RunOutcome, sets: &[String]) {
+    assert_eq!(outcome.end, RunEnd::Complete, "{sets:?}");
     assert!(!outcome.records.events.is_empty(), "{sets:?}");
     for row in &outcome.records.events {
         let (Some(time), Some(ideal)) = (row.collection_time_ps, row.ideal_ps) else {
@@ -135,17 +135,17 @@ fn assert_sound(outcome: &Outcome, sets: &[String]) {
 }
 
 /// The same again: nothing depends on anything but the scenario and the seed.
-fn assert_repeats(outcome_before: &Outcome, scenario: &Scenario, seed: u64) {
+fn assert_repeats(outcome_before: &RunOutcome, scenario: &Scenario, seed: u64) {
     let again = outcome(scenario, seed);
     assert_eq!(outcome_before.records, again.records);
     assert_eq!(outcome_before.summary.techniques, again.summary.techniques);
 }
 
-fn drops(outcome: &Outcome) -> u64 {
+fn drops(outcome: &RunOutcome) -> u64 {
     outcome.summary.network.as_ref().and_then(|network| network.drops).expect("a network's figures")
 }
 
-fn queue_max(outcome: &Outcome) -> u64 {
+fn queue_max(outcome: &RunOutcome) -> u64 {
     outcome.summary.network.as_ref().and_then(|network| network.queue_bytes_max).expect("a network's figures")
 }
 

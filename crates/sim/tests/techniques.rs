@@ -2,7 +2,7 @@
 
 use fanin_report::Summary;
 use fanin_scenario::{Scenario, load_text};
-use fanin_sim::{Control, End, Outcome, run};
+use fanin_sim::{RunControl, RunEnd, RunOutcome, run};
 
 fn preset(name: &str, sets: &[&str]) -> Scenario {
     let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
@@ -12,9 +12,10 @@ fn preset(name: &str, sets: &[&str]) -> Scenario {
     }
 }
 
-fn outcome(name: &str, sets: &[&str]) -> Outcome {
-    let outcome = run(&preset(name, sets), 1, &Control::default()).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(outcome.end, End::Complete, "{sets:?}");
+fn outcome(name: &str, sets: &[&str]) -> RunOutcome {
+    let outcome =
+        run(&preset(name, sets), 1, &RunControl::default()).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(outcome.end, RunEnd::Complete, "{sets:?}");
     for row in &outcome.records.events {
         if let (Some(time), Some(ideal)) = (row.collection_time_ps, row.ideal_ps) {
             assert!(time >= ideal, "faster than the wire: {row:?}");
@@ -29,7 +30,7 @@ fn figure(summary: &Summary, path: &str) -> f64 {
     section[figure].as_f64().unwrap_or_else(|| panic!("no {figure} in {section}"))
 }
 
-fn goodput_mbps(outcome: &Outcome) -> f64 {
+fn goodput_mbps(outcome: &RunOutcome) -> f64 {
     outcome.summary.goodput_bps.as_ref().unwrap().total / 1e6
 }
 
@@ -180,7 +181,7 @@ fn diatcp_behind_a_software_router() {
     // More frames come back than with plain TCP: windows are updated all the time.
     let plain =
         outcome("icc15-router", &["run.duration=200 ms", "shaping.credits=421", "shaping.method=credits"]);
-    let per_event = |outcome: &Outcome| {
+    let per_event = |outcome: &RunOutcome| {
         let packets = outcome.summary.network.clone().unwrap().packets.unwrap() as f64;
         packets / outcome.summary.events.clone().unwrap().collected as f64
     };
@@ -289,7 +290,7 @@ fn a_stopped_core_holds_up_everybody_behind_it() {
         sets.extend(more);
         outcome("thesis-a-500hz", &sets)
     };
-    let time = |outcome: &Outcome| outcome.summary.collection_time_ms.clone().unwrap();
+    let time = |outcome: &RunOutcome| outcome.summary.collection_time_ms.clone().unwrap();
     let pause = run(&["tor.pause.mode=pause"]);
     assert_eq!(pause.summary.network.clone().unwrap().drops, Some(0));
     assert_eq!(figure(&pause.summary, "pause.switch_ports_stopped"), 2.0, "one uplink from each core");

@@ -4,7 +4,7 @@ use fanin_dataflow::Random;
 use fanin_network::{Network, NodeIndex, Roles, topology};
 use fanin_report::{Records, Summary};
 use fanin_scenario::{load, load_text};
-use fanin_sim::{Control, End, Outcome, run, run_on};
+use fanin_sim::{RunControl, RunEnd, RunOutcome, run, run_on};
 
 /// Seeds over which the shares are averaged.
 const SEEDS: u64 = 64;
@@ -22,7 +22,7 @@ fn every_sender_has_its_share_of_the_losses() {
         // By sender: the sum over the seeds of its share of all retransmissions, and of that share's square.
         let mut sums = vec![(0.0, 0.0); senders];
         for seed in 0..SEEDS {
-            let outcome = run(&scenario, seed, &Control::default()).unwrap();
+            let outcome = run(&scenario, seed, &RunControl::default()).unwrap();
             let mut lost = vec![0; senders];
             for flow in outcome.records.flows {
                 if let Some(sender) = flow.source.strip_prefix("readout:") {
@@ -70,8 +70,8 @@ fn relisted(network: &Network, roles: &Roles, random: &mut Random) -> (Network, 
 }
 
 /// The figures that do not list a network's parts in its order, nor tell the machine's speed.
-fn figures(outcome: Outcome) -> (Summary, Records) {
-    assert_eq!(outcome.end, End::Complete);
+fn figures(outcome: RunOutcome) -> (Summary, Records) {
+    assert_eq!(outcome.end, RunEnd::Complete);
     let mut summary = outcome.summary;
     (summary.speed, summary.ports) = (None, Vec::new());
     (summary, outcome.records)
@@ -96,7 +96,7 @@ fn the_results_do_not_depend_on_the_order_in_which_hosts_are_listed() {
             .scenario;
         let (network, roles) = topology::build(&scenario).unwrap();
         let run = |network: &Network, roles: &Roles| {
-            figures(run_on(&scenario, 3, &Control::default(), network, roles).unwrap())
+            figures(run_on(&scenario, 3, &RunControl::default(), network, roles).unwrap())
         };
         let (summary, records) = run(&network, &roles);
         let losses: u64 = records.flows.iter().map(|flow| flow.retransmits).sum();

@@ -182,8 +182,8 @@ macro_rules! as_text {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-                struct Text;
-                impl serde::de::Visitor<'_> for Text {
+                struct AddressVisitor;
+                impl serde::de::Visitor<'_> for AddressVisitor {
                     type Value = $name;
                     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                         out.write_str(concat!($what, ", in quotes"))
@@ -192,7 +192,7 @@ macro_rules! as_text {
                         text.parse().map_err(E::custom)
                     }
                 }
-                input.deserialize_str(Text)
+                input.deserialize_str(AddressVisitor)
             }
         }
     )*};

@@ -35,7 +35,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureSpec {
     /// The port or ring.
-    pub point: Point,
+    pub point: CapturePoint,
     /// Its longest duration in seconds, up to [`SECONDS_MAX`].
     pub seconds: u64,
     /// Its largest size in bytes, up to [`BYTES_MAX`].
@@ -46,7 +46,7 @@ pub struct CaptureSpec {
 
 /// The place where frames are copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Point {
+pub enum CapturePoint {
     /// A port, by its name: frames as they were received, and frames sent.
     Port(String),
     /// A ring, by its name: frames that it accepts.
@@ -65,14 +65,14 @@ pub(crate) enum TapPlace {
 impl TapPlace {
     /// The place of a point, if it exists on one of these ports. `ring` finds a ring of a port.
     pub(crate) fn of(
-        point: &Point,
+        point: &CapturePoint,
         config: &Config,
         mine: &[usize],
         ring: impl Fn(usize, &str) -> Option<usize>,
     ) -> Option<Self> {
         let port = match point {
-            Point::Port(name) => config.port_index(name)?,
-            Point::Ring(name) => {
+            CapturePoint::Port(name) => config.port_index(name)?,
+            CapturePoint::Ring(name) => {
                 config.port_index(&config.ring.iter().find(|ring| ring.name == *name)?.port)?
             }
         };
@@ -80,8 +80,8 @@ impl TapPlace {
             return None;
         }
         Some(match point {
-            Point::Port(_) => Self::Port(port),
-            Point::Ring(name) => Self::Ring(port, ring(port, name)?),
+            CapturePoint::Port(_) => Self::Port(port),
+            CapturePoint::Ring(name) => Self::Ring(port, ring(port, name)?),
         })
     }
 }
@@ -103,23 +103,23 @@ struct CaptureState {
     epoch_ns: u64,
     /// Counts changes of `sessions`, so that the data path needs the lock only after one.
     generation: AtomicU64,
-    sessions: Mutex<Vec<Arc<Session>>>,
+    sessions: Mutex<Vec<Arc<CaptureSession>>>,
     copied: AtomicU64,
     dropped: AtomicU64,
 }
 
 #[derive(Debug)]
-struct Session {
+struct CaptureSession {
     spec: CaptureSpec,
     /// The end of each worker, which takes it once.
-    ends: Mutex<Vec<Option<End>>>,
+    ends: Mutex<Vec<Option<CaptureEnd>>>,
     /// Frames that were not copied for lack of a buffer.
     dropped: AtomicU64,
 }
 
 /// The data path's end: receives empty buffers and returns full ones.
 #[derive(Debug)]
-struct End {
+struct CaptureEnd {
     empty: Receiver<Vec<u8>>,
     full: SyncSender<Copied>,
 }
@@ -158,7 +158,7 @@ impl Captures {
     ///
     /// # Errors
     /// If [`CAPTURES_MAX`] captures are running.
-    pub fn start(&self, mut spec: CaptureSpec) -> Result<Stream, TooManyCaptures> {
+    pub fn start(&self, mut spec: CaptureSpec) -> Result<CaptureStream, TooManyCaptures> {
         spec.seconds = spec.seconds.min(SECONDS_MAX);
         spec.bytes = spec.bytes.min(BYTES_MAX);
         spec.snap = spec.snap.min(SNAP_MAX);
@@ -174,14 +174,14 @@ impl Captures {
                 // There is room for all of them. Buffers get their memory when they are first used.
                 let _ = give.try_send(Vec::new());
             }
-            ends.push(Some(End { empty, full }));
+            ends.push(Some(CaptureEnd { empty, full }));
             outlets.push(Outlet { empty: give, full: take });
         }
-        let session = Arc::new(Session { spec, ends: Mutex::new(ends), dropped: AtomicU64::new(0) });
+        let session = Arc::new(CaptureSession { spec, ends: Mutex::new(ends), dropped: AtomicU64::new(0) });
         sessions.push(Arc::clone(&session));
         drop(sessions);
         self.shared.generation.fetch_add(1, Ordering::Release);
-        Ok(Stream::new(Arc::clone(&self.shared), session, outlets))
+        Ok(CaptureStream::new(Arc::clone(&self.shared), session, outlets))
     }
 
     /// The data path's side, for one worker.
@@ -221,8 +221,8 @@ pub(crate) struct Tap {
 
 #[derive(Debug)]
 struct Active {
-    session: Arc<Session>,
-    end: End,
+    session: Arc<CaptureSession>,
+    end: CaptureEnd,
     /// The place where it copies; `None` if its port or ring does not exist, or belongs to another worker.
     place: Option<TapPlace>,
     /// Unused buffers.
@@ -271,7 +271,7 @@ impl Tap {
     }
 
     /// Called after every change of ports or rings.
-    pub(crate) fn find(&mut self, find: impl Fn(&Point) -> Option<TapPlace>) {
+    pub(crate) fn find(&mut self, find: impl Fn(&CapturePoint) -> Option<TapPlace>) {
         for active in &mut self.active {
             active.place = find(&active.session.spec.point);
         }
@@ -361,9 +361,9 @@ impl Active {
 
 /// A running capture as the bytes of a pcapng file.
 #[derive(Debug)]
-pub struct Stream {
+pub struct CaptureStream {
     shared: Arc<CaptureState>,
-    session: Arc<Session>,
+    session: Arc<CaptureSession>,
     outlets: Vec<Outlet>,
     file: Capture<Vec<u8>>,
     interfaces: Vec<InterfaceId>,
@@ -373,11 +373,11 @@ pub struct Stream {
     has_ended: bool,
 }
 
-impl Stream {
-    fn new(shared: Arc<CaptureState>, session: Arc<Session>, outlets: Vec<Outlet>) -> Self {
+impl CaptureStream {
+    fn new(shared: Arc<CaptureState>, session: Arc<CaptureSession>, outlets: Vec<Outlet>) -> Self {
         let names = match &session.spec.point {
-            Point::Port(name) => vec![format!("{name} in"), format!("{name} out")],
-            Point::Ring(name) => vec![format!("ring {name}")],
+            CapturePoint::Port(name) => vec![format!("{name} in"), format!("{name} out")],
+            CapturePoint::Ring(name) => vec![format!("ring {name}")],
         };
         const IN_MEMORY: &str = "writing to memory succeeds";
         let application = concat!("fanin switch ", env!("CARGO_PKG_VERSION"));
@@ -429,7 +429,7 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for CaptureStream {
     fn drop(&mut self) {
         let mut sessions = self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|session| !Arc::ptr_eq(session, &self.session));

@@ -76,7 +76,7 @@ impl Ethernet {
 
 /// The IP header of a frame and the ports behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Network {
+pub struct IpHeader {
     /// 4, 6, or 0 for anything but a valid IP header.
     pub version: u8,
     /// The IP protocol.
@@ -93,7 +93,7 @@ pub struct Network {
     pub transport: usize,
 }
 
-impl Network {
+impl IpHeader {
     /// Parses the headers; fields that are missing or invalid keep their defaults.
     #[inline]
     pub fn parse(frame: &[u8], ethernet: &Ethernet) -> Self {
@@ -238,7 +238,7 @@ mod tests {
         for payload in [14, 18] {
             let ethernet = Ethernet::parse(&frame).unwrap();
             assert_eq!((ethernet.ethertype, ethernet.payload), (ETHERTYPE_IPV4, payload));
-            let network = Network::parse(&frame, &ethernet);
+            let network = IpHeader::parse(&frame, &ethernet);
             assert_eq!((network.version, network.protocol, network.ecn), (4, 6, 2));
             assert_eq!((network.source, network.destination), (0x0a00_0009, 0x0a00_0007));
             assert_eq!((network.ports, network.transport), ((5000, 8080), payload + 20));
@@ -252,7 +252,7 @@ mod tests {
         let mut frame = tcp_v4();
         let ethernet = Ethernet::parse(&frame).unwrap();
         assert!(mark_congestion(&mut frame, &ethernet));
-        assert_eq!(Network::parse(&frame, &ethernet).ecn, 3);
+        assert_eq!(IpHeader::parse(&frame, &ethernet).ecn, 3);
         assert_eq!(checksum(&frame[14..34], 0), 0xffff);
     }
 
@@ -281,7 +281,7 @@ mod tests {
         ) {
             if let Some(ethernet) = Ethernet::parse(&frame) {
                 prop_assert!(ethernet.payload <= frame.len());
-                let network = Network::parse(&frame, &ethernet);
+                let network = IpHeader::parse(&frame, &ethernet);
                 prop_assert!(network.transport == 0 || network.transport + 4 <= frame.len());
                 pause_quanta(&frame, &ethernet);
                 let was_right = frame.len() >= 34 && checksum(&frame[14..34], 0) == 0xffff;

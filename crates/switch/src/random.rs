@@ -2,9 +2,9 @@
 
 /// SplitMix64 (Steele, Lea and Flood 2014): small and fast.
 #[derive(Debug, Clone)]
-pub(crate) struct Random(u64);
+pub(crate) struct SplitMix64(u64);
 
-impl Random {
+impl SplitMix64 {
     /// Makes the stream of this number for a seed.
     pub(crate) const fn new(seed: u64, stream: u64) -> Self {
         Self(seed ^ stream.wrapping_add(1).wrapping_mul(0xd1b5_4a32_d192_ed03))

@@ -15,7 +15,7 @@ use crate::datapath::Switch;
 use crate::driver::Driver;
 use crate::snapshot::Snapshot;
 use crate::sys;
-use crate::worker::{Clock, Outcome, Worker};
+use crate::worker::{Clock, Worker, WorkerResult};
 use crate::workers::{Peers, SharedCounts, Wakeup};
 use crate::xdp::{OpenError, XdpPorts};
 
@@ -64,7 +64,7 @@ impl StartError {
 
 /// The result of a stopped switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct SwitchResult {
     /// Its last counters.
     pub snapshot: Snapshot,
     /// Frames still queued when the time to drain was over.
@@ -78,7 +78,7 @@ pub struct Running {
     captures: Captures,
     stop: Arc<AtomicBool>,
     wakeups: Vec<Arc<Wakeup>>,
-    threads: Vec<JoinHandle<Outcome>>,
+    threads: Vec<JoinHandle<WorkerResult>>,
 }
 
 impl Running {
@@ -179,9 +179,9 @@ impl Running {
     ///
     /// # Panics
     /// If a worker has panicked.
-    pub fn stop(mut self) -> Ended {
+    pub fn stop(mut self) -> SwitchResult {
         self.tell();
-        let mut ended = Ended { snapshot: Snapshot::default(), abandoned: 0 };
+        let mut ended = SwitchResult { snapshot: Snapshot::default(), abandoned: 0 };
         for (number, thread) in std::mem::take(&mut self.threads).into_iter().enumerate() {
             let outcome = thread.join().expect("a worker of the switch has panicked");
             ended.abandoned += outcome.abandoned;

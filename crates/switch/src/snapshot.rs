@@ -1,6 +1,6 @@
 //! Snapshots: state and counters of the switch as plain values.
 
-use fanin_queueing::{Count, Counters, Limit, Occupancy};
+use fanin_queueing::{Counters, FrameCount, Limit, Occupancy};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -44,8 +44,8 @@ impl Tally {
     }
 }
 
-impl From<Count> for Tally {
-    fn from(count: Count) -> Self {
+impl From<FrameCount> for Tally {
+    fn from(count: FrameCount) -> Self {
         Self { frames: count.frames, bytes: count.bytes }
     }
 }

@@ -41,7 +41,7 @@ impl Clock {
 
 /// The result of a worker.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct WorkerResult {
     pub(crate) snapshot: Snapshot,
     pub(crate) abandoned: u64,
 }
@@ -60,7 +60,7 @@ pub(crate) struct Worker<D: Driver> {
 
 impl<D: Driver> Worker<D> {
     /// Runs until it is stopped, and then until its queues have drained or the time to drain is over.
-    pub(crate) fn run(mut self) -> Outcome {
+    pub(crate) fn run(mut self) -> WorkerResult {
         if let Some(core) = self.core
             && !sys::pin(core)
         {
@@ -86,7 +86,7 @@ impl<D: Driver> Worker<D> {
             self.round(&mut rounds, &mut busy_at, false);
         }
         let abandoned = self.switch.abandon();
-        Outcome { snapshot: self.switch.snapshot(false), abandoned }
+        WorkerResult { snapshot: self.switch.snapshot(false), abandoned }
     }
 
     /// One round, and a sleep after an idle time. Returns true if it slept.

@@ -1,6 +1,6 @@
 //! Captures: each sent frame is copied once, when it is sent.
 
-use fanin_switch::capture::{CaptureSpec, Captures, Point};
+use fanin_switch::capture::{CapturePoint, CaptureSpec, Captures};
 use fanin_switch::config::{Hugepages, PortSpec};
 use fanin_switch::{Mac, MemoryPorts, Pool, Switch};
 use fanin_units::{Duration, Instant};
@@ -17,7 +17,8 @@ fn a_capture_holds_what_left_and_nothing_else() {
     let mut switch = Switch::new(config, MemoryPorts::new(pools.remove(0), 2)).unwrap();
     let captures = Captures::new(1, 0);
     switch.attach(&captures);
-    let spec = CaptureSpec { point: Point::Port("out".to_owned()), seconds: 60, bytes: 1 << 20, snap: 100 };
+    let spec =
+        CaptureSpec { point: CapturePoint::Port("out".to_owned()), seconds: 60, bytes: 1 << 20, snap: 100 };
     let mut stream = captures.start(spec).unwrap();
     for number in 0..10 {
         let frame = [&station(2).0[..], &station(1).0[..], &[0x88, 0xb5], &[number; 50]].concat();

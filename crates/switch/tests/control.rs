@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use fanin_switch::Running;
-use fanin_switch::capture::{CAPTURES_MAX, CaptureSpec, Point};
-use fanin_switch::control::{Address, Client, Server, Settings, StartError, description};
+use fanin_switch::capture::{CAPTURES_MAX, CapturePoint, CaptureSpec};
+use fanin_switch::control::{Client, ControlAddress, ControlServer, Settings, StartError, description};
 use serde_json::{Value, json};
 
 use traffic::{Counts, SOURCES, Traffic};
@@ -23,7 +23,7 @@ const WAIT_MAX: Duration = Duration::from_secs(20);
 /// A switch with traffic, and a server on a free port and on a socket of its own.
 struct Busy {
     running: Running,
-    server: Server,
+    server: ControlServer,
     counts: Arc<Counts>,
     socket: PathBuf,
     http: SocketAddr,
@@ -47,14 +47,14 @@ impl Busy {
             http: Some("127.0.0.1:0".parse().unwrap()),
             token: token.map(str::to_owned),
         };
-        let server = Server::start(&settings, running.operation()).unwrap();
+        let server = ControlServer::start(&settings, running.operation()).unwrap();
         let http = server.http_address().unwrap();
         wait_for("traffic", || counts.arrived.load(Ordering::Relaxed) > 0);
         Self { running, server, counts, socket, http }
     }
 
     fn client(&self) -> Client {
-        Client::new(Address::Socket(self.socket.clone()))
+        Client::new(ControlAddress::Socket(self.socket.clone()))
     }
 
     /// Status and detail of a request that is refused.
@@ -316,13 +316,13 @@ fn a_token_is_asked_for_over_http_only() {
     let busy = Busy::new(Some(token));
     assert!(busy.client().read("/v1/rings").is_ok());
     for shown in [None, Some("correct-horse-batterz".to_owned()), Some(String::new())] {
-        let client = Client::new(Address::Http(busy.http, shown));
+        let client = Client::new(ControlAddress::Http(busy.http, shown));
         assert_eq!(client.exchange("GET", "/v1/rings", None).unwrap().status, 401);
         assert_eq!(client.exchange("GET", "/metrics", None).unwrap().status, 401);
         assert_eq!(client.exchange("GET", "/nowhere", None).unwrap().status, 401);
         assert_eq!(client.exchange("GET", "/healthz", None).unwrap().status, 200);
     }
-    let client = Client::new(Address::Http(busy.http, Some(token.to_owned())));
+    let client = Client::new(ControlAddress::Http(busy.http, Some(token.to_owned())));
     assert_eq!(client.exchange("GET", "/v1/rings", None).unwrap().status, 200);
     busy.stop();
 }
@@ -330,7 +330,7 @@ fn a_token_is_asked_for_over_http_only() {
 #[test]
 fn places_to_listen_are_checked() {
     let busy = Busy::new(None);
-    let start = |settings: Settings| Server::start(&settings, busy.running.operation());
+    let start = |settings: Settings| ControlServer::start(&settings, busy.running.operation());
     let open = Settings { http: Some("0.0.0.0:0".parse().unwrap()), ..Settings::default() };
     assert!(matches!(start(open.clone()), Err(StartError::Open { .. })));
     let short = Settings { token: Some("short".to_owned()), ..open.clone() };
@@ -530,8 +530,12 @@ fn captures_hold_the_frames_of_their_port_or_ring() {
 fn a_capture_without_a_reader_drops_only_its_copies() {
     let busy = Busy::new(None);
     let operation = busy.running.operation();
-    let spec =
-        CaptureSpec { point: Point::Port("source-0".to_owned()), seconds: 60, bytes: 1 << 20, snap: 64 };
+    let spec = CaptureSpec {
+        point: CapturePoint::Port("source-0".to_owned()),
+        seconds: 60,
+        bytes: 1 << 20,
+        snap: 64,
+    };
     let mut streams: Vec<_> =
         (0..CAPTURES_MAX).map(|_| operation.captures().start(spec.clone()).unwrap()).collect();
     assert!(operation.captures().start(spec).is_err());

@@ -6,7 +6,7 @@
 use crate::config::Config;
 use crate::runs::Runs;
 
-// Bits of `Run::state`, as in the kernel's scoreboard (`TCPCB_*`).
+// Bits of `SegmentRun::state`, as in the kernel's scoreboard (`TCPCB_*`).
 /// Received above the cumulative acknowledgement.
 pub(crate) const SACKED: u8 = 1;
 /// Declared lost.
@@ -18,7 +18,7 @@ pub(crate) const EVER_RETRANSMITTED: u8 = 8;
 
 /// Consecutive segments of the same fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct SegmentRun {
     /// Stream offset of the first byte.
     pub(crate) start: u64,
     /// When it was last sent, in picoseconds.
@@ -31,7 +31,7 @@ pub(crate) struct Run {
     pub(crate) state: u8,
 }
 
-impl Run {
+impl SegmentRun {
     /// The offset after the last byte.
     #[inline]
     pub(crate) fn end(&self) -> u64 {
@@ -113,7 +113,7 @@ impl Flight {
         {
             last.len += len;
         } else {
-            self.runs.push_back(Run { start, sent_at: now, len, mss, state: 0 });
+            self.runs.push_back(SegmentRun { start, sent_at: now, len, mss, state: 0 });
         }
         self.ends_full = len == u32::from(mss);
     }
@@ -240,7 +240,7 @@ impl Flight {
     }
 
     /// The run that has `offset` in its middle.
-    fn run_around(&self, offset: u64) -> Option<Run> {
+    fn run_around(&self, offset: u64) -> Option<SegmentRun> {
         let index = self.runs.partition_point(|run| run.end() <= offset);
         (index < self.runs.len()).then(|| self.runs[index]).filter(|run| run.start < offset)
     }
@@ -262,7 +262,7 @@ impl Flight {
     }
 
     /// Declares lost what `choose` selects of the pipe. A lost copy no longer counts as retransmitted.
-    pub(crate) fn mark_lost(&mut self, config: &Config, mut choose: impl FnMut(&Run) -> bool) {
+    pub(crate) fn mark_lost(&mut self, config: &Config, mut choose: impl FnMut(&SegmentRun) -> bool) {
         for run in self.runs.iter_mut() {
             let is_in_pipe = run.state & (LOST | SACKED) == 0 || run.is(RETRANSMITTED);
             if run.is(SACKED) || !is_in_pipe || !choose(run) {
@@ -282,7 +282,7 @@ impl Flight {
 
     /// Declares the first segment lost, which is neither lost nor SACKed.
     pub(crate) fn mark_first_lost(&mut self, config: &Config) {
-        let Some(&Run { start, len, mss, .. }) = self.runs.front() else { return };
+        let Some(&SegmentRun { start, len, mss, .. }) = self.runs.front() else { return };
         if len > u32::from(mss) {
             self.split_at(config, start + u64::from(mss));
         }
@@ -395,7 +395,7 @@ impl Flight {
         if self.sacked == 0 {
             return None;
         }
-        self.runs.iter().rev().find(|run| run.is(SACKED)).map(Run::end)
+        self.runs.iter().rev().find(|run| run.is(SACKED)).map(SegmentRun::end)
     }
 
     /// Panics if the sums differ from the runs. For tests; it walks all runs.

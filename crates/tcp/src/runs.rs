@@ -4,15 +4,15 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::ops::{Index, IndexMut};
 
-use crate::flight::Run;
+use crate::flight::SegmentRun;
 
 /// Runs in order. None of them is empty.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs {
     /// Empty if there is no run.
-    first: Run,
+    first: SegmentRun,
     #[expect(clippy::box_collection, reason = "a queue takes three words more in each of many connections")]
-    rest: Option<Box<VecDeque<Run>>>,
+    rest: Option<Box<VecDeque<SegmentRun>>>,
 }
 
 impl Runs {
@@ -27,22 +27,22 @@ impl Runs {
     }
 
     #[inline]
-    pub(crate) fn front(&self) -> Option<&Run> {
+    pub(crate) fn front(&self) -> Option<&SegmentRun> {
         (!self.is_empty()).then_some(&self.first)
     }
 
     #[inline]
-    pub(crate) fn front_mut(&mut self) -> Option<&mut Run> {
+    pub(crate) fn front_mut(&mut self) -> Option<&mut SegmentRun> {
         (!self.is_empty()).then_some(&mut self.first)
     }
 
     #[inline]
-    pub(crate) fn back(&self) -> Option<&Run> {
+    pub(crate) fn back(&self) -> Option<&SegmentRun> {
         self.rest.as_ref().and_then(|rest| rest.back()).or_else(|| self.front())
     }
 
     #[inline]
-    pub(crate) fn back_mut(&mut self) -> Option<&mut Run> {
+    pub(crate) fn back_mut(&mut self) -> Option<&mut SegmentRun> {
         match self.rest.as_mut().and_then(|rest| rest.back_mut()) {
             Some(run) => Some(run),
             None => (self.first.len > 0).then_some(&mut self.first),
@@ -50,7 +50,7 @@ impl Runs {
     }
 
     #[inline]
-    pub(crate) fn push_back(&mut self, run: Run) {
+    pub(crate) fn push_back(&mut self, run: SegmentRun) {
         if self.is_empty() {
             self.first = run;
         } else {
@@ -63,7 +63,7 @@ impl Runs {
         self.first = self.rest.as_mut().and_then(|rest| rest.pop_front()).unwrap_or_default();
     }
 
-    pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut Run> {
+    pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut SegmentRun> {
         match index {
             0 => self.front_mut(),
             _ => self.rest.as_mut()?.get_mut(index - 1),
@@ -71,7 +71,7 @@ impl Runs {
     }
 
     /// Inserts a run at `index`, which is at least 1.
-    pub(crate) fn insert(&mut self, index: usize, run: Run) {
+    pub(crate) fn insert(&mut self, index: usize, run: SegmentRun) {
         self.rest.get_or_insert_default().insert(index - 1, run);
     }
 
@@ -83,7 +83,7 @@ impl Runs {
     }
 
     /// Number of runs before the first that does not satisfy `holds`, which holds for a prefix of the runs.
-    pub(crate) fn partition_point(&self, mut holds: impl FnMut(&Run) -> bool) -> usize {
+    pub(crate) fn partition_point(&self, mut holds: impl FnMut(&SegmentRun) -> bool) -> usize {
         match self.front() {
             Some(first) if holds(first) => {
                 1 + self.rest.as_ref().map_or(0, |rest| rest.partition_point(holds))
@@ -93,27 +93,27 @@ impl Runs {
     }
 
     /// Index of the first run that satisfies `holds`.
-    pub(crate) fn position(&self, mut holds: impl FnMut(&Run) -> bool) -> Option<usize> {
+    pub(crate) fn position(&self, mut holds: impl FnMut(&SegmentRun) -> bool) -> Option<usize> {
         if holds(self.front()?) {
             return Some(0);
         }
         self.rest.as_ref()?.iter().position(holds).map(|index| index + 1)
     }
 
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Run> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &SegmentRun> {
         self.front().into_iter().chain(self.rest.iter().flat_map(|rest| rest.iter()))
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Run> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut SegmentRun> {
         let first = (self.first.len > 0).then_some(&mut self.first);
         first.into_iter().chain(self.rest.iter_mut().flat_map(|rest| rest.iter_mut()))
     }
 }
 
 impl Index<usize> for Runs {
-    type Output = Run;
+    type Output = SegmentRun;
 
-    fn index(&self, index: usize) -> &Run {
+    fn index(&self, index: usize) -> &SegmentRun {
         match (index, &self.rest) {
             (0, _) => self.front().expect("a run"),
             (_, Some(rest)) => &rest[index - 1],
@@ -123,7 +123,7 @@ impl Index<usize> for Runs {
 }
 
 impl IndexMut<usize> for Runs {
-    fn index_mut(&mut self, index: usize) -> &mut Run {
+    fn index_mut(&mut self, index: usize) -> &mut SegmentRun {
         self.get_mut(index).expect("a run")
     }
 }
@@ -134,14 +134,14 @@ mod tests {
 
     use super::*;
 
-    fn run(number: u64) -> Run {
-        Run { start: number, len: 1, ..Run::default() }
+    fn run(number: u64) -> SegmentRun {
+        SegmentRun { start: number, len: 1, ..SegmentRun::default() }
     }
 
     #[test]
     fn is_a_queue() {
         let mut runs = Runs::default();
-        let mut model: VecDeque<Run> = VecDeque::new();
+        let mut model: VecDeque<SegmentRun> = VecDeque::new();
         let mut state = 1_u64;
         for step in 0..20_000 {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);

@@ -179,7 +179,7 @@ fn planes_and_a_hybrid_carry_everybody() {
         talk(&bench, Part::Role(Role::Collector, collectors - 1), supervisor, 6000);
         talk(&bench, Part::Role(Role::Readout, readouts - 1), supervisor, 6001);
         if preset == "multihost" {
-            let address = fanin_switch::control::Address::Socket(folder.join("software-0.socket"));
+            let address = fanin_switch::control::ControlAddress::Socket(folder.join("software-0.socket"));
             let client = fanin_switch::control::Client::new(address);
             let departed =
                 |ring: &serde_json::Value| ring["queue"]["departed"]["frames"].as_u64().unwrap_or_default();

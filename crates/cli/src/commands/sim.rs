@@ -9,7 +9,7 @@ use std::str::FromStr;
 use clap::{Args, ValueHint};
 use fanin_report::{Records, RunResult, ScenarioName, Summary, SweepPoint};
 use fanin_scenario::Loaded;
-use fanin_sim::{Control, End, Outcome, Point};
+use fanin_sim::{RunControl, RunEnd, RunOutcome, SweepRun};
 
 use crate::commands::source::Source;
 use crate::failure::Failure;
@@ -113,7 +113,7 @@ fn load(arguments: &Arguments, more: &[String]) -> Result<Loaded, Failure> {
 fn one(arguments: &Arguments) -> Result<(), Failure> {
     let loaded = load(arguments, &[])?;
     let bar = output::bar(arguments.quiet, "{wide_bar} {percent} % of the simulated time, {eta} left");
-    let control = Control {
+    let control = RunControl {
         stop: interrupt::flag(),
         progress: &|now, end| {
             bar.set_length(end.get());
@@ -224,16 +224,16 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
 fn play<T: Send>(
     arguments: &Arguments,
     loaded: &[&Loaded],
-    finish: &(dyn Fn(usize, &Loaded, Outcome) -> Result<T, Failure> + Sync),
+    finish: &(dyn Fn(usize, &Loaded, RunOutcome) -> Result<T, Failure> + Sync),
 ) -> Result<Vec<Result<T, Failure>>, Failure> {
-    let points: Vec<Point> = loaded
+    let points: Vec<SweepRun> = loaded
         .iter()
-        .map(|loaded| Point { scenario: loaded.scenario.clone(), seed: loaded.scenario.run.seed })
+        .map(|loaded| SweepRun { scenario: loaded.scenario.clone(), seed: loaded.scenario.run.seed })
         .collect();
     let bar = output::bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
     bar.set_length(points.len() as u64);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let control = Control { stop: interrupt::flag(), ..Control::default() };
+    let control = RunControl { stop: interrupt::flag(), ..RunControl::default() };
     let threads = arguments.threads.map_or(cores, usize::from);
     let finished = fanin_sim::sweep_each(&points, threads, &control, &|number, outcome| {
         let finished = finish(number, loaded[number], outcome?);
@@ -257,7 +257,7 @@ fn resume(
         loaded.iter().zip(&keys).filter(|(_, key)| is_missing(key)).collect();
     let scenarios: Vec<&Loaded> = missing.iter().map(|(loaded, _)| *loaded).collect();
     let endings = play(arguments, &scenarios, &|number, loaded, outcome| {
-        let is_whole = outcome.end == End::Complete;
+        let is_whole = outcome.end == RunEnd::Complete;
         let (result, ending) = finish(loaded, outcome, None)?;
         if is_whole {
             let page = fanin_report::page(std::slice::from_ref(&result));
@@ -284,7 +284,7 @@ fn resume(
 /// A run's result under its scenario's name, and how the command ends because of it.
 fn finish(
     loaded: &Loaded,
-    outcome: Outcome,
+    outcome: RunOutcome,
     pcap: Option<&Path>,
 ) -> Result<(RunResult, Result<(), Failure>), Failure> {
     let mut summary = outcome.summary;
@@ -295,9 +295,9 @@ fn finish(
         capture.write(BufWriter::new(File::create(path).map_err(fail)?)).map_err(fail)?;
     }
     let ending = match outcome.end {
-        End::Stopped => Err(Failure::Stopped),
-        End::Stalled { diagnosis, .. } => Err(Failure::Stalled { diagnosis }),
-        End::Complete => verdict(&summary),
+        RunEnd::Stopped => Err(Failure::Stopped),
+        RunEnd::Stalled { diagnosis, .. } => Err(Failure::Stalled { diagnosis }),
+        RunEnd::Complete => verdict(&summary),
     };
     let mut result = RunResult::new(summary);
     result.scenario_toml = Some(loaded.to_toml());

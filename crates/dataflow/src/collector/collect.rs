@@ -4,11 +4,11 @@ use fanin_units::{Instant, Ratio};
 
 use super::Collector;
 use super::config::RequestOrder;
-use super::pending::Pending;
+use super::pending::PendingRequest;
 use super::slot::{Phase, SlotKey};
-use super::state::{Blocked, Timer};
+use super::state::{Blocked, CollectorTimer};
 use crate::timers::later;
-use crate::{FragmentSet, L1Id, Message, Payload, Peer, Record, Selection, What};
+use crate::{EventRecord, EventStep, FragmentPayload, FragmentSet, L1Id, Message, Peer, Selection};
 
 /// Any fragment that a readout may have.
 const EVERY: FragmentSet = FragmentSet::first(FragmentSet::FRAGMENTS_MAX);
@@ -18,7 +18,7 @@ fn share_of(whole: u64, share: Ratio) -> u64 {
     (u128::from(whole) * u128::from(share.get())).div_ceil(u128::from(Ratio::ONE.get())) as u64
 }
 
-impl<P: Payload> Collector<P> {
+impl<P: FragmentPayload> Collector<P> {
     /// Makes the requests of a step. Where nothing is left to request, the step is complete at once.
     pub(super) fn collect(&mut self, now: Instant, index: u32, selection: &Selection) {
         let slot = &mut self.slots[index];
@@ -93,7 +93,7 @@ impl<P: Payload> Collector<P> {
             self.credits.push(blocked.slot.index, blocked.fragments.len(), blocked);
         } else if now < link.give_up {
             if link.stalled.is_empty() {
-                self.timers.set(link.give_up, Timer::GiveUp(blocked.readout, link.give_up));
+                self.timers.set(link.give_up, CollectorTimer::GiveUp(blocked.readout, link.give_up));
             }
             link.stalled.push(blocked);
         } else {
@@ -122,7 +122,11 @@ impl<P: Payload> Collector<P> {
             if slot.first_request.is_none() {
                 slot.first_request = Some(now);
                 if let Phase::Step(step) = slot.phase {
-                    self.records.push_back(Record { at: now, event, what: What::FirstRequest { step } });
+                    self.records.push_back(EventRecord {
+                        at: now,
+                        event,
+                        what: EventStep::FirstRequest { step },
+                    });
                 }
             }
             let wait = now.saturating_since(planned);
@@ -132,8 +136,14 @@ impl<P: Payload> Collector<P> {
             }
             self.counters.requests += 1;
             self.counters.retries += u64::from(retries > 0);
-            let tag =
-                self.pending.insert(Pending { slot: key, readout, cost, retries, fragments, sent: now });
+            let tag = self.pending.insert(PendingRequest {
+                slot: key,
+                readout,
+                cost,
+                retries,
+                fragments,
+                sent: now,
+            });
             if let Some(timeout) = self.config.request_timeout {
                 self.timeouts.push_back((later(now, timeout), tag));
             }
@@ -155,7 +165,7 @@ impl<P: Payload> Collector<P> {
             self.counters.stale_answers += 1;
             return Ok(());
         };
-        let Pending { slot: key, readout: asked, cost, fragments, sent, .. } = *pending;
+        let PendingRequest { slot: key, readout: asked, cost, fragments, sent, .. } = *pending;
         if asked != readout {
             return Err("another readout was asked");
         }
@@ -183,7 +193,7 @@ impl<P: Payload> Collector<P> {
             self.note_missing(now, key.index, readout, missing);
         }
         if self.config.trace_requests {
-            self.record(now, event, What::Answered { readout, requested: sent, bytes });
+            self.record(now, event, EventStep::Answered { readout, requested: sent, bytes });
         }
         Ok(())
     }
@@ -202,7 +212,7 @@ impl<P: Payload> Collector<P> {
     pub(super) fn repeat(&mut self, now: Instant, tag: u32) {
         let Some(pending) = self.pending.remove(tag) else { return };
         self.credits.give_back(pending.cost);
-        let Pending { slot, readout, retries, fragments, .. } = pending;
+        let PendingRequest { slot, readout, retries, fragments, .. } = pending;
         let blocked = Blocked { slot, readout, retries, fragments, planned: now };
         if self.slots.find(slot).is_none() {
             return;
@@ -232,7 +242,8 @@ impl<P: Payload> Collector<P> {
         link.up = false;
         link.give_up = later(now, self.config.readout_wait);
         for tag in self.pending.tags_to(readout) {
-            let Some(Pending { slot, cost, retries, fragments, sent, .. }) = self.pending.remove(tag) else {
+            let Some(PendingRequest { slot, cost, retries, fragments, sent, .. }) = self.pending.remove(tag)
+            else {
                 continue;
             };
             self.credits.give_back(cost);
@@ -270,6 +281,6 @@ impl<P: Payload> Collector<P> {
         slot.payload.mark_missing(readout, fragments);
         self.counters.missing += u64::from(count);
         let event = slot.event;
-        self.record(now, event, What::Missing { readout, fragments: count });
+        self.record(now, event, EventStep::Missing { readout, fragments: count });
     }
 }

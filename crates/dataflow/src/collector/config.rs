@@ -26,7 +26,7 @@ pub enum RequestOrder {
 
 /// One round of collecting and processing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct CollectionStep {
     /// The fragments that this step collects.
     pub collect: Selection,
     /// Processing time of the unit after them.
@@ -41,7 +41,7 @@ pub struct Step {
 pub enum UnitModel {
     /// They go through these steps; times and decisions are drawn. One step that collects everything is full event
     /// building (thesis §4.3.2), two are the L2 and EB phases of ICC'15 §IV.C.
-    Steps(Vec<Step>),
+    Steps(Vec<CollectionStep>),
     /// They are real: the driver passes [`crate::UnitCommand`]s on to them and their decisions to
     /// [`crate::Collector::handle_decision`]. The selection is collected before the first [`crate::UnitCommand::Process`].
     External(Selection),
@@ -96,7 +96,8 @@ impl Default for CollectorConfig {
     /// One unit that collects everything, decides at once and rejects; no readout yet, no credits; no time-outs except 5 s for
     /// a readout to come back; at most 64 events in storage; clears as in [`ClearConfig::default`], once stored.
     fn default() -> Self {
-        let step = Step { collect: Selection::Rest, processing_time: Delay::ZERO, accept: Ratio::ZERO };
+        let step =
+            CollectionStep { collect: Selection::Rest, processing_time: Delay::ZERO, accept: Ratio::ZERO };
         Self {
             units: 1,
             readouts: Vec::new(),

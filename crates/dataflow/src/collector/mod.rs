@@ -15,16 +15,18 @@ use alloc::vec::Vec;
 
 use fanin_units::Instant;
 
-pub use config::{CollectorConfig, CollectorCounters, CollectorError, RequestOrder, Step, UnitModel};
+pub use config::{
+    CollectionStep, CollectorConfig, CollectorCounters, CollectorError, RequestOrder, UnitModel,
+};
 
 use self::pending::PendingTable;
-use self::slot::{Phase, SlotKey, Slots};
-use self::state::{Blocked, Link, ReadoutLink, Timer};
+use self::slot::{EventSlots, Phase, SlotKey};
+use self::state::{Blocked, CollectorTimer, ReadoutLink, SupervisorLink};
 use crate::clear::ClearBatch;
 use crate::timers::{Timers, later};
 use crate::{
-    CreditPool, Done, FragmentSet, Hello, L1Id, Message, Payload, Peer, ProcessingUnit, Random, Record,
-    Selection, Unexpected, UnitState, What,
+    CreditPool, EventRecord, EventStep, FinishedEvent, FragmentPayload, FragmentSet, Hello, L1Id, Message,
+    Peer, ProcessingUnit, Random, Selection, Unexpected, UnitState,
 };
 
 /// A processing unit's decision on its event.
@@ -85,13 +87,13 @@ pub struct Collector<P> {
     announced: Vec<bool>,
     /// Idle units that are not announced because `shipping_max` events wait for storage.
     withheld: Vec<u16>,
-    link: Link,
+    link: SupervisorLink,
     readouts: Vec<ReadoutLink>,
     loggers: Vec<bool>,
     next_logger: u16,
     /// The readouts in the order of requests.
     order: Vec<u16>,
-    slots: Slots<P>,
+    slots: EventSlots<P>,
     /// Events without a unit, from their decision to storage.
     shipping: u16,
     unshipped: VecDeque<SlotKey>,
@@ -99,19 +101,19 @@ pub struct Collector<P> {
     pending: PendingTable,
     /// Request time-outs in order: all are equally long.
     timeouts: VecDeque<(Instant, u32)>,
-    timers: Timers<Timer>,
+    timers: Timers<CollectorTimer>,
     /// Events whose last open request was just closed.
     completed: VecDeque<SlotKey>,
     clear: Option<ClearBatch>,
     /// Events finished lately, for a supervisor that may have missed the news.
-    done: VecDeque<Done>,
+    done: VecDeque<FinishedEvent>,
     out: VecDeque<(Peer, Message<P>)>,
     commands: VecDeque<UnitCommand>,
-    records: VecDeque<Record>,
+    records: VecDeque<EventRecord>,
     counters: CollectorCounters,
 }
 
-impl<P: Payload> Collector<P> {
+impl<P: FragmentPayload> Collector<P> {
     /// A collector that waits for its connections. Its units are idle, or down until
     /// [`Self::handle_unit_up`] where they are real.
     ///
@@ -135,12 +137,12 @@ impl<P: Payload> Collector<P> {
             units: vec![ProcessingUnit::new(up); usize::from(config.units)],
             announced: vec![false; usize::from(config.units)],
             withheld: Vec::new(),
-            link: Link::Down,
+            link: SupervisorLink::Down,
             readouts: config.readouts.iter().map(link).collect(),
             loggers: vec![false; usize::from(config.loggers)],
             next_logger: 0,
             order: (0..readouts).map(|n| ((first + n) % readouts) as u16).collect(),
-            slots: Slots::new(readouts),
+            slots: EventSlots::new(readouts),
             shipping: 0,
             unshipped: VecDeque::new(),
             credits: CreditPool::new(config.credits, config.discipline),
@@ -162,7 +164,7 @@ impl<P: Payload> Collector<P> {
     pub fn handle_connected(&mut self, now: Instant, peer: Peer) {
         match peer {
             Peer::Supervisor => {
-                self.link = Link::Greeting;
+                self.link = SupervisorLink::Greeting;
                 let idle = (0..self.config.units)
                     .filter(|unit| self.units[usize::from(*unit)].state() == UnitState::Idle)
                     .filter(|unit| !self.withheld.contains(unit));
@@ -192,7 +194,7 @@ impl<P: Payload> Collector<P> {
     pub fn handle_closed(&mut self, now: Instant, peer: Peer) {
         match peer {
             // It continues with the events it has, and reports them in its next hello.
-            Peer::Supervisor => self.link = Link::Down,
+            Peer::Supervisor => self.link = SupervisorLink::Down,
             Peer::Readout(readout) => self.readout_closed(now, readout),
             Peer::Logger(logger) => self.logger_closed(now, logger),
             Peer::Collector(_) => {}
@@ -218,8 +220,8 @@ impl<P: Payload> Collector<P> {
             (Peer::Supervisor, Message::Assign { event, unit, direct, region, result }) => {
                 self.assign(now, event, unit, direct, region, result)
             }
-            (Peer::Supervisor, Message::Welcome(events)) if self.link == Link::Greeting => {
-                self.link = Link::Up;
+            (Peer::Supervisor, Message::Welcome(events)) if self.link == SupervisorLink::Greeting => {
+                self.link = SupervisorLink::Up;
                 events.iter().for_each(|&event| self.abandon(now, event));
                 Ok(())
             }
@@ -300,7 +302,7 @@ impl<P: Payload> Collector<P> {
 
     /// The next record.
     #[inline]
-    pub fn poll_record(&mut self) -> Option<Record> {
+    pub fn poll_record(&mut self) -> Option<EventRecord> {
         self.records.pop_front()
     }
 
@@ -318,7 +320,8 @@ impl<P: Payload> Collector<P> {
         }
         let timer = self.timers.first().map(|(at, _)| at);
         let request = self.timeouts.front().map(|&(at, _)| at);
-        let clear = self.clear.as_ref().filter(|_| self.link == Link::Up).and_then(ClearBatch::deadline);
+        let clear =
+            self.clear.as_ref().filter(|_| self.link == SupervisorLink::Up).and_then(ClearBatch::deadline);
         [timer, request, clear].into_iter().flatten().min()
     }
 
@@ -411,24 +414,26 @@ impl<P: Payload> Collector<P> {
         self.flush_clear(now);
     }
 
-    fn is_stale(&self, timer: &Timer) -> bool {
+    fn is_stale(&self, timer: &CollectorTimer) -> bool {
         match *timer {
-            Timer::Processed(key, step) | Timer::UnitLate(key, step) => self
+            CollectorTimer::Processed(key, step) | CollectorTimer::UnitLate(key, step) => self
                 .slots
                 .find(key)
                 .is_none_or(|slot| slot.phase != Phase::Step(step) || slot.open > 0 || slot.unit.is_none()),
-            Timer::LoggerLate(key, offers) => self.slots.find(key).is_none_or(|slot| slot.offers != offers),
-            Timer::OfferAgain(key) => self.slots.find(key).is_none(),
-            Timer::GiveUp(readout, at) => {
+            CollectorTimer::LoggerLate(key, offers) => {
+                self.slots.find(key).is_none_or(|slot| slot.offers != offers)
+            }
+            CollectorTimer::OfferAgain(key) => self.slots.find(key).is_none(),
+            CollectorTimer::GiveUp(readout, at) => {
                 let link = &self.readouts[usize::from(readout)];
                 link.up || link.give_up != at
             }
         }
     }
 
-    fn fire(&mut self, now: Instant, timer: Timer) {
+    fn fire(&mut self, now: Instant, timer: CollectorTimer) {
         match timer {
-            Timer::Processed(key, step) => {
+            CollectorTimer::Processed(key, step) => {
                 let UnitModel::Steps(steps) = &self.config.model else { return };
                 let last = usize::from(step) + 1 == steps.len();
                 let goes_on = self.random.chance(steps[usize::from(step)].accept);
@@ -439,7 +444,7 @@ impl<P: Payload> Collector<P> {
                 };
                 self.decide(now, key.index, decision);
             }
-            Timer::UnitLate(key, _) => {
+            CollectorTimer::UnitLate(key, _) => {
                 let Some(unit) = self.slots[key.index].unit else { return };
                 self.lose_unit(now, unit);
                 match self.config.model {
@@ -447,18 +452,18 @@ impl<P: Payload> Collector<P> {
                     UnitModel::Steps(_) => self.handle_unit_up(now, unit),
                 }
             }
-            Timer::LoggerLate(key, _) => self.logger_late(now, key.index),
-            Timer::OfferAgain(key) => {
+            CollectorTimer::LoggerLate(key, _) => self.logger_late(now, key.index),
+            CollectorTimer::OfferAgain(key) => {
                 if self.slots[key.index].phase == Phase::Unshipped {
                     self.offer(now, key.index, None);
                 }
             }
-            Timer::GiveUp(readout, _) => self.give_readout_up(now, readout),
+            CollectorTimer::GiveUp(readout, _) => self.give_readout_up(now, readout),
         }
     }
 
     #[inline]
-    fn record(&mut self, at: Instant, event: L1Id, what: What) {
-        self.records.push_back(Record { at, event, what });
+    fn record(&mut self, at: Instant, event: L1Id, what: EventStep) {
+        self.records.push_back(EventRecord { at, event, what });
     }
 }

@@ -12,7 +12,7 @@ const PLACE_BITS: u32 = 20;
 
 /// A request that was sent and is neither answered nor given up.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Pending {
+pub(crate) struct PendingRequest {
     pub(crate) slot: SlotKey,
     pub(crate) readout: u16,
     /// Credits that it holds.
@@ -25,14 +25,14 @@ pub(crate) struct Pending {
 /// Requests by tag.
 #[derive(Debug, Default)]
 pub(crate) struct PendingTable {
-    entries: Vec<(u32, Option<Pending>)>,
+    entries: Vec<(u32, Option<PendingRequest>)>,
     free: Vec<u32>,
 }
 
 impl PendingTable {
     /// Adds a request and gives its tag.
     #[inline]
-    pub(crate) fn insert(&mut self, pending: Pending) -> u32 {
+    pub(crate) fn insert(&mut self, pending: PendingRequest) -> u32 {
         let place = self.free.pop().unwrap_or_else(|| {
             assert!(self.entries.len() < 1 << PLACE_BITS, "more than a million requests are on their way");
             self.entries.push((0, None));
@@ -45,7 +45,7 @@ impl PendingTable {
     }
 
     #[inline]
-    pub(crate) fn find(&self, tag: u32) -> Option<&Pending> {
+    pub(crate) fn find(&self, tag: u32) -> Option<&PendingRequest> {
         let (turn, pending) = self.entries.get((tag & ((1 << PLACE_BITS) - 1)) as usize)?;
         if turn << PLACE_BITS >> PLACE_BITS != tag >> PLACE_BITS {
             return None;
@@ -54,7 +54,7 @@ impl PendingTable {
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, tag: u32) -> Option<Pending> {
+    pub(crate) fn remove(&mut self, tag: u32) -> Option<PendingRequest> {
         self.find(tag)?;
         let place = tag & ((1 << PLACE_BITS) - 1);
         self.free.push(place);
@@ -63,7 +63,7 @@ impl PendingTable {
 
     /// The tags of all requests to one readout.
     pub(crate) fn tags_to(&self, readout: u16) -> Vec<u32> {
-        let to = |pending: &Option<Pending>| pending.is_some_and(|pending| pending.readout == readout);
+        let to = |pending: &Option<PendingRequest>| pending.is_some_and(|pending| pending.readout == readout);
         self.entries
             .iter()
             .enumerate()
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn a_tag_serves_once() {
         let slot = SlotKey { index: 0, generation: 0 };
-        let request = Pending {
+        let request = PendingRequest {
             slot,
             readout: 7,
             cost: 1,

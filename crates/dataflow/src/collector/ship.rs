@@ -4,14 +4,14 @@ use fanin_units::{Duration, Instant};
 
 use super::Collector;
 use super::slot::Phase;
-use super::state::{CLEARS_OWED_MAX, Link, Timer};
+use super::state::{CLEARS_OWED_MAX, CollectorTimer, SupervisorLink};
 use crate::timers::later;
-use crate::{L1Id, Message, Outcome, Payload, Peer, Stream, What};
+use crate::{EventStep, EventStream, FragmentPayload, L1Id, Message, Outcome, Peer};
 
 /// How long to wait after every logger refused.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
-impl<P: Payload> Collector<P> {
+impl<P: FragmentPayload> Collector<P> {
     /// Offers a complete event to a logger. Without loggers, it is finished.
     pub(super) fn offer_first(&mut self, now: Instant, index: u32) {
         if self.loggers.is_empty() {
@@ -41,7 +41,7 @@ impl<P: Payload> Collector<P> {
         let (event, size, offers) = (slot.event, slot.payload.size(), slot.offers);
         self.out.push_back((Peer::Logger(logger), Message::Offer { event, size }));
         if let Some(timeout) = self.config.logger_timeout {
-            self.timers.set(later(now, timeout), Timer::LoggerLate(key, offers));
+            self.timers.set(later(now, timeout), CollectorTimer::LoggerLate(key, offers));
         }
     }
 
@@ -66,7 +66,7 @@ impl<P: Payload> Collector<P> {
         let slot = &mut self.slots[index];
         slot.phase = Phase::Sent(logger);
         slot.sends = slot.sends.saturating_add(1);
-        let stream = if slot.debug { Stream::Debug } else { Stream::Physics };
+        let stream = if slot.debug { EventStream::Debug } else { EventStream::Physics };
         let (attempt, missing, bytes) = (slot.sends, slot.missing, slot.payload.size());
         // A copy stays here until the logger has the event on disk.
         let message = Message::Event { event, stream, missing, payload: slot.payload.clone() };
@@ -74,7 +74,7 @@ impl<P: Payload> Collector<P> {
             self.clear_later(now, event);
         }
         self.out.push_back((Peer::Logger(logger), message));
-        self.record(now, event, What::Shipped { logger, attempt, stream, bytes, missing });
+        self.record(now, event, EventStep::Shipped { logger, attempt, stream, bytes, missing });
         Ok(())
     }
 
@@ -89,7 +89,7 @@ impl<P: Payload> Collector<P> {
         if slot.offers.is_multiple_of(self.config.loggers) {
             slot.phase = Phase::Unshipped;
             let key = self.slots.key(index);
-            self.timers.set(later(now, REFUSED_PAUSE), Timer::OfferAgain(key));
+            self.timers.set(later(now, REFUSED_PAUSE), CollectorTimer::OfferAgain(key));
         } else {
             self.offer(now, index, None);
         }
@@ -104,7 +104,7 @@ impl<P: Payload> Collector<P> {
         if let Phase::Offered(other) = self.slots[index].phase {
             self.out.push_back((Peer::Logger(other), Message::Withdraw { event }));
         }
-        self.record(now, event, What::Acknowledged { logger });
+        self.record(now, event, EventStep::Acknowledged { logger });
         let outcome = if self.slots[index].debug { Outcome::Debug } else { Outcome::Stored };
         self.finish(now, index, outcome);
         Ok(())
@@ -139,7 +139,7 @@ impl<P: Payload> Collector<P> {
                     self.offer(now, index, Some(logger));
                 } else if let Some(timeout) = self.config.logger_timeout {
                     let (key, offers) = (self.slots.key(index), self.slots[index].offers);
-                    self.timers.set(later(now, timeout), Timer::LoggerLate(key, offers));
+                    self.timers.set(later(now, timeout), CollectorTimer::LoggerLate(key, offers));
                 }
             }
             Phase::Vacant | Phase::Step(_) | Phase::Building | Phase::Unshipped => {}
@@ -160,7 +160,7 @@ impl<P: Payload> Collector<P> {
     /// Sends clears that are due. They wait for a supervisor's connection: it may have given the events to another collector.
     #[inline]
     pub(super) fn flush_clear(&mut self, now: Instant) {
-        if self.link != Link::Up {
+        if self.link != SupervisorLink::Up {
             return;
         }
         let Some(events) = self.clear.as_mut().and_then(|clear| clear.take_due(now)) else { return };
@@ -175,7 +175,7 @@ impl<P: Payload> Collector<P> {
             }
         }
         for &event in events.iter() {
-            self.record(now, event, What::Cleared);
+            self.record(now, event, EventStep::Cleared);
         }
     }
 }

@@ -25,7 +25,7 @@ pub(crate) enum Phase {
 
 /// One event. The memory of a vacant slot is used again.
 #[derive(Debug)]
-pub(crate) struct Slot<P> {
+pub(crate) struct EventSlot<P> {
     pub(crate) phase: Phase,
     /// Rises with each event, so that a late answer or timer names an older generation.
     pub(crate) generation: u32,
@@ -62,20 +62,20 @@ pub(crate) struct SlotKey {
 
 /// All slots of a collector.
 #[derive(Debug)]
-pub(crate) struct Slots<P> {
-    slots: Vec<Slot<P>>,
+pub(crate) struct EventSlots<P> {
+    slots: Vec<EventSlot<P>>,
     vacant: Vec<u32>,
     readouts: usize,
 }
 
-impl<P: Default> Slots<P> {
+impl<P: Default> EventSlots<P> {
     pub(crate) fn new(readouts: usize) -> Self {
         Self { slots: Vec::new(), vacant: Vec::new(), readouts }
     }
 
     pub(crate) fn insert(&mut self, event: L1Id, unit: u16, region: Selection, result: P) -> u32 {
         let index = self.vacant.pop().unwrap_or_else(|| {
-            self.slots.push(Slot {
+            self.slots.push(EventSlot {
                 phase: Phase::Vacant,
                 generation: 0,
                 event,
@@ -134,7 +134,7 @@ impl<P: Default> Slots<P> {
 
     /// The event of a key, if it is still there.
     #[inline]
-    pub(crate) fn find(&self, key: SlotKey) -> Option<&Slot<P>> {
+    pub(crate) fn find(&self, key: SlotKey) -> Option<&EventSlot<P>> {
         let slot = &self.slots[key.index as usize];
         (slot.generation == key.generation && slot.phase != Phase::Vacant).then_some(slot)
     }
@@ -144,23 +144,23 @@ impl<P: Default> Slots<P> {
         self.iter().find(|(_, slot)| slot.event == event).map(|(index, _)| index)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Slot<P>)> {
-        let occupied = |(_, slot): &(usize, &Slot<P>)| slot.phase != Phase::Vacant;
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &EventSlot<P>)> {
+        let occupied = |(_, slot): &(usize, &EventSlot<P>)| slot.phase != Phase::Vacant;
         self.slots.iter().enumerate().filter(occupied).map(|(index, slot)| (index as u32, slot))
     }
 }
 
-impl<P> core::ops::Index<u32> for Slots<P> {
-    type Output = Slot<P>;
+impl<P> core::ops::Index<u32> for EventSlots<P> {
+    type Output = EventSlot<P>;
     #[inline]
-    fn index(&self, index: u32) -> &Slot<P> {
+    fn index(&self, index: u32) -> &EventSlot<P> {
         &self.slots[index as usize]
     }
 }
 
-impl<P> core::ops::IndexMut<u32> for Slots<P> {
+impl<P> core::ops::IndexMut<u32> for EventSlots<P> {
     #[inline]
-    fn index_mut(&mut self, index: u32) -> &mut Slot<P> {
+    fn index_mut(&mut self, index: u32) -> &mut EventSlot<P> {
         &mut self.slots[index as usize]
     }
 }

@@ -11,7 +11,7 @@ use crate::{FragmentSet, L1Id};
 
 /// The connection to the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Link {
+pub(super) enum SupervisorLink {
     Down,
     /// Said hello; which of its events are no longer its own is not known yet.
     Greeting,
@@ -41,7 +41,7 @@ pub(super) struct Blocked {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Timer {
+pub(super) enum CollectorTimer {
     /// A drawn processing time ends.
     Processed(SlotKey, u16),
     /// A unit has had its event too long.

@@ -4,12 +4,12 @@ use fanin_units::Instant;
 
 use super::config::UnitModel;
 use super::slot::{Phase, SlotKey};
-use super::state::{Link, Timer};
+use super::state::{CollectorTimer, SupervisorLink};
 use super::{Collector, Decision, UnitCommand};
 use crate::timers::later;
-use crate::{Done, L1Id, Message, Outcome, Payload, Peer, Selection, UnitState, What};
+use crate::{EventStep, FinishedEvent, FragmentPayload, L1Id, Message, Outcome, Peer, Selection, UnitState};
 
-impl<P: Payload> Collector<P> {
+impl<P: FragmentPayload> Collector<P> {
     pub(super) fn assign(
         &mut self,
         now: Instant,
@@ -27,7 +27,7 @@ impl<P: Payload> Collector<P> {
         // stream.
         let lost = state.state() == UnitState::Down;
         self.counters.events += 1;
-        self.record(now, event, What::Received { unit });
+        self.record(now, event, EventStep::Received { unit });
         if self.slots.index_of(event).is_some() {
             // It was thought lost with this collector, but is at a logger already.
             if !lost {
@@ -62,7 +62,7 @@ impl<P: Payload> Collector<P> {
             (Phase::Building, None) => (0, true),
             _ => return,
         };
-        let what = What::Collected {
+        let what = EventStep::Collected {
             step,
             building,
             began: slot.began,
@@ -81,14 +81,14 @@ impl<P: Payload> Collector<P> {
         match &self.config.model {
             UnitModel::Steps(steps) => {
                 let time = steps[usize::from(step)].processing_time.draw(&mut self.random);
-                self.timers.set(later(now, time), Timer::Processed(key, step));
+                self.timers.set(later(now, time), CollectorTimer::Processed(key, step));
             }
             UnitModel::External(_) => {
                 self.commands.push_back(UnitCommand::Process { unit, event, step });
             }
         }
         if let Some(timeout) = self.config.processor_timeout {
-            self.timers.set(later(now, timeout), Timer::UnitLate(key, step));
+            self.timers.set(later(now, timeout), CollectorTimer::UnitLate(key, step));
         }
     }
 
@@ -104,17 +104,17 @@ impl<P: Payload> Collector<P> {
                 self.collect(now, index, &selection);
             }
             Decision::Reject => {
-                self.record(now, event, What::Decided { unit, outcome: Outcome::Rejected });
+                self.record(now, event, EventStep::Decided { unit, outcome: Outcome::Rejected });
                 self.units[usize::from(unit)].release();
                 self.slots.remove(index);
                 self.clear_later(now, event);
-                self.announce(unit, Some(Done { event, outcome: Outcome::Rejected }));
+                self.announce(unit, Some(FinishedEvent { event, outcome: Outcome::Rejected }));
             }
             Decision::Accept => {
                 slot.unit = None;
                 slot.phase = Phase::Building;
                 let stored = if self.loggers.is_empty() { Outcome::Accepted } else { Outcome::Stored };
-                self.record(now, event, What::Decided { unit, outcome: stored });
+                self.record(now, event, EventStep::Decided { unit, outcome: stored });
                 self.units[usize::from(unit)].release();
                 self.shipping += 1;
                 if self.config.build_accepted {
@@ -148,12 +148,12 @@ impl<P: Payload> Collector<P> {
         slot.phase = Phase::Building;
         let event = slot.event;
         self.shipping += 1;
-        self.record(now, event, What::Decided { unit, outcome: Outcome::Debug });
+        self.record(now, event, EventStep::Decided { unit, outcome: Outcome::Debug });
         self.collect(now, index, &Selection::Rest);
     }
 
     /// Tells the supervisor that a unit is ready, unless too much waits for storage.
-    pub(super) fn announce(&mut self, unit: u16, done: Option<Done>) {
+    pub(super) fn announce(&mut self, unit: u16, done: Option<FinishedEvent>) {
         if let Some(done) = done {
             self.remember(done);
         }
@@ -175,7 +175,7 @@ impl<P: Payload> Collector<P> {
         if !cleared {
             self.clear_later(now, event);
         }
-        let done = Done { event, outcome };
+        let done = FinishedEvent { event, outcome };
         self.remember(done);
         self.tell_supervisor(Message::Done(done));
         self.one_less_shipping();
@@ -213,7 +213,7 @@ impl<P: Payload> Collector<P> {
         self.credits.remove(index);
         self.slots.remove(index);
         self.counters.abandoned += 1;
-        self.record(now, event, What::Abandoned);
+        self.record(now, event, EventStep::Abandoned);
         match (unit, &self.config.model) {
             (Some(unit), UnitModel::Steps(_)) => {
                 self.units[usize::from(unit)].release();
@@ -227,7 +227,7 @@ impl<P: Payload> Collector<P> {
         }
     }
 
-    fn remember(&mut self, done: Done) {
+    fn remember(&mut self, done: FinishedEvent) {
         // All that it can finish while the supervisor is away, and as much again that was on its way.
         let most = 2 * (usize::from(self.config.units) + usize::from(self.config.shipping_max)) + 64;
         if self.done.len() >= most {
@@ -237,7 +237,7 @@ impl<P: Payload> Collector<P> {
     }
 
     fn tell_supervisor(&mut self, message: Message<P>) {
-        if self.link != Link::Down {
+        if self.link != SupervisorLink::Down {
             self.out.push_back((Peer::Supervisor, message));
         }
     }

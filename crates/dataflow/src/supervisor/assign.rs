@@ -4,9 +4,9 @@ use fanin_units::{Duration, Instant};
 
 use super::config::{Arrivals, Backpressure, StartOrder};
 use super::{CLEARS_KEPT_MAX, Outstanding, Supervisor};
-use crate::{Delay, L1Id, Message, Payload, Peer, Selection, What};
+use crate::{Delay, EventStep, FragmentPayload, L1Id, Message, Peer, Selection};
 
-impl<P: Payload> Supervisor<P> {
+impl<P: FragmentPayload> Supervisor<P> {
     /// Assigns events as far as possible, and sends XOFF, XON and clears.
     pub(super) fn pump(&mut self, now: Instant) {
         loop {
@@ -99,7 +99,7 @@ impl<P: Payload> Supervisor<P> {
         let (collector, unit) = self.layout.place(number);
         let one = Outstanding { event, region: region.clone(), result: result.clone() };
         self.collectors[usize::from(collector)].outstanding.push(one);
-        self.record(now, event, What::Assigned { collector, unit, due, direct });
+        self.record(now, event, EventStep::Assigned { collector, unit, due, direct });
         let message = Message::Assign { event, unit, direct, region, result };
         self.out.push_back((Peer::Collector(collector), message));
     }
@@ -128,14 +128,14 @@ impl<P: Payload> Supervisor<P> {
         if self.xoff_since.is_none() {
             self.xoff_since = Some(now);
             self.counters.xoffs += 1;
-            self.record(now, self.next_event, What::Xoff);
+            self.record(now, self.next_event, EventStep::Xoff);
         }
     }
 
     fn go_on(&mut self, now: Instant) {
         let Some(since) = self.xoff_since.take() else { return };
         self.counters.xoff_time = self.counters.xoff_time.saturating_add(now.saturating_since(since));
-        self.record(now, self.next_event, What::Xon);
+        self.record(now, self.next_event, EventStep::Xon);
         let own = matches!(self.config.arrivals, Arrivals::Periodic | Arrivals::Poisson);
         if self.config.backpressure == Backpressure::Inhibit && own {
             while let Some(due) = self.due.filter(|&due| due < now) {
@@ -154,7 +154,7 @@ impl<P: Payload> Supervisor<P> {
             }
         }
         for &event in events.iter() {
-            self.record(now, event, What::Cleared);
+            self.record(now, event, EventStep::Cleared);
         }
         if self.cleared.len() >= CLEARS_KEPT_MAX {
             self.cleared.pop_front();

@@ -16,8 +16,8 @@ pub use config::{Arrivals, Backpressure, StartOrder, SupervisorConfig, Superviso
 use crate::clear::ClearBatch;
 use crate::timers::later;
 use crate::{
-    Assignment, Done, Hello, L1Id, Layout, Message, Outcome, Payload, Peer, Random, Record, Selection,
-    Unexpected, What,
+    Assignment, EventRecord, EventStep, FinishedEvent, FragmentPayload, Hello, L1Id, Message, Outcome, Peer,
+    Random, Selection, Unexpected, UnitLayout,
 };
 
 /// The number of the latest clear messages that a readout receives when it connects: it may have missed them.
@@ -26,7 +26,7 @@ const CLEARS_KEPT_MAX: usize = 256;
 /// The supervisor of one data-acquisition system.
 pub struct Supervisor<P> {
     config: SupervisorConfig<P>,
-    layout: Layout,
+    layout: UnitLayout,
     random: Random,
     pool: Box<dyn Assignment>,
     /// True, by unit number, for units in the pool or in `announced`.
@@ -58,7 +58,7 @@ pub struct Supervisor<P> {
     /// True once no new event is assigned.
     is_stopping: bool,
     out: VecDeque<(Peer, Message<P>)>,
-    records: VecDeque<Record>,
+    records: VecDeque<EventRecord>,
     counters: SupervisorCounters,
 }
 
@@ -84,14 +84,14 @@ struct ReadoutState {
     full: bool,
 }
 
-impl<P: Payload> Supervisor<P> {
+impl<P: FragmentPayload> Supervisor<P> {
     /// A supervisor that knows its collectors by number and waits for them to connect.
     ///
     /// # Errors
     /// The first setting that it refuses.
     pub fn new(config: SupervisorConfig<P>) -> Result<Self, SupervisorError> {
         config.validate()?;
-        let layout = Layout::new(&config.units);
+        let layout = UnitLayout::new(&config.units);
         let collector = || CollectorState { up: false, outstanding: vec![], taken: vec![], give_up: None };
         Ok(Self {
             pool: config.policy.build(config.tie_break, &layout),
@@ -299,7 +299,7 @@ impl<P: Payload> Supervisor<P> {
     }
 
     /// The next record.
-    pub fn poll_record(&mut self) -> Option<Record> {
+    pub fn poll_record(&mut self) -> Option<EventRecord> {
         self.records.pop_front()
     }
 
@@ -405,8 +405,8 @@ impl<P: Payload> Supervisor<P> {
         }
     }
 
-    fn done(&mut self, now: Instant, collector: u16, done: Done) {
-        let Done { event, outcome } = done;
+    fn done(&mut self, now: Instant, collector: u16, done: FinishedEvent) {
+        let FinishedEvent { event, outcome } = done;
         let state = &mut self.collectors[usize::from(collector)];
         if let Some(place) = state.outstanding.iter().position(|one| one.event == event) {
             state.outstanding.swap_remove(place);
@@ -417,14 +417,14 @@ impl<P: Payload> Supervisor<P> {
                 Outcome::Stored => self.counters.stored += 1,
                 Outcome::Debug => self.counters.debug += 1,
             }
-            self.record(now, event, What::Completed { collector, outcome });
+            self.record(now, event, EventStep::Completed { collector, outcome });
             if let Some(clear) = &mut self.clear {
                 clear.add(now, event);
             }
         } else if let Some(place) = state.taken.iter().position(|&taken| taken == event) {
             state.taken.swap_remove(place);
             self.counters.duplicated += 1;
-            self.record(now, event, What::Duplicated { collector, outcome });
+            self.record(now, event, EventStep::Duplicated { collector, outcome });
         }
         // Any other event was reported before the connection was lost.
     }
@@ -450,7 +450,7 @@ impl<P: Payload> Supervisor<P> {
     fn take(&mut self, now: Instant, collector: u16, one: Outstanding<P>) {
         self.collectors[usize::from(collector)].taken.push(one.event);
         self.counters.reassigned += 1;
-        self.record(now, one.event, What::Reassigned { from: collector });
+        self.record(now, one.event, EventStep::Reassigned { from: collector });
         self.returned.push_back((one.event, one.region, one.result));
     }
 
@@ -478,7 +478,7 @@ impl<P: Payload> Supervisor<P> {
         }
     }
 
-    fn record(&mut self, at: Instant, event: L1Id, what: What) {
-        self.records.push_back(Record { at, event, what });
+    fn record(&mut self, at: Instant, event: L1Id, what: EventStep) {
+        self.records.push_back(EventRecord { at, event, what });
     }
 }

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use fanin_dataflow::{
-    AuditError, Auditor, Collector, CollectorConfig, L1Id, Logger, LoggerConfig, Message, Peer, Readout,
-    ReadoutConfig, Record, Supervisor, SupervisorConfig, Totals, UniformSource, What,
+    AuditError, Auditor, Collector, CollectorConfig, EventRecord, EventStep, L1Id, Logger, LoggerConfig,
+    Message, Peer, Readout, ReadoutConfig, Supervisor, SupervisorConfig, Totals, UniformSource,
 };
 use fanin_units::{Bytes, Duration, Instant};
 
@@ -60,7 +60,7 @@ pub struct World {
     sequence: u64,
     pub now: Instant,
     network: Network,
-    pub records: Vec<Record>,
+    pub records: Vec<EventRecord>,
     journal: BTreeMap<L1Id, u16>,
     assigned: u64,
     last_assigned: Option<L1Id>,
@@ -321,14 +321,14 @@ impl World {
             };
             let Some(record) = record else { break };
             match record.what {
-                What::Assigned { collector, direct, .. } => {
+                EventStep::Assigned { collector, direct, .. } => {
                     self.journal.insert(record.event, collector);
                     if !direct {
                         self.assigned += 1;
                         self.last_assigned = self.last_assigned.max(Some(record.event));
                     }
                 }
-                What::Completed { .. } => {
+                EventStep::Completed { .. } => {
                     self.journal.remove(&record.event);
                 }
                 _ => {}

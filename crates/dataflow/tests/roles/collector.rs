@@ -1,7 +1,7 @@
 use fanin_dataflow::{
-    ClearConfig, Collector, CollectorConfig, CollectorError, CreditDiscipline, Decision, Delay, FragmentSet,
-    L1Id, Message, Outcome, Peer, RequestOrder, Selection, Step, Stream, UnitCommand, UnitModel, UnitState,
-    WaitsFor, Wanted, What,
+    ClearConfig, CollectionStep, Collector, CollectorConfig, CollectorError, CreditDiscipline, Decision,
+    Delay, EventStep, EventStream, FragmentSet, L1Id, Message, Outcome, Peer, RequestOrder, Selection,
+    UnitCommand, UnitModel, UnitState, WaitsFor, Wanted,
 };
 use fanin_units::{Bytes, Duration, Instant, Ratio};
 
@@ -12,8 +12,8 @@ fn config() -> CollectorConfig {
     CollectorConfig { units: 2, readouts: vec![12, 4, 0, 8], clear: None, ..CollectorConfig::default() }
 }
 
-fn step(collect: Selection, accept: Ratio) -> Step {
-    Step { collect, processing_time: Delay::Constant(Duration::from_millis(10)), accept }
+fn step(collect: Selection, accept: Ratio) -> CollectionStep {
+    CollectionStep { collect, processing_time: Delay::Constant(Duration::from_millis(10)), accept }
 }
 
 fn share(percent: u64) -> Ratio {
@@ -116,11 +116,11 @@ fn an_event_is_collected_processed_and_rejected() {
     assert_eq!(collector.event_of(1), Some((L1Id(7), &Bytes::new(1_000), &Bytes::new(24_000))));
     assert_eq!(collector.poll_deadline(), Some(ms(30)));
     collector.handle_deadline(ms(30));
-    let done = Some(fanin_dataflow::Done { event: L1Id(7), outcome: Outcome::Rejected });
+    let done = Some(fanin_dataflow::FinishedEvent { event: L1Id(7), outcome: Outcome::Rejected });
     let ready = Message::Ready { unit: 1, done };
     assert_eq!(collector.poll_transmit(), Some((Peer::Supervisor, ready)));
     let records = drain!(collector.poll_record());
-    let collected = What::Collected {
+    let collected = EventStep::Collected {
         step: 0,
         building: false,
         began: ms(1),
@@ -130,7 +130,7 @@ fn an_event_is_collected_processed_and_rejected() {
         missing: 0,
     };
     assert!(records.iter().any(|record| record.at == ms(20) && record.what == collected));
-    assert_eq!(records.iter().filter(|record| matches!(record.what, What::Answered { .. })).count(), 3);
+    assert_eq!(records.iter().filter(|record| matches!(record.what, EventStep::Answered { .. })).count(), 3);
     assert_eq!(collector.waits().count(), 0);
 }
 
@@ -247,10 +247,11 @@ fn a_real_unit_asks_for_more_and_accepts() {
     let offer = Message::Offer { event, size: Bytes::new(24_000) };
     assert_eq!(drain!(collector.poll_transmit()), [(Peer::Logger(0), offer)]);
     from_logger(&mut collector, ms(7), 0, Message::Grant { event });
-    let full = Message::Event { event, stream: Stream::Physics, missing: 0, payload: Bytes::new(24_000) };
+    let full =
+        Message::Event { event, stream: EventStream::Physics, missing: 0, payload: Bytes::new(24_000) };
     assert_eq!(drain!(collector.poll_transmit()), [(Peer::Logger(0), full)]);
     from_logger(&mut collector, ms(8), 0, Message::Stored { event });
-    let done = Message::Done(fanin_dataflow::Done { event, outcome: Outcome::Stored });
+    let done = Message::Done(fanin_dataflow::FinishedEvent { event, outcome: Outcome::Stored });
     assert_eq!(drain!(collector.poll_transmit()), [(Peer::Supervisor, done)]);
 }
 
@@ -281,7 +282,7 @@ fn a_crashed_or_slow_unit_leaves_its_event_to_the_debug_stream() {
             _ => None,
         })
         .collect();
-    assert_eq!(streams, [Stream::Debug, Stream::Debug]);
+    assert_eq!(streams, [EventStream::Debug, EventStream::Debug]);
     // Nothing was announced: both are down until the driver says otherwise.
     collector.handle_unit_up(ms(70), 1);
     assert_eq!(said(&mut collector), [(Peer::Supervisor, "ready")]);
@@ -310,10 +311,10 @@ fn a_lost_readout_is_waited_for_and_then_given_up() {
     assert_eq!(collector.poll_deadline(), Some(ms(160)));
     collector.handle_deadline(ms(160));
     let records = drain!(collector.poll_record());
-    let missing = What::Missing { readout: 0, fragments: 12 };
+    let missing = EventStep::Missing { readout: 0, fragments: 12 };
     assert!(records.iter().any(|record| record.at == ms(160) && record.what == missing));
     assert!(
-        records.iter().any(|record| matches!(record.what, What::Collected { missing: 12, .. })),
+        records.iter().any(|record| matches!(record.what, EventStep::Collected { missing: 12, .. })),
         "{records:?}"
     );
     // From now on no request waits for it.

@@ -1,4 +1,6 @@
-use fanin_dataflow::{L1Id, Logger, LoggerConfig, LoggerError, Message, Peer, Stream, What, WriteModel};
+use fanin_dataflow::{
+    EventStep, EventStream, L1Id, Logger, LoggerConfig, LoggerError, Message, Peer, WriteModel,
+};
 use fanin_units::{Bytes, Duration, Instant, Rate};
 
 use crate::{drain, ms};
@@ -12,7 +14,7 @@ fn offer(event: u64, size: u64) -> Message<Bytes> {
 }
 
 fn full(event: u64, size: u64) -> Message<Bytes> {
-    Message::Event { event: L1Id(event), stream: Stream::Physics, missing: 0, payload: Bytes::new(size) }
+    Message::Event { event: L1Id(event), stream: EventStream::Physics, missing: 0, payload: Bytes::new(size) }
 }
 
 fn said(logger: &mut Logger<Bytes>) -> Vec<(u16, &'static str)> {
@@ -41,7 +43,7 @@ fn events_are_granted_as_memory_allows_and_answered_when_stored() {
     logger.handle_stored(ms(5), job.id);
     assert_eq!(said(&mut logger), [(0, "stored"), (2, "grant")]);
     let records = drain!(logger.poll_record());
-    let stored = What::Stored { collector: 0, stream: Stream::Physics, missing: 0 };
+    let stored = EventStep::Stored { collector: 0, stream: EventStream::Physics, missing: 0 };
     assert_eq!(records.iter().map(|record| record.what).collect::<Vec<_>>(), [stored]);
     // A collector that is gone does not keep its place.
     logger.handle_closed(ms(6), Peer::Collector(1));

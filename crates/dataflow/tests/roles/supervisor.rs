@@ -1,6 +1,6 @@
 use fanin_dataflow::{
-    Arrivals, Backpressure, ClearConfig, Done, Hello, L1Id, Message, Outcome, Peer, Policy, Selection,
-    StartOrder, Supervisor, SupervisorConfig, SupervisorError, What,
+    Arrivals, Backpressure, ClearConfig, EventStep, FinishedEvent, Hello, L1Id, Message, Outcome, Peer,
+    Policy, Selection, StartOrder, Supervisor, SupervisorConfig, SupervisorError,
 };
 use fanin_units::{Bytes, Duration, Frequency, Instant};
 
@@ -24,7 +24,7 @@ fn say_hello(supervisor: &mut Supervisor<Bytes>, now: Instant, collector: u16, h
 }
 
 fn ready(supervisor: &mut Supervisor<Bytes>, now: Instant, at: (u16, u16), rejected: Option<u64>) {
-    let done = rejected.map(|event| Done { event: L1Id(event), outcome: Outcome::Rejected });
+    let done = rejected.map(|event| FinishedEvent { event: L1Id(event), outcome: Outcome::Rejected });
     let message = Message::Ready { unit: at.1, done };
     supervisor.handle_message(now, Peer::Collector(at.0), message).unwrap();
 }
@@ -58,7 +58,7 @@ fn events_fall_due_at_the_rate_and_are_held_at_xoff() {
     // Event 2 fell due at 2 ms, when no unit was free.
     assert!(supervisor.is_stopped());
     let records = drain!(supervisor.poll_record());
-    assert_eq!(records.last().map(|record| (record.at, record.what)), Some((ms(2), What::Xoff)));
+    assert_eq!(records.last().map(|record| (record.at, record.what)), Some((ms(2), EventStep::Xoff)));
     assert_eq!(supervisor.poll_deadline(), None);
     // Held events are assigned as soon as units become free.
     ready(&mut supervisor, ms(20), (0, 1), Some(1));
@@ -151,11 +151,11 @@ fn a_lost_collectors_events_are_stored_by_another() {
     assert_eq!(supervisor.outstanding().collect::<Vec<_>>(), [(L1Id(0), None), (L1Id(1), None)]);
     hello(&mut supervisor, ms(2), 1, &[0, 1]);
     assert_eq!(assigned(&mut supervisor), [(0, 1, 0, true), (1, 1, 1, true)]);
-    let debug = Done { event: L1Id(0), outcome: Outcome::Debug };
+    let debug = FinishedEvent { event: L1Id(0), outcome: Outcome::Debug };
     supervisor.handle_message(ms(3), Peer::Collector(1), Message::Done(debug)).unwrap();
     drain!(supervisor.poll_record());
     // The first collector was not dead at all: it rejected one, and still works on the other.
-    let rejected = Done { event: L1Id(0), outcome: Outcome::Rejected };
+    let rejected = FinishedEvent { event: L1Id(0), outcome: Outcome::Rejected };
     let hello = Hello { idle: vec![0], busy: vec![L1Id(1)], done: vec![rejected] };
     say_hello(&mut supervisor, ms(4), 0, hello);
     let welcome = drain!(supervisor.poll_transmit()).into_iter().find_map(|(_, message)| match message {
@@ -164,7 +164,7 @@ fn a_lost_collectors_events_are_stored_by_another() {
     });
     assert_eq!(welcome.as_deref(), Some(&[L1Id(0), L1Id(1)][..]));
     let records = drain!(supervisor.poll_record());
-    let duplicated = What::Duplicated { collector: 0, outcome: Outcome::Rejected };
+    let duplicated = EventStep::Duplicated { collector: 0, outcome: Outcome::Rejected };
     assert!(records.iter().any(|record| record.event == L1Id(0) && record.what == duplicated));
     let counters = supervisor.counters();
     assert_eq!((counters.reassigned, counters.duplicated, counters.completed), (2, 1, 1));
@@ -179,7 +179,7 @@ fn a_collector_that_is_back_in_time_keeps_its_events() {
     run(&mut supervisor, ms(1));
     drain!(supervisor.poll_transmit());
     supervisor.handle_closed(ms(10), Peer::Collector(0));
-    let done = Done { event: L1Id(0), outcome: Outcome::Rejected };
+    let done = FinishedEvent { event: L1Id(0), outcome: Outcome::Rejected };
     let hello = Hello { idle: vec![0], busy: vec![L1Id(1)], done: vec![done] };
     say_hello(&mut supervisor, ms(30), 0, hello);
     assert_eq!(supervisor.poll_deadline(), None);

@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use fanin_dataflow::{
-    Collector, L1Id, Message, Outcome, Payload as _, Peer, Record, Unexpected, UnitCommand, What,
+    Collector, EventRecord, EventStep, FragmentPayload as _, L1Id, Message, Outcome, Peer, Unexpected,
+    UnitCommand,
 };
 use fanin_scenario::Processors;
 use fanin_units::Instant;
@@ -188,25 +189,27 @@ impl RoleNode for CollectorNode {
         Some((peer, message))
     }
 
-    fn poll_record(&mut self) -> Option<(Record, u64)> {
+    fn poll_record(&mut self) -> Option<(EventRecord, u64)> {
         let record = self.collector.poll_record()?;
         let event = record.event;
         let is_over = match record.what {
-            What::Decided { outcome: Outcome::Rejected, .. }
-            | What::Acknowledged { .. }
-            | What::Abandoned => true,
-            What::Collected { building, .. } => building && !self.has_loggers,
+            EventStep::Decided { outcome: Outcome::Rejected, .. }
+            | EventStep::Acknowledged { .. }
+            | EventStep::Abandoned => true,
+            EventStep::Collected { building, .. } => building && !self.has_loggers,
             _ => false,
         };
         if is_over {
             self.proofs.remove(&event);
         }
         let data = match record.what {
-            What::Collected { building, .. } if building && !self.has_loggers => self.data.remove(&event),
-            What::Collected { .. } => self.data.get(&event).copied(),
-            What::Decided { outcome: Outcome::Rejected, .. }
-            | What::Acknowledged { .. }
-            | What::Abandoned => {
+            EventStep::Collected { building, .. } if building && !self.has_loggers => {
+                self.data.remove(&event)
+            }
+            EventStep::Collected { .. } => self.data.get(&event).copied(),
+            EventStep::Decided { outcome: Outcome::Rejected, .. }
+            | EventStep::Acknowledged { .. }
+            | EventStep::Abandoned => {
                 self.data.remove(&event);
                 None
             }

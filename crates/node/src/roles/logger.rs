@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use fanin_dataflow::{Logger, Message, Peer, Record, Unexpected};
+use fanin_dataflow::{EventRecord, Logger, Message, Peer, Unexpected};
 use fanin_units::Instant;
 
 use super::settings;
@@ -122,7 +122,7 @@ impl RoleNode for LoggerNode {
         self.refusals.pop_front().or_else(|| self.logger.poll_transmit())
     }
 
-    fn poll_record(&mut self) -> Option<(Record, u64)> {
+    fn poll_record(&mut self) -> Option<(EventRecord, u64)> {
         self.logger.poll_record().map(|record| (record, 0))
     }
 

@@ -101,7 +101,7 @@ pub fn run(system: &System, collector: u16, unit: Option<u16>) -> Result<(), Pro
 }
 
 /// Checks every fragment, takes the time, and decides as the scenario says; the same event has the same fate again.
-fn decide(event: &ProcessorEvent<'_>, steps: &[fanin_dataflow::Step], seed: u64) -> Decision {
+fn decide(event: &ProcessorEvent<'_>, steps: &[fanin_dataflow::CollectionStep], seed: u64) -> Decision {
     let began = std::time::Instant::now();
     if let Some(fragment) = event.fragments().find(|fragment| !fragment.is_sound()) {
         tracing::error!(event = event.l1_id.0, source = fragment.source, "a fragment is corrupted");

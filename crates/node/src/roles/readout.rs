@@ -1,6 +1,6 @@
 //! The readout's process: a memory that the detector fills, and that collectors and the supervisor empty.
 
-use fanin_dataflow::{FragmentSource, Message, Peer, Readout, Record, Unexpected};
+use fanin_dataflow::{EventRecord, FragmentSource, Message, Peer, Readout, Unexpected};
 use fanin_units::Instant;
 
 use super::settings;
@@ -66,7 +66,7 @@ impl RoleNode for ReadoutNode {
         self.readout.poll_transmit()
     }
 
-    fn poll_record(&mut self) -> Option<(Record, u64)> {
+    fn poll_record(&mut self) -> Option<(EventRecord, u64)> {
         self.readout.poll_record().map(|record| (record, 0))
     }
 

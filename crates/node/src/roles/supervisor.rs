@@ -1,6 +1,6 @@
 //! The supervisor's process: after a restart it takes up the unfinished work that its journal names.
 
-use fanin_dataflow::{Message, Peer, Record, Supervisor, Unexpected};
+use fanin_dataflow::{EventRecord, Message, Peer, Supervisor, Unexpected};
 use fanin_units::Instant;
 
 use super::settings;
@@ -75,7 +75,7 @@ impl RoleNode for SupervisorNode {
         Some((peer, message))
     }
 
-    fn poll_record(&mut self) -> Option<(Record, u64)> {
+    fn poll_record(&mut self) -> Option<(EventRecord, u64)> {
         self.supervisor.poll_record().map(|record| (record, 0))
     }
 

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use fanin_dataflow::{Peer, Random, What};
+use fanin_dataflow::{EventStep, Peer, Random};
 use fanin_events::convert::{Pairing, compare};
 use fanin_events::sample;
 use fanin_message::{Endpoint, Event, Options, Settings};
@@ -247,7 +247,7 @@ impl Finished {
     }
 
     /// How many lines of all journals are like this.
-    pub fn count(&self, wanted: impl Fn(&What) -> bool) -> u64 {
+    pub fn count(&self, wanted: impl Fn(&EventStep) -> bool) -> u64 {
         let mut count = 0;
         for entry in std::fs::read_dir(&self.folder).unwrap() {
             let path = entry.unwrap().path();

@@ -13,9 +13,9 @@ use fanin_units::Instant;
 use crate::aqm::Aqm;
 use crate::dedicated::Dedicated;
 use crate::fifo::Fifo;
-use crate::frame::{Count, Frame, Limit, Occupancy, Verdict};
+use crate::frame::{Frame, FrameCount, Limit, Occupancy, Verdict};
 use crate::layout::{Layout, LayoutError};
-use crate::link::{InService, Link, Passage};
+use crate::link::{InService, OutputLink, Passage};
 use crate::memory::Memory;
 
 /// The most frames that one output holds at a time, whatever its memory allows.
@@ -44,13 +44,13 @@ struct Departures {
     back: Instant,
     /// When the link is free.
     free_at: Instant,
-    link: Link,
+    link: OutputLink,
     in_service: InService,
     ring: Fifo<BookedDeparture>,
 }
 
 impl Departures {
-    fn new(link: Link, in_service: InService) -> Self {
+    fn new(link: OutputLink, in_service: InService) -> Self {
         Self {
             front: NEVER,
             back: Instant::START,
@@ -104,7 +104,7 @@ pub struct BookedDedicated {
 
 impl BookedDedicated {
     /// An output with this buffer, which is empty, before `link`.
-    pub fn new(buffer: Dedicated, link: Link, in_service: InService) -> Self {
+    pub fn new(buffer: Dedicated, link: OutputLink, in_service: InService) -> Self {
         Self { departures: Departures::new(link, in_service), buffer }
     }
 
@@ -161,7 +161,7 @@ impl BookedDedicated {
 
     #[inline(never)]
     fn settle_due(&mut self, now: Instant) {
-        let (mut charges, mut departed, mut last) = (0, Count::default(), Instant::START);
+        let (mut charges, mut departed, mut last) = (0, FrameCount::default(), Instant::START);
         self.departures.take_due(now, |BookedDeparture { at, bytes, .. }| {
             charges += self.buffer.charge(bytes);
             departed.add(bytes);
@@ -203,7 +203,7 @@ impl BookedMemory {
     ///
     /// # Panics
     /// If the number of links differs from the number of output ports.
-    pub fn new(layout: &Layout, links: &[Link], in_service: InService) -> Result<Self, LayoutError> {
+    pub fn new(layout: &Layout, links: &[OutputLink], in_service: InService) -> Result<Self, LayoutError> {
         let memory = Memory::new(layout)?;
         let outputs = memory.outputs_len();
         assert_eq!(links.len(), outputs, "one link for each output port");
@@ -320,7 +320,7 @@ impl BookedMemory {
     fn settle_due(&mut self, now: Instant, output: usize) {
         let departures = &mut self.departures[output];
         let (own, mut shared) = self.memory.accounts(output);
-        let (mut charges, mut departed, mut last) = (0, Count::default(), Instant::START);
+        let (mut charges, mut departed, mut last) = (0, FrameCount::default(), Instant::START);
         departures.take_due(now, |BookedDeparture { at, bytes, input }| {
             let charge = own.charge(bytes);
             if let Some(shared) = &mut shared {
@@ -349,7 +349,7 @@ impl BookedMemory {
     }
 
     /// The link of an output port.
-    pub fn link(&self, output: usize) -> &Link {
+    pub fn link(&self, output: usize) -> &OutputLink {
         &self.departures[output].link
     }
 

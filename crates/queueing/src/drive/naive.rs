@@ -11,7 +11,7 @@ use fanin_units::Instant;
 use crate::aqm::Aqm;
 use crate::frame::{Frame, Verdict};
 use crate::layout::{Layout, LayoutError};
-use crate::link::{InService, Link};
+use crate::link::{InService, OutputLink};
 use crate::memory::Memory;
 
 /// A frame that departed.
@@ -42,7 +42,7 @@ struct NaiveOutput<H> {
     in_service: Option<WaitingFrame<H>>,
     /// When the frame that was sent last will have left.
     free_at: Instant,
-    link: Link,
+    link: OutputLink,
 }
 
 /// As [`BookedMemory`](super::BookedMemory), with a step for each departure and no departure known in advance.
@@ -60,10 +60,10 @@ impl<H: Copy> NaiveMemory<H> {
     ///
     /// # Panics
     /// If the number of links differs from the number of output ports.
-    pub fn new(layout: &Layout, links: &[Link], in_service: InService) -> Result<Self, LayoutError> {
+    pub fn new(layout: &Layout, links: &[OutputLink], in_service: InService) -> Result<Self, LayoutError> {
         let memory = Memory::new(layout)?;
         assert_eq!(links.len(), memory.outputs_len(), "one link for each output port");
-        let output = |&link: &Link| NaiveOutput {
+        let output = |&link: &OutputLink| NaiveOutput {
             waiting: VecDeque::new(),
             in_service: None,
             free_at: Instant::START,

@@ -5,7 +5,7 @@ use fanin_units::{Bytes, Instant, Rate};
 use super::{HAS_AQM, PAUSED, RING_FRAMES_MAX, RingError, RingSettings, RingWait, Rings};
 use crate::aqm::Aqm;
 use crate::bucket::{BucketError, TokenBucket};
-use crate::frame::Count;
+use crate::frame::FrameCount;
 use crate::rings::Discipline;
 
 impl<H: Copy + Default> Rings<H> {
@@ -107,12 +107,12 @@ impl<H: Copy + Default> Rings<H> {
         self.set_aqm(ring, settings.aqm.clone());
         let state = &mut self.rings[ring];
         (state.bucket, state.shaped) = (bucket, settings.shaping.is_some());
-        (state.enqueued, state.bars) = (Count::default(), state.bars & !PAUSED);
+        (state.enqueued, state.bars) = (FrameCount::default(), state.bars & !PAUSED);
         let rare = &mut self.rare[ring];
         (rare.bytes_max, rare.frames_max) = (0, 0);
         state.set_easy(rare);
         rare.priority = settings.priority;
-        (rare.marked, rare.dropped, rare.emptied_at) = (Count::default(), Default::default(), now);
+        (rare.marked, rare.dropped, rare.emptied_at) = (FrameCount::default(), Default::default(), now);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use fanin_units::Instant;
 
 use super::{RingState, Rings};
-use crate::frame::{Count, Frame, Verdict};
+use crate::frame::{Frame, FrameCount, Verdict};
 
 impl<H: Copy + Default> Rings<H> {
     /// Returns true if no ring waits for its turn at `now` and the port as a whole may send. Then a frame that may
@@ -85,7 +85,7 @@ impl<H: Copy + Default> Rings<H> {
     /// # Panics
     /// If there is no such ring.
     #[inline]
-    pub fn passed(&mut self, ring: usize, passed: Count) {
+    pub fn passed(&mut self, ring: usize, passed: FrameCount) {
         let enqueued = &mut self.rings[ring].enqueued;
         enqueued.frames += passed.frames;
         enqueued.bytes += passed.bytes;

@@ -3,7 +3,7 @@
 use super::points::{A500, A1000, B1000, means, ordered, variable};
 use crate::claim::Claim;
 use crate::judge::ms;
-use crate::{Got, Judged, Point};
+use crate::{ClaimRun, Got, Judged};
 
 pub(super) fn claims() -> Vec<Claim> {
     let dedicated = |id, says, expected, points, judge| Claim {
@@ -52,7 +52,7 @@ pub(super) fn claims() -> Vec<Claim> {
             expected: "more than 5 % above round-robin with 8 MB",
             points: [("random", "5 MB"), ("node-round-robin", "8 MB")]
                 .map(|(policy, size)| {
-                    ordered(variable(Point::new(A1000)))
+                    ordered(variable(ClaimRun::new(A1000)))
                         .set("supervisor.policy", policy)
                         .set("tor.buffer", size)
                 })
@@ -107,7 +107,9 @@ pub(super) fn claims() -> Vec<Claim> {
             expected: "lower mean at 5 MB, 90 %",
             points: ["fcfs", "random"]
                 .map(|p| {
-                    ordered(variable(Point::new(A1000))).set("supervisor.policy", p).set("tor.buffer", "5 MB")
+                    ordered(variable(ClaimRun::new(A1000)))
+                        .set("supervisor.policy", p)
+                        .set("tor.buffer", "5 MB")
                 })
                 .to_vec(),
             judge: |got| {
@@ -120,11 +122,11 @@ pub(super) fn claims() -> Vec<Claim> {
 }
 
 /// Switch A with other amounts of memory a port.
-fn with_buffers(preset: &'static str, policy: &str, duration: &str, sizes: &[&str]) -> Vec<Point> {
+fn with_buffers(preset: &'static str, policy: &str, duration: &str, sizes: &[&str]) -> Vec<ClaimRun> {
     sizes
         .iter()
         .map(|size| {
-            ordered(variable(Point::new(preset)))
+            ordered(variable(ClaimRun::new(preset)))
                 .set("supervisor.policy", policy)
                 .set("tor.buffer", size)
                 .set("run.duration", duration)
@@ -133,8 +135,8 @@ fn with_buffers(preset: &'static str, policy: &str, duration: &str, sizes: &[&st
 }
 
 /// Switch B with another amount of memory, which its ports may use freely.
-fn shared(preset: &'static str, policy: &str, size: &str) -> Point {
-    ordered(variable(Point::new(preset)))
+fn shared(preset: &'static str, policy: &str, size: &str) -> ClaimRun {
+    ordered(variable(ClaimRun::new(preset)))
         .set("supervisor.policy", policy)
         .set("tor.buffer", size)
         .set("tor.port_limit", "unlimited")

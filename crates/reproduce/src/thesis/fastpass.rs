@@ -3,34 +3,34 @@
 use super::points::{A500, A1000, B1000, BEST, credits, means};
 use crate::claim::Claim;
 use crate::judge::{Known, ms, near, percent};
-use crate::{Judged, Point};
+use crate::{ClaimRun, Judged};
 
 const ROUND_ROBIN: &str = "node-round-robin";
 
 /// Fastpass with the advance of the best results (25 us); everything else as the thesis has it.
-fn fastpass(preset: &'static str, policy: &str) -> Point {
+fn fastpass(preset: &'static str, policy: &str) -> ClaimRun {
     // Scheduled events are all alike: half a second shows them.
-    Point::new(preset)
+    ClaimRun::new(preset)
         .set("shaping.method", "fastpass")
         .set("supervisor.policy", policy)
         .set("run.warmup", "200 ms")
         .set("run.duration", "300 ms")
 }
 
-fn advance(preset: &'static str, us: u32) -> Point {
+fn advance(preset: &'static str, us: u32) -> ClaimRun {
     fastpass(preset, ROUND_ROBIN).set("shaping.fastpass.advance", format_args!("{us} us"))
 }
 
 /// Requests and acknowledgements take no timeslots.
-fn answers_only(point: Point) -> Point {
+fn answers_only(point: ClaimRun) -> ClaimRun {
     point.set("shaping.fastpass.answers_only", true)
 }
 
-fn clock(us: u32) -> Point {
+fn clock(us: u32) -> ClaimRun {
     fastpass(A1000, ROUND_ROBIN).set("shaping.fastpass.clock_error", format_args!("{us} us"))
 }
 
-fn slot(mtus: u32) -> Point {
+fn slot(mtus: u32) -> ClaimRun {
     fastpass(A500, ROUND_ROBIN).set("shaping.fastpass.slot_mtus", mtus)
 }
 

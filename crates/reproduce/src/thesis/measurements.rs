@@ -3,7 +3,7 @@
 use super::points::{A500, A1000, B500, B1000, SIZES, means, onset, ordered, partial, scan, usable};
 use crate::claim::Claim;
 use crate::judge::{Known, ms, near, percent};
-use crate::{Got, Judged, Point};
+use crate::{ClaimRun, Got, Judged};
 
 pub(super) fn claims() -> Vec<Claim> {
     vec![
@@ -12,7 +12,7 @@ pub(super) fn claims() -> Vec<Claim> {
             place: "thesis ch. 7",
             says: "without mitigation, a collection takes up to 35 times the ideal",
             expected: "637 ms ± 30 %, the worst mean of both switches at 1000 Hz",
-            points: vec![Point::new(A1000), Point::new(B1000)],
+            points: vec![ClaimRun::new(A1000), ClaimRun::new(B1000)],
             judge: |got| {
                 let means = means(got);
                 Judged::new(near(means[0].max(means[1]), 637.0, 0.3), ms(&means))
@@ -60,7 +60,7 @@ pub(super) fn claims() -> Vec<Claim> {
             place: "thesis §4.2.2",
             says: "above the threshold, a collection takes more than ten times its ideal",
             expected: "> 10 × ideal for the full event",
-            points: vec![Point::new(A500), Point::new(A1000)],
+            points: vec![ClaimRun::new(A500), ClaimRun::new(A1000)],
             judge: |got| {
                 let ratios: Vec<f64> = got.iter().map(|got| got.mean_ms() / got.ideal_ms()).collect();
                 Judged::new(
@@ -132,7 +132,7 @@ pub(super) fn claims() -> Vec<Claim> {
             place: "thesis §5.2.2, figs 5.6c, 5.7c",
             says: "switch A without shaping: no full event in less than 200 ms",
             expected: "≤ 1 %",
-            points: [A500, A1000].map(|preset| usable(Point::new(preset))).to_vec(),
+            points: [A500, A1000].map(|preset| usable(ClaimRun::new(preset))).to_vec(),
             judge: |got| {
                 let shares: Vec<f64> = got.iter().map(|got| got.share(|time| time < 200.0)).collect();
                 Judged::new(shares.iter().all(|&share| share <= 0.01), percent(&shares))
@@ -144,7 +144,7 @@ pub(super) fn claims() -> Vec<Claim> {
             place: "thesis §5.2.2, figs 5.6c, 5.7c",
             says: "switch A without shaping: most events between 200 and 700 ms, more beyond at 90 %",
             expected: "> 50 %; a larger share above 700 ms at 1000 Hz",
-            points: [A500, A1000].map(|preset| usable(Point::new(preset))).to_vec(),
+            points: [A500, A1000].map(|preset| usable(ClaimRun::new(preset))).to_vec(),
             judge: |got| {
                 let bulk: Vec<f64> =
                     got.iter().map(|got| got.share(|time| (200.0..700.0).contains(&time))).collect();
@@ -161,7 +161,7 @@ pub(super) fn claims() -> Vec<Claim> {
             place: "thesis §5.2.2, fig. 5.8c",
             says: "switch B at 45 %: some full events without a time-out, the vast majority with",
             expected: "more than 0 and less than 30 % below 200 ms",
-            points: vec![usable(Point::new(B500))],
+            points: vec![usable(ClaimRun::new(B500))],
             judge: |got| {
                 let share = got[0].share(|time| time < 200.0);
                 Judged::new(share > 0.0 && share < 0.3, percent(&[share]))
@@ -174,7 +174,7 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "switch B: the mean is noticeably higher at 90 % than at 45 %",
             expected: "higher",
             // Units that start host by host queue up at 45 % as well, and longer than at 90 %.
-            points: [B500, B1000].map(|preset| usable(ordered(Point::new(preset)))).to_vec(),
+            points: [B500, B1000].map(|preset| usable(ordered(ClaimRun::new(preset)))).to_vec(),
             judge: |got| {
                 let means = means(got);
                 Judged::new(means[1] > means[0], ms(&means))

@@ -1,6 +1,6 @@
 //! The thesis' set-ups, and figures that several of its claims share. 480 credits of 1.1 kB are a burst of 528 kB.
 
-use crate::lab::{Got, Point};
+use crate::lab::{ClaimRun, Got};
 
 pub(super) const A500: &str = "thesis-a-500hz";
 pub(super) const A1000: &str = "thesis-a-1000hz";
@@ -15,34 +15,34 @@ pub(super) const FEW: u32 = 48;
 /// A set-up without any avoidance, in which each event is collected from `groups` sixteenths of the readouts; the rate
 /// is raised so that the throughput stays (thesis §4.2.1). Which readouts is drawn for each event: the same ones each time
 /// would load the two uplinks unevenly, at 528 kB 60 to 40 %, and fill one of them at 90 %.
-pub(super) fn partial(preset: &'static str, groups: u32) -> Point {
+pub(super) fn partial(preset: &'static str, groups: u32) -> ClaimRun {
     let full_mhz: u64 = if preset.ends_with("-500hz") { 500_000 } else { 1_000_000 };
     let rate = full_mhz * 16 / u64::from(groups);
-    Point::new(preset)
+    ClaimRun::new(preset)
         .set("workload.fraction", format_args!("0.{:04}", groups * 10_000 / 16))
         .set("supervisor.rate", format_args!("{rate} mHz"))
         .set("shaping.request_order", "random")
 }
 
-pub(super) fn credits(preset: &'static str, credits: u32) -> Point {
-    Point::new(preset).set("shaping.credits", credits)
+pub(super) fn credits(preset: &'static str, credits: u32) -> ClaimRun {
+    ClaimRun::new(preset).set("shaping.credits", credits)
 }
 
 /// The memory that the switch leaves for frames: the values with which the thesis' own simulation agrees with its
 /// measurements (§5.2.2, figs 5.8 and 5.9: 9.4 MB for B; §6.2: about 500 kB for A).
-pub(super) fn usable(point: Point) -> Point {
+pub(super) fn usable(point: ClaimRun) -> ClaimRun {
     let buffer = if point.preset.starts_with("thesis-b") { "9.4 MB" } else { "500 kB" };
     point.set("tor.buffer", buffer)
 }
 
 /// With the stack of the thesis' own simulation, Linux 2.6.26 (§5.1.1), and the memory with which it agreed.
-pub(super) fn simulated(point: Point) -> Point {
+pub(super) fn simulated(point: ClaimRun) -> ClaimRun {
     usable(point).set("transport.profile", "linux-2.6.26")
 }
 
 /// First come, first served in the order that it takes by itself: where nothing disturbs it the units of a host move
 /// apart within seconds (thesis §6.5), whatever the order in which they announced themselves.
-pub(super) fn ordered(point: Point) -> Point {
+pub(super) fn ordered(point: ClaimRun) -> ClaimRun {
     point.set("supervisor.start_order", "interleaved")
 }
 
@@ -50,19 +50,19 @@ pub(super) fn ordered(point: Point) -> Point {
 /// say how blocked requests are served; served one event after the other, the units of a host move apart within three
 /// seconds and every collection is nearly ideal, which contradicts its measurements. Sharing evenly, those that collide
 /// finish together, announce themselves together and collide again.
-pub(super) fn fcfs(preset: &'static str, number: u32) -> Point {
+pub(super) fn fcfs(preset: &'static str, number: u32) -> ClaimRun {
     credits(preset, number)
         .set("shaping.discipline", "round-robin")
         .set("run.warmup", "5 s")
         .set("run.duration", "5 s")
 }
 
-pub(super) fn policy(preset: &'static str, policy: &str) -> Point {
+pub(super) fn policy(preset: &'static str, policy: &str) -> ClaimRun {
     credits(preset, BEST).set("supervisor.policy", policy)
 }
 
 /// Log-normal events with normal fragments (thesis §6.2).
-pub(super) fn variable(point: Point) -> Point {
+pub(super) fn variable(point: ClaimRun) -> ClaimRun {
     point.set(
         "readout.fragment_size",
         "{ distribution = \"log-normal\", mean = \"1.1 kB\", sigma = 0.25, fragment_sd = \"200 B\" }",
@@ -70,13 +70,13 @@ pub(super) fn variable(point: Point) -> Point {
 }
 
 /// A minimum RTO of 5 ms without delayed acknowledgements (thesis §6.3).
-pub(super) fn rto_5ms(point: Point) -> Point {
+pub(super) fn rto_5ms(point: ClaimRun) -> ClaimRun {
     point.set("transport.rto_min", "5 ms").set("transport.delayed_ack", false)
 }
 
 /// As the thesis' own simulation: variable sizes, no shaping, a policy that spreads the load.
-pub(super) fn unshaped(preset: &'static str) -> Point {
-    variable(Point::new(preset).set("supervisor.policy", "node-round-robin"))
+pub(super) fn unshaped(preset: &'static str) -> ClaimRun {
+    variable(ClaimRun::new(preset).set("supervisor.policy", "node-round-robin"))
 }
 
 pub(super) fn means(got: &[&Got]) -> Vec<f64> {
@@ -91,6 +91,6 @@ pub(super) fn onset(got: &[&Got]) -> usize {
 /// Sixteenths of the event that the scans over the collection size use.
 pub(super) const SIZES: [u32; 7] = [4, 5, 6, 7, 8, 10, 12];
 
-pub(super) fn scan(low: &'static str, high: &'static str) -> Vec<Point> {
+pub(super) fn scan(low: &'static str, high: &'static str) -> Vec<ClaimRun> {
     [low, high].iter().flat_map(|&preset| SIZES.map(|groups| ordered(partial(preset, groups)))).collect()
 }

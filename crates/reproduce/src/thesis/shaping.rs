@@ -3,13 +3,13 @@
 use super::points::{A500, A1000, B500, B1000, BEST, FEW, credits, fcfs, means, ordered};
 use crate::claim::Claim;
 use crate::judge::{Known, ms, near, percent};
-use crate::{Got, Judged, Point};
+use crate::{ClaimRun, Got, Judged};
 
 /// Credits of the scan for switch B.
 const SCAN_B: [u32; 6] = [480, 600, 720, 840, 960, 1200];
 
 pub(super) fn claims() -> Vec<Claim> {
-    let scan_a = || -> Vec<Point> { [24, 48, 480, 960, 1920].map(|n| fcfs(A1000, n)).to_vec() };
+    let scan_a = || -> Vec<ClaimRun> { [24, 48, 480, 960, 1920].map(|n| fcfs(A1000, n)).to_vec() };
     vec![
         Claim {
             id: "T031",
@@ -161,8 +161,8 @@ pub(super) fn claims() -> Vec<Claim> {
             points: vec![
                 credits(B500, FEW),
                 credits(B500, FEW).set("tor.buffer", "9.4 MB"),
-                Point::new(B500),
-                Point::new(B500).set("tor.buffer", "9.4 MB"),
+                ClaimRun::new(B500),
+                ClaimRun::new(B500).set("tor.buffer", "9.4 MB"),
             ],
             judge: |got| {
                 let m = means(got);

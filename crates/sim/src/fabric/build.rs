@@ -1,22 +1,22 @@
 //! Builds the ports and the packet memories of a network's switches.
 
 use fanin_queueing::{
-    Aqm, BookedDedicated, BookedMemory, Dedicated, Depth, InService, Layout, Link as QueueLink, Memory,
-    NotCapable, PauseThresholds, PoolBy, Red, RedSettings, Threshold,
+    Aqm, BookedDedicated, BookedMemory, Dedicated, Depth, InService, Layout, Memory, NotCapable, OutputLink,
+    PauseThresholds, PoolBy, Red, RedSettings, Threshold,
 };
 use fanin_scenario::{Buffering, Ecn, EcnMode, PauseMode, PoolCharge, QueueUnit, Switch};
 use fanin_units::{Bytes, Packets};
 
 use super::Fabric;
 use super::flow_control::{FlowControl, PausingSwitch};
-use super::link::Link;
+use super::link::LinkState;
 use super::output::{OutputQueue, Port};
-use super::pausable::{Buffer, PausableOutput, PausedSender};
+use super::pausable::{OutputBuffer, PausableOutput, PausedSender};
 use super::rings::RingOutput;
 use crate::Error;
 use crate::index::NIL;
 use crate::m21::{M21Switches, accounting};
-use crate::random::{Kind, Purpose, Random, host, seed};
+use crate::random::{HostKind, Purpose, Random, host, seed};
 use crate::schedule::NEVER;
 use fanin_network::{M21, Network, NodeKind, PortIndex, SwitchKind};
 
@@ -47,7 +47,7 @@ impl Fabric {
                 u16::try_from(leaving.len()).map_err(|_| Error::unsupported("network", "65536 ports"))?;
             leaving.push(index);
             ports.push(Port {
-                link: Link::new(link.rate, (link.delay + network.latency(index)).get()),
+                link: LinkState::new(link.rate, (link.delay + network.latency(index)).get()),
                 queue: OutputQueue::Host,
                 switch: NIL,
                 output,
@@ -76,7 +76,7 @@ impl Fabric {
         for (node, ports) in (0_u32..).zip(&ports_of) {
             if let NodeKind::Switch { like } = network.nodes[node as usize].kind {
                 let switch = builder.memories.len() as u64;
-                let random = seed(run, host(Kind::Switch, switch), Purpose::Marking);
+                let random = seed(run, host(HostKind::Switch, switch), Purpose::Marking);
                 builder.chances.push(Random::new(random));
                 builder.add_switch(&network.switches[like], ports)?;
             }
@@ -91,7 +91,7 @@ impl Fabric {
             chances,
             segments: Vec::new(),
             free: Vec::new(),
-            paths: super::paths::Paths::new(2 * network.links.len()),
+            paths: super::paths::StoredPaths::new(2 * network.links.len()),
             taps: 0,
             arrived: 0,
             link_bytes: network.framing.link_bytes,
@@ -132,13 +132,13 @@ impl Builder<'_> {
             let queue = match &mut memory {
                 Some(memory) => {
                     memory.set_aqm(output, aqm);
-                    self.pausable(port, Buffer::Shared, settings)
+                    self.pausable(port, OutputBuffer::Shared, settings)
                 }
                 None => {
                     let mut buffer = Dedicated::of(&layout, output);
                     buffer.set_aqm(aqm);
                     match self.pausing {
-                        Some(_) => self.pausable(port, Buffer::Dedicated(Box::new(buffer)), settings),
+                        Some(_) => self.pausable(port, OutputBuffer::Dedicated(Box::new(buffer)), settings),
                         None => OutputQueue::Dedicated(Box::new(BookedDedicated::new(
                             buffer,
                             self.queue_link(port),
@@ -193,7 +193,7 @@ impl Builder<'_> {
 
     /// A switch whose outputs share memory, without PAUSE.
     fn add_shared(&mut self, settings: &Switch, layout: &Layout, ports: &[PortIndex]) -> Result<(), Error> {
-        let links: Vec<QueueLink> = ports.iter().map(|&port| self.queue_link(port)).collect();
+        let links: Vec<OutputLink> = ports.iter().map(|&port| self.queue_link(port)).collect();
         let mut memory = BookedMemory::new(layout, &links, in_service(settings))?;
         for (output, &port) in ports.iter().enumerate() {
             memory.set_aqm(output, aqm(&settings.ecn, self.network.frame_bytes, &links[output])?);
@@ -204,8 +204,11 @@ impl Builder<'_> {
     }
 
     /// The link of a port as its queue has to know it.
-    fn queue_link(&self, port: PortIndex) -> QueueLink {
-        QueueLink::new(self.network.links[port as usize / 2].rate, Bytes::new(u64::from(self.unstored_bytes)))
+    fn queue_link(&self, port: PortIndex) -> OutputLink {
+        OutputLink::new(
+            self.network.links[port as usize / 2].rate,
+            Bytes::new(u64::from(self.unstored_bytes)),
+        )
     }
 
     /// The settings of the switch that a port leads to, if it leads to one.
@@ -217,7 +220,7 @@ impl Builder<'_> {
     }
 
     /// A queue that the switch at the other end of the link may pause; of a switch with these settings.
-    fn pausable(&self, port: PortIndex, buffer: Buffer, settings: &Switch) -> OutputQueue {
+    fn pausable(&self, port: PortIndex, buffer: OutputBuffer, settings: &Switch) -> OutputQueue {
         let pause = self.next_switch(port).map(|next| &next.pause);
         let sender = PausedSender::new(
             pause.is_some_and(|pause| pause.mode == PauseMode::Priority),
@@ -239,7 +242,8 @@ impl Builder<'_> {
             });
             let is_pausable = thresholds[port as usize].is_some() || self.has_priorities;
             if self.ports[port as usize].switch == NIL && is_pausable {
-                self.ports[port as usize].queue = self.pausable(port, Buffer::Unlimited, &Switch::default());
+                self.ports[port as usize].queue =
+                    self.pausable(port, OutputBuffer::Unlimited, &Switch::default());
             }
         }
         Ok(Some(Box::new(FlowControl::new(switches, thresholds, self.has_priorities))))
@@ -262,7 +266,7 @@ fn depth(ecn: &Ecn, packets: Packets, frame_bytes: u32) -> Depth {
 }
 
 /// The marker of one output.
-fn aqm(ecn: &Ecn, frame_bytes: u32, link: &QueueLink) -> Result<Aqm, Error> {
+fn aqm(ecn: &Ecn, frame_bytes: u32, link: &OutputLink) -> Result<Aqm, Error> {
     let red = |marks| {
         Red::new(RedSettings {
             depth_min: depth(ecn, ecn.min, frame_bytes),

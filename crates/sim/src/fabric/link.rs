@@ -12,7 +12,7 @@ const PS_BITS: u64 = 8_000_000_000_000;
 
 /// A frame whose departure is known.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Frame {
+pub(crate) struct FrameInFlight {
     /// When its last bit arrives at the far end, in picoseconds.
     pub(crate) arrival: u64,
     pub(crate) parcel: Parcel,
@@ -21,9 +21,9 @@ pub(crate) struct Frame {
 /// One direction of a link.
 ///
 /// Of all frames on it only the first one's arrival is pending in the schedule.
-pub(crate) struct Link {
+pub(crate) struct LinkState {
     /// The frames that were sent, or whose departure is booked, in order.
-    frames: Fifo<Frame>,
+    frames: Fifo<FrameInFlight>,
     /// When the last of them will have left.
     free_at: u64,
     /// Propagation, and the latency of the switch at the far end.
@@ -37,7 +37,7 @@ pub(crate) struct Link {
     pub(crate) wire_bytes: u64,
 }
 
-impl Link {
+impl LinkState {
     /// An idle link.
     pub(super) fn new(rate: Rate, delay: u64) -> Self {
         let is_whole = PS_BITS.is_multiple_of(rate.get());
@@ -85,7 +85,7 @@ impl Link {
         if self.frames.is_empty() {
             schedule.insert_arrival(arrival, index);
         }
-        self.frames.push(Frame { arrival, parcel });
+        self.frames.push(FrameInFlight { arrival, parcel });
     }
 
     /// Takes a frame that begins to leave when the link is free; returns when it has left.
@@ -114,7 +114,7 @@ impl Link {
     /// If no frame is on the link.
     #[inline(always)]
     pub(super) fn arrive(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) -> Parcel {
-        let Frame { arrival, parcel } = self.frames.pop().expect("an arrival is of a frame");
+        let FrameInFlight { arrival, parcel } = self.frames.pop().expect("an arrival is of a frame");
         debug_assert_eq!(arrival, now, "a frame arrives when it is due");
         if let Some(next) = self.frames.front() {
             debug_assert!(next.arrival >= now, "a frame overtook another");
@@ -125,7 +125,7 @@ impl Link {
 
     /// The frame that arrives next.
     #[inline]
-    pub(super) fn first(&self) -> Option<&Frame> {
+    pub(super) fn first(&self) -> Option<&FrameInFlight> {
         self.frames.front()
     }
 
@@ -136,7 +136,7 @@ impl Link {
     }
 
     /// Those frames, in order.
-    pub(super) fn frames(&self) -> impl Iterator<Item = Frame> {
+    pub(super) fn frames(&self) -> impl Iterator<Item = FrameInFlight> {
         self.frames.iter()
     }
 

@@ -3,7 +3,7 @@
 use fanin_queueing::BookedDedicated;
 use fanin_units::Instant;
 
-use super::link::Link;
+use super::link::LinkState;
 use super::pausable::PausableOutput;
 use super::rings::RingOutput;
 
@@ -24,7 +24,7 @@ pub(super) enum OutputQueue {
 
 /// One direction of a link and the queue before it.
 pub(crate) struct Port {
-    pub(crate) link: Link,
+    pub(crate) link: LinkState,
     pub(super) queue: OutputQueue,
     /// The number of the switch it belongs to; [`NIL`](crate::index::NIL) at a host.
     pub(super) switch: u32,

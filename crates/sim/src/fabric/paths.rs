@@ -7,7 +7,7 @@ use fanin_network::PortIndex;
 
 /// A port on a path, and the number of the step after it, or [`NIL`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Step {
+pub(crate) struct PathStep {
     pub(crate) port: PortIndex,
     pub(super) next: u32,
 }
@@ -15,12 +15,12 @@ pub(crate) struct Step {
 /// A step that is stored, and the ring that its frames wait in, where its port has rings.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct StoredStep {
-    pub(super) step: Step,
+    pub(super) step: PathStep,
     pub(super) ring: u16,
 }
 
 /// The steps of all paths. Paths that end alike share their ends, so that even those of many connections stay in the cache.
-pub(super) struct Paths {
+pub(super) struct StoredPaths {
     steps: Vec<StoredStep>,
     /// The number of each.
     known: HashMap<StoredStep, u32>,
@@ -28,17 +28,17 @@ pub(super) struct Paths {
     last: Vec<(StoredStep, u32)>,
 }
 
-impl Paths {
+impl StoredPaths {
     pub(super) fn new(ports: usize) -> Self {
-        let none = StoredStep { step: Step { port: NIL, next: NIL }, ring: 0 };
+        let none = StoredStep { step: PathStep { port: NIL, next: NIL }, ring: 0 };
         Self { steps: Vec::new(), known: HashMap::new(), last: vec![(none, NIL); ports] }
     }
 
     /// Stores a path, with the ring that its frames wait in at each port; returns its first step.
-    pub(super) fn add(&mut self, path: &[(PortIndex, u16)]) -> Step {
+    pub(super) fn add(&mut self, path: &[(PortIndex, u16)]) -> PathStep {
         let mut next = NIL;
         for &(port, ring) in path.iter().skip(1).rev() {
-            let stored = StoredStep { step: Step { port, next }, ring };
+            let stored = StoredStep { step: PathStep { port, next }, ring };
             let last = &mut self.last[port as usize];
             if last.0 != stored {
                 let number = *self.known.entry(stored).or_insert_with(|| {
@@ -49,7 +49,7 @@ impl Paths {
             }
             next = last.1;
         }
-        Step { port: path.first().map_or(NIL, |first| first.0), next }
+        PathStep { port: path.first().map_or(NIL, |first| first.0), next }
     }
 
     /// The step of a number; none for [`NIL`].
@@ -59,7 +59,7 @@ impl Paths {
     }
 
     /// The steps of a path.
-    pub(super) fn steps(&self, route: Step) -> impl Iterator<Item = Step> + Clone {
+    pub(super) fn steps(&self, route: PathStep) -> impl Iterator<Item = PathStep> + Clone {
         let first = (route.port != NIL).then_some(route);
         std::iter::successors(first, |step| self.get(step.next).map(|stored| stored.step))
     }

@@ -5,21 +5,21 @@ use std::collections::VecDeque;
 use fanin_network::PortIndex;
 use fanin_queueing::{Dedicated, PausableQueue, PauseSignal};
 
-use super::link::Link;
+use super::link::LinkState;
 use super::parcel::Parcel;
 use crate::occurrence::Occurrence;
 use crate::schedule::{NEVER, Schedule};
 
 /// A frame in an output that can be paused.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Waiting {
+pub(super) struct PausableFrame {
     pub(super) parcel: Parcel,
     /// The port over whose link it came in; none at its own host.
     pub(super) input: PortIndex,
 }
 
 /// The memory that an output's frames take.
-pub(super) enum Buffer {
+pub(super) enum OutputBuffer {
     /// A host's, which has no limit.
     Unlimited,
     /// The output's own.
@@ -53,19 +53,19 @@ impl PausedSender {
 
 /// An output that can be paused.
 pub(super) struct PausableOutput {
-    pub(super) queue: PausableQueue<Waiting>,
-    pub(super) buffer: Buffer,
+    pub(super) queue: PausableQueue<PausableFrame>,
+    pub(super) buffer: OutputBuffer,
     /// True if a frame takes memory until its last bit has left.
     pub(super) counts_in_service: bool,
     /// The frame that is being sent and takes memory, and until when.
-    pub(super) in_service: Option<(u64, Waiting)>,
+    pub(super) in_service: Option<(u64, PausableFrame)>,
     /// When the pending occurrence is due; earlier ones do nothing.
     pub(super) departure_at: u64,
     pub(super) sender: PausedSender,
 }
 
 impl PausableOutput {
-    pub(super) fn new(buffer: Buffer, counts_in_service: bool, sender: PausedSender) -> Self {
+    pub(super) fn new(buffer: OutputBuffer, counts_in_service: bool, sender: PausedSender) -> Self {
         Self {
             queue: PausableQueue::default(),
             buffer,
@@ -77,16 +77,16 @@ impl PausableOutput {
     }
 
     pub(super) const fn is_switch(&self) -> bool {
-        !matches!(self.buffer, Buffer::Unlimited)
+        !matches!(self.buffer, OutputBuffer::Unlimited)
     }
 
     /// The output's own buffer, if it has one.
     pub(super) fn dedicated(&self) -> Option<&Dedicated> {
-        if let Buffer::Dedicated(buffer) = &self.buffer { Some(buffer) } else { None }
+        if let OutputBuffer::Dedicated(buffer) = &self.buffer { Some(buffer) } else { None }
     }
 
     pub(super) fn reset_marks(&mut self) {
-        if let Buffer::Dedicated(buffer) = &mut self.buffer {
+        if let OutputBuffer::Dedicated(buffer) = &mut self.buffer {
             buffer.reset_marks();
         }
     }
@@ -97,12 +97,12 @@ impl PausableOutput {
     }
 
     /// The frames that take memory here: those that wait, and the one in service where that counts.
-    pub(super) fn stored(&self) -> impl Iterator<Item = Waiting> {
+    pub(super) fn stored(&self) -> impl Iterator<Item = PausableFrame> {
         self.queue.waiting().chain(self.in_service.map(|(_, waiting)| waiting))
     }
 
     /// Schedules what comes next: the end of the frame in service, or a departure when the link is free.
-    pub(super) fn schedule(&mut self, schedule: &mut Schedule, link: &Link, index: PortIndex) {
+    pub(super) fn schedule(&mut self, schedule: &mut Schedule, link: &LinkState, index: PortIndex) {
         let at = match self.in_service {
             Some((until, _)) => until,
             None if self.queue.has_ready() => link.free_at(),

@@ -19,7 +19,7 @@ use fanin_units::{Duration, Instant};
 use super::flow_control::FlowControl;
 use super::output::{OutputQueue, Port};
 use super::parcel::Parcel;
-use super::pausable::{Buffer, PausableOutput, PausedSender, Waiting};
+use super::pausable::{OutputBuffer, PausableFrame, PausableOutput, PausedSender};
 use super::{Fabric, Hop};
 use crate::index::NIL;
 use crate::occurrence::Occurrence;
@@ -56,12 +56,12 @@ impl Fabric {
         let frame = Descriptor { bytes: parcel.wire_bytes() - unstored, ecn: parcel.ecn() };
         let at = Instant::new(now);
         let verdict = match &mut out.buffer {
-            Buffer::Dedicated(buffer) => buffer.arrive(at, frame, draw),
-            Buffer::Shared => {
+            OutputBuffer::Dedicated(buffer) => buffer.arrive(at, frame, draw),
+            OutputBuffer::Shared => {
                 let memory = flow_control.switches[switch].memory.as_mut().expect("its outputs share one");
                 memory.arrive(at, input_number, usize::from(*output), frame, draw)
             }
-            Buffer::Unlimited => unreachable!("a switch stores what it forwards"),
+            OutputBuffer::Unlimited => unreachable!("a switch stores what it forwards"),
         };
         let Verdict::Accepted { marked } = verdict else {
             return Hop::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
@@ -73,7 +73,7 @@ impl Fabric {
         if marked {
             parcel = self.mark(parcel);
         }
-        self.enqueue_pausable(schedule, now, index, Waiting { parcel, input });
+        self.enqueue_pausable(schedule, now, index, PausableFrame { parcel, input });
         Hop::Forwarded
     }
 
@@ -85,10 +85,16 @@ impl Fabric {
         index: PortIndex,
         parcel: Parcel,
     ) {
-        self.enqueue_pausable(schedule, now, index, Waiting { parcel, input: NIL });
+        self.enqueue_pausable(schedule, now, index, PausableFrame { parcel, input: NIL });
     }
 
-    fn enqueue_pausable(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex, waiting: Waiting) {
+    fn enqueue_pausable(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        index: PortIndex,
+        waiting: PausableFrame,
+    ) {
         let class = self.flow_control.as_ref().expect("a network with PAUSE").classes.of(waiting.parcel);
         let OutputQueue::Pausable(out) = &mut self.ports[index as usize].queue else {
             unreachable!("the output can be paused");
@@ -138,9 +144,9 @@ impl Fabric {
     }
 
     /// Gives back the memory of a frame.
-    fn release(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex, waiting: Waiting) {
+    fn release(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex, waiting: PausableFrame) {
         let unstored = self.unstored_bytes;
-        let Waiting { parcel, input } = waiting;
+        let PausableFrame { parcel, input } = waiting;
         let input_number = usize::from(self.ports[input as usize].input);
         let Port { queue: OutputQueue::Pausable(out), switch, output, .. } = &mut self.ports[index as usize]
         else {
@@ -150,12 +156,12 @@ impl Fabric {
             (self.flow_control.as_deref_mut().expect("a network with PAUSE"), *switch as usize);
         let (at, bytes) = (Instant::new(now), parcel.wire_bytes() - unstored);
         match &mut out.buffer {
-            Buffer::Dedicated(buffer) => buffer.depart(at, bytes),
-            Buffer::Shared => {
+            OutputBuffer::Dedicated(buffer) => buffer.depart(at, bytes),
+            OutputBuffer::Shared => {
                 let memory = flow_control.switches[switch].memory.as_mut().expect("its outputs share one");
                 memory.depart(at, input_number, usize::from(*output), bytes);
             }
-            Buffer::Unlimited => unreachable!("a host's frames take no memory"),
+            OutputBuffer::Unlimited => unreachable!("a host's frames take no memory"),
         }
         let counted = flow_control.counted(switch, parcel, unstored);
         let check_at = &mut flow_control.switches[switch].check_at;
@@ -254,14 +260,14 @@ impl Fabric {
             }
             let frames = out.stored().count() as u64;
             let held = match &out.buffer {
-                Buffer::Dedicated(buffer) => buffer.occupancy(),
+                OutputBuffer::Dedicated(buffer) => buffer.occupancy(),
                 _ => {
                     let memory = flow_control.memory(port.switch).expect("its outputs share one");
                     memory.output(usize::from(port.output))
                 }
             };
             assert_eq!(held.frames, frames, "port {index} stores other frames than wait there");
-            for Waiting { parcel, input } in out.stored() {
+            for PausableFrame { parcel, input } in out.stored() {
                 ingress[input as usize] +=
                     flow_control.counted(port.switch as usize, parcel, self.unstored_bytes);
             }

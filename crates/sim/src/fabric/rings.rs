@@ -11,7 +11,7 @@ use fanin_queueing::{Departure, Discipline, Frame as Descriptor, RingSettings, R
 use fanin_scenario::{DaqringService, Daqrings};
 use fanin_units::Instant;
 
-use super::link::Link;
+use super::link::LinkState;
 use super::parcel::Parcel;
 use crate::Error;
 use crate::occurrence::Occurrence;
@@ -104,7 +104,13 @@ impl RingOutput {
     }
 
     /// Sends the next frame if the link is free, and schedules the departure after it.
-    pub(super) fn serve(&mut self, schedule: &mut Schedule, now: u64, link: &mut Link, index: PortIndex) {
+    pub(super) fn serve(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        link: &mut LinkState,
+        index: PortIndex,
+    ) {
         let next = if link.free_at() > now {
             link.free_at()
         } else {

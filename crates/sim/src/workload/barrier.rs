@@ -9,10 +9,10 @@ use fanin_report::{EventRow, Outcome, Span, Summary};
 use fanin_scenario::{Scenario, machines};
 use fanin_units::{Bytes, Duration, Instant};
 
-use super::interface::{Measured, Outbox, Workload};
+use super::interface::{MeasuredWorkload, Workload, WorkloadRequests};
 use crate::Error;
 use crate::index::EndIndex;
-use crate::random::{Kind, Purpose, host, seed};
+use crate::random::{HostKind, Purpose, host, seed};
 use crate::techniques::MessageKind;
 use fanin_network::{Connection, Ideal, Network, Roles, barrier_connections};
 
@@ -29,7 +29,7 @@ struct Round {
 }
 
 /// The aggregator is host 0, sender `s` host `s + 1`; their connection has the ends `2 s` (the aggregator's) and `2 s + 1`.
-pub(crate) struct Barrier {
+pub(crate) struct BarrierWorkload {
     aggregator: Aggregator,
     senders: Vec<BarrierSender>,
     request_size: AnswerSize,
@@ -44,7 +44,7 @@ pub(crate) struct Barrier {
     how: String,
 }
 
-impl Barrier {
+impl BarrierWorkload {
     pub(crate) fn new(
         scenario: &Scenario,
         network: &Network,
@@ -59,7 +59,7 @@ impl Barrier {
             request_size,
             warmup: scenario.run.warmup,
             stall_limit: None,
-            seed: seed(run, host(Kind::Collector, 0), Purpose::Role),
+            seed: seed(run, host(HostKind::Collector, 0), Purpose::Role),
         };
         let aggregator = Aggregator::new(config)
             .map_err(|_| Error::unsupported("workload.request_size", "an empty answer"))?;
@@ -67,7 +67,7 @@ impl Barrier {
             BarrierSender::new(BarrierSenderConfig {
                 answer: request_size.answer(sender, senders),
                 service_delay_max: workload.service_delay_max,
-                seed: seed(run, host(Kind::Readout, sender.into()), Purpose::Role),
+                seed: seed(run, host(HostKind::Readout, sender.into()), Purpose::Role),
             })
         };
         // Of many senders, the first one's delay is close to zero.
@@ -94,7 +94,7 @@ impl Barrier {
     }
 
     /// Takes what the aggregator has to say: completed rounds, and the requests of the next one.
-    fn drain(&mut self, outbox: &mut Outbox<BarrierMessage>) {
+    fn drain(&mut self, outbox: &mut WorkloadRequests<BarrierMessage>) {
         while let Some(record) = self.aggregator.poll_record() {
             let BarrierRecord::Round { start, end, .. } = record else {
                 unreachable!("simulated connections are never lost, and the run watches for stalls")
@@ -115,7 +115,7 @@ impl Barrier {
     }
 }
 
-impl Workload for Barrier {
+impl Workload for BarrierWorkload {
     type Message = BarrierMessage;
 
     fn handle_message(
@@ -123,7 +123,7 @@ impl Workload for Barrier {
         now: Instant,
         end: EndIndex,
         message: BarrierMessage,
-        outbox: &mut Outbox<BarrierMessage>,
+        outbox: &mut WorkloadRequests<BarrierMessage>,
     ) {
         let sender = end / 2;
         let handled = match message {
@@ -138,7 +138,7 @@ impl Workload for Barrier {
         self.drain(outbox);
     }
 
-    fn start(&mut self, now: Instant, outbox: &mut Outbox<BarrierMessage>) {
+    fn start(&mut self, now: Instant, outbox: &mut WorkloadRequests<BarrierMessage>) {
         for (place, sender) in self.senders.iter_mut().enumerate() {
             sender.handle_connected(now, AGGREGATOR);
             self.aggregator.handle_connected(now, Peer::Readout(place as u16));
@@ -146,7 +146,7 @@ impl Workload for Barrier {
         self.drain(outbox);
     }
 
-    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut Outbox<BarrierMessage>) {
+    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut WorkloadRequests<BarrierMessage>) {
         let place = host - 1;
         let sender = &mut self.senders[place as usize];
         sender.handle_deadline(now);
@@ -208,7 +208,7 @@ impl Workload for Barrier {
     }
 }
 
-impl Measured for Barrier {
+impl MeasuredWorkload for BarrierWorkload {
     fn connections(&self, roles: &Roles) -> Vec<Connection> {
         barrier_connections(roles)
     }

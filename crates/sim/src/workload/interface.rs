@@ -16,7 +16,7 @@ pub(crate) trait Workload {
     type Message;
 
     /// Sends the first messages.
-    fn start(&mut self, now: Instant, outbox: &mut Outbox<Self::Message>);
+    fn start(&mut self, now: Instant, outbox: &mut WorkloadRequests<Self::Message>);
 
     /// A whole message has been received at one end of a connection.
     fn handle_message(
@@ -24,11 +24,11 @@ pub(crate) trait Workload {
         now: Instant,
         end: EndIndex,
         message: Self::Message,
-        outbox: &mut Outbox<Self::Message>,
+        outbox: &mut WorkloadRequests<Self::Message>,
     );
 
     /// The deadline of a host has come.
-    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut Outbox<Self::Message>);
+    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut WorkloadRequests<Self::Message>);
 
     /// A host's next deadline.
     fn poll_deadline(&mut self, host: u32) -> Instant;
@@ -61,7 +61,7 @@ pub(crate) trait Workload {
 }
 
 /// Requests of a workload to its partition.
-pub(crate) struct Outbox<M> {
+pub(crate) struct WorkloadRequests<M> {
     /// Messages to send, in order: the end, the length in bytes, the content.
     pub(crate) messages: Vec<(EndIndex, u64, M)>,
     /// Further hosts whose deadline may have changed.
@@ -70,13 +70,13 @@ pub(crate) struct Outbox<M> {
     pub(crate) taps: Vec<(EndIndex, bool)>,
 }
 
-impl<M> Default for Outbox<M> {
+impl<M> Default for WorkloadRequests<M> {
     fn default() -> Self {
         Self { messages: Vec::new(), hosts: Vec::new(), taps: Vec::new() }
     }
 }
 
-impl<M> Outbox<M> {
+impl<M> WorkloadRequests<M> {
     /// Sends `message`, `bytes` long, from one end of a connection to the other.
     #[inline]
     pub(crate) fn send(&mut self, end: EndIndex, bytes: u64, message: M) {
@@ -91,7 +91,7 @@ impl<M> Outbox<M> {
 }
 
 /// The connections that a workload needs, and its results.
-pub(crate) trait Measured: Workload {
+pub(crate) trait MeasuredWorkload: Workload {
     /// The connections, in order: connection `k` has the ends `2 k` and `2 k + 1`.
     fn connections(&self, roles: &Roles) -> Vec<Connection>;
     /// Number of connections, from the first, that carry bulk data: answers from their second ends to their first.

@@ -10,24 +10,29 @@ use fanin_scenario::{Scenario, WorkloadKind};
 
 use crate::Error;
 
-pub(crate) use barrier::Barrier;
+pub(crate) use barrier::BarrierWorkload;
 pub(crate) use building::Building;
-pub(crate) use interface::{Measured, Outbox, Workload};
+pub(crate) use interface::{MeasuredWorkload, Workload, WorkloadRequests};
 
 /// A scenario's workload, ready to run.
-pub(crate) enum Plan {
-    Barrier(Box<Barrier>),
+pub(crate) enum ReadyWorkload {
+    Barrier(Box<BarrierWorkload>),
     Building(Box<Building>),
 }
 
 /// Prepares the workload of a scenario.
-pub(crate) fn plan(scenario: &Scenario, network: &Network, roles: &Roles, seed: u64) -> Result<Plan, Error> {
+pub(crate) fn plan(
+    scenario: &Scenario,
+    network: &Network,
+    roles: &Roles,
+    seed: u64,
+) -> Result<ReadyWorkload, Error> {
     match scenario.workload.kind {
         WorkloadKind::FixedFragment | WorkloadKind::FixedBlock => {
-            Ok(Plan::Barrier(Box::new(Barrier::new(scenario, network, roles, seed)?)))
+            Ok(ReadyWorkload::Barrier(Box::new(BarrierWorkload::new(scenario, network, roles, seed)?)))
         }
         WorkloadKind::EventBuilding | WorkloadKind::Push | WorkloadKind::AllToAll => {
-            Ok(Plan::Building(Box::new(Building::new(scenario, network, roles, seed)?)))
+            Ok(ReadyWorkload::Building(Box::new(Building::new(scenario, network, roles, seed)?)))
         }
     }
 }

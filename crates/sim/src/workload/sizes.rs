@@ -9,7 +9,7 @@ use fanin_scenario::{Scenario, SizeModel};
 use fanin_units::Bytes;
 
 use crate::Error;
-use crate::random::{Kind, Purpose, host, seed};
+use crate::random::{HostKind, Purpose, host, seed};
 
 /// The fragments of one readout, in sizes that follow from the seed, the event and the readout alone: asking twice,
 /// or in another order, gives the same.
@@ -24,13 +24,13 @@ pub(crate) struct Sizes {
 /// The sizes in the scenario's file, if it names one. Sources are dealt out in ascending order: the first
 /// readout has the first of them.
 #[derive(Clone, Debug)]
-pub(crate) enum Data {
+pub(crate) enum RecordedSizes {
     None,
     Events(Arc<EventSizes>),
     Models(Arc<Vec<SourceModel>>),
 }
 
-impl Data {
+impl RecordedSizes {
     /// Reads the file of a scenario, if it names one.
     pub(crate) fn read(scenario: &Scenario) -> Result<Self, Error> {
         let readout = &scenario.readout;
@@ -95,7 +95,13 @@ enum Model {
 }
 
 impl Sizes {
-    pub(crate) fn new(model: &SizeModel, data: &Data, fragments: u16, run: u64, readout: u64) -> Self {
+    pub(crate) fn new(
+        model: &SizeModel,
+        data: &RecordedSizes,
+        fragments: u16,
+        run: u64,
+        readout: u64,
+    ) -> Self {
         let bytes = |bytes: Bytes| bytes.get() as f64;
         let first = readout as usize * usize::from(fragments);
         let model = match *model {
@@ -111,11 +117,11 @@ impl Sizes {
                 rms: rms.as_f64(),
             },
             SizeModel::File { .. } => match data {
-                Data::Events(sizes) => Model::Events { sizes: sizes.clone(), first },
+                RecordedSizes::Events(sizes) => Model::Events { sizes: sizes.clone(), first },
                 _ => unreachable!("the file was read"),
             },
             SizeModel::PerSource { sigma, .. } => match data {
-                Data::Models(models) => {
+                RecordedSizes::Models(models) => {
                     Model::PerSource { models: models.clone(), first, sigma: sigma.as_f64() }
                 }
                 _ => unreachable!("the file was read"),
@@ -126,7 +132,7 @@ impl Sizes {
 
     fn size(&self, event: L1Id, wanted: FragmentSet) -> Bytes {
         let relative = |sigma: f64| {
-            let mut random = Random::new(seed(self.run, host(Kind::Event, event.0), Purpose::Event));
+            let mut random = Random::new(seed(self.run, host(HostKind::Event, event.0), Purpose::Event));
             // A log-normal of mean 1.
             (sigma * random.normal() - sigma * sigma / 2.0).exp()
         };
@@ -139,7 +145,7 @@ impl Sizes {
                 return Bytes::new(wanted.map(|(&size, _)| size).sum());
             }
             Model::PerSource { ref models, first, sigma } => {
-                let mut random = Random::new(seed(self.run, host(Kind::Event, event.0), Purpose::Event));
+                let mut random = Random::new(seed(self.run, host(HostKind::Event, event.0), Purpose::Event));
                 let x = relative_event_size(sigma, random.normal());
                 let mut random = self.own(event);
                 let here = models.iter().skip(first).take(usize::from(self.fragments));
@@ -167,7 +173,7 @@ impl Sizes {
 impl Sizes {
     /// The random numbers of this readout's part of an event.
     fn own(&self, event: L1Id) -> Random {
-        let readout = host(Kind::Readout, self.readout);
+        let readout = host(HostKind::Readout, self.readout);
         Random::new(seed(self.run ^ event.0.rotate_left(32), readout, Purpose::Fragment))
     }
 
@@ -198,7 +204,7 @@ mod tests {
             fragment_sd: Bytes::new(200),
         };
         let readouts: Vec<_> =
-            (0..20).map(|readout| Sizes::new(&model, &Data::None, 12, 1, readout)).collect();
+            (0..20).map(|readout| Sizes::new(&model, &RecordedSizes::None, 12, 1, readout)).collect();
         let all = FragmentSet::first(12);
         let mut events: Vec<u64> = (0..4000)
             .map(|event| readouts.iter().map(|one| one.size(L1Id(event), all).get()).sum())
@@ -218,7 +224,7 @@ mod tests {
     #[test]
     fn a_sample_is_replayed_with_its_true_sizes() {
         let scenario = fanin_scenario::load("replay", &[]).unwrap().scenario;
-        let data = Data::read(&scenario).unwrap();
+        let data = RecordedSizes::read(&scenario).unwrap();
         let event = |number: u64| -> u64 {
             (0..24)
                 .map(|host| Sizes::new(&scenario.readout.fragment_size, &data, 19, 1, host))
@@ -236,7 +242,7 @@ mod tests {
         let sets =
             ["readout.fragment_size={ distribution = \"per-source\", path = \"km3net\", sigma = 0.2 }"];
         let scenario = fanin_scenario::load("replay", &sets.map(str::to_owned)).unwrap().scenario;
-        let data = Data::read(&scenario).unwrap();
+        let data = RecordedSizes::read(&scenario).unwrap();
         let readouts: Vec<_> =
             (0..24).map(|host| Sizes::new(&scenario.readout.fragment_size, &data, 19, 1, host)).collect();
         let events: Vec<u64> = (0..500)

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fanin_switch::control::{Address, Client};
+use fanin_switch::control::{Client, ControlAddress};
 use serde_json::json;
 
 use crate::traffic::{COLLECTORS, SOURCES};
@@ -37,7 +37,7 @@ impl fmt::Display for Done {
 /// Changes the switch at this socket for a time.
 pub(crate) fn run(socket: &Path, time: Duration) -> Done {
     let start = Instant::now();
-    let client = || Client::new(Address::Socket(socket.to_owned()));
+    let client = || Client::new(ControlAddress::Socket(socket.to_owned()));
     let mut done = thread::scope(|scope| {
         let looking = scope.spawn(move || look(&client(), start, time));
         let mut done = change(&client(), start, time);

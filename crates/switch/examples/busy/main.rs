@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fanin_switch::Running;
-use fanin_switch::control::{Server, Settings};
+use fanin_switch::control::{ControlServer, Settings};
 
 use crate::traffic::{Counts, Traffic};
 
@@ -51,7 +51,7 @@ fn serve(settings: &Settings) -> ExitCode {
     let config = traffic::config();
     let traffic = Traffic::new(&config, SERVE_FRAMES_PER_S, Arc::default());
     let running = Running::over(&config, vec![traffic]).expect("the configuration is sound");
-    let server = match Server::start(settings, running.operation()) {
+    let server = match ControlServer::start(settings, running.operation()) {
         Ok(server) => server,
         Err(error) => {
             eprintln!("error: {error}");
@@ -73,7 +73,8 @@ fn soak(time: Duration) -> ExitCode {
     let running = Running::over(&config, vec![traffic]).expect("the configuration is sound");
     let socket = std::env::temp_dir().join(format!("fanin-busy-{}.sock", std::process::id()));
     let settings = Settings { socket: Some(socket.clone()), ..Settings::default() };
-    let server = Server::start(&settings, running.operation()).expect("a socket in the folder for such");
+    let server =
+        ControlServer::start(&settings, running.operation()).expect("a socket in the folder for such");
     let done = churn::run(&socket, time);
     server.stop();
     let ended = running.stop();

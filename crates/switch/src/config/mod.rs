@@ -26,7 +26,7 @@ pub const EXAMPLE: &str = include_str!("example.toml");
 
 /// A checked configuration.
 #[derive(Debug, Clone)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// The configuration.
     pub config: Config,
     /// Settings that are valid but probably unintended.
@@ -37,7 +37,7 @@ pub struct Loaded {
 ///
 /// # Errors
 /// Every problem, with line, column and advice.
-pub fn load(path: &Path) -> Result<Loaded, Errors> {
+pub fn load(path: &Path) -> Result<LoadedConfig, Errors> {
     check(&Document::load(path)?)
 }
 
@@ -45,7 +45,7 @@ pub fn load(path: &Path) -> Result<Loaded, Errors> {
 ///
 /// # Errors
 /// As for [`load`].
-pub fn load_for_this_machine(path: &Path) -> Result<Loaded, Errors> {
+pub fn load_for_this_machine(path: &Path) -> Result<LoadedConfig, Errors> {
     let document = Document::load(path)?;
     let loaded = check(&document)?;
     let problems = machine::problems(&loaded.config, &document);
@@ -56,11 +56,11 @@ pub fn load_for_this_machine(path: &Path) -> Result<Loaded, Errors> {
 ///
 /// # Errors
 /// As for [`load`].
-pub fn load_text(name: &str, text: &str) -> Result<Loaded, Errors> {
+pub fn load_text(name: &str, text: &str) -> Result<LoadedConfig, Errors> {
     check(&Document::parse(name, text)?)
 }
 
-fn check(document: &Document) -> Result<Loaded, Errors> {
+fn check(document: &Document) -> Result<LoadedConfig, Errors> {
     if document.has("buffering") {
         let problem = document.problem("buffering", "unknown section `buffering`").advise(
             "give `buffering = \"shared\"`, `buffer`, `port_limit`, `alpha`, `frame_overhead` and `cell` in [switch]",
@@ -108,7 +108,7 @@ fn check(document: &Document) -> Result<Loaded, Errors> {
         return Err(Errors::from(problems));
     }
     let warnings = Warnings::from(config.warnings(document));
-    Ok(Loaded { config, warnings })
+    Ok(LoadedConfig { config, warnings })
 }
 
 /// The place of the first use of each name.

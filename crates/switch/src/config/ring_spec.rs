@@ -112,8 +112,8 @@ impl Serialize for Protocol {
 
 impl<'de> Deserialize<'de> for Protocol {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        struct Read;
-        impl serde::de::Visitor<'_> for Read {
+        struct ProtocolVisitor;
+        impl serde::de::Visitor<'_> for ProtocolVisitor {
             type Value = Protocol;
             fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 out.write_str("\"tcp\", \"udp\", \"icmp\", \"icmpv6\" or a number from 0 to 255")
@@ -133,7 +133,7 @@ impl<'de> Deserialize<'de> for Protocol {
                 self.visit_i64(i64::try_from(number).unwrap_or(i64::MAX))
             }
         }
-        input.deserialize_any(Read)
+        input.deserialize_any(ProtocolVisitor)
     }
 }
 
@@ -158,8 +158,8 @@ impl Serialize for PortRange {
 
 impl<'de> Deserialize<'de> for PortRange {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        struct Read;
-        impl serde::de::Visitor<'_> for Read {
+        struct PortRangeVisitor;
+        impl serde::de::Visitor<'_> for PortRangeVisitor {
             type Value = PortRange;
             fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 out.write_str("a port from 0 to 65535, or a range such as \"5000-5063\"")
@@ -180,7 +180,7 @@ impl<'de> Deserialize<'de> for PortRange {
                 self.visit_i64(i64::try_from(number).unwrap_or(i64::MAX))
             }
         }
-        input.deserialize_any(Read)
+        input.deserialize_any(PortRangeVisitor)
     }
 }
 

@@ -121,25 +121,25 @@ pub struct ControlSpec {
 
 /// Deserializes a socket address, with an example in the error.
 fn address_to_listen_on<'de, D: Deserializer<'de>>(input: D) -> Result<Option<SocketAddr>, D::Error> {
-    struct Read(SocketAddr);
-    impl<'de> Deserialize<'de> for Read {
+    struct ListenAddress(SocketAddr);
+    impl<'de> Deserialize<'de> for ListenAddress {
         fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-            struct Text;
-            impl serde::de::Visitor<'_> for Text {
-                type Value = Read;
+            struct ListenVisitor;
+            impl serde::de::Visitor<'_> for ListenVisitor {
+                type Value = ListenAddress;
                 fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                     out.write_str("an address to listen on such as \"127.0.0.1:9414\" or \"[::1]:9414\"")
                 }
-                fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Read, E> {
+                fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ListenAddress, E> {
                     text.parse()
-                        .map(Read)
+                        .map(ListenAddress)
                         .map_err(|_| E::invalid_value(serde::de::Unexpected::Str(text), &self))
                 }
             }
-            input.deserialize_str(Text)
+            input.deserialize_str(ListenVisitor)
         }
     }
-    Ok(Option::<Read>::deserialize(input)?.map(|address| address.0))
+    Ok(Option::<ListenAddress>::deserialize(input)?.map(|address| address.0))
 }
 
 /// Use of huge pages for packet memory.

@@ -6,7 +6,7 @@ use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::capture::Stream;
+use crate::capture::CaptureStream;
 use crate::command::CommandError;
 
 /// An answer without an error.
@@ -19,7 +19,7 @@ pub(crate) enum Answer {
     /// Text of another kind.
     Text(&'static str, String),
     /// A running capture.
-    Capture(Stream),
+    Capture(CaptureStream),
 }
 
 impl Answer {

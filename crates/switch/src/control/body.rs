@@ -12,14 +12,14 @@ use tokio::sync::mpsc::Receiver;
 pub(crate) const BODY_BYTES_MAX: usize = 64 << 10;
 
 /// The body of an answer.
-pub(crate) enum Outgoing {
+pub(crate) enum ResponseBody {
     /// All bytes at once.
     Whole(Bytes),
     /// Parts from a channel; ends when the sender is dropped.
     Stream(Receiver<Bytes>),
 }
 
-impl Body for Outgoing {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
-use crate::control::body::{Outgoing, collect};
+use crate::control::body::{ResponseBody, collect};
 use crate::control::query::encode;
 
 /// The longest time to wait for an answer.
@@ -26,14 +26,14 @@ const ANSWER_BYTES_MAX: usize = 256 << 20;
 
 /// Address of a switch's control interface.
 #[derive(Debug, Clone)]
-pub enum Address {
+pub enum ControlAddress {
     /// Its local socket.
     Socket(PathBuf),
     /// HTTP, with the token if it needs one.
     Http(SocketAddr, Option<String>),
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for ControlAddress {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Socket(path) => write!(out, "{}", path.display()),
@@ -94,12 +94,12 @@ pub struct Response {
 /// A client of one switch.
 #[derive(Debug, Clone)]
 pub struct Client {
-    address: Address,
+    address: ControlAddress,
 }
 
 impl Client {
     /// Makes a client of the switch at an address.
-    pub fn new(address: Address) -> Self {
+    pub fn new(address: ControlAddress) -> Self {
         Self { address }
     }
 
@@ -195,13 +195,13 @@ impl Client {
         body: Option<&Value>,
     ) -> Result<hyper::Response<Incoming>, ClientError> {
         let connect = |error| ClientError::Connect { address: self.address.to_string(), error };
-        let mut request = Request::new(Outgoing::Whole(Bytes::new()));
+        let mut request = Request::new(ResponseBody::Whole(Bytes::new()));
         *request.method_mut() = Method::from_bytes(method.as_bytes()).expect("a method");
         *request.uri_mut() = path.parse().expect("a path");
         let headers = request.headers_mut();
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
         let mut host = "localhost".to_owned();
-        if let Address::Http(address, token) = &self.address {
+        if let ControlAddress::Http(address, token) = &self.address {
             host = address.to_string();
             if let Some(token) = token {
                 let value = HeaderValue::try_from(format!("Bearer {token}"));
@@ -211,14 +211,14 @@ impl Client {
         headers.insert(HOST, HeaderValue::try_from(host).expect("an address"));
         if let Some(body) = body {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            *request.body_mut() = Outgoing::Whole(Bytes::from(body.to_string()));
+            *request.body_mut() = ResponseBody::Whole(Bytes::from(body.to_string()));
         }
         let answer = async {
             match &self.address {
-                Address::Socket(path) => {
+                ControlAddress::Socket(path) => {
                     self.ask(tokio::net::UnixStream::connect(path).await.map_err(connect)?, request).await
                 }
-                Address::Http(address, _) => {
+                ControlAddress::Http(address, _) => {
                     self.ask(tokio::net::TcpStream::connect(address).await.map_err(connect)?, request).await
                 }
             }
@@ -229,7 +229,7 @@ impl Client {
     async fn ask<S>(
         &self,
         stream: S,
-        request: Request<Outgoing>,
+        request: Request<ResponseBody>,
     ) -> Result<hyper::Response<Incoming>, ClientError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

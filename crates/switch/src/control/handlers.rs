@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::address::{Mac, Vlan};
-use crate::capture::{CaptureSpec, Point};
+use crate::capture::{CapturePoint, CaptureSpec};
 use crate::command::{Command, PortChange};
 use crate::config::{ImpairSpec, MarkSpec, PortSpec, RingSpec, RuleSpec, StationSpec, StormSpec};
 use crate::control::answer::{Answer, Refusal};
@@ -332,8 +332,12 @@ pub(crate) fn reset_marks(operation: &Operation, _: &Call) -> Result<Answer> {
 pub(crate) fn capture(operation: &Operation, call: &Call) -> Result<Answer> {
     let snapshot = operation.snapshot(false)?;
     let point = match (call.query.text("port"), call.query.text("ring")) {
-        (Some(port), None) if snapshot.ports.iter().any(|p| p.name == port) => Point::Port(port.to_owned()),
-        (None, Some(ring)) if snapshot.rings.iter().any(|r| r.name == ring) => Point::Ring(ring.to_owned()),
+        (Some(port), None) if snapshot.ports.iter().any(|p| p.name == port) => {
+            CapturePoint::Port(port.to_owned())
+        }
+        (None, Some(ring)) if snapshot.rings.iter().any(|r| r.name == ring) => {
+            CapturePoint::Ring(ring.to_owned())
+        }
         (Some(port), None) => return Err(Refusal::unknown("port", port)),
         (None, Some(ring)) => return Err(Refusal::unknown("ring", ring)),
         (None, None) | (Some(_), Some(_)) => {

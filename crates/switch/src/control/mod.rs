@@ -21,21 +21,21 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 
-pub use client::{Address, Client, ClientError, Response};
+pub use client::{Client, ClientError, ControlAddress, Response};
 pub use openapi::description;
 pub use operation::Operation;
 pub use settings::{Settings, StartError, TOKEN_BYTES_MIN};
 
 /// The server thread. Dropping it stops the server.
 #[derive(Debug)]
-pub struct Server {
+pub struct ControlServer {
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     http: Option<SocketAddr>,
     socket: Option<PathBuf>,
 }
 
-impl Server {
+impl ControlServer {
     /// Opens the sockets, and starts the server thread. Start it before the data path is pinned: a thread inherits its
     /// parent's affinity.
     ///
@@ -75,7 +75,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ControlServer {
     fn drop(&mut self) {
         self.end();
     }

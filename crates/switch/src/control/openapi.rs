@@ -6,7 +6,7 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::control::answer::Refusal;
-use crate::control::query::Kind;
+use crate::control::query::ParameterKind;
 use crate::control::routes::{Content, Route, routes};
 
 /// The description of all requests.
@@ -47,8 +47,9 @@ pub fn description() -> Value {
 fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     let mut parameters: Vec<Value> = Vec::new();
     if route.path.contains("{name}") {
-        parameters
-            .push(json!({"name": "name", "in": "path", "required": true, "schema": Kind::Text.schema()}));
+        parameters.push(
+            json!({"name": "name", "in": "path", "required": true, "schema": ParameterKind::Text.schema()}),
+        );
     }
     for parameter in route.query {
         parameters.push(json!({

@@ -12,12 +12,12 @@ use crate::control::answer::Refusal;
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ParameterKind,
 }
 
 /// The type of a parameter.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum ParameterKind {
     /// Any text of 1 to 64 bytes.
     Text,
     /// A whole number within bounds, with its default.
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 /// The longest text of a parameter.
 const TEXT_BYTES_MAX: usize = 64;
 
-impl Kind {
+impl ParameterKind {
     /// The parameter's JSON Schema.
     pub(crate) fn schema(self) -> Value {
         match self {
@@ -52,7 +52,7 @@ impl Query {
         let bad = |detail: String| Refusal::new(StatusCode::BAD_REQUEST, detail);
         let mut query = Self::default();
         for parameter in known {
-            if let Kind::Number { default, .. } = parameter.kind {
+            if let ParameterKind::Number { default, .. } = parameter.kind {
                 query.numbers.insert(parameter.name, default);
             }
         }
@@ -70,14 +70,14 @@ impl Query {
             }
             seen.push(parameter.name);
             match parameter.kind {
-                Kind::Text if value.is_empty() || value.chars().count() > TEXT_BYTES_MAX => {
+                ParameterKind::Text if value.is_empty() || value.chars().count() > TEXT_BYTES_MAX => {
                     let length = value.chars().count();
                     return Err(bad(format!("`{name}` has 1 to {TEXT_BYTES_MAX} characters; got {length}")));
                 }
-                Kind::Text => {
+                ParameterKind::Text => {
                     query.texts.insert(parameter.name, value);
                 }
-                Kind::Number { min, max, .. } => {
+                ParameterKind::Number { min, max, .. } => {
                     let number = Some(value.as_str())
                         .filter(|value| value.bytes().all(|byte| byte.is_ascii_digit()))
                         .and_then(|value| value.parse().ok())
@@ -141,8 +141,12 @@ mod tests {
     use super::*;
 
     const KNOWN: &[Parameter] = &[
-        Parameter { name: "port", about: "", kind: Kind::Text },
-        Parameter { name: "seconds", about: "", kind: Kind::Number { min: 1, max: 600, default: 10 } },
+        Parameter { name: "port", about: "", kind: ParameterKind::Text },
+        Parameter {
+            name: "seconds",
+            about: "",
+            kind: ParameterKind::Number { min: 1, max: 600, default: 10 },
+        },
     ];
 
     #[test]

@@ -10,7 +10,7 @@ use crate::control::handlers::{
     self as handle, Health, PortItem, PortPatch, RingItem, RingPatch, RuleItem, Version,
 };
 use crate::control::operation::Operation;
-use crate::control::query::{Kind, Parameter, Query, decode};
+use crate::control::query::{Parameter, ParameterKind, Query, decode};
 use crate::snapshot::{Snapshot, Station};
 
 /// An admitted request: name, parameters and body.
@@ -58,35 +58,36 @@ pub(crate) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.
 const VLAN: Parameter = Parameter {
     name: "vlan",
     about: "The station's VLAN, if the switch separates VLANs.",
-    kind: Kind::Number { min: 0, max: 4094, default: 0 },
+    kind: ParameterKind::Number { min: 0, max: 4094, default: 0 },
 };
-const OF_PORT: Parameter = Parameter { name: "port", about: "Only those of this port.", kind: Kind::Text };
+const OF_PORT: Parameter =
+    Parameter { name: "port", about: "Only those of this port.", kind: ParameterKind::Text };
 
 const CAPTURE: &[Parameter] = &[
     Parameter {
         name: "port",
         about: "The port to capture, both directions; this or `ring`.",
-        kind: Kind::Text,
+        kind: ParameterKind::Text,
     },
     Parameter {
         name: "ring",
         about: "The ring to capture, frames that it accepts; this or `port`.",
-        kind: Kind::Text,
+        kind: ParameterKind::Text,
     },
     Parameter {
         name: "seconds",
         about: "The longest duration of the capture, in seconds.",
-        kind: Kind::Number { min: 1, max: SECONDS_MAX, default: SECONDS_DEFAULT },
+        kind: ParameterKind::Number { min: 1, max: SECONDS_MAX, default: SECONDS_DEFAULT },
     },
     Parameter {
         name: "bytes",
         about: "The largest size of the capture, in bytes.",
-        kind: Kind::Number { min: 1024, max: BYTES_MAX, default: BYTES_DEFAULT },
+        kind: ParameterKind::Number { min: 1024, max: BYTES_MAX, default: BYTES_DEFAULT },
     },
     Parameter {
         name: "snap",
         about: "Bytes of each frame that are kept.",
-        kind: Kind::Number { min: 14, max: SNAP_MAX, default: SNAP_MAX },
+        kind: ParameterKind::Number { min: 14, max: SNAP_MAX, default: SNAP_MAX },
     },
 ];
 

@@ -22,9 +22,9 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
-use crate::capture::Stream;
+use crate::capture::CaptureStream;
 use crate::control::answer::{Answer, Refusal};
-use crate::control::body::{BODY_BYTES_MAX, BodyError, Outgoing, collect};
+use crate::control::body::{BODY_BYTES_MAX, BodyError, ResponseBody, collect};
 use crate::control::operation::Operation;
 use crate::control::query::Query;
 use crate::control::routes::{Call, Found, PCAPNG, Route, find, routes};
@@ -56,7 +56,7 @@ pub(super) struct Listeners {
     token: Option<String>,
 }
 
-struct Shared {
+struct ServerState {
     operation: Operation,
     routes: Vec<Route>,
     token: Option<String>,
@@ -126,7 +126,7 @@ pub(super) fn run(listeners: Listeners, operation: Operation, stopped: oneshot::
         .expect("a runtime needs nothing but memory and an epoll instance");
     let Listeners { socket, http, token } = listeners;
     let shared =
-        Arc::new(Shared { operation, routes: routes(), token, waiting: Semaphore::new(WAITING_MAX) });
+        Arc::new(ServerState { operation, routes: routes(), token, waiting: Semaphore::new(WAITING_MAX) });
     runtime.block_on(async {
         if let Some(socket) = socket.and_then(|socket| UnixListener::from_std(socket).ok()) {
             let shared = Arc::clone(&shared);
@@ -161,7 +161,7 @@ pub(super) fn run(listeners: Listeners, operation: Operation, stopped: oneshot::
     runtime.shutdown_background();
 }
 
-fn admit<S>(stream: S, via: Via, shared: &Arc<Shared>, places: &Arc<Semaphore>)
+fn admit<S>(stream: S, via: Via, shared: &Arc<ServerState>, places: &Arc<Semaphore>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -185,7 +185,7 @@ where
 }
 
 /// Serves one connection, for a limited time.
-async fn serve<S>(stream: S, via: Via, shared: Arc<Shared>)
+async fn serve<S>(stream: S, via: Via, shared: Arc<ServerState>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -214,14 +214,14 @@ where
 async fn respond(
     request: Request<Incoming>,
     via: Via,
-    shared: &Arc<Shared>,
+    shared: &Arc<ServerState>,
     more: &AtomicU64,
-) -> Response<Outgoing> {
+) -> Response<ResponseBody> {
     match answer(request, via, shared).await {
         Ok((answer, status, is_head)) => good(answer, status, is_head, more),
         Err(Failed { refusal, allow }) => {
             let text = serde_json::to_string(&refusal).expect("a refusal is JSON");
-            let mut response = Response::new(Outgoing::Whole(Bytes::from(text)));
+            let mut response = Response::new(ResponseBody::Whole(Bytes::from(text)));
             *response.status_mut() = refusal.status();
             let headers = response.headers_mut();
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -260,7 +260,7 @@ fn refuse(status: StatusCode, detail: impl std::fmt::Display) -> Failed {
 async fn answer(
     request: Request<Incoming>,
     via: Via,
-    shared: &Arc<Shared>,
+    shared: &Arc<ServerState>,
 ) -> Result<(Answer, u16, bool), Failed> {
     let (index, name) = match find(&shared.routes, request.method(), request.uri().path())? {
         Found::Route(route, name) => {
@@ -331,7 +331,7 @@ async fn answer(
 
 /// Authorizes a request: with the token if there is one, otherwise from this machine, except from
 /// web pages in a browser.
-fn may_ask(request: &Request<Incoming>, via: Via, shared: &Shared, is_open: bool) -> Result<(), Failed> {
+fn may_ask(request: &Request<Incoming>, via: Via, shared: &ServerState, is_open: bool) -> Result<(), Failed> {
     if via == Via::Socket {
         return Ok(());
     }
@@ -375,27 +375,27 @@ fn is_equal(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }
 
-fn good(answer: Answer, status: u16, is_head: bool, more: &AtomicU64) -> Response<Outgoing> {
+fn good(answer: Answer, status: u16, is_head: bool, more: &AtomicU64) -> Response<ResponseBody> {
     let (kind, body) = match answer {
         Answer::Json(status, text) => {
-            let mut response = Response::new(Outgoing::Whole(Bytes::from(text)));
+            let mut response = Response::new(ResponseBody::Whole(Bytes::from(text)));
             *response.status_mut() = status;
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             return response;
         }
         Answer::Done => {
-            let mut response = Response::new(Outgoing::Whole(Bytes::new()));
+            let mut response = Response::new(ResponseBody::Whole(Bytes::new()));
             *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::NO_CONTENT);
             return response;
         }
-        Answer::Text(kind, text) => (kind, Outgoing::Whole(Bytes::from(text))),
+        Answer::Text(kind, text) => (kind, ResponseBody::Whole(Bytes::from(text))),
         // An answer to HEAD has no body.
-        Answer::Capture(_) if is_head => (PCAPNG, Outgoing::Whole(Bytes::new())),
+        Answer::Capture(_) if is_head => (PCAPNG, ResponseBody::Whole(Bytes::new())),
         Answer::Capture(stream) => {
             more.fetch_add(stream.spec().seconds * 1000, Ordering::Relaxed);
             let (parts, queue) = mpsc::channel(CAPTURE_PARTS_MAX);
             tokio::spawn(send_capture(stream, parts));
-            (PCAPNG, Outgoing::Stream(queue))
+            (PCAPNG, ResponseBody::Stream(queue))
         }
     };
     let mut response = Response::new(body);
@@ -404,7 +404,7 @@ fn good(answer: Answer, status: u16, is_head: bool, more: &AtomicU64) -> Respons
 }
 
 /// Sends the parts of a capture until it ends or its client leaves.
-async fn send_capture(mut stream: Stream, parts: mpsc::Sender<Bytes>) {
+async fn send_capture(mut stream: CaptureStream, parts: mpsc::Sender<Bytes>) {
     while let Some(bytes) = stream.poll_bytes() {
         if bytes.is_empty() {
             if parts.is_closed() {
@@ -418,7 +418,7 @@ async fn send_capture(mut stream: Stream, parts: mpsc::Sender<Bytes>) {
 }
 
 /// Logs rings that rise above their alarm level or fall below it.
-async fn watch_alarms(shared: Arc<Shared>) {
+async fn watch_alarms(shared: Arc<ServerState>) {
     let mut raised: Vec<String> = Vec::new();
     loop {
         sleep(ALARM_EVERY).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fanin_queueing::{Count, Counters, Frame, LayoutError, Limit, Memory, Occupancy, Verdict};
+use fanin_queueing::{Counters, Frame, FrameCount, LayoutError, Limit, Memory, Occupancy, Verdict};
 use fanin_units::{Bytes, Instant};
 
 use crate::config::Config;
@@ -75,7 +75,7 @@ impl Buffers {
 
     /// As [`Memory::pass`].
     #[inline]
-    pub(super) fn pass(&mut self, at: Instant, output: usize, passed: Count) {
+    pub(super) fn pass(&mut self, at: Instant, output: usize, passed: FrameCount) {
         self.memory.pass(at, output, passed);
     }
 

@@ -25,7 +25,7 @@ const PLAIN: u16 = 0;
 const STAYS: u16 = 3;
 
 #[derive(Debug, Clone)]
-enum Step {
+enum ChurnStep {
     /// A frame of one class from the station of one port to that of another.
     Send { from: u8, to: u8, class: u16, bytes: usize },
     /// One worker applies its pending command and makes a round.
@@ -68,15 +68,15 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = ChurnStep> {
     let station = 0..PORTS as u8;
     prop_oneof![
         20 => (station.clone(), station, 0..CLASSES, 60..1515usize)
-            .prop_map(|(from, to, class, bytes)| Step::Send { from, to, class, bytes }),
-        12 => (0..WORKERS).prop_map(Step::Poll),
-        3 => prop_oneof![0..2_000_000u64, 0..20_000_000_000u64].prop_map(Step::Wait),
-        1 => (0..PORTS, prop::option::of(0..5usize)).prop_map(|(port, frames)| Step::Room { port, frames }),
-        4 => change().prop_map(Step::Change),
+            .prop_map(|(from, to, class, bytes)| ChurnStep::Send { from, to, class, bytes }),
+        12 => (0..WORKERS).prop_map(ChurnStep::Poll),
+        3 => prop_oneof![0..2_000_000u64, 0..20_000_000_000u64].prop_map(ChurnStep::Wait),
+        1 => (0..PORTS, prop::option::of(0..5usize)).prop_map(|(port, frames)| ChurnStep::Room { port, frames }),
+        4 => change().prop_map(ChurnStep::Change),
     ]
 }
 
@@ -127,7 +127,7 @@ struct Sent {
 }
 
 /// The switch and the frames on their way.
-struct Run {
+struct ChurnRun {
     workers: Vec<Switch<MemoryPorts>>,
     /// Commands that workers have not applied yet.
     pending: Vec<Option<Command>>,
@@ -148,7 +148,7 @@ fn refused(dropped: &[Dropped]) -> u64 {
     dropped.iter().map(|dropped| dropped.tally.frames).sum()
 }
 
-impl Run {
+impl ChurnRun {
     fn new(is_roomy: bool) -> Self {
         let mut config = Config {
             port: (0..PORTS).map(|port| PortSpec::new(&format!("p{port}"))).collect(),
@@ -365,17 +365,17 @@ proptest! {
         steps in prop::collection::vec(step(), 1..400),
         is_roomy: bool,
     ) {
-        let mut run = Run::new(is_roomy);
+        let mut run = ChurnRun::new(is_roomy);
         for step in steps {
             match step {
-                Step::Send { from, to, class, bytes } if from != to => run.send(from, to, class, bytes)?,
-                Step::Send { .. } => {}
-                Step::Poll(worker) => drop(run.poll(worker)?),
-                Step::Wait(picos) => run.now = run.now + Duration::new(picos),
-                Step::Room { port, frames } => {
+                ChurnStep::Send { from, to, class, bytes } if from != to => run.send(from, to, class, bytes)?,
+                ChurnStep::Send { .. } => {}
+                ChurnStep::Poll(worker) => drop(run.poll(worker)?),
+                ChurnStep::Wait(picos) => run.now = run.now + Duration::new(picos),
+                ChurnStep::Room { port, frames } => {
                     run.workers[port % WORKERS].driver_mut().set_room(port, frames.unwrap_or(usize::MAX));
                 }
-                Step::Change(change) => run.change(change)?,
+                ChurnStep::Change(change) => run.change(change)?,
             }
         }
         run.finish()?;

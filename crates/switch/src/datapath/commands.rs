@@ -5,7 +5,7 @@ use fanin_queueing::RingError;
 use crate::command::{Command, CommandError, PortChange, Reply};
 use crate::config::{Mistake, PortSpec, RingSpec, RuleSpec, StationSpec};
 use crate::driver::Driver;
-use crate::random::Random;
+use crate::random::SplitMix64;
 
 use super::switch::Switch;
 
@@ -227,7 +227,7 @@ impl<D: Driver> Switch<D> {
             output.set_plain_mark(spec.mark, self.config.switch.mtu, spec.rate);
         }
         if change.impair.is_some() {
-            output.set_impairment(spec.impair, Random::new(self.config.switch.seed, 1 + port as u64));
+            output.set_impairment(spec.impair, SplitMix64::new(self.config.switch.seed, 1 + port as u64));
         }
         self.ports[port].set(change.storm.as_ref(), spec.flood);
         self.config.port[port] = spec;

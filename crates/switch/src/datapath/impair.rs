@@ -7,7 +7,7 @@ use fanin_units::{Instant, Ratio};
 
 use crate::config::ImpairSpec;
 use crate::driver::Received;
-use crate::random::Random;
+use crate::random::SplitMix64;
 
 /// The decision of an impairment on a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) enum FrameFate {
 #[derive(Debug)]
 pub(super) struct Impairment<H> {
     spec: ImpairSpec,
-    random: Random,
+    random: SplitMix64,
     /// Departure time of the last frame that keeps its order.
     last: Instant,
     sequence: u64,
@@ -31,7 +31,7 @@ pub(super) struct Impairment<H> {
 }
 
 impl<H: Copy> Impairment<H> {
-    pub(super) fn new(spec: ImpairSpec, random: Random) -> Self {
+    pub(super) fn new(spec: ImpairSpec, random: SplitMix64) -> Self {
         Self {
             spec,
             random,
@@ -106,7 +106,7 @@ mod tests {
     use fanin_units::Duration;
 
     fn run(spec: ImpairSpec, seed: u64) -> Vec<u32> {
-        let mut way = Impairment::new(spec, Random::new(seed, 0));
+        let mut way = Impairment::new(spec, SplitMix64::new(seed, 0));
         let mut out = Vec::new();
         for n in 0..10_000u32 {
             let now = Instant::START + Duration::from_micros(n.into());

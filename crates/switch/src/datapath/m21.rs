@@ -11,7 +11,7 @@ use fanin_queueing::{FlowStage, Layout, M21Accounting, M21Switch};
 use fanin_units::{Bytes, Instant};
 
 use crate::config::Config;
-use crate::frame::{Ethernet, Network, checksum_update};
+use crate::frame::{Ethernet, IpHeader, checksum_update};
 use crate::workers::{NO_WINDOW, SharedCounts};
 
 /// The option's kind.
@@ -30,14 +30,14 @@ const RST: u8 = 4;
 
 /// The stage of a switch.
 #[derive(Debug)]
-pub(crate) struct M21 {
+pub(crate) struct M21Stage {
     switch: M21Switch,
     /// By port: the least window, one segment, where the stage is on.
     segments: Vec<Option<u32>>,
     shared: Arc<SharedCounts>,
 }
 
-impl M21 {
+impl M21Stage {
     /// The stage, if any port has it.
     pub(crate) fn new(config: &Config, shared: &Arc<SharedCounts>) -> Option<Self> {
         let first = config.port.iter().find_map(|port| port.m21)?;
@@ -77,7 +77,7 @@ impl M21 {
         if self.segments[input].is_none() && self.segments[output].is_none() {
             return;
         }
-        let network = Network::parse(head, ethernet);
+        let network = IpHeader::parse(head, ethernet);
         let Some(segment) = SegmentHeader::parse(head, bytes, ethernet, &network) else { return };
         if self.segments[output].is_some() {
             self.switch.handle_frame(now, flow(&network), segment.stage(), input, output);
@@ -110,7 +110,7 @@ impl M21 {
 }
 
 /// One direction of a connection as a number.
-fn flow(network: &Network) -> u64 {
+fn flow(network: &IpHeader) -> u64 {
     let fold = |value: u128| (value as u64) ^ (value >> 64) as u64;
     let ports = u64::from(network.ports.0) << 16 | u64::from(network.ports.1);
     let mut hash = 0u64;
@@ -130,7 +130,7 @@ struct SegmentHeader {
 }
 
 impl SegmentHeader {
-    fn parse(head: &[u8], bytes: u32, ethernet: &Ethernet, network: &Network) -> Option<Self> {
+    fn parse(head: &[u8], bytes: u32, ethernet: &Ethernet, network: &IpHeader) -> Option<Self> {
         if network.protocol != 6 || network.transport == 0 {
             return None;
         }
@@ -267,14 +267,14 @@ pub(crate) mod tests {
         checksum(&frame[34..], pseudo)
     }
 
-    fn stage() -> M21 {
+    fn stage() -> M21Stage {
         let mut config =
             Config { port: (0..3).map(|n| PortSpec::new(&format!("p{n}"))).collect(), ..Config::default() };
         config.port[2].m21 = Some(M21Spec { buffer: Some(Bytes::new(40 * 1522)), ..M21Spec::default() });
-        M21::new(&config, &Arc::new(SharedCounts::new(1, 3))).unwrap()
+        M21Stage::new(&config, &Arc::new(SharedCounts::new(1, 3))).unwrap()
     }
 
-    fn pass(stage: &mut M21, input: usize, output: usize, frame: &mut [u8]) -> u32 {
+    fn pass(stage: &mut M21Stage, input: usize, output: usize, frame: &mut [u8]) -> u32 {
         let ethernet = Ethernet::parse(frame).unwrap();
         let bytes = frame.len() as u32;
         let before = frame.to_vec();

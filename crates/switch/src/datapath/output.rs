@@ -1,8 +1,8 @@
 //! One output: its queues, the dequeued frames that the driver has not taken, and its link impairment.
 
 use fanin_queueing::{
-    Aqm, BucketError, Count, Discipline, Frame, RING_FRAMES_MAX, RINGS_MAX, Rest, RingError, RingSettings,
-    Rings, Verdict,
+    Aqm, BucketError, Discipline, Frame, FrameCount, RING_FRAMES_MAX, RINGS_MAX, Rest, RingError,
+    RingSettings, Rings, Verdict,
 };
 use fanin_units::{Bytes, Duration, Instant, Rate, Ratio};
 
@@ -10,7 +10,7 @@ use crate::config::{DisciplineSpec, ImpairSpec, MarkSpec, PortSpec, RingSpec, aq
 use crate::driver::{BURST, Received};
 use crate::frame::WIRE_BYTES;
 use crate::prefetch::prefetch;
-use crate::random::Random;
+use crate::random::SplitMix64;
 use crate::snapshot::{Histogram, QueueSnapshot, RingSnapshot};
 
 use super::impair::Impairment;
@@ -32,7 +32,7 @@ pub(super) struct QueuedFrame<H> {
 
 /// A ring's configuration and alarm.
 #[derive(Debug, Clone, Default)]
-struct RingState {
+struct ConfiguredRing {
     /// Absent for the plain queue and for rings that are being removed.
     spec: Option<RingSpec>,
     /// Removed and drained: a new ring may reuse it.
@@ -72,7 +72,7 @@ impl QueueWatch {
 #[derive(Debug)]
 pub(super) struct Output<H> {
     queue: Rings<QueuedFrame<H>>,
-    rings: Vec<RingState>,
+    rings: Vec<ConfiguredRing>,
     /// True if any queue marks, so that frames' ECN bits must be known.
     marks: bool,
     /// The time of the last service of the queues.
@@ -90,7 +90,7 @@ pub(super) struct Output<H> {
 struct CutThrough<H> {
     frames: Vec<Received<H>>,
     /// Those of them that passed the plain queue and are not counted there yet.
-    uncounted: Count,
+    uncounted: FrameCount,
     /// The longest frame that may pass the plain queue, 0 if none may, as of `checked`.
     plain_max: u32,
     checked: u64,
@@ -186,7 +186,7 @@ impl<H: Copy + Default> Output<H> {
         let queue = Rings::new(discipline, spec.rate.map(|rate| (rate, Bytes::ZERO)))?;
         let mut output = Self {
             queue: queue.with_overhead(WIRE_BYTES).with_lateness(LATE_MAX),
-            rings: vec![RingState::default()],
+            rings: vec![ConfiguredRing::default()],
             marks: spec.mark.is_some(),
             clock: Instant::START,
             unsent: Vec::new(),
@@ -194,7 +194,7 @@ impl<H: Copy + Default> Output<H> {
             paused_until: Instant::START,
             cut_through: CutThrough {
                 frames: Vec::with_capacity(BURST),
-                uncounted: Count::default(),
+                uncounted: FrameCount::default(),
                 plain_max: 0,
                 checked: 0,
             },
@@ -278,7 +278,7 @@ impl<H: Copy + Default> Output<H> {
     /// Ends a batch of frames that passed empty queues, of which the driver took the first `taken`. The others wait for it,
     /// before all queued frames. Returns true if there are any, and the count of those that passed the plain queue.
     #[inline]
-    pub(super) fn end_cut_through(&mut self, taken: usize) -> (bool, Count) {
+    pub(super) fn end_cut_through(&mut self, taken: usize) -> (bool, FrameCount) {
         let CutThrough { frames, uncounted, checked, .. } = &mut self.cut_through;
         let is_left = taken < frames.len();
         if is_left {
@@ -405,7 +405,7 @@ impl<H: Copy + Default> Output<H> {
     }
 
     /// Sets or ends the impairment; frames that it delays keep their times.
-    pub(super) fn set_impairment(&mut self, spec: ImpairSpec, random: Random) {
+    pub(super) fn set_impairment(&mut self, spec: ImpairSpec, random: SplitMix64) {
         match &mut self.impairment {
             Some(impairment) => impairment.set(spec),
             None if spec.is_none() => {}
@@ -433,8 +433,11 @@ impl<H: Copy + Default> Output<H> {
         reserve: &mut DescriptorReserve,
     ) -> Result<(), RingError> {
         let settings = settings_of(spec, mtu, reserve);
-        let state =
-            RingState { spec: Some(spec.clone()), alarm_level: alarm_level(spec), ..RingState::default() };
+        let state = ConfiguredRing {
+            spec: Some(spec.clone()),
+            alarm_level: alarm_level(spec),
+            ..ConfiguredRing::default()
+        };
         self.marks |= spec.mark.is_some();
         if let Some(ring) = self.rings.iter().position(|ring| ring.is_free) {
             self.queue.renew_ring(self.clock, ring, &settings)?;
@@ -553,7 +556,7 @@ impl<H: Copy + Default> Output<H> {
 
     /// Fills in this output's part of the plain queue's snapshot.
     pub(super) fn fill_plain(&self, queue: &mut QueueSnapshot) {
-        let marked: Count = self.queue.counters(PLAIN).marked;
+        let marked: FrameCount = self.queue.counters(PLAIN).marked;
         queue.marked = marked.into();
         self.rings[PLAIN].watch.fill(queue);
     }

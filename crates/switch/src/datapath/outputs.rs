@@ -9,7 +9,7 @@ use fanin_units::{Bytes, Instant};
 
 use crate::config::{Config, RingSpec};
 use crate::driver::{BURST, Received};
-use crate::random::Random;
+use crate::random::SplitMix64;
 use crate::snapshot::QueueSnapshot;
 use crate::workers::SharedCounts;
 
@@ -48,7 +48,7 @@ pub(super) struct Outputs<H> {
     mtu: Bytes,
     reserve: DescriptorReserve,
     /// Draws for early marking and dropping.
-    random: Random,
+    random: SplitMix64,
     /// Outputs with frames that passed empty queues in this round.
     with_cut_through: Vec<u16>,
     /// Changes whenever a frame may no longer pass a plain queue that it could have passed before.
@@ -71,7 +71,7 @@ impl<H: Copy + Default> Outputs<H> {
         let mut outputs = Vec::new();
         for (index, spec) in config.port.iter().enumerate() {
             let mut output = Output::new(spec, mtu).map_err(|error| wrong("port", &error))?;
-            output.set_impairment(spec.impair, Random::new(config.switch.seed, 1 + index as u64));
+            output.set_impairment(spec.impair, SplitMix64::new(config.switch.seed, 1 + index as u64));
             outputs.push(output);
         }
         let mut all = Self {
@@ -79,7 +79,7 @@ impl<H: Copy + Default> Outputs<H> {
             memory: Buffers::new(config, shared).map_err(|error| wrong("switch.buffering", &error))?,
             mtu,
             reserve: DescriptorReserve::new(),
-            random: Random::new(config.switch.seed, 0),
+            random: SplitMix64::new(config.switch.seed, 0),
             with_cut_through: Vec::new(),
             check: 1,
         };

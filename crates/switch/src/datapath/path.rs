@@ -15,7 +15,7 @@ use fanin_units::Instant;
 
 use crate::capture::TapPlace;
 use crate::driver::{BURST, Driver, ROOM_MIN, Received};
-use crate::frame::{ETHERTYPE_VLAN, Ethernet, Network, TAG_BYTES, mark_congestion, pause_quanta};
+use crate::frame::{ETHERTYPE_VLAN, Ethernet, IpHeader, TAG_BYTES, mark_congestion, pause_quanta};
 use crate::snapshot::Cause;
 use crate::workers::PeerMessage;
 
@@ -482,7 +482,7 @@ impl<D: Driver> Switch<D> {
 
 /// The congestion bits of a frame.
 fn ecn_of(head: &[u8], ethernet: &Ethernet) -> Ecn {
-    match Network::parse(head, ethernet).ecn {
+    match IpHeader::parse(head, ethernet).ecn {
         0 => Ecn::NotCapable,
         3 => Ecn::Congestion,
         _ => Ecn::Capable,

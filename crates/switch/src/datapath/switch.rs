@@ -12,7 +12,7 @@ use crate::snapshot::Cause;
 use crate::workers::{PeerMessage, Peers, SharedCounts};
 
 use super::forwarding::Forwarding;
-use super::m21::M21;
+use super::m21::M21Stage;
 use super::output::NextDeparture;
 use super::outputs::{Outputs, StagedFrame};
 use super::pause::PauseControl;
@@ -44,7 +44,7 @@ pub struct Switch<D: Driver> {
     pub(super) rules: Rules,
     pub(super) outputs: Outputs<D::Handle>,
     pub(super) pauses: PauseControl,
-    pub(super) m21: Option<M21>,
+    pub(super) m21: Option<M21Stage>,
     pub(super) tap: Tap,
     timers: WorkerTimers,
     pub(super) rounds: RoundCounters,
@@ -102,7 +102,7 @@ impl<D: Driver> Switch<D> {
             forwarding: Forwarding::new(&config, now),
             rules: Rules::new(&config),
             outputs: Outputs::new(&config, &shared)?,
-            m21: M21::new(&config, &shared),
+            m21: M21Stage::new(&config, &shared),
             pauses: PauseControl::new(&config, worker, peers.has_others(), shared),
             tap: Captures::new(worker + 1, 0).tap(worker),
             peers,

@@ -257,7 +257,7 @@ fn pause_is_repeated_before_it_ends_without_traffic() {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum WorkersStep {
     /// A frame from a station of one port to one of another, and its bytes.
     Send(u8, u8, usize),
     /// One worker makes a round.
@@ -266,16 +266,16 @@ enum Step {
     Wait(u64),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = WorkersStep> {
     prop_oneof![
-        4 => (0..4u8, 0..4u8, 60..1515usize).prop_map(|(from, to, bytes)| Step::Send(from, to, bytes)),
-        4 => (0..2usize).prop_map(Step::Poll),
-        1 => (0..30_000u64).prop_map(Step::Wait),
+        4 => (0..4u8, 0..4u8, 60..1515usize).prop_map(|(from, to, bytes)| WorkersStep::Send(from, to, bytes)),
+        4 => (0..2usize).prop_map(WorkersStep::Poll),
+        1 => (0..30_000u64).prop_map(WorkersStep::Wait),
     ]
 }
 
 /// All ports pause their neighbours, none sends faster than 1 Gb/s, and all share a pool or have memory of their own.
-fn run(steps: &[Step], buffering: Buffering) -> Result<(), TestCaseError> {
+fn run(steps: &[WorkersStep], buffering: Buffering) -> Result<(), TestCaseError> {
     const POOL: u64 = 20_000;
     let mut config = config();
     config.switch.buffering = buffering;
@@ -302,17 +302,17 @@ fn run(steps: &[Step], buffering: Buffering) -> Result<(), TestCaseError> {
     };
     for &step in steps {
         match step {
-            Step::Send(from, to, bytes) if from != to => {
+            WorkersStep::Send(from, to, bytes) if from != to => {
                 let mut frame = frame(from, to, 0);
                 frame.resize(bytes, 0);
                 prop_assert!(workers[usize::from(from % 2)].driver_mut().inject(from.into(), &frame));
                 sent += 1;
             }
-            Step::Send(..) => {}
-            Step::Poll(worker) => {
+            WorkersStep::Send(..) => {}
+            WorkersStep::Poll(worker) => {
                 workers[worker].poll(now, true);
             }
-            Step::Wait(nanos) => now = now + Duration::from_nanos(nanos),
+            WorkersStep::Wait(nanos) => now = now + Duration::from_nanos(nanos),
         }
         collect(&mut workers);
         let held = plain(&workers);
@@ -408,7 +408,7 @@ fn threads_never_overdraw_the_pool() {
             let held = &held;
             scope.spawn(move || {
                 let mut mine: Vec<u32> = Vec::new();
-                let mut random = crate::random::Random::new(1, thread as u64);
+                let mut random = crate::random::SplitMix64::new(1, thread as u64);
                 for _ in 0..ROUNDS {
                     let bytes = 60 + random.next_u32() % 1455;
                     let frame = Frame { bytes, ecn: fanin_queueing::Ecn::NotCapable };

@@ -112,7 +112,7 @@ struct Statistics {
 
 /// One queue of an interface.
 #[derive(Debug)]
-struct Queue {
+struct XdpQueue {
     receive: Ring<libc::xdp_desc>,
     transmit: Ring<libc::xdp_desc>,
     fill: Ring<u64>,
@@ -127,7 +127,7 @@ struct Queue {
 struct XdpPort {
     device: Device,
     redirect: Redirect,
-    queues: Vec<Queue>,
+    queues: Vec<XdpQueue>,
 }
 
 /// The socket that registered the packet memory, which all others share, and its address.
@@ -225,7 +225,7 @@ impl XdpPorts {
         slots: u32,
         copy: Copying,
         umem: &mut Option<Umem>,
-    ) -> io::Result<Queue> {
+    ) -> io::Result<XdpQueue> {
         // SAFETY: opens a descriptor and touches no memory.
         let socket = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if socket < 0 {
@@ -250,7 +250,7 @@ impl XdpPorts {
             set_option(&socket, libc::SOL_XDP, ring, &slots)?;
         }
         let Offsets([receive, transmit, fill, completion]) = option(&socket, libc::XDP_MMAP_OFFSETS)?;
-        let queue_opened = Queue {
+        let queue_opened = XdpQueue {
             receive: Ring::map(&socket, libc::XDP_PGOFF_RX_RING, &receive.get(), slots)?,
             transmit: Ring::map(&socket, libc::XDP_PGOFF_TX_RING, &transmit.get(), slots)?,
             fill: Ring::map(&socket, libc::XDP_UMEM_PGOFF_FILL_RING as i64, &fill.get(), slots)?,
@@ -338,7 +338,7 @@ fn raise_memory_lock() {
     unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) };
 }
 
-impl Queue {
+impl XdpQueue {
     /// Lends free chunks to the kernel.
     #[inline]
     fn refill(&mut self, pool: &mut Pool, shift: u32, most: usize) {

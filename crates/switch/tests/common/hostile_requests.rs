@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use fanin_switch::Running;
-use fanin_switch::control::{Server, Settings};
+use fanin_switch::control::{ControlServer, Settings};
 
 #[path = "../../examples/busy/traffic.rs"]
 mod traffic;
@@ -82,7 +82,7 @@ const FRAMES_PER_S: u64 = 2_000;
 
 struct Bed {
     running: Running,
-    server: Server,
+    server: ControlServer,
     socket: PathBuf,
     inputs: u32,
 }
@@ -96,7 +96,7 @@ impl Bed {
         let ports = traffic::Traffic::new(&config, FRAMES_PER_S, Arc::default());
         let running = Running::over(&config, vec![ports]).expect("the configuration is sound");
         let settings = Settings { socket: Some(socket.clone()), ..Settings::default() };
-        let server = Server::start(&settings, running.operation()).expect("a socket of our own");
+        let server = ControlServer::start(&settings, running.operation()).expect("a socket of our own");
         Self { running, server, socket, inputs: 0 }
     }
 

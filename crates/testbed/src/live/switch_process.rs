@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use fanin_switch::control::{Address, Client, ClientError};
+use fanin_switch::control::{Client, ClientError, ControlAddress};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -88,7 +88,7 @@ impl SwitchProcess {
 
     /// A separate client, for another thread.
     pub(super) fn client(&self) -> Client {
-        Client::new(Address::Socket(self.socket.clone()))
+        Client::new(ControlAddress::Socket(self.socket.clone()))
     }
 
     /// Waits for its first answer.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use fanin_switch::config::ControlSpec;
-use fanin_switch::control::{Server, Settings};
-use fanin_switch::{Config, Ended, Running};
+use fanin_switch::control::{ControlServer, Settings};
+use fanin_switch::{Config, Running, SwitchResult};
 use fanin_units::Bytes;
 
 use crate::commands::switch::target::read_token;
@@ -66,12 +66,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let running = Running::start(&config)?;
     // Its threads come after the capabilities have gone, and so have none.
     let server = match &settings {
-        Some(settings) => Some(Server::start(settings, running.operation())?),
+        Some(settings) => Some(ControlServer::start(settings, running.operation())?),
         None => None,
     };
     if !arguments.quiet {
         output::print(&format!("{} is running: {}\n", config.switch.name, outline(&config)))?;
-        if let Some(address) = server.as_ref().and_then(Server::http_address) {
+        if let Some(address) = server.as_ref().and_then(ControlServer::http_address) {
             output::print(&format!("control and metrics at http://{address}\n"))?;
         }
     }
@@ -111,7 +111,7 @@ fn outline(config: &Config) -> String {
 }
 
 /// A table of the frames and drops of each port.
-fn text(ended: &Ended) -> String {
+fn text(ended: &SwitchResult) -> String {
     let mut lines = vec![format!(
         "{:<20} {:>12} {:>12} {:>12} {:>12} {:>12}",
         "port, ring", "frames in", "frames out", "dropped", "most frames", "most bytes"

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use fanin_switch::control::{Address, Client};
+use fanin_switch::control::{Client, ControlAddress};
 
 use crate::failure::Failure;
 
@@ -27,8 +27,8 @@ impl Target {
             Some(path) => Some(read_token(path)?),
         };
         let address = match self.at.parse::<SocketAddr>() {
-            Ok(address) => Address::Http(address, token),
-            Err(_) if self.at.contains('/') => Address::Socket(PathBuf::from(&self.at)),
+            Ok(address) => ControlAddress::Http(address, token),
+            Err(_) if self.at.contains('/') => ControlAddress::Socket(PathBuf::from(&self.at)),
             Err(_) => return Err(Failure::NoAddress { got: self.at.clone() }),
         };
         Ok(Client::new(address))

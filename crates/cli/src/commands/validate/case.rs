@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fanin_report::{Comparison, GOALS, RunResult, ScenarioName, Summary, compare};
 use fanin_scenario::Loaded;
-use fanin_sim::Control;
+use fanin_sim::RunControl;
 
 use super::baseline::Recorded;
 use crate::failure::Failure;
@@ -125,7 +125,7 @@ impl Case {
     pub(super) fn simulate(&self, folder: &Path) -> Result<RunResult, Failure> {
         let mut scenario = self.loaded.scenario.clone();
         scenario.run.duration = scenario.run.duration * SIMULATED_TIMES;
-        let control = Control { stop: interrupt::flag(), ..Control::default() };
+        let control = RunControl { stop: interrupt::flag(), ..RunControl::default() };
         let outcome = fanin_sim::run(&scenario, scenario.run.seed, &control)?;
         let mut result = RunResult::new(outcome.summary);
         result.label = "simulated".into();

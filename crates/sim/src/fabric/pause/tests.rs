@@ -6,12 +6,12 @@ use fanin_tcp::{Flags, Segment};
 use fanin_units::{Bytes, Rate};
 use proptest::prelude::*;
 
-use super::super::Step;
+use super::super::PathStep;
 use super::*;
 use crate::ties::Ties;
 
 /// Switches in a ring, a host at each, that all send to the host `ahead` switches further on.
-fn ring(switches: u32, ahead: u32, mode: PauseMode, xoff: u64) -> (Fabric, Vec<Step>, Network) {
+fn ring(switches: u32, ahead: u32, mode: PauseMode, xoff: u64) -> (Fabric, Vec<PathStep>, Network) {
     ring_of(switches, ahead, settings(mode, xoff))
 }
 
@@ -23,7 +23,7 @@ fn settings(mode: PauseMode, xoff: u64) -> Switch {
 }
 
 /// As [`ring`], of switches with these settings.
-fn ring_of(switches: u32, ahead: u32, settings: Switch) -> (Fabric, Vec<Step>, Network) {
+fn ring_of(switches: u32, ahead: u32, settings: Switch) -> (Fabric, Vec<PathStep>, Network) {
     let kinds = vec![SwitchKind { settings, has_uplinks: false, section: "tor" }];
     let mut network = Network { switches: kinds, ..Network::default() };
     let (rate, delay) = (Rate::new(1_000_000_000), Duration::from_micros(1));
@@ -41,7 +41,7 @@ fn ring_of(switches: u32, ahead: u32, settings: Switch) -> (Fabric, Vec<Step>, N
         let along = (0..ahead).map(|step| 4 * at(place + step));
         fabric.add_route(into.into_iter().chain(along).chain([4 * at(place + ahead) + 3]), None).unwrap()
     });
-    let routes: Vec<Step> = routes.collect();
+    let routes: Vec<PathStep> = routes.collect();
     (fabric, routes, network)
 }
 
@@ -72,7 +72,7 @@ fn happen(fabric: &mut Fabric, schedule: &mut Schedule, now: u64, what: Occurren
 }
 
 /// Sends `frames` from each host at once; returns what was delivered and dropped, and whether it came to a deadlock.
-fn play(fabric: &mut Fabric, routes: &[Step], frames: u32) -> (u32, u32, bool) {
+fn play(fabric: &mut Fabric, routes: &[PathStep], frames: u32) -> (u32, u32, bool) {
     let mut schedule = Schedule::new(1 << 20, fabric.ports.len() as u32, Ties::default());
     let segment = Segment { payload: 1460, flags: Flags::ACK, ..Segment::default() };
     for _ in 0..frames {
@@ -149,7 +149,7 @@ fn a_stop_takes_effect_after_the_signal_has_passed() {
             network.join(host, switch, rate, delay);
         }
         let mut fabric = Fabric::new(&network, 1).unwrap();
-        let routes: Vec<Step> =
+        let routes: Vec<PathStep> =
             (0..5).map(|host| fabric.add_route([2 * host, 11].into_iter(), None).unwrap()).collect();
         let (delivered, dropped, deadlock) = play(&mut fabric, &routes, 500);
         assert!(!deadlock);

@@ -19,9 +19,9 @@ use crate::Error;
 use crate::engine::{Engine, FRAME_BYTES_MIN, HeldBack};
 use crate::index::{EndIndex, NIL};
 use crate::occurrence::TechniqueStep;
-use crate::random::{Kind, Purpose, Random, host, seed};
+use crate::random::{HostKind, Purpose, Random, host, seed};
 
-use pacer::{Pacer, Pair, Parts};
+use pacer::{Pacer, PairQueue, Parts};
 
 struct FastpassHosts {
     pacer: Pacer,
@@ -52,14 +52,14 @@ fn parts(setup: &Setup<'_>) -> Parts {
         .max()
         .expect("a network has hosts");
     let slot = lent(fastest);
-    let mut random = Random::new(seed(setup.seed, host(Kind::Arbiter, 0), Purpose::Role));
+    let mut random = Random::new(seed(setup.seed, host(HostKind::Arbiter, 0), Purpose::Role));
     let mut clocks = Vec::new();
     let mut clock_of: HashMap<NodeIndex, u32> = HashMap::new();
     let mut arbiter = Arbiter::new(slot);
     // By port: the arbiter's number of the link.
     let mut links = vec![NIL; 2 * network.links.len()];
     let mut known: HashMap<Vec<PortIndex>, u32> = HashMap::with_capacity(engine.ends.len());
-    let mut pairs: Vec<Pair> = Vec::new();
+    let mut pairs: Vec<PairQueue> = Vec::new();
     let mut pair_of_end = Vec::with_capacity(engine.ends.len());
     for (index, end) in engine.ends.iter().enumerate() {
         let is_answer = index < 2 * setup.bulk_connections as usize && index % 2 == 1;
@@ -85,7 +85,7 @@ fn parts(setup: &Setup<'_>) -> Parts {
                 clocks.push(off.draw(&mut random).get() as i64 - (width / 2) as i64);
                 (clocks.len() - 1) as u32
             });
-            pairs.push(Pair::new(first, clock));
+            pairs.push(PairQueue::new(first, clock));
             arbiter.add_pair(&links)
         });
         pair_of_end.push(pair);

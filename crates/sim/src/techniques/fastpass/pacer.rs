@@ -34,7 +34,7 @@ struct SlotRequest {
 }
 
 /// The packets of one host for another.
-pub(super) struct Pair {
+pub(super) struct PairQueue {
     /// In [`Pacer::packets`].
     queue: List,
     /// Bytes left in the last timeslot that was asked for.
@@ -51,7 +51,7 @@ pub(super) struct Pair {
     clock: u32,
 }
 
-impl Pair {
+impl PairQueue {
     pub(super) fn new(first: PortIndex, clock: u32) -> Self {
         Self { queue: List::default(), room: 0, outstanding: 0, granted: 0, unasked: 0, first, clock }
     }
@@ -99,7 +99,7 @@ pub(super) struct Pacer {
     pub(super) slot_bytes: u32,
     arbiter: Arbiter,
     state: ArbiterState,
-    pairs: Vec<Pair>,
+    pairs: Vec<PairQueue>,
     /// How far hosts' clocks are ahead, in picoseconds.
     clocks: Vec<i64>,
     packets: Lists<WaitingPacket>,
@@ -131,7 +131,7 @@ pub(super) struct Parts {
     pub(super) slot: u64,
     pub(super) slot_bytes: u32,
     pub(super) arbiter: Arbiter,
-    pub(super) pairs: Vec<Pair>,
+    pub(super) pairs: Vec<PairQueue>,
     pub(super) clocks: Vec<i64>,
     pub(super) pair_of_end: Vec<u32>,
 }

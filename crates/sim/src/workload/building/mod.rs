@@ -6,15 +6,17 @@ mod settings;
 mod steps;
 mod travel;
 
-use fanin_dataflow::{Collector, FragmentSet, L1Id, Message, Outcome, Peer, Record, ShiftHost, What};
+use fanin_dataflow::{
+    Collector, EventRecord, EventStep, FragmentSet, L1Id, Message, Outcome, Peer, ShiftHost,
+};
 use fanin_network::{Answers, Connection, Ideal, Network, Numbering, Roles};
 use fanin_recording::CollectedEvent;
 use fanin_report::{EventRow, Outcome as RowOutcome, Span, Summary};
 use fanin_scenario::{Scenario, WorkloadKind};
 use fanin_units::{Bytes, Duration, Instant, Ratio};
 
-use super::interface::{Measured, Outbox, Workload};
-use super::sizes::Data;
+use super::interface::{MeasuredWorkload, Workload, WorkloadRequests};
+use super::sizes::RecordedSizes;
 use crate::Error;
 use crate::index::EndIndex;
 use crate::techniques::MessageKind;
@@ -84,7 +86,7 @@ impl Building {
     ) -> Result<Self, Error> {
         let (readouts, collectors) = (roles.readouts.len(), roles.collectors.len());
         let fragments = small("readout.fragments_per_host", u64::from(scenario.readout.fragments_per_host))?;
-        let data = Data::read(scenario)?;
+        let data = RecordedSizes::read(scenario)?;
         let mean = data.mean(scenario);
         let request: Message<Bytes> =
             Message::Request { tag: 0, event: L1Id(0), fragments: FragmentSet::first(fragments) };
@@ -181,7 +183,7 @@ impl Building {
 
     /// Sends all messages of a role, and takes its records.
     #[inline]
-    fn drain(&mut self, now: Instant, role: Peer, outbox: &mut Outbox<Travel>) {
+    fn drain(&mut self, now: Instant, role: Peer, outbox: &mut WorkloadRequests<Travel>) {
         while let Some((peer, message)) = self.machines.poll_transmit(role) {
             let bytes = message.wire_bytes().get();
             if let Message::Request { event, .. } = &message {
@@ -212,7 +214,7 @@ impl Building {
         peer: Peer,
         bytes: u64,
         message: Message<Bytes>,
-        outbox: &mut Outbox<Travel>,
+        outbox: &mut WorkloadRequests<Travel>,
     ) {
         match (role, peer, &message) {
             (Peer::Collector(_), Peer::Readout(readout), &Message::Request { tag, event, .. }) => {
@@ -241,7 +243,7 @@ impl Building {
     }
 
     /// Tells all readouts the collector of an event.
-    fn send_destination(&self, event: L1Id, collector: u16, outbox: &mut Outbox<Travel>) {
+    fn send_destination(&self, event: L1Id, collector: u16, outbox: &mut WorkloadRequests<Travel>) {
         for readout in 0..self.machines.readouts.len() as u16 {
             if self.is_remote(collector, readout) {
                 let end = self.end(Peer::Supervisor, Peer::Readout(readout));
@@ -258,7 +260,7 @@ impl Building {
     }
 
     /// Carries out the actions of the shifter.
-    fn drain_shifter(&mut self, now: Instant, outbox: &mut Outbox<Travel>) {
+    fn drain_shifter(&mut self, now: Instant, outbox: &mut WorkloadRequests<Travel>) {
         while let Some(action) = self.shifter.as_mut().and_then(|shifter| shifter.poll_action()) {
             match action {
                 ShiftAction::Send { from, to, message } => {
@@ -274,7 +276,7 @@ impl Building {
     }
 
     /// All hosts close their connections to a dead one.
-    fn exclude(&mut self, now: Instant, host: ShiftHost, outbox: &mut Outbox<Travel>) {
+    fn exclude(&mut self, now: Instant, host: ShiftHost, outbox: &mut WorkloadRequests<Travel>) {
         if let Some(shifter) = &mut self.shifter {
             shifter.exclude(host);
         }
@@ -302,9 +304,9 @@ impl Building {
         self.shifter.as_ref().is_some_and(|shifter| shifter.is_dead(host))
     }
 
-    fn note(&mut self, record: &Record, outbox: &mut Outbox<Travel>) {
-        let Record { at, event, what } = *record;
-        if let What::Assigned { collector, unit, .. } = what {
+    fn note(&mut self, record: &EventRecord, outbox: &mut WorkloadRequests<Travel>) {
+        let EventRecord { at, event, what } = *record;
+        if let EventStep::Assigned { collector, unit, .. } = what {
             if let Some(row) = self.rows.get_mut(event.0 as usize) {
                 // Of a collector that died.
                 (row.collector, row.unit) = (u32::from(collector), u32::from(unit));
@@ -329,13 +331,13 @@ impl Building {
         }
         let Some(row) = self.rows.get_mut(event.0 as usize) else { return };
         match what {
-            What::FirstRequest { step } => {
+            EventStep::FirstRequest { step } => {
                 row.first_request_ps.get_or_insert(at.get());
                 if step == 0 {
                     self.tap(event.0, true, outbox);
                 }
             }
-            What::Collected { step, building, began, bytes, missing, .. } => {
+            EventStep::Collected { step, building, began, bytes, missing, .. } => {
                 if !building {
                     self.steps.note(step, event.0, (at - began).get());
                 }
@@ -354,7 +356,7 @@ impl Building {
                 let (event, assigned) = (event.0, row.assigned_ps);
                 self.collected = Some(CollectedEvent { event, assigned, at: at.get(), time });
             }
-            What::Completed { outcome, .. } => {
+            EventStep::Completed { outcome, .. } => {
                 self.completed += 1;
                 row.outcome = match outcome {
                     Outcome::Rejected => RowOutcome::Rejected,
@@ -369,7 +371,7 @@ impl Building {
     }
 
     /// The trigger accepted an event: its fragments arrive at all readouts.
-    fn keep_fragments(&mut self, now: Instant, event: L1Id, outbox: &mut Outbox<Travel>) {
+    fn keep_fragments(&mut self, now: Instant, event: L1Id, outbox: &mut WorkloadRequests<Travel>) {
         for place in 0..self.machines.readouts.len() {
             let readout = &mut self.machines.readouts[place];
             let bytes = readout.source().event_bytes(event);
@@ -380,7 +382,7 @@ impl Building {
     }
 
     /// Starts or ends recording of the link of an event's collector, if the event's traffic is recorded.
-    fn tap(&self, event: u64, on: bool, outbox: &mut Outbox<Travel>) {
+    fn tap(&self, event: u64, on: bool, outbox: &mut WorkloadRequests<Travel>) {
         if self.watched.contains(&event) {
             let collector = self.rows[event as usize].collector as u16;
             outbox.tap(self.end(Peer::Collector(collector), Peer::Readout(0)), on);
@@ -391,7 +393,7 @@ impl Building {
 impl Workload for Building {
     type Message = Travel;
 
-    fn start(&mut self, now: Instant, outbox: &mut Outbox<Travel>) {
+    fn start(&mut self, now: Instant, outbox: &mut WorkloadRequests<Travel>) {
         for end in 0..self.ends.len() {
             let (host, peer) = self.ends[end];
             self.machines.handle_connected(now, self.role(host), peer);
@@ -406,7 +408,13 @@ impl Workload for Building {
     }
 
     #[inline]
-    fn handle_message(&mut self, now: Instant, end: EndIndex, message: Travel, outbox: &mut Outbox<Travel>) {
+    fn handle_message(
+        &mut self,
+        now: Instant,
+        end: EndIndex,
+        message: Travel,
+        outbox: &mut WorkloadRequests<Travel>,
+    ) {
         let (host, peer) = self.ends[end as usize];
         let role = self.role(host);
         if self.is_dead(role) || self.is_dead(peer) {
@@ -431,7 +439,7 @@ impl Workload for Building {
         self.drain(now, role, outbox);
     }
 
-    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut Outbox<Travel>) {
+    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut WorkloadRequests<Travel>) {
         let role = self.role(host);
         if self.is_dead(role) {
             return;
@@ -511,7 +519,7 @@ impl Workload for Building {
     }
 }
 
-impl Measured for Building {
+impl MeasuredWorkload for Building {
     fn connections(&self, roles: &Roles) -> Vec<Connection> {
         self.numbering.connections(roles)
     }

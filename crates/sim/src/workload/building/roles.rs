@@ -1,8 +1,8 @@
 //! The roles of an event-building system: one state machine a host.
 
 use fanin_dataflow::{
-    ClearConfig, Collector, CollectorConfig, Logger, LoggerConfig, Message, Peer, Readout, ReadoutConfig,
-    Record, Supervisor, SupervisorConfig, Unexpected, UnitModel, WriteModel,
+    ClearConfig, Collector, CollectorConfig, EventRecord, Logger, LoggerConfig, Message, Peer, Readout,
+    ReadoutConfig, Supervisor, SupervisorConfig, Unexpected, UnitModel, WriteModel,
 };
 use fanin_network::Roles;
 use fanin_scenario::{Scenario, ShapingMethod, WorkloadKind, machines};
@@ -10,8 +10,8 @@ use fanin_units::{Bytes, Duration, Instant};
 
 use super::settings::{memory_matters, small};
 use crate::Error;
-use crate::random::{Kind, Purpose, host, seed};
-use crate::workload::sizes::{Data, Sizes};
+use crate::random::{HostKind, Purpose, host, seed};
+use crate::workload::sizes::{RecordedSizes, Sizes};
 
 /// All state machines, by role and number.
 pub(super) struct RoleMachines {
@@ -22,7 +22,12 @@ pub(super) struct RoleMachines {
 }
 
 impl RoleMachines {
-    pub(super) fn new(scenario: &Scenario, roles: &Roles, data: &Data, run: u64) -> Result<Self, Error> {
+    pub(super) fn new(
+        scenario: &Scenario,
+        roles: &Roles,
+        data: &RecordedSizes,
+        run: u64,
+    ) -> Result<Self, Error> {
         let seed = |kind, place: u64| seed(run, host(kind, place), Purpose::Role);
         let (readouts, collectors) = (roles.readouts.len() as u64, roles.collectors.len() as u64);
         let units = small("collectors.units_per_host", u64::from(scenario.collectors.units_per_host))?;
@@ -43,7 +48,7 @@ impl RoleMachines {
                 clear_group: small("supervisor.clear_group", u64::from(scenario.supervisor.clear_group))?,
                 ..ClearConfig::default()
             }),
-            seed: seed(Kind::Supervisor, 0),
+            seed: seed(HostKind::Supervisor, 0),
             ..SupervisorConfig::default()
         })?;
         let response_delay =
@@ -52,7 +57,7 @@ impl RoleMachines {
             let config = ReadoutConfig {
                 response_delay,
                 memory: keeps_fragments.then_some(scenario.readout.memory),
-                seed: seed(Kind::Readout, place),
+                seed: seed(HostKind::Readout, place),
                 ..ReadoutConfig::default()
             };
             let sizes = Sizes::new(&scenario.readout.fragment_size, data, fragments, run, place);
@@ -78,7 +83,7 @@ impl RoleMachines {
                 } else {
                     CollectorConfig::default().readout_wait
                 },
-                seed: seed(Kind::Collector, place),
+                seed: seed(HostKind::Collector, place),
                 ..CollectorConfig::default()
             })?)
         };
@@ -165,7 +170,7 @@ impl RoleMachines {
     }
 
     #[inline]
-    pub(super) fn poll_record(&mut self, role: Peer) -> Option<Record> {
+    pub(super) fn poll_record(&mut self, role: Peer) -> Option<EventRecord> {
         match role {
             Peer::Supervisor => self.supervisor.poll_record(),
             Peer::Readout(place) => self.readouts[usize::from(place)].poll_record(),

@@ -1,6 +1,6 @@
 //! The key of a frame: the bits of its headers that rules can match, in words.
 
-use crate::frame::{ETHERTYPE_IPV4, Ethernet, Network, TCP, UDP};
+use crate::frame::{ETHERTYPE_IPV4, Ethernet, IpHeader, TCP, UDP};
 
 /// Words of a key: destination address and VLAN, source address and input, then the words named below. The fields that rules
 /// for collectors match lie together in one word, so that most rules cost one comparison.
@@ -46,7 +46,7 @@ impl RuleKey {
                 .flatten();
             [words[TO], words[FROM]] = match plain {
                 Some(words) => words,
-                None => addresses(&Network::parse(head, ethernet), &mut words[TO_MIDDLE..]),
+                None => addresses(&IpHeader::parse(head, ethernet), &mut words[TO_MIDDLE..]),
             };
         }
         Self(words)
@@ -61,7 +61,7 @@ impl RuleKey {
 
 /// The words [`TO`] and [`FROM`] of any IP header; the three words of long addresses go to `far`.
 #[inline(never)]
-fn addresses(network: &Network, far: &mut [u64]) -> [u64; 2] {
+fn addresses(network: &IpHeader, far: &mut [u64]) -> [u64; 2] {
     let (to, from, ports) = (network.destination, network.source, network.ports);
     let high = (to >> 96) as u64 | ((from >> 96) as u64) << 32;
     far.copy_from_slice(&[(to >> 32) as u64, (from >> 32) as u64, high]);
@@ -75,7 +75,7 @@ fn addresses(network: &Network, far: &mut [u64]) -> [u64; 2] {
     ]
 }
 
-/// As [`addresses`] for an IPv4 header without options; `None` if [`Network::parse`] must read the frame.
+/// As [`addresses`] for an IPv4 header without options; `None` if [`IpHeader::parse`] must read the frame.
 #[inline(always)]
 fn addresses_v4(packet: &[u8], depth: KeyDepth) -> Option<[u64; 2]> {
     let header = packet.first_chunk::<20>()?;

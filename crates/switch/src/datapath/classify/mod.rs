@@ -78,7 +78,7 @@ mod tests {
     use crate::address::{Mac, Vlan};
     use crate::config::PortRange;
     use crate::config::Protocol;
-    use crate::frame::Network;
+    use crate::frame::IpHeader;
     use proptest::prelude::*;
     use std::net::IpAddr;
 
@@ -87,7 +87,7 @@ mod tests {
         input: usize,
         vlan: u16,
         ethernet: Ethernet,
-        network: Network,
+        network: IpHeader,
     }
 
     impl Packet {
@@ -241,9 +241,9 @@ mod tests {
                         payload: 14,
                     },
                     network: if version == 0 {
-                        Network::default()
+                        IpHeader::default()
                     } else {
-                        Network {
+                        IpHeader {
                             version,
                             protocol,
                             ecn: 0,
