@@ -17,7 +17,7 @@ use crate::commands::Cli;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     // The processes of a live system have signals of their own.
-    if !matches!(cli.command, commands::Command::Node(_)) {
+    if !matches!(cli.command, commands::FaninCommand::Node(_)) {
         interrupt::install();
     }
     match commands::run(cli.command) {

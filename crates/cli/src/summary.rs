@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use fanin_report::{Kind, PortFigures, Summary, Times};
+use fanin_report::{PortFigures, ResultKind, Summary, Times};
 use serde_json::Value;
 
 /// Column at which the figures begin.
@@ -114,7 +114,7 @@ pub(crate) fn text(summary: &Summary) -> String {
             .map_or_else(String::new, |ms| format!(", a request waits {ms:.3} ms for them"));
         line("shaping", format!("{credits}{wait}"));
     }
-    if summary.kind == Kind::Sim {
+    if summary.kind == ResultKind::Sim {
         for (technique, figures) in &summary.techniques {
             line(&words(technique), figures_text(figures));
         }

@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::io::Write;
 
-use fanin_message::{Backend, Endpoint, Event, Options, Settings};
+use fanin_message::{Backend, EndpointEvent, MessageEndpoint, Options, Settings};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -15,13 +15,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some("uring") => Backend::Uring,
         _ => Backend::Epoll,
     };
-    let mut endpoint = Endpoint::new(Settings { name, backend, ..Settings::default() })?;
+    let mut endpoint = MessageEndpoint::new(Settings { name, backend, ..Settings::default() })?;
     let listener = endpoint.listen(address.parse()?, Options::default())?;
     let address = endpoint.local_address(listener).ok_or("the listener has no address")?;
     writeln!(std::io::stdout(), "{address}")?;
     while let Some(event) = endpoint.poll(None)? {
         match event {
-            Event::Message { peer, kind, stream, payload } => {
+            EndpointEvent::Message { peer, kind, stream, payload } => {
                 // Who sends more than it reads learns of it by the end of its connection.
                 if endpoint.send_shared(peer, kind, stream, &[], &[payload]).is_err() {
                     endpoint.abort(peer);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::frame::{HEADER_BYTES, Header, Oversize};
 use crate::limits::Limits;
-use crate::pool::{Block, Payload, Pool};
+use crate::pool::{Block, BufferPool, Payload};
 
 /// Where a connection's last message was a large one, no more than this is read in front of the next: what is read
 /// before its size is known has to be copied.
@@ -22,7 +22,7 @@ const TRUSTED_FACTOR: usize = 64;
 
 /// A message that has arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
+pub struct ArrivedMessage {
     /// Its type.
     pub kind: u32,
     /// Its stream.
@@ -38,10 +38,10 @@ pub struct Partial {
     held: u8,
     /// Size of the last message, where that was a large one; zero otherwise.
     large: u32,
-    message: Option<Message>,
+    message: Option<PartialMessage>,
 }
 
-struct Message {
+struct PartialMessage {
     header: Header,
     block: Block,
     filled: usize,
@@ -70,7 +70,7 @@ pub struct Starved;
 
 /// The common part of all connections' reading.
 pub struct Assembler {
-    pool: Pool,
+    pool: BufferPool,
     block_bytes: usize,
     block: Option<Arc<Block>>,
     start: usize,
@@ -82,7 +82,7 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    pub(crate) fn new(pool: Pool, block_bytes: usize) -> Self {
+    pub(crate) fn new(pool: BufferPool, block_bytes: usize) -> Self {
         Self { pool, block_bytes, block: None, start: 0, end: 0, unfinished_bytes: 0, unfinished: 0 }
     }
 
@@ -92,7 +92,8 @@ impl Assembler {
     ///
     /// Where the system has no file descriptor left for the pool's bell.
     pub fn standalone(limits: &Limits) -> std::io::Result<Self> {
-        let pool = Pool::new(limits.receive_bytes_max, limits.idle_bytes_max, crate::wake::Waker::new()?);
+        let pool =
+            BufferPool::new(limits.receive_bytes_max, limits.idle_bytes_max, crate::wake::Waker::new()?);
         Ok(Self::new(pool, limits.receive_block_bytes))
     }
 
@@ -182,7 +183,11 @@ impl Assembler {
     /// [`Oversize`] where a header claims more than its type may have. There is nothing to be found behind it: the
     /// connection has to end, and [`discard`](Self::discard) be called.
     #[inline]
-    pub fn next_frame(&mut self, partial: &mut Partial, limits: &Limits) -> Result<Option<Frame>, Oversize> {
+    pub fn next_frame(
+        &mut self,
+        partial: &mut Partial,
+        limits: &Limits,
+    ) -> Result<Option<ArrivedMessage>, Oversize> {
         if let Some(message) = &partial.message {
             if message.filled < message.header.size as usize {
                 return Ok(None);
@@ -215,7 +220,7 @@ impl Assembler {
             0 => Payload::EMPTY,
             _ => Payload::from_block(Arc::clone(block), start..self.start),
         };
-        Ok(Some(Frame { kind, stream, payload }))
+        Ok(Some(ArrivedMessage { kind, stream, payload }))
     }
 
     /// Give up what is left of a connection's bytes.
@@ -259,21 +264,21 @@ impl Assembler {
         own[..bytes.len()].copy_from_slice(bytes);
         self.unfinished_bytes += own.len() as u64;
         self.unfinished += 1;
-        partial.message = Some(Message { header, filled: bytes.len(), block: own });
+        partial.message = Some(PartialMessage { header, filled: bytes.len(), block: own });
         self.start = self.end;
     }
 
-    fn finished(&mut self, partial: &mut Partial) -> Option<Frame> {
-        let Message { header, block, filled } = partial.message.take()?;
+    fn finished(&mut self, partial: &mut Partial) -> Option<ArrivedMessage> {
+        let PartialMessage { header, block, filled } = partial.message.take()?;
         self.unfinished_bytes -= block.len() as u64;
         self.unfinished -= 1;
         let payload = Payload::from_block(Arc::new(block), 0..filled);
-        Some(Frame { kind: header.kind, stream: header.stream, payload })
+        Some(ArrivedMessage { kind: header.kind, stream: header.stream, payload })
     }
 }
 
 /// The common block, if no payload still refers to it; else another one.
-fn writable<'a>(block: &'a mut Option<Arc<Block>>, pool: &Pool, bytes: usize) -> Option<&'a mut Block> {
+fn writable<'a>(block: &'a mut Option<Arc<Block>>, pool: &BufferPool, bytes: usize) -> Option<&'a mut Block> {
     if block.as_mut().is_none_or(|block| Arc::get_mut(block).is_none()) {
         *block = None;
         *block = Some(Arc::new(pool.take(bytes)?));

@@ -37,9 +37,9 @@ impl Backoff {
 
 /// Random bits for jitter (splitmix64): nothing here needs more than that.
 #[derive(Debug, Clone)]
-pub(crate) struct Random(pub(crate) u64);
+pub(crate) struct Jitter(pub(crate) u64);
 
-impl Random {
+impl Jitter {
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut word = self.0;
@@ -64,7 +64,7 @@ mod tests {
             assert!(near(least, ms / 2) && near(most, ms), "{attempt}: {least:?} to {most:?}");
         }
         assert_eq!(backoff.pause(41, 0), None);
-        let mut random = Random(1);
+        let mut random = Jitter(1);
         let pauses: Vec<_> = (0..100).map(|_| backoff.pause(1, random.next()).unwrap()).collect();
         let mean = pauses.iter().sum::<Duration>() / 100;
         assert!(mean.abs_diff(Duration::from_millis(75)) < Duration::from_millis(10), "{mean:?}");

@@ -14,19 +14,19 @@ use crate::tcp_info::TcpInfo;
 
 /// A peer, by a small number.
 ///
-/// That of [`connect`](crate::Endpoint::connect) stands for the peer through all its connections; that of an accepted
-/// connection ends with it, and is given to another one only after [`Event::Closed`] or [`Event::Failed`] was polled.
+/// That of [`connect`](crate::MessageEndpoint::connect) stands for the peer through all its connections; that of an accepted
+/// connection ends with it, and is given to another one only after [`EndpointEvent::Closed`] or [`EndpointEvent::Failed`] was polled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Peer(pub(crate) u32);
+pub struct PeerId(pub(crate) u32);
 
-impl Peer {
+impl PeerId {
     /// The number: an index for tables, below [`peers_max`](crate::Limits::peers_max).
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-impl fmt::Display for Peer {
+impl fmt::Display for PeerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -37,7 +37,7 @@ impl fmt::Display for Peer {
 pub struct Listener(pub(crate) u32);
 
 impl Listener {
-    /// The number: an index for tables, counted from zero in the order of [`listen`](crate::Endpoint::listen).
+    /// The number: an index for tables, counted from zero in the order of [`listen`](crate::MessageEndpoint::listen).
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -45,11 +45,11 @@ impl Listener {
 
 /// An event of an endpoint.
 #[derive(Debug)]
-pub enum Event {
+pub enum EndpointEvent {
     /// A connection is established, greetings included; messages may be sent.
     Connected {
         /// The peer.
-        peer: Peer,
+        peer: PeerId,
         /// How it calls itself; empty where there are no greetings.
         name: Arc<str>,
         /// Where it was accepted; `None` for one that was connected to.
@@ -58,7 +58,7 @@ pub enum Event {
     /// A message arrived.
     Message {
         /// The sender.
-        peer: Peer,
+        peer: PeerId,
         /// Its type.
         kind: u32,
         /// Its stream.
@@ -69,12 +69,12 @@ pub enum Event {
     /// The outbox of a peer to which a send was refused as [`Full`](SendError::Full) is half empty again.
     Writable {
         /// The peer.
-        peer: Peer,
+        peer: PeerId,
     },
     /// A connection that was established has ended.
     Closed {
         /// The peer.
-        peer: Peer,
+        peer: PeerId,
         /// Why.
         reason: Closed,
         /// Messages accepted for sending and not given to the kernel.
@@ -87,7 +87,7 @@ pub enum Event {
     /// A connection ended before it was established.
     Failed {
         /// The peer.
-        peer: Peer,
+        peer: PeerId,
         /// Why.
         reason: Closed,
         /// The pause before the next attempt; `None` where there will be none, and the peer's number is free again.
@@ -127,10 +127,10 @@ pub enum NotAccepting {
 /// Why a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Closed {
-    /// [`close`](crate::Endpoint::close) was called here, everything was sent, and the peer has closed too.
+    /// [`close`](crate::MessageEndpoint::close) was called here, everything was sent, and the peer has closed too.
     #[error("closed here")]
     Local,
-    /// [`abort`](crate::Endpoint::abort) was called here.
+    /// [`abort`](crate::MessageEndpoint::abort) was called here.
     #[error("aborted here")]
     Aborted,
     /// The peer closed, between two messages.
@@ -218,7 +218,7 @@ pub enum Closed {
 /// Why a message is not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// Too much waits for this peer already; [`Event::Writable`] tells when there is room again.
+    /// Too much waits for this peer already; [`EndpointEvent::Writable`] tells when there is room again.
     #[error("{waiting} bytes wait for this peer, and at most {max} may")]
     Full {
         /// Bytes that wait.

@@ -26,7 +26,7 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// each with its length in front (16 bits); all little-endian. An empty second name fits every peer. A caller with a shared
 /// key adds a nonce of 32 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Hello {
+pub(crate) struct HelloMessage {
     pub(crate) heartbeat: Duration,
     pub(crate) name: String,
     pub(crate) expects: String,
@@ -59,7 +59,7 @@ pub enum BadHello {
     Name,
 }
 
-impl Hello {
+impl HelloMessage {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(14 + self.name.len() + self.expects.len());
         bytes.extend_from_slice(&MAGIC);
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_greeting_survives_the_wire_and_no_part_of_it_does() {
-        let hello = Hello {
+        let hello = HelloMessage {
             heartbeat: Duration::from_millis(250),
             name: "ros-7".into(),
             expects: String::new(),
@@ -125,18 +125,18 @@ mod tests {
         };
         let bytes = hello.to_bytes();
         assert_eq!(bytes, b"FNIN\x01\0\xfa\0\0\0\x05\0ros-7\0\0");
-        assert_eq!(Hello::from_bytes(&bytes), Ok(hello.clone()));
-        let with_nonce = Hello { nonce: Some([7; NONCE_BYTES]), ..hello };
-        assert_eq!(Hello::from_bytes(&with_nonce.to_bytes()), Ok(with_nonce));
+        assert_eq!(HelloMessage::from_bytes(&bytes), Ok(hello.clone()));
+        let with_nonce = HelloMessage { nonce: Some([7; NONCE_BYTES]), ..hello };
+        assert_eq!(HelloMessage::from_bytes(&with_nonce.to_bytes()), Ok(with_nonce));
         for end in 0..bytes.len() {
-            assert!(matches!(Hello::from_bytes(&bytes[..end]), Err(BadHello::Size { .. })), "{end}");
+            assert!(matches!(HelloMessage::from_bytes(&bytes[..end]), Err(BadHello::Size { .. })), "{end}");
         }
         let mut long = bytes.clone();
         long.push(0);
-        assert_eq!(Hello::from_bytes(&long), Err(BadHello::Size { got: 20, needed: 19 }));
-        assert_eq!(Hello::from_bytes(b"GET / HTTP/1.1"), Err(BadHello::Magic(*b"GET ")));
+        assert_eq!(HelloMessage::from_bytes(&long), Err(BadHello::Size { got: 20, needed: 19 }));
+        assert_eq!(HelloMessage::from_bytes(b"GET / HTTP/1.1"), Err(BadHello::Magic(*b"GET ")));
         let mut other = bytes;
         other[4] = 9;
-        assert_eq!(Hello::from_bytes(&other), Err(BadHello::Version(9)));
+        assert_eq!(HelloMessage::from_bytes(&other), Err(BadHello::Version(9)));
     }
 }

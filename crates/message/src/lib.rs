@@ -1,13 +1,13 @@
 //! Framed messages over TCP, for one or thousands of peers.
 //!
 //! A message has a type, a stream and a payload (thesis §3.8.2, fig. 3.15); connections are reliable, ordered, and
-//! point to point. An [`Endpoint`] drives any number of them with one thread:
+//! point to point. A [`MessageEndpoint`] drives any number of them with one thread:
 //!
 //! ```
 //! use std::time::{Duration, Instant};
-//! use fanin_message::{Endpoint, Event, Options, Settings};
+//! use fanin_message::{EndpointEvent, MessageEndpoint, Options, Settings};
 //!
-//! let named = |name: &str| Endpoint::new(Settings { name: name.into(), ..Settings::default() });
+//! let named = |name: &str| MessageEndpoint::new(Settings { name: name.into(), ..Settings::default() });
 //! let (mut server, mut client) = (named("supervisor")?, named("collector-1")?);
 //! let listener = server.listen("127.0.0.1:0".parse()?, Options::default())?;
 //! let address = server.local_address(listener).ok_or("no address")?;
@@ -17,13 +17,13 @@
 //! while !answered {
 //!     let soon = || Some(Instant::now() + Duration::from_millis(1));
 //!     match server.poll(soon())? {
-//!         Some(Event::Connected { name, .. }) => assert_eq!(&*name, "collector-1"),
-//!         Some(Event::Message { peer, stream, payload, .. }) => server.send(peer, 2, stream, &[b"re: ", &payload])?,
+//!         Some(EndpointEvent::Connected { name, .. }) => assert_eq!(&*name, "collector-1"),
+//!         Some(EndpointEvent::Message { peer, stream, payload, .. }) => server.send(peer, 2, stream, &[b"re: ", &payload])?,
 //!         _ => {}
 //!     }
 //!     match client.poll(soon())? {
-//!         Some(Event::Connected { peer, .. }) => client.send(peer, 1, 0, &[b"ready"])?,
-//!         Some(Event::Message { payload, .. }) => answered = *payload == *b"re: ready",
+//!         Some(EndpointEvent::Connected { peer, .. }) => client.send(peer, 1, 0, &[b"ready"])?,
+//!         Some(EndpointEvent::Message { payload, .. }) => answered = *payload == *b"re: ready",
 //!         _ => {}
 //!     }
 //! }
@@ -59,12 +59,12 @@ mod tcp_info;
 mod tls;
 mod wake;
 
-pub use assembler::{Assembler, Frame, Partial, Starved};
+pub use assembler::{ArrivedMessage, Assembler, Partial, Starved};
 pub use auth::{KeyError, SharedKey, TAG_BYTES};
 pub use backoff::Backoff;
 pub use counters::Counters;
-pub use endpoint::{Endpoint, SetupError};
-pub use event::{Closed, Event, Listener, NotAccepting, Peer, SendError};
+pub use endpoint::{MessageEndpoint, SetupError};
+pub use event::{Closed, EndpointEvent, Listener, NotAccepting, PeerId, SendError};
 pub use frame::{HEADER_BYTES, Header, Oversize};
 pub use hello::{BadHello, NAME_BYTES_MAX};
 pub use limits::{Limits, RESERVED_KINDS, Timing};

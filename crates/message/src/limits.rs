@@ -15,7 +15,7 @@ pub struct Limits {
     pub message_bytes_max: u32,
     /// Types with a limit of their own, and their bytes. Default: none.
     pub by_kind: Vec<(u32, u32)>,
-    /// Bytes that wait to be sent to one peer, headers included, before [`send`](crate::Endpoint::send) answers
+    /// Bytes that wait to be sent to one peer, headers included, before [`send`](crate::MessageEndpoint::send) answers
     /// [`Full`](crate::SendError::Full). One message is always taken, however large. Default: 64 MiB.
     pub outbox_bytes_max: u64,
     /// Bytes of received messages that are lent out or half received, over all peers. When they are used up, nothing
@@ -76,7 +76,7 @@ pub struct Timing {
     /// A peer that takes none of the bytes that wait for it for so long is given up. Zero waits for ever.
     /// Default: 30 s.
     pub stall_max: Duration,
-    /// From [`close`](crate::Endpoint::close) to the end of the connection: what waits is still sent, and the peer is
+    /// From [`close`](crate::MessageEndpoint::close) to the end of the connection: what waits is still sent, and the peer is
     /// still heard, but no longer than this. Default: 5 s.
     pub drain_max: Duration,
 }

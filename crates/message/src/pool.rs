@@ -173,7 +173,7 @@ impl Drop for Block {
 
 /// Buffers of one endpoint, with a limit on how many bytes of them are lent out.
 #[derive(Clone)]
-pub(crate) struct Pool {
+pub(crate) struct BufferPool {
     shared: Arc<Shared>,
 }
 
@@ -181,20 +181,20 @@ struct Shared {
     lent_bytes: AtomicU64,
     lent_bytes_max: u64,
     idle_bytes_max: u64,
-    idle: Mutex<Idle>,
+    idle: Mutex<IdleBuffers>,
     /// True if a connection waits for memory and has to be woken.
     wanted: AtomicBool,
     waker: Waker,
 }
 
-struct Idle {
+struct IdleBuffers {
     bytes: u64,
     classes: Vec<Vec<Box<[u8]>>>,
 }
 
-impl Pool {
+impl BufferPool {
     pub(crate) fn new(lent_bytes_max: u64, idle_bytes_max: u64, waker: Waker) -> Self {
-        let idle = Mutex::new(Idle { bytes: 0, classes: (0..CLASSES).map(|_| Vec::new()).collect() });
+        let idle = Mutex::new(IdleBuffers { bytes: 0, classes: (0..CLASSES).map(|_| Vec::new()).collect() });
         Self {
             shared: Arc::new(Shared {
                 lent_bytes: AtomicU64::new(0),
@@ -280,8 +280,8 @@ fn size_of_class(class: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn pool(max: u64) -> Pool {
-        Pool::new(max, max, Waker::new().unwrap())
+    fn pool(max: u64) -> BufferPool {
+        BufferPool::new(max, max, Waker::new().unwrap())
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub struct OptionError {
 /// Options of TCP sockets; `None` leaves what the system has set.
 ///
 /// They are set before a socket connects or listens, again on what it accepts, and at run time by
-/// [`Endpoint::set_options`](crate::Endpoint::set_options).
+/// [`MessageEndpoint::set_options`](crate::MessageEndpoint::set_options).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SocketOptions {
     /// Send small messages at once (TCP_NODELAY). Default: on, because messages are gathered here already.

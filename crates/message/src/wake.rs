@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// Makes [`Endpoint::poll`](crate::Endpoint::poll) return [`Event::Woken`](crate::Event::Woken), from any thread.
+/// Makes [`MessageEndpoint::poll`](crate::MessageEndpoint::poll) return [`EndpointEvent::Woken`](crate::EndpointEvent::Woken), from any thread.
 ///
 /// Several wakes before the endpoint notices are one event, as with any doorbell.
 #[derive(Debug, Clone)]

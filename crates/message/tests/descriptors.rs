@@ -7,7 +7,7 @@ mod skip;
 use std::time::{Duration, Instant};
 
 use common::{endpoint, listen, quick, raw, until};
-use fanin_message::{Event, Greeting, NotAccepting, Options};
+use fanin_message::{EndpointEvent, Greeting, NotAccepting, Options};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub(crate) const BACKEND: fanin_message::Backend = fanin_message::Backend::Epoll;
@@ -23,8 +23,8 @@ fn at_the_limit_of_open_files_accepting_stops_with_an_error_and_goes_on_by_itsel
     let mut connected = 0;
     let reason = loop {
         match server.poll(Some(Instant::now() + common::PATIENCE)).unwrap() {
-            Some(Event::Connected { .. }) => connected += 1,
-            Some(Event::NotAccepting { listener: at, reason }) => {
+            Some(EndpointEvent::Connected { .. }) => connected += 1,
+            Some(EndpointEvent::NotAccepting { listener: at, reason }) => {
                 assert_eq!(at, listener);
                 break reason;
             }
@@ -43,7 +43,7 @@ fn at_the_limit_of_open_files_accepting_stops_with_an_error_and_goes_on_by_itsel
     peers.drain(..20);
     let mut more = 0;
     until(&mut [&mut server], |_, _, event| {
-        more += usize::from(matches!(event, Event::Connected { .. }));
+        more += usize::from(matches!(event, EndpointEvent::Connected { .. }));
         connected + more == 40
     });
     setrlimit(Resource::Nofile, before).unwrap();

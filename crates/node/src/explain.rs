@@ -287,13 +287,13 @@ fn outcome(journals: &Journals, row: Option<&EventRow>) -> &'static str {
         _ => None,
     });
     completed.unwrap_or_else(|| match row.map(|row| row.outcome) {
-        Some(fanin_report::Outcome::Rejected) => "rejected",
-        Some(fanin_report::Outcome::Accepted) => "accepted",
-        Some(fanin_report::Outcome::Stored) => "stored",
-        Some(fanin_report::Outcome::Debug) => "debug",
-        Some(fanin_report::Outcome::Collected) => "collected",
-        Some(fanin_report::Outcome::Assigned) => "assigned",
-        Some(fanin_report::Outcome::Lost) | None => "lost",
+        Some(fanin_report::EventOutcome::Rejected) => "rejected",
+        Some(fanin_report::EventOutcome::Accepted) => "accepted",
+        Some(fanin_report::EventOutcome::Stored) => "stored",
+        Some(fanin_report::EventOutcome::Debug) => "debug",
+        Some(fanin_report::EventOutcome::Collected) => "collected",
+        Some(fanin_report::EventOutcome::Assigned) => "assigned",
+        Some(fanin_report::EventOutcome::Lost) | None => "lost",
     })
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fanin_dataflow::{EventRecord, EventStep, L1Id, Outcome};
-use fanin_report::{EventRow, Outcome as RowOutcome};
+use fanin_report::{EventOutcome, EventRow};
 use fanin_units::{Duration, Instant};
 
 use crate::journal::{self, JournalError, since};
@@ -67,8 +67,8 @@ pub fn read_tables(folder: &Path, racks: &[u32]) -> Result<JournalTables, Journa
         note(&mut rows, &mut tables, record, *data, start, racks);
     }
     for row in rows.values_mut() {
-        if matches!(row.outcome, RowOutcome::Assigned | RowOutcome::Collected) {
-            row.outcome = RowOutcome::Lost;
+        if matches!(row.outcome, EventOutcome::Assigned | EventOutcome::Collected) {
+            row.outcome = EventOutcome::Lost;
         }
     }
     tables.rows = rows.into_values().collect();
@@ -111,8 +111,8 @@ fn note(
                 }
             }
             row.size_bytes = row.size_bytes.max(data);
-            if row.outcome == RowOutcome::Assigned {
-                row.outcome = RowOutcome::Collected;
+            if row.outcome == EventOutcome::Assigned {
+                row.outcome = EventOutcome::Collected;
             }
         }
         EventStep::TimedOut { times } => row.timeouts += u64::from(times),
@@ -120,10 +120,10 @@ fn note(
         EventStep::Reassigned { .. } => tables.reassigned += 1,
         EventStep::Completed { outcome, .. } => {
             row.outcome = match outcome {
-                Outcome::Rejected => RowOutcome::Rejected,
-                Outcome::Accepted => RowOutcome::Accepted,
-                Outcome::Stored => RowOutcome::Stored,
-                Outcome::Debug => RowOutcome::Debug,
+                Outcome::Rejected => EventOutcome::Rejected,
+                Outcome::Accepted => EventOutcome::Accepted,
+                Outcome::Stored => EventOutcome::Stored,
+                Outcome::Debug => EventOutcome::Debug,
             };
         }
         _ => {}

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use fanin_dataflow::EventStep;
-use fanin_message::{Closed, Endpoint, Event, Options, Settings, Tls};
+use fanin_message::{Closed, EndpointEvent, MessageEndpoint, Options, Settings, Tls};
 use fanin_node::audit::{AuditScope, audit};
 use fanin_node::config::Role;
 use fanin_node::journal;
@@ -73,13 +73,16 @@ fn stored(folder: &Path) -> u64 {
 
 /// How an attempt to connect as `collector-0` ends.
 fn attempt(address: SocketAddr, tls: Option<Tls>) -> Closed {
-    let mut endpoint = Endpoint::new(Settings { name: "collector-0".into(), ..Settings::default() }).unwrap();
+    let mut endpoint =
+        MessageEndpoint::new(Settings { name: "collector-0".into(), ..Settings::default() }).unwrap();
     endpoint.connect("readout-0", address, Options { tls, backoff: None, ..Options::default() });
     let until = Instant::now() + Duration::from_secs(30);
     loop {
         match endpoint.poll(Some(until)).unwrap() {
-            Some(Event::Failed { reason, .. } | Event::Closed { reason, .. }) => return reason,
-            Some(Event::Message { .. } | Event::Connected { .. }) | None => {
+            Some(EndpointEvent::Failed { reason, .. } | EndpointEvent::Closed { reason, .. }) => {
+                return reason;
+            }
+            Some(EndpointEvent::Message { .. } | EndpointEvent::Connected { .. }) | None => {
                 panic!("an unauthenticated peer got in")
             }
             Some(_) => {}

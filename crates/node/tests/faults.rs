@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use common::{Limited, System, random, send, slow_disk};
 use fanin_dataflow::{EventStep, Outcome, Peer};
-use fanin_message::{Endpoint, Event, Options, Settings};
+use fanin_message::{EndpointEvent, MessageEndpoint, Options, Settings};
 use fanin_node::config::Role;
 use rustix::process::Signal;
 
@@ -209,17 +209,18 @@ fn nonsense_is_shut_out_and_costs_nothing() {
 
 /// Connects under a name, sends messages, and waits until it is shut out or has been heard.
 fn talk(address: SocketAddr, name: &str, messages: &[(u32, u32, Vec<u8>)]) {
-    let mut endpoint = Endpoint::new(Settings { name: name.to_owned(), ..Settings::default() }).unwrap();
+    let mut endpoint =
+        MessageEndpoint::new(Settings { name: name.to_owned(), ..Settings::default() }).unwrap();
     endpoint.connect("", address, Options { backoff: None, ..Options::default() });
     let until = Instant::now() + Duration::from_millis(500);
     while let Some(event) = endpoint.poll(Some(until)).unwrap() {
         match event {
-            Event::Connected { peer, .. } => {
+            EndpointEvent::Connected { peer, .. } => {
                 for (kind, stream, body) in messages {
                     let _ = endpoint.send(peer, *kind, *stream, &[body.as_slice()]);
                 }
             }
-            Event::Closed { .. } | Event::Failed { .. } => return,
+            EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. } => return,
             _ => {}
         }
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use common::System;
 use fanin_dataflow::{EventStep, EventStream, L1Id, Message, Peer};
-use fanin_message::{Endpoint, Event, Options, Settings, SharedKey};
+use fanin_message::{EndpointEvent, MessageEndpoint, Options, Settings, SharedKey};
 use fanin_node::audit::{AuditScope, Finding, audit};
 use fanin_node::codec::{decode, encode};
 use fanin_node::config::Role;
@@ -125,13 +125,18 @@ fn deleted_journals_leave_events_unproven_and_the_others_proven() {
 
 /// How an attempt to connect as `collector-0` ends.
 fn attempt(address: &str, name: &str, key: Option<SharedKey>) -> String {
-    let mut endpoint = Endpoint::new(Settings { name: "collector-0".into(), ..Settings::default() }).unwrap();
+    let mut endpoint =
+        MessageEndpoint::new(Settings { name: "collector-0".into(), ..Settings::default() }).unwrap();
     endpoint.connect(name, address, Options { key, backoff: None, ..Options::default() });
     let until = Instant::now() + Duration::from_secs(30);
     loop {
         match endpoint.poll(Some(until)).unwrap() {
-            Some(Event::Failed { reason, .. } | Event::Closed { reason, .. }) => return reason.to_string(),
-            Some(Event::Message { .. } | Event::Connected { .. }) | None => panic!("a stranger got in"),
+            Some(EndpointEvent::Failed { reason, .. } | EndpointEvent::Closed { reason, .. }) => {
+                return reason.to_string();
+            }
+            Some(EndpointEvent::Message { .. } | EndpointEvent::Connected { .. }) | None => {
+                panic!("a stranger got in")
+            }
             Some(_) => {}
         }
     }
@@ -190,10 +195,11 @@ fn a_logger_refuses_an_event_that_was_never_assigned() {
     system.work(500);
     let address = system.live.system().address(Peer::Logger(0)).unwrap().to_owned();
     let key = system.live.system().key.clone();
-    let mut endpoint = Endpoint::new(Settings { name: "collector-1".into(), ..Settings::default() }).unwrap();
+    let mut endpoint =
+        MessageEndpoint::new(Settings { name: "collector-1".into(), ..Settings::default() }).unwrap();
     endpoint.connect("logger-0", address.as_str(), Options { key, ..Options::default() });
     let event = L1Id(3_000_000_000);
-    let send = |endpoint: &mut Endpoint, to, message: Message<Data>| {
+    let send = |endpoint: &mut MessageEndpoint, to, message: Message<Data>| {
         let (kind, stream) = (message.message_type(), message.stream_id());
         let mut bytes = Vec::new();
         let payload = encode(message, &mut bytes);
@@ -206,8 +212,10 @@ fn a_logger_refuses_an_event_that_was_never_assigned() {
     let until = Instant::now() + Duration::from_secs(30);
     let answer = loop {
         match endpoint.poll(Some(until)).unwrap() {
-            Some(Event::Connected { peer, .. }) => send(&mut endpoint, peer, Message::Offer { event, size }),
-            Some(Event::Message { peer, kind, stream, payload }) => {
+            Some(EndpointEvent::Connected { peer, .. }) => {
+                send(&mut endpoint, peer, Message::Offer { event, size });
+            }
+            Some(EndpointEvent::Message { peer, kind, stream, payload }) => {
                 match decode(kind, stream, &payload).unwrap() {
                     Message::Grant { .. } => {
                         let payload = Data::new(fragment.clone().into());

@@ -21,7 +21,7 @@ const STAGES_ABOVE: u16 = 5;
 
 /// A checked description and its rules.
 #[derive(Debug, Clone)]
-pub struct Hybrid {
+pub struct CheckedHybrid {
     spec: HybridSpec,
     /// The host port of each collector; none where there are no host ports.
     assigned: Vec<Option<usize>>,
@@ -29,7 +29,7 @@ pub struct Hybrid {
     rules: Vec<Rule>,
 }
 
-impl Hybrid {
+impl CheckedHybrid {
     /// Reads and checks a file. `host_ports` limits the host ports that are used, from the first on.
     ///
     /// # Errors

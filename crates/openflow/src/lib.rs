@@ -9,9 +9,9 @@
 //! - A frame from its own collector's port is dropped, not redirected; any switch filters such a frame.
 //!
 //! ```
-//! use fanin_openflow::{EXAMPLE, Hybrid, flows};
+//! use fanin_openflow::{CheckedHybrid, EXAMPLE, flows};
 //!
-//! let (hybrid, _) = Hybrid::parse("hybrid.toml", EXAMPLE, None)?;
+//! let (hybrid, _) = CheckedHybrid::parse("hybrid.toml", EXAMPLE, None)?;
 //! let text = flows(&hybrid);
 //! assert!(text.contains("in_port=25,dl_dst=02:00:00:00:01:01,actions=output:24"), "{text}");
 //! # Ok::<(), fanin_scenario::Errors>(())
@@ -24,12 +24,12 @@ mod output;
 mod rules;
 mod spec;
 
-pub use check::{HOST_PORTS_MAX, Hybrid};
+pub use check::{CheckedHybrid, HOST_PORTS_MAX};
 pub use output::{bypass, commands, flows, json, ovsdb, removal, switch_config};
-pub use rules::{Action, IpVersion, Match, PortMask, RULES_MAX, Rule, Stage};
+pub use rules::{Action, IpVersion, Match, PortMask, RULES_MAX, Rule, RulePriority};
 pub use spec::{
-    CollectorSpec, FlowSpec, HostPortSpec, HostSpec, HybridSpec, OpenflowSpec, Others, PortSpec,
-    RingDefaults, Version,
+    CollectorSpec, FlowSpec, HostPortSpec, HostSpec, HybridSpec, OpenflowPort, OpenflowSpec, OpenflowVersion,
+    Others, RingDefaults,
 };
 
 /// An example description: two readouts, three collectors behind one rack switch, two host ports.

@@ -5,8 +5,8 @@ use std::fmt::{self, Write};
 use fanin_units::Bytes;
 use serde_json::{Map, Value, json};
 
-use crate::check::Hybrid;
-use crate::rules::{Action, IpVersion, Match, PortMask, Rule, Stage};
+use crate::check::CheckedHybrid;
+use crate::rules::{Action, IpVersion, Match, PortMask, Rule, RulePriority};
 use fanin_switch::MacPrefix;
 
 /// Packet memory of the software switch for frames that drivers hold.
@@ -16,7 +16,7 @@ const MOD_PORT: &str = "ovs-ofctl --timeout=10 -O OpenFlow10 mod-port";
 
 /// The rules as a file for `ovs-ofctl add-flows`. It first deletes the rules with our cookie, so that a changed
 /// description replaces an older one; with `--bundle` both happen in one transaction.
-pub fn flows(hybrid: &Hybrid) -> String {
+pub fn flows(hybrid: &CheckedHybrid) -> String {
     let openflow = &hybrid.spec().openflow;
     let mut out = format!("delete cookie={:#x}/-1,table={}\n", openflow.cookie, openflow.table);
     for rule in hybrid.rules() {
@@ -35,7 +35,7 @@ pub fn flows(hybrid: &Hybrid) -> String {
 
 /// A shell script that numbers the ports by OVSDB, checks the numbers, keeps floods away from the host ports and
 /// replaces the rules in one transaction.
-pub fn commands(hybrid: &Hybrid) -> String {
+pub fn commands(hybrid: &CheckedHybrid) -> String {
     let openflow = &hybrid.spec().openflow;
     let bridge = &openflow.bridge;
     let mut out = String::from(
@@ -78,7 +78,7 @@ pub fn commands(hybrid: &Hybrid) -> String {
 }
 
 /// A shell script that reverts [`commands`]; the ports keep their numbers.
-pub fn removal(hybrid: &Hybrid) -> String {
+pub fn removal(hybrid: &CheckedHybrid) -> String {
     let openflow = &hybrid.spec().openflow;
     let bridge = &openflow.bridge;
     let ofctl = format!("ovs-ofctl --timeout=10 -O {}", openflow.version.name());
@@ -96,7 +96,7 @@ pub fn removal(hybrid: &Hybrid) -> String {
 
 /// The request that numbers the ports, as `ovsdb-client transact` takes it (RFC 7047 §4.1.3). The transaction fails if a
 /// port does not exist.
-pub fn ovsdb(hybrid: &Hybrid) -> String {
+pub fn ovsdb(hybrid: &CheckedHybrid) -> String {
     let mut request = vec![json!("Open_vSwitch")];
     for (name, number) in ports(hybrid) {
         let named = json!([["name", "==", name]]);
@@ -115,7 +115,7 @@ pub fn ovsdb(hybrid: &Hybrid) -> String {
 
 /// The rules as a list of JSON objects with the names of OpenFlow's extensible match (1.3 §A.2.3.7), as Ryu's and os-ken's
 /// `ofctl_rest` take them one by one.
-pub fn json(hybrid: &Hybrid) -> String {
+pub fn json(hybrid: &CheckedHybrid) -> String {
     let openflow = &hybrid.spec().openflow;
     let rules: Vec<Value> = hybrid
         .rules()
@@ -143,7 +143,7 @@ pub fn json(hybrid: &Hybrid) -> String {
 
 /// The configuration of the software switch behind the host ports: a ring for each collector, and every frame leaves
 /// by the port that received it.
-pub fn switch_config(hybrid: &Hybrid) -> String {
+pub fn switch_config(hybrid: &CheckedHybrid) -> String {
     let spec = hybrid.spec();
     let redirected =
         spec.collector.iter().enumerate().filter(|(index, _)| hybrid.host_port_of(*index).is_some());
@@ -194,7 +194,7 @@ pub fn switch_config(hybrid: &Hybrid) -> String {
 ///
 /// While the software switch runs, its XDP program takes each frame before these filters see it. The program ends with the process.
 /// From then on the filters send each frame back by the port that received it, without a deep queue, until the process runs again.
-pub fn bypass(hybrid: &Hybrid) -> String {
+pub fn bypass(hybrid: &CheckedHybrid) -> String {
     let mut out = String::from(
         "#!/bin/sh\n# Printed by fanin switch openflow --as bypass: for the machine of the software switch; can be run again.\n\
          # While the switch does not run, the kernel sends frames back by the port that they came from.\n\
@@ -223,15 +223,15 @@ fn is_local(bridge: &str) -> bool {
     !bridge.contains([':', '/'])
 }
 
-fn ports(hybrid: &Hybrid) -> impl Iterator<Item = (&str, u32)> {
+fn ports(hybrid: &CheckedHybrid) -> impl Iterator<Item = (&str, u32)> {
     let ports = hybrid.spec().port.iter().map(|port| (port.name.as_str(), port.number));
     ports.chain(hybrid.host_ports().iter().map(|port| (port.name.as_str(), port.number)))
 }
 
-fn priority(hybrid: &Hybrid, rule: &Rule) -> u16 {
+fn priority(hybrid: &CheckedHybrid, rule: &Rule) -> u16 {
     match rule.stage {
         // The rule that matches everything is above the switch's own last rule, and below all others.
-        Stage::Others => 1,
+        RulePriority::Others => 1,
         stage => hybrid.spec().openflow.priority + stage as u16,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::check::Hybrid;
+use crate::check::CheckedHybrid;
 use crate::spec::{CollectorSpec, FlowSpec, Others};
 use fanin_switch::config::{PortRange, Protocol};
 use fanin_switch::{IpPrefix, MacPrefix, Vlan};
@@ -14,7 +14,7 @@ pub const RULES_MAX: usize = 65_536;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// Its priority class.
-    pub stage: Stage,
+    pub stage: RulePriority,
     /// The frames that it matches.
     pub matches: Match,
     /// The action on these frames.
@@ -24,7 +24,7 @@ pub struct Rule {
 /// The priorities of our rules, the lowest first; all but the lowest count from
 /// [`OpenflowSpec::priority`](super::OpenflowSpec) on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
+pub enum RulePriority {
     /// All other frames.
     Others,
     /// Frames to stations of configured ports.
@@ -97,21 +97,25 @@ pub enum Action {
 ///
 /// # Errors
 /// The number of rules if it exceeds [`RULES_MAX`].
-pub(crate) fn rules(hybrid: &Hybrid) -> Result<Vec<Rule>, usize> {
+pub(crate) fn rules(hybrid: &CheckedHybrid) -> Result<Vec<Rule>, usize> {
     let spec = hybrid.spec();
     let mut rules = Vec::new();
     for port in hybrid.host_ports() {
         for collector in &spec.collector {
             let matches = Match { input: Some(port.number), ..destination(collector) };
-            rules.push(rule(Stage::Return, matches, Action::Output(vec![hybrid.number(&collector.port)])));
+            rules.push(rule(
+                RulePriority::Return,
+                matches,
+                Action::Output(vec![hybrid.number(&collector.port)]),
+            ));
         }
         let matches = Match { input: Some(port.number), ..Match::default() };
-        rules.push(rule(Stage::Refuse, matches, Action::Drop));
+        rules.push(rule(RulePriority::Refuse, matches, Action::Drop));
     }
     for (index, collector) in spec.collector.iter().enumerate() {
         let Some(host_port) = hybrid.host_port_of(index) else { continue };
         let input = Some(hybrid.number(&collector.port));
-        rules.push(rule(Stage::Refuse, Match { input, ..destination(collector) }, Action::Drop));
+        rules.push(rule(RulePriority::Refuse, Match { input, ..destination(collector) }, Action::Drop));
         let any = FlowSpec::default();
         let flows: Vec<&FlowSpec> =
             if spec.flow.is_empty() { vec![&any] } else { spec.flow.iter().collect() };
@@ -122,7 +126,7 @@ pub(crate) fn rules(hybrid: &Hybrid) -> Result<Vec<Rule>, usize> {
             for matches in expand(collector, flow, spec.openflow.port_masks) {
                 // The ports of two flows may overlap.
                 if redirected.insert(matches) {
-                    rules.push(rule(Stage::Redirect, matches, Action::Output(vec![host_port.number])));
+                    rules.push(rule(RulePriority::Redirect, matches, Action::Output(vec![host_port.number])));
                 }
             }
         }
@@ -132,7 +136,7 @@ pub(crate) fn rules(hybrid: &Hybrid) -> Result<Vec<Rule>, usize> {
     }
     for collector in &spec.collector {
         rules.push(rule(
-            Stage::Direct,
+            RulePriority::Direct,
             destination(collector),
             Action::Output(vec![hybrid.number(&collector.port)]),
         ));
@@ -140,13 +144,13 @@ pub(crate) fn rules(hybrid: &Hybrid) -> Result<Vec<Rule>, usize> {
     for host in &spec.host {
         let destination_mac = Some(MacPrefix { address: host.mac, bits: 48 });
         let matches = Match { destination_mac, ..Match::default() };
-        rules.push(rule(Stage::Known, matches, Action::Output(vec![hybrid.number(&host.port)])));
+        rules.push(rule(RulePriority::Known, matches, Action::Output(vec![hybrid.number(&host.port)])));
     }
     match spec.openflow.others {
-        Others::Normal => rules.push(rule(Stage::Others, Match::default(), Action::Normal)),
+        Others::Normal => rules.push(rule(RulePriority::Others, Match::default(), Action::Normal)),
         Others::Flood => {
             let all = spec.port.iter().map(|port| port.number).collect();
-            rules.push(rule(Stage::Others, Match::default(), Action::Output(all)));
+            rules.push(rule(RulePriority::Others, Match::default(), Action::Output(all)));
         }
         Others::Nothing => {}
     }
@@ -154,7 +158,7 @@ pub(crate) fn rules(hybrid: &Hybrid) -> Result<Vec<Rule>, usize> {
     if rules.len() > RULES_MAX { Err(rules.len()) } else { Ok(rules) }
 }
 
-fn rule(stage: Stage, matches: Match, action: Action) -> Rule {
+fn rule(stage: RulePriority, matches: Match, action: Action) -> Rule {
     Rule { stage, matches, action }
 }
 

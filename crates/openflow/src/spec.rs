@@ -15,7 +15,7 @@ pub struct HybridSpec {
     /// Defaults of the collectors' rings.
     pub ring: RingDefaults,
     /// Ports of the OpenFlow switch to which hosts and other switches are attached.
-    pub port: Vec<PortSpec>,
+    pub port: Vec<OpenflowPort>,
     /// Ports of the OpenFlow switch that lead to the software switch; with none, nothing is redirected.
     pub host_port: Vec<HostPortSpec>,
     /// Stations with a configured port, which takes precedence over learning.
@@ -33,7 +33,7 @@ pub struct OpenflowSpec {
     /// The switch as `ovs-ofctl` addresses it: a bridge, or an address such as `tcp:192.0.2.1:6653`.
     pub bridge: String,
     /// The version of the protocol.
-    pub version: Version,
+    pub version: OpenflowVersion,
     /// The table of the rules, 0 to 253.
     pub table: u8,
     /// Marks our rules, so that they can be replaced and removed without touching others.
@@ -53,7 +53,7 @@ impl Default for OpenflowSpec {
     fn default() -> Self {
         Self {
             bridge: "br0".to_owned(),
-            version: Version::V13,
+            version: OpenflowVersion::V13,
             table: 0,
             cookie: 0xfa41,
             priority: 1000,
@@ -66,7 +66,7 @@ impl Default for OpenflowSpec {
 
 /// A version of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Version {
+pub enum OpenflowVersion {
     /// 1.3.
     #[serde(rename = "1.3")]
     V13,
@@ -78,7 +78,7 @@ pub enum Version {
     V15,
 }
 
-impl Version {
+impl OpenflowVersion {
     /// The name that `ovs-ofctl -O` takes.
     pub const fn name(self) -> &'static str {
         match self {
@@ -122,7 +122,7 @@ impl Default for RingDefaults {
 /// A port of the OpenFlow switch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PortSpec {
+pub struct OpenflowPort {
     /// Its name on the switch.
     pub name: String,
     /// Its number in OpenFlow.

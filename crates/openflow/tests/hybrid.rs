@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use fanin_openflow::{
-    Action, CollectorSpec, EXAMPLE, FlowSpec, Hybrid, IpVersion, Match, PortMask, bypass, commands, flows,
-    json, ovsdb, removal, switch_config,
+    Action, CheckedHybrid, CollectorSpec, EXAMPLE, FlowSpec, IpVersion, Match, PortMask, bypass, commands,
+    flows, json, ovsdb, removal, switch_config,
 };
 use fanin_switch::config::{Hugepages, PortRange, PortSpec};
 use fanin_switch::{IpPrefix, Mac, MacPrefix, MemoryPorts, Pool, Switch};
@@ -60,7 +60,7 @@ fn hits(rule: &Match, input: u32, frame: &Frame) -> bool {
 }
 
 /// The ports that a frame leaves by, and the host ports that it passes.
-fn walk(hybrid: &Hybrid, input: u32, frame: &Frame) -> (Vec<u32>, Vec<u32>) {
+fn walk(hybrid: &CheckedHybrid, input: u32, frame: &Frame) -> (Vec<u32>, Vec<u32>) {
     let is_host_port = |port: u32| hybrid.spec().host_port.iter().any(|p| p.number == port);
     let (mut out, mut passed) = (Vec::new(), Vec::new());
     let mut here = vec![input];
@@ -183,7 +183,7 @@ proptest! {
         let others = if normal { "normal" } else { "flood" };
         let text = description(hosts, collectors, &flows, masks, others);
         // A random flow may match no collector, which the checks refuse.
-        let Ok((hybrid, _)) = Hybrid::parse("x", &text, None) else { return Ok(()) };
+        let Ok((hybrid, _)) = CheckedHybrid::parse("x", &text, None) else { return Ok(()) };
         let spec = hybrid.spec();
         for frame in frames {
             let home = |mac: Mac| 1 + (u32::from(mac.0[5]) - 1) % PORTS;
@@ -220,7 +220,7 @@ proptest! {
 
 #[test]
 fn collectors_are_spread_by_what_they_ask_for() {
-    let names = |hybrid: &Hybrid| {
+    let names = |hybrid: &CheckedHybrid| {
         let ports =
             (0..hybrid.spec().collector.len()).map(|i| hybrid.host_port_of(i).map(|p| p.name.clone()));
         ports.collect::<Vec<_>>()
@@ -237,16 +237,16 @@ fn collectors_are_spread_by_what_they_ask_for() {
     };
     let some = |names: &[&str]| names.iter().map(|name| Some((*name).to_owned())).collect::<Vec<_>>();
     let equal: String = (1..=4).map(|n| collector(n, "")).collect();
-    let (hybrid, _) = Hybrid::parse("x", &text(&equal), None).unwrap();
+    let (hybrid, _) = CheckedHybrid::parse("x", &text(&equal), None).unwrap();
     assert_eq!(names(&hybrid), some(&["a", "b", "a", "b"]));
     // A collector with the rate of the three others together has a host port to itself.
     let uneven = collector(1, "rate = \"1 Gb/s\"\n")
         + &(2..=4).map(|n| collector(n, "rate = \"3 Gb/s\"\nhost_port = \"b\"\n")).collect::<String>();
-    let (hybrid, _) = Hybrid::parse("x", &text(&uneven), None).unwrap();
+    let (hybrid, _) = CheckedHybrid::parse("x", &text(&uneven), None).unwrap();
     assert_eq!(names(&hybrid), some(&["a", "b", "b", "b"]));
-    let (hybrid, _) = Hybrid::parse("x", &text(&equal), Some(1)).unwrap();
+    let (hybrid, _) = CheckedHybrid::parse("x", &text(&equal), Some(1)).unwrap();
     assert_eq!(names(&hybrid), some(&["a", "a", "a", "a"]));
-    let (hybrid, _) = Hybrid::parse("x", &text(&equal), Some(0)).unwrap();
+    let (hybrid, _) = CheckedHybrid::parse("x", &text(&equal), Some(0)).unwrap();
     assert_eq!(names(&hybrid), [None, None, None, None]);
     assert!(!flows(&hybrid).contains("drop"), "{}", flows(&hybrid));
 }
@@ -295,7 +295,7 @@ fn mistakes_are_named_and_placed() {
         ("[openflow]\nversion = \"1.0\"\n", 8, "unknown value \"1.0\""),
         ("[opnflow]\n", 7, "unknown key `opnflow`"),
     ] {
-        let errors = Hybrid::parse("x", &format!("{base}{text}"), None).unwrap_err();
+        let errors = CheckedHybrid::parse("x", &format!("{base}{text}"), None).unwrap_err();
         let problem = &errors.problems()[0];
         assert!(problem.message().contains(message), "{text}: {errors}");
         assert_eq!(problem.location().map(|(_, line, _)| line), Some(line), "{errors}");
@@ -303,14 +303,14 @@ fn mistakes_are_named_and_placed() {
     // Two collectors whose frames overlap, by `mac` or by `ip`.
     for more in ["mac = \"02:00:00:00:00:00/40\"", "ip = \"10.0.0.1\""] {
         let text = format!("{base}{collector}[[collector]]\nname = \"d\"\nport = \"p1\"\n{more}\n");
-        let errors = Hybrid::parse("x", &text, None).unwrap_err();
+        let errors = CheckedHybrid::parse("x", &text, None).unwrap_err();
         assert!(errors.problems()[0].message().contains("match both `c` and `d`"), "{errors}");
     }
     let flow = "[[flow]]\nsource_port = \"0-65535\"\n";
     let text = format!("[openflow]\nport_masks = false\n{base}{collector}{flow}");
-    let errors = Hybrid::parse("x", &text, None).unwrap_err();
+    let errors = CheckedHybrid::parse("x", &text, None).unwrap_err();
     assert!(errors.problems()[0].message().contains("the limit is 65536"), "{errors}");
-    let errors = Hybrid::parse("x", base, Some(2)).unwrap_err();
+    let errors = CheckedHybrid::parse("x", base, Some(2)).unwrap_err();
     assert!(
         errors.problems()[0].message().contains("2 host ports are requested, and 1 are configured"),
         "{errors}"
@@ -319,10 +319,10 @@ fn mistakes_are_named_and_placed() {
 
 #[test]
 fn what_is_likely_not_meant_is_said() {
-    let (_, warnings) = Hybrid::parse("x", EXAMPLE, None).unwrap();
+    let (_, warnings) = CheckedHybrid::parse("x", EXAMPLE, None).unwrap();
     assert!(warnings.problems().is_empty(), "{}", warnings.render(false));
     let text = EXAMPLE.replace("rate = \"344 Mb/s\"", "rate = \"9 Gb/s\"").replace("[[host]]", "[[host]]#");
-    let (_, warnings) = Hybrid::parse("x", &text, Some(1)).unwrap();
+    let (_, warnings) = CheckedHybrid::parse("x", &text, Some(1)).unwrap();
     assert!(
         warnings.problems()[0].message().contains("send up to 19 Gb/s through 10 Gb/s"),
         "{}",
@@ -332,7 +332,7 @@ fn what_is_likely_not_meant_is_said() {
 
 #[test]
 fn the_example_is_printed_in_every_form() {
-    let (hybrid, _) = Hybrid::parse("hybrid.toml", EXAMPLE, None).unwrap();
+    let (hybrid, _) = CheckedHybrid::parse("hybrid.toml", EXAMPLE, None).unwrap();
     let rules = flows(&hybrid);
     for line in [
         "delete cookie=0xfa41/-1,table=0",
@@ -363,7 +363,7 @@ fn the_example_is_printed_in_every_form() {
 
 #[test]
 fn the_configuration_for_our_side_is_sound_and_sends_everything_back() {
-    let (hybrid, _) = Hybrid::parse("hybrid.toml", EXAMPLE, None).unwrap();
+    let (hybrid, _) = CheckedHybrid::parse("hybrid.toml", EXAMPLE, None).unwrap();
     let loaded = fanin_switch::config::load_text("switch.toml", &switch_config(&hybrid)).unwrap();
     assert!(loaded.warnings.problems().is_empty(), "{}", loaded.warnings.render(false));
     let mut config = loaded.config;

@@ -8,7 +8,7 @@ mod timeouts;
 mod windows;
 
 pub use burst::{
-    Assignment, EventSize, SharedLoad, burst_max, normal_cdf, normal_quantile, overflow_share,
+    EventSize, PortChoice, SharedLoad, burst_max, normal_cdf, normal_quantile, overflow_share,
     peak_occupancy, queueing_delay,
 };
 pub use credits::{

@@ -5,7 +5,7 @@ use fanin_units::{Bytes, Packets};
 
 use crate::bounds::{credit_burst, m21tcp_packets, m21tcp_window};
 use crate::derived::{Derived, brief};
-use crate::system::System;
+use crate::system::SystemFigures;
 
 /// The bytes that can be in flight to one collector at once.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +25,7 @@ pub(crate) struct Burst {
 }
 
 /// The burst towards one collector, by the technique in force.
-pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
+pub(crate) fn burst(s: &Scenario, system: &SystemFigures) -> Burst {
     let (answer, answers) = (system.answer, system.answers_at_once());
     let frame = Bytes::new(system.segments.buffered(system.segments.mss()));
     let events = system.overlap;

@@ -5,7 +5,7 @@ use crate::derived::{Area, Count, Derived, Factor, Money, brief};
 
 /// A network of parallel leaf-spine planes, counted in switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeafSpine {
+pub struct LeafSpineFabric {
     /// Ports for hosts.
     pub ports: u64,
     /// Ports of every switch.
@@ -36,7 +36,7 @@ pub enum LeafSpineError {
     NoSpine,
 }
 
-impl LeafSpine {
+impl LeafSpineFabric {
     /// The network with `ports` ports for hosts: multi-host eqs (2) to (4).
     ///
     /// Leaves are added one by one, and a plane is full with as many leaves as a spine has ports.
@@ -204,9 +204,9 @@ pub fn chips_price(bandwidth: fanin_units::Rate, catalogue: &Catalogue) -> [Deri
 
 /// Both ways to build one network, side by side.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Comparison {
+pub struct CostComparison {
     /// The planes of software switches.
-    pub fabric: LeafSpine,
+    pub fabric: LeafSpineFabric,
     /// The routers.
     pub routers: Routers,
     /// Switches of the planes.
@@ -233,9 +233,9 @@ pub struct Comparison {
 ///
 /// # Panics
 /// If `ports` is zero.
-pub fn compare(ports: u64, spines: u64, catalogue: &Catalogue) -> Result<Comparison, LeafSpineError> {
+pub fn compare(ports: u64, spines: u64, catalogue: &Catalogue) -> Result<CostComparison, LeafSpineError> {
     assert!(ports > 0, "a network without ports");
-    let fabric = LeafSpine::new(ports, catalogue.server.ports, spines)?;
+    let fabric = LeafSpineFabric::new(ports, catalogue.server.ports, spines)?;
     let routers = Routers::new(ports, catalogue);
     let switches = fabric.switches();
     let fabric_price = servers_price(switches.value.0, catalogue);
@@ -243,10 +243,11 @@ pub fn compare(ports: u64, spines: u64, catalogue: &Catalogue) -> Result<Compari
     let fabric_area = racks_area(switches.value.0, catalogue.server.rack_units, catalogue);
     let routers_area = routers.area(catalogue);
     // Same planes, larger switches; with fewer ports than spines a multi-host leaf cannot be built.
-    let multi_host_area = LeafSpine::new(ports, catalogue.multi_host.ports, spines).ok().map(|fabric| {
-        racks_area(fabric.switches().value.0, catalogue.multi_host.rack_units, catalogue)
-            .named("multi_host_area")
-    });
+    let multi_host_area =
+        LeafSpineFabric::new(ports, catalogue.multi_host.ports, spines).ok().map(|fabric| {
+            racks_area(fabric.switches().value.0, catalogue.multi_host.rack_units, catalogue)
+                .named("multi_host_area")
+        });
     let price_ratio = Derived::new(
         "price_ratio",
         Factor::of(routers_price.value.hundredths, fabric_price.value.hundredths),
@@ -261,7 +262,7 @@ pub fn compare(ports: u64, spines: u64, catalogue: &Catalogue) -> Result<Compari
         format!("{} / {}", brief(fabric_area.value), brief(routers_area.value)),
         "multi-host §III.B",
     );
-    Ok(Comparison {
+    Ok(CostComparison {
         oversubscription: fabric.oversubscription(),
         fabric,
         routers,
@@ -280,13 +281,13 @@ pub fn compare(ports: u64, spines: u64, catalogue: &Catalogue) -> Result<Compari
 ///
 /// # Panics
 /// If a port count is zero.
-pub fn sweep(ports: &[u64], spines: &[u64], catalogue: &Catalogue) -> Vec<Comparison> {
+pub fn sweep(ports: &[u64], spines: &[u64], catalogue: &Catalogue) -> Vec<CostComparison> {
     let pairs = ports.iter().flat_map(|ports| spines.iter().map(move |spines| (*ports, *spines)));
     pairs.filter_map(|(ports, spines)| compare(ports, spines, catalogue).ok()).collect()
 }
 
 /// The table of a sweep, for people: one line a combination, columns aligned.
-pub fn sweep_table(sweep: &[Comparison]) -> String {
+pub fn sweep_table(sweep: &[CostComparison]) -> String {
     use std::fmt::Write;
 
     let columns = [
@@ -347,7 +348,7 @@ mod tests {
                         leaves += 1;
                         drawn += 1;
                     }
-                    let fabric = LeafSpine::new(ports, switch_ports, spines).unwrap();
+                    let fabric = LeafSpineFabric::new(ports, switch_ports, spines).unwrap();
                     assert_eq!(fabric.switches().value, Count(drawn), "{ports} {switch_ports} {spines}");
                 }
             }
@@ -356,9 +357,9 @@ mod tests {
 
     #[test]
     fn impossible_planes_are_refused() {
-        assert_eq!(LeafSpine::new(10, 40, 0), Err(LeafSpineError::NoSpine));
+        assert_eq!(LeafSpineFabric::new(10, 40, 0), Err(LeafSpineError::NoSpine));
         assert_eq!(
-            LeafSpine::new(10, 40, 40),
+            LeafSpineFabric::new(10, 40, 40),
             Err(LeafSpineError::TooManySpines { spines: 40, switch_ports: 40 })
         );
     }

@@ -10,7 +10,7 @@
 //!   the rest waits too. Where the switch marks, growth ends after one doubling.
 //! * Collectors that share memory are summed up: with hosts in turn by the rests of the events before, else as queues
 //!   with Poisson arrivals. First come, first served lies between the two; where only the second overflows, the
-//!   verdict is [`Outcome::MayLose`].
+//!   verdict is [`BurstOutcome::MayLose`].
 //!
 //! The model is no proof. [`Losses::Never`] is said only where all bytes that can be on their way at once fit every queue; where a
 //! queue overflows, the share of the events that do so by their size is said; all else is [`Losses::Depends`].
@@ -46,8 +46,8 @@ pub mod wire;
 
 pub use catalogue::{Catalogue, CatalogueError, Chips, MultiHost, Price, Rack, Router, Server};
 pub use derived::{Area, Count, Derivation, Derived, Factor, Money, Quantity, brief, ratio_of};
-pub use plan::{Cost, Ideal, LinkLoad, Options, Plan, Section, plan};
-pub use queues::{Losses, Outcome, Queue};
-pub use summary::{SCHEMA, ScenarioName, Summary};
+pub use plan::{Cost, IdealCase, LinkLoad, Options, Plan, Section, plan};
+pub use queues::{BurstOutcome, Losses, Queue};
+pub use summary::{PlannedScenario, SCHEMA, Summary};
 pub use system::PlanError;
-pub use table::{Role, Style, WIDTH_MAX, plain};
+pub use table::{Style, TextRole, WIDTH_MAX, plain};

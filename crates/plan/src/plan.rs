@@ -8,12 +8,12 @@ use fanin_units::{Bytes, Duration, Rate, Ratio};
 
 use crate::bursts::burst;
 use crate::catalogue::Catalogue;
-use crate::cost::{Comparison, compare, sweep};
+use crate::cost::{CostComparison, compare, sweep};
 use crate::derived::{Derivation, Derived, brief};
 use crate::proof::never_loses;
-use crate::queues::{Losses, Outcome, Queue, queues};
+use crate::queues::{BurstOutcome, Losses, Queue, queues};
 use crate::sections::{buffers, credits, link_loads, rates, techniques, windows, workload};
-use crate::system::{PlanError, System};
+use crate::system::{PlanError, SystemFigures};
 use crate::warnings::warnings;
 use crate::wire::goodput_ideal;
 
@@ -47,7 +47,7 @@ const SWEEP_SPINES: [u64; 4] = [2, 6, 10, 20];
 
 /// The best figures that the network allows, without other traffic.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ideal {
+pub struct IdealCase {
     /// Data-collection time of a whole event, or of a request of a barrier-synchronised workload.
     pub collection_time: Derived<Duration>,
     /// Payload over that time.
@@ -86,9 +86,9 @@ pub struct Cost {
     /// Ports for hosts that the scenario's network has.
     pub ports: u64,
     /// The scenario's network; `None` where the catalogue's server has too few ports for its spines.
-    pub network: Option<Comparison>,
+    pub network: Option<CostComparison>,
     /// A sweep over port counts and spines, where it was asked for.
-    pub sweep: Vec<Comparison>,
+    pub sweep: Vec<CostComparison>,
 }
 
 /// The plan of a scenario.
@@ -101,7 +101,7 @@ pub struct Plan {
     /// True if the next request waits for the one before, so that loads are the highest possible ones.
     pub is_closed_loop: bool,
     /// The best that the network allows.
-    pub ideal: Ideal,
+    pub ideal: IdealCase,
     /// The load offered to the links, from the readouts to the collectors.
     pub links: Vec<LinkLoad>,
     /// The queues, the last hop first.
@@ -126,10 +126,10 @@ pub fn plan(scenario: &Scenario, options: &Options) -> Result<Plan, PlanError> {
         "a quantile is above 0 and below 1, not {}",
         options.quantile
     );
-    let system = System::new(scenario, options.fragment_mean)?;
+    let system = SystemFigures::new(scenario, options.fragment_mean)?;
     let burst = burst(scenario, &system);
     let queues = queues(scenario, &system, &burst, options.quantile);
-    let ideal = Ideal {
+    let ideal = IdealCase {
         collection_time: system.ideal.clone(),
         goodput: goodput_ideal(system.payload(), system.ideal.value),
     };
@@ -164,43 +164,49 @@ pub fn plan(scenario: &Scenario, options: &Options) -> Result<Plan, PlanError> {
 
 impl Plan {
     /// One sentence on where frames are lost, if they are.
-    pub fn verdict(&self) -> (Outcome, String) {
+    pub fn verdict(&self) -> (BurstOutcome, String) {
         let first = |outcome| self.queues.iter().find(|queue| queue.outcome == outcome);
         if let Some(link) = self.links.iter().find(|link| link.load.value > Ratio::ONE) {
             let load = brief(link.load.value);
-            return (Outcome::Loses, format!("cannot keep up: {} is offered {load} of its rate", link.name));
+            return (
+                BurstOutcome::Loses,
+                format!("cannot keep up: {} is offered {load} of its rate", link.name),
+            );
         }
         if let (Losses::Never, Ok(proof)) = (self.losses(), &self.proof) {
-            return (Outcome::Fits, format!("never loses frames: {proof}"));
+            return (BurstOutcome::Fits, format!("never loses frames: {proof}"));
         }
-        let worst = self.losing().filter(|queue| queue.outcome == Outcome::Loses);
-        if let Some(queue) = worst.or_else(|| first(Outcome::Loses)) {
+        let worst = self.losing().filter(|queue| queue.outcome == BurstOutcome::Loses);
+        if let Some(queue) = worst.or_else(|| first(BurstOutcome::Loses)) {
             let how_often = match queue.losses {
                 Losses::Always => "always loses frames".to_owned(),
                 Losses::InShare(share) => format!("loses frames in {} of the events", brief(share)),
                 Losses::Never | Losses::Depends => "loses frames".to_owned(),
             };
-            return (Outcome::Loses, format!("{how_often}: {}", queue.reason));
+            return (BurstOutcome::Loses, format!("{how_often}: {}", queue.reason));
         }
-        if let Some(queue) = first(Outcome::MayLose) {
-            return (Outcome::MayLose, format!("may lose frames: {}", queue.reason));
+        if let Some(queue) = first(BurstOutcome::MayLose) {
+            return (BurstOutcome::MayLose, format!("may lose frames: {}", queue.reason));
         }
-        if let Some(queue) = first(Outcome::HoldsBack) {
-            return (Outcome::HoldsBack, format!("stops senders instead of losing frames: {}", queue.reason));
+        if let Some(queue) = first(BurstOutcome::HoldsBack) {
+            return (
+                BurstOutcome::HoldsBack,
+                format!("stops senders instead of losing frames: {}", queue.reason),
+            );
         }
         if let (Losses::InShare(share), Some(queue)) = (self.losses(), self.losing()) {
             let share = brief(share);
-            return (Outcome::Fits, format!("loses frames in {share} of the events: {}", queue.reason));
+            return (BurstOutcome::Fits, format!("loses frames in {share} of the events: {}", queue.reason));
         }
         let why = self.proof.as_ref().err().map_or(String::new(), |why| format!("; not proven, since {why}"));
         let reason = self.queues.first().map_or("", |queue| &queue.reason);
-        (Outcome::Fits, format!("depends on how events meet: {reason}{why}"))
+        (BurstOutcome::Fits, format!("depends on how events meet: {reason}{why}"))
     }
 
     /// How often frames are lost anywhere.
     pub fn losses(&self) -> Losses {
         let overloaded = self.links.iter().any(|link| link.load.value > Ratio::ONE);
-        let loses = self.queues.iter().any(|queue| queue.outcome == Outcome::Loses);
+        let loses = self.queues.iter().any(|queue| queue.outcome == BurstOutcome::Loses);
         if self.proof.is_ok() && !overloaded && !loses {
             return Losses::Never;
         }

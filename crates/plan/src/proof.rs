@@ -11,7 +11,7 @@ use fanin_scenario::{
 use fanin_units::Bytes;
 
 use crate::derived::brief;
-use crate::system::System;
+use crate::system::SystemFigures;
 
 /// The largest frame of a bare acknowledgement, or of another message of TCP's own.
 const ACK_FRAME: u64 = 100;
@@ -42,7 +42,7 @@ struct InFlight {
 }
 
 /// Proves that no frame can be lost, in one sentence; or says why that cannot be proven.
-pub(crate) fn never_loses(s: &Scenario, system: &System) -> Result<String, String> {
+pub(crate) fn never_loses(s: &Scenario, system: &SystemFigures) -> Result<String, String> {
     let limited: Vec<&SwitchKind> =
         system.switches.iter().filter(|kind| kind.settings.buffering != Buffering::Unlimited).collect();
     if let Some(kind) = system.switches.iter().find(|kind| kind.settings.ecn.mode != EcnMode::Off) {
@@ -82,7 +82,7 @@ fn bytes(value: u128) -> Bytes {
 }
 
 /// The most that can be on its way.
-fn in_flight(s: &Scenario, system: &System) -> Result<InFlight, String> {
+fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
     if s.transport.congestion_control == CongestionControl::Sird {
         return Err("frames of SIRD are not counted".to_owned());
     }
@@ -167,7 +167,7 @@ fn in_flight(s: &Scenario, system: &System) -> Result<InFlight, String> {
 }
 
 /// Checks that all that can be on its way fits the queues of one kind of switch.
-fn fits(s: &Scenario, system: &System, kind: &SwitchKind, all: &InFlight) -> Result<(), String> {
+fn fits(s: &Scenario, system: &SystemFigures, kind: &SwitchKind, all: &InFlight) -> Result<(), String> {
     let switch = &kind.settings;
     let is_used = system.classes.iter().any(|class| {
         class.queue.as_ref().is_some_and(|queue| std::ptr::eq(&system.switches[queue.switch], kind))
@@ -232,7 +232,7 @@ fn has_other_traffic(s: &Scenario, kind: &SwitchKind) -> bool {
 
 /// Requests and acknowledgements that can wait on the way back. Acknowledgements leave a collector no faster than its data
 /// come in; where the uplink carries those of a whole rack, they do not wait for each other.
-fn back(s: &Scenario, system: &System, all: &InFlight) -> u128 {
+fn back(s: &Scenario, system: &SystemFigures, all: &InFlight) -> u128 {
     if s.network.topology == Topology::Star {
         return all.requests + all.acks;
     }

@@ -5,18 +5,18 @@ use fanin_queueing::pause_headroom;
 use fanin_scenario::{Buffering, PauseMode, PoolCharge, Scenario, ShapingMethod, Switch};
 use fanin_units::{Bytes, Frequency, Rate, Ratio};
 
-use crate::bounds::{Assignment, EventSize, SharedLoad, overflow_share, peak_occupancy};
+use crate::bounds::{EventSize, PortChoice, SharedLoad, overflow_share, peak_occupancy};
 use crate::bursts::Burst;
 use crate::derived::{Derived, brief, ratio_of};
 use crate::places::{QueuePlace, places};
-use crate::system::{Spread, System};
+use crate::system::{EventSpread, SystemFigures};
 
 /// A share of events below this that overflow a buffer counts as none.
 const OVERFLOW_SHARE_MIN: Ratio = Ratio::new(10);
 
 /// The outcome of a burst at a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum BurstOutcome {
     /// Everything that can wait at once fits.
     Fits,
     /// The burst of one event, or of an even spread, fits; a burst of first come, first served may not.
@@ -63,7 +63,7 @@ pub struct Queue {
     /// Share of events that overflow it by themselves.
     pub overflow_share: Option<Derived<Ratio>>,
     /// The verdict, for as many events as the quantile of the plan says.
-    pub outcome: Outcome,
+    pub outcome: BurstOutcome,
     /// How often the queue loses frames.
     pub losses: Losses,
     /// The verdict in words, with the numbers.
@@ -71,12 +71,18 @@ pub struct Queue {
 }
 
 /// Every queue on the way to a collector, the last one first.
-pub(crate) fn queues(s: &Scenario, system: &System, burst: &Burst, quantile: Ratio) -> Vec<Queue> {
+pub(crate) fn queues(s: &Scenario, system: &SystemFigures, burst: &Burst, quantile: Ratio) -> Vec<Queue> {
     let places = places(&system.classes, &system.switches, system.collectors, system.closed_loop);
     places.iter().map(|place| judge(s, system, burst, place, quantile)).collect()
 }
 
-fn judge(s: &Scenario, system: &System, burst: &Burst, place: &QueuePlace<'_>, quantile: Ratio) -> Queue {
+fn judge(
+    s: &Scenario,
+    system: &SystemFigures,
+    burst: &Burst,
+    place: &QueuePlace<'_>,
+    quantile: Ratio,
+) -> Queue {
     let switch = place.switch;
     let ring = place.has_rings;
     let outflow = if ring && !switch.daqring.rate.is_zero() {
@@ -101,7 +107,7 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &QueuePlace<'_>, q
         peak,
         capacity,
         overflow_share: None,
-        outcome: Outcome::Fits,
+        outcome: BurstOutcome::Fits,
         losses: Losses::Depends,
         reason: String::new(),
     };
@@ -119,13 +125,13 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &QueuePlace<'_>, q
     }
     let tolerated = Ratio::ONE.saturating_sub(quantile);
     let scheduled = matches!(s.shaping.method, ShapingMethod::Fastpass | ShapingMethod::BarrelShifter);
-    let pool = Pool::new(system, burst, &queue, place, active, quantile);
+    let pool = SharedDemand::new(system, burst, &queue, place, active, quantile);
     let waits = brief(queue.peak.value);
     let share = queue.overflow_share.as_ref().map_or(Ratio::ZERO, |share| share.value);
     (queue.outcome, queue.reason) = match capacity {
-        None => (Outcome::Unlimited, format!("{waits} wait at most, and the queue has no limit")),
+        None => (BurstOutcome::Unlimited, format!("{waits} wait at most, and the queue has no limit")),
         Some(_) if scheduled => {
-            (Outcome::Fits, "transfers take turns, so that next to nothing waits".to_owned())
+            (BurstOutcome::Fits, "transfers take turns, so that next to nothing waits".to_owned())
         }
         Some(capacity) if queue.peak.value > capacity || share > tolerated => {
             let what = what_arrives(system, burst, frames, place.ways(), bursts);
@@ -143,32 +149,43 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &QueuePlace<'_>, q
         }
         Some(capacity) => match pool {
             Some(pool) => pool.judge(system, place),
-            None if system.spread == Spread::InTurn || system.closed_loop || queue.peak.value.is_zero() => {
-                (Outcome::Fits, format!("{waits} wait at most, {} fit at {}", brief(capacity), place.name))
+            None if system.spread == EventSpread::InTurn
+                || system.closed_loop
+                || queue.peak.value.is_zero() =>
+            {
+                (
+                    BurstOutcome::Fits,
+                    format!("{waits} wait at most, {} fit at {}", brief(capacity), place.name),
+                )
             }
             None if !burst.is_unshaped => (
-                Outcome::Fits,
+                BurstOutcome::Fits,
                 format!("{waits} wait at most ({}), {} fit at {}", burst.limit, brief(capacity), place.name),
             ),
             None => collisions(system, &queue, capacity, place),
         },
     };
     queue.losses = match (queue.outcome, capacity, &queue.overflow_share) {
-        (Outcome::Unlimited, ..) => Losses::Never,
-        (Outcome::Loses, ..) if share >= ALWAYS_SHARE => Losses::Always,
-        (Outcome::Loses | Outcome::Fits, ..) if !share.is_zero() => Losses::InShare(share),
-        (Outcome::Loses, Some(capacity), None) if queue.peak.value > capacity => Losses::Always,
+        (BurstOutcome::Unlimited, ..) => Losses::Never,
+        (BurstOutcome::Loses, ..) if share >= ALWAYS_SHARE => Losses::Always,
+        (BurstOutcome::Loses | BurstOutcome::Fits, ..) if !share.is_zero() => Losses::InShare(share),
+        (BurstOutcome::Loses, Some(capacity), None) if queue.peak.value > capacity => Losses::Always,
         _ => Losses::Depends,
     };
     queue
 }
 
 /// The verdict where an event alone fits, but two may come to one collector at a time.
-fn collisions(system: &System, queue: &Queue, capacity: Bytes, place: &QueuePlace<'_>) -> (Outcome, String) {
+fn collisions(
+    system: &SystemFigures,
+    queue: &Queue,
+    capacity: Bytes,
+    place: &QueuePlace<'_>,
+) -> (BurstOutcome, String) {
     let waits = queue.peak.value;
     if waits.saturating_add(waits) <= capacity {
         return (
-            Outcome::Fits,
+            BurstOutcome::Fits,
             format!("{} wait at most, {} fit at {}", brief(waits), brief(capacity), place.name),
         );
     }
@@ -185,13 +202,13 @@ fn collisions(system: &System, queue: &Queue, capacity: Bytes, place: &QueuePlac
         place.name
     );
     match system.spread {
-        _ if busy <= OVERFLOW_SHARE_MIN => (Outcome::Fits, text),
-        Spread::FirstCome => (Outcome::MayLose, text),
-        Spread::InTurn | Spread::AtRandom => stops(system, place, capacity, text),
+        _ if busy <= OVERFLOW_SHARE_MIN => (BurstOutcome::Fits, text),
+        EventSpread::FirstCome => (BurstOutcome::MayLose, text),
+        EventSpread::InTurn | EventSpread::AtRandom => stops(system, place, capacity, text),
     }
 }
 
-fn what_arrives(system: &System, burst: &Burst, frames: Bytes, split: u64, bursts: u64) -> String {
+fn what_arrives(system: &SystemFigures, burst: &Burst, frames: Bytes, split: u64, bursts: u64) -> String {
     let mut text = if burst.is_unshaped {
         let events = system.overlap;
         let payload = system.answer.payload * system.answers_at_once() * events;
@@ -211,10 +228,15 @@ fn what_arrives(system: &System, burst: &Burst, frames: Bytes, split: u64, burst
 
 /// The outcome of a burst above the capacity: loss, unless the switch sends PAUSE in time. For that each port that leads here
 /// needs room for its threshold and for the bytes then in flight (IEEE 802.1Q annex N).
-fn stops(system: &System, place: &QueuePlace<'_>, capacity: Bytes, reason: String) -> (Outcome, String) {
+fn stops(
+    system: &SystemFigures,
+    place: &QueuePlace<'_>,
+    capacity: Bytes,
+    reason: String,
+) -> (BurstOutcome, String) {
     let pause = &place.switch.pause;
     if pause.mode == PauseMode::Off {
-        return (Outcome::Loses, reason);
+        return (BurstOutcome::Loses, reason);
     }
     let frame = system.segments.wire_max();
     let room = |links: &InputLinks| {
@@ -223,7 +245,7 @@ fn stops(system: &System, place: &QueuePlace<'_>, capacity: Bytes, reason: Strin
     };
     let needed = place.inputs.iter().map(room).fold(Bytes::ZERO, Bytes::saturating_add);
     if needed <= capacity {
-        return (Outcome::HoldsBack, reason);
+        return (BurstOutcome::HoldsBack, reason);
     }
     let ports: u64 = place.inputs.iter().map(|links| links.count).sum();
     let late = format!(
@@ -231,7 +253,7 @@ fn stops(system: &System, place: &QueuePlace<'_>, capacity: Bytes, reason: Strin
         brief(pause.xoff),
         brief(needed)
     );
-    (Outcome::Loses, reason + &late)
+    (BurstOutcome::Loses, reason + &late)
 }
 
 /// The part of a collector's bytes that passes one queue, rounded up.
@@ -260,7 +282,7 @@ fn sigma_of_sum(sigma: f64, events: u64) -> f64 {
 }
 
 /// Bursts to different collectors that pass one queue at the same time.
-fn bursts_at_once(system: &System, place: &QueuePlace<'_>, burst: Bytes, outflow: Rate) -> u64 {
+fn bursts_at_once(system: &SystemFigures, place: &QueuePlace<'_>, burst: Bytes, outflow: Rate) -> u64 {
     if place.sharers == 1 || system.closed_loop {
         return place.sharers;
     }
@@ -288,7 +310,7 @@ fn peak(frames: Bytes, at_once: Bytes, inflow: Rate, outflow: Rate) -> Derived<B
 }
 
 /// Collectors of this memory that collect at the same time, at least one.
-fn active_collectors(system: &System, place: &QueuePlace<'_>) -> u64 {
+fn active_collectors(system: &SystemFigures, place: &QueuePlace<'_>) -> u64 {
     if place.neighbours == 1 {
         return 1;
     }
@@ -329,7 +351,7 @@ fn capacity(
 }
 
 /// The demand of all collectors that share one memory.
-struct Pool {
+struct SharedDemand {
     memory: Bytes,
     /// With events spread evenly, or however else they come.
     demand: Bytes,
@@ -339,9 +361,9 @@ struct Pool {
     who: String,
 }
 
-impl Pool {
+impl SharedDemand {
     fn new(
-        system: &System,
+        system: &SystemFigures,
         burst: &Burst,
         queue: &Queue,
         place: &QueuePlace<'_>,
@@ -364,15 +386,15 @@ impl Pool {
                 inflow: queue.inflow,
                 outflow: queue.outflow,
                 ports: place.neighbours,
-                assignment: Assignment::InTurn,
+                assignment: PortChoice::InTurn,
             };
             if load.port_load() < Ratio::ONE {
-                let at_random = SharedLoad { assignment: Assignment::AtRandom, ..load };
+                let at_random = SharedLoad { assignment: PortChoice::AtRandom, ..load };
                 let [in_turn, at_random] = [load, at_random].map(|load| load.memory(quantile.as_f64()).value);
                 let (demand, demand_at_random) = match system.spread {
-                    Spread::InTurn => (in_turn, in_turn),
-                    Spread::FirstCome => (in_turn, at_random),
-                    Spread::AtRandom => (at_random, at_random),
+                    EventSpread::InTurn => (in_turn, in_turn),
+                    EventSpread::FirstCome => (in_turn, at_random),
+                    EventSpread::AtRandom => (at_random, at_random),
                 };
                 let who = format!(
                     "the events of {} collectors, in {} of the time,",
@@ -386,21 +408,21 @@ impl Pool {
         Some(Self { memory, demand, demand_at_random: demand, who: format!("{active} collectors at once") })
     }
 
-    fn judge(&self, system: &System, place: &QueuePlace<'_>) -> (Outcome, String) {
+    fn judge(&self, system: &SystemFigures, place: &QueuePlace<'_>) -> (BurstOutcome, String) {
         let (Self { who, .. }, name) = (self, place.name);
         let [demand, at_random, memory] = [self.demand, self.demand_at_random, self.memory].map(brief);
         if self.demand > self.memory {
             let reason = format!("{who} take {demand} together > {memory} shared at {name}");
             return stops(system, place, self.memory, reason);
         }
-        if system.spread == Spread::FirstCome && self.demand_at_random > self.memory {
+        if system.spread == EventSpread::FirstCome && self.demand_at_random > self.memory {
             let text = format!(
                 "{who} take {demand} together where hosts take turns, but up to {at_random} > {memory} where they do \
                  not, at {name}"
             );
-            return (Outcome::MayLose, text);
+            return (BurstOutcome::MayLose, text);
         }
-        (Outcome::Fits, format!("{who} take {demand} together, {memory} shared at {name}"))
+        (BurstOutcome::Fits, format!("{who} take {demand} together, {memory} shared at {name}"))
     }
 }
 

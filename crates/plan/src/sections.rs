@@ -8,7 +8,7 @@ use crate::bursts::Burst;
 use crate::derived::{Count, Derivation, Derived, Factor, brief, ratio_of};
 use crate::plan::{LinkLoad, Section};
 use crate::queues::Queue;
-use crate::system::{System, slow_start_rounds};
+use crate::system::{SystemFigures, slow_start_rounds};
 use crate::wire::load;
 
 /// Segments an acknowledgement: two where receivers may wait for the second.
@@ -19,7 +19,7 @@ fn segments_per_ack(s: &Scenario) -> u64 {
 /// The name of the class of links to the loggers, which event data take after the collectors.
 const TO_LOGGERS: &str = "collectors->logger";
 
-pub(crate) fn link_loads(s: &Scenario, system: &System) -> Vec<LinkLoad> {
+pub(crate) fn link_loads(s: &Scenario, system: &SystemFigures) -> Vec<LinkLoad> {
     let forward = system.offered(system.answer.wire);
     let backward = system.offered(system.reverse(segments_per_ack(s)));
     let load_of = |name: &str, count: u64, rate: Rate, share: Ratio, carries_answers: bool| {
@@ -60,7 +60,7 @@ pub(crate) fn link_loads(s: &Scenario, system: &System) -> Vec<LinkLoad> {
     loads
 }
 
-pub(crate) fn workload(s: &Scenario, system: &System) -> Section {
+pub(crate) fn workload(s: &Scenario, system: &SystemFigures) -> Section {
     let (answer, answers) = (system.answer, system.answers);
     let mut rows = vec![
         Derived::new(
@@ -114,7 +114,7 @@ pub(crate) fn workload(s: &Scenario, system: &System) -> Section {
     Section { title: "Workload", rows }
 }
 
-pub(crate) fn rates(system: &System) -> Section {
+pub(crate) fn rates(system: &SystemFigures) -> Section {
     let throughput = system.offered(system.answer.payload);
     let busy = system.ideal.value.saturating_add(system.processing);
     // Millihertz times picoseconds are 1e-15 of a unit.
@@ -162,12 +162,12 @@ pub(crate) fn rates(system: &System) -> Section {
 }
 
 /// The mean collection time at which all units are busy and events begin to wait.
-fn saturating_time(system: &System) -> Duration {
+fn saturating_time(system: &SystemFigures) -> Duration {
     let time = u128::from(system.units) * 1_000_000_000_000_000 / u128::from(system.rate.value.get().max(1));
     Duration::new(u64::try_from(time).unwrap_or(u64::MAX)).saturating_sub(system.processing)
 }
 
-pub(crate) fn windows(s: &Scenario, system: &System, last: &Queue) -> Section {
+pub(crate) fn windows(s: &Scenario, system: &SystemFigures, last: &Queue) -> Section {
     let mtu = Bytes::new(system.segments.mtu);
     let flows = system.answers_at_once();
     let bdp = bandwidth_delay_product(system.last_hop, system.rtt.value);
@@ -209,7 +209,7 @@ pub(crate) fn windows(s: &Scenario, system: &System, last: &Queue) -> Section {
     Section { title: "Windows", rows }
 }
 
-pub(crate) fn buffers(system: &System, burst: &Burst, queues: &[Queue], quantile: Ratio) -> Section {
+pub(crate) fn buffers(system: &SystemFigures, burst: &Burst, queues: &[Queue], quantile: Ratio) -> Section {
     let mut rows = Vec::new();
     for queue in queues {
         let at = |row: Derivation| {
@@ -234,8 +234,8 @@ pub(crate) fn buffers(system: &System, burst: &Burst, queues: &[Queue], quantile
     rows.push(dedicated.erase());
     // A first-come-first-served farm is between the two: at random at first, and the more in turn the longer it runs.
     for (assignment, name) in [
-        (Assignment::InTurn, "shared_buffer_needed.in_turn"),
-        (Assignment::AtRandom, "shared_buffer_needed.at_random"),
+        (PortChoice::InTurn, "shared_buffer_needed.in_turn"),
+        (PortChoice::AtRandom, "shared_buffer_needed.at_random"),
     ] {
         let shared = SharedLoad {
             size: EventSize { mean: system.answer.buffered * system.answers_at_once(), sigma: system.sigma },
@@ -265,7 +265,7 @@ pub(crate) fn buffers(system: &System, burst: &Burst, queues: &[Queue], quantile
     Section { title: "Buffers", rows }
 }
 
-pub(crate) fn credits(s: &Scenario, system: &System, last: &Queue) -> Section {
+pub(crate) fn credits(s: &Scenario, system: &SystemFigures, last: &Queue) -> Section {
     let requests = system.requests();
     let window = credit_window(system.last_hop, system.rtt.value, system.answer.payload);
     let mut rows = vec![window.erase()];
@@ -287,7 +287,7 @@ pub(crate) fn credits(s: &Scenario, system: &System, last: &Queue) -> Section {
     Section { title: "Credits", rows }
 }
 
-pub(crate) fn techniques(s: &Scenario, system: &System, burst: &Burst) -> Section {
+pub(crate) fn techniques(s: &Scenario, system: &SystemFigures, burst: &Burst) -> Section {
     let mut rows = Vec::new();
     let frame = system.segments.wire_max();
     // Rings wherever the network has them, else what a ring for each collector would take.

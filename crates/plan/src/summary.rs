@@ -3,17 +3,17 @@
 use fanin_units::Ratio;
 use serde::Serialize;
 
-use crate::cost::Comparison;
+use crate::cost::CostComparison;
 use crate::derived::Derivation;
 use crate::plan::{LinkLoad, Plan, key};
-use crate::queues::{Losses, Outcome, Queue};
+use crate::queues::{BurstOutcome, Losses, Queue};
 
 /// The schema that summaries of all kinds follow.
 pub const SCHEMA: &str = "fanin.summary/1";
 
 /// Which scenario a summary is about.
 #[derive(Clone, Debug, Serialize)]
-pub struct ScenarioName {
+pub struct PlannedScenario {
     /// Its name.
     pub name: String,
     /// A fingerprint of all its settings.
@@ -28,7 +28,7 @@ pub struct Summary {
     version: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<String>,
-    scenario: ScenarioName,
+    scenario: PlannedScenario,
     load: Load,
     ideal: IdealFigures,
     plan: Details,
@@ -50,7 +50,7 @@ struct IdealFigures {
 
 #[derive(Clone, Debug, Serialize)]
 struct Details {
-    verdict: Verdict,
+    verdict: SummaryVerdict,
     warnings: Vec<String>,
     links: Vec<LinkFigures>,
     queues: Vec<QueueFigures>,
@@ -60,7 +60,7 @@ struct Details {
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Verdict {
+struct SummaryVerdict {
     outcome: &'static str,
     loses_frames: bool,
     losses: &'static str,
@@ -123,7 +123,7 @@ struct ComparisonFigures {
     derivations: Vec<Derivation>,
 }
 
-impl Outcome {
+impl BurstOutcome {
     /// A short name for files.
     pub const fn name(self) -> &'static str {
         match self {
@@ -164,7 +164,12 @@ fn share(ratio: Ratio) -> f64 {
 
 impl Plan {
     /// The plan as a summary. `version` is the program's, `commit` the one it was built from where that is known.
-    pub fn summary(&self, scenario: ScenarioName, version: &'static str, commit: Option<String>) -> Summary {
+    pub fn summary(
+        &self,
+        scenario: PlannedScenario,
+        version: &'static str,
+        commit: Option<String>,
+    ) -> Summary {
         let (outcome, text) = self.verdict();
         Summary {
             schema: SCHEMA,
@@ -179,9 +184,9 @@ impl Plan {
                 how: self.ideal.collection_time.text(),
             },
             plan: Details {
-                verdict: Verdict {
+                verdict: SummaryVerdict {
                     outcome: outcome.name(),
-                    loses_frames: outcome == Outcome::Loses,
+                    loses_frames: outcome == BurstOutcome::Loses,
                     losses: self.losses().name(),
                     losing_share: self.losses().share().map(share),
                     text,
@@ -245,7 +250,7 @@ fn queue(queue: &Queue) -> QueueFigures {
     }
 }
 
-fn comparison(comparison: &Comparison) -> ComparisonFigures {
+fn comparison(comparison: &CostComparison) -> ComparisonFigures {
     let square_metres = |area: crate::derived::Area| area.0 as f64 / 1e6;
     let units = |hundredths: u64| hundredths as f64 / 1e2;
     ComparisonFigures {

@@ -9,7 +9,7 @@ use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 use crate::bounds::Requests;
 use crate::derived::{Derived, brief};
-use crate::wire::{Message, SegmentFraming, collection_time_ideal};
+use crate::wire::{SegmentFraming, WireMessage, collection_time_ideal};
 
 /// Header of a message: three 32-bit fields (thesis §3.8.3).
 const MESSAGE_HEADER: u64 = 12;
@@ -48,7 +48,7 @@ pub(crate) struct Collection {
 
 /// How events are spread over the collectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Spread {
+pub(crate) enum EventSpread {
     /// One collector after the other.
     InTurn,
     /// To the unit that has waited longest: at random at first, and the more in turn the longer the system runs
@@ -60,12 +60,12 @@ pub(crate) enum Spread {
 
 /// The quantities that a scenario implies.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct System {
+pub(crate) struct SystemFigures {
     pub(crate) segments: SegmentFraming,
     /// The answer of one host, of mean size.
-    pub(crate) answer: Message,
+    pub(crate) answer: WireMessage,
     /// The request for it; nothing where sources push.
-    pub(crate) request: Message,
+    pub(crate) request: WireMessage,
     /// Scale parameter of the event sizes.
     pub(crate) sigma: f64,
     pub(crate) steps: Vec<Collection>,
@@ -92,12 +92,12 @@ pub(crate) struct System {
     /// Ports for hosts and racks, by which a network's size is counted.
     pub(crate) ports: u64,
     /// How events are spread over the collectors.
-    pub(crate) spread: Spread,
+    pub(crate) spread: EventSpread,
     /// True if the next request waits for the one before.
     pub(crate) closed_loop: bool,
 }
 
-impl System {
+impl SystemFigures {
     /// Reads what matters from a scenario. `fragment_mean` stands in for sizes that only a file knows.
     pub(crate) fn new(s: &Scenario, fragment_mean: Option<Bytes>) -> Result<Self, PlanError> {
         let (network, roles) = topology::build(s)?;
@@ -175,9 +175,9 @@ impl System {
             classes: paths.classes,
             switches: network.switches,
             spread: match s.supervisor.policy {
-                Policy::NodeRoundRobin | Policy::NodeLoadBalancing => Spread::InTurn,
-                Policy::Fcfs => Spread::FirstCome,
-                Policy::Random | Policy::UnitRoundRobin => Spread::AtRandom,
+                Policy::NodeRoundRobin | Policy::NodeLoadBalancing => EventSpread::InTurn,
+                Policy::Fcfs => EventSpread::FirstCome,
+                Policy::Random | Policy::UnitRoundRobin => EventSpread::AtRandom,
             },
             closed_loop,
         };
@@ -372,8 +372,8 @@ pub(crate) fn slow_start_rounds(segments: Packets, initial: Packets) -> u64 {
 mod tests {
     use super::*;
 
-    fn system(name: &str) -> System {
-        System::new(&fanin_scenario::load(name, &[]).unwrap().scenario, None).unwrap()
+    fn system(name: &str) -> SystemFigures {
+        SystemFigures::new(&fanin_scenario::load(name, &[]).unwrap().scenario, None).unwrap()
     }
 
     #[test]

@@ -5,17 +5,17 @@ use std::fmt::{self, Write};
 
 use fanin_units::Ratio;
 
-use crate::cost::{Comparison, sweep_table};
+use crate::cost::{CostComparison, sweep_table};
 use crate::derived::{Derivation, brief};
 use crate::plan::{Cost, LinkLoad, Plan};
-use crate::queues::{Losses, Outcome, Queue};
+use crate::queues::{BurstOutcome, Losses, Queue};
 
 /// The widest line that is printed, in characters.
 pub const WIDTH_MAX: usize = 99;
 
 /// The kind of a piece of text, for the command line's colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum TextRole {
     /// The title of a section.
     Heading,
     /// A verdict that nothing is lost.
@@ -29,10 +29,10 @@ pub enum Role {
 }
 
 /// Dresses a text for its role; it may add escape codes but no visible character.
-pub type Style = fn(Role, &str) -> String;
+pub type Style = fn(TextRole, &str) -> String;
 
 /// Text as it is.
-pub fn plain(_: Role, text: &str) -> String {
+pub fn plain(_: TextRole, text: &str) -> String {
     text.to_owned()
 }
 
@@ -46,7 +46,7 @@ impl Plan {
 
     fn write_table(&self, out: &mut String, style: Style) -> fmt::Result {
         if !self.title.is_empty() {
-            writeln!(out, "{}\n", style(Role::Heading, &self.title))?;
+            writeln!(out, "{}\n", style(TextRole::Heading, &self.title))?;
         }
         let (outcome, verdict) = self.verdict();
         let role = role(outcome);
@@ -56,7 +56,7 @@ impl Plan {
         for warning in &self.warnings {
             for (index, line) in wrap(warning, WIDTH_MAX - 9).iter().enumerate() {
                 let label = if index == 0 { "warning: " } else { "         " };
-                writeln!(out, "{}{line}", style(Role::Warning, label))?;
+                writeln!(out, "{}{line}", style(TextRole::Warning, label))?;
             }
         }
         heading(out, style, "Ideal")?;
@@ -85,16 +85,16 @@ impl Plan {
     }
 }
 
-fn role(outcome: Outcome) -> Role {
+fn role(outcome: BurstOutcome) -> TextRole {
     match outcome {
-        Outcome::Loses => Role::Bad,
-        Outcome::MayLose => Role::Warning,
-        Outcome::Fits | Outcome::HoldsBack | Outcome::Unlimited => Role::Good,
+        BurstOutcome::Loses => TextRole::Bad,
+        BurstOutcome::MayLose => TextRole::Warning,
+        BurstOutcome::Fits | BurstOutcome::HoldsBack | BurstOutcome::Unlimited => TextRole::Good,
     }
 }
 
 fn heading(out: &mut String, style: Style, title: &str) -> fmt::Result {
-    writeln!(out, "\n{}", style(Role::Heading, title))
+    writeln!(out, "\n{}", style(TextRole::Heading, title))
 }
 
 const NAME_WIDTH: usize = 34;
@@ -119,7 +119,7 @@ fn row(out: &mut String, style: Style, derivation: &Derivation, label: Option<&s
         if index > 0 {
             write!(out, "{:indent$}", "")?;
         }
-        writeln!(out, "{}", style(Role::Faint, line))?;
+        writeln!(out, "{}", style(TextRole::Faint, line))?;
     }
     Ok(())
 }
@@ -137,7 +137,7 @@ fn links(out: &mut String, style: Style, links: &[LinkLoad]) -> fmt::Result {
     )?;
     for link in links {
         let load = format!("{:>9}", brief(link.load.value));
-        let role = if link.load.value > Ratio::ONE { Role::Bad } else { Role::Good };
+        let role = if link.load.value > Ratio::ONE { TextRole::Bad } else { TextRole::Good };
         let backwards =
             link.load_reverse.as_ref().map_or_else(String::new, |load| format!(" {:>11}", brief(load.value)));
         writeln!(
@@ -162,11 +162,11 @@ fn queues(out: &mut String, style: Style, queues: &[Queue]) -> fmt::Result {
     for queue in queues {
         let verdict = match (queue.outcome, queue.losses) {
             (_, Losses::InShare(share)) => Cow::Owned(format!("loses in {}", brief(share))),
-            (Outcome::Fits, _) => Cow::Borrowed("fits"),
-            (Outcome::MayLose, _) => Cow::Borrowed("may lose"),
-            (Outcome::Loses, _) => Cow::Borrowed("loses"),
-            (Outcome::HoldsBack, _) => Cow::Borrowed("holds back"),
-            (Outcome::Unlimited, _) => Cow::Borrowed("no limit"),
+            (BurstOutcome::Fits, _) => Cow::Borrowed("fits"),
+            (BurstOutcome::MayLose, _) => Cow::Borrowed("may lose"),
+            (BurstOutcome::Loses, _) => Cow::Borrowed("loses"),
+            (BurstOutcome::HoldsBack, _) => Cow::Borrowed("holds back"),
+            (BurstOutcome::Unlimited, _) => Cow::Borrowed("no limit"),
         };
         let role = role(queue.outcome);
         writeln!(
@@ -181,7 +181,7 @@ fn queues(out: &mut String, style: Style, queues: &[Queue]) -> fmt::Result {
             style(role, &verdict),
         )?;
     }
-    for queue in queues.iter().filter(|queue| queue.outcome != Outcome::Unlimited) {
+    for queue in queues.iter().filter(|queue| queue.outcome != BurstOutcome::Unlimited) {
         let text = format!("{}: {}", queue.name, queue.reason);
         for (index, line) in wrap(&text, WIDTH_MAX - 4).iter().enumerate() {
             writeln!(out, "  {}{line}", if index == 0 { "" } else { "  " })?;
@@ -210,7 +210,7 @@ fn write_cost(out: &mut String, style: Style, cost: &Cost) -> fmt::Result {
     Ok(())
 }
 
-impl Comparison {
+impl CostComparison {
     /// Every result with its formula.
     pub fn derivations(&self) -> Vec<Derivation> {
         let mut rows = vec![

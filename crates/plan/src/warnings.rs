@@ -5,11 +5,11 @@ use fanin_units::{Bytes, Duration, Packets, Ratio};
 
 use crate::derived::brief;
 use crate::plan::Plan;
-use crate::queues::Outcome;
-use crate::system::System;
+use crate::queues::BurstOutcome;
+use crate::system::SystemFigures;
 
 /// Everything in a scenario and its plan that cannot work or costs more than it seems to.
-pub(crate) fn warnings(s: &Scenario, system: &System, plan: &Plan) -> Vec<String> {
+pub(crate) fn warnings(s: &Scenario, system: &SystemFigures, plan: &Plan) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut warn = |is_wrong: bool, text: String| {
         if is_wrong {
@@ -124,7 +124,7 @@ pub(crate) fn warnings(s: &Scenario, system: &System, plan: &Plan) -> Vec<String
     );
     let (outcome, _) = plan.verdict();
     warn(
-        matches!(outcome, Outcome::Loses | Outcome::MayLose) && base("timeout_slowdown") > 0,
+        matches!(outcome, BurstOutcome::Loses | BurstOutcome::MayLose) && base("timeout_slowdown") > 0,
         format!(
             "a lost tail costs a timeout of {}: {} times the time of an undisturbed event",
             t.rto_min,

@@ -23,7 +23,7 @@ pub struct SegmentFraming {
 
 /// One message as it crosses a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct WireMessage {
     /// Application bytes.
     pub payload: Bytes,
     /// Segments that carry it, the last one short where the payload is no multiple of the MSS.
@@ -103,14 +103,14 @@ impl SegmentFraming {
     ///
     /// # Panics
     /// If the sizes overflow, past 1e18 bytes.
-    pub fn message(&self, payload: Bytes) -> Message {
+    pub fn message(&self, payload: Bytes) -> WireMessage {
         let mss = self.mss();
         let (full, rest) = (payload.get() / mss, payload.get() % mss);
         let tail = u64::from(rest > 0);
         let sum = |frame: &dyn Fn(u64) -> u64| {
             Bytes::new(frame(mss)) * full + Bytes::new(if rest > 0 { frame(rest) } else { 0 })
         };
-        Message {
+        WireMessage {
             payload,
             segments: Packets::new(full + tail),
             wire: sum(&|segment| self.wire(segment)),

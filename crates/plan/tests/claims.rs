@@ -298,7 +298,7 @@ fn h003_planes_and_leaves() {
         (800, 20, 1, 0, 0),
     ];
     for (ports, spines, planes, rest, leaves) in rows {
-        let fabric = LeafSpine::new(ports, 40, spines).unwrap();
+        let fabric = LeafSpineFabric::new(ports, 40, spines).unwrap();
         assert_eq!(
             (fabric.planes_full, fabric.ports_rest, fabric.leaves_rest),
             (planes, rest, leaves),
@@ -309,7 +309,7 @@ fn h003_planes_and_leaves() {
 
 #[test]
 fn h004_error_the_last_line_of_the_count() {
-    let fabric = |ports, spines| LeafSpine::new(ports, 40, spines).unwrap();
+    let fabric = |ports, spines| LeafSpineFabric::new(ports, 40, spines).unwrap();
     assert_eq!(fabric(800, 6).switches().value, Count(30));
     assert_eq!(fabric(800, 6).switches_as_printed(), 70);
     // No ports are left over: the plane that the paper buys spines for does not exist.
@@ -342,7 +342,10 @@ fn h006_chips_for_400_gigabit() {
 #[test]
 fn h007_oversubscription() {
     // Seven racks and 25 readout hosts a pod: 32 ports of a leaf over six spines.
-    assert_eq!(printed(LeafSpine::new(800, 38, 6).unwrap().oversubscription().value.0.get(), 100_000), 53);
+    assert_eq!(
+        printed(LeafSpineFabric::new(800, 38, 6).unwrap().oversubscription().value.0.get(), 100_000),
+        53
+    );
 }
 
 #[test]
@@ -472,7 +475,7 @@ mod bounds_of_simulated_claims {
                 inflow: UPLINKS,
                 outflow: GIGABIT,
                 ports: 39,
-                assignment: Assignment::InTurn,
+                assignment: PortChoice::InTurn,
             };
             near(shared.memory(0.999).value.get() as f64, megabytes * 1e6, 0.2);
         }

@@ -1,6 +1,6 @@
 //! The planner on whole scenarios: every preset, and the set-ups whose outcome the papers report.
 
-use fanin_plan::{Options, Outcome, Plan, PlanError, Role, ScenarioName, WIDTH_MAX, plain, plan};
+use fanin_plan::{BurstOutcome, Options, Plan, PlanError, PlannedScenario, TextRole, WIDTH_MAX, plain, plan};
 use fanin_units::{Bytes, Duration, Ratio};
 use serde_json::Value;
 
@@ -16,11 +16,11 @@ fn from_text(text: &str) -> Plan {
 }
 
 fn json(plan: &Plan) -> Value {
-    let scenario = ScenarioName { name: "name".to_owned(), hash: "hash".to_owned() };
+    let scenario = PlannedScenario { name: "name".to_owned(), hash: "hash".to_owned() };
     serde_json::to_value(plan.summary(scenario, "0.0.0", None)).unwrap()
 }
 
-fn outcome(name: &str, sets: &[&str]) -> Outcome {
+fn outcome(name: &str, sets: &[&str]) -> BurstOutcome {
     planned(name, sets).verdict().0
 }
 
@@ -54,10 +54,10 @@ fn every_preset_has_a_plan_in_table_and_json() {
 
 #[test]
 fn colours_change_nothing_that_is_visible() {
-    let dressed = |role: Role, text: &str| format!("<{role:?}>{text}</>");
+    let dressed = |role: TextRole, text: &str| format!("<{role:?}>{text}</>");
     let plan = planned("thesis-a-1000hz", &[]);
     let mut table = plan.table(dressed);
-    for role in [Role::Heading, Role::Good, Role::Bad, Role::Warning, Role::Faint] {
+    for role in [TextRole::Heading, TextRole::Good, TextRole::Bad, TextRole::Warning, TextRole::Faint] {
         assert!(table.contains(&format!("<{role:?}>")), "{role:?} is not used");
         table = table.replace(&format!("<{role:?}>"), "");
     }
@@ -73,7 +73,7 @@ fn the_thesis_scenario_has_the_known_figures() {
     assert_eq!(plan.find("collection_time_saturating").unwrap().value.to_string(), "836 ms");
     assert_eq!(plan.find("credit_window").unwrap().value.to_string(), "63.2 kB");
     let (outcome, text) = plan.verdict();
-    assert_eq!(outcome, Outcome::Loses);
+    assert_eq!(outcome, BurstOutcome::Loses);
     assert_eq!(
         text,
         "always loses frames: burst 2112 kB + headers = 2224 kB, of which 2112.8 kB wait at once > 786 kB at tor->collector"
@@ -89,9 +89,9 @@ const FIRST_WINDOW: &str = "transport.initial_window=1";
 
 #[test]
 fn losses_are_predicted_where_the_papers_saw_them() {
-    use Outcome::{Fits, Loses, MayLose};
+    use BurstOutcome::{Fits, Loses, MayLose};
     let static_window = "transport.congestion_control=static";
-    let rows: &[(&str, &[&str], Outcome)] = &[
+    let rows: &[(&str, &[&str], BurstOutcome)] = &[
         // Thesis §4.2.2: switch A at any rate; §4.3.2: up to 528 kB of credits are safe, beyond 786 kB they are not.
         ("thesis-a-500hz", &[], Loses),
         ("thesis-a-1000hz", &["shaping.credits=480"], Fits),
@@ -154,13 +154,13 @@ fn losses_are_predicted_where_the_papers_saw_them() {
 #[test]
 fn one_sender_at_the_speed_of_the_last_hop_never_queues() {
     let plan = planned("incast", &["workload.senders=1"]);
-    assert_eq!((plan.queues[0].peak.value, plan.verdict().0), (Bytes::ZERO, Outcome::Fits));
+    assert_eq!((plan.queues[0].peak.value, plan.verdict().0), (Bytes::ZERO, BurstOutcome::Fits));
 }
 
 #[test]
 fn pause_holds_back_instead_of_losing() {
-    assert_eq!(outcome("thesis-a-1000hz", &["tor.pause.mode=pause"]), Outcome::HoldsBack);
-    assert_eq!(outcome("thesis-b-1000hz", &["tor.pause.mode=pause"]), Outcome::HoldsBack);
+    assert_eq!(outcome("thesis-a-1000hz", &["tor.pause.mode=pause"]), BurstOutcome::HoldsBack);
+    assert_eq!(outcome("thesis-b-1000hz", &["tor.pause.mode=pause"]), BurstOutcome::HoldsBack);
 }
 
 /// Each input may hold its threshold before it is stopped: where those together are more than the buffer, it overflows first, as in
@@ -171,15 +171,15 @@ fn pause_that_comes_too_late_loses() {
         ["tor.pause.mode=pause", xoff, "tor.pause.xon=1 kB", buffer]
     };
     for (xoff, buffer, expected) in [
-        ("tor.pause.xoff=60 kB", "tor.buffer=64 kB", Outcome::Loses),
+        ("tor.pause.xoff=60 kB", "tor.buffer=64 kB", BurstOutcome::Loses),
         // Sixteen inputs, each with a headroom of 11 kB for links of 25 us.
-        ("tor.pause.xoff=4 kB", "tor.buffer=230 kB", Outcome::Loses),
-        ("tor.pause.xoff=4 kB", "tor.buffer=280 kB", Outcome::HoldsBack),
+        ("tor.pause.xoff=4 kB", "tor.buffer=230 kB", BurstOutcome::Loses),
+        ("tor.pause.xoff=4 kB", "tor.buffer=280 kB", BurstOutcome::HoldsBack),
     ] {
         let plan = planned("incast", &sets(xoff, buffer));
         let (outcome, text) = plan.verdict();
         assert_eq!(outcome, expected, "{xoff} {buffer}: {text}");
-        assert_eq!(outcome == Outcome::Loses, text.contains("PAUSE comes too late: 16 ports"), "{text}");
+        assert_eq!(outcome == BurstOutcome::Loses, text.contains("PAUSE comes too late: 16 ports"), "{text}");
     }
 }
 
@@ -193,15 +193,15 @@ fn large_events_in_the_tail_are_seen() {
         let queue = &plan.queues[0];
         let overflow = queue.overflow_share.as_ref().unwrap().value.as_f64();
         assert!((overflow - share).abs() < 0.002, "{buffer}: {overflow}");
-        assert_eq!(queue.outcome, Outcome::Loses);
+        assert_eq!(queue.outcome, BurstOutcome::Loses);
         assert!(queue.reason.contains("of the events are larger than fits"), "{}", queue.reason);
     }
     let plan = planned("thesis-a-500hz", &[sets[0], sets[1], "tor.buffer=\"8 MB\""]);
-    assert_eq!(plan.verdict().0, Outcome::Fits);
+    assert_eq!(plan.verdict().0, BurstOutcome::Fits);
     // §6.2: credits count fragments, so that varying sizes lose frames with fewer of them.
-    assert_eq!(outcome("thesis-a-500hz", &["shaping.credits=660"]), Outcome::Fits);
-    assert_eq!(outcome("thesis-a-500hz", &["shaping.credits=660", size]), Outcome::Loses);
-    assert_eq!(outcome("thesis-a-500hz", &["shaping.credits=240", size]), Outcome::Fits);
+    assert_eq!(outcome("thesis-a-500hz", &["shaping.credits=660"]), BurstOutcome::Fits);
+    assert_eq!(outcome("thesis-a-500hz", &["shaping.credits=660", size]), BurstOutcome::Loses);
+    assert_eq!(outcome("thesis-a-500hz", &["shaping.credits=240", size]), BurstOutcome::Fits);
 }
 
 #[test]

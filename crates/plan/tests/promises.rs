@@ -1,6 +1,6 @@
 //! The plan never promises what the simulation breaks: where it says that no frame is lost, none is.
 
-use fanin_plan::{Losses, Options, Outcome, plan};
+use fanin_plan::{BurstOutcome, Losses, Options, plan};
 use fanin_scenario::{Scenario, load, load_text};
 use fanin_sim::{RunControl, run};
 
@@ -32,7 +32,7 @@ fn large_events_of_a_wide_distribution_are_not_promised_to_fit() {
         let plan = plan(&scenario, &Options::default()).unwrap();
         let (outcome, text) = plan.verdict();
         assert_ne!(plan.losses(), Losses::Never, "{text}");
-        assert_eq!(outcome, Outcome::Loses, "{sets:?}: {text}");
+        assert_eq!(outcome, BurstOutcome::Loses, "{sets:?}: {text}");
         assert!(matches!(plan.losses(), Losses::InShare(_)), "{text}");
         assert!(drops(&scenario, 1) > 0, "{sets:?}");
     }

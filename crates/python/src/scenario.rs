@@ -1,6 +1,6 @@
 //! Scenarios: loaded and checked as by the command, and handed over as text.
 
-use fanin_plan::{Catalogue, Options, ScenarioName};
+use fanin_plan::{Catalogue, Options, PlannedScenario};
 use fanin_scenario::{Errors, Loaded, Problem, Scenario};
 use fanin_units::{Bytes, Ratio};
 use pyo3::exceptions::PyValueError;
@@ -57,7 +57,7 @@ impl LoadedScenario {
         }
         let fragment_mean = fragment_mean.map(Bytes::new);
         let options = Options { catalogue: Catalogue::shipped(), fragment_mean, quantile, cost };
-        let name = ScenarioName { name: self.name.clone(), hash: self.hash.clone() };
+        let name = PlannedScenario { name: self.name.clone(), hash: self.hash.clone() };
         py.detach(|| {
             let plan = fanin_plan::plan(&self.scenario, &options).map_err(|error| error.to_string())?;
             let summary = plan.summary(name, env!("CARGO_PKG_VERSION"), None);

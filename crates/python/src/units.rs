@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 
 /// One quantity: its name in Python, and its two conversions.
-struct Quantity {
+struct QuantityFunctions {
     name: &'static str,
     parse: fn(&str) -> Result<u64, ParseError>,
     format: fn(u64) -> String,
@@ -13,7 +13,7 @@ struct Quantity {
 
 macro_rules! quantity {
     ($name:literal, $type:ty) => {
-        Quantity {
+        QuantityFunctions {
             name: $name,
             parse: |text| text.parse::<$type>().map(<$type>::get),
             format: |value| <$type>::new(value).to_string(),
@@ -21,7 +21,7 @@ macro_rules! quantity {
     };
 }
 
-const QUANTITIES: [Quantity; 6] = [
+const QUANTITIES: [QuantityFunctions; 6] = [
     quantity!("bytes", Bytes),
     quantity!("duration", Duration),
     quantity!("frequency", Frequency),
@@ -30,7 +30,7 @@ const QUANTITIES: [Quantity; 6] = [
     quantity!("ratio", Ratio),
 ];
 
-fn quantity(name: &str) -> PyResult<&'static Quantity> {
+fn quantity(name: &str) -> PyResult<&'static QuantityFunctions> {
     let found = QUANTITIES.iter().find(|quantity| quantity.name == name);
     found.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
 }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use fanin_units::{Bytes, Instant};
 
 use crate::aqm::{Aqm, AqmDecision};
-use crate::frame::{Counters, Frame, FrameCount, Limit, Occupancy, Verdict};
+use crate::frame::{AdmissionLimit, Counters, Frame, FrameCount, Occupancy, Verdict};
 use crate::layout::Layout;
 
 /// The accounts of one output port's buffer, in byte counts only; the frames are elsewhere.
@@ -80,7 +80,7 @@ impl Dedicated {
         let charge = self.charge(frame.bytes);
         let decision = self.decide(now, frame, draw);
         let refused_by =
-            if decision == AqmDecision::Drop { Some(Limit::Early) } else { self.refusal(charge) };
+            if decision == AqmDecision::Drop { Some(AdmissionLimit::Early) } else { self.refusal(charge) };
         if let Some(limit) = refused_by {
             self.drop_frame(limit, frame.bytes);
             return Verdict::Dropped(limit);
@@ -129,8 +129,8 @@ impl Dedicated {
 
     /// The limit that refuses a frame taking `charge`, if one does.
     #[inline]
-    pub(crate) const fn refusal(&self, charge: u64) -> Option<Limit> {
-        if self.occupancy.bytes + charge > self.limit { Some(Limit::Output) } else { None }
+    pub(crate) const fn refusal(&self, charge: u64) -> Option<AdmissionLimit> {
+        if self.occupancy.bytes + charge > self.limit { Some(AdmissionLimit::Output) } else { None }
     }
 
     /// Takes in a frame that meets all limits.
@@ -155,13 +155,13 @@ impl Dedicated {
 
     /// Counts a frame as refused.
     #[cold]
-    pub(crate) fn drop_frame(&mut self, limit: Limit, bytes: u32) {
+    pub(crate) fn drop_frame(&mut self, limit: AdmissionLimit, bytes: u32) {
         self.counters.count_drop(limit, bytes);
     }
 
     /// Takes back an admission because something after this buffer refused the frame, and counts the frame as dropped by
     /// `limit`. A high-water mark that it set stays.
-    pub(crate) fn withdraw(&mut self, bytes: u32, limit: Limit) {
+    pub(crate) fn withdraw(&mut self, bytes: u32, limit: AdmissionLimit) {
         self.occupancy.remove(self.charge(bytes), 1);
         self.counters.enqueued.remove(bytes);
         self.counters.count_drop(limit, bytes);

@@ -2,7 +2,7 @@
 
 /// The two ECN bits of an IP header (RFC 3168 §5), reduced to the cases that a queue distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ecn {
+pub enum EcnCodepoint {
     /// Not-ECT, or not an IP packet: must not be marked.
     #[default]
     NotCapable,
@@ -18,27 +18,27 @@ pub struct Frame {
     /// Length in bytes as it is stored: Ethernet header, payload and, where the switch keeps it, the check sequence.
     pub bytes: u32,
     /// Its ECN bits.
-    pub ecn: Ecn,
+    pub ecn: EcnCodepoint,
 }
 
 impl Frame {
     /// A frame of `bytes` bytes that must not be marked.
     #[inline]
     pub const fn new(bytes: u32) -> Self {
-        Self { bytes, ecn: Ecn::NotCapable }
+        Self { bytes, ecn: EcnCodepoint::NotCapable }
     }
 
     /// A frame of `bytes` bytes that may be marked.
     #[inline]
     pub const fn ecn_capable(bytes: u32) -> Self {
-        Self { bytes, ecn: Ecn::Capable }
+        Self { bytes, ecn: EcnCodepoint::Capable }
     }
 }
 
 /// The limit that refused a frame. Limits are tried in this order, and the first one that refuses is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Limit {
+pub enum AdmissionLimit {
     /// A marker dropped it early: RED, or a threshold met by a frame that is not ECN-capable.
     Early,
     /// The output port's own limit.
@@ -57,7 +57,7 @@ pub enum Limit {
     Ring,
 }
 
-impl Limit {
+impl AdmissionLimit {
     /// Every limit, in the order in which they are tried and counted.
     pub const ALL: [Self; 8] = [
         Self::Early,
@@ -85,7 +85,7 @@ pub enum Verdict {
         marked: bool,
     },
     /// The frame is dropped: the caller frees it.
-    Dropped(Limit),
+    Dropped(AdmissionLimit),
 }
 
 impl Verdict {
@@ -132,13 +132,13 @@ pub struct Counters {
     pub departed: FrameCount,
     /// Frames that were marked CE here; they are among the enqueued.
     pub marked: FrameCount,
-    /// Frames refused, indexed by [`Limit`]; see [`Self::dropped_by`].
-    pub dropped: [FrameCount; Limit::ALL.len()],
+    /// Frames refused, indexed by [`AdmissionLimit`]; see [`Self::dropped_by`].
+    pub dropped: [FrameCount; AdmissionLimit::ALL.len()],
 }
 
 impl Counters {
     /// Frames refused by one limit.
-    pub const fn dropped_by(&self, limit: Limit) -> FrameCount {
+    pub const fn dropped_by(&self, limit: AdmissionLimit) -> FrameCount {
         self.dropped[limit as usize]
     }
 
@@ -151,7 +151,7 @@ impl Counters {
     }
 
     #[cold]
-    pub(crate) fn count_drop(&mut self, limit: Limit, bytes: u32) {
+    pub(crate) fn count_drop(&mut self, limit: AdmissionLimit, bytes: u32) {
         self.dropped[limit as usize].add(bytes);
     }
 }

@@ -37,10 +37,10 @@
 //! results.
 //!
 //! ```
-//! use fanin_queueing::{BookedDedicated, Dedicated, Frame, InService, Link, Passage};
+//! use fanin_queueing::{BookedDedicated, Dedicated, Frame, InService, OutputLink, Passage};
 //! use fanin_units::{Bytes, Duration, Instant, Rate};
 //!
-//! let gigabit = Link::new(Rate::new(1_000_000_000), Bytes::new(20));
+//! let gigabit = OutputLink::new(Rate::new(1_000_000_000), Bytes::new(20));
 //! let buffer = Dedicated::new(Bytes::new(786_000), Bytes::ZERO, Bytes::new(1));
 //! let mut output = BookedDedicated::new(buffer, gigabit, InService::Counted);
 //! let passage = output.arrive(Instant::START, Frame::new(1_518), || 0);
@@ -53,8 +53,8 @@
 //! 1. State in one sentence when a frame is refused. Write one file for the scheme here: its rule as a small type, and a
 //!    constructor of [`Layout`] (models: `dynamic_threshold.rs`, `voq.rs`). If the rule limits a sum that [`Memory`] keeps
 //!    already, the constructor is enough.
-//! 2. Give a new limit a name in [`Limit`], at its place in the order in which limits are tried, in [`Limit::ALL`] and in
-//!    [`Limit::name`]. Add its setting to [`Layout`] with a neutral default in [`Layout::unlimited`]; refuse impossible
+//! 2. Give a new limit a name in [`AdmissionLimit`], at its place in the order in which limits are tried, in [`AdmissionLimit::ALL`] and in
+//!    [`AdmissionLimit::name`]. Add its setting to [`Layout`] with a neutral default in [`Layout::unlimited`]; refuse impossible
 //!    values in [`Layout::check`].
 //! 3. Ask the rule in `shared.rs`: in `refusal`, `free`, `depends_on_others` and `admit_below_marks`, and keep its accounts in
 //!    `admit`, `admit_below_marks` and `depart`. A limit must only loosen when memory is freed: settling late relies on it.
@@ -100,7 +100,7 @@ pub use dedicated::Dedicated;
 pub use drive::{BookedDedicated, BookedMemory, Departed, FIFO_FRAMES_MAX, NaiveMemory};
 pub use fifo::Fifo;
 pub use flows::{FLOWS_MAX, FlowCounter, FlowStage};
-pub use frame::{Counters, Ecn, Frame, FrameCount, Limit, MemoryLevel, Occupancy, Verdict};
+pub use frame::{AdmissionLimit, Counters, EcnCodepoint, Frame, FrameCount, MemoryLevel, Occupancy, Verdict};
 pub use layout::{Layout, LayoutError, PORTS_MAX, PoolBy, VOQS_MAX};
 pub use link::{InService, OutputLink, Passage};
 pub use m21tcp::{M21Accounting, M21Switch, m21tcp_flows_max, m21tcp_window};

@@ -2,7 +2,7 @@
 
 use fanin_units::{Bytes, Duration, Instant, Rate};
 
-use crate::frame::Limit;
+use crate::frame::AdmissionLimit;
 
 /// Picoseconds in a second times bits in a byte.
 const PS_BITS: u64 = 8_000_000_000_000;
@@ -71,5 +71,5 @@ pub enum Passage {
         marked: bool,
     },
     /// A limit refused it.
-    Dropped(Limit),
+    Dropped(AdmissionLimit),
 }

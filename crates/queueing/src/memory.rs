@@ -6,7 +6,7 @@ use fanin_units::{Bytes, Instant};
 
 use crate::aqm::{Aqm, AqmDecision};
 use crate::dedicated::Dedicated;
-use crate::frame::{Counters, Frame, FrameCount, Limit, MemoryLevel, Occupancy, Verdict};
+use crate::frame::{AdmissionLimit, Counters, Frame, FrameCount, MemoryLevel, Occupancy, Verdict};
 use crate::layout::{Layout, LayoutError};
 use crate::shared::SharedAccounts;
 
@@ -67,7 +67,7 @@ impl Memory {
         let charge = own.charge(frame.bytes);
         let decision = own.decide(now, frame, draw);
         let refused_by = match decision {
-            AqmDecision::Drop => Some(Limit::Early),
+            AqmDecision::Drop => Some(AdmissionLimit::Early),
             _ => own.refusal(charge).or_else(|| shared.refusal(input, output, own.occupancy().bytes, charge)),
         };
         if let Some(limit) = refused_by {
@@ -116,7 +116,7 @@ impl Memory {
 
     /// Takes an admission back because something after this memory refused the frame, and counts it as dropped by `limit`.
     /// A high-water mark that it set stays.
-    pub fn withdraw(&mut self, input: usize, output: usize, bytes: u32, limit: Limit) {
+    pub fn withdraw(&mut self, input: usize, output: usize, bytes: u32, limit: AdmissionLimit) {
         self.outputs[output].withdraw(bytes, limit);
         if let Some(shared) = &mut self.shared {
             shared.depart(input, output, self.outputs[output].charge(bytes));

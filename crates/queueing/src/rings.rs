@@ -7,7 +7,7 @@ use fanin_units::{Bytes, Duration, Instant, Rate};
 use crate::aqm::{Aqm, AqmDecision};
 use crate::bucket::{BucketError, TokenBucket};
 use crate::fifo::Fifo;
-use crate::frame::{Counters, Ecn, Frame, FrameCount, Limit, Occupancy, Verdict};
+use crate::frame::{AdmissionLimit, Counters, EcnCodepoint, Frame, FrameCount, Occupancy, Verdict};
 use crate::ready::{KEY_MAX, Keyed, ReadyRings};
 use crate::wheel::Wheel;
 
@@ -112,7 +112,7 @@ struct Rare {
     priority: u8,
     emptied_at: Instant,
     marked: FrameCount,
-    dropped: [FrameCount; Limit::ALL.len()],
+    dropped: [FrameCount; AdmissionLimit::ALL.len()],
 }
 
 /// An output port with one or more rings of frames, generic over an opaque handle: a packet's index in the simulator, a
@@ -274,18 +274,18 @@ impl<H: Copy + Default> Rings<H> {
             match rare.aqm.decide(now, &held, rare.emptied_at, frame, draw) {
                 AqmDecision::Pass => {}
                 AqmDecision::Mark => marked = true,
-                AqmDecision::Drop => return Some(self.refuse(ring, Limit::Early, frame.bytes)),
+                AqmDecision::Drop => return Some(self.refuse(ring, AdmissionLimit::Early, frame.bytes)),
             }
         }
         let bytes = state.bytes + u64::from(frame.bytes);
         if (state.len() >= state.frames_easy || bytes > state.bytes_easy)
             && !state.rises_to(bytes, &mut self.rare[ring])
         {
-            return Some(self.refuse(ring, Limit::Ring, frame.bytes));
+            return Some(self.refuse(ring, AdmissionLimit::Ring, frame.bytes));
         }
         if marked {
             self.rare[ring].marked.add(frame.bytes);
-            frame.ecn = Ecn::Congestion;
+            frame.ecn = EcnCodepoint::Congestion;
         }
         state.push(RingSlot { frame: Packed::new(frame), handle });
         state.bytes = bytes;
@@ -323,7 +323,7 @@ impl<H: Copy + Default> Rings<H> {
         now: Instant,
         frames: impl IntoIterator<Item = (usize, Frame, H)>,
         mut draw: impl FnMut() -> u32,
-        mut refused: impl FnMut(usize, H, Limit),
+        mut refused: impl FnMut(usize, H, AdmissionLimit),
     ) {
         for (ring, frame, handle) in frames {
             if let Verdict::Dropped(limit) = self.arrive(now, ring, frame, handle, &mut draw) {
@@ -334,11 +334,11 @@ impl<H: Copy + Default> Rings<H> {
 
     /// The limit that would refuse one more frame at a ring, markers aside.
     #[inline]
-    pub fn would_refuse(&self, ring: usize, bytes: u32) -> Option<Limit> {
+    pub fn would_refuse(&self, ring: usize, bytes: u32) -> Option<AdmissionLimit> {
         let state = &self.rings[ring];
         let full =
             state.len() >= self.rare[ring].frames_limit || state.bytes + u64::from(bytes) > state.bytes_limit;
-        full.then_some(Limit::Ring)
+        full.then_some(AdmissionLimit::Ring)
     }
 
     /// The next frame that may go at `now`.
@@ -547,7 +547,7 @@ impl<H: Copy + Default> Rings<H> {
     }
 
     #[cold]
-    fn refuse(&mut self, ring: usize, limit: Limit, bytes: u32) -> Verdict {
+    fn refuse(&mut self, ring: usize, limit: AdmissionLimit, bytes: u32) -> Verdict {
         self.rare[ring].dropped[limit as usize].add(bytes);
         Verdict::Dropped(limit)
     }

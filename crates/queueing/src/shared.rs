@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use fanin_units::Bytes;
 
 use crate::dynamic_threshold::DynamicThreshold;
-use crate::frame::{Limit, MemoryLevel};
+use crate::frame::{AdmissionLimit, MemoryLevel};
 use crate::layout::{Layout, PoolBy};
 use crate::voq::VirtualOutputQueues;
 
@@ -21,7 +21,7 @@ pub(crate) struct SharedAccounts {
     pool_of: Vec<u32>,
     pool_by_input: bool,
     counts_inputs: bool,
-    pool_limit_name: Limit,
+    pool_limit_name: AdmissionLimit,
     threshold: Option<DynamicThreshold>,
     voqs: Option<VirtualOutputQueues>,
 }
@@ -73,7 +73,11 @@ impl SharedAccounts {
             pool_of: pool_of.iter().map(|&pool| pool as u32).collect(),
             pool_by_input,
             counts_inputs: layout.counts_inputs(),
-            pool_limit_name: if layout.pools_are_modules { Limit::Module } else { Limit::Pool },
+            pool_limit_name: if layout.pools_are_modules {
+                AdmissionLimit::Module
+            } else {
+                AdmissionLimit::Pool
+            },
             threshold: layout.alpha.map(DynamicThreshold::new),
             voqs: layout.voq_limit.map(|limit| VirtualOutputQueues::new(pools.len(), outputs, limit)),
         })
@@ -87,17 +91,23 @@ impl SharedAccounts {
 
     /// The first limit that refuses a frame taking `charge` bytes, while `queued` bytes are queued for its output.
     #[inline]
-    pub(crate) fn refusal(&self, input: usize, output: usize, queued: u64, charge: u64) -> Option<Limit> {
+    pub(crate) fn refusal(
+        &self,
+        input: usize,
+        output: usize,
+        queued: u64,
+        charge: u64,
+    ) -> Option<AdmissionLimit> {
         if self.counts_inputs && self.inputs[input].refuses(charge) {
-            return Some(Limit::Input);
+            return Some(AdmissionLimit::Input);
         }
         let pool = self.pool_of(input, output)?;
         let account = &self.pools[pool];
         if self.voqs.as_ref().is_some_and(|voqs| voqs.refuses(pool, output, charge)) {
-            return Some(Limit::Voq);
+            return Some(AdmissionLimit::Voq);
         }
         if self.threshold.is_some_and(|threshold| threshold.refuses(queued, account.free())) {
-            return Some(Limit::Dynamic);
+            return Some(AdmissionLimit::Dynamic);
         }
         account.refuses(charge).then_some(self.pool_limit_name)
     }

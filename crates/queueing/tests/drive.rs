@@ -2,9 +2,9 @@
 //! high-water marks.
 
 use fanin_queueing::{
-    Aqm, AqmDecision, BookedDedicated, BookedMemory, Dedicated, Departed, Depth, Frame, InService, Layout,
-    Limit, Memory, NaiveMemory, NotCapable, Occupancy, OutputLink, Passage, PoolBy, Red, RedSettings,
-    Threshold, Verdict,
+    AdmissionLimit, Aqm, AqmDecision, BookedDedicated, BookedMemory, Dedicated, Departed, Depth, Frame,
+    InService, Layout, Memory, NaiveMemory, NotCapable, Occupancy, OutputLink, Passage, PoolBy, Red,
+    RedSettings, Threshold, Verdict,
 };
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate, Ratio};
 use proptest::prelude::*;
@@ -102,20 +102,20 @@ impl Naive {
         let layout = &self.layout;
         let over = |held: u64, limit: Bytes| held + charge > limit.get();
         let refused = if decision == AqmDecision::Drop {
-            Some(Limit::Early)
+            Some(AdmissionLimit::Early)
         } else if over(of_output, layout.output_limits[output]) {
-            Some(Limit::Output)
+            Some(AdmissionLimit::Output)
         } else if over(of_input, layout.input_limits[input]) {
-            Some(Limit::Input)
+            Some(AdmissionLimit::Input)
         } else if let Some(pool) = pool {
             let (of_pool, of_voq) = (of_pool.unwrap(), of_voq.unwrap());
             let free = layout.pools[pool].get() - of_pool;
             if layout.voq_limit.is_some_and(|limit| over(of_voq, limit)) {
-                Some(Limit::Voq)
+                Some(AdmissionLimit::Voq)
             } else if layout.alpha.is_some_and(|alpha| of_output * 1_000_000 >= free * alpha.get()) {
-                Some(Limit::Dynamic)
+                Some(AdmissionLimit::Dynamic)
             } else if over(of_pool, layout.pools[pool]) {
-                Some(if layout.pools_are_modules { Limit::Module } else { Limit::Pool })
+                Some(if layout.pools_are_modules { AdmissionLimit::Module } else { AdmissionLimit::Pool })
             } else {
                 None
             }
@@ -287,7 +287,7 @@ proptest! {
             }
             let counters = memory.counters(port);
             prop_assert_eq!(counters.enqueued.frames, naive.enqueued[port]);
-            for limit in Limit::ALL {
+            for limit in AdmissionLimit::ALL {
                 prop_assert_eq!(counters.dropped_by(limit).frames, naive.dropped[port][limit as usize]);
             }
             prop_assert_eq!(offered, counters.enqueued.frames + counters.dropped_total().frames);
@@ -304,7 +304,7 @@ proptest! {
 }
 
 /// The result of each arrival: start and end of its departure and whether it is marked, or the limit that refused it.
-type Fates = Vec<Result<(Instant, Instant, bool), Limit>>;
+type Fates = Vec<Result<(Instant, Instant, bool), AdmissionLimit>>;
 
 /// Plays arrivals at a memory whose departures are found when their links are free; also the occupancy of the frame's output
 /// after each arrival.
@@ -317,7 +317,7 @@ fn by_naive(
 ) -> (Fates, Vec<Occupancy>, NaiveMemory<usize>) {
     let mut naive = NaiveMemory::new(layout, links, in_service).unwrap();
     aqms.iter().enumerate().for_each(|(output, aqm)| naive.set_aqm(output, aqm.clone()));
-    let mut fates: Fates = vec![Err(Limit::Ring); arrivals.len()];
+    let mut fates: Fates = vec![Err(AdmissionLimit::Ring); arrivals.len()];
     let (mut now, mut queues, mut departed) = (Instant::START, Vec::new(), Vec::new());
     for (step, arrival) in arrivals.iter().enumerate() {
         now = now + Duration::new(arrival.gap);
@@ -345,7 +345,7 @@ fn by_naive(
     (fates, queues, naive)
 }
 
-fn fate(passage: Passage) -> Result<(Instant, Instant, bool), Limit> {
+fn fate(passage: Passage) -> Result<(Instant, Instant, bool), AdmissionLimit> {
     match passage {
         Passage::Queued { start, end, marked } => Ok((start, end, marked)),
         Passage::Dropped(limit) => Err(limit),
@@ -440,7 +440,7 @@ fn a_departure_at_the_instant_of_an_arrival_comes_first() {
     };
     assert_eq!((start, end), (Instant::START, Instant::new(12_160_000)));
     let early = Instant::new(end.get() - 1);
-    assert_eq!(switch.arrive(early, 0, 1, Frame::new(1_500), || 0), Passage::Dropped(Limit::Pool));
+    assert_eq!(switch.arrive(early, 0, 1, Frame::new(1_500), || 0), Passage::Dropped(AdmissionLimit::Pool));
     assert!(matches!(switch.arrive(end, 0, 1, Frame::new(1_500), || 0), Passage::Queued { .. }));
     switch.reset_marks(end + Duration::from_millis(1));
     assert_eq!(switch.memory().pool(0).bytes_max, 0);
@@ -460,25 +460,25 @@ fn switches_of_the_thesis() {
             }
         }
     };
-    assert_eq!(fill(&mut switch, 48, 0), (786_000 / 1_518, Limit::Output));
-    assert_eq!(fill(&mut switch, 0, 48), (4_800_000 / 1_518, Limit::Output));
+    assert_eq!(fill(&mut switch, 48, 0), (786_000 / 1_518, AdmissionLimit::Output));
+    assert_eq!(fill(&mut switch, 0, 48), (4_800_000 / 1_518, AdmissionLimit::Output));
 
     // Switch B: the first 32 ports share one pool, the others and the two uplinks another; 8 MB a port.
     let pools = (0..50).map(|input| usize::from(input >= 32)).collect();
     let layout = Layout::shared_by_input(pools, vec![Bytes::new(12_600_000); 2], Bytes::new(8_000_000));
     let mut switch = Memory::new(&layout).unwrap();
-    assert_eq!(fill(&mut switch, 48, 0), (8_000_000 / 1_518, Limit::Output));
+    assert_eq!(fill(&mut switch, 48, 0), (8_000_000 / 1_518, AdmissionLimit::Output));
     // The other uplink finds what the first left of the pool; the first one has met its own limit.
-    assert_eq!(fill(&mut switch, 48, 1), (0, Limit::Input));
-    assert_eq!(fill(&mut switch, 49, 1), (12_600_000 / 1_518 - 8_000_000 / 1_518, Limit::Pool));
-    assert_eq!(fill(&mut switch, 0, 2), (8_000_000 / 1_518, Limit::Output));
+    assert_eq!(fill(&mut switch, 48, 1), (0, AdmissionLimit::Input));
+    assert_eq!(fill(&mut switch, 49, 1), (12_600_000 / 1_518 - 8_000_000 / 1_518, AdmissionLimit::Pool));
+    assert_eq!(fill(&mut switch, 0, 2), (8_000_000 / 1_518, AdmissionLimit::Output));
 
     // Core router: modules of 8 ports; another module is not touched by a full one.
     let layout = Layout::modules(16, 8, Bytes::new(100_000), Bytes::new(60_000));
     let mut router = Memory::new(&layout).unwrap();
-    assert_eq!(fill(&mut router, 0, 9), (39, Limit::Voq));
-    assert_eq!(fill(&mut router, 1, 10), (26, Limit::Module));
-    assert_eq!(fill(&mut router, 8, 9), (39, Limit::Voq));
+    assert_eq!(fill(&mut router, 0, 9), (39, AdmissionLimit::Voq));
+    assert_eq!(fill(&mut router, 1, 10), (26, AdmissionLimit::Module));
+    assert_eq!(fill(&mut router, 8, 9), (39, AdmissionLimit::Voq));
 }
 
 #[test]
@@ -501,9 +501,9 @@ fn dynamic_thresholds_leave_memory_free() {
 fn withdrawing_an_admission_counts_a_drop() {
     let mut memory = Memory::new(&Layout::shared(2, Bytes::new(10_000))).unwrap();
     assert!(memory.arrive(Instant::START, 0, 1, Frame::new(1_000), || 0).is_accepted());
-    memory.withdraw(0, 1, 1_000, Limit::Ring);
+    memory.withdraw(0, 1, 1_000, AdmissionLimit::Ring);
     let counters = memory.counters(1);
-    assert_eq!((counters.enqueued.frames, counters.dropped_by(Limit::Ring).frames), (0, 1));
+    assert_eq!((counters.enqueued.frames, counters.dropped_by(AdmissionLimit::Ring).frames), (0, 1));
     assert_eq!(memory.pool(0).bytes, 0);
 }
 

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use fanin_queueing::{
-    Aqm, Departure, Depth, Discipline, Ecn, Frame, Limit, NotCapable, RingSettings, Rings, Threshold,
-    TokenBucket, Verdict,
+    AdmissionLimit, Aqm, Departure, Depth, Discipline, EcnCodepoint, Frame, NotCapable, RingSettings, Rings,
+    Threshold, TokenBucket, Verdict,
 };
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate};
 use proptest::prelude::*;
@@ -148,12 +148,12 @@ proptest! {
                     let full = reference.queue.len() as u32 >= reference.settings.frames_max
                         || reference.bytes() + u64::from(bytes) > reference.settings.bytes_max.get();
                     let expected = match (over, ecn, full) {
-                        (true, false, _) => Verdict::Dropped(Limit::Early),
-                        (_, _, true) => Verdict::Dropped(Limit::Ring),
+                        (true, false, _) => Verdict::Dropped(AdmissionLimit::Early),
+                        (_, _, true) => Verdict::Dropped(AdmissionLimit::Ring),
                         _ => Verdict::Accepted { marked: over },
                     };
                     if let Verdict::Accepted { marked } = expected {
-                        let ecn = if marked { Ecn::Congestion } else { frame.ecn };
+                        let ecn = if marked { EcnCodepoint::Congestion } else { frame.ecn };
                         reference.queue.push_back((Frame { ecn, ..frame }, handle));
                     }
                     prop_assert_eq!(port.arrive(now, ring, frame, handle, || unreachable!()), expected);
@@ -312,7 +312,7 @@ fn a_full_or_paused_ring_delays_no_other() {
         port.arrive(now, 0, Frame::new(1_500), handle, || 0);
         port.arrive(now, 1, Frame::new(1_500), 100 + handle, || 0);
     }
-    assert_eq!(port.counters(0).dropped_by(Limit::Ring).frames, 8);
+    assert_eq!(port.counters(0).dropped_by(AdmissionLimit::Ring).frames, 8);
     port.pause(0);
     assert!(port.arrive(now, 2, Frame::new(64), 7, || 0).is_accepted());
     let mut sent = Vec::new();

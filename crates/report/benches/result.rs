@@ -6,7 +6,9 @@
 use std::path::PathBuf;
 use std::time::Instant as Clock;
 
-use fanin_report::{EventRow, Kind, Outcome, QueueRow, Records, RunResult, ScenarioName, Span, Summary};
+use fanin_report::{
+    EventOutcome, EventRow, QueueRow, Records, ResultKind, RunResult, ScenarioName, Span, Summary,
+};
 use fanin_units::Instant;
 
 const EVENTS: u64 = 1_000_000;
@@ -41,7 +43,7 @@ fn records() -> Records {
                 collection_time_ps: Some(collection_time_ps),
                 ideal_ps: Some(18_448_000_000),
                 collector: (id % 39) as u32,
-                outcome: Outcome::Collected,
+                outcome: EventOutcome::Collected,
                 ..EventRow::default()
             }
         })
@@ -69,7 +71,7 @@ fn main() {
         .clone()
         .unwrap_or_else(|| std::env::temp_dir().join(format!("fanin-report-bench-{}", std::process::id())));
     let records = records();
-    let mut summary = Summary::new(Kind::Sim, "bench", ScenarioName::default());
+    let mut summary = Summary::new(ResultKind::Sim, "bench", ScenarioName::default());
     let span = Span { from: Instant::START, until: Instant::new(EVENTS * 1_000_000_000) };
     timed("summary of 1 M events", || summary.fill_events(&records.events, span, 39, false));
     let result = RunResult { records, ..RunResult::new(summary) };

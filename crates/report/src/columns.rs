@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{EventRow, FlowRow, IoRow, Outcome, QueueRow, WindowRow};
+use crate::{EventOutcome, EventRow, FlowRow, IoRow, QueueRow, WindowRow};
 
 /// The value of a table's cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +55,7 @@ impl Field for Arc<str> {
     }
 }
 
-impl Field for Outcome {
+impl Field for EventOutcome {
     fn to_cell(&self) -> Cell {
         Cell::Name(self.name().into())
     }
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_cell_goes_back_into_its_field_or_is_refused() {
-        let row = EventRow { id: 7, rack: 3, outcome: Outcome::Stored, ..EventRow::default() };
+        let row = EventRow { id: 7, rack: 3, outcome: EventOutcome::Stored, ..EventRow::default() };
         let mut copy = EventRow::default();
         for column in EventRow::COLUMNS {
             assert!((column.write)(&mut copy, (column.read)(&row)));

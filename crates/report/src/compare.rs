@@ -24,7 +24,7 @@ pub const INCAST_SLOWDOWN: f64 = 1.05;
 /// The verdict on two figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum Agreement {
     /// Within the goal.
     Agrees,
     /// Beyond the goal.
@@ -49,7 +49,7 @@ pub enum Subject {
 
 /// One figure of both sides, and whether they agree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Claim {
+pub struct ComparedFigure {
     /// Its subject.
     pub subject: Subject,
     /// The prediction's figure, in the subject's unit.
@@ -62,10 +62,10 @@ pub struct Claim {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<f64>,
     /// Its verdict.
-    pub verdict: Verdict,
+    pub verdict: Agreement,
 }
 
-impl Claim {
+impl ComparedFigure {
     /// Measured over predicted; `None` where one is missing or the prediction is zero.
     pub fn ratio(&self) -> Option<f64> {
         let ratio = self.measured? / self.predicted?;
@@ -73,13 +73,13 @@ impl Claim {
     }
 
     fn judged(subject: Subject, predicted: Option<f64>, measured: Option<f64>, within: Option<f64>) -> Self {
-        let mut claim = Self { subject, predicted, measured, within, verdict: Verdict::Open };
+        let mut claim = Self { subject, predicted, measured, within, verdict: Agreement::Open };
         let same = predicted.is_some() && predicted == measured;
         let ratio = if same { Some(1.0) } else { claim.ratio() };
         claim.verdict = match (within, predicted.zip(measured), ratio) {
-            (None, ..) | (_, None, _) => Verdict::Open,
-            (Some(within), _, Some(ratio)) if (ratio - 1.0).abs() <= within => Verdict::Agrees,
-            _ => Verdict::Differs,
+            (None, ..) | (_, None, _) => Agreement::Open,
+            (Some(within), _, Some(ratio)) if (ratio - 1.0).abs() <= within => Agreement::Agrees,
+            _ => Agreement::Differs,
         };
         claim
     }
@@ -100,7 +100,7 @@ pub struct Fact {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// The claims with their verdicts: incast first.
-    pub claims: Vec<Claim>,
+    pub claims: Vec<ComparedFigure>,
     /// The differences on the way from cause to effect, the first cause first.
     pub facts: Vec<Fact>,
     /// Why the measurement does not say what the network does; absent where it does.
@@ -111,11 +111,11 @@ pub struct Comparison {
 impl Comparison {
     /// Returns true if the measurement is valid and nothing differs beyond the goals.
     pub fn agrees(&self) -> bool {
-        self.invalid.is_none() && self.claims.iter().all(|claim| claim.verdict != Verdict::Differs)
+        self.invalid.is_none() && self.claims.iter().all(|claim| claim.verdict != Agreement::Differs)
     }
 
     /// The claim about a subject.
-    pub fn claim(&self, subject: Subject) -> Option<&Claim> {
+    pub fn claim(&self, subject: Subject) -> Option<&ComparedFigure> {
         self.claims.iter().find(|claim| claim.subject == subject)
     }
 }
@@ -157,10 +157,10 @@ pub fn compare(predicted: &Summary, measured: &Summary, goals: Goals) -> Compari
     });
     let goal = |applies: bool, goal: f64| applies.then_some(goal);
     let claims = vec![
-        Claim::judged(Subject::Incast, flag(incast[0]), flag(incast[1]), Some(0.0)),
-        Claim::judged(Subject::MeanMs, mean.0, mean.1, goal(no_incast, goals.mean)),
-        Claim::judged(Subject::GoodputBps, goodput.0, goodput.1, goal(collapsed, goals.goodput)),
-        Claim::judged(Subject::QueueBytes, queue.0, queue.1, Some(goals.queue)),
+        ComparedFigure::judged(Subject::Incast, flag(incast[0]), flag(incast[1]), Some(0.0)),
+        ComparedFigure::judged(Subject::MeanMs, mean.0, mean.1, goal(no_incast, goals.mean)),
+        ComparedFigure::judged(Subject::GoodputBps, goodput.0, goodput.1, goal(collapsed, goals.goodput)),
+        ComparedFigure::judged(Subject::QueueBytes, queue.0, queue.1, Some(goals.queue)),
     ];
     Comparison { claims, facts: facts(predicted, measured), invalid: measured.invalid().map(str::to_owned) }
 }
@@ -195,10 +195,10 @@ fn facts(predicted: &Summary, measured: &Summary) -> Vec<Fact> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Goodput, Kind, Network, Requests, ScenarioName, Tcp, Times};
+    use crate::{Goodput, Network, RequestCounts, ResultKind, ScenarioName, Tcp, Times};
 
     fn summary(mean: f64, goodput: f64, drops: u64, timeouts: u64, queue: u64) -> Summary {
-        let mut summary = Summary::new(Kind::Sim, "1", ScenarioName::default());
+        let mut summary = Summary::new(ResultKind::Sim, "1", ScenarioName::default());
         let times = Times {
             mean,
             p50: mean,
@@ -207,7 +207,8 @@ mod tests {
             ideal: Some(18.0),
             ..Times::default()
         };
-        summary.requests = Some(Requests { completed: 1000, time_ms: Some(times), ..Requests::default() });
+        summary.requests =
+            Some(RequestCounts { completed: 1000, time_ms: Some(times), ..RequestCounts::default() });
         summary.goodput_bps = Some(Goodput { total: goodput, per_collector_mean: None });
         summary.network =
             Some(Network { drops: Some(drops), queue_bytes_max: Some(queue), ..Network::default() });
@@ -215,13 +216,13 @@ mod tests {
         summary
     }
 
-    fn verdicts(comparison: &Comparison) -> Vec<Verdict> {
+    fn verdicts(comparison: &Comparison) -> Vec<Agreement> {
         comparison.claims.iter().map(|claim| claim.verdict).collect()
     }
 
     #[test]
     fn results_without_incast_are_held_to_their_mean_and_collapsed_ones_to_their_goodput() {
-        use Verdict::{Agrees, Differs, Open};
+        use Agreement::{Agrees, Differs, Open};
         let good = summary(20.0, 90e6, 0, 0, 60_000);
         let near = compare(&good, &summary(21.9, 50e6, 0, 0, 68_000), GOALS);
         assert_eq!(verdicts(&near), [Agrees, Agrees, Open, Agrees]);
@@ -242,7 +243,7 @@ mod tests {
         assert_eq!(is_incast(&summary(19.0, 1.0, 9, 0, 0), None), Some(true));
         assert_eq!(is_incast(&summary(90.0, 1.0, 0, 10, 0), None), Some(false), "nothing was dropped");
         let mut nothing = summary(20.0, 1.0, 9, 0, 0);
-        nothing.requests = Some(Requests::default());
+        nothing.requests = Some(RequestCounts::default());
         assert_eq!(is_incast(&nothing, None), Some(true));
         let mut unknown = summary(21.0, 1.0, 9, 0, 0);
         let times = unknown.requests.as_mut().unwrap().time_ms.as_mut().unwrap();
@@ -251,7 +252,7 @@ mod tests {
         assert_eq!(is_incast(&unknown, Some(18.0)), Some(true), "the prediction's");
         unknown.network = None;
         let claim = compare(&unknown, &unknown, GOALS).claims.remove(0);
-        assert_eq!(claim.verdict, Verdict::Open);
+        assert_eq!(claim.verdict, Agreement::Open);
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use fanin_units::{Duration, Instant};
 
 use crate::{
-    EventRow, Events, FlowRow, Goodput, Measured, Moments, Outcome, PortFigures, QueueRow, Requests,
-    Slowdown, Summary, Tcp, Times, moments, quantile,
+    EventCounts, EventOutcome, EventRow, FlowRow, Goodput, MeasuredPeriod, Moments, PortFigures, QueueRow,
+    RequestCounts, Slowdown, Summary, Tcp, Times, moments, quantile,
 };
 
 /// The stretch of a run that is measured: from the end of the warm-up to the end of the run.
@@ -102,8 +102,8 @@ pub fn goodput<'a>(
 /// Counts the outcomes of the rows; leaves the rate out.
 ///
 /// Accepted, rejected and stored events appear where `decided` says that the workload takes decisions.
-pub fn events<'a>(rows: impl IntoIterator<Item = &'a EventRow>, decided: bool) -> Events {
-    let mut figures = Events::default();
+pub fn events<'a>(rows: impl IntoIterator<Item = &'a EventRow>, decided: bool) -> EventCounts {
+    let mut figures = EventCounts::default();
     let (mut accepted, mut rejected, mut stored) = (0u64, 0u64, 0u64);
     let mut ids = Vec::new();
     let mut timeouts = 0u64;
@@ -115,15 +115,15 @@ pub fn events<'a>(rows: impl IntoIterator<Item = &'a EventRow>, decided: bool) -
             ids.push(row.id);
         }
         match row.outcome {
-            Outcome::Assigned | Outcome::Collected => {}
-            Outcome::Accepted => accepted += 1,
-            Outcome::Rejected => rejected += 1,
-            Outcome::Stored => {
+            EventOutcome::Assigned | EventOutcome::Collected => {}
+            EventOutcome::Accepted => accepted += 1,
+            EventOutcome::Rejected => rejected += 1,
+            EventOutcome::Stored => {
                 accepted += 1;
                 stored += 1;
             }
-            Outcome::Lost => figures.lost += 1,
-            Outcome::Debug => figures.debug = Some(figures.debug.unwrap_or(0) + 1),
+            EventOutcome::Lost => figures.lost += 1,
+            EventOutcome::Debug => figures.debug = Some(figures.debug.unwrap_or(0) + 1),
         }
     }
     if decided {
@@ -218,7 +218,8 @@ impl Summary {
     /// Counted and timed are the events that were assigned within `span`; goodput and rate count what was
     /// completed within it.
     pub fn fill_events(&mut self, rows: &[EventRow], span: Span, collectors: u32, decided: bool) {
-        self.events = Some(Events { rate_hz: rate_hz(rows, span), ..events(within(rows, span), decided) });
+        self.events =
+            Some(EventCounts { rate_hz: rate_hz(rows, span), ..events(within(rows, span), decided) });
         self.collection_time_ms = collection_times(rows, span);
         self.slowdown = slowdown(within(rows, span));
         self.goodput_bps = goodput(rows, span, collectors);
@@ -233,7 +234,7 @@ impl Summary {
         let (rounds, timeouts) =
             within(rows, span).fold((0, 0), |(rounds, sum), row| (rounds + 1, sum + row.timeouts));
         let timeouts_mean = mean(timeouts, rounds);
-        self.requests = Some(Requests { completed, time_ms, deadlines_met: None, timeouts_mean });
+        self.requests = Some(RequestCounts { completed, time_ms, deadlines_met: None, timeouts_mean });
         self.slowdown = slowdown(within(rows, span));
         self.goodput_bps = goodput(rows, span, collectors);
         self.fill_span(span);
@@ -259,7 +260,7 @@ impl Summary {
 
     fn fill_span(&mut self, span: Span) {
         self.duration_s = Some(span.duration().as_secs_f64());
-        self.measured_ps = Some(Measured { from: span.from.get(), until: span.until.get() });
+        self.measured_ps = Some(MeasuredPeriod { from: span.from.get(), until: span.until.get() });
     }
 }
 
@@ -275,7 +276,7 @@ fn collection_times(rows: &[EventRow], span: Span) -> Option<Times> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kind, ScenarioName};
+    use crate::{ResultKind, ScenarioName};
 
     const MS: u64 = 1_000_000_000;
 
@@ -288,7 +289,7 @@ mod tests {
             last_byte_ps: Some((assigned_ms + took_ms) * MS),
             collection_time_ps: Some(took_ms * MS),
             ideal_ps: Some(10 * MS),
-            outcome: Outcome::Collected,
+            outcome: EventOutcome::Collected,
             ..EventRow::default()
         }
     }
@@ -305,9 +306,9 @@ mod tests {
             EventRow { timeouts: 2, ..collected(3, 200, 30) },
             EventRow { timeouts: 1, ..collected(4, 300, 40) },
             collected(5, 1000, 20), // Completed after the end.
-            EventRow { id: 6, assigned_ps: 400 * MS, outcome: Outcome::Lost, ..EventRow::default() },
+            EventRow { id: 6, assigned_ps: 400 * MS, outcome: EventOutcome::Lost, ..EventRow::default() },
         ];
-        let mut summary = Summary::new(Kind::Sim, "0", ScenarioName::default());
+        let mut summary = Summary::new(ResultKind::Sim, "0", ScenarioName::default());
         summary.fill_events(&rows, span(100, 1010), 2, false);
         let events = summary.events.unwrap();
         assert_eq!((events.assigned, events.collected, events.lost, events.duplicated), (5, 4, 1, 0));
@@ -327,10 +328,10 @@ mod tests {
     fn decisions_count_upwards() {
         let with = |id, outcome| EventRow { outcome, ..collected(id, 0, 10) };
         let rows = [
-            with(1, Outcome::Stored),
-            with(2, Outcome::Accepted),
-            with(3, Outcome::Rejected),
-            with(3, Outcome::Rejected),
+            with(1, EventOutcome::Stored),
+            with(2, EventOutcome::Accepted),
+            with(3, EventOutcome::Rejected),
+            with(3, EventOutcome::Rejected),
         ];
         let events = events(&rows, true);
         assert_eq!((events.accepted, events.rejected, events.stored), (Some(2), Some(2), Some(1)));
@@ -339,9 +340,9 @@ mod tests {
 
     #[test]
     fn nothing_measured_gives_no_figures() {
-        let mut summary = Summary::new(Kind::Run, "0", ScenarioName::default());
+        let mut summary = Summary::new(ResultKind::Run, "0", ScenarioName::default());
         summary.fill_requests(&[], span(5, 5), 1);
-        assert_eq!(summary.requests, Some(Requests::default()));
+        assert_eq!(summary.requests, Some(RequestCounts::default()));
         assert_eq!((&summary.goodput_bps, &summary.slowdown), (&None, &None));
         assert!(summary.to_json().is_ok());
     }

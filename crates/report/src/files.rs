@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Deserialize;
 
 #[cfg(feature = "parquet")]
-use crate::Kind;
+use crate::ResultKind;
 #[cfg(feature = "arrow")]
 use crate::TableName;
 #[cfg(feature = "parquet")]
@@ -141,7 +141,7 @@ pub fn write(directory: &Path, result: &RunResult, page: &str) -> Result<Vec<Pat
     {
         let Records { events, queues, flows, io, windows } = &result.records;
         // A plan has no rows; a simulation without an event still has a table that says so.
-        let always = result.summary.kind != Kind::Plan;
+        let always = result.summary.kind != ResultKind::Plan;
         write_table(directory, events, always, &mut written)?;
         write_table(directory, queues, always, &mut written)?;
         write_table(directory, flows, always, &mut written)?;

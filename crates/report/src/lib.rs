@@ -31,7 +31,7 @@ mod trace;
 pub use arrow::{RowBatches, TableName};
 pub use capture::{Capture, InterfaceId};
 pub use compare::{
-    Claim, Comparison, Fact, GOALS, Goals, INCAST_SLOWDOWN, Subject, Verdict, compare, is_incast,
+    Agreement, ComparedFigure, Comparison, Fact, GOALS, Goals, INCAST_SLOWDOWN, Subject, compare, is_incast,
 };
 pub use figures::{Span, events, goodput, ports_of_queues, queue_bytes_max, rate_hz, slowdown, tcp, times};
 #[cfg(feature = "arrow")]
@@ -46,13 +46,14 @@ pub use picture::{
     LateCause, LateEvent, LateSource, LinkGroup, NetworkGroups, NodeGroup, PICTURE_SCHEMA, PortTimeline,
     RunPicture, RunTimeline,
 };
-pub use plan::{Plan, PlanComparison, PlanCost, PlanLink, PlanQueue, PlanRow, PlanVerdict};
+pub use plan::{PlanComparison, PlanCost, PlanLink, PlanQueue, PlanRow, PlanSummary, PlanVerdict};
 pub use result::RunResult;
-pub use rows::{EventRow, FlowRow, IoRow, Outcome, QueueRow, Records, WindowRow};
+pub use rows::{EventOutcome, EventRow, FlowRow, IoRow, QueueRow, Records, WindowRow};
 pub use statistics::{Moments, moments, quantile};
 pub use summary::{
-    Events, Goodput, Ideal, Kind, LateSummary, Load, Machine, Measured, Network, NotFinite, PortFigures,
-    Requests, SCHEMA, ScenarioName, Shaping, Slowdown, SourceDrops, Speed, Summary, Tcp, Times,
+    EventCounts, Goodput, Ideal, LateSummary, Load, Machine, MeasuredPeriod, Network, NotFinite, PortFigures,
+    RequestCounts, ResultKind, SCHEMA, ScenarioName, Shaping, Slowdown, SourceDrops, Speed, Summary, Tcp,
+    Times,
 };
 pub use sweep::{
     SWEEP_CSV, SWEEP_FILE, SWEEP_PAGE, SWEEP_SCHEMA, SWEEP_TABLE, SweepPoint, sweep_value, write_sweep,

@@ -11,7 +11,7 @@ use serde_json::Value;
 /// The planner's part of a summary, under its key `plan`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Plan {
+pub struct PlanSummary {
     /// The verdict on the system as the scenario describes it, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<PlanVerdict>,

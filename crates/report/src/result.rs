@@ -2,7 +2,7 @@
 
 use crate::picture::RunPicture;
 use crate::rows::Records;
-use crate::summary::{Kind, Summary};
+use crate::summary::{ResultKind, Summary};
 
 /// A run that is shorter than so many minimum RTOs shows little of them.
 const RTOS_MIN: f64 = 5.0;
@@ -28,7 +28,7 @@ impl RunResult {
     /// Why its figures say little, each a sentence: it is shorter than five minimum RTOs, or measured fewer than ten events, or none.
     pub fn cautions(&self) -> Vec<String> {
         let mut cautions = Vec::new();
-        if self.summary.kind == Kind::Plan {
+        if self.summary.kind == ResultKind::Plan {
             return cautions;
         }
         let tree = self.scenario_toml.as_ref().and_then(|text| text.parse::<toml::Table>().ok());
@@ -72,14 +72,14 @@ impl RunResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Events, Requests, ScenarioName, Tcp};
+    use crate::{EventCounts, RequestCounts, ScenarioName, Tcp};
 
     #[test]
     fn short_runs_and_few_events_are_said() {
-        let mut summary = Summary::new(Kind::Sim, "1", ScenarioName::default());
+        let mut summary = Summary::new(ResultKind::Sim, "1", ScenarioName::default());
         summary.duration_s = Some(0.9);
         summary.tcp = Some(Tcp::default());
-        summary.requests = Some(Requests { completed: 9, ..Requests::default() });
+        summary.requests = Some(RequestCounts { completed: 9, ..RequestCounts::default() });
         let mut result = RunResult::new(summary);
         result.scenario_toml = Some("[transport]\nrto_min = \"200 ms\"\n".into());
         let cautions = result.cautions();
@@ -87,12 +87,12 @@ mod tests {
         assert!(cautions[0].contains("900 ms") && cautions[0].contains("200 ms"), "{cautions:?}");
         assert!(cautions[1].contains("Fewer than 10 requests"), "{cautions:?}");
         result.summary.duration_s = Some(1.0);
-        result.summary.requests = Some(Requests { completed: 10, ..Requests::default() });
+        result.summary.requests = Some(RequestCounts { completed: 10, ..RequestCounts::default() });
         assert!(result.cautions().is_empty());
-        result.summary.requests = Some(Requests::default());
+        result.summary.requests = Some(RequestCounts::default());
         assert!(result.cautions()[0].contains("None of the requests"), "{:?}", result.cautions());
         result.summary.requests = None;
-        result.summary.events = Some(Events::default());
+        result.summary.events = Some(EventCounts::default());
         assert!(result.cautions()[0].contains("none was assigned"), "{:?}", result.cautions());
     }
 }

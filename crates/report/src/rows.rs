@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// The outcome of an event by the end of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Outcome {
+pub enum EventOutcome {
     /// Assigned to a collector and still being collected when the run ended.
     #[default]
     Assigned,
@@ -25,7 +25,7 @@ pub enum Outcome {
     Debug,
 }
 
-impl Outcome {
+impl EventOutcome {
     /// Every outcome, in the order an event goes through them.
     pub const ALL: [Self; 7] = [
         Self::Assigned,
@@ -78,7 +78,7 @@ pub struct EventRow {
     /// Number of the processing unit within its collector.
     pub unit: u32,
     /// Its outcome.
-    pub outcome: Outcome,
+    pub outcome: EventOutcome,
 }
 
 /// A watched queue at one moment (`queues.parquet`); rows of one queue follow each other in time.

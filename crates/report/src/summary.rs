@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{LateCause, Plan};
+use crate::{LateCause, PlanSummary};
 
 /// The schema this crate writes and reads.
 pub const SCHEMA: &str = "fanin.summary/1";
@@ -16,7 +16,7 @@ pub const SCHEMA: &str = "fanin.summary/1";
 /// Which of the three worlds a result comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ResultKind {
     /// Arithmetic alone.
     Plan,
     /// The packet-level simulation.
@@ -25,7 +25,7 @@ pub enum Kind {
     Run,
 }
 
-impl Kind {
+impl ResultKind {
     /// The word for a heading.
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ pub struct ScenarioName {
 
 /// The stretch of a run that was measured, in picoseconds since the run began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct MeasuredPeriod {
     /// First moment that counts.
     pub from: u64,
     /// First moment that no longer counts.
@@ -57,7 +57,7 @@ pub struct Measured {
 /// The outcomes of the events that were assigned while measuring.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Events {
+pub struct EventCounts {
     /// Given to a collector.
     pub assigned: u64,
     /// Complete at the collector.
@@ -132,7 +132,7 @@ pub struct Slowdown {
 
 /// The rounds of a barrier-synchronised workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Requests {
+pub struct RequestCounts {
     /// Rounds whose every answer arrived.
     pub completed: u64,
     /// Those of them that took no longer than their deadline; absent without one.
@@ -357,7 +357,7 @@ pub struct Summary {
     /// Always [`SCHEMA`].
     pub schema: String,
     /// Which world it comes from.
-    pub kind: Kind,
+    pub kind: ResultKind,
     /// Version of Fanin.
     pub version: String,
     /// Commit it was built from, where known.
@@ -373,13 +373,13 @@ pub struct Summary {
     pub duration_s: Option<f64>,
     /// The stretch of the run that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub measured_ps: Option<Measured>,
+    pub measured_ps: Option<MeasuredPeriod>,
     /// Events of an event-building workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub events: Option<Events>,
+    pub events: Option<EventCounts>,
     /// Rounds of a barrier-synchronised workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requests: Option<Requests>,
+    pub requests: Option<RequestCounts>,
     /// The data-collection time of an event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collection_time_ms: Option<Times>,
@@ -415,7 +415,7 @@ pub struct Summary {
     pub ideal: Option<Ideal>,
     /// The planner's derivations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan: Option<Plan>,
+    pub plan: Option<PlanSummary>,
     /// The figures of the technique in force, under its own key, and whatever a later version added.
     #[serde(flatten)]
     pub techniques: BTreeMap<String, Value>,
@@ -431,7 +431,7 @@ pub struct NotFinite {
 
 impl Summary {
     /// A summary that says only what it is about.
-    pub fn new(kind: Kind, version: impl Into<String>, scenario: ScenarioName) -> Self {
+    pub fn new(kind: ResultKind, version: impl Into<String>, scenario: ScenarioName) -> Self {
         Self {
             schema: SCHEMA.into(),
             kind,
@@ -525,8 +525,11 @@ mod tests {
 
     #[test]
     fn what_does_not_apply_is_absent() {
-        let summary =
-            Summary::new(Kind::Plan, "0.1.0", ScenarioName { name: "incast".into(), hash: "00ff".into() });
+        let summary = Summary::new(
+            ResultKind::Plan,
+            "0.1.0",
+            ScenarioName { name: "incast".into(), hash: "00ff".into() },
+        );
         assert_eq!(
             serde_json::to_string(&summary).unwrap(),
             r#"{"schema":"fanin.summary/1","kind":"plan","version":"0.1.0","scenario":{"name":"incast","hash":"00ff"}}"#
@@ -535,7 +538,7 @@ mod tests {
 
     #[test]
     fn not_a_number_is_refused_by_name() {
-        let mut summary = Summary::new(Kind::Sim, "0.1.0", ScenarioName::default());
+        let mut summary = Summary::new(ResultKind::Sim, "0.1.0", ScenarioName::default());
         summary.goodput_bps = Some(Goodput { total: f64::NAN, per_collector_mean: None });
         assert_eq!(summary.to_json().unwrap_err().key, "goodput_bps.total");
         summary.goodput_bps = None;
@@ -545,7 +548,7 @@ mod tests {
 
     #[test]
     fn a_technique_keeps_its_own_key() {
-        let mut summary = Summary::new(Kind::Sim, "0.1.0", ScenarioName::default());
+        let mut summary = Summary::new(ResultKind::Sim, "0.1.0", ScenarioName::default());
         summary.techniques.insert("m21tcp".into(), serde_json::json!({"window_bytes_min": 1460}));
         let text = summary.to_json().unwrap();
         assert!(text.contains("\"m21tcp\": {"));

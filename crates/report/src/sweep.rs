@@ -178,12 +178,12 @@ fn columns(table: &SweepTable) -> Vec<(String, crate::tables::AnyColumn)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kind, Requests, ScenarioName, Times};
+    use crate::{RequestCounts, ResultKind, ScenarioName, Times};
 
     fn summary(completed: u64, mean: f64) -> Summary {
-        let mut summary = Summary::new(Kind::Sim, "1", ScenarioName::default());
+        let mut summary = Summary::new(ResultKind::Sim, "1", ScenarioName::default());
         let time_ms = (completed > 0).then(|| Times { mean, p99: mean, ..Times::default() });
-        summary.requests = Some(Requests { completed, time_ms, ..Requests::default() });
+        summary.requests = Some(RequestCounts { completed, time_ms, ..RequestCounts::default() });
         summary.seed = Some(7);
         summary
     }

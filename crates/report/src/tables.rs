@@ -402,7 +402,7 @@ pub(crate) fn write_columns<W: Write + Send>(
 mod tests {
     use super::*;
     use crate::columns::{Field, table};
-    use crate::{EventRow, FlowRow, IoRow, Outcome, QueueRow, WindowRow};
+    use crate::{EventOutcome, EventRow, FlowRow, IoRow, QueueRow, WindowRow};
     use proptest::prelude::*;
 
     fn there_and_back<R: Table>(rows: &[R]) -> Vec<R> {
@@ -422,11 +422,11 @@ mod tests {
             id: u64, size_bytes in TIME, assigned_ps in TIME, collector: u32, rack: u32, unit: u32,
             first_request_ps in prop::option::of(TIME), last_byte_ps in prop::option::of(TIME),
             collection_time_ps in prop::option::of(TIME), ideal_ps in prop::option::of(TIME),
-            timeouts in TIME, outcome in 0..Outcome::ALL.len(),
+            timeouts in TIME, outcome in 0..EventOutcome::ALL.len(),
         ) -> EventRow {
             EventRow {
                 id, size_bytes, assigned_ps, first_request_ps, last_byte_ps, collection_time_ps, ideal_ps,
-                timeouts, collector, rack, unit, outcome: Outcome::ALL[outcome],
+                timeouts, collector, rack, unit, outcome: EventOutcome::ALL[outcome],
             }
         }
     }

@@ -145,11 +145,11 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::{Kind, QueueRow, ScenarioName, Summary, WindowRow};
+    use crate::{QueueRow, ResultKind, ScenarioName, Summary, WindowRow};
 
     #[test]
     fn events_queues_and_windows_stand_in_the_trace() {
-        let mut result = RunResult::new(Summary::new(Kind::Sim, "1", ScenarioName::default()));
+        let mut result = RunResult::new(Summary::new(ResultKind::Sim, "1", ScenarioName::default()));
         let whole = EventRow {
             id: 4,
             assigned_ps: 1_000_001,
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn an_empty_result_is_an_empty_trace() {
         let mut out = Vec::new();
-        write_trace(&RunResult::new(Summary::new(Kind::Plan, "1", ScenarioName::default())), &mut out)
+        write_trace(&RunResult::new(Summary::new(ResultKind::Plan, "1", ScenarioName::default())), &mut out)
             .unwrap();
         let trace: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(trace["traceEvents"], Value::Array(Vec::new()));

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use fanin_report::{
-    EventRow, FlowRow, Kind, Outcome, QueueRow, ReadError, Records, RunResult, ScenarioName, Span, Summary,
-    WriteError, is_stored, read, read_all, write, write_once,
+    EventOutcome, EventRow, FlowRow, QueueRow, ReadError, Records, ResultKind, RunResult, ScenarioName, Span,
+    Summary, WriteError, is_stored, read, read_all, write, write_once,
 };
 use fanin_units::Instant;
 
@@ -38,12 +38,15 @@ fn result() -> RunResult {
             last_byte_ps: Some(id * 20 * ms + 19 * ms + id),
             collection_time_ps: Some(19 * ms + id),
             ideal_ps: Some(18 * ms),
-            outcome: Outcome::Collected,
+            outcome: EventOutcome::Collected,
             ..EventRow::default()
         })
         .collect();
-    let mut summary =
-        Summary::new(Kind::Sim, "0.1.0", ScenarioName { name: "thesis-a-500hz".into(), hash: "4fe2".into() });
+    let mut summary = Summary::new(
+        ResultKind::Sim,
+        "0.1.0",
+        ScenarioName { name: "thesis-a-500hz".into(), hash: "4fe2".into() },
+    );
     summary.fill_events(&events, Span { from: Instant::START, until: Instant::new(400 * ms) }, 1, false);
     let queue = QueueRow { queue: "tor→dcm".into(), queue_bytes: 12, ..QueueRow::default() };
     let flow = FlowRow { source: "ros".into(), destination: "dcm".into(), ..FlowRow::default() };
@@ -82,7 +85,7 @@ fn a_second_result_leaves_nothing_of_the_first_and_touches_nothing_else() {
     let scratch = Scratch::new("second");
     write(&scratch.0, &result(), "").unwrap();
     fs::write(scratch.0.join("notes.txt"), "mine").unwrap();
-    let plan = RunResult::new(Summary::new(Kind::Plan, "0.1.0", ScenarioName::default()));
+    let plan = RunResult::new(Summary::new(ResultKind::Plan, "0.1.0", ScenarioName::default()));
     write(&scratch.0, &plan, "").unwrap();
     let back = read(&scratch.0).unwrap();
     assert_eq!((back.summary, back.records), (plan.summary, Records::default()));

@@ -3,8 +3,8 @@
 use std::fs;
 
 use fanin_report::{
-    Events, Goodput, Ideal, Kind, Load, Measured, Network, Plan, PlanLink, PlanQueue, PlanRow, PlanVerdict,
-    Requests, ScenarioName, Shaping, Slowdown, Speed, Summary, Tcp, Times,
+    EventCounts, Goodput, Ideal, Load, MeasuredPeriod, Network, PlanLink, PlanQueue, PlanRow, PlanSummary,
+    PlanVerdict, RequestCounts, ResultKind, ScenarioName, Shaping, Slowdown, Speed, Summary, Tcp, Times,
 };
 
 /// A summary in which every key stands.
@@ -24,12 +24,12 @@ fn everything() -> Summary {
         max: 22.0,
     };
     let scenario = ScenarioName { name: "thesis-a-500hz".into(), hash: "4fe2a81c".into() };
-    let mut summary = Summary::new(Kind::Sim, "0.1.0", scenario);
+    let mut summary = Summary::new(ResultKind::Sim, "0.1.0", scenario);
     summary.commit = Some("5d7de1c".into());
     summary.seed = Some(u64::MAX);
     summary.duration_s = Some(10.0);
-    summary.measured_ps = Some(Measured { from: 2_000_000_000_000, until: 12_000_000_000_000 });
-    summary.events = Some(Events {
+    summary.measured_ps = Some(MeasuredPeriod { from: 2_000_000_000_000, until: 12_000_000_000_000 });
+    summary.events = Some(EventCounts {
         assigned: 5000,
         collected: 4990,
         accepted: Some(50),
@@ -41,7 +41,7 @@ fn everything() -> Summary {
         timeouts_mean: Some(0.25),
         rate_hz: Some(499.0),
     });
-    summary.requests = Some(Requests {
+    summary.requests = Some(RequestCounts {
         completed: 12,
         deadlines_met: Some(9),
         timeouts_mean: Some(0.5),
@@ -81,7 +81,7 @@ fn everything() -> Summary {
         goodput_bps: Some(923.8e6),
         how: Some("2286240 B × 8 / 1 Gb/s = 18.29 ms".into()),
     });
-    summary.plan = Some(Plan {
+    summary.plan = Some(PlanSummary {
         verdict: Some(PlanVerdict {
             outcome: "loses".into(),
             loses_frames: true,
@@ -115,7 +115,7 @@ fn everything() -> Summary {
             numbers: "1 Gb/s × 400 us + 13.2 kB".into(),
             source: "thesis §4.3".into(),
         }],
-        ..Plan::default()
+        ..PlanSummary::default()
     });
     summary.techniques.insert("m21tcp".into(), serde_json::json!({ "window_bytes_min": 1460 }));
     summary

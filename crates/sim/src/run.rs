@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use fanin_network::{Network, PortIndex, Roles, topology};
 use fanin_recording::{Finished, LinkCapture, Meter, Recorder};
-use fanin_report::{Kind, Records, RunPicture, ScenarioName, Span, Summary};
+use fanin_report::{Records, ResultKind, RunPicture, ScenarioName, Span, Summary};
 use fanin_scenario::{Scenario, WindowState};
 use fanin_units::{Duration, Instant};
 
@@ -193,7 +193,7 @@ fn simulate<W: MeasuredWorkload>(
         }
     };
     let rows = partition.workload.rows();
-    let mut summary = Summary::new(Kind::Sim, env!("CARGO_PKG_VERSION"), ScenarioName::default());
+    let mut summary = Summary::new(ResultKind::Sim, env!("CARGO_PKG_VERSION"), ScenarioName::default());
     summary.seed = Some(seed);
     partition.workload.summarise(&mut summary, &rows, span);
     for (key, figures) in
@@ -240,7 +240,7 @@ fn deadlock<W: MeasuredWorkload>(network: &Network, partition: &Partition<W>) ->
 /// The outcome of a run that was stopped while its network was being built.
 fn unbuilt<W: MeasuredWorkload>(seed: u64, meter: &Meter, engine: &Engine, workload: &W) -> RunOutcome {
     let span = Span { from: Instant::START, until: Instant::START };
-    let mut summary = Summary::new(Kind::Sim, env!("CARGO_PKG_VERSION"), ScenarioName::default());
+    let mut summary = Summary::new(ResultKind::Sim, env!("CARGO_PKG_VERSION"), ScenarioName::default());
     summary.seed = Some(seed);
     workload.summarise(&mut summary, &[], span);
     summary.speed = Some(meter.stop(engine.fabric.hops(), engine.fabric.wire_bytes_sent()));

@@ -1,6 +1,6 @@
 //! Snapshots: state and counters of the switch as plain values.
 
-use fanin_queueing::{Counters, FrameCount, Limit, Occupancy};
+use fanin_queueing::{AdmissionLimit, Counters, FrameCount, Occupancy};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -50,7 +50,7 @@ impl From<FrameCount> for Tally {
     }
 }
 
-/// Reason of a drop outside of queues; those of queues are in [`Limit`].
+/// Reason of a drop outside of queues; those of queues are in [`AdmissionLimit`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Cause {
@@ -142,7 +142,7 @@ impl Drops {
 /// Frames dropped for one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Dropped {
-    /// The cause, by [`Cause::name`] or [`Limit::name`].
+    /// The cause, by [`Cause::name`] or [`AdmissionLimit::name`].
     pub cause: &'static str,
     /// Frames and bytes.
     #[serde(flatten)]
@@ -218,7 +218,7 @@ impl QueueSnapshot {
             enqueued: counters.enqueued.into(),
             departed: counters.departed.into(),
             marked: counters.marked.into(),
-            dropped: Limit::ALL
+            dropped: AdmissionLimit::ALL
                 .into_iter()
                 .map(|limit| Dropped::new(limit.name(), counters.dropped_by(limit).into()))
                 .filter(|dropped| dropped.tally.frames > 0)

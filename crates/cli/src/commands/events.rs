@@ -27,11 +27,11 @@ Example: fanin events info km3net"
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    action: Action,
+    action: EventsCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum EventsCommand {
     /// Tell what a file holds: events, sources, sizes, and a scenario's line for such sizes.
     #[command(after_help = "Example: fanin events info bes3 --sources")]
     Info(Info),
@@ -82,12 +82,12 @@ struct Convert {
     output: PathBuf,
     /// The format to write; by default what the output's name ends with: .data (ATLAS), .frag, .h5 or .hdf5.
     #[arg(long, value_enum)]
-    to: Option<Target>,
+    to: Option<OutputFormat>,
 }
 
 /// The formats that are written.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Target {
+enum OutputFormat {
     /// Full events in the ATLAS format, version 4, with checksums and file records.
     Atlas,
     /// The plain fragment container.
@@ -96,7 +96,7 @@ enum Target {
     Hdf5,
 }
 
-impl Target {
+impl OutputFormat {
     fn of_name(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "data" => Some(Self::Atlas),
@@ -109,9 +109,9 @@ impl Target {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.action {
-        Action::Info(arguments) => info(arguments),
-        Action::Verify(arguments) => check(arguments),
-        Action::Convert(arguments) => convert(arguments),
+        EventsCommand::Info(arguments) => info(arguments),
+        EventsCommand::Verify(arguments) => check(arguments),
+        EventsCommand::Convert(arguments) => convert(arguments),
     }
 }
 
@@ -267,7 +267,7 @@ fn text(findings: &Findings) -> String {
 
 fn convert(arguments: &Convert) -> Result<(), Failure> {
     let path = &arguments.output;
-    let Some(to) = arguments.to.or_else(|| Target::of_name(path)) else {
+    let Some(to) = arguments.to.or_else(|| OutputFormat::of_name(path)) else {
         return Err(Failure::NoTarget { path: path.clone() });
     };
     let bytes = read(&arguments.input)?;
@@ -278,12 +278,12 @@ fn convert(arguments: &Convert) -> Result<(), Failure> {
     let failed = |error| Failure::Write { path: path.clone(), error };
     let out = BufWriter::new(File::create(&part).map_err(failed)?);
     let converted = match to {
-        Target::Atlas => {
+        OutputFormat::Atlas => {
             let names = FileHeader { application: "fanin".to_owned(), ..FileHeader::default() };
             to_atlas(&bytes, &names, out)
         }
-        Target::Frag => to_frag(&bytes, out),
-        Target::Hdf5 => to_hdf5(&bytes, out),
+        OutputFormat::Frag => to_frag(&bytes, out),
+        OutputFormat::Hdf5 => to_hdf5(&bytes, out),
     };
     let renamed = converted.and_then(|converted| {
         if !direct {

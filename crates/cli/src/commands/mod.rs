@@ -30,12 +30,12 @@ use crate::failure::Failure;
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: FaninCommand,
 }
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum FaninCommand {
     /// Plan a scenario: ideal times, loads, buffers, windows, credits, and whether frames are lost.
     Plan(plan::Arguments),
     /// Simulate a scenario packet by packet, or a sweep of it.
@@ -68,21 +68,21 @@ pub(crate) enum Command {
 }
 
 /// Runs a subcommand.
-pub(crate) fn run(command: Command) -> Result<(), Failure> {
+pub(crate) fn run(command: FaninCommand) -> Result<(), Failure> {
     match command {
-        Command::Plan(arguments) => plan::run(&arguments),
-        Command::Sim(arguments) => sim::run(&arguments),
-        Command::Run(arguments) => run::run(&arguments),
-        Command::Node(arguments) => node::run(&arguments),
-        Command::Switch(arguments) => switch::run(&arguments),
-        Command::Compare(arguments) => compare::run(&arguments),
-        Command::Reproduce(arguments) => reproduce::run(&arguments),
-        Command::Validate(arguments) => validate::run(&arguments),
-        Command::Report(arguments) => report::run(&arguments),
-        Command::Explain(arguments) => explain::run(&arguments),
-        Command::Scenario(arguments) => scenario::run(&arguments),
-        Command::Events(arguments) => events::run(&arguments),
-        Command::Completions(arguments) => completions::run(&arguments, Cli::command()),
-        Command::Man(arguments) => man::run(&arguments, Cli::command()),
+        FaninCommand::Plan(arguments) => plan::run(&arguments),
+        FaninCommand::Sim(arguments) => sim::run(&arguments),
+        FaninCommand::Run(arguments) => run::run(&arguments),
+        FaninCommand::Node(arguments) => node::run(&arguments),
+        FaninCommand::Switch(arguments) => switch::run(&arguments),
+        FaninCommand::Compare(arguments) => compare::run(&arguments),
+        FaninCommand::Reproduce(arguments) => reproduce::run(&arguments),
+        FaninCommand::Validate(arguments) => validate::run(&arguments),
+        FaninCommand::Report(arguments) => report::run(&arguments),
+        FaninCommand::Explain(arguments) => explain::run(&arguments),
+        FaninCommand::Scenario(arguments) => scenario::run(&arguments),
+        FaninCommand::Events(arguments) => events::run(&arguments),
+        FaninCommand::Completions(arguments) => completions::run(&arguments, Cli::command()),
+        FaninCommand::Man(arguments) => man::run(&arguments, Cli::command()),
     }
 }

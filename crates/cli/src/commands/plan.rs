@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use fanin_plan::{Catalogue, Options, Plan, Role, ScenarioName, Summary};
+use fanin_plan::{Catalogue, Options, Plan, PlannedScenario, Summary, TextRole};
 use fanin_scenario::Loaded;
 use fanin_units::{Bytes, Ratio};
 
@@ -69,17 +69,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn summary(loaded: &Loaded, plan: &Plan) -> Summary {
-    let scenario = ScenarioName { name: loaded.name.clone(), hash: loaded.hash() };
+    let scenario = PlannedScenario { name: loaded.name.clone(), hash: loaded.hash() };
     plan.summary(scenario, build_info::VERSION, build_info::COMMIT.map(str::to_owned))
 }
 
-fn style(role: Role, text: &str) -> String {
+fn style(role: TextRole, text: &str) -> String {
     let style = match role {
-        Role::Heading => colour::HEADING,
-        Role::Good => colour::GOOD,
-        Role::Bad => colour::BAD,
-        Role::Warning => colour::WARNING,
-        Role::Faint => colour::FAINT,
+        TextRole::Heading => colour::HEADING,
+        TextRole::Good => colour::GOOD,
+        TextRole::Bad => colour::BAD,
+        TextRole::Warning => colour::WARNING,
+        TextRole::Faint => colour::FAINT,
     };
     format!("{style}{text}{style:#}")
 }

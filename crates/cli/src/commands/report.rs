@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use fanin_report::Kind;
+use fanin_report::ResultKind;
 
 use crate::failure::Failure;
 use crate::{output, summary};
@@ -29,7 +29,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     std::fs::write(&arguments.out, fanin_report::page(&results))
         .map_err(|error| Failure::Write { path: arguments.out.clone(), error })?;
     // What was planned has none of the table's figures.
-    let measured = results.iter().map(|result| &result.summary).filter(|summary| summary.kind != Kind::Plan);
+    let measured =
+        results.iter().map(|result| &result.summary).filter(|summary| summary.kind != ResultKind::Plan);
     let rows: Vec<_> = measured
         .map(|summary| {
             let invalid = summary.invalid().map_or("", |_| " (invalid)");

@@ -12,11 +12,11 @@ use crate::output;
 #[command(after_help = "Example: fanin scenario show thesis-a-1000hz --set shaping.credits=480")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    action: Action,
+    action: ScenarioCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum ScenarioCommand {
     /// List the presets, each with what it stands for.
     #[command(after_help = "Example: fanin scenario list")]
     List,
@@ -36,9 +36,9 @@ enum Action {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.action {
-        Action::List => output::print(&list()?),
-        Action::Show(source) => output::print(&source.load()?.to_toml_with_origins()),
-        Action::Check(source) => {
+        ScenarioCommand::List => output::print(&list()?),
+        ScenarioCommand::Show(source) => output::print(&source.load()?.to_toml_with_origins()),
+        ScenarioCommand::Check(source) => {
             let loaded = source.load()?;
             output::print(&format!(
                 "{} is sound: {} ({})\n",
@@ -47,8 +47,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 loaded.hash()
             ))
         }
-        Action::Schema => output::print(&format!("{:#}\n", fanin_scenario::json_schema())),
-        Action::Reference => output::print(&fanin_scenario::reference_markdown()),
+        ScenarioCommand::Schema => output::print(&format!("{:#}\n", fanin_scenario::json_schema())),
+        ScenarioCommand::Reference => output::print(&fanin_scenario::reference_markdown()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::{env, fs, io};
 
-use fanin_message::{Backend, Endpoint, Event, Greeting, Limits, Options, Settings};
+use fanin_message::{Backend, EndpointEvent, Greeting, Limits, MessageEndpoint, Options, Settings};
 use rustix::thread::{CpuSet, Pid, sched_setaffinity};
 
 /// A kind of server, and how it is started.
@@ -26,7 +26,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
         zmtp: false,
     };
     let mut kinds = vec![ours("fanin, epoll", "epoll")];
-    if Endpoint::new(Settings { backend: Backend::Uring, ..Settings::default() }).is_ok() {
+    if MessageEndpoint::new(Settings { backend: Backend::Uring, ..Settings::default() }).is_ok() {
         kinds.push(ours("fanin, io_uring", "uring"));
     } else {
         println!("The kernel offers no io_uring that is new enough: only epoll is measured.");
@@ -131,7 +131,7 @@ pub(crate) fn serve(backend: &str, reply_size: usize) -> io::Result<()> {
     let backend = if backend == "uring" { Backend::Uring } else { Backend::Epoll };
     let limits = Limits { receive_bytes_max: 4 << 30, idle_bytes_max: 1 << 30, ..Limits::default() };
     let settings = Settings { backend, limits, ..Settings::default() };
-    let mut endpoint = Endpoint::new(settings).map_err(io::Error::other)?;
+    let mut endpoint = MessageEndpoint::new(settings).map_err(io::Error::other)?;
     let options = Options { greeting: Greeting::Bare, ..Options::default() };
     let listener =
         endpoint.listen("127.0.0.1:0".parse().expect("an address"), options).map_err(io::Error::other)?;
@@ -139,7 +139,7 @@ pub(crate) fn serve(backend: &str, reply_size: usize) -> io::Result<()> {
     println!("{}", address.port());
     let reply = vec![0; reply_size];
     loop {
-        if let Some(Event::Message { peer, stream, payload, .. }) = endpoint.poll(None)? {
+        if let Some(EndpointEvent::Message { peer, stream, payload, .. }) = endpoint.poll(None)? {
             endpoint.send(peer, 2, stream, &[&reply]).map_err(io::Error::other)?;
             drop(payload);
         }

@@ -3,12 +3,12 @@
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 
-use super::Endpoint;
+use super::MessageEndpoint;
 use super::parts::Fed;
 use super::slot::{Carrier, State};
 use crate::event::Closed;
 use crate::outbox::Piece;
-use crate::sys::uring::{Chunk, Done, Uring, same_generation};
+use crate::sys::uring::{Chunk, Completion, Uring, same_generation};
 
 /// A message that lacks more than this is read straight into its own buffer, which only epoll's way does.
 const DIRECT_BYTES_MIN: u64 = 64 << 10;
@@ -17,10 +17,10 @@ pub(super) const SMALL_READS_MIN: u8 = 2;
 /// The size of a small read.
 const SMALL_READ_BYTES_MAX: usize = 16 << 10;
 
-impl Endpoint {
-    pub(super) fn handle_done(&mut self, done: Done) {
+impl MessageEndpoint {
+    pub(super) fn handle_done(&mut self, done: Completion) {
         match done {
-            Done::Received { index, generation, result, chunk, more } => {
+            Completion::Received { index, generation, result, chunk, more } => {
                 let ours = self.slots.find(index).is_some_and(|slot| {
                     slot.fd.is_some()
                         && slot.carrier != Carrier::Epoll
@@ -32,7 +32,7 @@ impl Endpoint {
                     (false, None) => {}
                 }
             }
-            Done::Sent { index, generation, result, bytes, offered } => {
+            Completion::Sent { index, generation, result, bytes, offered } => {
                 self.spare.put(Piece::Copied(bytes));
                 let ours = self.slots.find(index).is_some_and(|slot| {
                     slot.fd.is_some() && slot.sending && same_generation(generation, slot.generation)
@@ -246,19 +246,19 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::{Backend, Event, Limits, Options, Settings};
+    use crate::{Backend, EndpointEvent, Limits, Options, Settings};
 
-    fn carriers(endpoint: &mut Endpoint) -> Vec<Carrier> {
+    fn carriers(endpoint: &mut MessageEndpoint) -> Vec<Carrier> {
         endpoint.slots.indices().map(|index| endpoint.slots.at(index).carrier).collect()
     }
 
     #[test]
     fn io_uring_carries_small_messages_and_epoll_large_ones() {
         let settings = |backend| Settings { backend, limits: Limits::default(), name: "x".into() };
-        let Ok(mut server) = Endpoint::new(settings(Backend::Uring)) else {
+        let Ok(mut server) = MessageEndpoint::new(settings(Backend::Uring)) else {
             return crate::skip::skip("this kernel has no io_uring");
         };
-        let mut client = Endpoint::new(settings(Backend::Epoll)).unwrap();
+        let mut client = MessageEndpoint::new(settings(Backend::Epoll)).unwrap();
         let listener = server.listen("127.0.0.1:0".parse().unwrap(), Options::default()).unwrap();
         let address = server.local_address(listener).unwrap();
         let to_server = client.connect("", address, Options::default());
@@ -266,13 +266,13 @@ mod tests {
         let (mut seen, start) = (Vec::new(), Instant::now());
         while seen.len() < 8 {
             assert!(start.elapsed() < Duration::from_secs(20), "{seen:?}");
-            if let Some(Event::Message { peer, stream, payload, .. }) = server.poll(soon()).unwrap() {
+            if let Some(EndpointEvent::Message { peer, stream, payload, .. }) = server.poll(soon()).unwrap() {
                 server.send(peer, 1, stream, &[]).unwrap();
                 seen.push((payload.len(), carriers(&mut server)[0]));
             }
             match client.poll(soon()).unwrap() {
-                Some(Event::Connected { .. }) => client.send(to_server, 1, 1, &[b"small"]).unwrap(),
-                Some(Event::Message { stream, .. }) => {
+                Some(EndpointEvent::Connected { .. }) => client.send(to_server, 1, 1, &[b"small"]).unwrap(),
+                Some(EndpointEvent::Message { stream, .. }) => {
                     let size = if stream == 3 { 900_000 } else { 9 };
                     client.send(to_server, 1, stream + 1, &[&vec![0; size]]).unwrap();
                 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, sockopt};
 
-use super::Endpoint;
+use super::MessageEndpoint;
 use super::parts::{Listening, Resolved, TOKEN_BELL, TOKEN_LISTENER, TOKEN_WAKER};
-use super::slot::{Carrier, Origin, State, WATCH_EDGE, WATCH_READ, WATCH_WRITE, token};
+use super::slot::{Carrier, ConnectionOrigin, State, WATCH_EDGE, WATCH_READ, WATCH_WRITE, token};
 use crate::epoll::{EDGE, READ, Ready, WRITE};
-use crate::event::{Closed, Event, Listener, NotAccepting, Peer};
+use crate::event::{Closed, EndpointEvent, Listener, NotAccepting, PeerId};
 use crate::options::Address;
 use crate::socket::{self, OsError};
 use crate::tcp_info::TcpInfo;
@@ -20,12 +20,12 @@ use crate::tcp_info::TcpInfo;
 /// Connections that are accepted in one go; the others wait for the next.
 const ACCEPTS_MAX: usize = 64;
 
-impl Endpoint {
+impl MessageEndpoint {
     pub(super) fn handle_ready(&mut self, ready: Ready) {
         match ready.token {
             TOKEN_WAKER => {
                 if self.waker.take() {
-                    self.events.push_back(Event::Woken);
+                    self.events.push_back(EndpointEvent::Woken);
                 }
             }
             TOKEN_BELL => {
@@ -74,7 +74,7 @@ impl Endpoint {
                 Ok(fd) => {
                     let options = Arc::clone(options);
                     self.go_on_accepting(listener);
-                    let index = self.slots.add(self.now, Origin::Accepted(listener), options);
+                    let index = self.slots.add(self.now, ConnectionOrigin::Accepted(listener), options);
                     match self.slots.at(index).options.socket.apply(&fd) {
                         Ok(()) => {
                             self.attach(index, fd, WATCH_READ);
@@ -105,7 +105,7 @@ impl Endpoint {
             let _ = self.epoll.modify(fd, token, rustix::event::epoll::EventFlags::empty());
         }
         if news {
-            self.events.push_back(Event::NotAccepting { listener, reason });
+            self.events.push_back(EndpointEvent::NotAccepting { listener, reason });
         }
     }
 
@@ -120,7 +120,7 @@ impl Endpoint {
 
     /// Try to connect.
     pub(super) fn attempt(&mut self, index: u32) {
-        let Origin::Outgoing(outgoing) = &mut self.slots.at(index).origin else { return };
+        let ConnectionOrigin::Outgoing(outgoing) = &mut self.slots.at(index).origin else { return };
         outgoing.attempts += 1;
         match outgoing.address.clone() {
             Address::Socket(address) => self.start(index, address),
@@ -166,7 +166,7 @@ impl Endpoint {
             if slot.generation != generation || slot.state != State::Resolving {
                 continue;
             }
-            let Origin::Outgoing(outgoing) = &slot.origin else { continue };
+            let ConnectionOrigin::Outgoing(outgoing) = &slot.origin else { continue };
             let Address::Host(host) = outgoing.address.clone() else { continue };
             let turn = outgoing.attempts as usize;
             match result {
@@ -271,9 +271,9 @@ impl Endpoint {
         }
         let established = std::mem::take(&mut slot.established);
         let retry = match &slot.origin {
-            Origin::Accepted(_) => None,
-            Origin::Outgoing(outgoing) if outgoing.given_up => None,
-            Origin::Outgoing(outgoing) => {
+            ConnectionOrigin::Accepted(_) => None,
+            ConnectionOrigin::Outgoing(outgoing) if outgoing.given_up => None,
+            ConnectionOrigin::Outgoing(outgoing) => {
                 // A connection that was lost is tried again as soon as one that was never there.
                 let attempt = outgoing.attempts.max(1);
                 slot.options.backoff.and_then(|backoff| backoff.pause(attempt, self.random.next()))
@@ -292,17 +292,17 @@ impl Endpoint {
         } else {
             self.assembler.forget(&mut slot.partial);
         }
-        let peer = Peer(index);
-        if let Origin::Accepted(listener) = slot.origin {
+        let peer = PeerId(index);
+        if let ConnectionOrigin::Accepted(listener) = slot.origin {
             let key = (listener, Arc::clone(&slot.name));
             if self.names.get(&key) == Some(&index) {
                 self.names.remove(&key);
             }
         }
         self.events.push_back(if established {
-            Event::Closed { peer, reason, unsent, tcp, retry }
+            EndpointEvent::Closed { peer, reason, unsent, tcp, retry }
         } else {
-            Event::Failed { peer, reason, retry }
+            EndpointEvent::Failed { peer, reason, retry }
         });
         self.arm_next(index);
         if had_descriptor {

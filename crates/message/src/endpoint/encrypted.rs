@@ -3,21 +3,21 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use super::Endpoint;
+use super::MessageEndpoint;
 use super::parts::Fed;
-use super::slot::Origin;
+use super::slot::ConnectionOrigin;
 use crate::event::Closed;
 use crate::socket::OsError;
 use crate::tls::SessionError;
 
-impl Endpoint {
+impl MessageEndpoint {
     /// TCP is connected: begin with the encrypted layer, where there is to be one; tells whether it went well.
     pub(super) fn begin_encryption(&mut self, index: u32) -> bool {
         let slot = self.slots.at(index);
         let Some(tls) = &slot.options.tls else { return true };
         let session = match &slot.origin {
-            Origin::Accepted(_) => tls.accept(),
-            Origin::Outgoing(outgoing) => tls.connect(&outgoing.expects),
+            ConnectionOrigin::Accepted(_) => tls.accept(),
+            ConnectionOrigin::Outgoing(outgoing) => tls.connect(&outgoing.expects),
         };
         match session {
             Ok(session) => {

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use super::Endpoint;
+use super::MessageEndpoint;
 use super::completion::SMALL_READS_MIN;
-use super::slot::{Origin, State};
-use crate::assembler::Frame;
+use super::slot::{ConnectionOrigin, State};
+use crate::assembler::ArrivedMessage;
 use crate::auth::{self, KeyHandshake, NONCE_BYTES, ProvingSide};
-use crate::event::{Closed, Event, Listener, Peer};
+use crate::event::{Closed, EndpointEvent, Listener, PeerId};
 use crate::frame::Header;
-use crate::hello::{BadHello, CHALLENGE, HEARTBEAT, HELLO, Hello, PROOF, REFUSAL};
+use crate::hello::{BadHello, CHALLENGE, HEARTBEAT, HELLO, HelloMessage, PROOF, REFUSAL};
 use crate::limits::CONTROL_BYTES_MAX;
 use crate::options::{Greeting, SameName};
 
 const NO_RANDOM: Closed = Closed::Unauthenticated("the kernel gives no random numbers");
 
-impl Endpoint {
+impl MessageEndpoint {
     /// TCP is connected: greet, or go on without.
     pub(super) fn greet(&mut self, index: u32) {
         if !self.begin_encryption(index) {
@@ -23,7 +23,7 @@ impl Endpoint {
         }
         let slot = self.slots.at(index);
         slot.state = State::Greeting(self.now + slot.options.timing.greeting_max);
-        let accepted = matches!(slot.origin, Origin::Accepted(_));
+        let accepted = matches!(slot.origin, ConnectionOrigin::Accepted(_));
         match slot.options.greeting {
             Greeting::Bare => self.established(index),
             Greeting::Names => {
@@ -39,10 +39,10 @@ impl Endpoint {
     /// Sends this side's greeting; the caller's has a nonce where there is a shared key.
     fn send_hello(&mut self, index: u32) {
         let slot = self.slots.at(index);
-        let is_caller = matches!(slot.origin, Origin::Outgoing(_));
+        let is_caller = matches!(slot.origin, ConnectionOrigin::Outgoing(_));
         let expects = match &slot.origin {
-            Origin::Outgoing(outgoing) => outgoing.expects.to_string(),
-            Origin::Accepted(_) => slot.name.to_string(),
+            ConnectionOrigin::Outgoing(outgoing) => outgoing.expects.to_string(),
+            ConnectionOrigin::Accepted(_) => slot.name.to_string(),
         };
         let heartbeat = slot.options.timing.heartbeat;
         let nonce = match (&slot.options.key, is_caller) {
@@ -52,7 +52,7 @@ impl Endpoint {
             },
             _ => None,
         };
-        let hello = Hello { heartbeat, name: self.name.to_string(), expects, nonce };
+        let hello = HelloMessage { heartbeat, name: self.name.to_string(), expects, nonce };
         let bytes = hello.to_bytes();
         if nonce.is_some() {
             let handshake = KeyHandshake { greeting: bytes.clone(), nonce: Vec::new(), is_verified: false };
@@ -66,10 +66,10 @@ impl Endpoint {
     }
 
     /// A frame of this room's own, or one that comes before the greeting.
-    pub(super) fn handle_control(&mut self, index: u32, frame: &Frame) {
+    pub(super) fn handle_control(&mut self, index: u32, frame: &ArrivedMessage) {
         let greeting = matches!(self.slots.at(index).state, State::Greeting(_));
         match frame.kind {
-            HELLO if greeting => match Hello::from_bytes(&frame.payload) {
+            HELLO if greeting => match HelloMessage::from_bytes(&frame.payload) {
                 Ok(hello) => self.handle_hello(index, &hello),
                 Err(error) => self.refuse(index, Closed::BadHello(error)),
             },
@@ -88,11 +88,11 @@ impl Endpoint {
         }
     }
 
-    fn handle_hello(&mut self, index: u32, hello: &Hello) {
+    fn handle_hello(&mut self, index: u32, hello: &HelloMessage) {
         let name: Arc<str> = hello.name.as_str().into();
         let slot = self.slots.at(index);
         slot.promised = hello.heartbeat;
-        if let (Some(tls), Origin::Accepted(_)) = (&slot.tls, &slot.origin)
+        if let (Some(tls), ConnectionOrigin::Accepted(_)) = (&slot.tls, &slot.origin)
             && let Err(words) = tls.check_name(&hello.name)
         {
             return self.refuse(index, Closed::Tls(words.into()));
@@ -100,7 +100,7 @@ impl Endpoint {
         let wrong =
             |expected: &str, got: &str| Closed::WrongName { expected: expected.into(), got: got.into() };
         match &slot.origin {
-            Origin::Outgoing(outgoing) => {
+            ConnectionOrigin::Outgoing(outgoing) => {
                 let is_verified = slot.handshake.as_ref().is_some_and(|handshake| handshake.is_verified);
                 if slot.options.key.is_some() && !is_verified {
                     return self.refuse(
@@ -115,7 +115,7 @@ impl Endpoint {
                 slot.name = name;
                 self.established(index);
             }
-            Origin::Accepted(_) => {
+            ConnectionOrigin::Accepted(_) => {
                 if slot.handshake.is_some() {
                     return self.refuse(index, Closed::BadHello(BadHello::Kind(HELLO)));
                 }
@@ -140,7 +140,7 @@ impl Endpoint {
     /// The caller may stay, unless its name is taken: answers its greeting.
     fn welcome(&mut self, index: u32) {
         let slot = self.slots.at(index);
-        let Origin::Accepted(listener) = &slot.origin else { return };
+        let ConnectionOrigin::Accepted(listener) = &slot.origin else { return };
         let (listener, name) = (*listener, Arc::clone(&slot.name));
         if self.register(index, listener, name) {
             self.send_hello(index);
@@ -149,7 +149,7 @@ impl Endpoint {
     }
 
     /// Answers a caller's greeting with a nonce and the proof of this side.
-    fn send_challenge(&mut self, index: u32, hello: &Hello) {
+    fn send_challenge(&mut self, index: u32, hello: &HelloMessage) {
         let slot = self.slots.at(index);
         let Some(key) = &slot.options.key else { return };
         if hello.nonce.is_none() {
@@ -166,7 +166,7 @@ impl Endpoint {
     /// The caller checks the other side's proof, and sends its own.
     fn handle_challenge(&mut self, index: u32, payload: &[u8]) {
         let slot = self.slots.at(index);
-        let is_caller = matches!(slot.origin, Origin::Outgoing(_));
+        let is_caller = matches!(slot.origin, ConnectionOrigin::Outgoing(_));
         let (Some(key), Some(handshake), true) = (&slot.options.key, &mut slot.handshake, is_caller) else {
             return self
                 .refuse(index, Closed::Unauthenticated("the peer asks for a key, and there is none here"));
@@ -185,7 +185,7 @@ impl Endpoint {
     /// The accepting side checks the caller's proof, and answers its greeting.
     fn handle_proof(&mut self, index: u32, payload: &[u8]) {
         let slot = self.slots.at(index);
-        let is_caller = matches!(slot.origin, Origin::Outgoing(_));
+        let is_caller = matches!(slot.origin, ConnectionOrigin::Outgoing(_));
         let (Some(key), Some(handshake), false) = (&slot.options.key, &mut slot.handshake, is_caller) else {
             return self.refuse(index, Closed::BadHello(BadHello::Kind(PROOF)));
         };
@@ -218,7 +218,7 @@ impl Endpoint {
     fn refuse(&mut self, index: u32, reason: Closed) {
         let words = match &reason {
             Closed::WrongName { expected, got }
-                if matches!(self.slots.at(index).origin, Origin::Accepted(_)) =>
+                if matches!(self.slots.at(index).origin, ConnectionOrigin::Accepted(_)) =>
             {
                 format!("{got:?} is not served here; {expected} is")
             }
@@ -240,14 +240,18 @@ impl Endpoint {
         slot.timer = None;
         slot.small_reads = SMALL_READS_MIN;
         let listener = match &mut slot.origin {
-            Origin::Accepted(listener) => Some(*listener),
-            Origin::Outgoing(outgoing) => {
+            ConnectionOrigin::Accepted(listener) => Some(*listener),
+            ConnectionOrigin::Outgoing(outgoing) => {
                 outgoing.attempts = 0;
                 None
             }
         };
         self.totals.connected += 1;
-        self.events.push_back(Event::Connected { peer: Peer(index), name: Arc::clone(&slot.name), listener });
+        self.events.push_back(EndpointEvent::Connected {
+            peer: PeerId(index),
+            name: Arc::clone(&slot.name),
+            listener,
+        });
         self.arm_next(index);
     }
 }

@@ -16,22 +16,22 @@ use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
 use crate::assembler::Assembler;
-use crate::backoff::Random;
+use crate::backoff::Jitter;
 use crate::counters::Counters;
 use crate::epoll::{Epoll, READ};
-use crate::event::{Closed, Event, Listener, Peer, SendError};
+use crate::event::{Closed, EndpointEvent, Listener, PeerId, SendError};
 use crate::hello::NAME_BYTES_MAX;
 use crate::limits::Limits;
 use crate::options::{Address, Backend, Greeting, Options, SameName, Settings};
 use crate::outbox::Spare;
-use crate::pool::{Payload, Pool};
+use crate::pool::{BufferPool, Payload};
 use crate::socket::{self, OptionError, OsError, SocketError, SocketOptions};
 use crate::sys::uring::Uring;
 use crate::tcp_info::TcpInfo;
 use crate::wake::Waker;
 
-use parts::{Fed, Listening, Resolved, TOKEN_BELL, TOKEN_LISTENER, TOKEN_WAKER, Timer};
-use slot::{Closing, Origin, Outgoing, Slots, State};
+use parts::{Fed, Listening, Resolved, SlotDeadline, TOKEN_BELL, TOKEN_LISTENER, TOKEN_WAKER};
+use slot::{Closing, ConnectionOrigin, Outgoing, Slots, State};
 
 const LISTENERS_MAX: usize = 1 << 16;
 /// Pools and blocks smaller than this hold nothing useful.
@@ -42,7 +42,7 @@ const BLOCK_BYTES_MIN: usize = 4096;
 /// Everything happens inside [`poll`](Self::poll), and is reported by it; other calls return at once. Small messages
 /// are gathered, and given to the kernel when the messages that were read together have been polled; so a reply to
 /// each of many requests is one call.
-pub struct Endpoint {
+pub struct MessageEndpoint {
     settings: Settings,
     name: Arc<str>,
     /// While greetings are exchanged, nothing else is allowed.
@@ -58,9 +58,9 @@ pub struct Endpoint {
     waker: Waker,
     bell: Waker,
     assembler: Assembler,
-    pool: Pool,
+    pool: BufferPool,
     spare: Spare,
-    events: VecDeque<Event>,
+    events: VecDeque<EndpointEvent>,
     /// The connection that received bytes are parsed for.
     reading: Option<u32>,
     /// The last read filled all the space that it was given.
@@ -70,15 +70,15 @@ pub struct Endpoint {
     dirty: Vec<u32>,
     /// Connections that wait for memory.
     starved: Vec<u32>,
-    timers: BinaryHeap<Timer>,
+    timers: BinaryHeap<SlotDeadline>,
     now: Instant,
     totals: Counters,
-    random: Random,
+    random: Jitter,
     resolved: (mpsc::Sender<Resolved>, mpsc::Receiver<Resolved>),
 }
 
 /// An endpoint may be made in one thread and polled in another.
-const _: fn(Endpoint) = |endpoint| {
+const _: fn(MessageEndpoint) = |endpoint| {
     fn may_move<T: Send>(_: T) {}
     may_move(endpoint);
 };
@@ -107,7 +107,7 @@ pub enum SetupError {
     },
 }
 
-impl Endpoint {
+impl MessageEndpoint {
     /// An endpoint without connections.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ impl Endpoint {
         };
         epoll.add(&waker, TOKEN_WAKER, READ)?;
         epoll.add(&bell, TOKEN_BELL, READ)?;
-        let pool = Pool::new(limits.receive_bytes_max, limits.idle_bytes_max, bell.clone());
+        let pool = BufferPool::new(limits.receive_bytes_max, limits.idle_bytes_max, bell.clone());
         let now = Instant::now();
         let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), &settings.name);
         Ok(Self {
@@ -165,7 +165,7 @@ impl Endpoint {
             timers: BinaryHeap::new(),
             now,
             totals: Counters::default(),
-            random: Random(seed),
+            random: Jitter(seed),
             resolved: mpsc::channel(),
             settings,
         })
@@ -205,15 +205,16 @@ impl Endpoint {
     /// # Panics
     ///
     /// Where the number of peers would exceed [`Limits::peers_max`]: who connects counts its own connections.
-    pub fn connect(&mut self, name: &str, address: impl Into<Address>, options: Options) -> Peer {
+    pub fn connect(&mut self, name: &str, address: impl Into<Address>, options: Options) -> PeerId {
         assert!(!self.slots.is_full(), "more than peers_max = {} peers", self.settings.limits.peers_max);
         let expects: Arc<str> = name.into();
         let outgoing =
             Outgoing { address: address.into(), expects: Arc::clone(&expects), attempts: 0, given_up: false };
-        let index = self.slots.add(self.now, Origin::Outgoing(Box::new(outgoing)), Arc::new(options));
+        let index =
+            self.slots.add(self.now, ConnectionOrigin::Outgoing(Box::new(outgoing)), Arc::new(options));
         self.slots.at(index).name = expects;
         self.attempt(index);
-        Peer(index)
+        PeerId(index)
     }
 
     /// The next thing that happened; waits for it until `deadline` (`None`: for as long as it takes), and returns
@@ -223,7 +224,7 @@ impl Endpoint {
     ///
     /// Where the kernel's waiting itself fails, which leaves nothing to go on with.
     #[inline]
-    pub fn poll(&mut self, deadline: Option<Instant>) -> io::Result<Option<Event>> {
+    pub fn poll(&mut self, deadline: Option<Instant>) -> io::Result<Option<EndpointEvent>> {
         loop {
             if let Some(event) = self.events.pop_front() {
                 self.delivered(&event);
@@ -274,7 +275,7 @@ impl Endpoint {
     ///
     /// For a type that this room reserves ([`RESERVED_KINDS`](crate::RESERVED_KINDS)).
     #[inline]
-    pub fn send(&mut self, peer: Peer, kind: u32, stream: u32, parts: &[&[u8]]) -> Result<(), SendError> {
+    pub fn send(&mut self, peer: PeerId, kind: u32, stream: u32, parts: &[&[u8]]) -> Result<(), SendError> {
         let size = parts.iter().map(|part| part.len() as u64).sum();
         let header = self.admit(peer, kind, stream, size)?;
         self.push(peer.0, header, parts);
@@ -293,7 +294,7 @@ impl Endpoint {
     /// For a type that this room reserves ([`RESERVED_KINDS`](crate::RESERVED_KINDS)).
     pub fn send_shared(
         &mut self,
-        peer: Peer,
+        peer: PeerId,
         kind: u32,
         stream: u32,
         head: &[u8],
@@ -314,7 +315,7 @@ impl Endpoint {
     }
 
     /// Stop reading from a peer: TCP's window then holds it back. Messages that were read already still come.
-    pub fn pause(&mut self, peer: Peer) {
+    pub fn pause(&mut self, peer: PeerId) {
         if self.slots.find(peer.0).is_some() {
             self.slots.at(peer.0).paused = true;
             self.watch(peer.0);
@@ -322,7 +323,7 @@ impl Endpoint {
     }
 
     /// Go on reading from a peer.
-    pub fn resume(&mut self, peer: Peer) {
+    pub fn resume(&mut self, peer: PeerId) {
         if self.slots.find(peer.0).is_some() {
             let slot = self.slots.at(peer.0);
             slot.paused = false;
@@ -332,9 +333,9 @@ impl Endpoint {
     }
 
     /// End a connection in good order, and do not connect again: what waits is sent first, and messages of the peer
-    /// still arrive until it closes too, within [`drain_max`](crate::Timing::drain_max). [`Event::Closed`] follows, or
-    /// [`Event::Failed`] where it was not established.
-    pub fn close(&mut self, peer: Peer) {
+    /// still arrive until it closes too, within [`drain_max`](crate::Timing::drain_max). [`EndpointEvent::Closed`] follows, or
+    /// [`EndpointEvent::Failed`] where it was not established.
+    pub fn close(&mut self, peer: PeerId) {
         let Some(slot) = self.slots.find(peer.0) else { return };
         let (state, drain_max) = (slot.state, slot.options.timing.drain_max);
         self.give_up(peer.0);
@@ -353,7 +354,7 @@ impl Endpoint {
     }
 
     /// End a connection at once, and do not connect again. What waits is lost, and counted.
-    pub fn abort(&mut self, peer: Peer) {
+    pub fn abort(&mut self, peer: PeerId) {
         if self.slots.find(peer.0).is_some_and(|slot| slot.state != State::Ended) {
             self.give_up(peer.0);
             self.end(peer.0, Closed::Aborted);
@@ -367,7 +368,7 @@ impl Endpoint {
             self.close_listener(Listener(listener as u32));
         }
         for index in self.slots.indices() {
-            self.close(Peer(index));
+            self.close(PeerId(index));
         }
     }
 
@@ -386,7 +387,7 @@ impl Endpoint {
     /// # Errors
     ///
     /// [`OptionError`] for the first option that the system refuses; those before it are set.
-    pub fn set_options(&mut self, peer: Peer, socket: SocketOptions) -> Result<(), OptionError> {
+    pub fn set_options(&mut self, peer: PeerId, socket: SocketOptions) -> Result<(), OptionError> {
         if self.slots.find(peer.0).is_none() {
             return Ok(());
         }
@@ -404,7 +405,7 @@ impl Endpoint {
     /// # Errors
     ///
     /// [`OptionError`] where the system refuses it.
-    pub fn set_window_clamp(&mut self, peer: Peer, bytes: u32) -> Result<(), OptionError> {
+    pub fn set_window_clamp(&mut self, peer: PeerId, bytes: u32) -> Result<(), OptionError> {
         if self.slots.find(peer.0).is_none() {
             return Ok(());
         }
@@ -425,7 +426,7 @@ impl Endpoint {
     ///
     /// TCP heeds a smaller window only with a new offset (RFC 9293 §3.10.7.4, SND.WL1): what is sent before a request makes
     /// the request bring one.
-    pub fn send_heartbeat(&mut self, peer: Peer) {
+    pub fn send_heartbeat(&mut self, peer: PeerId) {
         let Some(slot) = self.slots.find(peer.0) else { return };
         if slot.can_send() && slot.options.greeting == Greeting::Names {
             self.heartbeat(peer.0);
@@ -434,7 +435,7 @@ impl Endpoint {
     }
 
     /// The kernel's `tcp_info` of a peer's connection; `None` while there is none.
-    pub fn tcp_info(&self, peer: Peer) -> Option<TcpInfo> {
+    pub fn tcp_info(&self, peer: PeerId) -> Option<TcpInfo> {
         TcpInfo::of(self.slots.find(peer.0)?.fd.as_ref()?).ok()
     }
 
@@ -444,7 +445,7 @@ impl Endpoint {
     }
 
     /// Counts of a peer, all its connections together.
-    pub fn counters(&self, peer: Peer) -> Option<&Counters> {
+    pub fn counters(&self, peer: PeerId) -> Option<&Counters> {
         self.slots.find(peer.0).map(|slot| &slot.counters)
     }
 
@@ -454,7 +455,7 @@ impl Endpoint {
     }
 
     /// Bytes that wait to be sent to a peer.
-    pub fn outbox_bytes(&self, peer: Peer) -> u64 {
+    pub fn outbox_bytes(&self, peer: PeerId) -> u64 {
         self.slots.find(peer.0).map_or(0, |slot| slot.outbox.bytes())
     }
 
@@ -463,15 +464,17 @@ impl Endpoint {
         self.pool.lent_bytes()
     }
 
-    fn delivered(&mut self, event: &Event) {
-        if let Event::Closed { peer, retry: None, .. } | Event::Failed { peer, retry: None, .. } = event {
+    fn delivered(&mut self, event: &EndpointEvent) {
+        if let EndpointEvent::Closed { peer, retry: None, .. }
+        | EndpointEvent::Failed { peer, retry: None, .. } = event
+        {
             self.slots.release(peer.0);
         }
     }
 
     /// No further attempt to connect.
     fn give_up(&mut self, index: u32) {
-        if let Origin::Outgoing(outgoing) = &mut self.slots.at(index).origin {
+        if let ConnectionOrigin::Outgoing(outgoing) = &mut self.slots.at(index).origin {
             outgoing.given_up = true;
         }
     }

@@ -51,18 +51,18 @@ impl Fed {
 
 /// The next deadline of a slot; the earliest is the greatest.
 #[derive(PartialEq, Eq)]
-pub(super) struct Timer {
+pub(super) struct SlotDeadline {
     pub(super) at: Instant,
     pub(super) index: u32,
 }
 
-impl Ord for Timer {
+impl Ord for SlotDeadline {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.index).cmp(&(self.at, self.index))
     }
 }
 
-impl PartialOrd for Timer {
+impl PartialOrd for SlotDeadline {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }

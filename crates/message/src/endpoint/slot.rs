@@ -55,7 +55,7 @@ pub(super) enum Carrier {
 }
 
 /// How a connection came about.
-pub(super) enum Origin {
+pub(super) enum ConnectionOrigin {
     Accepted(Listener),
     Outgoing(Box<Outgoing>),
 }
@@ -74,7 +74,7 @@ pub(super) struct Slot {
     pub(super) state: State,
     pub(super) established: bool,
     pub(super) fd: Option<OwnedFd>,
-    pub(super) origin: Origin,
+    pub(super) origin: ConnectionOrigin,
     pub(super) options: Arc<Options>,
     pub(super) name: Arc<str>,
     pub(super) tls: Option<Box<Session>>,
@@ -118,7 +118,7 @@ pub(super) const WATCH_WRITE: u8 = 2;
 pub(super) const WATCH_EDGE: u8 = 4;
 
 impl Slot {
-    fn new(now: Instant, origin: Origin, options: Arc<Options>) -> Self {
+    fn new(now: Instant, origin: ConnectionOrigin, options: Arc<Options>) -> Self {
         Self {
             generation: 0,
             state: State::Free,
@@ -193,7 +193,7 @@ impl Slots {
         self.used() >= self.max
     }
 
-    pub(super) fn add(&mut self, now: Instant, origin: Origin, options: Arc<Options>) -> u32 {
+    pub(super) fn add(&mut self, now: Instant, origin: ConnectionOrigin, options: Arc<Options>) -> u32 {
         let mut slot = Slot::new(now, origin, options);
         if let Some(index) = self.free.pop_front() {
             slot.generation = self.slots[index as usize].generation.wrapping_add(1);

@@ -3,8 +3,8 @@
 use std::io;
 use std::time::Instant;
 
-use super::Endpoint;
-use super::parts::Timer;
+use super::MessageEndpoint;
+use super::parts::SlotDeadline;
 use super::slot::{Closing, Slot, State};
 use crate::event::{Closed, Listener};
 use crate::frame::Header;
@@ -22,7 +22,7 @@ enum Due {
     End(Closed),
 }
 
-impl Endpoint {
+impl MessageEndpoint {
     pub(super) fn heartbeat(&mut self, index: u32) {
         self.push(index, Header { kind: HEARTBEAT, stream: 0, size: 0 }, &[]);
         self.slots.at(index).counters.heartbeats_out += 1;
@@ -38,7 +38,7 @@ impl Endpoint {
         self.wait_for_kernel(timeout)?;
         self.now = Instant::now();
         while self.timers.peek().is_some_and(|timer| timer.at <= self.now) {
-            let Some(Timer { at, index }) = self.timers.pop() else { break };
+            let Some(SlotDeadline { at, index }) = self.timers.pop() else { break };
             if self.slots.at(index).timer == Some(at) {
                 self.slots.at(index).timer = None;
                 self.handle_deadline(index);
@@ -57,7 +57,7 @@ impl Endpoint {
         let slot = self.slots.at(index);
         if slot.timer.is_none_or(|timer| at < timer) {
             slot.timer = Some(at);
-            self.timers.push(Timer { at, index });
+            self.timers.push(SlotDeadline { at, index });
         }
     }
 

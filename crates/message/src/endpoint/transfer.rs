@@ -5,9 +5,9 @@ use std::io::{IoSlice, IoSliceMut};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, send, sendmsg, shutdown};
 
-use super::Endpoint;
+use super::MessageEndpoint;
 use super::slot::{Carrier, Closing, State};
-use crate::event::{Closed, Event, Peer, SendError};
+use crate::event::{Closed, EndpointEvent, PeerId, SendError};
 use crate::frame::{HEADER_BYTES, Header};
 use crate::limits::RESERVED_KINDS;
 use crate::outbox::PIECES_MAX;
@@ -21,7 +21,7 @@ const READS_MAX: u8 = 4;
 /// An outbox that holds this much is given to the kernel at once.
 const FLUSH_BYTES: u64 = 256 << 10;
 
-impl Endpoint {
+impl MessageEndpoint {
     /// A connection has something to read.
     pub(super) fn handle_readable(&mut self, index: u32) {
         debug_assert!(self.reading.is_none());
@@ -82,7 +82,7 @@ impl Endpoint {
 
     /// The next message of the connection that is being read, or an end of that.
     #[inline]
-    pub(super) fn next_frame(&mut self, index: u32) -> Option<Event> {
+    pub(super) fn next_frame(&mut self, index: u32) -> Option<EndpointEvent> {
         loop {
             let slot = self.slots.at(index);
             let greeting = matches!(slot.state, State::Greeting(_));
@@ -127,8 +127,8 @@ impl Endpoint {
             }
             slot.counters.messages_in += 1;
             self.totals.messages_in += 1;
-            return Some(Event::Message {
-                peer: Peer(index),
+            return Some(EndpointEvent::Message {
+                peer: PeerId(index),
                 kind: frame.kind,
                 stream: frame.stream,
                 payload: frame.payload,
@@ -183,7 +183,7 @@ impl Endpoint {
     #[inline]
     pub(super) fn admit(
         &mut self,
-        peer: Peer,
+        peer: PeerId,
         kind: u32,
         stream: u32,
         size: u64,
@@ -350,7 +350,7 @@ impl Endpoint {
         let half = slot.outbox.bytes() * 2 <= self.settings.limits.outbox_bytes_max;
         if slot.full && half {
             slot.full = false;
-            self.events.push_back(Event::Writable { peer: Peer(index) });
+            self.events.push_back(EndpointEvent::Writable { peer: PeerId(index) });
         }
         let broken = slot.broken;
         let sent = slot.outbox.is_empty();

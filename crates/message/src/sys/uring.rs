@@ -48,14 +48,14 @@ pub(crate) struct Chunk {
 }
 
 /// Something that the kernel has done.
-pub(crate) enum Done {
+pub(crate) enum Completion {
     /// Bytes, an end, or an error of a receiving connection; without `more`, it receives no longer.
     Received { index: u32, generation: u32, result: i32, chunk: Option<Chunk>, more: bool },
     /// A write is over: all of it was taken, or it failed.
     Sent { index: u32, generation: u32, result: i32, bytes: Vec<u8>, offered: usize },
 }
 
-struct Flight {
+struct SubmittedWrite {
     index: u32,
     generation: u32,
     bytes: Vec<u8>,
@@ -64,11 +64,11 @@ struct Flight {
 
 pub(crate) struct Uring {
     ring: ManuallyDrop<IoUring>,
-    memory: ManuallyDrop<Memory>,
+    memory: ManuallyDrop<BufferRing>,
     tail: u16,
     done: VecDeque<cqueue::Entry>,
     /// Buffers of writes, each until the kernel is done with it.
-    flights: Vec<Option<Flight>>,
+    flights: Vec<Option<SubmittedWrite>>,
     free: Vec<u32>,
     epoll: RawFd,
     epoll_watched: bool,
@@ -81,12 +81,12 @@ pub(crate) struct Uring {
 unsafe impl Send for Uring {}
 
 /// The ring of buffers, and the buffers.
-struct Memory {
+struct BufferRing {
     ring: NonNull<u8>,
     buffers: NonNull<u8>,
 }
 
-impl Memory {
+impl BufferRing {
     fn layouts() -> (Layout, Layout) {
         let ring = Layout::from_size_align(usize::from(BUFFERS) * size_of::<BufRingEntry>(), PAGE);
         let buffers = Layout::from_size_align(usize::from(BUFFERS) * STRIDE, PAGE);
@@ -104,7 +104,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for BufferRing {
     fn drop(&mut self) {
         let (ring, buffers) = Self::layouts();
         // SAFETY: both were allocated with these layouts, and the kernel has let go of them (see `Uring::drop`).
@@ -130,7 +130,7 @@ impl Uring {
             .setup_r_disabled()
             .dontfork()
             .build(ENTRIES)?;
-        let memory = Memory::new()?;
+        let memory = BufferRing::new()?;
         let address = memory.ring.as_ptr() as u64;
         // SAFETY: the memory is page-aligned, has an entry for each of `BUFFERS` buffers, and is freed only after the
         // ring has let go of it (see `drop`).
@@ -161,7 +161,7 @@ impl Uring {
         unsafe { self.push(&entry) };
     }
 
-    /// Receive no longer; a last [`Done::Received`] without `more` follows.
+    /// Receive no longer; a last [`Completion::Received`] without `more` follows.
     pub(crate) fn cancel_receive(&mut self, index: u32, generation: u32) {
         let number = RECEIVE | numbered(index, generation);
         let entry = opcode::AsyncCancel::new(number).build().user_data(CANCEL);
@@ -180,7 +180,7 @@ impl Uring {
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
             .build()
             .user_data(SEND | u64::from(place));
-        self.flights[place as usize] = Some(Flight { index, generation, bytes, offset });
+        self.flights[place as usize] = Some(SubmittedWrite { index, generation, bytes, offset });
         // SAFETY: the bytes stay where they are on the heap, and unchanged, in `flights` until the request completes;
         // `drop` waits for that, or leaks them.
         unsafe { self.push(&entry) };
@@ -212,7 +212,7 @@ impl Uring {
 
     /// The next completion.
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<Done> {
+    pub(crate) fn next(&mut self) -> Option<Completion> {
         loop {
             let entry = self.done.pop_front()?;
             let (number, result, flags) = (entry.user_data(), entry.result(), entry.flags());
@@ -220,7 +220,7 @@ impl Uring {
                 RECEIVE => {
                     let chunk = cqueue::buffer_select(flags)
                         .map(|buffer| Chunk { buffer, len: usize::try_from(result).unwrap_or(0) });
-                    return Some(Done::Received {
+                    return Some(Completion::Received {
                         index: number as u32,
                         generation: (number >> 32) as u32,
                         result,
@@ -232,9 +232,9 @@ impl Uring {
                     let place = number as u32;
                     let Some(flight) = self.flights[place as usize].take() else { continue };
                     self.free.push(place);
-                    let Flight { index, generation, bytes, offset } = flight;
+                    let SubmittedWrite { index, generation, bytes, offset } = flight;
                     let offered = bytes.len() - offset;
-                    return Some(Done::Sent { index, generation, result, bytes, offered });
+                    return Some(Completion::Sent { index, generation, result, bytes, offered });
                 }
                 POLL => {
                     self.epoll_watched = false;

@@ -7,23 +7,23 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use fanin_message::{
-    Backend, Backoff, Endpoint, Event, Listener, Options, Peer, Settings, SetupError, Timing,
+    Backend, Backoff, EndpointEvent, Listener, MessageEndpoint, Options, PeerId, Settings, SetupError, Timing,
 };
 
 /// Longer than anything here takes; a test that waits for it has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-pub(crate) fn endpoint(name: &str) -> Endpoint {
+pub(crate) fn endpoint(name: &str) -> MessageEndpoint {
     with_limits(name, fanin_message::Limits::default())
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "tests make them in place")]
-pub(crate) fn with_limits(name: &str, limits: fanin_message::Limits) -> Endpoint {
+pub(crate) fn with_limits(name: &str, limits: fanin_message::Limits) -> MessageEndpoint {
     let settings = |backend| Settings { name: name.into(), limits: limits.clone(), backend };
-    match Endpoint::new(settings(crate::BACKEND)) {
+    match MessageEndpoint::new(settings(crate::BACKEND)) {
         Err(SetupError::Uring(error)) => {
             crate::skip::skip(format!("without io_uring the test runs over epoll: {error}"));
-            Endpoint::new(settings(Backend::Epoll)).unwrap()
+            MessageEndpoint::new(settings(Backend::Epoll)).unwrap()
         }
         endpoint => endpoint.unwrap(),
     }
@@ -45,20 +45,20 @@ pub(crate) fn quick() -> Options {
     }
 }
 
-pub(crate) fn listen(endpoint: &mut Endpoint, options: Options) -> (Listener, SocketAddr) {
+pub(crate) fn listen(endpoint: &mut MessageEndpoint, options: Options) -> (Listener, SocketAddr) {
     let listener = endpoint.listen("127.0.0.1:0".parse().unwrap(), options).unwrap();
     (listener, endpoint.local_address(listener).unwrap())
 }
 
 /// The next event of one endpoint, with a short wait.
-pub(crate) fn step(endpoint: &mut Endpoint) -> Option<Event> {
+pub(crate) fn step(endpoint: &mut MessageEndpoint) -> Option<EndpointEvent> {
     endpoint.poll(Some(Instant::now() + Duration::from_millis(1))).unwrap()
 }
 
 /// Poll some endpoints in turn until `done` says so; it sees each event with its endpoint's number.
 pub(crate) fn until(
-    endpoints: &mut [&mut Endpoint],
-    mut done: impl FnMut(usize, &mut Endpoint, Event) -> bool,
+    endpoints: &mut [&mut MessageEndpoint],
+    mut done: impl FnMut(usize, &mut MessageEndpoint, EndpointEvent) -> bool,
 ) {
     let start = Instant::now();
     loop {
@@ -74,12 +74,16 @@ pub(crate) fn until(
 }
 
 /// Connect a client to a server; returns how each calls the other.
-pub(crate) fn connected(server: &mut Endpoint, client: &mut Endpoint, options: &Options) -> (Peer, Peer) {
+pub(crate) fn connected(
+    server: &mut MessageEndpoint,
+    client: &mut MessageEndpoint,
+    options: &Options,
+) -> (PeerId, PeerId) {
     let (_, address) = listen(server, options.clone());
     let there = client.connect("", address, options.clone());
     let (mut here, mut done) = (None, false);
     until(&mut [server, client], |number, _, event| {
-        if let Event::Connected { peer, .. } = event {
+        if let EndpointEvent::Connected { peer, .. } = event {
             if number == 0 {
                 here = Some(peer);
             } else {
@@ -130,7 +134,10 @@ pub(crate) fn hello(name: &str, expects: &str, heartbeat_ms: u32) -> Vec<u8> {
 }
 
 /// Poll until the first event that is picked; the others are passed over.
-pub(crate) fn wait_for<T>(endpoint: &mut Endpoint, mut pick: impl FnMut(Event) -> Option<T>) -> T {
+pub(crate) fn wait_for<T>(
+    endpoint: &mut MessageEndpoint,
+    mut pick: impl FnMut(EndpointEvent) -> Option<T>,
+) -> T {
     let mut found = None;
     until(&mut [endpoint], |_, _, event| {
         found = pick(event);

@@ -1,6 +1,6 @@
 //! A naive reader of frames, compared with the assembler.
 
-use fanin_message::{Assembler, Frame, Header, Limits, Oversize, Partial};
+use fanin_message::{ArrivedMessage, Assembler, Header, Limits, Oversize, Partial};
 
 /// Small limits, so that small inputs reach them.
 pub fn limits() -> Limits {
@@ -19,7 +19,7 @@ pub fn feed(
     limits: &Limits,
     bytes: &[u8],
     pieces: &[usize],
-) -> (Vec<Frame>, Result<u64, Oversize>) {
+) -> (Vec<ArrivedMessage>, Result<u64, Oversize>) {
     let (mut partial, mut frames, mut left) = (Partial::default(), Vec::new(), bytes);
     let mut sizes = pieces.iter().copied().cycle();
     while !left.is_empty() {
@@ -53,7 +53,7 @@ pub fn feed(
 }
 
 /// The same, written as plainly as it can be.
-fn plain(limits: &Limits, mut bytes: &[u8]) -> (Vec<Frame>, Result<u64, Oversize>) {
+fn plain(limits: &Limits, mut bytes: &[u8]) -> (Vec<ArrivedMessage>, Result<u64, Oversize>) {
     let mut frames = Vec::new();
     while let Some((header, rest)) = bytes.split_first_chunk() {
         let Header { kind, stream, size } = Header::from_bytes(header);
@@ -64,7 +64,7 @@ fn plain(limits: &Limits, mut bytes: &[u8]) -> (Vec<Frame>, Result<u64, Oversize
             break;
         }
         let (payload, rest) = rest.split_at(size as usize);
-        frames.push(Frame { kind, stream, payload: payload.to_vec().into() });
+        frames.push(ArrivedMessage { kind, stream, payload: payload.to_vec().into() });
         bytes = rest;
     }
     (frames, Ok(bytes.len() as u64))

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use crate::common::{endpoint, frame, hello, listen, quick, raw, until, wait_for};
-use fanin_message::{Closed, Event, Options, Payload, Tls, TlsError};
+use fanin_message::{Closed, EndpointEvent, Options, Payload, Tls, TlsError};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 struct Authority {
@@ -51,13 +51,13 @@ fn messages_of_all_sizes_pass_encrypted_and_the_end_is_orderly() {
     let (mut got, mut ends) = (0, Vec::new());
     until(&mut [&mut server, &mut client], |number, endpoint, event| {
         match event {
-            Event::Connected { peer, .. } if number == 1 => {
+            EndpointEvent::Connected { peer, .. } if number == 1 => {
                 for size in sizes {
                     endpoint.send(peer, 1, 0, &[&body[..size]]).unwrap();
                     endpoint.send_shared(peer, 2, 0, b"x", &[Payload::from(body[..size].to_vec())]).unwrap();
                 }
             }
-            Event::Message { peer, kind, payload, .. } if number == 0 => {
+            EndpointEvent::Message { peer, kind, payload, .. } if number == 0 => {
                 let size = sizes[got / 2];
                 assert_eq!(kind as usize, got % 2 + 1);
                 assert!(payload[got % 2..] == body[..size], "{size}");
@@ -66,12 +66,12 @@ fn messages_of_all_sizes_pass_encrypted_and_the_end_is_orderly() {
                     endpoint.send_shared(peer, 3, 0, &[], &[payload]).unwrap();
                 }
             }
-            Event::Message { peer, kind: 3, payload, .. } => {
+            EndpointEvent::Message { peer, kind: 3, payload, .. } => {
                 assert_eq!(payload.len(), 3_000_000);
                 endpoint.close(peer);
             }
-            Event::Closed { reason, .. } => ends.push((number, reason)),
-            Event::Failed { reason, .. } => panic!("{reason}"),
+            EndpointEvent::Closed { reason, .. } => ends.push((number, reason)),
+            EndpointEvent::Failed { reason, .. } => panic!("{reason}"),
             _ => {}
         }
         ends.len() == 2
@@ -103,7 +103,7 @@ fn certificates_are_checked_on_both_sides() {
         let mut ends: [Option<Closed>; 2] = [None, None];
         until(&mut [&mut server, &mut client], |number, _, event| {
             match event {
-                Event::Failed { reason, retry: None, .. } => ends[number] = Some(reason),
+                EndpointEvent::Failed { reason, retry: None, .. } => ends[number] = Some(reason),
                 other => panic!("case {i}: {other:?}"),
             }
             ends.iter().all(Option::is_some)
@@ -127,7 +127,7 @@ fn who_does_not_encrypt_gets_nowhere() {
         let mut peer = raw(address);
         peer.write_all(&bytes).unwrap();
         let reason = wait_for(&mut server, |event| match event {
-            Event::Failed { reason, .. } => Some(reason),
+            EndpointEvent::Failed { reason, .. } => Some(reason),
             _ => None,
         });
         assert!(matches!(reason, Closed::Tls(_)), "{reason:?}");
@@ -165,12 +165,12 @@ fn an_end_without_farewell_is_named() {
     let mut end = None;
     until(&mut [&mut server, &mut client], |number, endpoint, event| {
         match event {
-            Event::Connected { peer, .. } if number == 0 => {
+            EndpointEvent::Connected { peer, .. } if number == 0 => {
                 for _ in 0..5 {
                     endpoint.send(peer, 1, 0, &[&[7; 12_000]]).unwrap();
                 }
             }
-            Event::Closed { reason, .. } if number == 1 => end = Some(reason),
+            EndpointEvent::Closed { reason, .. } if number == 1 => end = Some(reason),
             _ => {}
         }
         end.is_some()

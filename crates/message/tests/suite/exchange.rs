@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use crate::common::{connected, endpoint, listen, quick, step, until, wait_for, with_limits};
-use fanin_message::{Closed, Event, Greeting, Limits, Options, Payload, SameName, SendError, SocketOptions};
+use fanin_message::{
+    Closed, EndpointEvent, Greeting, Limits, Options, Payload, SameName, SendError, SocketOptions,
+};
 
 #[test]
 fn messages_of_all_sizes_arrive_complete_and_in_order() {
@@ -20,7 +22,7 @@ fn messages_of_all_sizes_arrive_complete_and_in_order() {
     }
     let mut next = 0;
     until(&mut [&mut server, &mut client], |number, _, event| {
-        let Event::Message { kind, stream, payload, .. } = event else { return false };
+        let EndpointEvent::Message { kind, stream, payload, .. } = event else { return false };
         assert_eq!((number, kind as usize, stream as usize), (0, next % 2 + 1, next / 2));
         let size = sizes[next / 2];
         if kind == 1 {
@@ -46,10 +48,10 @@ fn payloads_may_be_kept_and_sent_on() {
     }
     let mut kept: Vec<Payload> = Vec::new();
     until(&mut [&mut server, &mut client], |_, endpoint, event| {
-        if let Event::Message { peer, kind: 1, stream, payload } = event {
+        if let EndpointEvent::Message { peer, kind: 1, stream, payload } = event {
             endpoint.send_shared(peer, 2, stream, &[], std::slice::from_ref(&payload)).unwrap();
             kept.push(payload);
-        } else if let Event::Message { kind: 2, stream, payload, .. } = event {
+        } else if let EndpointEvent::Message { kind: 2, stream, payload, .. } = event {
             assert_eq!(payload[..4], stream.to_le_bytes());
             return stream == 999;
         }
@@ -75,12 +77,12 @@ fn bare_peers_exchange_frames_without_greetings() {
 }
 
 fn until_message(
-    server: &mut fanin_message::Endpoint,
-    client: &mut fanin_message::Endpoint,
+    server: &mut fanin_message::MessageEndpoint,
+    client: &mut fanin_message::MessageEndpoint,
 ) -> (u32, u32, Vec<u8>) {
     let mut got = None;
     until(&mut [server, client], |_, _, event| {
-        if let Event::Message { kind, stream, payload, .. } = event {
+        if let EndpointEvent::Message { kind, stream, payload, .. } = event {
             got = Some((kind, stream, payload.to_vec()));
         }
         got.is_some()
@@ -110,16 +112,16 @@ fn a_full_outbox_refuses_and_tells_when_there_is_room() {
     let (mut received, mut writable) = (0, 0);
     until(&mut [&mut server, &mut client], |_, _, event| {
         match event {
-            Event::Message { stream, .. } => {
+            EndpointEvent::Message { stream, .. } => {
                 assert_eq!(stream, received);
                 received += 1;
             }
-            Event::Writable { .. } => writable += 1,
+            EndpointEvent::Writable { .. } => writable += 1,
             _ => {}
         }
         received == sent
     });
-    while step(&mut client).is_some_and(|event| matches!(event, Event::Writable { .. })) {
+    while step(&mut client).is_some_and(|event| matches!(event, EndpointEvent::Writable { .. })) {
         writable += 1;
     }
     assert_eq!(writable, 1);
@@ -143,7 +145,7 @@ fn receiving_stops_at_its_memory_limit_and_goes_on_when_memory_comes_back() {
     let mut quiet = Instant::now();
     while quiet.elapsed() < Duration::from_millis(150) {
         for event in [step(&mut server), step(&mut client)].into_iter().flatten() {
-            if let Event::Message { payload, .. } = event {
+            if let EndpointEvent::Message { payload, .. } = event {
                 kept.push(payload);
                 quiet = Instant::now();
             }
@@ -155,7 +157,7 @@ fn receiving_stops_at_its_memory_limit_and_goes_on_when_memory_comes_back() {
     let mut received = kept.len();
     kept.clear();
     until(&mut [&mut server, &mut client], |_, _, event| {
-        if let Event::Message { stream, .. } = event {
+        if let EndpointEvent::Message { stream, .. } = event {
             assert_eq!(stream as usize, received);
             received += 1;
         }
@@ -175,9 +177,9 @@ fn closing_sends_what_waits_and_hears_what_comes() {
     let (mut large, mut small, mut ends) = (false, false, Vec::new());
     until(&mut [&mut server, &mut client], |number, _, event| {
         match event {
-            Event::Message { kind: 1, payload, .. } => large = payload.len() == 3_000_000,
-            Event::Message { kind: 2, .. } => small = true,
-            Event::Closed { reason, unsent, retry, .. } => {
+            EndpointEvent::Message { kind: 1, payload, .. } => large = payload.len() == 3_000_000,
+            EndpointEvent::Message { kind: 2, .. } => small = true,
+            EndpointEvent::Closed { reason, unsent, retry, .. } => {
                 assert_eq!((unsent.bytes, retry), (0, None));
                 ends.push((number, reason));
             }
@@ -199,7 +201,7 @@ fn shutdown_ends_everything_in_order() {
     assert_eq!(peers.len(), 20);
     let mut up = 0;
     until(&mut [&mut server, &mut client], |number, _, event| {
-        up += usize::from(number == 1 && matches!(event, Event::Connected { .. }));
+        up += usize::from(number == 1 && matches!(event, EndpointEvent::Connected { .. }));
         up >= 20
     });
     server.shutdown();
@@ -221,7 +223,7 @@ fn another_thread_interrupts_the_wait() {
         std::thread::sleep(Duration::from_millis(20));
         waker.wake();
     });
-    wait_for(&mut endpoint, |event| matches!(event, Event::Woken).then_some(()));
+    wait_for(&mut endpoint, |event| matches!(event, EndpointEvent::Woken).then_some(()));
     thread.join().unwrap();
     assert!(
         endpoint.poll(Some(Instant::now())).unwrap().is_none(),
@@ -257,6 +259,6 @@ fn hosts_are_found_by_name() {
     // If the name has an IPv6 address as well, no server listens there, and the next attempt takes the other.
     client.connect("server", host.as_str(), quick());
     until(&mut [&mut server, &mut client], |number, _, event| {
-        number == 1 && matches!(event, Event::Connected { .. })
+        number == 1 && matches!(event, EndpointEvent::Connected { .. })
     });
 }

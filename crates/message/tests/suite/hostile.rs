@@ -7,18 +7,19 @@ use crate::common::{
     PATIENCE, endpoint, frame, hello, listen, quick, raw, read_frame, step, until, wait_for, with_limits,
 };
 use fanin_message::{
-    BadHello, Closed, Endpoint, Event, Greeting, Limits, NotAccepting, Options, Oversize, SameName, Timing,
+    BadHello, Closed, EndpointEvent, Greeting, Limits, MessageEndpoint, NotAccepting, Options, Oversize,
+    SameName, Timing,
 };
 
-fn end_of(event: Event) -> Option<Closed> {
+fn end_of(event: EndpointEvent) -> Option<Closed> {
     match event {
-        Event::Closed { reason, .. } | Event::Failed { reason, .. } => Some(reason),
+        EndpointEvent::Closed { reason, .. } | EndpointEvent::Failed { reason, .. } => Some(reason),
         _ => None,
     }
 }
 
 /// How a server ends the connection of a peer that writes `bytes` and then waits.
-fn reaction(bytes: &[u8], options: Options, limits: Limits) -> (Closed, Endpoint) {
+fn reaction(bytes: &[u8], options: Options, limits: Limits) -> (Closed, MessageEndpoint) {
     let mut server = with_limits("server", limits);
     let (_, address) = listen(&mut server, options);
     let mut peer = raw(address);
@@ -116,8 +117,8 @@ fn a_frame_may_come_byte_by_byte() {
     while events.len() < 2 {
         events.extend(step(&mut server));
     }
-    assert!(matches!(&events[0], Event::Connected { name, .. } if &**name == "slow"), "{events:?}");
-    let Event::Message { kind: 3, stream: 4, payload, .. } = &events[1] else { panic!("{events:?}") };
+    assert!(matches!(&events[0], EndpointEvent::Connected { name, .. } if &**name == "slow"), "{events:?}");
+    let EndpointEvent::Message { kind: 3, stream: 4, payload, .. } = &events[1] else { panic!("{events:?}") };
     assert_eq!(**payload, *b"five");
 }
 
@@ -135,7 +136,7 @@ fn names_are_checked_on_both_sides() {
         client.connect(expected, address, once.clone());
         let mut ends: [Option<Closed>; 2] = [None, None];
         until(&mut [&mut server, &mut client], |number, _, event| {
-            assert!(!matches!(event, Event::Connected { .. }), "{own} to {expected}");
+            assert!(!matches!(event, EndpointEvent::Connected { .. }), "{own} to {expected}");
             ends[number] = end_of(event).or(ends[number].take());
             ends.iter().all(Option::is_some)
         });
@@ -163,7 +164,7 @@ fn a_younger_connection_takes_the_place_of_a_half_open_one() {
     let mut first = raw(address);
     first.write_all(&hello("ros-1", "server", 0)).unwrap();
     let old = wait_for(&mut server, |event| match event {
-        Event::Connected { peer, .. } => Some(peer),
+        EndpointEvent::Connected { peer, .. } => Some(peer),
         _ => None,
     });
     let mut second = raw(address);
@@ -171,11 +172,11 @@ fn a_younger_connection_takes_the_place_of_a_half_open_one() {
     let mut seen = Vec::new();
     until(&mut [&mut server], |_, _, event| {
         match event {
-            Event::Closed { peer, reason, .. } => {
+            EndpointEvent::Closed { peer, reason, .. } => {
                 assert_eq!((peer, reason), (old, Closed::Superseded("ros-1".into())));
                 seen.push("closed");
             }
-            Event::Connected { peer, .. } => {
+            EndpointEvent::Connected { peer, .. } => {
                 assert_ne!(peer, old);
                 seen.push("connected");
             }
@@ -188,7 +189,7 @@ fn a_younger_connection_takes_the_place_of_a_half_open_one() {
     let (_, strict) = listen(&mut server, Options { same_name: SameName::Refuse, ..quick() });
     let (mut third, mut fourth) = (raw(strict), raw(strict));
     third.write_all(&hello("ros-1", "", 0)).unwrap();
-    wait_for(&mut server, |event| matches!(event, Event::Connected { .. }).then_some(()));
+    wait_for(&mut server, |event| matches!(event, EndpointEvent::Connected { .. }).then_some(()));
     fourth.write_all(&hello("ros-1", "", 0)).unwrap();
     assert_eq!(wait_for(&mut server, end_of), Closed::Superseded("ros-1".into()));
     assert_eq!(read_frame(&mut fourth), (0xFFFF_FF03, 0, b"\"ros-1\" is connected already".to_vec()));
@@ -208,8 +209,8 @@ fn silence_is_noticed_and_heartbeats_prevent_it() {
     let mut names = Vec::new();
     until(&mut [&mut server, &mut client], |number, _, event| {
         match event {
-            Event::Connected { peer, name, .. } if number == 0 => names.push((peer, name)),
-            Event::Closed { peer, reason, .. } => end = Some((peer, reason)),
+            EndpointEvent::Connected { peer, name, .. } if number == 0 => names.push((peer, name)),
+            EndpointEvent::Closed { peer, reason, .. } => end = Some((peer, reason)),
             _ => {}
         }
         end.is_some()
@@ -249,12 +250,12 @@ fn who_takes_nothing_is_given_up() {
     let mut lazy = raw(address);
     lazy.write_all(&hello("lazy", "", 0)).unwrap();
     let peer = wait_for(&mut server, |event| match event {
-        Event::Connected { peer, .. } => Some(peer),
+        EndpointEvent::Connected { peer, .. } => Some(peer),
         _ => None,
     });
     while server.send(peer, 1, 0, &[&[0; 100_000]]).is_ok() {}
     let (reason, unsent) = wait_for(&mut server, |event| match event {
-        Event::Closed { reason, unsent, .. } => Some((reason, unsent)),
+        EndpointEvent::Closed { reason, unsent, .. } => Some((reason, unsent)),
         _ => None,
     });
     assert_eq!(reason, Closed::Stalled(Duration::from_millis(200)));
@@ -270,7 +271,7 @@ fn a_peer_that_does_not_close_after_us_is_cut_off() {
     let mut stubborn = raw(address);
     stubborn.write_all(&hello("stubborn", "", 0)).unwrap();
     let peer = wait_for(&mut server, |event| match event {
-        Event::Connected { peer, .. } => Some(peer),
+        EndpointEvent::Connected { peer, .. } => Some(peer),
         _ => None,
     });
     server.send(peer, 9, 9, &[b"the last word"]).unwrap();
@@ -288,14 +289,14 @@ fn a_lost_server_is_found_again_by_all_its_clients() {
     let (_, address) = listen(&mut server, options.clone());
     let peer = client.connect("server", address, options.clone());
     until(&mut [&mut server, &mut client], |number, _, event| {
-        number == 1 && matches!(event, Event::Connected { .. })
+        number == 1 && matches!(event, EndpointEvent::Connected { .. })
     });
     drop(server);
     let (mut closed, mut failed) = (0, 0);
     until(&mut [&mut client], |_, _, event| {
         match event {
-            Event::Closed { retry: Some(_), .. } => closed += 1,
-            Event::Failed { reason, retry: Some(pause), .. } => {
+            EndpointEvent::Closed { retry: Some(_), .. } => closed += 1,
+            EndpointEvent::Failed { reason, retry: Some(pause), .. } => {
                 assert!(matches!(reason, Closed::Broken(_) | Closed::Unreachable { .. }), "{reason:?}");
                 assert!(pause <= Duration::from_millis(20));
                 failed += 1;
@@ -308,7 +309,7 @@ fn a_lost_server_is_found_again_by_all_its_clients() {
     let mut server = endpoint("server");
     server.listen(address, options).unwrap();
     until(&mut [&mut server, &mut client], |number, client, event| {
-        if let (1, Event::Connected { peer: again, .. }) = (number, &event) {
+        if let (1, EndpointEvent::Connected { peer: again, .. }) = (number, &event) {
             assert_eq!(*again, peer, "the number stands for the peer, not for the connection");
             assert_eq!(client.counters(peer).unwrap().connected, 2);
             return true;
@@ -327,7 +328,7 @@ fn attempts_may_be_limited_and_hosts_without_addresses_are_named() {
     client.connect("server", "no-such-host.invalid:1", few);
     let mut retries = Vec::new();
     until(&mut [&mut client], |_, _, event| {
-        let Event::Failed { reason: Closed::Unresolved { host, .. }, retry, .. } = event else {
+        let EndpointEvent::Failed { reason: Closed::Unresolved { host, .. }, retry, .. } = event else {
             panic!("{event:?}")
         };
         assert_eq!(&*host, "no-such-host.invalid:1");
@@ -346,8 +347,8 @@ fn at_the_limit_of_peers_accepting_stops_and_goes_on_by_itself() {
     let mut connected = 0;
     until(&mut [&mut server], |_, _, event| {
         match event {
-            Event::Connected { .. } => connected += 1,
-            Event::NotAccepting { listener: at, reason } => {
+            EndpointEvent::Connected { .. } => connected += 1,
+            EndpointEvent::NotAccepting { listener: at, reason } => {
                 assert_eq!((at, reason), (listener, NotAccepting::Peers { max: 2 }));
                 return true;
             }
@@ -361,8 +362,8 @@ fn at_the_limit_of_peers_accepting_stops_and_goes_on_by_itself() {
     drop(peers.remove(0));
     let (mut closed, mut again) = (0, 0);
     until(&mut [&mut server], |_, _, event| {
-        closed += usize::from(matches!(event, Event::Closed { .. }));
-        again += usize::from(matches!(event, Event::Connected { .. }));
+        closed += usize::from(matches!(event, EndpointEvent::Closed { .. }));
+        again += usize::from(matches!(event, EndpointEvent::Connected { .. }));
         again == 1
     });
     assert_eq!(closed, 1);
@@ -375,7 +376,7 @@ fn silent_limits_do_not_hold_back_who_waits_for_ever() {
     let (_, address) = listen(&mut server, Options { timing: forever, ..quick() });
     let mut silent = raw(address);
     silent.write_all(&hello("silent", "", 1)).unwrap();
-    wait_for(&mut server, |event| matches!(event, Event::Connected { .. }).then_some(()));
+    wait_for(&mut server, |event| matches!(event, EndpointEvent::Connected { .. }).then_some(()));
     assert!(server.poll(Some(Instant::now() + Duration::from_millis(250))).unwrap().is_none());
     assert_eq!((server.peers(), server.totals().heartbeats_out), (1, 0));
 }

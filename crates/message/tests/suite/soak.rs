@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::common::{PATIENCE, listen, quick, step, with_limits};
-use fanin_message::{Closed, Event, Limits, Options, Payload, Peer, SameName, SendError};
+use fanin_message::{Closed, EndpointEvent, Limits, Options, Payload, PeerId, SameName, SendError};
 
 const CLIENTS: usize = 12;
 const MESSAGES: u32 = 150;
@@ -54,20 +54,20 @@ fn soak(seed: u64) {
     let (_, address) = listen(&mut server, options.clone());
     let mut random = Random(seed);
     // What each client has sent and got back on its present connection; all of it has to come, in order.
-    let mut state: HashMap<Peer, (u32, u32)> = HashMap::new();
+    let mut state: HashMap<PeerId, (u32, u32)> = HashMap::new();
     let mut finished = 0;
     for _ in 0..CLIENTS {
         client.connect("server", address, options.clone());
     }
     let mut held: Vec<Payload> = Vec::new();
-    let mut waiting: Vec<(Peer, u32, Payload)> = Vec::new();
-    let mut paused: Vec<Peer> = Vec::new();
+    let mut waiting: Vec<(PeerId, u32, Payload)> = Vec::new();
+    let mut paused: Vec<PeerId> = Vec::new();
     let start = Instant::now();
     while finished < CLIENTS {
         assert!(start.elapsed() < PATIENCE, "seed {seed}: {finished} of {CLIENTS}: {state:?}");
         while let Some(event) = step_at_once(&mut server) {
             match event {
-                Event::Message { peer, stream, payload, .. } => {
+                EndpointEvent::Message { peer, stream, payload, .. } => {
                     check(stream, &payload);
                     waiting.push((peer, stream, payload.clone()));
                     // Some payloads are kept for a while, so that buffers cannot be used again at once.
@@ -79,7 +79,7 @@ fn soak(seed: u64) {
                         paused.push(peer);
                     }
                 }
-                Event::Closed { peer, reason, .. } => {
+                EndpointEvent::Closed { peer, reason, .. } => {
                     assert!(
                         matches!(reason, Closed::Remote | Closed::Truncated { .. } | Closed::Broken(_)),
                         "{reason}"
@@ -90,7 +90,7 @@ fn soak(seed: u64) {
                 _ => {}
             }
         }
-        let mut blocked: Vec<Peer> = Vec::new();
+        let mut blocked: Vec<PeerId> = Vec::new();
         waiting.retain(|(peer, stream, payload)| {
             if blocked.contains(peer) {
                 return true;
@@ -110,8 +110,8 @@ fn soak(seed: u64) {
         }
         while let Some(event) = step_at_once(&mut client) {
             match event {
-                Event::Connected { peer, .. } => drop(state.insert(peer, (0, 0))),
-                Event::Message { peer, kind: ECHO, stream, payload } => {
+                EndpointEvent::Connected { peer, .. } => drop(state.insert(peer, (0, 0))),
+                EndpointEvent::Message { peer, kind: ECHO, stream, payload } => {
                     let (_, got) = state.get_mut(&peer).unwrap();
                     assert_eq!(stream, *got, "seed {seed}");
                     check(stream, &payload);
@@ -122,11 +122,11 @@ fn soak(seed: u64) {
                         client.set_options(peer, options.socket.clone()).unwrap();
                     }
                 }
-                Event::Closed { peer, reason: Closed::Local, retry: None, .. } => {
+                EndpointEvent::Closed { peer, reason: Closed::Local, retry: None, .. } => {
                     assert_eq!(state.remove(&peer), Some((MESSAGES, MESSAGES)));
                     finished += 1;
                 }
-                Event::Writable { .. } => {}
+                EndpointEvent::Writable { .. } => {}
                 other => panic!("seed {seed}: {other:?}"),
             }
         }
@@ -161,7 +161,7 @@ fn soak(seed: u64) {
     assert_eq!(client.totals().bytes_in, server.totals().bytes_out);
 }
 
-fn step_at_once(endpoint: &mut fanin_message::Endpoint) -> Option<Event> {
+fn step_at_once(endpoint: &mut fanin_message::MessageEndpoint) -> Option<EndpointEvent> {
     endpoint.poll(Some(Instant::now() + Duration::from_micros(50))).unwrap()
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use fanin_report::{EventRow, FlowRow, Outcome, Tcp, WindowRow};
+use fanin_report::{EventOutcome, EventRow, FlowRow, Tcp, WindowRow};
 use fanin_scenario::{Scenario, machines};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -96,7 +96,7 @@ pub fn read_result(folder: &Path, scenario: &Scenario) -> Result<BarrierResult, 
         last_byte_ps: Some(end),
         collection_time_ps: Some(end - start),
         timeouts: timeouts.get(&round).copied().unwrap_or_default(),
-        outcome: Outcome::Collected,
+        outcome: EventOutcome::Collected,
         ..EventRow::default()
     };
     let rows = (0..).zip(&rounds.rounds).map(row).collect();

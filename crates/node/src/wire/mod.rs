@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 use fanin_dataflow::{L1Id, Message, Peer};
 use fanin_message::{
-    Closed, Endpoint, Event, Limits, Options, Payload, Peer as Connection, SendError, Settings, Timing,
+    Closed, EndpointEvent, Limits, MessageEndpoint, Options, Payload, PeerId as Connection, SendError,
+    Settings, Timing,
 };
 
 use crate::codec::{DecodeError, decode, encode};
@@ -82,7 +83,7 @@ pub struct WireCounters {
 
 /// All connections of a process.
 pub struct PeerConnections {
-    endpoint: Endpoint,
+    endpoint: MessageEndpoint,
     system: System,
     sources: Sources,
     options: Options,
@@ -125,7 +126,7 @@ impl PeerConnections {
         let options = Options { timing, tls, key, socket: fitted.socket, ..Options::default() };
         let is_collector = matches!(me, Peer::Collector(_));
         let mut wire = Self {
-            endpoint: Endpoint::new(Settings { name: name(me), limits, ..Settings::default() })?,
+            endpoint: MessageEndpoint::new(Settings { name: name(me), limits, ..Settings::default() })?,
             system: system.clone(),
             sources,
             options,
@@ -250,9 +251,9 @@ impl PeerConnections {
         }
     }
 
-    fn handle_event(&mut self, event: Event) -> Option<WireInput> {
+    fn handle_event(&mut self, event: EndpointEvent) -> Option<WireInput> {
         match event {
-            Event::Connected { peer: connection, name, .. } => {
+            EndpointEvent::Connected { peer: connection, name, .. } => {
                 let Some(partner) = peer(&name) else {
                     tracing::warn!(%name, "rejected a connection: no process of the system has this name");
                     self.endpoint.abort(connection);
@@ -260,16 +261,16 @@ impl PeerConnections {
                 };
                 Some(self.handle_connected(partner, connection))
             }
-            Event::Message { peer: connection, kind, stream, payload } => {
+            EndpointEvent::Message { peer: connection, kind, stream, payload } => {
                 let partner = self.table.peer_of(connection)?;
                 Some(self.handle_message(partner, kind, stream, &payload))
             }
-            Event::Writable { peer: connection } => {
+            EndpointEvent::Writable { peer: connection } => {
                 let partner = self.table.peer_of(connection)?;
                 self.send_backlog(partner);
                 None
             }
-            Event::Closed { peer: connection, reason, retry, unsent, tcp } => {
+            EndpointEvent::Closed { peer: connection, reason, retry, unsent, tcp } => {
                 let removed = self.table.remove(connection)?;
                 let partner = removed.peer;
                 self.observer.handle_end(partner, removed.was_current, tcp.as_deref());
@@ -292,7 +293,7 @@ impl PeerConnections {
                 }
                 Some(WireInput::Closed(partner))
             }
-            Event::Failed { peer: connection, reason, retry } => {
+            EndpointEvent::Failed { peer: connection, reason, retry } => {
                 tracing::debug!(%reason, ?retry, "no connection");
                 let dialed = self.dialed.get(&connection.index()).copied();
                 if let Some(partner) = dialed.filter(|partner| self.table.of(*partner).is_none()) {
@@ -303,11 +304,11 @@ impl PeerConnections {
                 }
                 None
             }
-            Event::NotAccepting { reason, .. } => {
+            EndpointEvent::NotAccepting { reason, .. } => {
                 tracing::error!(%reason, "no more connections are accepted");
                 None
             }
-            Event::Woken => Some(WireInput::Woken),
+            EndpointEvent::Woken => Some(WireInput::Woken),
         }
     }
 

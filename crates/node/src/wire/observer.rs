@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use fanin_dataflow::{L1Id, Peer, ShareCounters};
-use fanin_message::{Endpoint, Peer as Connection, TcpInfo};
+use fanin_message::{MessageEndpoint, PeerId as Connection, TcpInfo};
 
 use super::error::WireError;
 use super::table::ConnectionTable;
@@ -79,7 +79,7 @@ impl TcpObserver {
     /// A message of `bytes` is about to be given to a connection on which others wait: time-outs so far belong to those.
     pub(super) fn handle_sending(
         &mut self,
-        endpoint: &Endpoint,
+        endpoint: &MessageEndpoint,
         peer: Peer,
         connection: Connection,
         now: Instant,
@@ -94,7 +94,7 @@ impl TcpObserver {
     }
 
     /// Asks about the connections that are due.
-    pub(super) fn look(&mut self, endpoint: &Endpoint, table: &ConnectionTable, now: Instant) {
+    pub(super) fn look(&mut self, endpoint: &MessageEndpoint, table: &ConnectionTable, now: Instant) {
         for peer in self.unacknowledged.due(now) {
             if let Some(connection) = table.of(peer) {
                 self.look_at(endpoint, peer, connection, now);
@@ -111,7 +111,7 @@ impl TcpObserver {
         }
     }
 
-    fn look_at(&mut self, endpoint: &Endpoint, peer: Peer, connection: Connection, now: Instant) {
+    fn look_at(&mut self, endpoint: &MessageEndpoint, peer: Peer, connection: Connection, now: Instant) {
         if let Some(info) = endpoint.tcp_info(connection) {
             self.unacknowledged.handle_look(peer, now, &info, endpoint.outbox_bytes(connection));
         }
@@ -131,7 +131,7 @@ impl TcpObserver {
     /// Writes the counters of all connections to their file, once a second and at the end.
     pub(super) fn account(
         &mut self,
-        endpoint: &Endpoint,
+        endpoint: &MessageEndpoint,
         table: &ConnectionTable,
         shared: Option<ShareCounters>,
         now: Instant,

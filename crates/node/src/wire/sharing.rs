@@ -1,7 +1,7 @@
 //! DIATCP at a collector: requests wait here until the collector's window has room for their answers.
 
 use fanin_dataflow::{Peer, ShareCounters};
-use fanin_message::{Endpoint, Peer as Connection};
+use fanin_message::{MessageEndpoint, PeerId as Connection};
 use fanin_scenario::Scenario;
 
 use super::backlog::QueuedMessage;
@@ -39,7 +39,12 @@ impl WindowSharing {
         self.windows.shares.counters
     }
 
-    pub(super) fn handle_connected(&mut self, endpoint: &mut Endpoint, readout: u16, connection: Connection) {
+    pub(super) fn handle_connected(
+        &mut self,
+        endpoint: &mut MessageEndpoint,
+        readout: u16,
+        connection: Connection,
+    ) {
         self.windows.handle_connected(readout);
         self.windows.handle_received(readout, received(endpoint, connection));
         clamp(endpoint, connection, self.windows.segment);
@@ -51,7 +56,12 @@ impl WindowSharing {
         self.held.retain(|(to, _)| *to != readout);
     }
 
-    pub(super) fn handle_answer(&mut self, endpoint: &mut Endpoint, table: &ConnectionTable, readout: u16) {
+    pub(super) fn handle_answer(
+        &mut self,
+        endpoint: &mut MessageEndpoint,
+        table: &ConnectionTable,
+        readout: u16,
+    ) {
         if let Some(bytes) = self.windows.handle_answer(readout)
             && let Some(connection) = table.of(Peer::Readout(readout))
         {
@@ -67,7 +77,11 @@ impl WindowSharing {
 
     /// Takes out the requests that find room now. All windows are set before the first request goes: a window that is
     /// shared out anew with each request is far too large for the first ones.
-    pub(super) fn admit(&mut self, endpoint: &mut Endpoint, table: &ConnectionTable) -> Vec<AdmittedRequest> {
+    pub(super) fn admit(
+        &mut self,
+        endpoint: &mut MessageEndpoint,
+        table: &ConnectionTable,
+    ) -> Vec<AdmittedRequest> {
         for (peer, connection) in table.iter() {
             if let Peer::Readout(readout) = peer {
                 self.windows.handle_received(readout, received(endpoint, connection));
@@ -95,13 +109,13 @@ impl WindowSharing {
     }
 }
 
-fn clamp(endpoint: &mut Endpoint, connection: Connection, bytes: u64) {
+fn clamp(endpoint: &mut MessageEndpoint, connection: Connection, bytes: u64) {
     if let Err(error) = endpoint.set_window_clamp(connection, u32::try_from(bytes).unwrap_or(u32::MAX)) {
         tracing::error!(%error, "cannot set the window of a connection");
     }
 }
 
 /// Bytes that arrived on the connections of a peer.
-fn received(endpoint: &Endpoint, connection: Connection) -> u64 {
+fn received(endpoint: &MessageEndpoint, connection: Connection) -> u64 {
     endpoint.counters(connection).map_or(0, |counters| counters.bytes_in)
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use fanin_dataflow::Peer;
-use fanin_message::Peer as Connection;
+use fanin_message::PeerId as Connection;
 
 /// The current connection of each peer.
 ///

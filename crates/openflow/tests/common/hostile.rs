@@ -1,7 +1,7 @@
 //! Arbitrary bytes as a configuration, and as a description of a hybrid. An accepted text survives a round trip and
 //! makes a switch; a refused one has a message with a place in the text.
 
-use fanin_openflow::{Hybrid, commands, flows, json, ovsdb, removal};
+use fanin_openflow::{CheckedHybrid, commands, flows, json, ovsdb, removal};
 use fanin_scenario::Errors;
 use fanin_switch::config::load_text;
 
@@ -76,7 +76,7 @@ pub fn check(bytes: &[u8]) {
         }
         Err(errors) => has_places(text, &errors),
     }
-    match Hybrid::parse("hybrid.toml", text, None) {
+    match CheckedHybrid::parse("hybrid.toml", text, None) {
         Ok((hybrid, _)) => {
             assert!(!commands(&hybrid).is_empty() && !removal(&hybrid).is_empty());
             let _ = (flows(&hybrid), json(&hybrid), ovsdb(&hybrid));

@@ -154,7 +154,7 @@ pub fn queueing_delay(queue: Bytes, rate: Rate) -> Derived<Duration> {
 
 /// Which port the next event goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Assignment {
+pub enum PortChoice {
     /// The ports in turn, so that an event never meets another at its port.
     InTurn,
     /// Any port: events that meet at one queue up there.
@@ -175,7 +175,7 @@ pub struct SharedLoad {
     /// Ports that events leave by.
     pub ports: u64,
     /// Which port the next event goes to.
-    pub assignment: Assignment,
+    pub assignment: PortChoice,
 }
 
 /// Terms of the sum over events whose rest is still there; where there are more events, each term stands for several.
@@ -245,8 +245,8 @@ impl SharedLoad {
         assert!(!self.rate.is_zero() && !self.outflow.is_zero() && !self.inflow.is_zero(), "a rate is zero");
         assert!(self.port_load() < Ratio::ONE, "ports are offered more than they carry");
         let (mean, deviation, skewness) = match self.assignment {
-            Assignment::InTurn => self.moments_in_turn(),
-            Assignment::AtRandom => self.moments_at_random(),
+            PortChoice::InTurn => self.moments_in_turn(),
+            PortChoice::AtRandom => self.moments_at_random(),
         };
         let z = normal_quantile(probability);
         let z = z + (z * z - 1.0) * skewness / 6.0;
@@ -359,7 +359,7 @@ mod tests {
             inflow: UPLINKS,
             outflow: HOST,
             ports: 39,
-            assignment: Assignment::InTurn,
+            assignment: PortChoice::InTurn,
         };
         let mut random = Random(2);
         let sizes: Vec<f64> = (0..100_000).map(|_| random.size(&load.size)).collect();
@@ -390,7 +390,7 @@ mod tests {
             inflow: UPLINKS,
             outflow: HOST,
             ports: 39,
-            assignment: Assignment::AtRandom,
+            assignment: PortChoice::AtRandom,
         };
         let mut random = Random(3);
         let mut queues = [0.0_f64; 39];
@@ -424,7 +424,7 @@ mod tests {
             inflow: UPLINKS,
             outflow: HOST,
             ports: 2,
-            assignment: Assignment::InTurn,
+            assignment: PortChoice::InTurn,
         };
         assert_eq!(load.memory(0.999).value, Bytes::new(950_000));
         assert_eq!(overflow_share(Bytes::new(949_999), size, UPLINKS, HOST, Bytes::ZERO).value, Ratio::ONE);

@@ -3,7 +3,7 @@
 use fanin_units::{Bytes, Duration, Rate, Ratio};
 
 use crate::derived::{Count, Derived, brief, ratio_of};
-use crate::wire::{Message, SegmentFraming};
+use crate::wire::{SegmentFraming, WireMessage};
 
 /// How one event is asked for: so many requests, each for so many fragments of one readout host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Requests {
     /// Fragments a request asks for, each of which costs one credit.
     pub fragments: u64,
     /// The answer to one request on the wire.
-    pub answer: Message,
+    pub answer: WireMessage,
 }
 
 impl Requests {

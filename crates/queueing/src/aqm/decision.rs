@@ -2,7 +2,7 @@
 
 use fanin_units::{Bytes, Packets};
 
-use crate::frame::{Ecn, Occupancy};
+use crate::frame::{EcnCodepoint, Occupancy};
 
 /// How the length of a queue is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,10 +53,10 @@ pub enum AqmDecision {
 }
 
 /// The decision about a frame that is due for a mark.
-pub(super) const fn mark(ecn: Ecn, not_capable: NotCapable) -> AqmDecision {
+pub(super) const fn mark(ecn: EcnCodepoint, not_capable: NotCapable) -> AqmDecision {
     match (ecn, not_capable) {
-        (Ecn::Capable | Ecn::Congestion, _) => AqmDecision::Mark,
-        (Ecn::NotCapable, NotCapable::Drop) => AqmDecision::Drop,
-        (Ecn::NotCapable, NotCapable::Pass) => AqmDecision::Pass,
+        (EcnCodepoint::Capable | EcnCodepoint::Congestion, _) => AqmDecision::Mark,
+        (EcnCodepoint::NotCapable, NotCapable::Drop) => AqmDecision::Drop,
+        (EcnCodepoint::NotCapable, NotCapable::Pass) => AqmDecision::Pass,
     }
 }

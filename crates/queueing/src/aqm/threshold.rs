@@ -1,7 +1,7 @@
 //! Marking above a threshold of the instantaneous queue.
 
 use super::decision::{AqmDecision, Depth, NotCapable, mark};
-use crate::frame::{Ecn, Occupancy};
+use crate::frame::{EcnCodepoint, Occupancy};
 
 /// Marks every frame that finds more than `depth` queued: K of DCTCP (Alizadeh et al. 2010, §3.1; RFC 8257 §3.1).
 /// The arriving frame is not counted.
@@ -16,7 +16,7 @@ pub struct Threshold {
 impl Threshold {
     /// Decides about one arriving frame; `queue` does not include it.
     #[inline]
-    pub const fn decide(&self, queue: &Occupancy, ecn: Ecn) -> AqmDecision {
+    pub const fn decide(&self, queue: &Occupancy, ecn: EcnCodepoint) -> AqmDecision {
         if self.depth.measure(queue) > self.depth.value() {
             mark(ecn, self.not_capable)
         } else {
@@ -39,9 +39,9 @@ mod tests {
             let ask = |frames, ecn| {
                 threshold.decide(&Occupancy { bytes: frames * 1500, frames, ..Occupancy::default() }, ecn)
             };
-            assert_eq!(ask(over - 1, Ecn::Capable), AqmDecision::Pass);
-            assert_eq!(ask(over, Ecn::Capable), AqmDecision::Mark);
-            assert_eq!(ask(over, Ecn::NotCapable), AqmDecision::Drop);
+            assert_eq!(ask(over - 1, EcnCodepoint::Capable), AqmDecision::Pass);
+            assert_eq!(ask(over, EcnCodepoint::Capable), AqmDecision::Mark);
+            assert_eq!(ask(over, EcnCodepoint::NotCapable), AqmDecision::Drop);
         }
     }
 }

@@ -13,7 +13,7 @@ use fanin_units::Instant;
 use crate::aqm::Aqm;
 use crate::dedicated::Dedicated;
 use crate::fifo::Fifo;
-use crate::frame::{Frame, FrameCount, Limit, Occupancy, Verdict};
+use crate::frame::{AdmissionLimit, Frame, FrameCount, Occupancy, Verdict};
 use crate::layout::{Layout, LayoutError};
 use crate::link::{InService, OutputLink, Passage};
 use crate::memory::Memory;
@@ -133,8 +133,8 @@ impl BookedDedicated {
     #[inline(never)]
     fn arrive_settled(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Passage {
         if self.departures.ring.len() >= FIFO_FRAMES_MAX {
-            self.buffer.drop_frame(Limit::Ring, frame.bytes);
-            return Passage::Dropped(Limit::Ring);
+            self.buffer.drop_frame(AdmissionLimit::Ring, frame.bytes);
+            return Passage::Dropped(AdmissionLimit::Ring);
         }
         match self.buffer.arrive(now, frame, draw) {
             Verdict::Accepted { marked } => {
@@ -265,8 +265,8 @@ impl BookedMemory {
             self.settle(now);
         }
         if self.departures[output].ring.len() >= FIFO_FRAMES_MAX {
-            self.memory.accounts(output).0.drop_frame(Limit::Ring, frame.bytes);
-            return Passage::Dropped(Limit::Ring);
+            self.memory.accounts(output).0.drop_frame(AdmissionLimit::Ring, frame.bytes);
+            return Passage::Dropped(AdmissionLimit::Ring);
         }
         match self.memory.arrive(now, input, output, frame, draw) {
             Verdict::Accepted { marked } => self.book(now, input, output, frame.bytes, marked),

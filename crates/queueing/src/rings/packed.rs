@@ -1,6 +1,6 @@
 //! Frames' descriptors as rings hold them.
 
-use crate::frame::{Ecn, Frame};
+use crate::frame::{EcnCodepoint, Frame};
 
 /// A frame's descriptor in one word, so that a slot with a handle of 12 bytes takes a quarter of a cache line.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,9 +25,9 @@ impl Packed {
     #[inline]
     pub(super) const fn frame(self) -> Frame {
         let ecn = match self.0 >> Self::ECN_SHIFT {
-            0 => Ecn::NotCapable,
-            1 => Ecn::Capable,
-            _ => Ecn::Congestion,
+            0 => EcnCodepoint::NotCapable,
+            1 => EcnCodepoint::Capable,
+            _ => EcnCodepoint::Congestion,
         };
         Frame { bytes: self.bytes(), ecn }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::format::{Form, significant};
+use super::format::{FigureForm, significant};
 use super::markup::{escape, figure, pointer_part};
 
 /// An axis from `min` to `max`, in the unit that its title names.
@@ -116,7 +116,7 @@ pub(crate) struct Chart {
     pub(crate) series: Vec<Series>,
     pub(crate) marks: Vec<Mark>,
     /// Columns of a table that says the same, after the one with the rows' names.
-    pub(crate) columns: Vec<(String, Form)>,
+    pub(crate) columns: Vec<(String, FigureForm)>,
     /// Its rows; a null is a value that does not apply.
     pub(crate) rows: Vec<(String, Vec<Value>)>,
 }
@@ -124,15 +124,15 @@ pub(crate) struct Chart {
 /// Looks (colour and dash) that the style sheet has for series.
 pub(crate) const LOOKS: usize = 6;
 
-struct Frame {
+struct ChartFrame {
     name: &'static str,
     width: f64,
     height: f64,
     x_ticks: usize,
 }
 
-const WIDE: Frame = Frame { name: "wide", width: 720.0, height: 300.0, x_ticks: 8 };
-const NARROW: Frame = Frame { name: "narrow", width: 344.0, height: 260.0, x_ticks: 4 };
+const WIDE: ChartFrame = ChartFrame { name: "wide", width: 720.0, height: 300.0, x_ticks: 8 };
+const NARROW: ChartFrame = ChartFrame { name: "narrow", width: 344.0, height: 260.0, x_ticks: 4 };
 const LEFT: f64 = 46.0;
 const RIGHT: f64 = 10.0;
 const TOP: f64 = 30.0;
@@ -212,8 +212,8 @@ impl Chart {
         out.push_str("</tbody></table></div></details>\n");
     }
 
-    fn draw(&self, frame: &Frame, out: &mut String) {
-        let Frame { name, width, height, .. } = frame;
+    fn draw(&self, frame: &ChartFrame, out: &mut String) {
+        let ChartFrame { name, width, height, .. } = frame;
         let (right, bottom) = (width - RIGHT, height - BOTTOM);
         let px = |x: f64| LEFT + self.x.place(x) * (right - LEFT);
         let py = |y: f64| bottom - self.y.place(y) * (bottom - TOP);
@@ -286,7 +286,13 @@ impl Chart {
         out.push_str("</svg>\n");
     }
 
-    fn draw_axes(&self, frame: &Frame, px: &dyn Fn(f64) -> f64, py: &dyn Fn(f64) -> f64, out: &mut String) {
+    fn draw_axes(
+        &self,
+        frame: &ChartFrame,
+        px: &dyn Fn(f64) -> f64,
+        py: &dyn Fn(f64) -> f64,
+        out: &mut String,
+    ) {
         let (right, bottom) = (frame.width - RIGHT, frame.height - BOTTOM);
         for tick in self.y.ticks(5) {
             let y = py(tick);

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::format::Form;
+use super::format::FigureForm;
 use super::markup::{escape, figure};
 use super::{plots, swept};
-use crate::compare::{Claim, Comparison, GOALS, Subject, Verdict, compare};
-use crate::{Kind, QueueRow, RunResult};
+use crate::compare::{Agreement, ComparedFigure, Comparison, GOALS, Subject, compare};
+use crate::{QueueRow, ResultKind, RunResult};
 
 /// Two results that belong together.
-pub(crate) struct Pair {
+pub(crate) struct ComparedPair {
     /// Number of the prediction, or of the result that the other is compared with.
     left: usize,
     /// Number of the measurement.
@@ -31,29 +31,30 @@ pub(crate) struct Pair {
 }
 
 /// Each measurement with the simulation of its scenario, or with the one of that name whose settings are nearest; without any measurement, two results that are no plans.
-pub(crate) fn pairs(results: &[RunResult]) -> Vec<Pair> {
-    let of = |kind: Kind| results.iter().enumerate().filter(move |(_, result)| result.summary.kind == kind);
-    let judged: Vec<(usize, usize)> = of(Kind::Run)
+pub(crate) fn pairs(results: &[RunResult]) -> Vec<ComparedPair> {
+    let of =
+        |kind: ResultKind| results.iter().enumerate().filter(move |(_, result)| result.summary.kind == kind);
+    let judged: Vec<(usize, usize)> = of(ResultKind::Run)
         .filter_map(|(right, run)| {
             let scenario = &run.summary.scenario;
             let same = |sim: &RunResult| sim.summary.scenario.hash == scenario.hash;
             let apart = |sim: &RunResult| settings(sim, run).len();
-            let named = of(Kind::Sim).filter(|(_, sim)| sim.summary.scenario.name == scenario.name);
-            let left = of(Kind::Sim)
+            let named = of(ResultKind::Sim).filter(|(_, sim)| sim.summary.scenario.name == scenario.name);
+            let left = of(ResultKind::Sim)
                 .find(|(_, sim)| same(sim))
                 .or_else(|| named.min_by_key(|(_, sim)| apart(sim)))?;
             Some((left.0, right))
         })
         .collect();
     let is_judged = !judged.is_empty();
-    let plain = results.iter().all(|result| result.summary.kind != Kind::Plan);
+    let plain = results.iter().all(|result| result.summary.kind != ResultKind::Plan);
     let pairs = match results.len() {
         2 if !is_judged && plain => vec![(0, 1)],
         _ => judged,
     };
     pairs
         .into_iter()
-        .map(|(left, right)| Pair {
+        .map(|(left, right)| ComparedPair {
             left,
             right,
             comparison: compare(&results[left].summary, &results[right].summary, GOALS),
@@ -115,10 +116,10 @@ fn ranks(left: &RunResult, right: &RunResult) -> Option<(f64, Option<f64>)> {
 }
 
 /// Their entries in the page's data.
-pub(crate) fn data(pairs: &[Pair]) -> Value {
-    let data = |pair: &Pair| {
+pub(crate) fn data(pairs: &[ComparedPair]) -> Value {
+    let data = |pair: &ComparedPair| {
         let comparison = &pair.comparison;
-        let ratios: Vec<Option<f64>> = comparison.claims.iter().map(Claim::ratio).collect();
+        let ratios: Vec<Option<f64>> = comparison.claims.iter().map(ComparedFigure::ratio).collect();
         let facts: Vec<Option<f64>> = comparison
             .facts
             .iter()
@@ -148,7 +149,7 @@ pub(crate) fn data(pairs: &[Pair]) -> Value {
 }
 
 /// The section; nothing without pairs.
-pub(crate) fn section(pairs: &[Pair], results: &[RunResult], data: &Value, out: &mut String) {
+pub(crate) fn section(pairs: &[ComparedPair], results: &[RunResult], data: &Value, out: &mut String) {
     if pairs.is_empty() {
         return;
     }
@@ -180,7 +181,7 @@ pub(crate) fn section(pairs: &[Pair], results: &[RunResult], data: &Value, out: 
     out.push_str("</section>\n");
 }
 
-fn labels(pair: &Pair, results: &[RunResult]) -> [String; 2] {
+fn labels(pair: &ComparedPair, results: &[RunResult]) -> [String; 2] {
     [pair.left, pair.right].map(|index| {
         let look = plots::look(index, results.len());
         let swatch = look.map_or(String::new(), super::chart::swatch);
@@ -188,28 +189,28 @@ fn labels(pair: &Pair, results: &[RunResult]) -> [String; 2] {
     })
 }
 
-fn subject(subject: Subject) -> (&'static str, Form) {
+fn subject(subject: Subject) -> (&'static str, FigureForm) {
     match subject {
-        Subject::Incast => ("Incast", Form::Number),
-        Subject::MeanMs => ("Mean time", Form::Millis),
-        Subject::GoodputBps => ("Goodput", Form::Bits),
-        Subject::QueueBytes => ("Deepest queue", Form::Bytes),
+        Subject::Incast => ("Incast", FigureForm::Number),
+        Subject::MeanMs => ("Mean time", FigureForm::Millis),
+        Subject::GoodputBps => ("Goodput", FigureForm::Bits),
+        Subject::QueueBytes => ("Deepest queue", FigureForm::Bytes),
     }
 }
 
-fn verdict(pair: &Pair, data: &Value, at: &str, out: &mut String) {
+fn verdict(pair: &ComparedPair, data: &Value, at: &str, out: &mut String) {
     let comparison = &pair.comparison;
-    if let Some(why) = figure(data, &format!("{at}/comparison/invalid"), Form::Sentence) {
+    if let Some(why) = figure(data, &format!("{at}/comparison/invalid"), FigureForm::Sentence) {
         let _ = writeln!(out, "<div class=\"verdict bad\"><p><strong>Invalid.</strong> {why}</p></div>");
         return;
     }
     let differs: Vec<String> = comparison
         .claims
         .iter()
-        .filter(|claim| claim.verdict == Verdict::Differs)
+        .filter(|claim| claim.verdict == Agreement::Differs)
         .map(|claim| subject(claim.subject).0.to_lowercase())
         .collect();
-    let judged = comparison.claims.iter().any(|claim| claim.verdict == Verdict::Agrees);
+    let judged = comparison.claims.iter().any(|claim| claim.verdict == Agreement::Agrees);
     let (class, words) = match (differs.is_empty(), judged) {
         (true, true) => ("good", "The measurement is as predicted.".to_owned()),
         (true, false) => ("open", "There is nothing to judge: figures are missing on one side.".to_owned()),
@@ -218,7 +219,7 @@ fn verdict(pair: &Pair, data: &Value, at: &str, out: &mut String) {
     let _ = writeln!(out, "<div class=\"verdict {class}\"><p><strong>{words}</strong></p></div>");
 }
 
-fn claims(pair: &Pair, results: &[RunResult], data: &Value, at: &str, out: &mut String) {
+fn claims(pair: &ComparedPair, results: &[RunResult], data: &Value, at: &str, out: &mut String) {
     let [left, right] = labels(pair, results);
     let _ = writeln!(
         out,
@@ -235,16 +236,16 @@ fn claims(pair: &Pair, results: &[RunResult], data: &Value, at: &str, out: &mut 
         };
         let (predicted, measured) = (cell("predicted", claim.predicted), cell("measured", claim.measured));
         let is_flag = claim.subject == Subject::Incast;
-        let difference = figure(data, &format!("{at}/ratios/{number}"), Form::Change)
+        let difference = figure(data, &format!("{at}/ratios/{number}"), FigureForm::Change)
             .filter(|_| !is_flag)
             .map_or(String::new(), |change| format!("<small>{change}</small>"));
-        let goal = figure(data, &format!("{at}/comparison/claims/{number}/within"), Form::Share)
+        let goal = figure(data, &format!("{at}/comparison/claims/{number}/within"), FigureForm::Share)
             .filter(|_| !is_flag)
             .map_or(String::new(), |goal| format!("<small>goal: ±{goal}</small>"));
         let (class, says) = match claim.verdict {
-            Verdict::Agrees => ("good", "agrees"),
-            Verdict::Differs => ("bad", "differs"),
-            Verdict::Open => ("open", "not judged"),
+            Agreement::Agrees => ("good", "agrees"),
+            Agreement::Differs => ("bad", "differs"),
+            Agreement::Open => ("open", "not judged"),
         };
         let _ = writeln!(
             out,
@@ -274,13 +275,13 @@ const MEANINGS: &[(&str, &str, &str)] = &[
     ("/tcp/timeouts", "Time-outs", "each waits at least the minimum RTO, which moves the mean and the tail"),
 ];
 
-fn reasons(pair: &Pair, results: &[RunResult], data: &Value, at: &str, out: &mut String) {
+fn reasons(pair: &ComparedPair, results: &[RunResult], data: &Value, at: &str, out: &mut String) {
     let comparison = &pair.comparison;
-    let within = figure(data, &format!("{at}/goal"), Form::Share).unwrap_or_default();
+    let within = figure(data, &format!("{at}/goal"), FigureForm::Share).unwrap_or_default();
     let has_times = pair.ranks.is_some();
     out.push_str("<ul class=\"why\">\n");
-    let agree = figure(data, &format!("{at}/agree_percent"), Form::Number);
-    let part = figure(data, &format!("{at}/part_at_percent"), Form::Number);
+    let agree = figure(data, &format!("{at}/agree_percent"), FigureForm::Number);
+    let part = figure(data, &format!("{at}/part_at_percent"), FigureForm::Number);
     match (agree, part) {
         (Some(agree), Some(part)) => {
             let _ = writeln!(
@@ -325,7 +326,7 @@ fn reasons(pair: &Pair, results: &[RunResult], data: &Value, at: &str, out: &mut
 fn differences(
     [about, heading]: [&str; 2],
     labels: &[String; 2],
-    form: Form,
+    form: FigureForm,
     rows: impl Iterator<Item = (String, String, String)>,
     data: &Value,
     out: &mut String,
@@ -344,22 +345,29 @@ fn differences(
             "<tr><th scope=\"row\">{name}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
             cell("predicted"),
             cell("measured"),
-            figure(data, &ratio, Form::Change).unwrap_or_default()
+            figure(data, &ratio, FigureForm::Change).unwrap_or_default()
         );
     }
     out.push_str("</tbody>\n</table>\n</div>\n");
 }
 
-fn facts(pair: &Pair, results: &[RunResult], data: &Value, at: &str, out: &mut String) {
+fn facts(pair: &ComparedPair, results: &[RunResult], data: &Value, at: &str, out: &mut String) {
     let rows = pair.comparison.facts.iter().enumerate().map(|(number, fact)| {
         let name = MEANINGS.iter().find(|(pointer, ..)| *pointer == fact.pointer).map_or("", |row| row.1);
         (name.to_owned(), format!("{at}/comparison/facts/{number}"), format!("{at}/fact_ratios/{number}"))
     });
-    differences(["What differs", "Of each request"], &labels(pair, results), Form::Number, rows, data, out);
+    differences(
+        ["What differs", "Of each request"],
+        &labels(pair, results),
+        FigureForm::Number,
+        rows,
+        data,
+        out,
+    );
 }
 
 /// Where the queues were: says which of them a different `Deepest queue` is about.
-fn deepest(pair: &Pair, results: &[RunResult], data: &Value, at: &str, out: &mut String) {
+fn deepest(pair: &ComparedPair, results: &[RunResult], data: &Value, at: &str, out: &mut String) {
     if pair.queues.is_empty() {
         return;
     }
@@ -368,13 +376,13 @@ fn deepest(pair: &Pair, results: &[RunResult], data: &Value, at: &str, out: &mut
         (format!("<bdi>{}</bdi>", escape(queue)), at.clone(), format!("{at}/ratio"))
     });
     let words = ["Deepest of each queue", "Deepest of each watched queue"];
-    differences(words, &labels(pair, results), Form::Bytes, rows, data, out);
+    differences(words, &labels(pair, results), FigureForm::Bytes, rows, data, out);
 }
 
 /// Settings shown at most; the scenarios stand on the page, too.
 const SETTINGS_MAX: usize = 12;
 
-fn settings_table(pair: &Pair, results: &[RunResult], out: &mut String) {
+fn settings_table(pair: &ComparedPair, results: &[RunResult], out: &mut String) {
     let [left, right] = labels(pair, results);
     let _ = writeln!(
         out,

@@ -1,6 +1,6 @@
 //! Which figures the summary table shows, in which order and under which words.
 
-use super::format::Form;
+use super::format::FigureForm;
 
 /// A row of the summary table.
 pub(crate) struct Figure {
@@ -9,20 +9,20 @@ pub(crate) struct Figure {
     /// Its words.
     pub(crate) label: &'static str,
     /// How it is written.
-    pub(crate) form: Form,
+    pub(crate) form: FigureForm,
     /// The ideal that the figure is a multiple or share of.
     pub(crate) over: Option<&'static str>,
 }
 
-const fn row(pointer: &'static str, label: &'static str, form: Form) -> Figure {
+const fn row(pointer: &'static str, label: &'static str, form: FigureForm) -> Figure {
     Figure { pointer, label, form, over: None }
 }
 
-const fn over(pointer: &'static str, label: &'static str, form: Form, over: &'static str) -> Figure {
+const fn over(pointer: &'static str, label: &'static str, form: FigureForm, over: &'static str) -> Figure {
     Figure { pointer, label, form, over: Some(over) }
 }
 
-use Form::{Bits, Bytes, Factor, Hertz, Millis, Number, Seconds, Share};
+use FigureForm::{Bits, Bytes, Factor, Hertz, Millis, Number, Seconds, Share};
 
 const TIME: &str = "/collection_time_ms/ideal";
 const REQUEST: &str = "/requests/time_ms/ideal";

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// The kind of a figure, which decides how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum FigureForm {
     Number,
     Millis,
     Seconds,
@@ -20,7 +20,7 @@ pub(crate) enum Form {
     Sentence,
 }
 
-impl Form {
+impl FigureForm {
     pub(crate) const ALL: [(Self, &'static str); 11] = [
         (Self::Number, "number"),
         (Self::Millis, "ms"),
@@ -67,25 +67,25 @@ impl Form {
 }
 
 /// A figure for people; `None` where it is not of that form.
-pub(crate) fn format(value: &Value, form: Form) -> Option<String> {
-    if let Form::Text | Form::Sentence = form {
+pub(crate) fn format(value: &Value, form: FigureForm) -> Option<String> {
+    if let FigureForm::Text | FigureForm::Sentence = form {
         let text = typeset(value.as_str()?);
-        return Some(if form == Form::Text { text } else { sentence(&text) });
+        return Some(if form == FigureForm::Text { text } else { sentence(&text) });
     }
-    if let (Form::Number, Some(flag)) = (form, value.as_bool()) {
+    if let (FigureForm::Number, Some(flag)) = (form, value.as_bool()) {
         return Some(if flag { "yes" } else { "no" }.into());
     }
-    if let (Form::Number, Some(text)) = (form, value.as_str()) {
+    if let (FigureForm::Number, Some(text)) = (form, value.as_str()) {
         return Some(text.into());
     }
-    if let (Form::Number, Some(whole)) = (form, value.as_u64()) {
+    if let (FigureForm::Number, Some(whole)) = (form, value.as_u64()) {
         return Some(group(&whole.to_string()));
     }
     value.as_f64().map(|number| format_f64(number, form))
 }
 
 /// A number for people.
-pub(crate) fn format_f64(number: f64, form: Form) -> String {
+pub(crate) fn format_f64(number: f64, form: FigureForm) -> String {
     let scaled = |units: &[(f64, &str)]| {
         let (factor, unit) = units
             .iter()
@@ -97,18 +97,22 @@ pub(crate) fn format_f64(number: f64, form: Form) -> String {
         format!("{}\u{a0}{unit}", significant(number / factor))
     };
     match form {
-        Form::Number | Form::Text | Form::Sentence => significant(number),
+        FigureForm::Number | FigureForm::Text | FigureForm::Sentence => significant(number),
         // Two decimals stand below each other in a column; what is shorter needs its digits.
-        Form::Millis if (0.995..9999.995).contains(&number.abs()) => format!("{}\u{a0}ms", fixed(number, 2)),
-        Form::Millis => format!("{}\u{a0}ms", significant(number)),
-        Form::Seconds => scaled(&[(1e-3, "ms"), (1.0, "s")]),
-        Form::Bits => scaled(&[(1.0, "b/s"), (1e3, "kb/s"), (1e6, "Mb/s"), (1e9, "Gb/s"), (1e12, "Tb/s")]),
-        Form::Bytes => scaled(&[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB")]),
-        Form::Share => format!("{}\u{a0}%", fixed(number * 100.0, 1)),
-        Form::Factor if number.abs() < 99.95 => format!("{}\u{a0}×", fixed(number, 2)),
-        Form::Factor => format!("{}\u{a0}×", significant(number)),
-        Form::Change => change(number),
-        Form::Hertz => scaled(&[(1.0, "Hz"), (1e3, "kHz"), (1e6, "MHz")]),
+        FigureForm::Millis if (0.995..9999.995).contains(&number.abs()) => {
+            format!("{}\u{a0}ms", fixed(number, 2))
+        }
+        FigureForm::Millis => format!("{}\u{a0}ms", significant(number)),
+        FigureForm::Seconds => scaled(&[(1e-3, "ms"), (1.0, "s")]),
+        FigureForm::Bits => {
+            scaled(&[(1.0, "b/s"), (1e3, "kb/s"), (1e6, "Mb/s"), (1e9, "Gb/s"), (1e12, "Tb/s")])
+        }
+        FigureForm::Bytes => scaled(&[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB")]),
+        FigureForm::Share => format!("{}\u{a0}%", fixed(number * 100.0, 1)),
+        FigureForm::Factor if number.abs() < 99.95 => format!("{}\u{a0}×", fixed(number, 2)),
+        FigureForm::Factor => format!("{}\u{a0}×", significant(number)),
+        FigureForm::Change => change(number),
+        FigureForm::Hertz => scaled(&[(1.0, "Hz"), (1e3, "kHz"), (1e6, "MHz")]),
     }
 }
 
@@ -191,48 +195,48 @@ mod tests {
     #[test]
     fn figures_read_well() {
         let cases = [
-            (json!(18.2899), Form::Millis, "18.29\u{a0}ms"),
-            (json!(643.0), Form::Millis, "643.00\u{a0}ms"),
-            (json!(0.012_346), Form::Millis, "0.01235\u{a0}ms"),
-            (json!(12345.6), Form::Millis, "12\u{202f}346\u{a0}ms"),
-            (json!(923_800_000.0), Form::Bits, "923.8\u{a0}Mb/s"),
-            (json!(999_990_000), Form::Bits, "1\u{a0}Gb/s"),
-            (json!(786_432), Form::Bytes, "786.4\u{a0}kB"),
-            (json!(0), Form::Bytes, "0\u{a0}B"),
-            (json!(0.4567), Form::Share, "45.7\u{a0}%"),
-            (json!(1.05), Form::Factor, "1.05\u{a0}×"),
-            (json!(1.123), Form::Change, "+12.3\u{a0}%"),
-            (json!(0.9), Form::Change, "−10.0\u{a0}%"),
-            (json!(1.0001), Form::Change, "±0\u{a0}%"),
-            (json!(0.999_9), Form::Change, "±0\u{a0}%"),
-            (json!(35.5), Form::Change, "+3450\u{a0}%"),
-            (json!(3977), Form::Number, "3977"),
-            (json!(1_234_567), Form::Number, "1\u{202f}234\u{202f}567"),
-            (json!(-12.5), Form::Number, "−12.5"),
+            (json!(18.2899), FigureForm::Millis, "18.29\u{a0}ms"),
+            (json!(643.0), FigureForm::Millis, "643.00\u{a0}ms"),
+            (json!(0.012_346), FigureForm::Millis, "0.01235\u{a0}ms"),
+            (json!(12345.6), FigureForm::Millis, "12\u{202f}346\u{a0}ms"),
+            (json!(923_800_000.0), FigureForm::Bits, "923.8\u{a0}Mb/s"),
+            (json!(999_990_000), FigureForm::Bits, "1\u{a0}Gb/s"),
+            (json!(786_432), FigureForm::Bytes, "786.4\u{a0}kB"),
+            (json!(0), FigureForm::Bytes, "0\u{a0}B"),
+            (json!(0.4567), FigureForm::Share, "45.7\u{a0}%"),
+            (json!(1.05), FigureForm::Factor, "1.05\u{a0}×"),
+            (json!(1.123), FigureForm::Change, "+12.3\u{a0}%"),
+            (json!(0.9), FigureForm::Change, "−10.0\u{a0}%"),
+            (json!(1.0001), FigureForm::Change, "±0\u{a0}%"),
+            (json!(0.999_9), FigureForm::Change, "±0\u{a0}%"),
+            (json!(35.5), FigureForm::Change, "+3450\u{a0}%"),
+            (json!(3977), FigureForm::Number, "3977"),
+            (json!(1_234_567), FigureForm::Number, "1\u{202f}234\u{202f}567"),
+            (json!(-12.5), FigureForm::Number, "−12.5"),
             (
                 json!(u64::MAX),
-                Form::Number,
+                FigureForm::Number,
                 "18\u{202f}446\u{202f}744\u{202f}073\u{202f}709\u{202f}551\u{202f}615",
             ),
-            (json!(true), Form::Number, "yes"),
-            (json!(1000), Form::Hertz, "1\u{a0}kHz"),
-            (json!(0.25), Form::Seconds, "250\u{a0}ms"),
-            (json!(1e300), Form::Number, "1.000e300"),
-            (json!("a burst > 64 kB at tor->dcm"), Form::Sentence, "A burst > 64 kB at tor→dcm."),
+            (json!(true), FigureForm::Number, "yes"),
+            (json!(1000), FigureForm::Hertz, "1\u{a0}kHz"),
+            (json!(0.25), FigureForm::Seconds, "250\u{a0}ms"),
+            (json!(1e300), FigureForm::Number, "1.000e300"),
+            (json!("a burst > 64 kB at tor->dcm"), FigureForm::Sentence, "A burst > 64 kB at tor→dcm."),
         ];
         for (value, form, text) in cases {
             assert_eq!(format(&value, form).as_deref(), Some(text), "{value} as {form:?}");
         }
-        assert_eq!(format(&json!("no"), Form::Bytes), None);
-        assert_eq!(format(&json!([1]), Form::Number), None);
+        assert_eq!(format(&json!("no"), FigureForm::Bytes), None);
+        assert_eq!(format(&json!([1]), FigureForm::Number), None);
     }
 
     #[test]
     fn a_key_says_its_unit() {
-        assert_eq!(Form::of_key("wait_ms"), (Form::Millis, "Wait".into()));
-        assert_eq!(Form::of_key("window_bytes_min"), (Form::Bytes, "Window, min".into()));
-        assert_eq!(Form::of_key("marks"), (Form::Number, "Marks".into()));
-        assert_eq!(Form::of_key("max"), (Form::Number, "Max".into()));
+        assert_eq!(FigureForm::of_key("wait_ms"), (FigureForm::Millis, "Wait".into()));
+        assert_eq!(FigureForm::of_key("window_bytes_min"), (FigureForm::Bytes, "Window, min".into()));
+        assert_eq!(FigureForm::of_key("marks"), (FigureForm::Number, "Marks".into()));
+        assert_eq!(FigureForm::of_key("max"), (FigureForm::Number, "Max".into()));
         assert_eq!(words("fast_retransmits"), "Fast retransmits");
     }
 }

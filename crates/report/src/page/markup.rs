@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::format::{Form, format};
+use super::format::{FigureForm, format};
 
 /// Text as it may stand between tags and in quoted attributes.
 pub(crate) fn escape(text: &str) -> String {
@@ -47,7 +47,7 @@ pub(crate) fn pointer_part(key: &str) -> String {
 }
 
 /// A figure of the page's data, with the pointer that says where it stands there.
-pub(crate) fn figure(data: &Value, pointer: &str, form: Form) -> Option<String> {
+pub(crate) fn figure(data: &Value, pointer: &str, form: FigureForm) -> Option<String> {
     let value = data.pointer(pointer)?;
     let text = format(value, form)?;
     let raw = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -61,7 +61,7 @@ pub(crate) fn figure(data: &Value, pointer: &str, form: Form) -> Option<String> 
 }
 
 /// The ratio of two figures of the page's data; `None` where the second is not above zero.
-pub(crate) fn ratio(data: &Value, pointer: &str, over: &str, form: Form) -> Option<String> {
+pub(crate) fn ratio(data: &Value, pointer: &str, over: &str, form: FigureForm) -> Option<String> {
     let (value, over_value) = (data.pointer(pointer)?.as_f64()?, data.pointer(over)?.as_f64()?);
     let ratio = value / over_value;
     let sound = over_value > 0.0 && ratio.is_finite();

@@ -10,12 +10,12 @@ use std::fmt::Write;
 use serde_json::{Map, Value, json};
 
 use self::chart::{Chart, LOOKS, swatch};
-use self::compared::Pair;
+use self::compared::ComparedPair;
 use self::contents::{COST, Figure, POINT, SECTIONS, SETTINGS};
-use self::format::Form;
+use self::format::FigureForm;
 use self::markup::{escape, figure, json_for_script, ratio};
 use self::pictured::Pictures;
-use crate::{Kind, RunResult};
+use crate::{ResultKind, RunResult};
 
 mod chart;
 mod compared;
@@ -36,7 +36,7 @@ pub(crate) use self::format::significant;
 
 /// Bytes for people.
 pub(crate) fn bytes_text(bytes: u64) -> String {
-    format::format_f64(bytes as f64, Form::Bytes)
+    format::format_f64(bytes as f64, FigureForm::Bytes)
 }
 
 /// Verdicts of more results stand in a table.
@@ -136,7 +136,7 @@ pub(crate) fn label_by_settings(results: &mut [RunResult]) {
 }
 
 /// The page's data: summaries, chosen settings, comparisons, and the charts' points.
-fn data(results: &[RunResult], charts: &[Chart], pictures: &Pictures, pairs: &[Pair]) -> Value {
+fn data(results: &[RunResult], charts: &[Chart], pictures: &Pictures, pairs: &[ComparedPair]) -> Value {
     let results: Vec<Value> = results
         .iter()
         .map(|result| {
@@ -305,21 +305,26 @@ fn key_figures(result: &RunResult, data: &Value, out: &mut String) {
         (at(&format!("{times}/mean")), at(&format!("{times}/p99")), at(&format!("{times}/ideal")));
     let goodput = at("goodput_bps/per_collector_mean");
     let tiles = [
-        ("Mean time", figure(data, &mean, Form::Millis), ratio(data, &mean, &ideal, Form::Factor), " ideal"),
+        (
+            "Mean time",
+            figure(data, &mean, FigureForm::Millis),
+            ratio(data, &mean, &ideal, FigureForm::Factor),
+            " ideal",
+        ),
         (
             "p99",
-            figure(data, &p99, Form::Millis).filter(|_| result.summary.has_p99()),
-            ratio(data, &p99, &ideal, Form::Factor),
+            figure(data, &p99, FigureForm::Millis).filter(|_| result.summary.has_p99()),
+            ratio(data, &p99, &ideal, FigureForm::Factor),
             " ideal",
         ),
         (
             "Goodput a collector",
-            figure(data, &goodput, Form::Bits),
-            ratio(data, &goodput, &at("ideal/goodput_bps"), Form::Share),
+            figure(data, &goodput, FigureForm::Bits),
+            ratio(data, &goodput, &at("ideal/goodput_bps"), FigureForm::Share),
             " of ideal",
         ),
-        ("Frames dropped", figure(data, &at("network/drops"), Form::Number), None, ""),
-        ("Time-outs", figure(data, &at("tcp/timeouts"), Form::Number), None, ""),
+        ("Frames dropped", figure(data, &at("network/drops"), FigureForm::Number), None, ""),
+        ("Time-outs", figure(data, &at("tcp/timeouts"), FigureForm::Number), None, ""),
     ];
     let mut tiles =
         tiles.into_iter().filter_map(|(label, value, below, of)| Some((label, value?, below, of)));
@@ -350,10 +355,10 @@ fn ports(result: &RunResult, data: &Value, out: &mut String) {
             out,
             "<tr><th scope=\"row\"><bdi>{}</bdi></th>{}{}{}{}</tr>",
             escape(&format::typeset(&port.name)),
-            cell("drops", Form::Number),
-            cell("queue_bytes_max", Form::Bytes),
-            cell("limit_bytes", Form::Bytes),
-            cell("utilisation", Form::Share)
+            cell("drops", FigureForm::Number),
+            cell("queue_bytes_max", FigureForm::Bytes),
+            cell("limit_bytes", FigureForm::Bytes),
+            cell("utilisation", FigureForm::Share)
         );
     }
     out.push_str("</tbody>\n</table>\n");
@@ -405,7 +410,7 @@ fn summaries(results: &[RunResult], data: &Value, out: &mut String) {
         }
     }
     for (index, _) in results.iter().enumerate() {
-        if let Some(how) = figure(data, &format!("/results/{index}/summary/ideal/how"), Form::Text) {
+        if let Some(how) = figure(data, &format!("/results/{index}/summary/ideal/how"), FigureForm::Text) {
             let _ = writeln!(out, "<p class=\"note\">Ideal: {how}</p>");
             break;
         }
@@ -431,7 +436,7 @@ fn rows(shown: &[usize], data: &Value, title: &str, figures: &[Figure], body: &m
         let _ = write!(lines, "<tr><th scope=\"row\">{}</th>", escape(row.label));
         cells_with_changes(&cells, shown, row.pointer, row.form, data, &mut lines);
         if shown.len() == 1 {
-            let form = if row.form == Form::Bits { Form::Share } else { Form::Factor };
+            let form = if row.form == FigureForm::Bits { FigureForm::Share } else { FigureForm::Factor };
             let share = row.over.and_then(|over| {
                 ratio(
                     data,
@@ -457,15 +462,15 @@ fn cells_with_changes(
     cells: &[Option<String>],
     shown: &[usize],
     pointer: &str,
-    form: Form,
+    form: FigureForm,
     data: &Value,
     lines: &mut String,
 ) {
     let change = |index: usize| {
         let at = |index: usize| format!("/results/{}/summary{pointer}", shown[index]);
         let is_same = data.pointer(&at(index)) == data.pointer(&at(0));
-        (index > 0 && form != Form::Text && !is_same)
-            .then(|| ratio(data, &at(index), &at(0), Form::Change))
+        (index > 0 && form != FigureForm::Text && !is_same)
+            .then(|| ratio(data, &at(index), &at(0), FigureForm::Change))
             .flatten()
     };
     for (index, cell) in cells.iter().enumerate() {
@@ -482,7 +487,7 @@ fn cells_with_changes(
 fn technique_rows(results: &[RunResult], shown: &[usize], data: &Value, body: &mut String) {
     let mut done: Vec<String> = Vec::new();
     for &index in shown {
-        for verdict::Technique { title, rows } in verdict::techniques(&results[index].summary) {
+        for verdict::TechniqueFigures { title, rows } in verdict::techniques(&results[index].summary) {
             if done.contains(&title) {
                 continue;
             }
@@ -538,7 +543,7 @@ fn systems(results: &[RunResult], data: &Value, out: &mut String) {
             .iter()
             .filter_map(|(name, label)| {
                 let pointer = format!("/results/{index}/settings/{}", markup::pointer_part(name));
-                Some((figure(data, &pointer, Form::Text)?, *label))
+                Some((figure(data, &pointer, FigureForm::Text)?, *label))
             })
             .collect();
         if !settings.is_empty() {
@@ -570,7 +575,7 @@ fn foot(results: &[RunResult], out: &mut String) {
         let optional = [
             ("commit", summary.commit.clone()),
             ("scenario", Some(summary.scenario.hash.clone())),
-            ("seed", summary.seed.filter(|_| summary.kind != Kind::Plan).map(|seed| seed.to_string())),
+            ("seed", summary.seed.filter(|_| summary.kind != ResultKind::Plan).map(|seed| seed.to_string())),
         ];
         for (name, value) in optional {
             if let Some(value) = value.filter(|value| !value.is_empty()) {

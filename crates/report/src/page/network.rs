@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::json;
 
-use super::format::{Form, format_f64, typeset};
+use super::format::{FigureForm, format_f64, typeset};
 use super::markup::escape;
 use super::pictured::{Drawing, SHEETS, Sheet, open};
 use crate::{LinkGroup, NetworkGroups, NodeGroup};
@@ -50,7 +50,7 @@ pub(super) fn draw(topology: &NetworkGroups, index: usize) -> Option<Drawing> {
             format!(
                 "{} carries {} of its rate, {drops} frames dropped",
                 typeset(&link.hottest),
-                format_f64(link.utilisation, Form::Share)
+                format_f64(link.utilisation, FigureForm::Share)
             )
         })
         .collect();
@@ -88,7 +88,7 @@ pub(super) fn draw(topology: &NetworkGroups, index: usize) -> Option<Drawing> {
                 "<path class=\"{class}\" stroke-width=\"{width:.1}\" d=\"M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}\"><title>{}: {}, {drops} \
                  frames dropped</title></path>",
                 escape(&typeset(&link.hottest)),
-                format_f64(link.utilisation, Form::Share)
+                format_f64(link.utilisation, FigureForm::Share)
             );
             if hot.iter().take(4).any(|(other, _)| (other.from, other.to) == (link.from, link.to)) {
                 let (x, y) = ((x1 + x2) / 2.0, (y1 + y2) / 2.0);
@@ -101,7 +101,7 @@ pub(super) fn draw(topology: &NetworkGroups, index: usize) -> Option<Drawing> {
                     (false, _) if x2 < x1 => (x - 10.0, "end", y - 16.0, y - 3.0),
                     (false, _) => (x + 8.0, "start", y - 3.0, y + 12.0),
                 };
-                let share = format_f64(link.utilisation, Form::Share);
+                let share = format_f64(link.utilisation, FigureForm::Share);
                 let _ = write!(
                     labels,
                     "<text class=\"tick halo\" x=\"{x:.1}\" y=\"{above:.1}\" text-anchor=\"{anchor}\">{share}</text>"
@@ -110,7 +110,7 @@ pub(super) fn draw(topology: &NetworkGroups, index: usize) -> Option<Drawing> {
                     let _ = write!(
                         labels,
                         "<text class=\"tick halo bad\" x=\"{x:.1}\" y=\"{below:.1}\" text-anchor=\"{anchor}\">{} dropped</text>",
-                        format_f64(drops as f64, Form::Number)
+                        format_f64(drops as f64, FigureForm::Number)
                     );
                 }
             }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::chart::{Axis, CHARACTER, shorter};
-use super::format::{Form, format_f64, significant, typeset};
+use super::format::{FigureForm, format_f64, significant, typeset};
 use super::markup::escape;
 use super::plots::{bytes_unit, time_unit};
 use super::{network, waterfall};
@@ -187,7 +187,7 @@ fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize,
     let description = format!(
         "Queue, dropped frames, time-outs and goodput over time. The queue reaches {}; {drops} frames are dropped, {timeouts} \
          retransmission timers expire.",
-        format_f64(peak as f64, Form::Bytes)
+        format_f64(peak as f64, FigureForm::Bytes)
     );
     let points = |values: &mut dyn Iterator<Item = f64>| -> Vec<(f64, f64)> {
         values.enumerate().map(|(bin, value)| (bin as f64 * per_bin, value)).collect()
@@ -230,7 +230,7 @@ fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize,
             .filter(|&limit| limit <= scale.queue.max)
         {
             let y = place(&scale.queue, limit, QUEUE);
-            let text = format!("limit {}", format_f64(limit * scale.bytes.1, Form::Bytes));
+            let text = format!("limit {}", format_f64(limit * scale.bytes.1, FigureForm::Bytes));
             level(&mut html, y, right, &text);
         }
         // Of many collectors each has a small part of what is delivered.

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::format::{Form, typeset, words};
+use super::format::{FigureForm, typeset, words};
 use super::markup::{escape, figure, ratio};
-use crate::{Plan, PlanComparison, PlanRow, RunResult};
+use crate::{PlanComparison, PlanRow, PlanSummary, RunResult};
 
 /// Bars longer than this many times the limit are broken off.
 const BAR_MAX: f64 = 4.0;
@@ -34,9 +34,9 @@ pub(crate) fn sections(result: &RunResult, data: &Value, index: usize, several: 
 }
 
 /// The planner's warnings, each a sentence under the verdict.
-pub(crate) fn warnings(plan: &Plan, data: &Value, at: &str) -> String {
+pub(crate) fn warnings(plan: &PlanSummary, data: &Value, at: &str) -> String {
     (0..plan.warnings.len())
-        .filter_map(|row| figure(data, &format!("{at}/plan/warnings/{row}"), Form::Sentence))
+        .filter_map(|row| figure(data, &format!("{at}/plan/warnings/{row}"), FigureForm::Sentence))
         .fold(String::new(), |all, warning| all + "<p class=\"warning\">" + &warning + "</p>\n")
 }
 
@@ -53,7 +53,7 @@ fn head(name: &str, columns: &[&str]) -> String {
     )
 }
 
-fn loads(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) {
+fn loads(plan: &PlanSummary, data: &Value, at: &str, of: &str, out: &mut String) {
     if plan.links.is_empty() {
         return;
     }
@@ -70,17 +70,17 @@ fn loads(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) {
             out,
             "<tr><th scope=\"row\"><bdi>{}</bdi></th>{}{}{}{}<td class=\"bar\">{}</td></tr>",
             escape(&typeset(&link.name)),
-            cell("Links", place("count", Form::Number)),
-            cell("Rate", place("rate_bps", Form::Bits)),
-            cell("Offered", place("offered_bps", Form::Bits)),
-            cell("Load", place("load", Form::Share)),
+            cell("Links", place("count", FigureForm::Number)),
+            cell("Rate", place("rate_bps", FigureForm::Bits)),
+            cell("Offered", place("offered_bps", FigureForm::Bits)),
+            cell("Load", place("load", FigureForm::Share)),
             bar(link.load, longest, link.load > 1.0)
         );
     }
     out.push_str("</tbody>\n</table>\n</section>\n");
 }
 
-fn queues(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) {
+fn queues(plan: &PlanSummary, data: &Value, at: &str, of: &str, out: &mut String) {
     if plan.queues.is_empty() {
         return;
     }
@@ -99,7 +99,7 @@ fn queues(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) {
     );
     for (row, queue) in plan.queues.iter().enumerate() {
         let place = |key: &str| format!("{at}/queues/{row}/{key}");
-        let bytes = |key: &str| figure(data, &place(key), Form::Bytes);
+        let bytes = |key: &str| figure(data, &place(key), FigureForm::Bytes);
         let holds = bytes("capacity_bytes").or_else(|| Some("no limit".into()));
         let (verdict, good) = outcome_words(&queue.outcome);
         let _ = writeln!(
@@ -109,7 +109,7 @@ fn queues(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) {
             cell("Burst", bytes("burst_bytes")),
             cell("Waits", bytes("peak_bytes")),
             cell("Holds", holds),
-            cell("Filled", ratio(data, &place("peak_bytes"), &place("capacity_bytes"), Form::Share)),
+            cell("Filled", ratio(data, &place("peak_bytes"), &place("capacity_bytes"), FigureForm::Share)),
             cell("Verdict", Some(verdict.into())),
             queue.capacity_bytes.map_or(String::new(), |_| {
                 bar(fill(queue.peak_bytes, queue.capacity_bytes), longest, good == Some(false))
@@ -121,7 +121,7 @@ fn queues(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) {
     for (row, queue) in plan.queues.iter().enumerate() {
         let is_said = queue.text.is_empty() || verdict.contains(&queue.text);
         let (_, good) = outcome_words(&queue.outcome);
-        let text = figure(data, &format!("{at}/queues/{row}/text"), Form::Sentence);
+        let text = figure(data, &format!("{at}/queues/{row}/text"), FigureForm::Sentence);
         if let Some(text) = text.filter(|_| !is_said && good != Some(true)) {
             let _ = writeln!(out, "<p class=\"note\">{text}</p>");
         }
@@ -144,7 +144,7 @@ fn bar(share: f64, longest: f64, bad: bool) -> String {
     )
 }
 
-fn costs(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) {
+fn costs(plan: &PlanSummary, data: &Value, at: &str, of: &str, out: &mut String) {
     let Some(cost) = &plan.cost else { return };
     let mut rows: Vec<(String, &PlanComparison)> = Vec::new();
     rows.extend(cost.network.iter().map(|network| (format!("{at}/cost/network"), network)));
@@ -158,14 +158,14 @@ fn costs(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) {
          <div class=\"scroll\" role=\"region\" aria-label=\"Cost and space\" tabindex=\"0\">\n<table>\n<thead><tr>"
     );
     let columns = [
-        ("Ports", "ports", Form::Number),
-        ("Spines", "spines", Form::Number),
-        ("Over-subscription", "oversubscription", Form::Factor),
-        ("Switches", "switches", Form::Number),
-        ("Price", "software_price", Form::Number),
-        ("Routers", "router_price", Form::Number),
-        ("Routers over switches", "price_ratio", Form::Factor),
-        ("Floor of switches over routers", "area_ratio", Form::Factor),
+        ("Ports", "ports", FigureForm::Number),
+        ("Spines", "spines", FigureForm::Number),
+        ("Over-subscription", "oversubscription", FigureForm::Factor),
+        ("Switches", "switches", FigureForm::Number),
+        ("Price", "software_price", FigureForm::Number),
+        ("Routers", "router_price", FigureForm::Number),
+        ("Routers over switches", "price_ratio", FigureForm::Factor),
+        ("Floor of switches over routers", "area_ratio", FigureForm::Factor),
     ];
     for (title, ..) in columns {
         let _ = write!(out, "<th scope=\"col\" class=\"n\">{title}</th>");
@@ -182,7 +182,7 @@ fn costs(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) {
     out.push_str("</tbody>\n</table>\n</div>\n</section>\n");
 }
 
-fn derivations(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) {
+fn derivations(plan: &PlanSummary, data: &Value, at: &str, of: &str, out: &mut String) {
     if plan.derivations.is_empty() {
         return;
     }
@@ -206,7 +206,7 @@ fn derivations(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) 
 }
 
 fn derivation(row: &PlanRow, data: &Value, at: &str, out: &mut String) {
-    let text = |key: &str| figure(data, &format!("{at}/{key}"), Form::Text);
+    let text = |key: &str| figure(data, &format!("{at}/{key}"), FigureForm::Text);
     let some = |key: &str, value: &str| if value.is_empty() { None } else { text(key) };
     // `burst.tor.collector` is the burst of tor→collector: arrows in names became dots.
     let (first, rest) = row.name.split_once('.').unwrap_or((&row.name, ""));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::chart::{Axis, Chart, LOOKS, Mark, Series, Shape};
-use super::format::{Form, significant};
+use super::format::{FigureForm, significant};
 use super::swept;
 use crate::{EventRow, QueueRow, RunResult};
 
@@ -72,17 +72,17 @@ pub(crate) fn times_ms(result: &RunResult) -> Vec<f64> {
 }
 
 /// One result's times, ascending, in milliseconds.
-struct Measured<'a> {
+struct MeasuredTimes<'a> {
     label: &'a str,
     look: usize,
     times: Vec<f64>,
 }
 
 fn collection_times(results: &[&RunResult], budget: usize) -> Vec<Chart> {
-    let times: Vec<Measured> = results
+    let times: Vec<MeasuredTimes> = results
         .iter()
         .enumerate()
-        .map(|(look, result)| Measured { label: &result.label, look, times: times_ms(result) })
+        .map(|(look, result)| MeasuredTimes { label: &result.label, look, times: times_ms(result) })
         .filter(|measured| !measured.times.is_empty())
         .collect();
     let low = times.iter().map(|measured| measured.times[0]).fold(f64::INFINITY, f64::min);
@@ -127,10 +127,10 @@ fn ideal_marks(ideals: &[f64]) -> Vec<Mark> {
     marks
 }
 
-fn cdf(times: &[Measured], events: &str, x: &Axis, marks: &[Mark], budget: usize) -> Chart {
+fn cdf(times: &[MeasuredTimes], events: &str, x: &Axis, marks: &[Mark], budget: usize) -> Chart {
     let series: Vec<Series> = times
         .iter()
-        .map(|Measured { label, look, times }| {
+        .map(|MeasuredTimes { label, look, times }| {
             let count = times.len();
             let step = (count as f64 / budget as f64).max(1.0);
             let mut ranks: Vec<usize> = (1..=count.min(budget))
@@ -153,7 +153,7 @@ fn cdf(times: &[Measured], events: &str, x: &Axis, marks: &[Mark], budget: usize
         .collect();
     let description: Vec<String> = times
         .iter()
-        .map(|Measured { label, times, .. }| {
+        .map(|MeasuredTimes { label, times, .. }| {
             let at = |share: usize| significant(times[(times.len() * share).div_ceil(100).max(1) - 1]);
             format!("{label}: median {} ms, p99 {} ms.", at(50), at(99))
         })
@@ -173,7 +173,7 @@ fn cdf(times: &[Measured], events: &str, x: &Axis, marks: &[Mark], budget: usize
     }
 }
 
-fn histogram(times: &[Measured], events: &str, x: &Axis, marks: &[Mark]) -> Chart {
+fn histogram(times: &[MeasuredTimes], events: &str, x: &Axis, marks: &[Mark]) -> Chart {
     let place = |index: usize| {
         let share = index as f64 / BINS as f64;
         if x.log { x.min * (x.max / x.min).powf(share) } else { x.min + (x.max - x.min) * share }
@@ -181,7 +181,7 @@ fn histogram(times: &[Measured], events: &str, x: &Axis, marks: &[Mark]) -> Char
     let edges: Vec<f64> = (0..=BINS).map(place).collect();
     let counted: Vec<Vec<usize>> = times
         .iter()
-        .map(|Measured { times, .. }| {
+        .map(|MeasuredTimes { times, .. }| {
             let below: Vec<usize> =
                 edges.iter().map(|edge| times.partition_point(|time| time < edge)).collect();
             below
@@ -225,7 +225,7 @@ fn histogram(times: &[Measured], events: &str, x: &Axis, marks: &[Mark]) -> Char
         shape: Shape::Area,
         series,
         marks: marks.to_vec(),
-        columns: times.iter().map(|measured| (measured.label.to_owned(), Form::Number)).collect(),
+        columns: times.iter().map(|measured| (measured.label.to_owned(), FigureForm::Number)).collect(),
         rows,
     }
 }
@@ -379,9 +379,9 @@ fn queues(results: &[&RunResult], budget: usize) -> Option<Chart> {
         series,
         marks,
         columns: vec![
-            ("Highest".into(), Form::Bytes),
-            ("Limit".into(), Form::Bytes),
-            ("Frames refused".into(), Form::Number),
+            ("Highest".into(), FigureForm::Bytes),
+            ("Limit".into(), FigureForm::Bytes),
+            ("Frames refused".into(), FigureForm::Number),
         ],
         rows: rows_of_table,
     })

@@ -8,7 +8,7 @@ use toml::Value;
 
 use super::chart::{Axis, Chart, LOOKS, Mark, Series, Shape};
 use super::contents::SETTINGS;
-use super::format::{Form, significant, words};
+use super::format::{FigureForm, significant, words};
 use crate::{RunResult, Summary};
 
 /// Settings that do not make another system.
@@ -64,7 +64,7 @@ pub(crate) fn label(key: &str) -> String {
 
 /// A quantity as a number, and the unit that suits numbers up to some largest one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Quantity {
+struct ScaledQuantity {
     number: f64,
     units: &'static [(f64, &'static str)],
 }
@@ -77,10 +77,10 @@ const RATES: &[(f64, &str)] = &[(1.0, "b/s"), (1e3, "kb/s"), (1e6, "Mb/s"), (1e9
 const FREQUENCIES: &[(f64, &str)] = &[(1e3, "Hz"), (1e6, "kHz"), (1e9, "MHz")];
 const RATIOS: &[(f64, &str)] = &[(1e6, "")];
 
-fn quantity(text: &str) -> Option<Quantity> {
-    let of = |number: u64, units| Some(Quantity { number: number as f64, units });
+fn quantity(text: &str) -> Option<ScaledQuantity> {
+    let of = |number: u64, units| Some(ScaledQuantity { number: number as f64, units });
     if let Ok(number) = text.parse::<f64>() {
-        return number.is_finite().then_some(Quantity { number, units: PLAIN });
+        return number.is_finite().then_some(ScaledQuantity { number, units: PLAIN });
     }
     text.parse::<Bytes>()
         .ok()
@@ -104,7 +104,7 @@ fn along(differing: &[(String, Vec<Option<String>>)]) -> Option<Along> {
     differing
         .iter()
         .filter_map(|(key, values)| {
-            let quantities: Option<Vec<Quantity>> =
+            let quantities: Option<Vec<ScaledQuantity>> =
                 values.iter().map(|value| value.as_deref().and_then(quantity)).collect();
             let quantities =
                 quantities.filter(|all| all.windows(2).all(|pair| pair[0].units == pair[1].units))?;
@@ -128,7 +128,7 @@ struct Shown {
     id: &'static str,
     title: &'static str,
     unit: &'static str,
-    form: Form,
+    form: FigureForm,
     curves: &'static [(&'static str, FigureOf)],
     ideal: FigureOf,
 }
@@ -138,7 +138,7 @@ const SHOWN: [Shown; 2] = [
         id: "time-against-setting",
         title: "time",
         unit: "ms",
-        form: Form::Millis,
+        form: FigureForm::Millis,
         curves: &[
             ("mean", |summary| summary.times().map(|times| times.mean)),
             ("p99", |summary| summary.times().filter(|_| summary.has_p99()).map(|times| times.p99)),
@@ -149,7 +149,7 @@ const SHOWN: [Shown; 2] = [
         id: "goodput-against-setting",
         title: "goodput",
         unit: "Mb/s",
-        form: Form::Bits,
+        form: FigureForm::Bits,
         curves: &[("", |summary| summary.goodput_bps.as_ref().map(|goodput| goodput.total / 1e6))],
         ideal: |_| None,
     },
@@ -218,7 +218,7 @@ fn chart(
             let at = significant(along.at[index]);
             let name = format!("{at} {} ({})", along.unit.1, results[index].label);
             let figures = shown.curves.iter().map(|(_, figure)| {
-                let factor = if shown.form == Form::Bits { 1e6 } else { 1.0 };
+                let factor = if shown.form == FigureForm::Bits { 1e6 } else { 1.0 };
                 json!(figure(&results[index].summary).map(|figure| figure * factor))
             });
             (name, figures.collect())
@@ -276,12 +276,13 @@ fn axis(title: String, values: impl Iterator<Item = f64>, more: impl IntoIterato
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kind, Requests, ScenarioName, Times};
+    use crate::{RequestCounts, ResultKind, ScenarioName, Times};
 
-    fn result(kind: Kind, credits: u64, policy: &str, mean: f64) -> RunResult {
+    fn result(kind: ResultKind, credits: u64, policy: &str, mean: f64) -> RunResult {
         let mut summary = Summary::new(kind, "1", ScenarioName::default());
         let times = Times { ideal: Some(10.0), mean, p99: mean * 2.0, ..Times::default() };
-        summary.requests = Some(Requests { completed: 100, time_ms: Some(times), ..Requests::default() });
+        summary.requests =
+            Some(RequestCounts { completed: 100, time_ms: Some(times), ..RequestCounts::default() });
         let toml = format!(
             "title = \"{credits}\"\n[run]\nseed = {credits}\n[shaping]\ncredits = {credits}\nmethod = \"{policy}\"\n"
         );
@@ -292,7 +293,7 @@ mod tests {
     fn a_sweep_becomes_curves_over_its_setting() {
         let results: Vec<_> = [48, 96, 480, 192]
             .into_iter()
-            .map(|credits| result(Kind::Sim, credits, "credits", credits as f64))
+            .map(|credits| result(ResultKind::Sim, credits, "credits", credits as f64))
             .collect();
         let keys: Vec<_> = differing(&results).into_iter().map(|(key, _)| key).collect();
         assert_eq!(keys, ["shaping.credits"], "titles and seeds make no other system");
@@ -310,7 +311,7 @@ mod tests {
     #[test]
     fn a_second_setting_or_kind_makes_curves_of_its_own() {
         let mut results = Vec::new();
-        for kind in [Kind::Sim, Kind::Run] {
+        for kind in [ResultKind::Sim, ResultKind::Run] {
             results.extend([48, 96, 480].map(|credits| result(kind, credits, "credits", 1.0)));
         }
         let names = |results: &[RunResult]| -> Vec<String> {
@@ -319,13 +320,13 @@ mod tests {
         assert_eq!(names(&results).len(), 4);
         assert!(names(&results)[0].contains("measurement"), "{:?}", names(&results));
         results.truncate(3);
-        results.extend([48, 96, 480].map(|credits| result(Kind::Sim, credits, "none", 1.0)));
+        results.extend([48, 96, 480].map(|credits| result(ResultKind::Sim, credits, "none", 1.0)));
         assert_eq!(names(&results)[0], "mean, Shaping credits");
     }
 
     #[test]
     fn words_are_no_axis() {
-        let results: Vec<_> = ["a", "b", "c"].map(|policy| result(Kind::Sim, 1, policy, 1.0)).into();
+        let results: Vec<_> = ["a", "b", "c"].map(|policy| result(ResultKind::Sim, 1, policy, 1.0)).into();
         assert!(charts(&results).is_empty());
         assert_eq!(differing(&results).len(), 1);
         assert!(charts(&results[..1]).is_empty() && charts(&[]).is_empty());

@@ -5,8 +5,8 @@ use fanin_units::Instant;
 use super::format::format_f64;
 use super::*;
 use crate::{
-    EventRow, FlowRow, Ideal, IoRow, Load, Network, Outcome, PortFigures, QueueRow, Records, ScenarioName,
-    Shaping, Span, Speed, Summary, WindowRow, tcp,
+    EventOutcome, EventRow, FlowRow, Ideal, IoRow, Load, Network, PortFigures, QueueRow, Records,
+    ScenarioName, Shaping, Span, Speed, Summary, WindowRow, tcp,
 };
 
 const MS: u64 = 1_000_000_000;
@@ -24,7 +24,7 @@ impl Dice {
 }
 
 /// A result in which every section has something to show. `slow` events in a hundred meet a time-out.
-fn run_result(kind: Kind, label: &str, slow: u64) -> RunResult {
+fn run_result(kind: ResultKind, label: &str, slow: u64) -> RunResult {
     let mut dice = Dice(0x9E37_79B9_7F4A_7C15 ^ slow);
     let ideal_ps = 18_290 * MS / 1000;
     let events: Vec<EventRow> = (0..4000)
@@ -42,7 +42,7 @@ fn run_result(kind: Kind, label: &str, slow: u64) -> RunResult {
                 ideal_ps: Some(ideal_ps),
                 timeouts,
                 collector: (id % 39) as u32,
-                outcome: Outcome::Collected,
+                outcome: EventOutcome::Collected,
                 ..EventRow::default()
             }
         })
@@ -131,7 +131,7 @@ fn run_result(kind: Kind, label: &str, slow: u64) -> RunResult {
         ),
         records: Records { events, queues, flows, io, windows },
         // A measurement has none: what its tables tell is drawn.
-        picture: (kind == Kind::Sim)
+        picture: (kind == ResultKind::Sim)
             .then(|| serde_json::from_str(include_str!("../../tests/golden/picture.json")).unwrap()),
     }
 }
@@ -144,11 +144,14 @@ fn planned() -> RunResult {
 
 /// Pages of every shape. `FANIN_PAGES=DIR cargo test` also writes them there to be looked at.
 fn pages() -> Vec<(&'static str, Vec<RunResult>, String)> {
-    let single = vec![run_result(Kind::Sim, "collapse", 7)];
-    let pair = vec![run_result(Kind::Sim, "simulated", 7), run_result(Kind::Run, "measured", 4)];
-    let lossless = vec![run_result(Kind::Sim, "credits", 0)];
-    let three =
-        vec![run_result(Kind::Sim, "no credits", 9), run_result(Kind::Sim, "480 credits", 0), planned()];
+    let single = vec![run_result(ResultKind::Sim, "collapse", 7)];
+    let pair = vec![run_result(ResultKind::Sim, "simulated", 7), run_result(ResultKind::Run, "measured", 4)];
+    let lossless = vec![run_result(ResultKind::Sim, "credits", 0)];
+    let three = vec![
+        run_result(ResultKind::Sim, "no credits", 9),
+        run_result(ResultKind::Sim, "480 credits", 0),
+        planned(),
+    ];
     [("single", single), ("lossless", lossless), ("pair", pair), ("three", three), ("plan", vec![planned()])]
         .into_iter()
         .map(|(name, results)| {
@@ -211,7 +214,7 @@ fn every_figure_shown_is_the_datas() {
         let mut figures = 0;
         for node in document.descendants().filter(|node| node.has_tag_name("data")) {
             let key = node.attribute("data-key").unwrap();
-            let (_, form) = Form::ALL
+            let (_, form) = FigureForm::ALL
                 .map(|(form, name)| (name, form))
                 .into_iter()
                 .find(|(name, _)| Some(*name) == node.attribute("data-as"))
@@ -256,7 +259,7 @@ fn no_other_figure(name: &str, document: &roxmltree::Document<'_>) {
 
 #[test]
 fn the_pages_data_is_the_summary() {
-    let results = [run_result(Kind::Sim, "a", 3), planned()];
+    let results = [run_result(ResultKind::Sim, "a", 3), planned()];
     let html = page(&results);
     let data = data_of(&parsed(&html));
     for (index, result) in results.iter().enumerate() {
@@ -288,7 +291,7 @@ fn the_planners_summary_is_read_whole() {
 
 #[test]
 fn every_chart_is_drawn_for_both_widths_with_its_words() {
-    let html = page(&[run_result(Kind::Sim, "a", 3)]);
+    let html = page(&[run_result(ResultKind::Sim, "a", 3)]);
     let document = parsed(&html);
     let figures: Vec<_> = document.descendants().filter(|node| node.has_tag_name("figure")).collect();
     let ids: Vec<_> = figures.iter().filter_map(|figure| figure.attribute("data-chart")).collect();
@@ -328,7 +331,7 @@ fn every_chart_is_drawn_for_both_widths_with_its_words() {
 #[test]
 fn the_verdict_follows_the_figures() {
     let words = |change: &dyn Fn(&mut Summary)| {
-        let mut result = run_result(Kind::Sim, "x", 0);
+        let mut result = run_result(ResultKind::Sim, "x", 0);
         change(&mut result.summary);
         let data = data(&[result.clone()], &[], &Pictures::default(), &[]);
         verdict::verdict(&result.summary, &data, "/results/0/summary").words
@@ -350,7 +353,7 @@ fn the_verdict_follows_the_figures() {
 
 #[test]
 fn a_pair_says_how_deep_each_queue_was() {
-    let (sim, mut run) = (run_result(Kind::Sim, "a", 3), run_result(Kind::Run, "b", 3));
+    let (sim, mut run) = (run_result(ResultKind::Sim, "a", 3), run_result(ResultKind::Run, "b", 3));
     // One queue is half as deep, one is the measurement's alone.
     for row in &mut run.records.queues {
         match &*row.queue {
@@ -381,7 +384,7 @@ fn a_pair_says_how_deep_each_queue_was() {
 #[test]
 fn names_cannot_break_out() {
     let nasty = "</script><script>alert(1)</script>\"'&\u{0}\u{2028}\u{202e}<!--]]>";
-    let mut result = run_result(Kind::Sim, nasty, 5);
+    let mut result = run_result(ResultKind::Sim, nasty, 5);
     result.summary.scenario = ScenarioName { name: nasty.into(), hash: nasty.into() };
     result.summary.version = nasty.into();
     result.summary.commit = Some(nasty.into());
@@ -421,18 +424,18 @@ fn every_pointer_leads_somewhere(document: &roxmltree::Document<'_>) {
 
 #[test]
 fn odd_results_have_a_page_too() {
-    let mut empty = run_result(Kind::Run, "", 0);
+    let mut empty = run_result(ResultKind::Run, "", 0);
     empty.records = Records::default();
-    empty.summary = Summary::new(Kind::Run, "", ScenarioName::default());
+    empty.summary = Summary::new(ResultKind::Run, "", ScenarioName::default());
     empty.scenario_toml = Some("this is = not [toml".into());
-    let mut absurd = run_result(Kind::Sim, "absurd", 3);
+    let mut absurd = run_result(ResultKind::Sim, "absurd", 3);
     let times = absurd.summary.collection_time_ms.as_mut().unwrap();
     (times.mean, times.ideal, times.p99) = (-1e300, Some(0.0), f64::MAX);
     absurd.records.events[0].collection_time_ps = Some(u64::MAX);
     absurd.records.events[1].collection_time_ps = Some(0);
     absurd.records.queues[0].time_ps = u64::MAX;
     absurd.records.queues[1].queue_bytes = u64::MAX;
-    let mut one = run_result(Kind::Sim, "one", 0);
+    let mut one = run_result(ResultKind::Sim, "one", 0);
     one.records.events.truncate(1);
     one.records.queues.truncate(1);
     one.records.io.truncate(1);
@@ -463,7 +466,7 @@ fn odd_results_have_a_page_too() {
 #[test]
 fn a_page_of_many_results_stays_below_three_megabytes() {
     let results: Vec<RunResult> =
-        (0..24).map(|index| run_result(Kind::Sim, &format!("case {index}"), index)).collect();
+        (0..24).map(|index| run_result(ResultKind::Sim, &format!("case {index}"), index)).collect();
     let html = page(&results);
     parsed(&html);
     assert!(html.len() < 3_000_000, "{} bytes", html.len());
@@ -489,7 +492,7 @@ fn a_simulation_shows_where_when_and_why() {
 
 #[test]
 fn no_p99_of_few_events() {
-    let mut result = run_result(Kind::Sim, "short", 7);
+    let mut result = run_result(ResultKind::Sim, "short", 7);
     result.summary.events.as_mut().unwrap().collected = 99;
     let html = page(std::slice::from_ref(&result));
     assert!(!html.contains("One in a hundred") && !html.contains("<dt>p99</dt>"));

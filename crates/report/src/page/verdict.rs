@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::format::Form;
+use super::format::FigureForm;
 use super::markup::{escape, figure, pointer_part, ratio};
-use crate::{Kind, Summary};
+use crate::{ResultKind, Summary};
 
 /// How a result came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +25,13 @@ impl Standing {
 }
 
 /// A few words, and the figures behind them as markup.
-pub(crate) struct Verdict {
+pub(crate) struct PageVerdict {
     pub(crate) standing: Standing,
     pub(crate) words: &'static str,
     pub(crate) sentence: String,
 }
 
-impl Verdict {
+impl PageVerdict {
     /// The words up to the first colon or comma, for a table.
     pub(crate) fn short(&self) -> &'static str {
         self.words.split([':', ',']).next().unwrap_or(self.words)
@@ -39,8 +39,8 @@ impl Verdict {
 }
 
 /// Judges one result; `at` is the pointer of its summary in the page's data.
-pub(crate) fn verdict(summary: &Summary, data: &Value, at: &str) -> Verdict {
-    let planned = summary.plan.as_ref().filter(|_| summary.kind == Kind::Plan);
+pub(crate) fn verdict(summary: &Summary, data: &Value, at: &str) -> PageVerdict {
+    let planned = summary.plan.as_ref().filter(|_| summary.kind == ResultKind::Plan);
     if let Some(verdict) = planned.and_then(|plan| plan.verdict.as_ref()) {
         let (standing, words) = match verdict.outcome.as_str() {
             "fits" | "unlimited" => (Standing::Good, "Lossless"),
@@ -49,14 +49,15 @@ pub(crate) fn verdict(summary: &Summary, data: &Value, at: &str) -> Verdict {
             "loses" => (Standing::Bad, "Incast"),
             _ => (Standing::Open, "No verdict"),
         };
-        let sentence = figure(data, &format!("{at}/plan/verdict/text"), Form::Sentence).unwrap_or_default();
-        return Verdict { standing, words, sentence };
+        let sentence =
+            figure(data, &format!("{at}/plan/verdict/text"), FigureForm::Sentence).unwrap_or_default();
+        return PageVerdict { standing, words, sentence };
     }
     if let Some(why) = invalid(summary, data, at) {
-        return Verdict { standing: Standing::Bad, words: "Invalid", sentence: why };
+        return PageVerdict { standing: Standing::Bad, words: "Invalid", sentence: why };
     }
     let (standing, words) = headline(summary);
-    Verdict { standing, words, sentence: sentence(summary, data, at) }
+    PageVerdict { standing, words, sentence: sentence(summary, data, at) }
 }
 
 /// Why a measurement marks itself invalid.
@@ -64,7 +65,7 @@ fn invalid(summary: &Summary, data: &Value, at: &str) -> Option<String> {
     let fallback = escape(summary.invalid()?);
     let marked = |value: &Value| value.get("valid").and_then(Value::as_bool) == Some(false);
     let (key, _) = summary.techniques.iter().find(|(_, value)| marked(value))?;
-    let why = figure(data, &format!("{at}/{}/why", pointer_part(key)), Form::Sentence);
+    let why = figure(data, &format!("{at}/{}/why", pointer_part(key)), FigureForm::Sentence);
     Some(why.unwrap_or(fallback))
 }
 
@@ -98,17 +99,18 @@ fn sentence(summary: &Summary, data: &Value, at: &str) -> String {
         if summary.collection_time_ms.is_some() { "/collection_time_ms" } else { "/requests/time_ms" };
     let what = if summary.collection_time_ms.is_some() { "An event" } else { "A request" };
     let mut parts = Vec::new();
-    if let Some(mean) = get(&format!("{times}/mean"), Form::Millis) {
-        let over = ratio(data, &format!("{at}{times}/mean"), &format!("{at}{times}/ideal"), Form::Factor)
-            .map(|ratio| format!(", {ratio} the ideal"))
-            .unwrap_or_default();
+    if let Some(mean) = get(&format!("{times}/mean"), FigureForm::Millis) {
+        let over =
+            ratio(data, &format!("{at}{times}/mean"), &format!("{at}{times}/ideal"), FigureForm::Factor)
+                .map(|ratio| format!(", {ratio} the ideal"))
+                .unwrap_or_default();
         parts.push(format!("{what} takes {mean} on average{over}."));
     }
-    if let Some(p99) = get(&format!("{times}/p99"), Form::Millis).filter(|_| summary.has_p99()) {
+    if let Some(p99) = get(&format!("{times}/p99"), FigureForm::Millis).filter(|_| summary.has_p99()) {
         parts.push(format!("One in a hundred takes longer than {p99}."));
     }
-    let drops = get("/network/drops", Form::Number);
-    let timeouts = get("/tcp/timeouts", Form::Number);
+    let drops = get("/network/drops", FigureForm::Number);
+    let timeouts = get("/tcp/timeouts", FigureForm::Number);
     match (drops, timeouts) {
         (Some(drops), Some(timeouts)) => {
             parts.push(format!("Frames dropped: {drops}; retransmission time-outs: {timeouts}."));
@@ -121,15 +123,15 @@ fn sentence(summary: &Summary, data: &Value, at: &str) -> String {
 }
 
 /// The figures of one technique.
-pub(crate) struct Technique {
+pub(crate) struct TechniqueFigures {
     /// Heading, as markup.
     pub(crate) title: String,
     /// Label as markup, JSON pointer within the summary, and form.
-    pub(crate) rows: Vec<(String, String, Form)>,
+    pub(crate) rows: Vec<(String, String, FigureForm)>,
 }
 
 /// The figures of techniques that have keys of their own.
-pub(crate) fn techniques(summary: &Summary) -> Vec<Technique> {
+pub(crate) fn techniques(summary: &Summary) -> Vec<TechniqueFigures> {
     let scalar = |value: &Value| value.is_number() || value.is_boolean() || value.is_string();
     // A key that markup cannot repeat cannot be pointed at either.
     let plain = |key: &str| !key.chars().any(char::is_control);
@@ -143,13 +145,13 @@ pub(crate) fn techniques(summary: &Summary) -> Vec<Technique> {
                 .iter()
                 .filter(|(name, value)| plain(name) && scalar(value))
                 .map(|(name, value)| {
-                    let (form, label) = Form::of_key(name);
-                    let form = if value.is_string() { Form::Text } else { form };
+                    let (form, label) = FigureForm::of_key(name);
+                    let form = if value.is_string() { FigureForm::Text } else { form };
                     let pointer = format!("/{}/{}", pointer_part(key), pointer_part(name));
                     (escape(&label), pointer, form)
                 })
                 .collect();
-            (!rows.is_empty()).then(|| Technique { title: escape(&super::format::words(key)), rows })
+            (!rows.is_empty()).then(|| TechniqueFigures { title: escape(&super::format::words(key)), rows })
         })
         .collect()
 }

@@ -1,6 +1,6 @@
 //! A frame without its time.
 
-use fanin_queueing::Ecn;
+use fanin_queueing::EcnCodepoint;
 
 #[cfg(test)]
 use crate::index::NIL;
@@ -69,8 +69,13 @@ impl Parcel {
     }
 
     #[inline]
-    pub(super) const fn ecn(self) -> Ecn {
-        const BY_BITS: [Ecn; 4] = [Ecn::NotCapable, Ecn::Capable, Ecn::Congestion, Ecn::Congestion];
+    pub(super) const fn ecn(self) -> EcnCodepoint {
+        const BY_BITS: [EcnCodepoint; 4] = [
+            EcnCodepoint::NotCapable,
+            EcnCodepoint::Capable,
+            EcnCodepoint::Congestion,
+            EcnCodepoint::Congestion,
+        ];
         BY_BITS[(self.segment >> 30) as usize]
     }
 

@@ -5,7 +5,7 @@ use fanin_dataflow::{
     BarrierSender, BarrierSenderConfig, Peer,
 };
 use fanin_recording::CollectedEvent;
-use fanin_report::{EventRow, Outcome, Span, Summary};
+use fanin_report::{EventOutcome, EventRow, Span, Summary};
 use fanin_scenario::{Scenario, machines};
 use fanin_units::{Bytes, Duration, Instant};
 
@@ -231,7 +231,7 @@ impl MeasuredWorkload for BarrierWorkload {
             collection_time_ps: Some((round.end - round.start).get()),
             ideal_ps: Some(self.ideal.get()),
             timeouts: round.timeouts,
-            outcome: Outcome::Collected,
+            outcome: EventOutcome::Collected,
             ..EventRow::default()
         };
         self.completed.iter().enumerate().map(row).collect()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fanin_queueing::{Counters, Frame, FrameCount, LayoutError, Limit, Memory, Occupancy, Verdict};
+use fanin_queueing::{AdmissionLimit, Counters, Frame, FrameCount, LayoutError, Memory, Occupancy, Verdict};
 use fanin_units::{Bytes, Instant};
 
 use crate::config::Config;
@@ -80,7 +80,7 @@ impl Buffers {
     }
 
     /// As [`Memory::withdraw`].
-    pub(super) fn withdraw(&mut self, input: usize, output: usize, bytes: u32, limit: Limit) {
+    pub(super) fn withdraw(&mut self, input: usize, output: usize, bytes: u32, limit: AdmissionLimit) {
         self.memory.withdraw(input, output, bytes, limit);
         self.give(bytes);
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use fanin_queueing::{Ecn, Frame, RingError, Verdict};
+use fanin_queueing::{EcnCodepoint, Frame, RingError, Verdict};
 use fanin_scenario::{Document, Errors};
 use fanin_units::{Bytes, Instant};
 
@@ -24,7 +24,7 @@ pub(super) struct StagedFrame<H> {
     pub(super) input: u16,
     pub(super) output: u16,
     pub(super) ring: u32,
-    pub(super) ecn: Ecn,
+    pub(super) ecn: EcnCodepoint,
 }
 
 /// The result of offering a frame to an output.

@@ -10,7 +10,7 @@
 //! A frame for an empty plain queue skips step 5's list: the output collects such frames, and the driver gets them as one batch. Other
 //! frames of a burst are staged, and admitted in order.
 
-use fanin_queueing::Ecn;
+use fanin_queueing::EcnCodepoint;
 use fanin_units::Instant;
 
 use crate::capture::TapPlace;
@@ -279,8 +279,11 @@ impl<D: Driver> Switch<D> {
             }
         }
         let out = self.outputs.output(output);
-        let ecn =
-            if out.marks() { ecn_of(self.driver.head(frame.handle), ethernet) } else { Ecn::NotCapable };
+        let ecn = if out.marks() {
+            ecn_of(self.driver.head(frame.handle), ethernet)
+        } else {
+            EcnCodepoint::NotCapable
+        };
         // A flood may be wider than a burst.
         if self.staged.len() == BURST {
             self.admit_staged(now);
@@ -481,10 +484,10 @@ impl<D: Driver> Switch<D> {
 }
 
 /// The congestion bits of a frame.
-fn ecn_of(head: &[u8], ethernet: &Ethernet) -> Ecn {
+fn ecn_of(head: &[u8], ethernet: &Ethernet) -> EcnCodepoint {
     match IpHeader::parse(head, ethernet).ecn {
-        0 => Ecn::NotCapable,
-        3 => Ecn::Congestion,
-        _ => Ecn::Capable,
+        0 => EcnCodepoint::NotCapable,
+        3 => EcnCodepoint::Congestion,
+        _ => EcnCodepoint::Capable,
     }
 }

@@ -376,7 +376,7 @@ fn one_worker_may_take_all_of_the_pool_and_leaves_nothing_to_the_other() {
     let mut first = Buffers::new(&config, &shared).unwrap();
     let mut second = Buffers::new(&config, &shared).unwrap();
     let admit = |buffers: &mut Buffers, output, bytes| {
-        let frame = Frame { bytes, ecn: fanin_queueing::Ecn::NotCapable };
+        let frame = Frame { bytes, ecn: fanin_queueing::EcnCodepoint::NotCapable };
         matches!(buffers.arrive(Instant::START, 0, output, frame, || 0), Verdict::Accepted { .. })
     };
     assert!((0..10).all(|_| admit(&mut first, 0, 900)));
@@ -411,7 +411,7 @@ fn threads_never_overdraw_the_pool() {
                 let mut random = crate::random::SplitMix64::new(1, thread as u64);
                 for _ in 0..ROUNDS {
                     let bytes = 60 + random.next_u32() % 1455;
-                    let frame = Frame { bytes, ecn: fanin_queueing::Ecn::NotCapable };
+                    let frame = Frame { bytes, ecn: fanin_queueing::EcnCodepoint::NotCapable };
                     let verdict = buffers.arrive(Instant::START, 0, thread, frame, || 0);
                     if let Verdict::Accepted { .. } = verdict {
                         let now = held.fetch_add(bytes.into(), Ordering::SeqCst) + u64::from(bytes);

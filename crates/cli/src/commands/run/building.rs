@@ -203,7 +203,7 @@ fn report(
 }
 
 /// The end of the processes, and their restarts before.
-struct Ended {
+struct EndedProcesses {
     assigned: u64,
     restarts: u64,
     killed: Vec<String>,
@@ -213,7 +213,7 @@ struct Ended {
     early: Option<Failure>,
 }
 
-impl Ended {
+impl EndedProcesses {
     /// Lines about the processes.
     fn notes(&self, loaded: &Loaded) -> String {
         let mut text = format!("{:<18}{} on this machine", "processes", processes(&loaded.scenario));
@@ -316,7 +316,7 @@ fn work<P: Placement>(
     mut live: LiveSystem<P>,
     watch: Option<&mut SwitchWatch>,
     stop: &AtomicBool,
-) -> Result<Ended, Failure> {
+) -> Result<EndedProcesses, Failure> {
     tell_metrics(job, &live)?;
     let mut early = None;
     if live.wait_ready(stop)? {
@@ -335,7 +335,7 @@ fn work<P: Placement>(
         early = worked.err();
     }
     live.stop();
-    Ok(Ended {
+    Ok(EndedProcesses {
         assigned: live.assigned(),
         restarts: live.restarts(),
         killed: live.killed().to_vec(),

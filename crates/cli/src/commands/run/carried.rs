@@ -7,7 +7,7 @@ use fanin_scenario::Loaded;
 use fanin_testbed::live::{Capacity, Chosen, LiveNetwork, configure, measure};
 
 use super::arguments::Arguments;
-use super::folder::Folder;
+use super::folder::RunFolder;
 use crate::failure::Failure;
 use crate::output;
 
@@ -19,7 +19,7 @@ pub(super) struct Carried {
 
 impl Carried {
     /// Measures the machine, and chooses the scale that the scenario leaves open.
-    pub(super) fn find(arguments: &Arguments, loaded: &Loaded, folder: &Folder) -> Result<Self, Failure> {
+    pub(super) fn find(arguments: &Arguments, loaded: &Loaded, folder: &RunFolder) -> Result<Self, Failure> {
         // A network that cannot be built is refused before the measurement.
         let network = LiveNetwork::of(&loaded.scenario)?;
         for number in 0..network.switches.len() {

@@ -15,14 +15,14 @@ const NETWORK_FOLDER: &str = "network";
 const TEMPORARY: &str = "fanin-run-";
 
 /// The folders of a run, removed at the end unless they were asked for.
-pub(super) struct Folder {
+pub(super) struct RunFolder {
     path: PathBuf,
     is_kept: bool,
     /// Keeps other runs out of a folder that was asked for.
     _lock: Option<FolderLock>,
 }
 
-impl Folder {
+impl RunFolder {
     /// The folder of `--out`, for this run alone.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for RunFolder {
     fn drop(&mut self) {
         if !self.is_kept {
             // A rest in the folder for temporary files does no harm.

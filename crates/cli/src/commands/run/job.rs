@@ -9,7 +9,7 @@ use fanin_testbed::{DeviceTap, TapTotals};
 
 use super::arguments::Arguments;
 use super::carried::Carried;
-use super::folder::{Folder, LIVE_FOLDER};
+use super::folder::{LIVE_FOLDER, RunFolder};
 use crate::failure::Failure;
 use crate::output;
 
@@ -22,7 +22,7 @@ pub(super) struct Job<'a> {
     pub(super) slow: Loaded,
     /// The machine's capacity and the chosen scale, where the run has a network of its own.
     pub(super) carried: Option<Carried>,
-    pub(super) folder: Folder,
+    pub(super) folder: RunFolder,
     /// The folder of relative paths in the scenario.
     pub(super) scenario_folder: PathBuf,
 }
@@ -82,7 +82,7 @@ pub(super) fn end_capture(job: &Job<'_>, tap: Option<DeviceTap>) -> Result<Strin
 /// A summary with the scenario's name, version and seed.
 pub(super) fn summary_of(loaded: &Loaded) -> Summary {
     let name = fanin_report::ScenarioName { name: loaded.name.clone(), hash: loaded.hash() };
-    let mut summary = Summary::new(fanin_report::Kind::Run, crate::build_info::VERSION, name);
+    let mut summary = Summary::new(fanin_report::ResultKind::Run, crate::build_info::VERSION, name);
     summary.commit = crate::build_info::COMMIT.map(str::to_owned);
     summary.seed = Some(loaded.scenario.run.seed);
     summary

@@ -18,7 +18,7 @@ use fanin_testbed::{Availability, check, clean};
 pub(crate) use crate::commands::run::arguments::Arguments;
 use crate::commands::run::arguments::Place;
 use crate::commands::run::carried::Carried;
-use crate::commands::run::folder::Folder;
+use crate::commands::run::folder::RunFolder;
 use crate::commands::run::job::Job;
 use crate::commands::source::Source;
 use crate::failure::Failure;
@@ -38,10 +38,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let loaded = Source { source: source.clone(), sets }.load()?;
     check_records(&loaded)?;
     let folder = match &arguments.out {
-        Some(out) => Folder::kept(out)?,
+        Some(out) => RunFolder::kept(out)?,
         None => {
             folder::remove_left_behind();
-            Folder::temporary()
+            RunFolder::temporary()
         }
     };
     let source = Path::new(&source);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, ValueHint};
 use fanin_switch::control::Client;
 
-use crate::commands::switch::target::Target;
+use crate::commands::switch::target::SwitchTarget;
 use crate::failure::Failure;
 
 #[derive(Debug, Args)]
@@ -37,7 +37,7 @@ pub(super) struct Arguments {
     #[arg(long, default_value_t = fanin_switch::capture::SNAP_MAX)]
     snap: u64,
     #[command(flatten)]
-    target: Target,
+    target: SwitchTarget,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {

@@ -4,7 +4,7 @@ use clap::Args;
 use fanin_switch::control::{self, Client};
 use serde_json::{Map, Value};
 
-use crate::commands::switch::target::Target;
+use crate::commands::switch::target::SwitchTarget;
 use crate::failure::Failure;
 use crate::output;
 
@@ -21,14 +21,14 @@ pub(super) struct SetArguments {
     #[arg(value_name = "KEY=VALUE", required = true)]
     changes: Vec<String>,
     #[command(flatten)]
-    target: Target,
+    target: SwitchTarget,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example: fanin switch reset-marks --at ADDRESS")]
 pub(super) struct ResetArguments {
     #[command(flatten)]
-    target: Target,
+    target: SwitchTarget,
 }
 
 pub(super) fn set(arguments: &SetArguments) -> Result<(), Failure> {

@@ -20,13 +20,13 @@ use crate::failure::Failure;
 #[command(after_help = run::AFTER_HELP)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<SwitchCommand>,
     #[command(flatten)]
     run: Option<run::Arguments>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum SwitchCommand {
     /// Show rings, ports, stations or rules of a running switch.
     Show(show::Arguments),
     /// Change a ring of a running switch.
@@ -44,12 +44,12 @@ enum Action {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match (&arguments.action, &arguments.run) {
-        (Some(Action::Show(arguments)), _) => show::run(arguments),
-        (Some(Action::Set(arguments)), _) => change::set(arguments),
-        (Some(Action::ResetMarks(arguments)), _) => change::reset_marks(arguments),
-        (Some(Action::Capture(arguments)), _) => capture::run(arguments),
-        (Some(Action::Openflow(arguments)), _) => openflow::run(arguments),
-        (Some(Action::Api), _) => change::api(),
+        (Some(SwitchCommand::Show(arguments)), _) => show::run(arguments),
+        (Some(SwitchCommand::Set(arguments)), _) => change::set(arguments),
+        (Some(SwitchCommand::ResetMarks(arguments)), _) => change::reset_marks(arguments),
+        (Some(SwitchCommand::Capture(arguments)), _) => capture::run(arguments),
+        (Some(SwitchCommand::Openflow(arguments)), _) => openflow::run(arguments),
+        (Some(SwitchCommand::Api), _) => change::api(),
         (None, Some(arguments)) => run::run(arguments),
         // The parser wants one of the two.
         (None, None) => Ok(()),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use fanin_openflow::Hybrid;
+use fanin_openflow::CheckedHybrid;
 
 use crate::failure::Failure;
 use crate::output;
@@ -17,8 +17,8 @@ pub(crate) struct Arguments {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present = "example")]
     file: Option<PathBuf>,
     /// The output to print.
-    #[arg(long = "as", value_name = "FORM", value_enum, default_value_t = Form::Commands)]
-    form: Form,
+    #[arg(long = "as", value_name = "FORM", value_enum, default_value_t = OpenflowForm::Commands)]
+    form: OpenflowForm,
     /// Use only the first of the file's host ports; 0 redirects nothing.
     #[arg(long, value_name = "N")]
     host_ports: Option<usize>,
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum OpenflowForm {
     /// A shell script of ovs-vsctl and ovs-ofctl calls.
     Commands,
     /// The rules alone, a file for `ovs-ofctl --bundle add-flows`.
@@ -50,16 +50,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Some(file) = &arguments.file else {
         return output::print(fanin_openflow::EXAMPLE);
     };
-    let (hybrid, warnings) = Hybrid::load(file, arguments.host_ports)?;
+    let (hybrid, warnings) = CheckedHybrid::load(file, arguments.host_ports)?;
     output::warn(&warnings);
     let text = match arguments.form {
         _ if arguments.remove => fanin_openflow::removal(&hybrid),
-        Form::Commands => fanin_openflow::commands(&hybrid),
-        Form::Flows => fanin_openflow::flows(&hybrid),
-        Form::Json => fanin_openflow::json(&hybrid),
-        Form::Ovsdb => fanin_openflow::ovsdb(&hybrid),
-        Form::Bypass => fanin_openflow::bypass(&hybrid),
-        Form::Switch => fanin_openflow::switch_config(&hybrid),
+        OpenflowForm::Commands => fanin_openflow::commands(&hybrid),
+        OpenflowForm::Flows => fanin_openflow::flows(&hybrid),
+        OpenflowForm::Json => fanin_openflow::json(&hybrid),
+        OpenflowForm::Ovsdb => fanin_openflow::ovsdb(&hybrid),
+        OpenflowForm::Bypass => fanin_openflow::bypass(&hybrid),
+        OpenflowForm::Switch => fanin_openflow::switch_config(&hybrid),
     };
     output::print(&text)
 }

@@ -5,7 +5,7 @@ use fanin_switch::control::Client;
 use fanin_units::Bytes;
 use serde_json::Value;
 
-use crate::commands::switch::target::Target;
+use crate::commands::switch::target::SwitchTarget;
 use crate::failure::Failure;
 use crate::output;
 
@@ -14,16 +14,16 @@ use crate::output;
 pub(super) struct Arguments {
     /// The part to show.
     #[arg(value_enum)]
-    what: What,
+    what: ShownPart,
     /// Print everything that is known as JSON, instead of a table.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    target: Target,
+    target: SwitchTarget,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum What {
+enum ShownPart {
     /// Deep queues: what they hold, the most that they held, limits, and drops.
     Rings,
     /// Ports: link, frames in and out, drops by cause, and the queue of frames that no rule sends to a ring.
@@ -37,23 +37,23 @@ enum What {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let client = arguments.target.client()?;
     let path = match arguments.what {
-        What::Rings => "/v1/rings",
-        What::Ports => "/v1/ports",
-        What::Mac => "/v1/stations",
-        What::Rules => "/v1/rules",
+        ShownPart::Rings => "/v1/rings",
+        ShownPart::Ports => "/v1/ports",
+        ShownPart::Mac => "/v1/stations",
+        ShownPart::Rules => "/v1/rules",
     };
     let items = client.read(path)?;
     if arguments.json {
         return output::print(&format!("{items:#}\n"));
     }
     let rows: Vec<Vec<String>> = match arguments.what {
-        What::Rings => each(&items).map(ring).collect(),
-        What::Ports => each(&items).map(port).collect(),
-        What::Rules => each(&items).map(rule).collect(),
-        What::Mac => stations(&client, &items)?,
+        ShownPart::Rings => each(&items).map(ring).collect(),
+        ShownPart::Ports => each(&items).map(port).collect(),
+        ShownPart::Rules => each(&items).map(rule).collect(),
+        ShownPart::Mac => stations(&client, &items)?,
     };
     let header: &[&str] = match arguments.what {
-        What::Rings => &[
+        ShownPart::Rings => &[
             "ring",
             "port",
             "frames",
@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             "dropped",
             "alarm",
         ],
-        What::Ports => &[
+        ShownPart::Ports => &[
             "port",
             "link",
             "frames in",
@@ -79,8 +79,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             "dropped",
             "causes",
         ],
-        What::Rules => &["rule", "ring", "priority", "matches", "frames", "bytes"],
-        What::Mac => &["station", "vlan", "port", "kind", "silent"],
+        ShownPart::Rules => &["rule", "ring", "priority", "matches", "frames", "bytes"],
+        ShownPart::Mac => &["station", "vlan", "port", "kind", "silent"],
     };
     output::print(&table(header, &rows))
 }

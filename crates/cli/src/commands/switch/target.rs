@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// A running switch.
 #[derive(Debug, Args)]
-pub(super) struct Target {
+pub(super) struct SwitchTarget {
     /// Where it listens: the path of its local socket, or IP:PORT of its HTTP interface.
     #[arg(long, value_name = "ADDRESS", env = "FANIN_SWITCH", default_value = "/run/fanin/switch.sock")]
     at: String,
@@ -19,7 +19,7 @@ pub(super) struct Target {
     token_file: Option<PathBuf>,
 }
 
-impl Target {
+impl SwitchTarget {
     /// Something to ask it with.
     pub(super) fn client(&self) -> Result<Client, Failure> {
         let token = match &self.token_file {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use fanin_report::{Goodput, Kind, Network, Requests, ScenarioName, Summary, Tcp, Times};
+use fanin_report::{Goodput, Network, RequestCounts, ResultKind, ScenarioName, Summary, Tcp, Times};
 use serde::{Deserialize, Serialize};
 
-use super::case::{Judged, Measured};
+use super::case::{JudgedCase, Measurement};
 use crate::failure::Failure;
 
 /// Its name, in the folder of the cases.
@@ -51,9 +51,9 @@ pub(super) struct Recorded {
 
 impl Recorded {
     /// The figures of a valid measurement; `None` for others.
-    pub(super) fn new(judged: &Judged) -> Option<Self> {
+    pub(super) fn new(judged: &JudgedCase) -> Option<Self> {
         let run = match &judged.measured {
-            Measured::Live(run) if judged.measured.is_sound() => run,
+            Measurement::Live(run) if judged.measured.is_sound() => run,
             _ => return None,
         };
         let summary = &run.result.summary;
@@ -78,10 +78,13 @@ impl Recorded {
 
     /// A summary with these figures.
     pub(super) fn summary(&self) -> Summary {
-        let mut summary = Summary::new(Kind::Run, crate::build_info::VERSION, ScenarioName::default());
+        let mut summary = Summary::new(ResultKind::Run, crate::build_info::VERSION, ScenarioName::default());
         let times = Times { ideal: self.ideal_ms, mean: self.mean_ms, ..Times::default() };
-        summary.requests =
-            Some(Requests { completed: self.completed, time_ms: Some(times), ..Requests::default() });
+        summary.requests = Some(RequestCounts {
+            completed: self.completed,
+            time_ms: Some(times),
+            ..RequestCounts::default()
+        });
         summary.goodput_bps = Some(Goodput { total: self.goodput_bps, per_collector_mean: None });
         summary.network = Some(Network {
             drops: Some(self.drops),

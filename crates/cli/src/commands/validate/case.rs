@@ -28,9 +28,9 @@ pub(super) struct Case {
 
 /// The measurement that a simulation is compared with.
 #[derive(Debug)]
-pub(super) enum Measured {
+pub(super) enum Measurement {
     /// It was run just now.
-    Live(Box<Live>),
+    Live(Box<LiveRun>),
     /// The baseline's measurement.
     Recorded(Recorded),
     /// Nothing, because of this.
@@ -39,19 +39,19 @@ pub(super) enum Measured {
 
 /// A run, one of several perhaps.
 #[derive(Debug)]
-pub(super) struct Live {
+pub(super) struct LiveRun {
     pub(super) result: RunResult,
     /// How far the rounds lie apart, where there were several.
     pub(super) rounds: Option<String>,
 }
 
-impl From<RunResult> for Measured {
+impl From<RunResult> for Measurement {
     fn from(result: RunResult) -> Self {
-        Self::Live(Box::new(Live { result, rounds: None }))
+        Self::Live(Box::new(LiveRun { result, rounds: None }))
     }
 }
 
-impl Measured {
+impl Measurement {
     /// The middle one by goodput of the runs of a case.
     ///
     /// # Panics
@@ -63,7 +63,7 @@ impl Measured {
         let (least, most) = (goodput(&runs[0]), goodput(&runs[runs.len() - 1]));
         let rounds = (runs.len() > 1).then(|| format!("{} runs, {least:.1} to {most:.1} Mb/s", runs.len()));
         let result = runs.swap_remove((runs.len() - 1) / 2);
-        Self::Live(Box::new(Live { result, rounds }))
+        Self::Live(Box::new(LiveRun { result, rounds }))
     }
 
     /// Returns true if there is a measurement, and the machine was not the bottleneck.
@@ -86,19 +86,24 @@ impl Measured {
 
 /// A case with its verdict.
 #[derive(Debug)]
-pub(super) struct Judged {
+pub(super) struct JudgedCase {
     pub(super) name: String,
     /// The title of the case.
     pub(super) title: String,
-    pub(super) measured: Measured,
+    pub(super) measured: Measurement,
     /// `None` where there is no measurement.
     pub(super) comparison: Option<Comparison>,
     /// Why it may differ.
     pub(super) known: Option<String>,
 }
 
-impl Judged {
-    pub(super) fn new(case: &Case, predicted: &Summary, measured: Measured, known: Option<String>) -> Self {
+impl JudgedCase {
+    pub(super) fn new(
+        case: &Case,
+        predicted: &Summary,
+        measured: Measurement,
+        known: Option<String>,
+    ) -> Self {
         let comparison = measured.summary().map(|measured| compare(predicted, &measured, GOALS));
         let title = case.loaded.scenario.title.clone();
         Self { name: case.name.clone(), title, measured, comparison, known }
@@ -138,7 +143,7 @@ impl Case {
     }
 
     /// The run, as `fanin run` does it.
-    pub(super) fn measure(&self, out: &Path) -> Result<Measured, Failure> {
+    pub(super) fn measure(&self, out: &Path) -> Result<Measurement, Failure> {
         // A result that an earlier attempt left is not this one's.
         let _ = std::fs::remove_dir_all(out);
         let mut command = Command::new(std::env::current_exe()?);
@@ -150,7 +155,7 @@ impl Case {
         let reason = said.trim().trim_start_matches("error: ").to_owned();
         match code {
             // Others run without what this case alone needs.
-            Some(3) if !cfg!(feature = "bpf") && reason.contains("`bpf`") => Ok(Measured::Missing(reason)),
+            Some(3) if !cfg!(feature = "bpf") && reason.contains("`bpf`") => Ok(Measurement::Missing(reason)),
             Some(3) => Err(Failure::Unprivileged { reason }),
             // 4 says that the machine was the bottleneck; so does the summary.
             Some(0 | 1 | 4) if out.join(fanin_report::SUMMARY_FILE).exists() => {
@@ -158,9 +163,11 @@ impl Case {
                 result.label = "measured".into();
                 Ok(result.into())
             }
-            _ => {
-                Ok(Measured::Missing(if reason.is_empty() { "it was ended by force".into() } else { reason }))
-            }
+            _ => Ok(Measurement::Missing(if reason.is_empty() {
+                "it was ended by force".into()
+            } else {
+                reason
+            })),
         }
     }
 
@@ -169,10 +176,10 @@ impl Case {
         &self,
         folder: &Path,
         predicted: &RunResult,
-        measured: &Measured,
+        measured: &Measurement,
     ) -> Result<(), Failure> {
         let mut results = vec![predicted.clone()];
-        if let Measured::Live(run) = measured {
+        if let Measurement::Live(run) = measured {
             results.push(run.result.clone());
         }
         let path = folder.join(fanin_report::PAGE_FILE);
@@ -255,7 +262,7 @@ mod tests {
     #[test]
     fn the_middle_run_counts() {
         let run = |mbps: f64| {
-            let mut summary = Summary::new(fanin_report::Kind::Run, "1", ScenarioName::default());
+            let mut summary = Summary::new(fanin_report::ResultKind::Run, "1", ScenarioName::default());
             summary.goodput_bps = Some(fanin_report::Goodput { total: mbps * 1e6, per_collector_mean: None });
             RunResult::new(summary)
         };
@@ -264,7 +271,7 @@ mod tests {
             (vec![37.5, 29.0, 33.0], 33.0, Some("3 runs, 29.0 to 37.5 Mb/s")),
             (vec![4.0, 1.0, 3.0, 2.0], 2.0, Some("4 runs, 1.0 to 4.0 Mb/s")),
         ] {
-            let Measured::Live(live) = Measured::middle(runs.into_iter().map(run).collect()) else {
+            let Measurement::Live(live) = Measurement::middle(runs.into_iter().map(run).collect()) else {
                 panic!("a live run");
             };
             assert_eq!(live.result.summary.goodput_bps.unwrap().total, middle * 1e6);

@@ -11,7 +11,7 @@ use clap::{Args, ValueHint};
 use indicatif::ProgressBar;
 
 use self::baseline::{Baseline, Recorded};
-use self::case::{Case, Judged, Measured};
+use self::case::{Case, JudgedCase, Measurement};
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let cases = cases(&arguments.folder, &arguments.only)?;
     let path = arguments.folder.join(baseline::FILE);
     let mut baseline = Baseline::read(&path)?;
-    let out = Folder::new(arguments.out.as_deref())?;
+    let out = ResultFolder::new(arguments.out.as_deref())?;
     let bar = output::bar(false, "{wide_bar} {pos} of {len} cases, {msg}, {eta} left");
     bar.set_length(cases.len() as u64);
     let mut judged = Vec::new();
@@ -99,14 +99,14 @@ fn one(
     baseline: &Baseline,
     out: &Path,
     bar: &ProgressBar,
-) -> Result<Judged, Failure> {
+) -> Result<JudgedCase, Failure> {
     let known = baseline.known(&case.name);
     let folder = out.join(&case.name);
     let predicted = case.simulate(&folder)?;
     let measured = if arguments.recorded {
         match baseline.case(&case.name) {
-            Some(recorded) => Measured::Recorded(recorded.clone()),
-            None => Measured::Missing("the baseline has no measurement of it".into()),
+            Some(recorded) => Measurement::Recorded(recorded.clone()),
+            None => Measurement::Missing("the baseline has no measurement of it".into()),
         }
     } else {
         measure(case, &folder, arguments.rounds, bar)?
@@ -114,12 +114,12 @@ fn one(
     if arguments.out.is_some() {
         case.page(&folder, &predicted, &measured)?;
     }
-    Ok(Judged::new(case, &predicted.summary, measured, known))
+    Ok(JudgedCase::new(case, &predicted.summary, measured, known))
 }
 
 /// The run in the middle of `rounds` sound ones by goodput (of an even number, the one below), and their spread; where a
 /// round has no sound run, what came of its last attempt.
-fn measure(case: &Case, folder: &Path, rounds: u8, bar: &ProgressBar) -> Result<Measured, Failure> {
+fn measure(case: &Case, folder: &Path, rounds: u8, bar: &ProgressBar) -> Result<Measurement, Failure> {
     let mut results = Vec::new();
     for round in 1..=rounds {
         let folder = if rounds == 1 { folder.join("run") } else { folder.join(format!("run-{round}")) };
@@ -136,11 +136,11 @@ fn measure(case: &Case, folder: &Path, rounds: u8, bar: &ProgressBar) -> Result<
             attempt += 1;
         };
         match measured {
-            Measured::Live(run) if measured.is_sound() => results.push(run.result),
+            Measurement::Live(run) if measured.is_sound() => results.push(run.result),
             unsound => return Ok(unsound),
         }
     }
-    Ok(Measured::middle(results))
+    Ok(Measurement::middle(results))
 }
 
 /// The cases of a folder, by name.
@@ -161,12 +161,12 @@ fn cases(folder: &Path, only: &[String]) -> Result<Vec<Case>, Failure> {
 }
 
 /// Where results go while cases are judged; removed at the end unless it was asked for.
-struct Folder {
+struct ResultFolder {
     path: PathBuf,
     is_kept: bool,
 }
 
-impl Folder {
+impl ResultFolder {
     fn new(asked: Option<&Path>) -> Result<Self, Failure> {
         let path = asked.map_or_else(
             || std::env::temp_dir().join(format!("fanin-validate-{}", std::process::id())),
@@ -177,7 +177,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for ResultFolder {
     fn drop(&mut self) {
         if !self.is_kept {
             // A folder that cannot be removed stays with the temporary files.

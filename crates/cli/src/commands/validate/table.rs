@@ -2,21 +2,21 @@
 
 use std::fmt::Write;
 
-use fanin_report::{Claim, Subject, Verdict};
+use fanin_report::{Agreement, ComparedFigure, Subject};
 
-use super::case::{Judged, Measured, build, kernel, today};
+use super::case::{JudgedCase, Measurement, build, kernel, today};
 
 /// A claim's figures: predicted, measured, and the difference.
-fn pair(case: &Judged, subject: Subject) -> String {
+fn pair(case: &JudgedCase, subject: Subject) -> String {
     let Some(claim) = case.comparison.as_ref().and_then(|comparison| comparison.claim(subject)) else {
         return "–".into();
     };
     let figure = |value: Option<f64>| value.map_or("–".into(), |value| written(subject, value));
     let (predicted, measured) = (figure(claim.predicted), figure(claim.measured));
-    let change = Claim::ratio(claim)
+    let change = ComparedFigure::ratio(claim)
         .filter(|_| subject != Subject::Incast)
         .map_or(String::new(), |ratio| format!(" ({:+.0} %)", (ratio - 1.0) * 100.0));
-    let mark = if claim.verdict == Verdict::Differs { " !" } else { "" };
+    let mark = if claim.verdict == Agreement::Differs { " !" } else { "" };
     format!("{predicted} / {measured}{change}{mark}")
 }
 
@@ -30,10 +30,10 @@ fn written(subject: Subject, value: f64) -> String {
 }
 
 /// The last column.
-fn verdict(case: &Judged) -> String {
+fn verdict(case: &JudgedCase) -> String {
     let invalid = case.comparison.as_ref().and_then(|comparison| comparison.invalid.as_deref());
     match (&case.measured, invalid) {
-        (Measured::Missing(why), _) => format!("not measured: {}", why.lines().next().unwrap_or_default()),
+        (Measurement::Missing(why), _) => format!("not measured: {}", why.lines().next().unwrap_or_default()),
         (_, Some(why)) => format!("not measured: {why}"),
         _ if case.agrees() && case.known.is_some() => "agrees, though it is known not to".into(),
         _ if case.agrees() => "agrees".into(),
@@ -43,10 +43,10 @@ fn verdict(case: &Judged) -> String {
 }
 
 /// Lists cases that disagree, have no measurement, or agree though the baseline says otherwise.
-pub(super) fn findings(cases: &[Judged]) -> String {
-    let is_missing = |case: &&Judged| !case.measured.is_sound();
+pub(super) fn findings(cases: &[JudgedCase]) -> String {
+    let is_missing = |case: &&JudgedCase| !case.measured.is_sound();
     let mut text = String::new();
-    let mut list = |title: &str, cases: Vec<&Judged>, say: fn(&Judged) -> String| {
+    let mut list = |title: &str, cases: Vec<&JudgedCase>, say: fn(&JudgedCase) -> String| {
         if !cases.is_empty() {
             let _ = writeln!(text, "\n{title}:");
         }
@@ -54,20 +54,20 @@ pub(super) fn findings(cases: &[Judged]) -> String {
             let _ = writeln!(text, "  {}: {}", case.name, say(case));
         }
     };
-    let figures = |case: &Judged| {
+    let figures = |case: &JudgedCase| {
         let beyond = SUBJECTS.iter().filter(|(subject, _)| pair(case, *subject).ends_with('!'));
         let figures: Vec<String> =
             beyond.map(|(subject, title)| format!("{title} {}", pair(case, *subject))).collect();
         figures.join("; ").replace(" !", "")
     };
-    let differing = |is_known: bool| -> Vec<&Judged> {
-        let differs = |case: &&Judged| !case.agrees() && case.known.is_some() == is_known;
+    let differing = |is_known: bool| -> Vec<&JudgedCase> {
+        let differs = |case: &&JudgedCase| !case.agrees() && case.known.is_some() == is_known;
         cases.iter().filter(|case| !is_missing(case)).filter(differs).collect()
     };
     list("beyond the goals (predicted / measured)", differing(false), figures);
     list("beyond the goals, as known", differing(true), figures);
     list("without a sound measurement", cases.iter().filter(is_missing).collect(), verdict);
-    let mended = |case: &&Judged| case.agrees() && case.known.is_some();
+    let mended = |case: &&JudgedCase| case.agrees() && case.known.is_some();
     list("agree: their `known` can go", cases.iter().filter(mended).collect(), |case| {
         case.known.clone().unwrap_or_default()
     });
@@ -82,7 +82,7 @@ const SUBJECTS: [(Subject, &str); 4] = [
 ];
 
 /// Aligned columns; `!` stands at what differs beyond its goal.
-pub(super) fn terminal(cases: &[Judged]) -> String {
+pub(super) fn terminal(cases: &[JudgedCase]) -> String {
     let mut rows = vec![Vec::from(["case".to_owned()])];
     rows[0].extend(SUBJECTS.iter().map(|(_, title)| (*title).to_owned()));
     rows[0].push("verdict".into());
@@ -110,10 +110,10 @@ pub(super) fn terminal(cases: &[Judged]) -> String {
     out
 }
 
-fn counted(cases: &[Judged]) -> String {
+fn counted(cases: &[JudgedCase]) -> String {
     let agree = cases.iter().filter(|case| case.agrees()).count();
     let missing = cases.iter().filter(|case| !case.measured.is_sound()).count();
-    let is_known = |case: &&Judged| case.passes() && !case.agrees();
+    let is_known = |case: &&JudgedCase| case.passes() && !case.agrees();
     let known = cases.iter().filter(is_known).count();
     format!(
         "{agree} of {} cases agree, {known} differ as known, {missing} were not measured (simulated / measured)",
@@ -122,7 +122,7 @@ fn counted(cases: &[Judged]) -> String {
 }
 
 /// The page of the documentation; `conditions` is a sentence about the machine.
-pub(super) fn page(cases: &[Judged], conditions: Option<&str>) -> String {
+pub(super) fn page(cases: &[JudgedCase], conditions: Option<&str>) -> String {
     let mut days: Vec<String> = Vec::new();
     let mut kernels: Vec<String> = Vec::new();
     let mut builds: Vec<String> = Vec::new();
@@ -133,11 +133,11 @@ pub(super) fn page(cases: &[Judged], conditions: Option<&str>) -> String {
     };
     for case in cases {
         match &case.measured {
-            Measured::Live(_) => add(today(), kernel(), Some(build())),
-            Measured::Recorded(recorded) => {
+            Measurement::Live(_) => add(today(), kernel(), Some(build())),
+            Measurement::Recorded(recorded) => {
                 add(recorded.date.clone(), recorded.kernel.clone(), recorded.build.clone());
             }
-            Measured::Missing(_) => {}
+            Measurement::Missing(_) => {}
         }
     }
     for list in [&mut days, &mut kernels, &mut builds] {
@@ -174,14 +174,14 @@ pub(super) fn page(cases: &[Judged], conditions: Option<&str>) -> String {
             let _ = write!(out, " {} |", pair(case, subject));
         }
         let (headroom, rounds) = match &case.measured {
-            Measured::Live(run) => (super::case::headroom(&run.result.summary), run.rounds.clone()),
-            Measured::Recorded(recorded) => (recorded.headroom.clone(), recorded.rounds.clone()),
-            Measured::Missing(_) => (None, None),
+            Measurement::Live(run) => (super::case::headroom(&run.result.summary), run.rounds.clone()),
+            Measurement::Recorded(recorded) => (recorded.headroom.clone(), recorded.rounds.clone()),
+            Measurement::Missing(_) => (None, None),
         };
         let headroom: Vec<String> = headroom.into_iter().chain(rounds).collect();
         let _ = writeln!(out, " {} | {} |", plain(&verdict(case)), plain(&headroom.join("; ")));
     }
-    let known: Vec<&Judged> = cases.iter().filter(|case| case.known.is_some()).collect();
+    let known: Vec<&JudgedCase> = cases.iter().filter(|case| case.known.is_some()).collect();
     if !known.is_empty() {
         out.push_str("\n## Known differences\n\n");
         for case in known {

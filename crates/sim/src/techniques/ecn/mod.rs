@@ -1,6 +1,6 @@
 //! Early marking in switches (RED, DCTCP's threshold): its figures. Queues mark by themselves.
 
-use fanin_queueing::Limit;
+use fanin_queueing::AdmissionLimit;
 use serde_json::{Value, json};
 
 use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
@@ -27,7 +27,7 @@ impl TechniqueHooks for Ecn {
             let counters = buffer.counters();
             offered += counters.enqueued.frames + counters.dropped_total().frames;
             marked += counters.marked.frames;
-            dropped += counters.dropped_by(Limit::Early).frames;
+            dropped += counters.dropped_by(AdmissionLimit::Early).frames;
         }
         let share = if offered == 0 { 0.0 } else { marked as f64 / offered as f64 };
         any.then(

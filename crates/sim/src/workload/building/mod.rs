@@ -11,7 +11,7 @@ use fanin_dataflow::{
 };
 use fanin_network::{Answers, Connection, Ideal, Network, Numbering, Roles};
 use fanin_recording::CollectedEvent;
-use fanin_report::{EventRow, Outcome as RowOutcome, Span, Summary};
+use fanin_report::{EventOutcome, EventRow, Span, Summary};
 use fanin_scenario::{Scenario, WorkloadKind};
 use fanin_units::{Bytes, Duration, Instant, Ratio};
 
@@ -352,17 +352,17 @@ impl Building {
                 row.collection_time_ps = Some(time);
                 row.last_byte_ps = Some(at.get());
                 row.size_bytes = bytes.get();
-                row.outcome = RowOutcome::Collected;
+                row.outcome = EventOutcome::Collected;
                 let (event, assigned) = (event.0, row.assigned_ps);
                 self.collected = Some(CollectedEvent { event, assigned, at: at.get(), time });
             }
             EventStep::Completed { outcome, .. } => {
                 self.completed += 1;
                 row.outcome = match outcome {
-                    Outcome::Rejected => RowOutcome::Rejected,
-                    Outcome::Accepted => RowOutcome::Accepted,
-                    Outcome::Stored => RowOutcome::Stored,
-                    Outcome::Debug => RowOutcome::Lost,
+                    Outcome::Rejected => EventOutcome::Rejected,
+                    Outcome::Accepted => EventOutcome::Accepted,
+                    Outcome::Stored => EventOutcome::Stored,
+                    Outcome::Debug => EventOutcome::Lost,
                 };
                 self.tap(event.0, false, outbox);
             }
