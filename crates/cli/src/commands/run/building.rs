@@ -224,6 +224,9 @@ impl EndedProcesses {
             text += &format!("; ended by force: {}", self.killed.join(", "));
         }
         text.push('\n');
+        if let Some(failure) = &self.early {
+            text += &format!("{:<18}{failure}\n", "ended early");
+        }
         for (process, times) in &self.hung {
             text += &format!("{:<18}{process} hung {times} times and was started again\n", "");
         }
