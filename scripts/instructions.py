@@ -1,7 +1,8 @@
 """Counts the instructions of small fixed simulations and compares them with those on record.
 
 Counts do not depend on the machine's load. They may differ by 15 % from the record, so that code may be
-rearranged; packet-hops may not differ, since they follow from the results alone. `--record WHY` makes the present counts the record, and adds a row to its table of the trend.
+rearranged. Packet-hops may not differ, since they follow from the results alone. `--record WHY` makes the
+present counts the record, and adds a row to its table of the trend.
 """
 
 import argparse
@@ -109,8 +110,8 @@ def main(arguments: Sequence[str]) -> int:
             print(f"          results changed: {hops} packet-hops, {record[case]['packet_hops']} on record")
     if failed:
         print(
-            f"More than {PERCENT_MAX} % from {RECORD.relative_to(ROOT)}, or other results. Find out why. Meant: "
-            "record it anew with `.venv/bin/python scripts/instructions.py --record WHY`."
+            f"More than {PERCENT_MAX} % from {RECORD.relative_to(ROOT)}, or other results. Find out why. "
+            "Meant: record it anew with `.venv/bin/python scripts/instructions.py --record WHY`."
         )
     print(f"{len(counts) - failed} passed, {failed} failed")
     return 1 if failed else 0

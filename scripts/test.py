@@ -64,8 +64,8 @@ def count_cargo(log: str) -> Counts:
     """Sum the result lines of all test binaries and doc tests."""
     results = [tuple(map(int, match.groups())) for match in CARGO_RESULT.finditer(log)]
     total = sum((Counts(*result) for result in results), Counts())
-    # The harness counts a test that skips itself (tests/skip.rs) as passed. Tests of two binaries may share a name, and
-    # one test may say more than once that it skips.
+    # The harness counts a test that skips itself (tests/skip.rs) as passed. Tests of two binaries may share
+    # a name, and one test may say more than once that it skips.
     skipped = sum(
         len({line.split(":")[0] for line in binary.splitlines() if line.startswith("SKIPPED ")})
         for binary in re.split(r"^ +(?:Running|Doc-tests) ", log, flags=re.MULTILINE)

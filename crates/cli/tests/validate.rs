@@ -95,9 +95,14 @@ fn a_difference_beyond_the_goals_is_one() {
     assert_eq!(output.status.code(), Some(1), "{}{}", stdout(&output), stderr(&output));
     assert!(stdout(&output).contains("differs"), "{}", stdout(&output));
     assert!(stderr(&output).contains("small"), "{}", stderr(&output));
-    let known = format!("[known]\nsmall = \"made up\"\n\n{recorded}");
-    std::fs::write(scratch.file("baseline.toml"), known).unwrap();
-    let output = fanin(&["validate", &folder, "--recorded"]);
-    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
-    assert!(stdout(&output).contains("differs, as known"), "{}", stdout(&output));
+    for (range, code, verdict) in
+        [("[2.0, 3.0]", 0, "differs, as known"), ("[0.5, 1.5]", 1, "differs beyond its known range")]
+    {
+        let known =
+            format!("[known.small]\nwhy = \"made up\"\nratio = {{ mean-ms = {range} }}\n\n{recorded}");
+        std::fs::write(scratch.file("baseline.toml"), known).unwrap();
+        let output = fanin(&["validate", &folder, "--recorded"]);
+        assert_eq!(output.status.code(), Some(code), "{}{}", stdout(&output), stderr(&output));
+        assert!(stdout(&output).contains(verdict), "{}", stdout(&output));
+    }
 }

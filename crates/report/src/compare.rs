@@ -1,6 +1,6 @@
 //! Compares a measurement with its prediction, and finds the first difference.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Summary;
 
@@ -34,7 +34,7 @@ pub enum Agreement {
 }
 
 /// The subject of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subject {
     /// 1 if drops slow requests down, else 0.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use fanin_report::{Goodput, Network, RequestCounts, ResultKind, ScenarioName, Summary, Tcp, Times};
+use fanin_report::{
+    ComparedFigure, Goodput, Network, RequestCounts, ResultKind, ScenarioName, Subject, Summary, Tcp, Times,
+};
 use serde::{Deserialize, Serialize};
 
 use super::case::{JudgedCase, Measurement};
@@ -12,7 +14,7 @@ use crate::failure::Failure;
 /// Its name, in the folder of the cases.
 pub(super) const FILE: &str = "baseline.toml";
 const HEAD: &str = "# What this project's machine measured, by `fanin validate --record`. `known` and `conditions` are written by\n\
-                    # hand: a case that is known to may differ beyond the goals.\n\n";
+                    # hand: a case named there may differ beyond the goals, with measured / simulated within the range.\n\n";
 
 /// The measurement of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -96,6 +98,24 @@ impl Recorded {
     }
 }
 
+/// A difference that is understood: its reason, and how far it may go.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KnownDifference {
+    /// The reason, in a sentence or two.
+    pub(super) why: String,
+    /// By figure that may differ beyond its goal: the lowest and the highest measured / simulated.
+    pub(super) ratio: BTreeMap<Subject, [f64; 2]>,
+}
+
+impl KnownDifference {
+    /// Returns true if a claim lies within its known range.
+    pub(super) fn covers(&self, claim: &ComparedFigure) -> bool {
+        let range = self.ratio.get(&claim.subject);
+        claim.ratio().zip(range).is_some_and(|(ratio, [low, high])| (*low..=*high).contains(&ratio))
+    }
+}
+
 /// All that is recorded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -105,7 +125,7 @@ pub(super) struct Baseline {
     pub(super) conditions: Option<String>,
     /// Why a case differs beyond the goals, by its name.
     #[serde(default)]
-    known: BTreeMap<String, String>,
+    known: BTreeMap<String, KnownDifference>,
     /// Measurements by the case's name.
     #[serde(default)]
     case: BTreeMap<String, Recorded>,
@@ -132,7 +152,7 @@ impl Baseline {
         self.case.get(name)
     }
 
-    pub(super) fn known(&self, name: &str) -> Option<String> {
+    pub(super) fn known(&self, name: &str) -> Option<KnownDifference> {
         self.known.get(name).cloned()
     }
 
@@ -167,7 +187,11 @@ mod tests {
         let mut baseline = Baseline::default();
         baseline.put("cubic-16", Some(recorded.clone()));
         baseline.put("cubic-16", None);
-        baseline.known.insert("cubic-64".into(), "because".into());
+        let known = KnownDifference {
+            why: "because".into(),
+            ratio: BTreeMap::from([(Subject::GoodputBps, [0.5, 1.5])]),
+        };
+        baseline.known.insert("cubic-64".into(), known);
         let back: Baseline = toml::from_str(&toml::to_string(&baseline).unwrap()).unwrap();
         assert_eq!(back, baseline);
         assert_eq!(back.case("cubic-16"), Some(&recorded));

@@ -5,11 +5,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use fanin_report::{Comparison, GOALS, RunResult, ScenarioName, Summary, compare};
+use fanin_report::{Agreement, Comparison, GOALS, RunResult, ScenarioName, Summary, compare};
 use fanin_scenario::Loaded;
 use fanin_sim::RunControl;
 
-use super::baseline::Recorded;
+use super::baseline::{KnownDifference, Recorded};
 use crate::failure::Failure;
 use crate::{build_info, interrupt};
 
@@ -93,8 +93,8 @@ pub(super) struct JudgedCase {
     pub(super) measured: Measurement,
     /// `None` where there is no measurement.
     pub(super) comparison: Option<Comparison>,
-    /// Why it may differ.
-    pub(super) known: Option<String>,
+    /// Why it may differ, and how far.
+    pub(super) known: Option<KnownDifference>,
 }
 
 impl JudgedCase {
@@ -102,7 +102,7 @@ impl JudgedCase {
         case: &Case,
         predicted: &Summary,
         measured: Measurement,
-        known: Option<String>,
+        known: Option<KnownDifference>,
     ) -> Self {
         let comparison = measured.summary().map(|measured| compare(predicted, &measured, GOALS));
         let title = case.loaded.scenario.title.clone();
@@ -114,9 +114,17 @@ impl JudgedCase {
         self.measured.is_sound() && self.comparison.as_ref().is_some_and(Comparison::agrees)
     }
 
-    /// Returns true if there is a valid measurement that agrees, or is known not to.
+    /// Returns true if there is a valid measurement that agrees, or differs within its known ranges.
     pub(super) fn passes(&self) -> bool {
-        self.measured.is_sound() && (self.agrees() || self.known.is_some())
+        self.agrees() || self.measured.is_sound() && self.differs_as_known()
+    }
+
+    fn differs_as_known(&self) -> bool {
+        let Some((known, comparison)) = self.known.as_ref().zip(self.comparison.as_ref()) else {
+            return false;
+        };
+        let mut differing = comparison.claims.iter().filter(|claim| claim.verdict == Agreement::Differs);
+        differing.all(|claim| known.covers(claim))
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use fanin_report::{Agreement, ComparedFigure, Subject};
 
+use super::baseline::KnownDifference;
 use super::case::{JudgedCase, Measurement, build, kernel, today};
 
 /// A claim's figures: predicted, measured, and the difference.
@@ -37,7 +38,8 @@ fn verdict(case: &JudgedCase) -> String {
         (_, Some(why)) => format!("not measured: {why}"),
         _ if case.agrees() && case.known.is_some() => "agrees, though it is known not to".into(),
         _ if case.agrees() => "agrees".into(),
-        _ if case.known.is_some() => "differs, as known".into(),
+        _ if case.passes() => "differs, as known".into(),
+        _ if case.known.is_some() => "differs beyond its known range".into(),
         _ => "differs".into(),
     }
 }
@@ -61,7 +63,7 @@ pub(super) fn findings(cases: &[JudgedCase]) -> String {
         figures.join("; ").replace(" !", "")
     };
     let differing = |is_known: bool| -> Vec<&JudgedCase> {
-        let differs = |case: &&JudgedCase| !case.agrees() && case.known.is_some() == is_known;
+        let differs = |case: &&JudgedCase| !case.agrees() && case.passes() == is_known;
         cases.iter().filter(|case| !is_missing(case)).filter(differs).collect()
     };
     list("beyond the goals (predicted / measured)", differing(false), figures);
@@ -69,7 +71,7 @@ pub(super) fn findings(cases: &[JudgedCase]) -> String {
     list("without a sound measurement", cases.iter().filter(is_missing).collect(), verdict);
     let mended = |case: &&JudgedCase| case.agrees() && case.known.is_some();
     list("agree: their `known` can go", cases.iter().filter(mended).collect(), |case| {
-        case.known.clone().unwrap_or_default()
+        case.known.as_ref().map(|known| known.why.clone()).unwrap_or_default()
     });
     text
 }
@@ -108,6 +110,16 @@ pub(super) fn terminal(cases: &[JudgedCase]) -> String {
     }
     let _ = writeln!(out, "\n{}", counted(cases));
     out
+}
+
+/// The ranges of a known difference.
+fn allowed(known: &KnownDifference) -> String {
+    let range = |(subject, title): &(Subject, &str)| {
+        let [low, high] = known.ratio.get(subject)?;
+        let name = title.split(',').next().unwrap_or_default();
+        Some(format!("{name} {low} to {high} of the simulated"))
+    };
+    format!("Allowed: {}", SUBJECTS.iter().filter_map(range).collect::<Vec<_>>().join(", "))
 }
 
 fn counted(cases: &[JudgedCase]) -> String {
@@ -181,12 +193,12 @@ pub(super) fn page(cases: &[JudgedCase], conditions: Option<&str>) -> String {
         let headroom: Vec<String> = headroom.into_iter().chain(rounds).collect();
         let _ = writeln!(out, " {} | {} |", plain(&verdict(case)), plain(&headroom.join("; ")));
     }
-    let known: Vec<&JudgedCase> = cases.iter().filter(|case| case.known.is_some()).collect();
-    if !known.is_empty() {
-        out.push_str("\n## Known differences\n\n");
-        for case in known {
-            let _ = writeln!(out, "- **{}**: {}", case.name, case.known.as_deref().unwrap_or_default());
+    let known = cases.iter().filter_map(|case| Some((&case.name, case.known.as_ref()?)));
+    for (number, (name, known)) in known.enumerate() {
+        if number == 0 {
+            out.push_str("\n## Known differences\n\n");
         }
+        let _ = writeln!(out, "- **{name}**: {} {}.", known.why, allowed(known));
     }
     out
 }
