@@ -108,8 +108,9 @@ fn rings(criterion: &mut Criterion) {
                 let mut now = Instant::START;
                 let frame = Frame::new(64);
                 if mode == "backlogged" {
-                    let frames = (0..FRAMES / count).flat_map(|_| &targets[..count]);
-                    port.arrive_many(now, frames.map(|&ring| (ring, frame, 1)), || 0, |_, _, _| {});
+                    for &ring in (0..FRAMES / count).flat_map(|_| &targets[..count]) {
+                        port.arrive(now, ring, frame, 1, || 0);
+                    }
                 }
                 let mut sent = Vec::with_capacity(2 * BURST);
                 group.throughput(Throughput::Elements(targets.len() as u64));
@@ -118,10 +119,13 @@ fn rings(criterion: &mut Criterion) {
                         for burst in targets.chunks_exact(BURST) {
                             now = now + gap;
                             if mode == "open" {
-                                let frames = burst.iter().map(|&ring| (ring, frame, 1));
-                                port.arrive_many(now, frames, || 0, |_, _, _| {});
+                                for &ring in burst {
+                                    port.arrive(now, ring, frame, 1, || 0);
+                                }
                             } else {
-                                port.arrive_many(now, sent.drain(..), || 0, |_, _, _| {});
+                                for (ring, frame, handle) in sent.drain(..) {
+                                    port.arrive(now, ring, frame, handle, || 0);
+                                }
                             }
                             sent.clear();
                             port.depart_many(now, 2 * BURST, |ring, frame, handle| {

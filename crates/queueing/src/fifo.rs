@@ -89,7 +89,7 @@ impl<T: Copy + Default> Fifo<T> {
     }
 
     /// Takes out values from the front while `takes` returns true.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn pop_while(&mut self, mut takes: impl FnMut(&T) -> bool) {
         let (mut head, mut left) = (self.head as usize, self.len);
         while left > 0 && self.slots.get(head).is_some_and(&mut takes) {
@@ -98,26 +98,6 @@ impl<T: Copy + Default> Fifo<T> {
         }
         self.len = left;
         self.head = if left == 0 { 0 } else { head as u32 };
-    }
-
-    /// The address of the next value to come out, for a prefetch.
-    #[inline]
-    pub(crate) const fn head_address(&self) -> *const T {
-        self.slots.as_ptr().wrapping_add(self.head as usize)
-    }
-
-    /// The address at which the next value is stored.
-    #[inline]
-    pub(crate) fn tail_address(&self) -> *const T {
-        self.slots.as_ptr().wrapping_add(self.index(self.len))
-    }
-
-    /// Up to the given number of values that come out next and lie side by side in memory.
-    #[inline(always)]
-    pub(crate) fn first(&self, count: u32) -> core::slice::Iter<'_, T> {
-        let head = self.head as usize;
-        let end = (head + self.len.min(count) as usize).min(self.slots.len());
-        self.slots[head..end].iter()
     }
 
     /// Takes out the first value that `wanted` accepts, wherever it is; those behind it move up. Searches the whole queue.

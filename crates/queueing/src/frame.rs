@@ -1,5 +1,7 @@
 //! A frame's descriptor, the verdict on it, and counters.
 
+use core::ops::AddAssign;
+
 /// The two ECN bits of an IP header (RFC 3168 §5), reduced to the cases that a queue distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EcnCodepoint {
@@ -121,6 +123,14 @@ impl FrameCount {
     }
 }
 
+impl AddAssign for FrameCount {
+    #[inline]
+    fn add_assign(&mut self, other: Self) {
+        self.frames += other.frames;
+        self.bytes += other.bytes;
+    }
+}
+
 /// The counters of one port or ring since it was made.
 ///
 /// These always hold: offered = enqueued + dropped, and enqueued = departed + queued.
@@ -144,10 +154,9 @@ impl Counters {
 
     /// Frames refused by any limit.
     pub fn dropped_total(&self) -> FrameCount {
-        self.dropped.iter().fold(FrameCount::default(), |sum, count| FrameCount {
-            frames: sum.frames + count.frames,
-            bytes: sum.bytes + count.bytes,
-        })
+        let mut total = FrameCount::default();
+        self.dropped.iter().for_each(|&count| total += count);
+        total
     }
 
     #[cold]

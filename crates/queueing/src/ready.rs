@@ -43,7 +43,7 @@ impl ReadyRings {
     }
 
     /// Adds a ring that is not ready yet.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn insert(&mut self, ring: u32, key: impl FnOnce() -> u32) {
         match self {
             Self::InTurn(turn) => turn.push(ring),
@@ -60,22 +60,12 @@ impl ReadyRings {
     }
 
     /// Takes out the ring whose turn it is.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<u32> {
         match self {
             Self::InTurn(turn) => turn.pop(),
             Self::ByKey(keyed) => keyed.pop(),
         }
-    }
-
-    /// Up to the given number of rings whose turns are next, if known.
-    #[inline(always)]
-    pub(crate) fn upcoming(&self, count: u32) -> impl Iterator<Item = u32> + '_ {
-        let turn = match self {
-            Self::InTurn(turn) => Some(turn),
-            Self::ByKey(_) => None,
-        };
-        turn.into_iter().flat_map(move |turn| turn.first(count).copied())
     }
 }
 

@@ -12,12 +12,10 @@ use crate::ready::{KEY_MAX, Keyed, ReadyRings};
 use crate::wheel::Wheel;
 
 mod change;
-mod packed;
 mod pass;
 mod settings;
 mod state;
 
-use packed::Packed;
 pub use settings::{Discipline, RING_FRAMES_MAX, RINGS_MAX, RingError, RingSettings};
 
 /// The result of asking a port for its next departure.
@@ -38,7 +36,7 @@ pub enum Departure<H> {
     Empty,
 }
 
-/// The reason for which [`Rings::serve`] returned.
+/// The reason for which [`Rings::depart_many`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
     /// The requested number of frames departed; there may be more.
@@ -49,15 +47,9 @@ pub enum Rest {
     Empty,
 }
 
-/// Rings served between two prefetches of the next rings' states and first descriptors.
-const FETCHED: u32 = 16;
-/// With at most this many rings, their states stay in the second-level cache, and prefetching them costs more than it
-/// gains.
-const RINGS_NEAR: usize = 512;
-
 #[derive(Debug, Clone, Copy, Default)]
 struct RingSlot<H> {
-    frame: Packed,
+    frame: Frame,
     handle: H,
 }
 
@@ -72,17 +64,14 @@ enum RingWait {
     Parked,
 }
 
-/// The state of a ring that frames touch: two adjacent cache lines. An arrival at a backlogged ring touches only the first;
-/// a ring with at most one frame touches no other memory.
+/// The part of a ring's state that every frame touches. A ring with at most one frame touches no other memory.
 #[derive(Debug, Clone)]
-#[repr(C, align(128))]
 struct RingState<H> {
     /// All frames except the first.
     others: Fifo<RingSlot<H>>,
     bytes: u64,
     /// The lesser of limit and high-water mark: an arrival that stays below touches neither.
     bytes_easy: u64,
-    enqueued: FrameCount,
     frames_easy: u32,
     state: RingWait,
     /// There is a first frame.
@@ -95,6 +84,8 @@ struct RingState<H> {
     due: Instant,
     bytes_limit: u64,
     first: RingSlot<H>,
+    enqueued: FrameCount,
+    departed: FrameCount,
 }
 
 /// The ring is paused.
@@ -207,7 +198,6 @@ impl<H: Copy + Default> Rings<H> {
             others,
             bytes: 0,
             bytes_easy: 0,
-            enqueued: FrameCount::default(),
             frames_easy: 0,
             state: RingWait::Idle,
             holds: false,
@@ -217,6 +207,8 @@ impl<H: Copy + Default> Rings<H> {
             due: Instant::START,
             bytes_limit: bytes_max.get(),
             first: RingSlot::default(),
+            enqueued: FrameCount::default(),
+            departed: FrameCount::default(),
         });
         self.rare.push(Rare {
             bytes_max: 0,
@@ -240,33 +232,16 @@ impl<H: Copy + Default> Rings<H> {
     ///
     /// # Panics
     /// If there is no such ring.
-    #[inline(always)]
+    #[inline]
     pub fn arrive(
-        &mut self,
-        now: Instant,
-        ring: usize,
-        frame: Frame,
-        handle: H,
-        draw: impl FnOnce() -> u32,
-    ) -> Verdict {
-        self.arrive_or_pass::<false>(now, ring, frame, handle, draw)
-            .expect("a frame passes only where the caller asks for it")
-    }
-
-    /// As [`Self::arrive`]. With `PASSES`, returns `None` and does nothing if the frame may pass the ring.
-    #[inline(always)]
-    fn arrive_or_pass<const PASSES: bool>(
         &mut self,
         now: Instant,
         ring: usize,
         mut frame: Frame,
         handle: H,
         draw: impl FnOnce() -> u32,
-    ) -> Option<Verdict> {
+    ) -> Verdict {
         let state = &mut self.rings[ring];
-        if PASSES && state.may_pass(now) {
-            return None;
-        }
         let mut marked = false;
         if state.bars & HAS_AQM != 0 {
             let held = Occupancy { bytes: state.bytes, frames: state.len().into(), ..Occupancy::default() };
@@ -274,20 +249,20 @@ impl<H: Copy + Default> Rings<H> {
             match rare.aqm.decide(now, &held, rare.emptied_at, frame, draw) {
                 AqmDecision::Pass => {}
                 AqmDecision::Mark => marked = true,
-                AqmDecision::Drop => return Some(self.refuse(ring, AdmissionLimit::Early, frame.bytes)),
+                AqmDecision::Drop => return self.refuse(ring, AdmissionLimit::Early, frame.bytes),
             }
         }
         let bytes = state.bytes + u64::from(frame.bytes);
         if (state.len() >= state.frames_easy || bytes > state.bytes_easy)
             && !state.rises_to(bytes, &mut self.rare[ring])
         {
-            return Some(self.refuse(ring, AdmissionLimit::Ring, frame.bytes));
+            return self.refuse(ring, AdmissionLimit::Ring, frame.bytes);
         }
         if marked {
             self.rare[ring].marked.add(frame.bytes);
             frame.ecn = EcnCodepoint::Congestion;
         }
-        state.push(RingSlot { frame: Packed::new(frame), handle });
+        state.push(RingSlot { frame, handle });
         state.bytes = bytes;
         state.enqueued.add(frame.bytes);
         self.frames += 1;
@@ -301,44 +276,7 @@ impl<H: Copy + Default> Rings<H> {
             self.ready.remove(ring as u32);
             self.insert_ready(ring);
         }
-        Some(Verdict::Accepted { marked })
-    }
-
-    /// The address of the state that an arrival at a ring reads first (two adjacent cache lines), for a prefetch. This
-    /// crate does not prefetch by itself, because it is free of `unsafe`.
-    #[inline]
-    pub fn address(&self, ring: usize) -> *const u8 {
-        core::ptr::from_ref(&self.rings[ring]).cast()
-    }
-
-    /// The address at which the next arrival's descriptor is stored, for a prefetch after that of [`Self::address`].
-    #[inline]
-    pub fn arrival_address(&self, ring: usize) -> *const u8 {
-        self.rings[ring].others.tail_address().cast()
-    }
-
-    /// As [`Self::arrive`] for many frames; calls `refused` for each that was dropped.
-    pub fn arrive_many(
-        &mut self,
-        now: Instant,
-        frames: impl IntoIterator<Item = (usize, Frame, H)>,
-        mut draw: impl FnMut() -> u32,
-        mut refused: impl FnMut(usize, H, AdmissionLimit),
-    ) {
-        for (ring, frame, handle) in frames {
-            if let Verdict::Dropped(limit) = self.arrive(now, ring, frame, handle, &mut draw) {
-                refused(ring, handle, limit);
-            }
-        }
-    }
-
-    /// The limit that would refuse one more frame at a ring, markers aside.
-    #[inline]
-    pub fn would_refuse(&self, ring: usize, bytes: u32) -> Option<AdmissionLimit> {
-        let state = &self.rings[ring];
-        let full =
-            state.len() >= self.rare[ring].frames_limit || state.bytes + u64::from(bytes) > state.bytes_limit;
-        full.then_some(AdmissionLimit::Ring)
+        Verdict::Accepted { marked }
     }
 
     /// The next frame that may go at `now`.
@@ -346,7 +284,7 @@ impl<H: Copy + Default> Rings<H> {
     pub fn depart(&mut self, now: Instant) -> Departure<H> {
         let mut departure = Departure::Empty;
         let send = |ring, frame, handle| departure = Departure::Frame { ring, frame, handle };
-        match self.serve(now, 1, |_| (), send) {
+        match self.depart_many(now, 1, send) {
             Rest::More => departure,
             Rest::NotBefore(at) => Departure::NotBefore(at),
             Rest::Empty => Departure::Empty,
@@ -360,27 +298,22 @@ impl<H: Copy + Default> Rings<H> {
     }
 
     /// Hands up to `frames_max` frames that may depart at `now` to `send`, and returns why it stopped.
-    /// `fetch` is called with addresses that will soon be read, for a prefetch.
-    #[inline(always)]
-    pub fn serve(
+    #[inline]
+    pub fn depart_many(
         &mut self,
         now: Instant,
         frames_max: usize,
-        fetch: impl Fn(*const u8),
         mut send: impl FnMut(usize, Frame, H),
     ) -> Rest {
         let Self { wheel, ready, rings, rare, discipline, .. } = self;
         // A ring that is parked from here on waits for a time later than `now`.
         wheel.expire(now, |ring| {
             let place = ring as usize;
-            let state = &mut rings[place];
-            state.state = RingWait::Ready;
-            fetch(core::ptr::from_ref(&state.bucket).cast());
+            debug_assert_eq!(rings[place].state, RingWait::Parked, "a ring that waits for tokens");
+            rings[place].state = RingWait::Ready;
             ready.insert(ring, || key(&rings[place], &rare[place], *discipline));
         });
         let earliest = Instant::new(now.get().saturating_sub(self.late_max.get())).max(self.held_until);
-        let is_wide = self.rings.len() > RINGS_NEAR;
-        let mut fetched = 0;
         for _ in 0..frames_max {
             let mut at = earliest;
             if let Some(shaper) = &self.shaper {
@@ -394,13 +327,6 @@ impl<H: Copy + Default> Rings<H> {
                 }
                 at = at.max(open_at);
             }
-            if is_wide {
-                if fetched == 0 {
-                    self.fetch_ahead(&fetch);
-                    fetched = FETCHED;
-                }
-                fetched -= 1;
-            }
             let Some(ring) = self.ready.pop() else {
                 return self.wheel.earliest().map_or(Rest::Empty, Rest::NotBefore);
             };
@@ -410,28 +336,15 @@ impl<H: Copy + Default> Rings<H> {
         Rest::More
     }
 
-    /// Prefetches the next rings in turn: all states first, because they hold the addresses of the descriptors.
-    #[inline(always)]
-    fn fetch_ahead(&self, fetch: &impl Fn(*const u8)) {
-        for ring in self.ready.upcoming(FETCHED) {
-            let address = self.address(ring as usize);
-            fetch(address);
-            fetch(address.wrapping_add(64));
-        }
-        for ring in self.ready.upcoming(FETCHED) {
-            fetch(self.rings[ring as usize].others.head_address().cast());
-        }
-    }
-
     /// The first frame of the ring departs. It counts as sent at the earliest time possible, but not before `earliest`.
-    #[inline(always)]
+    #[inline]
     fn depart_from(&mut self, now: Instant, ring: usize, earliest: Instant) -> (Frame, H) {
         let state = &mut self.rings[ring];
-        let RingSlot { frame, handle } = state.first;
-        let next = state.pop();
-        state.bytes -= u64::from(frame.bytes());
+        debug_assert_eq!(state.state, RingWait::Ready, "a ring departs in its turn");
+        debug_assert_eq!(state.bars & PAUSED, 0, "a paused ring has no turn");
+        let (RingSlot { frame, handle }, next) = state.pop();
         self.frames -= 1;
-        let bytes = frame.bytes() + self.overhead;
+        let bytes = frame.bytes + self.overhead;
         let at = state.due.max(earliest);
         if let Some(shaper) = &mut self.shaper {
             shaper.take(at, bytes);
@@ -441,7 +354,7 @@ impl<H: Copy + Default> Rings<H> {
         }
         match next {
             Some(next) => {
-                let next = next.bytes() + self.overhead;
+                let next = next.bytes + self.overhead;
                 let opens_at = state.opens_at(at, next);
                 let waits = state.wait_until(now, opens_at);
                 self.join(now, ring, waits, opens_at);
@@ -453,29 +366,7 @@ impl<H: Copy + Default> Rings<H> {
                 }
             }
         }
-        (frame.frame(), handle)
-    }
-
-    /// Hands up to `frames_max` frames that may depart at `now` to `send`. Returns their number; if it is below
-    /// `frames_max`, [`Self::depart`] says when to come back.
-    #[inline]
-    pub fn depart_many(
-        &mut self,
-        now: Instant,
-        frames_max: usize,
-        mut send: impl FnMut(usize, Frame, H),
-    ) -> usize {
-        let mut sent = 0;
-        self.serve(
-            now,
-            frames_max,
-            |_| (),
-            |ring, frame, handle| {
-                sent += 1;
-                send(ring, frame, handle);
-            },
-        );
-        sent
+        (frame, handle)
     }
 
     /// Takes a frame out of one ring regardless of rate, pause or turn: to empty a ring before its removal.
@@ -485,23 +376,19 @@ impl<H: Copy + Default> Rings<H> {
         }
         self.deactivate(ring);
         let state = &mut self.rings[ring];
-        let RingSlot { frame, handle } = state.first;
-        state.pop();
-        state.bytes -= u64::from(frame.bytes());
+        let (RingSlot { frame, handle }, _) = state.pop();
         self.frames -= 1;
         if state.holds {
             self.awaken(now, ring);
         } else if state.bars & HAS_AQM != 0 {
             self.rare[ring].emptied_at = now;
         }
-        Some((frame.frame(), handle))
+        Some((frame, handle))
     }
 
     /// The handles of the frames in a ring, in order.
     pub fn waiting(&self, ring: usize) -> impl Iterator<Item = H> {
-        let state = &self.rings[ring];
-        let first = state.holds.then_some(state.first.handle);
-        first.into_iter().chain(state.others.iter().map(|slot| slot.handle))
+        self.rings[ring].slots().map(|slot| slot.handle)
     }
 
     /// Number of rings.
@@ -530,10 +417,7 @@ impl<H: Copy + Default> Rings<H> {
         let (state, rare) = (&self.rings[ring], &self.rare[ring]);
         Counters {
             enqueued: state.enqueued,
-            departed: FrameCount {
-                frames: state.enqueued.frames - u64::from(state.len()),
-                bytes: state.enqueued.bytes - state.bytes,
-            },
+            departed: state.departed,
             marked: rare.marked,
             dropped: rare.dropped,
         }
@@ -544,6 +428,33 @@ impl<H: Copy + Default> Rings<H> {
         let (state, rare) = (&mut self.rings[ring], &mut self.rare[ring]);
         (rare.bytes_max, rare.frames_max) = (state.bytes, state.len());
         state.set_easy(rare);
+    }
+
+    /// Asserts that the frames and bytes of each ring are those that arrived and have not departed, and those that its
+    /// occupancy says; that each ring waits where it should; and that the port's total is that of its rings.
+    ///
+    /// # Panics
+    /// If one of these does not hold.
+    pub fn assert_conserved(&self) {
+        let mut frames = 0;
+        for (ring, (state, rare)) in self.rings.iter().zip(&self.rare).enumerate() {
+            let mut stored = FrameCount::default();
+            state.slots().for_each(|slot| stored.add(slot.frame.bytes));
+            let mut known = state.departed;
+            known += stored;
+            assert_eq!(state.enqueued, known, "frames of ring {ring} are unaccounted for");
+            assert_eq!(state.bytes, stored.bytes, "the bytes that ring {ring} holds");
+            assert!(state.bytes <= rare.bytes_max, "the high-water mark of ring {ring}");
+            assert!(stored.frames <= rare.frames_max.into(), "the high-water mark of ring {ring}");
+            let waits = state.holds && state.bars & PAUSED == 0;
+            assert_eq!(
+                waits,
+                state.state != RingWait::Idle,
+                "ring {ring} waits if it holds frames and may send"
+            );
+            frames += stored.frames;
+        }
+        assert_eq!(self.frames, frames, "the frames of all rings");
     }
 
     #[cold]
@@ -559,13 +470,13 @@ impl<H: Copy + Default> Rings<H> {
         if state.bars & PAUSED != 0 {
             return;
         }
-        let opens_at = state.opens_at(now, state.first.frame.bytes() + self.overhead);
+        let opens_at = state.opens_at(now, state.first.frame.bytes + self.overhead);
         let waits = state.wait_until(now, opens_at);
         self.join(now, ring, waits, opens_at);
     }
 
     /// Makes a ring wait for tokens until `opens_at`, or for its turn.
-    #[inline(always)]
+    #[inline]
     fn join(&mut self, now: Instant, ring: usize, waits: bool, opens_at: Instant) {
         if waits {
             self.wheel.park(now, ring as u32, opens_at);
@@ -574,7 +485,7 @@ impl<H: Copy + Default> Rings<H> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn insert_ready(&mut self, ring: usize) {
         let Self { rings, rare, discipline, .. } = self;
         self.ready.insert(ring as u32, || key(&rings[ring], &rare[ring], *discipline));

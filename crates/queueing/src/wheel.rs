@@ -65,7 +65,7 @@ impl Wheel {
     }
 
     /// Adds a ring that does not wait yet, until `at`, which is not before `now`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn park(&mut self, now: Instant, ring: u32, at: Instant) {
         if self.earliest == NEVER {
             self.cursor = now.get() >> SLOT_BITS;
@@ -90,7 +90,7 @@ impl Wheel {
         self.insert(first, self.earliest);
     }
 
-    #[inline(always)]
+    #[inline]
     fn insert(&mut self, ring: u32, at: u64) {
         let ahead = (at >> SLOT_BITS).saturating_sub(self.cursor).min(SLOTS - 1);
         let slot = ((self.cursor + ahead) % SLOTS) as usize;
@@ -101,7 +101,7 @@ impl Wheel {
     }
 
     /// Hands every ring whose time is at or before `now` to `due`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn expire(&mut self, now: Instant, due: impl FnMut(u32)) {
         if self.earliest <= now.get() {
             self.expire_some(now, due);

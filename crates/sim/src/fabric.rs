@@ -7,7 +7,7 @@
 //!
 //! At one instant departures come first, everything else follows in the order in which it was scheduled.
 
-use fanin_queueing::{BookedMemory, Dedicated, Frame as Descriptor, Memory, Passage};
+use fanin_queueing::{BookedMemory, Dedicated, EcnCodepoint, Frame as Descriptor, Memory, Passage};
 use fanin_recording::QueueState;
 use fanin_tcp::{Flags, Segment};
 use fanin_units::Instant;
@@ -251,8 +251,9 @@ impl Fabric {
         let free = self.free.pop();
         debug_assert_eq!(free, Some(place), "a segment is written in the free place");
         let segment = &self.segments[place as usize];
-        let is_capable = segment.flags.contains(Flags::ECT);
-        Parcel::new(route.next, end, self.wire_bytes(segment), place, is_capable)
+        let ecn =
+            if segment.flags.contains(Flags::ECT) { EcnCodepoint::Capable } else { EcnCodepoint::NotCapable };
+        Parcel::new(route.next, end, self.wire_bytes(segment), place, ecn)
     }
 
     /// Sends a frame by its host's port.

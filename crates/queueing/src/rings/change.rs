@@ -14,6 +14,7 @@ impl<H: Copy + Default> Rings<H> {
         if !self.is_paused(ring) {
             self.rings[ring].bars |= PAUSED;
             self.deactivate(ring);
+            assert_eq!(self.rings[ring].state, RingWait::Idle, "a paused ring waits for no turn");
         }
     }
 
@@ -21,6 +22,7 @@ impl<H: Copy + Default> Rings<H> {
     pub fn resume(&mut self, now: Instant, ring: usize) {
         if self.is_paused(ring) {
             let state = &mut self.rings[ring];
+            assert_eq!(state.state, RingWait::Idle, "a paused ring waits for no turn");
             state.bars &= !PAUSED;
             if state.holds {
                 self.awaken(now, ring);
@@ -107,7 +109,8 @@ impl<H: Copy + Default> Rings<H> {
         self.set_aqm(ring, settings.aqm.clone());
         let state = &mut self.rings[ring];
         (state.bucket, state.shaped) = (bucket, settings.shaping.is_some());
-        (state.enqueued, state.bars) = (FrameCount::default(), state.bars & !PAUSED);
+        (state.enqueued, state.departed) = (FrameCount::default(), FrameCount::default());
+        state.bars &= !PAUSED;
         let rare = &mut self.rare[ring];
         (rare.bytes_max, rare.frames_max) = (0, 0);
         state.set_easy(rare);

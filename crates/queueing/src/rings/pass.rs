@@ -3,14 +3,14 @@
 use fanin_units::Instant;
 
 use super::{RingState, Rings};
-use crate::frame::{Frame, FrameCount, Verdict};
+use crate::frame::FrameCount;
 
 impl<H: Copy + Default> Rings<H> {
     /// Returns true if no ring waits for its turn at `now` and the port as a whole may send. Then a frame that may
     /// [`Self::pass`] its ring overtakes no other. Rings that lack tokens or are paused do not count. False for a port with
     /// a rate of its own.
     ///
-    /// The answer holds until a frame arrives, if [`Self::serve`] was called at `now`.
+    /// The answer holds until a frame arrives, if [`Self::depart_many`] was called at `now`.
     #[inline]
     pub fn is_clear(&self, now: Instant) -> bool {
         self.ready.is_empty()
@@ -24,25 +24,9 @@ impl<H: Copy + Default> Rings<H> {
     ///
     /// # Panics
     /// If there is no such ring.
-    #[inline(always)]
+    #[inline]
     pub fn may_pass(&self, now: Instant, ring: usize) -> bool {
         self.rings[ring].may_pass(now)
-    }
-
-    /// As [`Self::arrive`] for a frame that must not be marked. Returns `None` and does nothing if [`Self::may_pass`]
-    /// holds.
-    ///
-    /// # Panics
-    /// If there is no such ring.
-    #[inline(always)]
-    pub fn arrive_unless_passing(
-        &mut self,
-        now: Instant,
-        ring: usize,
-        bytes: u32,
-        handle: H,
-    ) -> Option<Verdict> {
-        self.arrive_or_pass::<true>(now, ring, Frame::new(bytes), handle, || 0)
     }
 
     /// A frame passes a ring without being stored, at a port that [`Self::is_clear`]. It counts as enqueued and departed,
@@ -65,6 +49,7 @@ impl<H: Copy + Default> Rings<H> {
             state.bucket.take(now, on_the_wire);
         }
         state.enqueued.add(bytes);
+        state.departed.add(bytes);
         true
     }
 
@@ -86,21 +71,22 @@ impl<H: Copy + Default> Rings<H> {
     /// If there is no such ring.
     #[inline]
     pub fn passed(&mut self, ring: usize, passed: FrameCount) {
-        let enqueued = &mut self.rings[ring].enqueued;
-        enqueued.frames += passed.frames;
-        enqueued.bytes += passed.bytes;
+        let state = &mut self.rings[ring];
+        assert!(passed.frames == 0 || !state.holds, "a frame passed others in its ring");
+        state.enqueued += passed;
+        state.departed += passed;
     }
 }
 
 impl<H: Copy + Default> RingState<H> {
     /// Returns true if a frame may pass, regardless of its length. A ring in debt of tokens returns false.
-    #[inline(always)]
+    #[inline]
     pub(super) fn may_pass(&self, now: Instant) -> bool {
         self.is_open() && (!self.shaped || self.bucket.open_at() <= now)
     }
 
     /// Returns true if a frame may pass, regardless of tokens and length.
-    #[inline(always)]
+    #[inline]
     fn is_open(&self) -> bool {
         !self.holds && self.bars == 0
     }

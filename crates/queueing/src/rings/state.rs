@@ -2,18 +2,19 @@
 
 use fanin_units::Instant;
 
-use super::packed::Packed;
 use super::{Rare, RingSlot, RingState, RingWait};
+use crate::frame::Frame;
 
 impl<H: Copy + Default> RingState<H> {
     /// How many frames it holds.
-    #[inline(always)]
+    #[inline]
     pub(super) fn len(&self) -> u32 {
         self.others.len() + u32::from(self.holds)
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn push(&mut self, slot: RingSlot<H>) {
+        debug_assert!(self.holds || self.others.is_empty(), "frames behind no first one");
         if self.holds {
             self.others.push(slot);
         } else {
@@ -21,15 +22,26 @@ impl<H: Copy + Default> RingState<H> {
         }
     }
 
-    /// Removes the first frame. Returns the next one, which becomes the first.
-    #[inline(always)]
-    pub(super) fn pop(&mut self) -> Option<Packed> {
+    /// Removes the first frame and counts it as departed. Returns it, and the next one, which becomes the first.
+    #[inline]
+    pub(super) fn pop(&mut self) -> (RingSlot<H>, Option<Frame>) {
+        assert!(self.holds, "a frame departs from a ring that holds none");
+        let departing = self.first;
+        self.bytes -= u64::from(departing.frame.bytes);
+        self.departed.add(departing.frame.bytes);
         let next = self.others.pop();
         match next {
             Some(slot) => self.first = slot,
             None => self.holds = false,
         }
-        next.map(|slot| slot.frame)
+        debug_assert!(self.holds || self.bytes == 0, "bytes without a frame");
+        (departing, next.map(|slot| slot.frame))
+    }
+
+    /// All frames, in order.
+    pub(super) fn slots(&self) -> impl Iterator<Item = RingSlot<H>> {
+        let first = self.holds.then_some(self.first);
+        first.into_iter().chain(self.others.iter())
     }
 
     /// Decides an arrival that exceeds a high-water mark or a limit. Returns true if it may enter, and then sets the marks.
@@ -51,7 +63,7 @@ impl<H: Copy + Default> RingState<H> {
     }
 
     /// Notes where the ring waits, and returns whether it lacks tokens now.
-    #[inline(always)]
+    #[inline]
     pub(super) fn wait_until(&mut self, now: Instant, opens_at: Instant) -> bool {
         let waits = opens_at > now;
         self.state = if waits { RingWait::Parked } else { RingWait::Ready };
@@ -60,7 +72,7 @@ impl<H: Copy + Default> RingState<H> {
 
     /// The time at which there are tokens for the ring's first frame, of the given bytes. It has been the first since
     /// `since`.
-    #[inline(always)]
+    #[inline]
     pub(super) fn opens_at(&mut self, since: Instant, bytes: u32) -> Instant {
         let at = if self.shaped { self.bucket.ready_at(bytes) } else { Instant::START };
         self.due = since.max(at);

@@ -5,12 +5,8 @@ use fanin_queueing::EcnCodepoint;
 #[cfg(test)]
 use crate::index::NIL;
 
-/// The most segments that can be on their way at once; the bits above are the frame's ECN bits.
-pub(super) const SEGMENTS_MAX: u32 = ECN_CAPABLE;
-/// The frame's IP header says that it may be marked.
-const ECN_CAPABLE: u32 = 1 << 30;
-/// It is marked.
-const ECN_MARKED: u32 = 1 << 31;
+/// The most segments that can be on their way at once.
+pub(super) const SEGMENTS_MAX: u32 = 1 << 30;
 
 /// A frame that waits in a queue or travels over a link. It is copied from port to port; its segment stays where it is.
 #[derive(Clone, Copy, Default, Debug)]
@@ -19,19 +15,20 @@ pub(crate) struct Parcel {
     next: u32,
     /// The end of a connection that it is for.
     end: u32,
-    /// The place of its segment, and its ECN bits.
+    /// The place of its segment.
     segment: u32,
     /// Everything on the wire counted.
     wire_bytes: u16,
+    /// The ECN bits of its IP header.
+    ecn: EcnCodepoint,
 }
 
 impl Parcel {
     /// A frame of less than 65536 bytes on the wire.
     #[inline]
-    pub(super) const fn new(next: u32, end: u32, wire_bytes: u32, segment: u32, is_capable: bool) -> Self {
+    pub(super) const fn new(next: u32, end: u32, wire_bytes: u32, segment: u32, ecn: EcnCodepoint) -> Self {
         debug_assert!(wire_bytes < 1 << 16 && segment < SEGMENTS_MAX);
-        let ecn = if is_capable { ECN_CAPABLE } else { 0 };
-        Self { next, end, segment: segment | ecn, wire_bytes: wire_bytes as u16 }
+        Self { next, end, segment, wire_bytes: wire_bytes as u16, ecn }
     }
 
     /// The same behind its next step.
@@ -61,27 +58,23 @@ impl Parcel {
     /// The place of its segment.
     #[inline]
     pub(crate) const fn segment(self) -> usize {
-        (self.segment & (SEGMENTS_MAX - 1)) as usize
+        self.segment as usize
     }
 
+    /// The same, marked CE.
     pub(super) const fn marked(self) -> Self {
-        Self { segment: self.segment | ECN_MARKED, ..self }
+        Self { ecn: EcnCodepoint::Congestion, ..self }
     }
 
+    /// The ECN bits of its IP header.
     #[inline]
     pub(super) const fn ecn(self) -> EcnCodepoint {
-        const BY_BITS: [EcnCodepoint; 4] = [
-            EcnCodepoint::NotCapable,
-            EcnCodepoint::Capable,
-            EcnCodepoint::Congestion,
-            EcnCodepoint::Congestion,
-        ];
-        BY_BITS[(self.segment >> 30) as usize]
+        self.ecn
     }
 
     /// For tests: a frame of `wire_bytes` bytes for an end.
     #[cfg(test)]
     pub(crate) const fn of(wire_bytes: u32, end: u32) -> Self {
-        Self::new(NIL, end, wire_bytes, 0, false)
+        Self::new(NIL, end, wire_bytes, 0, EcnCodepoint::NotCapable)
     }
 }

@@ -9,7 +9,6 @@ use fanin_units::{Bytes, Duration, Instant, Rate, Ratio};
 use crate::config::{DisciplineSpec, ImpairSpec, MarkSpec, PortSpec, RingSpec, aqm_of};
 use crate::driver::{BURST, Received};
 use crate::frame::WIRE_BYTES;
-use crate::prefetch::prefetch;
 use crate::random::SplitMix64;
 use crate::snapshot::{Histogram, QueueSnapshot, RingSnapshot};
 
@@ -317,7 +316,7 @@ impl<H: Copy + Default> Output<H> {
         self.clock = now;
         let rest = self
             .queue
-            .serve(now, frames_max, prefetch, |ring, frame, queued| departed(ring, frame.bytes, queued));
+            .depart_many(now, frames_max, |ring, frame, queued| departed(ring, frame.bytes, queued));
         match rest {
             Rest::More => NextDeparture::Now,
             Rest::NotBefore(next) => NextDeparture::At(next),
