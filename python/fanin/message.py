@@ -102,7 +102,7 @@ def unpack_hello(payload: bytes) -> tuple[str, str, float]:
     try:
         version, heartbeat = struct.unpack_from("<HI", payload, 4)
         if version != VERSION:
-            raise GreetingError(f"it speaks version {version} of the protocol; this is version {VERSION}")
+            raise GreetingError(f"protocol version {version}, expected {VERSION}")
         names, at = [], 10
         for _ in range(2):
             (size,) = struct.unpack_from("<H", payload, at)
@@ -114,7 +114,7 @@ def unpack_hello(payload: bytes) -> tuple[str, str, float]:
     except (struct.error, UnicodeDecodeError) as error:
         raise GreetingError(f"a greeting of {len(payload)} bytes is garbled: {error}") from None
     if at != len(payload):
-        raise GreetingError(f"it has {len(payload)} bytes where its fields take {at}")
+        raise GreetingError(f"it has {len(payload)} bytes, its fields {at}")
     return names[0], names[1], heartbeat / 1000
 
 
@@ -155,9 +155,7 @@ class Connection:
         size = sum(len(memoryview(part).cast("B")) for part in parts)
         if size > self.options.size_max(kind):
             limit = self.options.size_max(kind)
-            raise OversizeError(
-                f"a message of type {kind:#x} has {size} bytes, and at most {limit} are allowed"
-            )
+            raise OversizeError(f"a message of type {kind:#x} has {size} bytes; the limit is {limit}")
         self._writer.writelines([HEADER.pack(kind, stream, size), *parts])
         await self._writer.drain()
 
@@ -173,9 +171,9 @@ class Connection:
             if message.kind == HEARTBEAT:
                 self._heartbeats += 1
             elif message.kind == REFUSAL:
-                raise RefusedError(f"the peer refuses: {message.payload.decode(errors='replace')}")
+                raise RefusedError(f"refused by the peer: {message.payload.decode(errors='replace')}")
             else:
-                raise MessageError(f"a message of the reserved type {message.kind:#x}")
+                raise MessageError(f"message of the reserved type {message.kind:#x}")
         return None
 
     async def __aiter__(self) -> AsyncIterator[Message]:
@@ -213,12 +211,10 @@ class Connection:
             return None
         kind, stream, size = HEADER.unpack(header)
         if greeting and kind not in (HELLO, REFUSAL):
-            raise GreetingError(f"the first message has type {kind:#x}, and a greeting is expected")
+            raise GreetingError(f"the first message has type {kind:#x}, not a greeting's {HELLO:#x}")
         limit = self.options.size_max(kind)
         if size > limit:
-            raise OversizeError(
-                f"a message of type {kind:#x} claims {size} bytes, and at most {limit} are allowed"
-            )
+            raise OversizeError(f"a message of type {kind:#x} claims {size} bytes; the limit is {limit}")
         try:
             return Message(kind, stream, await self._read(size))
         except asyncio.IncompleteReadError as error:
@@ -235,7 +231,7 @@ class Connection:
             try:
                 part = await asyncio.wait_for(self._reader.read(left), self._silence)
             except TimeoutError:
-                raise SilentError(f"nothing was heard for {self._silence:g} s") from None
+                raise SilentError(f"no byte received for {self._silence:g} s") from None
             if not part:
                 raise asyncio.IncompleteReadError(b"".join(parts), size)
             parts.append(part)
@@ -254,7 +250,7 @@ class Connection:
         if message is None:
             raise GreetingError("the connection ended before a greeting")
         if message.kind == REFUSAL:
-            raise RefusedError(f"the peer refuses: {message.payload.decode(errors='replace')}")
+            raise RefusedError(f"refused by the peer: {message.payload.decode(errors='replace')}")
         name, expects, heartbeat = unpack_hello(message.payload)
         if heartbeat > 0 and self.options.silence_max > 0:
             self._silence = max(self.options.silence_max, HEARTBEATS_MISSED_MAX * heartbeat)
@@ -294,7 +290,7 @@ async def connect(
         connection._control(HELLO, pack_hello(name, expects, options.heartbeat))
         connection.name, _ = await connection._hello()
         if expects and connection.name != expects:
-            words = f"the peer is {connection.name!r}, and {expects!r} is expected"
+            words = f"the peer is {connection.name!r}, expected {expects!r}"
             connection._control(REFUSAL, words.encode())
             raise GreetingError(words)
         connection._start()
@@ -326,9 +322,11 @@ async def serve(
         try:
             connection.name, expects = await connection._hello()
             if expects and expects != name:
-                raise GreetingError(f"{expects!r} is not served here; {name} is")
+                raise GreetingError(f"{expects!r} is not accepted here, only {name}")
             if names and connection.name not in names:
-                raise GreetingError(f"{connection.name!r} is not served here; {', '.join(sorted(names))} is")
+                raise GreetingError(
+                    f"{connection.name!r} is not accepted here, only {', '.join(sorted(names))}"
+                )
             connection._control(HELLO, pack_hello(name, connection.name, settings.heartbeat))
             connection._start()
             await handler(connection)

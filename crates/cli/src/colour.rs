@@ -2,13 +2,13 @@
 
 use anstyle::{AnsiColor, Style};
 
-/// Titles.
+/// Style of titles.
 pub(crate) const HEADING: Style = Style::new().bold();
 /// A good result.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 /// A bad result.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// A warning.
+/// Style of warnings.
 pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default();
 /// Less important text.
 pub(crate) const FAINT: Style = Style::new().dimmed();

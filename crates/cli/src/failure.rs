@@ -18,23 +18,23 @@ pub(crate) enum Failure {
     /// A raw-data file cannot be read, or is no file of a known format.
     #[error("cannot read {}: {reason}", path.display())]
     Events {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Reason for the failure.
         reason: String,
     },
     /// The name of a file to be written does not tell its format.
     #[error("{} does not say which format to write: give --to atlas, --to frag or --to hdf5, or a name that ends in .data, .frag or .h5", path.display())]
     NoTarget {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// A raw-data file has faults, or is not what it was compared with; what they are has been printed.
     #[error("{} {finding}", path.display())]
     Check {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The finding.
+        /// The finding, in one line.
         finding: String,
     },
     /// The scenario cannot be planned.
@@ -64,12 +64,12 @@ pub(crate) enum Failure {
     /// The token cannot be read.
     #[error("cannot read the token in {}: {error}", path.display())]
     NoToken {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
     },
-    /// Not KEY=VALUE.
+    /// An argument is not KEY=VALUE.
     #[error("`{got}` has no `=`; write for example rate=\"344 Mb/s\"")]
     NoChange {
         /// The given text.
@@ -78,7 +78,7 @@ pub(crate) enum Failure {
     /// The switch stopped with frames in its queues.
     #[error("{frames} frames were still queued when the time to drain was over (switch.drain)")]
     Undelivered {
-        /// Frames.
+        /// Number of frames that were still queued.
         frames: u64,
     },
     /// The arguments of a process of a live system contradict its configuration.
@@ -114,7 +114,7 @@ pub(crate) enum Failure {
     /// Fragments are missing because readouts did not work.
     #[error("{missing} fragments are missing, and the readouts did not work all the time: {readouts}")]
     Fragments {
-        /// Fragments.
+        /// Number of missing fragments.
         missing: u64,
         /// The readouts that hung, ended again and again, or were ended by force.
         readouts: String,
@@ -149,7 +149,7 @@ pub(crate) enum Failure {
     /// The machine, not the network, made the result.
     #[error("this measurement is invalid, the machine was the bottleneck: {reason}")]
     Bottleneck {
-        /// The reason.
+        /// Reason for the failure.
         reason: String,
     },
     /// A result cannot be written.
@@ -164,9 +164,9 @@ pub(crate) enum Failure {
     /// It ran, and events were lost or collected more than once.
     #[error("{lost} events were lost, {duplicated} collected more than once")]
     Lost {
-        /// Lost events.
+        /// Number of lost events.
         lost: u64,
-        /// Duplicates.
+        /// Number of events that came twice.
         duplicated: u64,
     },
     /// It ran until nothing moved any more.
@@ -178,19 +178,19 @@ pub(crate) enum Failure {
     /// Claims do not stand as they should.
     #[error("not as the list says: {ids}")]
     Claims {
-        /// Their numbers.
+        /// Numbers of the claims.
         ids: String,
     },
     /// Cases of the validation set differ.
     #[error("beyond the goals, or not measured: {cases}")]
     Validation {
-        /// Their names.
+        /// Names of the cases.
         cases: String,
     },
     /// There is nothing to validate.
     #[error("{} has no case{}", folder.display(), if only.is_empty() { String::new() } else { format!(" whose name begins with {only}") })]
     NoCases {
-        /// The folder.
+        /// Path of the folder.
         folder: PathBuf,
         /// The requested names.
         only: String,
@@ -198,9 +198,9 @@ pub(crate) enum Failure {
     /// The baseline of the validation set cannot be read.
     #[error("cannot read {}: {reason}", path.display())]
     Baseline {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Reason for the failure.
         reason: String,
     },
     /// Cases cannot be run without privileges.
@@ -209,7 +209,7 @@ pub(crate) enum Failure {
         /// The error of `fanin run`.
         reason: String,
     },
-    /// Ctrl-C.
+    /// The user pressed Ctrl-C.
     #[error("stopped; what was measured until then is written")]
     Stopped,
     /// A result cannot be read.
@@ -218,7 +218,7 @@ pub(crate) enum Failure {
     /// A file that was asked for cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Write {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
@@ -226,7 +226,7 @@ pub(crate) enum Failure {
     /// Neither journals nor tables know the event.
     #[error("{} has no event {event}", folder.display())]
     NoEvent {
-        /// The event.
+        /// Identifier of the event.
         event: u64,
         /// The folder of the run.
         folder: PathBuf,

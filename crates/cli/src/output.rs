@@ -25,7 +25,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 pub(crate) enum Json {
     /// Standard output, which then holds nothing else.
     Stdout,
-    /// A file.
+    /// Writes to a file.
     File(PathBuf),
 }
 

@@ -38,7 +38,7 @@ pub enum ConvertError {
 /// The totals of a conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Converted {
-    /// Events.
+    /// Number of events written.
     pub events: u64,
     /// Fragments in them.
     pub fragments: u64,

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct ReadError {
     /// Bytes from the start of the file (of the uncompressed file, where it is compressed) to the field at fault.
     pub offset: u64,
-    /// The fault.
+    /// The fault at this place.
     pub fault: Fault,
 }
 
@@ -43,9 +43,9 @@ pub enum Fault {
     /// A field has not the value that follows from the rest.
     #[error("{field} is {got}, and should be {needed}")]
     Value {
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         got: u64,
         /// The value that follows from the rest.
         needed: u64,
@@ -53,9 +53,9 @@ pub enum Fault {
     /// A field lies outside its possible range.
     #[error("{field} is {got}, and should be {min} to {max}")]
     Range {
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         got: u64,
         /// The least that is possible.
         min: u64,
@@ -89,11 +89,11 @@ pub enum Fault {
     /// A part of an event carries another L1 ID than the event.
     #[error("{what} has L1 ID {got}, its event {needed}")]
     L1Id {
-        /// The part.
+        /// Name of the part.
         what: &'static str,
         /// Its L1 ID.
         got: u64,
-        /// The event's.
+        /// L1 ID of the event.
         needed: u64,
     },
     /// An L1 ID that an earlier event of the same run has.
@@ -107,7 +107,7 @@ pub enum Fault {
     /// A source that another fragment of the same event has.
     #[error("source {source_id:#x} again in the same event")]
     DuplicateSource {
-        /// The source.
+        /// Identifier of the source.
         source_id: u32,
     },
     /// The file ends without the record that closes it.
@@ -116,7 +116,7 @@ pub enum Fault {
     /// Bytes behind the end of the file's content.
     #[error("{got} bytes behind the end record")]
     Trailing {
-        /// How many.
+        /// Number of these bytes.
         got: u64,
     },
 }

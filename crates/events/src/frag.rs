@@ -31,7 +31,7 @@ impl<'a> FragEvents<'a> {
         Self { bytes, position: Position::At(0) }
     }
 
-    /// See [`crate::Events::resync`].
+    /// Resumes after an error, as [`crate::Events::resync`].
     pub(crate) fn resync(&mut self) -> bool {
         let Position::Lost(from) = self.position else { return true };
         let marker = EVENT.to_le_bytes();

@@ -43,7 +43,7 @@ impl<'a> MdfEvents<'a> {
         Self { bytes, position: Position::At(0), number: 0 }
     }
 
-    /// See [`crate::Events::resync`].
+    /// Resumes after an error, as [`crate::Events::resync`].
     pub(crate) fn resync(&mut self) -> bool {
         let Position::Lost(from) = self.position else { return true };
         let bytes = self.bytes;

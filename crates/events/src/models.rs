@@ -10,7 +10,7 @@ use crate::{Events, ReadError};
 /// The size of one source's fragments as a function of the event's relative size.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SourceModel {
-    /// The source.
+    /// Identifier of the source.
     pub source: u32,
     /// Bytes at relative size 0; negative where a source grows faster than the events.
     pub offset: f64,
@@ -144,7 +144,7 @@ fn least_squares(x: &[f64], y: &[f64], terms: usize) -> Option<[f64; 3]> {
 pub struct TableError {
     /// The number of the line, from 1.
     pub line: usize,
-    /// The fault.
+    /// The fault in this line.
     pub fault: TableFault,
 }
 
@@ -160,7 +160,7 @@ pub enum TableFault {
     /// A value is not a number in its column's range.
     #[error("{column} is {got:?}, which is not a number in range")]
     Number {
-        /// The column.
+        /// Name of the column.
         column: &'static str,
         /// The text found.
         got: String,

@@ -23,7 +23,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// All formats.
+    /// All supported formats.
     pub const ALL: [Self; 4] = [Self::Atlas, Self::Mdf, Self::Rdh, Self::Frag];
 
     /// The name in commands and files.

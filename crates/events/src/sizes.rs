@@ -33,15 +33,15 @@ pub enum SizesError {
     /// The file cannot be read.
     #[error("{path}: {error}; the samples that need no file are \"km3net\" and \"bes3\"")]
     File {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Error of the file.
         error: FileError,
     },
     /// It contradicts its format.
     #[error("{path}: {error}")]
     Format {
-        /// The file.
+        /// Path of the file.
         path: String,
         /// Where and how.
         error: ReadError,
@@ -49,7 +49,7 @@ pub enum SizesError {
     /// A table of models has a line that cannot be read.
     #[error("{path}: {error}")]
     Table {
-        /// The file.
+        /// Path of the file.
         path: String,
         /// Which, and why.
         error: TableError,
@@ -57,7 +57,7 @@ pub enum SizesError {
     /// There is nothing in it.
     #[error("{path} holds no {what}")]
     Empty {
-        /// The file.
+        /// Path of the file.
         path: String,
         /// The missing content.
         what: &'static str,
@@ -68,15 +68,15 @@ pub enum SizesError {
          more readout.hosts or readout.fragments_per_host"
     )]
     TooManySources {
-        /// The file.
+        /// Path of the file.
         path: String,
         /// How many sources it has.
         sources: usize,
-        /// Readout hosts.
+        /// Number of readout hosts.
         hosts: u32,
         /// Fragments on each.
         fragments: u32,
-        /// The product.
+        /// Number of fragments of an event: hosts times fragments.
         places: u64,
     },
 }

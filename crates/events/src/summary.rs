@@ -17,11 +17,11 @@ pub struct SizeMoments {
     pub mean: f64,
     /// Their standard deviation, over all of them (not a sample's estimate).
     pub sd: f64,
-    /// The smallest.
+    /// The smallest value.
     pub min: u64,
-    /// The largest.
+    /// The largest value.
     pub max: u64,
-    /// Their sum.
+    /// Sum of all values.
     pub total: u64,
     #[serde(skip)]
     squares: f64,
@@ -52,7 +52,7 @@ impl FromIterator<u64> for SizeMoments {
 /// The summary of one source.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SourceSummary {
-    /// The source.
+    /// Identifier of the source.
     pub source: u32,
     /// Bytes that it contributes to an event.
     #[serde(flatten)]
@@ -64,7 +64,7 @@ pub struct SourceSummary {
 pub struct Summary {
     /// The format of the file.
     pub format: Format,
-    /// Events.
+    /// Number of events.
     pub events: u64,
     /// The runs that events name, in ascending order.
     pub runs: Vec<u32>,

@@ -23,7 +23,7 @@ pub struct Report {
     pub fragments: u64,
     /// Bytes in these fragments.
     pub fragment_bytes: u64,
-    /// All faults.
+    /// Number of faults, those not listed included.
     pub fault_count: u64,
     /// The first of them, by their place in the file.
     pub faults: Vec<ReadError>,
@@ -47,7 +47,7 @@ pub struct Report {
 /// A source whose L1 IDs differ from those of the events by a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct L1IdOffset {
-    /// The source.
+    /// Identifier of the source.
     pub source: u32,
     /// The fragment's L1 ID less the event's.
     pub offset: i64,

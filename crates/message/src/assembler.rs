@@ -1,9 +1,9 @@
-//! Frames out of a stream of bytes, however it is cut up. No I/O: whoever reads asks for space, fills it, and takes
-//! frames until there are none.
+//! Parses frames from a byte stream, without I/O. The reader asks for space, fills it, and takes frames until none is
+//! complete.
 //!
-//! All peers are read into one block, so that an idle connection holds no buffer. Messages that lie in it completely
-//! are lent as they are. One that does not gets a buffer of its own, which the rest of it is read into directly: each
-//! byte is copied at most once behind the kernel's copy, and those of large messages not at all.
+//! All connections share one read block, so an idle connection holds no buffer. A message that lies completely in the
+//! block is lent from it. A longer message gets its own buffer, into which the rest is read directly. Small messages
+//! are copied at most once after the kernel's copy, the rest of large ones not at all.
 
 use std::sync::Arc;
 
@@ -11,23 +11,24 @@ use crate::frame::{HEADER_BYTES, Header, Oversize};
 use crate::limits::Limits;
 use crate::pool::{Block, BufferPool, Payload};
 
-/// Where a connection's last message was a large one, no more than this is read in front of the next: what is read
-/// before its size is known has to be copied.
+/// Bytes read ahead of a message if the previous message of the connection was large. Bytes that are read before the
+/// size is known have to be copied.
 const AHEAD_BYTES_MAX: usize = 4096;
 
-/// Memory for a frame is reserved up to this many bytes of its claimed size, …
+/// Memory for a frame is reserved up to this many bytes of its claimed size.
 const TRUSTED_BYTES: usize = 64 << 10;
-/// … up to so many times what has arrived, and up to the size of the message before: memory is taken for bytes that come, not for bytes that are announced.
+/// Memory for a frame is also reserved up to this multiple of the bytes received. Memory thus follows the bytes
+/// received, not the size that the header claims.
 const TRUSTED_FACTOR: usize = 64;
 
-/// A message that has arrived.
+/// A received message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrivedMessage {
-    /// Its type.
+    /// Type of the message, below [`RESERVED_KINDS`](crate::RESERVED_KINDS).
     pub kind: u32,
-    /// Its stream.
+    /// Stream of the message within its connection.
     pub stream: u32,
-    /// Its bytes.
+    /// Payload, without the header.
     pub payload: Payload,
 }
 
@@ -36,7 +37,7 @@ pub struct ArrivedMessage {
 pub struct Partial {
     header: [u8; HEADER_BYTES],
     held: u8,
-    /// Size of the last message, where that was a large one; zero otherwise.
+    /// Size in bytes of the last message if it was large; else zero.
     large: u32,
     message: Option<PartialMessage>,
 }
@@ -48,36 +49,36 @@ struct PartialMessage {
 }
 
 impl Partial {
-    /// Bytes of an unfinished frame that are here, header included; zero between frames.
+    /// Received bytes of the incomplete frame, header included; zero between frames.
     pub fn got(&self) -> u64 {
         self.message.as_ref().map_or(u64::from(self.held), |message| (HEADER_BYTES + message.filled) as u64)
     }
 
-    /// True if the header of an unfinished message is here.
+    /// True if the header of the incomplete frame has arrived.
     pub(crate) fn is_begun(&self) -> bool {
         self.message.is_some()
     }
 
-    /// Bytes of the unfinished frame in all, as far as they are known: 12 for one whose header is not complete.
+    /// Size of the incomplete frame in bytes, as far as it is known: 12 until the header is complete.
     pub fn needed(&self) -> u64 {
         HEADER_BYTES as u64 + self.message.as_ref().map_or(0, |message| u64::from(message.header.size))
     }
 }
 
-/// There is no memory to read into: [`Limits::receive_bytes_max`] is used up.
+/// No memory to read into: [`Limits::receive_bytes_max`] is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Starved;
 
-/// The common part of all connections' reading.
+/// Read buffers shared by all connections of an endpoint.
 pub struct Assembler {
     pool: BufferPool,
     block_bytes: usize,
     block: Option<Arc<Block>>,
     start: usize,
     end: usize,
-    /// Bytes in the buffers of unfinished messages.
+    /// Bytes in the buffers of incomplete messages.
     unfinished_bytes: u64,
-    /// How many messages are unfinished.
+    /// Number of incomplete messages that have their own buffer.
     unfinished: usize,
 }
 
@@ -86,24 +87,25 @@ impl Assembler {
         Self { pool, block_bytes, block: None, start: 0, end: 0, unfinished_bytes: 0, unfinished: 0 }
     }
 
-    /// An assembler of its own, without an endpoint around it: for tools that look into streams of bytes.
+    /// Creates an assembler without an endpoint, for tools that parse byte streams.
     ///
     /// # Errors
     ///
-    /// Where the system has no file descriptor left for the pool's bell.
+    /// The system's error if it has no file descriptor left for the pool's event counter.
     pub fn standalone(limits: &Limits) -> std::io::Result<Self> {
         let pool =
             BufferPool::new(limits.receive_bytes_max, limits.idle_bytes_max, crate::wake::Waker::new()?);
         Ok(Self::new(pool, limits.receive_block_bytes))
     }
 
-    /// Where the next bytes of a connection go: first the one slice, then the other. Never both are empty.
+    /// Returns the space for the next bytes of a connection: the first slice, then the second. At least one is not
+    /// empty.
     ///
     /// # Errors
     ///
-    /// [`Starved`] where the pool's limit is reached; the connection has to wait.
+    /// [`Starved`] if the pool's limit is reached; the connection has to wait.
     pub fn space<'a>(&'a mut self, partial: &'a mut Partial) -> Result<[&'a mut [u8]; 2], Starved> {
-        debug_assert_eq!(self.start, self.end, "frames were left behind");
+        debug_assert_eq!(self.start, self.end, "unparsed frames are left");
         (self.start, self.end) = (0, 0);
         if let Some(message) = &mut partial.message {
             let size = message.header.size as usize;
@@ -116,7 +118,7 @@ impl Assembler {
             }
             let room = size.min(message.block.len());
             let rest = &mut message.block[message.filled..room];
-            // What follows the message comes in the same call, unless the message alone fills one.
+            // The following message arrives in the same call, unless this message alone fills one.
             if room == size
                 && rest.len() < self.block_bytes
                 && let Some(block) = writable(&mut self.block, &self.pool, self.block_bytes)
@@ -133,8 +135,8 @@ impl Assembler {
         Ok([&mut block[held..end], &mut []])
     }
 
-    /// Where bytes go that are here already, `bytes` of them or more, whatever the limit says; tells also whether that
-    /// is exceeded by them.
+    /// Returns space for at least `bytes` bytes that were received already, even beyond the pool's limit, and true if
+    /// they exceed that limit.
     pub(crate) fn space_anyway<'a>(
         &'a mut self,
         partial: &'a mut Partial,
@@ -163,7 +165,7 @@ impl Assembler {
         (space, starved)
     }
 
-    /// `bytes` of the space were filled.
+    /// Notes that `bytes` of the space were filled.
     pub fn filled(&mut self, partial: &mut Partial, bytes: usize) {
         if let Some(message) = &mut partial.message {
             let room = (message.header.size as usize).min(message.block.len());
@@ -176,12 +178,12 @@ impl Assembler {
         }
     }
 
-    /// The next frame of what was filled. After `None`, all is used up, and space may be asked for again.
+    /// Returns the next complete frame. `None`: all bytes are used, and space may be requested again.
     ///
     /// # Errors
     ///
-    /// [`Oversize`] where a header claims more than its type may have. There is nothing to be found behind it: the
-    /// connection has to end, and [`discard`](Self::discard) be called.
+    /// [`Oversize`] if a header claims more than the limit of its type. The stream then has no known frame boundary:
+    /// the connection has to end, and [`discard`](Self::discard) has to be called.
     #[inline]
     pub fn next_frame(
         &mut self,
@@ -223,13 +225,13 @@ impl Assembler {
         Ok(Some(ArrivedMessage { kind, stream, payload }))
     }
 
-    /// Give up what is left of a connection's bytes.
+    /// Discards the unread bytes of the connection that is being parsed.
     pub fn discard(&mut self, partial: &mut Partial) {
         (self.start, self.end) = (0, 0);
         self.forget(partial);
     }
 
-    /// Give up the unfinished frame of a connection that is not being read now.
+    /// Discards the incomplete frame of a connection that is not being parsed.
     pub fn forget(&mut self, partial: &mut Partial) {
         if let Some(message) = partial.message.take() {
             self.unfinished_bytes -= message.block.len() as u64;
@@ -238,12 +240,12 @@ impl Assembler {
         *partial = Partial::default();
     }
 
-    /// Bytes of buffers that this assembler itself holds: those of unfinished messages, and the block.
+    /// Bytes of the buffers that this assembler holds: the block and those of incomplete messages.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.unfinished_bytes + self.block.as_ref().map_or(0, |block| block.len() as u64)
     }
 
-    /// How many connections are in the middle of a large message.
+    /// Number of connections with a large message under way.
     pub(crate) fn unfinished(&self) -> usize {
         self.unfinished
     }
@@ -252,9 +254,9 @@ impl Assembler {
         let Some(block) = &self.block else { unreachable!("bytes without a block") };
         let bytes = &block[self.start + HEADER_BYTES..self.end];
         let size = header.size as usize;
-        // What was read has to go somewhere, even where the limit is reached: it is one block at most, and nothing
-        // more is read for as long as that holds.
-        // Who has sent a large message is believed to send another one of that size.
+        // The bytes were read already, so they need memory even beyond the limit. This is at most one block, and
+        // reading stops while the limit is exceeded.
+        // A peer that sent a large message is expected to send another one of that size.
         let wanted = believed(size, bytes.len()).max(size.min(partial.large as usize));
         partial.large = if size >= self.block_bytes { header.size } else { 0 };
         let mut own = match self.pool.take(wanted) {
@@ -277,7 +279,7 @@ impl Assembler {
     }
 }
 
-/// The common block, if no payload still refers to it; else another one.
+/// Returns the shared block if no payload refers to it, else a new one.
 fn writable<'a>(block: &'a mut Option<Arc<Block>>, pool: &BufferPool, bytes: usize) -> Option<&'a mut Block> {
     if block.as_mut().is_none_or(|block| Arc::get_mut(block).is_none()) {
         *block = None;
@@ -286,7 +288,7 @@ fn writable<'a>(block: &'a mut Option<Arc<Block>>, pool: &BufferPool, bytes: usi
     block.as_mut().and_then(Arc::get_mut)
 }
 
-/// Memory that is taken for a message of `size` bytes of which `got` are here.
+/// Memory in bytes to reserve for a message of `size` bytes of which `got` have arrived.
 fn believed(size: usize, got: usize) -> usize {
     size.min(TRUSTED_BYTES.max(got.saturating_mul(TRUSTED_FACTOR)))
 }

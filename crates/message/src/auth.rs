@@ -1,8 +1,9 @@
-//! Authentication with a key that all peers share: each side proves in the greeting that it has the key.
+//! Authentication with a key that all peers share. Each side proves in the greeting that it has the key.
 //!
-//! The caller's greeting brings a nonce. The side that accepts answers with a nonce of its own and a proof, and the caller
-//! with its proof: HMAC-SHA256 (RFC 2104) over the side, the caller's whole greeting and the other nonce. A proof holds for
-//! one connection; what follows on it is neither encrypted nor signed, which [`Tls`](crate::Tls) does.
+//! The caller's greeting carries a nonce. The accepting side answers with its own nonce and a proof; the caller then
+//! sends its proof. A proof is an HMAC-SHA256 (RFC 2104) over the side, the caller's whole greeting and the other
+//! nonce. It holds for one connection. It neither encrypts nor signs the messages that follow; [`Tls`](crate::Tls)
+//! does.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -10,15 +11,15 @@ use std::io::{self, Read, Write};
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// Bytes of a nonce and of a key.
+/// Length of a nonce and of a key, bytes.
 pub(crate) const NONCE_BYTES: usize = 32;
-/// Bytes of a proof.
+/// Length of a proof, bytes.
 pub(crate) const PROOF_BYTES: usize = 32;
 
-/// Bytes of a tag.
+/// Length of a tag, bytes.
 pub const TAG_BYTES: usize = 16;
 
-/// The side that proves: a proof of one side is invalid for the other.
+/// The side that proves. A proof of one side is invalid for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProvingSide {
     Caller,
@@ -34,28 +35,28 @@ impl ProvingSide {
     }
 }
 
-/// A key of 256 bits that all peers of a system have.
+/// A 256-bit key shared by all peers of a system.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SharedKey([u8; NONCE_BYTES]);
 
-/// Text that is no key.
+/// The text is not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a key is 64 hexadecimal digits, such as `openssl rand -hex 32` prints")]
+#[error("a key has 64 hexadecimal digits, as `openssl rand -hex 32` prints them")]
 pub struct KeyError;
 
 impl SharedKey {
-    /// A new key from the kernel's random numbers.
+    /// Creates a key from the kernel's random numbers.
     ///
     /// # Errors
-    /// If the kernel gives none.
+    /// If the kernel returns none.
     pub fn random() -> io::Result<Self> {
         random().map(Self)
     }
 
-    /// A key from its 64 hexadecimal digits; white space around them is ignored.
+    /// Parses a key of 64 hexadecimal digits; white space around them is ignored.
     ///
     /// # Errors
-    /// If the text is anything else.
+    /// [`KeyError`] for any other text.
     pub fn from_hex(text: &str) -> Result<Self, KeyError> {
         let digits = text.trim().as_bytes();
         if digits.len() != 2 * NONCE_BYTES || !digits.iter().all(u8::is_ascii_hexdigit) {
@@ -69,12 +70,12 @@ impl SharedKey {
         Ok(Self(key))
     }
 
-    /// The key's 64 hexadecimal digits.
+    /// Returns the key as 64 hexadecimal digits.
     pub fn to_hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The proof of `side` for a connection with this greeting and nonce.
+    /// Returns the proof of `side` for a connection with this greeting and nonce.
     pub(crate) fn prove(&self, side: ProvingSide, greeting: &[u8], nonce: &[u8]) -> [u8; PROOF_BYTES] {
         let mut context = hmac::Context::with_key(&self.hmac());
         Self::message(side, greeting, nonce).iter().for_each(|part| context.update(part));
@@ -83,21 +84,21 @@ impl SharedKey {
         proof
     }
 
-    /// True if a proof holds; takes the same time for every wrong one.
+    /// True if the proof is valid. Takes the same time for every invalid proof.
     pub(crate) fn verify(&self, side: ProvingSide, greeting: &[u8], nonce: &[u8], proof: &[u8]) -> bool {
         let message = Self::message(side, greeting, nonce).concat();
         hmac::verify(&self.hmac(), &message, proof).is_ok()
     }
 
-    /// A tag that only a holder of the key can make: the first bytes of the message's HMAC-SHA256.
+    /// Returns a tag that only a holder of the key can make: the first bytes of the message's HMAC-SHA256.
     pub fn tag(&self, message: &[u8]) -> [u8; TAG_BYTES] {
         let mut tag = [0; TAG_BYTES];
         tag.copy_from_slice(&hmac::sign(&self.hmac(), message).as_ref()[..TAG_BYTES]);
         tag
     }
 
-    /// Authenticates both ends of a connection without frames, on the side that connected. Blocks until the other side has
-    /// answered.
+    /// Authenticates both ends of a connection without frames, on the side that connected. Blocks until the other side
+    /// has answered.
     ///
     /// # Errors
     /// `PermissionDenied` if the other side has another key, and the stream's own errors.
@@ -113,10 +114,11 @@ impl SharedKey {
         stream.write_all(&self.prove(ProvingSide::Caller, &greeting, &nonce))
     }
 
-    /// The same, on the side that accepted.
+    /// Authenticates both ends of a connection without frames, on the side that accepted. Blocks until the other side
+    /// has answered.
     ///
     /// # Errors
-    /// As [`Self::greet_stream`].
+    /// The same as for [`Self::greet_stream`].
     pub fn accept_stream(&self, stream: &mut (impl Read + Write)) -> io::Result<()> {
         let mut greeting = [0; NONCE_BYTES];
         stream.read_exact(&mut greeting)?;
@@ -132,7 +134,8 @@ impl SharedKey {
         hmac::Key::new(hmac::HMAC_SHA256, &self.0)
     }
 
-    /// The nonce has a fixed size, so that no two messages are the same bytes.
+    /// Returns the parts of the message to sign. The nonce has a fixed size, so two different messages never have the
+    /// same bytes.
     fn message<'a>(side: ProvingSide, greeting: &'a [u8], nonce: &'a [u8]) -> [&'a [u8]; 3] {
         [side.label(), nonce, greeting]
     }
@@ -143,29 +146,29 @@ fn other_key() -> io::Error {
 }
 
 impl fmt::Debug for SharedKey {
-    /// A key is nothing for logs.
+    /// Hides the key, because debug output goes to logs.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("SharedKey(…)")
     }
 }
 
-/// Random bytes for a nonce or a key.
+/// Returns random bytes for a nonce or a key.
 pub(crate) fn random() -> io::Result<[u8; NONCE_BYTES]> {
     let mut bytes = [0; NONCE_BYTES];
     SystemRandom::new()
         .fill(&mut bytes)
-        .map_err(|_| io::Error::other("the kernel gives no random numbers"))?;
+        .map_err(|_| io::Error::other("the kernel returns no random numbers"))?;
     Ok(bytes)
 }
 
-/// The state of one side of a connection until both have proven that they have the key.
+/// State of one side of a connection until both sides have proven that they have the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyHandshake {
-    /// The caller's greeting, as on the wire.
+    /// The caller's greeting as sent.
     pub(crate) greeting: Vec<u8>,
-    /// The acceptor's nonce; empty at the caller until it has come.
+    /// The acceptor's nonce; empty at the caller until it has arrived.
     pub(crate) nonce: Vec<u8>,
-    /// The other side has proven that it has the key.
+    /// True if the other side has proven that it has the key.
     pub(crate) is_verified: bool,
 }
 

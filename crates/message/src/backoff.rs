@@ -1,15 +1,15 @@
-//! When to try again: exponential back-off with jitter, so that peers that lost one server do not return in step.
+//! Exponential back-off with jitter, so that peers that lost the same server do not reconnect at the same time.
 
 use std::time::Duration;
 
-/// How a lost or refused connection is tried again.
+/// Pauses between attempts to connect after a lost or refused connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
-    /// The longest pause before the first new attempt. Default: 100 ms.
+    /// Upper bound of the pause before the first new attempt. Default: 100 ms.
     pub first: Duration,
-    /// The longest pause of all. Default: 5 s.
+    /// Upper bound of every pause. Default: 5 s.
     pub longest: Duration,
-    /// Attempts without a connection between them before the peer is given up. Default: none, never.
+    /// Attempts in a row without a connection before the endpoint stops trying. Default: no limit.
     pub attempts_max: Option<u32>,
 }
 
@@ -20,8 +20,9 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The pause before attempt number `attempt` (1 is the first after a loss), or nothing where the peer is given
-    /// up. `random` is any 64 bits: the pause lies evenly between the half and the whole of its doubled bound.
+    /// Returns the pause before attempt `attempt` (1 is the first after a loss); `None` if no attempt is left.
+    /// `random` is any 64 bits. The pause is uniform between half of the bound and the bound, which doubles with each
+    /// attempt.
     pub fn pause(&self, attempt: u32, random: u64) -> Option<Duration> {
         if self.attempts_max.is_some_and(|max| attempt > max) {
             return None;
@@ -35,7 +36,7 @@ impl Backoff {
     }
 }
 
-/// Random bits for jitter (splitmix64): nothing here needs more than that.
+/// Random bits for jitter (splitmix64).
 #[derive(Debug, Clone)]
 pub(crate) struct Jitter(pub(crate) u64);
 

@@ -1,50 +1,51 @@
-//! Counters: messages and bytes, and errors by kind.
+//! Counters of messages, bytes and errors.
 
-/// Counts since the start of an endpoint or of a peer's first connection.
+/// Counters since the start of an endpoint, or since the first connection of a peer.
 ///
-/// Those of a peer end with it; the totals hold those of all peers, and what belongs to none.
+/// A peer's counters end with the peer. The totals hold those of all peers, and the errors of connections without a
+/// peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Messages received, without those of this room itself.
+    /// Messages received, without the crate's own (greetings, heartbeats, refusals).
     pub messages_in: u64,
-    /// Messages given to the kernel completely, those of this room included.
+    /// Messages given to the kernel completely, the crate's own included.
     pub messages_out: u64,
-    /// Bytes received, headers and this room's own messages included.
+    /// Bytes received, headers and the crate's own messages included.
     pub bytes_in: u64,
-    /// Bytes given to the kernel, headers and this room's own messages included.
+    /// Bytes given to the kernel, headers and the crate's own messages included.
     pub bytes_out: u64,
-    /// Calls that read, or completions of reads.
+    /// Read calls, or completed reads of io_uring.
     pub reads: u64,
-    /// Calls that wrote, or completions of writes.
+    /// Write calls, or completed writes of io_uring.
     pub writes: u64,
-    /// Sends that were refused because the outbox was full.
+    /// Sends refused because the outbox was full.
     pub full: u64,
-    /// Times that reading stopped because the memory for received messages was used up.
+    /// Times at which reading stopped because the memory for received messages was used up.
     pub starved: u64,
-    /// Heartbeats received.
+    /// Number of heartbeats received.
     pub heartbeats_in: u64,
-    /// Heartbeats sent.
+    /// Number of heartbeats sent.
     pub heartbeats_out: u64,
-    /// Connections that were established, greetings included.
+    /// Connections established, greetings included.
     pub connected: u64,
-    /// Connections that ended, or failed before they were established.
+    /// Connections that ended, or that failed before they were established.
     pub closed: u64,
-    /// Of the ended ones: frames that exceeded the limit of their type.
+    /// Connections that ended with a frame above the limit of its type.
     pub oversize: u64,
-    /// Of the ended ones: connections that ended in the middle of a frame.
+    /// Connections that ended in the middle of a frame.
     pub truncated: u64,
-    /// Of the ended ones: peers that fell silent, half-open connections among them.
+    /// Connections that ended because the peer was silent; half-open ones are among them.
     pub silent: u64,
-    /// Of the ended ones: peers that took nothing of what waited for them.
+    /// Connections that ended because the peer read nothing although bytes were waiting for it.
     pub stalled: u64,
-    /// Of the ended ones: greetings that were missing, late, garbled or of the wrong peer.
+    /// Connections that ended because a greeting was missing, late, invalid or from the wrong peer.
     pub refused: u64,
-    /// Messages that were accepted for sending, and lost with their connection.
+    /// Messages accepted for sending and lost with their connection.
     pub messages_unsent: u64,
 }
 
 impl Counters {
-    /// Each count with its name, for metrics.
+    /// Returns each counter with its name, for metrics.
     pub fn named(&self) -> [(&'static str, u64); 18] {
         [
             ("messages_in", self.messages_in),

@@ -1,6 +1,6 @@
-//! Readiness by epoll: always there. Level-triggered, except for established connections, whose arrivals are reported
-//! once each: that spares the kernel a second look at every connection that was read empty. Who leaves something
-//! unread asks to be reminded.
+//! Readiness by epoll, which is always available. Established connections are edge-triggered, everything else is
+//! level-triggered: the kernel then does not check each connection again after it was read empty. After an incomplete
+//! read, the reader calls [`Epoll::look_again`].
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -9,21 +9,21 @@ use std::time::Duration;
 
 use rustix::event::{Timespec, epoll};
 
-/// Occurrences that one call takes from the kernel.
+/// Events taken from the kernel by one call.
 const BATCH: usize = 128;
 
 pub(crate) const READ: epoll::EventFlags = epoll::EventFlags::IN;
 pub(crate) const WRITE: epoll::EventFlags = epoll::EventFlags::OUT;
-/// Reports each arrival once; the peer's end, which may come with data, is then distinct from them.
+/// Edge-triggered flags. The peer's end, which may arrive with data, is reported separately.
 pub(crate) const EDGE: epoll::EventFlags = epoll::EventFlags::ET.union(epoll::EventFlags::RDHUP);
 
-/// The readiness of a descriptor.
+/// Readiness of a descriptor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ready {
     pub(crate) token: u64,
     pub(crate) readable: bool,
     pub(crate) writable: bool,
-    /// Behind what can be read, the connection ends.
+    /// True if the connection ends after the bytes that can be read.
     pub(crate) ends: bool,
 }
 
@@ -56,12 +56,12 @@ impl Epoll {
         Ok(epoll::delete(&self.epoll, fd)?)
     }
 
-    /// True if something is ready that was not asked for yet.
+    /// True if events of the last wait are left.
     pub(crate) fn has_ready(&self) -> bool {
         self.next < self.ready.len()
     }
 
-    /// The next descriptor that became ready in the last wait.
+    /// Returns the next descriptor that became ready in the last wait.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Ready> {
         let ready = self.ready.get(self.next).copied();
@@ -69,12 +69,12 @@ impl Epoll {
         ready
     }
 
-    /// Report a connection again in the next wait, which will be none: not all of it was read.
+    /// Makes the next wait return at once and report this connection again, because it was not read empty.
     pub(crate) fn look_again(&mut self, token: u64, ends: bool) {
         self.again.push(Ready { token, readable: true, writable: false, ends });
     }
 
-    /// Wait until something is ready, for at most `timeout` (`None`: for as long as it takes).
+    /// Waits until a descriptor is ready, for at most `timeout` (`None`: without limit).
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.next = 0;
         self.ready.clear();
@@ -100,7 +100,7 @@ impl From<epoll::Event> for Ready {
         let broken = flags.intersects(epoll::EventFlags::ERR | epoll::EventFlags::HUP);
         Self {
             token: event.data.u64(),
-            // Whoever reads or writes learns what is broken.
+            // The read or write that follows returns the error.
             readable: broken || flags.intersects(READ | epoll::EventFlags::RDHUP),
             writable: broken || flags.intersects(WRITE),
             ends: broken || flags.intersects(epoll::EventFlags::RDHUP),

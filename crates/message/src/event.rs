@@ -12,15 +12,16 @@ use crate::pool::Payload;
 use crate::socket::{OptionError, OsError, SocketError};
 use crate::tcp_info::TcpInfo;
 
-/// A peer, by a small number.
+/// Number of a peer.
 ///
-/// That of [`connect`](crate::MessageEndpoint::connect) stands for the peer through all its connections; that of an accepted
-/// connection ends with it, and is given to another one only after [`EndpointEvent::Closed`] or [`EndpointEvent::Failed`] was polled.
+/// The number that [`connect`](crate::MessageEndpoint::connect) returns stays the same over all connections to the
+/// peer. The number of an accepted connection is free again after its [`EndpointEvent::Closed`] or
+/// [`EndpointEvent::Failed`] was polled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub(crate) u32);
 
 impl PeerId {
-    /// The number: an index for tables, below [`peers_max`](crate::Limits::peers_max).
+    /// Index for tables, below [`peers_max`](crate::Limits::peers_max).
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -32,159 +33,159 @@ impl fmt::Display for PeerId {
     }
 }
 
-/// A listening address, by a small number.
+/// Number of a listening address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Listener(pub(crate) u32);
 
 impl Listener {
-    /// The number: an index for tables, counted from zero in the order of [`listen`](crate::MessageEndpoint::listen).
+    /// Index for tables, counted from zero in the order of [`listen`](crate::MessageEndpoint::listen).
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// An event of an endpoint.
+/// An event that [`poll`](crate::MessageEndpoint::poll) returns.
 #[derive(Debug)]
 pub enum EndpointEvent {
-    /// A connection is established, greetings included; messages may be sent.
+    /// A connection is established, greetings included. Messages can be sent.
     Connected {
-        /// The peer.
+        /// The connected peer.
         peer: PeerId,
-        /// How it calls itself; empty where there are no greetings.
+        /// Name in the peer's greeting; empty without greetings.
         name: Arc<str>,
-        /// Where it was accepted; `None` for one that was connected to.
+        /// Listener that accepted the connection; `None` for an outgoing one.
         listener: Option<Listener>,
     },
     /// A message arrived.
     Message {
-        /// The sender.
+        /// The sending peer.
         peer: PeerId,
-        /// Its type.
+        /// Type of the message.
         kind: u32,
-        /// Its stream.
+        /// Stream of the message.
         stream: u32,
-        /// Its bytes, lent from a buffer that is used again when they are dropped.
+        /// Payload, lent from a buffer that is reused after the last payload in it is dropped.
         payload: Payload,
     },
-    /// The outbox of a peer to which a send was refused as [`Full`](SendError::Full) is half empty again.
+    /// A send to this peer failed with [`Full`](SendError::Full), and its outbox is now half empty.
     Writable {
-        /// The peer.
+        /// The peer whose outbox has room.
         peer: PeerId,
     },
-    /// A connection that was established has ended.
+    /// An established connection has ended.
     Closed {
-        /// The peer.
+        /// The peer of the connection.
         peer: PeerId,
-        /// Why.
+        /// Reason for the end.
         reason: Closed,
         /// Messages accepted for sending and not given to the kernel.
         unsent: Unsent,
-        /// The counters of the kernel's TCP at the end.
+        /// The kernel's TCP counters at the end.
         tcp: Option<Box<TcpInfo>>,
-        /// The pause before the next attempt; `None` where there will be none, and the peer's number is free again.
+        /// Pause before the next attempt. `None`: there is no further attempt, and the peer's number is free again.
         retry: Option<Duration>,
     },
     /// A connection ended before it was established.
     Failed {
-        /// The peer.
+        /// The peer that is not connected.
         peer: PeerId,
-        /// Why.
+        /// Reason for the failure.
         reason: Closed,
-        /// The pause before the next attempt; `None` where there will be none, and the peer's number is free again.
+        /// Pause before the next attempt. `None`: there is no further attempt, and the peer's number is free again.
         retry: Option<Duration>,
     },
-    /// No more connections can be accepted for now; those that wait are taken as soon as one ends, or a second later.
-    /// Reported once, until accepting went on.
+    /// No further connections are accepted for now. Accepting is tried again when a connection ends, and after one
+    /// second. Reported once until accepting continues.
     NotAccepting {
-        /// Where.
+        /// The listener that stopped.
         listener: Listener,
-        /// Why.
+        /// Reason for the stop.
         reason: NotAccepting,
     },
-    /// A [`Waker`](crate::Waker) was used.
+    /// Another thread called [`Waker::wake`](crate::Waker::wake).
     Woken,
 }
 
-/// Why no more connections are accepted.
+/// Reason for which no further connections are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotAccepting {
-    /// The system refuses, most often because the limit of open files (`ulimit -n`) is reached.
-    #[error("the system gives no more connections ({error}); {open} are open")]
+    /// The system refuses, in most cases because the limit of open files (`ulimit -n`) is reached.
+    #[error("the system refuses further connections ({error}); {open} are open")]
     System {
-        /// The system's reason.
+        /// The system's error.
         error: OsError,
-        /// Connections that are open.
+        /// Number of open connections.
         open: usize,
     },
     /// [`Limits::peers_max`](crate::Limits::peers_max) is reached.
     #[error("the limit of {max} peers is reached")]
     Peers {
-        /// The limit.
+        /// The limit, peers.
         max: usize,
     },
 }
 
-/// Why a connection ended.
+/// Reason for the end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Closed {
-    /// [`close`](crate::MessageEndpoint::close) was called here, everything was sent, and the peer has closed too.
+    /// Closed by [`close`](crate::MessageEndpoint::close): everything was sent, and the peer has closed too.
     #[error("closed here")]
     Local,
-    /// [`abort`](crate::MessageEndpoint::abort) was called here.
+    /// Ended by [`abort`](crate::MessageEndpoint::abort).
     #[error("aborted here")]
     Aborted,
-    /// The peer closed, between two messages.
+    /// The peer closed the connection between two messages.
     #[error("closed by the peer")]
     Remote,
     /// The peer closed, or the connection broke, in the middle of a frame.
     #[error("the connection ended after {got} of {needed} bytes of a frame")]
     Truncated {
-        /// Bytes of the frame that arrived, header included.
+        /// Received bytes of the frame, header included.
         got: u64,
-        /// Bytes that it has.
+        /// Size of the frame, bytes.
         needed: u64,
     },
-    /// The connection broke.
+    /// The system reported an error on the connection.
     #[error("the connection broke: {0}")]
     Broken(OsError),
-    /// The connection could not be established.
+    /// The connection was not established.
     #[error("no connection to {address}: {error}")]
     Unreachable {
-        /// The address that was tried.
+        /// Address of the attempt.
         address: SocketAddr,
-        /// Why.
+        /// Error of the socket.
         error: SocketError,
     },
-    /// The name of the host has no address.
-    #[error("{host:?} has no address: {error}")]
+    /// The host name does not resolve to an address.
+    #[error("cannot resolve {host:?}: {error}")]
     Unresolved {
         /// Host and port.
         host: Arc<str>,
-        /// The resolver's words.
+        /// The resolver's message.
         error: Arc<str>,
     },
     /// A frame exceeds the limit of its type.
     #[error(transparent)]
     Oversize(#[from] Oversize),
-    /// A message of a type that this room reserves for itself, and does not know.
-    #[error("a message of the reserved type {0:#x}")]
+    /// A message has a reserved type that the crate does not know.
+    #[error("message of the reserved type {0:#x}; types of applications are below 0xffffff00")]
     Reserved(u32),
-    /// Nothing was heard from the peer: it, its host or the network is gone, or it hangs.
-    #[error("nothing was heard for {0:?}")]
+    /// No byte arrived from the peer within this time: it, its host or the network failed, or it hangs.
+    #[error("no byte received for {0:?}")]
     Silent(Duration),
-    /// The peer took nothing of what waits for it.
-    #[error("the peer took nothing for {0:?}")]
+    /// The peer read none of the waiting bytes within this time.
+    #[error("the peer read nothing for {0:?}")]
     Stalled(Duration),
-    /// The greeting did not come in time.
+    /// The greeting did not arrive within this time.
     #[error("no greeting within {0:?}")]
     GreetingLate(Duration),
-    /// The greeting is none.
-    #[error("no greeting that is understood: {0}")]
+    /// The greeting is invalid.
+    #[error("invalid greeting: {0}")]
     BadHello(#[from] BadHello),
-    /// The peer has another name.
-    #[error("the peer is {got:?}, and {expected:?} is expected")]
+    /// The peer has another name than expected.
+    #[error("the peer is {got:?}, expected {expected:?}")]
     WrongName {
-        /// The expected name.
+        /// Name that this side expects.
         expected: Arc<str>,
         /// The peer's name.
         got: Arc<str>,
@@ -192,51 +193,51 @@ pub enum Closed {
     /// The peer did not prove that it has the shared key.
     #[error("not authenticated: {0}")]
     Unauthenticated(&'static str),
-    /// The peer refused this side's greeting.
-    #[error("the peer refuses: {0}")]
+    /// The peer refused this side's greeting, with this message.
+    #[error("refused by the peer: {0}")]
     Refused(Arc<str>),
-    /// A younger connection of the same name took its place.
-    #[error("a younger connection of {0:?} takes its place")]
+    /// A newer connection with this name replaced it.
+    #[error("replaced by a newer connection of {0:?}")]
     Superseded(Arc<str>),
     /// The peer did not close within [`drain_max`](crate::Timing::drain_max) after this side did.
-    #[error("closed here, but not by the peer within {0:?}")]
+    #[error("closed here; the peer did not close within {0:?}")]
     NotDrained(Duration),
-    /// Its unfinished message needs memory that no finished one will give back.
-    #[error("unfinished messages fill the memory for received messages; this one needs {needed} bytes")]
+    /// Incomplete messages hold all memory for received messages, and this one needs the most.
+    #[error("incomplete messages fill the memory for received messages; this one needs {needed} bytes")]
     NoMemory {
-        /// Bytes of the unfinished message.
+        /// Size of the incomplete message, bytes, header included.
         needed: u64,
     },
-    /// An option of the socket was refused.
+    /// The system refused an option of the socket.
     #[error(transparent)]
     Option(#[from] OptionError),
-    /// The encrypted layer failed: no common version, a certificate that does not hold, garbage.
+    /// TLS failed: no common version, an invalid certificate, or invalid data.
     #[error("TLS: {0}")]
     Tls(Arc<str>),
 }
 
-/// Why a message is not sent.
+/// Reason for which a message is not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// Too much waits for this peer already; [`EndpointEvent::Writable`] tells when there is room again.
-    #[error("{waiting} bytes wait for this peer, and at most {max} may")]
+    /// The outbox of the peer is full. [`EndpointEvent::Writable`] follows when there is room again.
+    #[error("{waiting} bytes are waiting for this peer; the limit is {max}")]
     Full {
-        /// Bytes that wait.
+        /// Bytes in the outbox.
         waiting: u64,
-        /// [`Limits::outbox_bytes_max`](crate::Limits::outbox_bytes_max).
+        /// The limit, [`Limits::outbox_bytes_max`](crate::Limits::outbox_bytes_max).
         max: u64,
     },
     /// The message exceeds the limit of its type.
-    #[error("a message of type {kind:#x} has {size} bytes, and at most {limit} are allowed")]
+    #[error("a message of type {kind:#x} has {size} bytes; the limit is {limit}")]
     Oversize {
         /// Type of the message.
         kind: u32,
-        /// Its bytes.
+        /// Size of the payload, bytes.
         size: u64,
-        /// Bytes that it may have.
+        /// Limit of the type, bytes.
         limit: u32,
     },
-    /// The peer is not connected, or no more.
+    /// The peer is not connected.
     #[error("the peer is not connected")]
     NotConnected,
 }

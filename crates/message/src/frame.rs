@@ -1,23 +1,23 @@
-//! The frame of a message, as on the wire (thesis fig. 3.15).
+//! Frame header of a message on the wire (thesis fig. 3.15).
 
 use crate::limits::Limits;
 
-/// Bytes of the header in front of each payload: type, stream and size, each 32 bits, little-endian.
+/// Length of the header before each payload, bytes: type, stream and size, each 32 bits, little-endian.
 pub const HEADER_BYTES: usize = 12;
 
 /// The header of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Header {
-    /// The type of the message: the application's, below [`RESERVED_KINDS`](crate::RESERVED_KINDS).
+    /// Type of the message, set by the application, below [`RESERVED_KINDS`](crate::RESERVED_KINDS).
     pub kind: u32,
-    /// Which of the logically separate streams of a connection it belongs to: the application's.
+    /// Stream of the message, set by the application: a connection carries logically separate streams.
     pub stream: u32,
-    /// Bytes of the payload that follows.
+    /// Size of the payload that follows, bytes.
     pub size: u32,
 }
 
 impl Header {
-    /// The header on the wire.
+    /// Encodes the header.
     pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..4].copy_from_slice(&self.kind.to_le_bytes());
@@ -26,32 +26,32 @@ impl Header {
         bytes
     }
 
-    /// The header that these bytes are; any bytes are one.
+    /// Decodes a header; every 12 bytes are one.
     pub fn from_bytes(bytes: &[u8; HEADER_BYTES]) -> Self {
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         Self { kind: word(0), stream: word(4), size: word(8) }
     }
 
-    /// Check the size against the limit of the type.
+    /// Checks the size against the limit of the type.
     ///
     /// # Errors
     ///
-    /// [`Oversize`] where it exceeds that.
+    /// [`Oversize`] if the size exceeds the limit.
     pub fn check(self, limits: &Limits) -> Result<(), Oversize> {
         let limit = limits.size_max(self.kind);
         if self.size > limit { Err(Oversize { kind: self.kind, size: self.size, limit }) } else { Ok(()) }
     }
 }
 
-/// A frame whose size exceeds the limit of its type: the peer's mistake, or bytes that are no frame at all.
+/// The size of a frame exceeds the limit of its type: the peer is wrong, or the bytes are not a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a message of type {kind:#x} claims {size} bytes, and at most {limit} are allowed")]
+#[error("a message of type {kind:#x} claims {size} bytes; the limit is {limit}")]
 pub struct Oversize {
     /// Type of the message.
     pub kind: u32,
-    /// Bytes that its header claims.
+    /// Size that the header claims, bytes.
     pub size: u32,
-    /// Bytes that a message of this type may have.
+    /// Limit of the type, bytes.
     pub limit: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The room's own messages: greetings with names, heartbeats, refusals.
+//! Messages of the crate itself: greetings with names, heartbeats, refusals.
 
 use std::time::Duration;
 
@@ -8,54 +8,55 @@ use crate::auth::NONCE_BYTES;
 pub(crate) const HELLO: u32 = 0xFFFF_FF01;
 /// Type of a heartbeat, which has no payload.
 pub(crate) const HEARTBEAT: u32 = 0xFFFF_FF02;
-/// Type of the accepting side's answer to a greeting with a nonce: its own nonce, and its proof.
+/// Type of the accepting side's answer to a greeting with a nonce: its nonce and its proof.
 pub(crate) const CHALLENGE: u32 = 0xFFFF_FF04;
 /// Type of the caller's proof.
 pub(crate) const PROOF: u32 = 0xFFFF_FF05;
-/// Type of the last message of who does not accept a greeting.
+/// Type of the last message to a peer whose greeting is refused.
 pub(crate) const REFUSAL: u32 = 0xFFFF_FF03;
 
 const MAGIC: [u8; 4] = *b"FNIN";
 const VERSION: u16 = 1;
-/// Bytes that a name may have.
+/// Maximum length of a name, bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// The first message in each direction: who speaks, and whom it expects to hear it.
+/// The greeting, which is the first message in each direction: the sender's name, and the name that it expects of the
+/// receiver.
 ///
-/// On the wire: `"FNIN"`, version (16 bits), heartbeat interval in milliseconds (32 bits, 0 for none), then two names,
-/// each with its length in front (16 bits); all little-endian. An empty second name fits every peer. A caller with a shared
-/// key adds a nonce of 32 bytes.
+/// On the wire, all little-endian: `"FNIN"`, version (16 bits), heartbeat interval in milliseconds (32 bits, 0 for
+/// none), then two names, each after its length (16 bits). An empty second name fits every peer. A caller with a
+/// shared key adds a nonce of 32 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HelloMessage {
     pub(crate) heartbeat: Duration,
     pub(crate) name: String,
     pub(crate) expects: String,
-    /// For peers with a shared key, from the caller only.
+    /// The caller's nonce if there is a shared key; else absent.
     pub(crate) nonce: Option<[u8; NONCE_BYTES]>,
 }
 
-/// The error in a greeting.
+/// Error in a greeting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadHello {
-    /// The first message is of another type.
-    #[error("the first message has type {0:#x}, and a greeting is expected")]
+    /// The first message has another type.
+    #[error("the first message has type {0:#x}, not a greeting's {HELLO:#x}")]
     Kind(u32),
-    /// It does not begin as a greeting does.
+    /// The message does not begin with `"FNIN"`.
     #[error("it begins with {0:02x?}, not with \"FNIN\"")]
     Magic([u8; 4]),
-    /// Another version of the protocol.
-    #[error("it speaks version {0} of the protocol; this is version {VERSION}")]
+    /// The protocol version differs.
+    #[error("protocol version {0}, expected {VERSION}")]
     Version(u16),
-    /// It ends too early, or too late.
-    #[error("it has {got} bytes where its fields take {needed}")]
+    /// The message is shorter or longer than its fields.
+    #[error("it has {got} bytes, its fields {needed}")]
     Size {
-        /// Bytes of the message.
+        /// Size of the message, bytes.
         got: usize,
-        /// Bytes of its fields.
+        /// Size of its fields, bytes.
         needed: usize,
     },
-    /// A name is too long, or no UTF-8.
-    #[error("a name is no UTF-8 of at most {NAME_BYTES_MAX} bytes")]
+    /// A name is too long, or is not UTF-8.
+    #[error("a name is not UTF-8 of at most {NAME_BYTES_MAX} bytes")]
     Name,
 }
 

@@ -1,6 +1,6 @@
 //! Framed messages over TCP, for one or thousands of peers.
 //!
-//! A message has a type, a stream and a payload (thesis §3.8.2, fig. 3.15); connections are reliable, ordered, and
+//! A message has a type, a stream and a payload (thesis §3.8.2, fig. 3.15). Connections are reliable, ordered and
 //! point to point. A [`MessageEndpoint`] drives any number of them with one thread:
 //!
 //! ```
@@ -30,9 +30,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Received payloads are lent from pooled buffers, and may be kept, sliced and sent on without a copy ([`Payload`]).
-//! Every limit has a name ([`Limits`], [`Timing`]); whatever a peer does ends in one of the reasons of [`Closed`], and
-//! in [`Counters`].
+//! Received payloads are lent from pooled buffers. They can be kept, sliced and sent on without a copy ([`Payload`]).
+//! Every limit has a name ([`Limits`], [`Timing`]). Every connection ends with a reason, a variant of [`Closed`], and
+//! is counted in [`Counters`].
 
 #![deny(unsafe_code)]
 

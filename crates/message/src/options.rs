@@ -12,69 +12,69 @@ use crate::tls::Tls;
 /// Settings of an endpoint.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// How this side calls itself in greetings.
+    /// Name of this side in greetings.
     pub name: String,
-    /// Limits.
+    /// Size limits of messages and memory.
     pub limits: Limits,
-    /// How the kernel is asked.
+    /// Interface to the kernel.
     pub backend: Backend,
 }
 
-/// How an endpoint asks the kernel to move bytes.
+/// Interface by which an endpoint asks the kernel to move bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Backend {
-    /// Whichever is known to be the better one where it is available; today that is epoll.
+    /// Chooses the interface that is known to be faster: epoll.
     #[default]
     Auto,
     /// Readiness by epoll, one call for each read and each write: available everywhere.
     Epoll,
-    /// Completions by io_uring, with many reads and writes a call. Needs Linux 6.1 or later, and a system that does
-    /// not forbid it; [`SetupError::Uring`](crate::SetupError::Uring) otherwise.
+    /// Completions by io_uring, many reads and writes in one call. Needs Linux 6.1 or later and a system that permits
+    /// it, else [`SetupError::Uring`](crate::SetupError::Uring).
     Uring,
 }
 
-/// The greeting of peers.
+/// Form of the greeting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Greeting {
-    /// Names are exchanged and checked before the first message, and heartbeats follow.
+    /// Peers exchange and check names before the first message, and send heartbeats.
     #[default]
     Names,
-    /// Bare frames from the first byte on, as in thesis §3.8.2: for peers that know nothing else. No names, no
+    /// Frames only, from the first byte on, as in thesis §3.8.2: for peers without greetings. No names and no
     /// heartbeats.
     Bare,
 }
 
-/// The policy for a peer that connects under the name of an open connection of the same listener.
+/// Policy for a peer that connects with the name of an open connection of the same listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SameName {
-    /// The older connection ends: after a crash or a cut cable, it is half-open.
+    /// Ends the older connection, which after a crash or a cut cable is half-open.
     #[default]
     Replace,
-    /// The younger connection is refused.
+    /// Refuses the newer connection.
     Refuse,
-    /// Both stay.
+    /// Keeps both connections.
     Allow,
 }
 
-/// Settings of the connections to one address, or from one listener.
+/// Settings of the connections to one address, or of one listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Options of the socket.
     pub socket: SocketOptions,
-    /// Time limits.
+    /// Time limits of the connection.
     pub timing: Timing,
-    /// The greeting of peers.
+    /// Form of the greeting.
     pub greeting: Greeting,
-    /// Encryption with certificates on both sides; `None` for none.
+    /// TLS with certificates on both sides; `None`: not encrypted.
     pub tls: Option<Tls>,
-    /// A key that both sides prove to have before the first message; `None` accepts every peer. Bare frames have no
-    /// greeting, and so no proof.
+    /// Key that both sides have to prove before the first message; `None` accepts every peer. Bare frames have no
+    /// greeting and no proof.
     pub key: Option<SharedKey>,
-    /// For connecting: how a lost or refused connection is tried again; `None` gives it up.
+    /// For connecting: pauses before new attempts after a lost or refused connection; `None` makes no new attempt.
     pub backoff: Option<Backoff>,
     /// For listening: names that may connect; empty accepts all.
     pub names: Vec<String>,
-    /// For listening: what happens to a name that is connected already.
+    /// For listening: policy for a name that is connected already.
     pub same_name: SameName,
 }
 
@@ -93,12 +93,12 @@ impl Default for Options {
     }
 }
 
-/// Where a peer is.
+/// Address of a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// An address.
+    /// IP address and port.
     Socket(SocketAddr),
-    /// A host and port, such as `"ros-7:4000"`, whose name is resolved before each attempt, on a thread of its own.
+    /// Host and port, such as `"ros-7:4000"`. The name is resolved before each attempt, on its own thread.
     Host(Arc<str>),
 }
 

@@ -1,4 +1,4 @@
-//! The messages that wait for one peer: small ones gathered in buffers, large ones shared with their owner.
+//! Messages waiting for one peer: small ones are collected in buffers, large ones are shared with their owner.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -6,13 +6,14 @@ use std::io::IoSlice;
 use crate::frame::{HEADER_BYTES, Header};
 use crate::pool::Payload;
 
-/// Payloads up to this size are copied next to their neighbours: that costs less than a piece of their own.
+/// Payloads up to this size, bytes, are copied into a buffer, which costs less than a piece of their own.
 pub(crate) const COPY_BYTES_MAX: usize = 4096;
-/// A buffer of small messages that is as full as this is followed by another one.
+/// A buffer of small messages with at least this many bytes is followed by a new one.
 const TAIL_BYTES_MAX: usize = 64 << 10;
-/// Pieces that one call to the kernel takes, as its own limit on small calls (UIO_FASTIOV is 8; more cost little).
+/// Maximum pieces in one call (`writev` takes up to 1024; above UIO_FASTIOV, 8, the kernel allocates, which costs
+/// little).
 pub(crate) const PIECES_MAX: usize = 64;
-/// Empty buffers that are kept for the next messages, and the largest of them.
+/// Maximum number of empty buffers kept for reuse, and the largest size kept.
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 2 * TAIL_BYTES_MAX;
 
@@ -36,7 +37,7 @@ impl Spare {
     }
 }
 
-/// A run of bytes to be sent.
+/// Contiguous bytes to be sent.
 pub(crate) enum Piece {
     Copied(Vec<u8>),
     Shared(Payload),
@@ -57,7 +58,7 @@ struct Queued {
     messages: u32,
 }
 
-/// A queue whose first piece needs no memory of its own: where a peer takes what it is sent, there is only one.
+/// Queue whose first piece needs no allocation. An outbox rarely holds more than one piece if the peer keeps up.
 #[derive(Default)]
 struct Pieces {
     first: Option<Queued>,
@@ -91,24 +92,24 @@ impl Pieces {
     }
 }
 
-/// Messages that were never sent when a connection ended.
+/// Messages that were not sent when a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Unsent {
-    /// Messages that were not, or not completely, given to the kernel.
+    /// Messages not given to the kernel completely.
     pub messages: u64,
-    /// Bytes of them that were not, headers included.
+    /// Bytes of these messages not given to the kernel, headers included.
     pub bytes: u64,
 }
 
-/// The queue of one peer.
+/// Send queue of one peer.
 #[derive(Default)]
 pub(crate) struct Outbox {
     pieces: Pieces,
     /// Bytes of the first piece that were sent.
     sent: usize,
-    /// Bytes that wait, those in flight included.
+    /// Waiting bytes, those in flight included.
     bytes: u64,
-    /// Bytes that the kernel works on, and the messages that end in them.
+    /// Bytes that the kernel is sending, and the number of messages that end in them.
     flight: (u64, u32),
 }
 
@@ -128,7 +129,7 @@ impl Outbox {
         }
     }
 
-    /// Append a message whose payload is copied. Its first `sent` bytes, header included, are out already.
+    /// Appends a message with a copied payload. Its first `sent` bytes, header included, are sent already.
     #[inline]
     pub(crate) fn push_copied(&mut self, header: Header, parts: &[&[u8]], sent: usize, spare: &mut Spare) {
         let tail = self.tail(HEADER_BYTES + header.size as usize - sent, spare);
@@ -141,7 +142,7 @@ impl Outbox {
         self.end_message(HEADER_BYTES as u64 + u64::from(header.size) - sent as u64);
     }
 
-    /// Append a message with copied bytes first, and payloads behind it, which are shared where that pays.
+    /// Appends a message of copied bytes and payloads after them; large payloads are shared instead of copied.
     pub(crate) fn push_shared(&mut self, header: Header, head: &[u8], bodies: &[Payload], spare: &mut Spare) {
         let tail = self.tail(HEADER_BYTES + head.len(), spare);
         tail.extend_from_slice(&header.to_bytes());
@@ -163,7 +164,7 @@ impl Outbox {
         }
     }
 
-    /// The buffer at the end of the queue, with room for more.
+    /// Returns the buffer at the end of the queue, with room for `bytes` more.
     #[inline]
     fn tail(&mut self, bytes: usize, spare: &mut Spare) -> &mut Vec<u8> {
         let fits = match self.pieces.back_mut() {
@@ -181,18 +182,18 @@ impl Outbox {
         }
     }
 
-    /// The first bytes of the queue.
+    /// Returns the first piece of the queue.
     pub(crate) fn first(&self) -> Option<&[u8]> {
         self.pieces.first.as_ref().map(|first| &first.piece.bytes()[self.sent..])
     }
 
-    /// The first bytes of the queue, where one piece is all there is.
+    /// Returns the first piece of the queue if it is the only one.
     #[inline]
     pub(crate) fn single(&self) -> Option<&[u8]> {
         if self.pieces.others.is_empty() { self.first() } else { None }
     }
 
-    /// The first pieces of the queue; returns how many, and their bytes.
+    /// Fills `slices` with the first pieces of the queue; returns their number and their bytes.
     pub(crate) fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; PIECES_MAX]) -> (usize, usize) {
         let (mut count, mut bytes, mut skip) = (0, 0, self.sent);
         for (slice, queued) in slices.iter_mut().zip(self.pieces.iter()) {
@@ -205,7 +206,7 @@ impl Outbox {
         (count, bytes)
     }
 
-    /// The first `bytes` of the queue were sent; returns the number of messages that are now out completely.
+    /// Removes the first `bytes`, which were sent; returns the number of messages that this completes.
     #[inline]
     pub(crate) fn consume(&mut self, bytes: usize, spare: &mut Spare) -> u64 {
         self.bytes -= bytes as u64;
@@ -224,8 +225,8 @@ impl Outbox {
         messages
     }
 
-    /// The first bytes of the queue, for a kernel that wants to keep them until they are sent: the buffer, and where
-    /// they start in it. `None` where they lie elsewhere, or others are in flight.
+    /// Takes the first piece for a write that keeps the buffer until it completes; returns the buffer, and the offset
+    /// of the first byte to send. `None` if the piece is shared, or a write is in flight.
     pub(crate) fn take_flight(&mut self) -> Option<(Vec<u8>, usize)> {
         if self.flight.0 != 0 || !matches!(self.pieces.first.as_ref()?.piece, Piece::Copied(_)) {
             return None;
@@ -246,7 +247,7 @@ impl Outbox {
         u64::from(messages)
     }
 
-    /// Forget everything.
+    /// Removes all messages, and keeps their buffers for reuse.
     pub(crate) fn clear(&mut self, spare: &mut Spare) {
         while let Some(queued) = self.pieces.pop_front() {
             spare.put(queued.piece);

@@ -1,4 +1,4 @@
-//! Buffers that are used again, and payloads that share them.
+//! Reused buffers, and payloads that share them.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::wake::Waker;
 
-/// The smallest buffer that a pool lends, bytes.
+/// Smallest buffer that a pool lends, bytes.
 const CLASS_BYTES_MIN: usize = 512;
-/// Classes of sizes: four to an octave, so that a buffer is at most a quarter larger than what was asked for.
+/// Number of size classes: four to an octave, so a buffer is at most a quarter larger than requested.
 const CLASSES: usize = 96;
 
-/// The bytes of a message, lent from a buffer that returns to its pool when the last payload in it is dropped.
+/// Bytes of a message, lent from a buffer that returns to its pool when the last payload in it is dropped.
 ///
-/// Cloning and slicing share the buffer, and copy nothing. A payload may be sent on to other peers as it is, and kept
-/// for as long as the application likes; [`Payload::keep`] says what that costs.
+/// Cloning and slicing share the buffer without a copy. A payload can be sent on to other peers, and kept without
+/// limit; [`Payload::keep`] describes the cost.
 #[derive(Clone)]
 pub struct Payload {
     store: Store,
@@ -35,7 +35,7 @@ impl Payload {
     /// A payload without bytes.
     pub const EMPTY: Self = Self::from_static(&[]);
 
-    /// A payload of bytes that live as long as the process.
+    /// Creates a payload of bytes that live as long as the process.
     pub const fn from_static(bytes: &'static [u8]) -> Self {
         Self { store: Store::Static(bytes), start: 0, end: bytes.len() }
     }
@@ -45,28 +45,28 @@ impl Payload {
         Self { store: Store::Block(block), start: range.start, end: range.end }
     }
 
-    /// Bytes `range` of this payload, which share its buffer.
+    /// Returns bytes `range` of this payload, which share its buffer.
     ///
     /// # Panics
     ///
-    /// Where `range` leaves the payload.
+    /// If `range` is out of bounds.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= self.len(), "{range:?} of {} bytes", self.len());
         Self { store: self.store.clone(), start: self.start + range.start, end: self.start + range.end }
     }
 
-    /// The payload, made fit to be kept for long: one that fills less than half of the buffer that it keeps alive is
-    /// copied to a buffer of its own size, any other stays where it is.
+    /// Returns a payload that can be kept for long: if it fills less than half of its buffer, it is copied to one of
+    /// its own size.
     ///
-    /// Many messages are received into one buffer, which cannot be used again before all of them are dropped. A small
-    /// payload that is kept would hold back the whole of it.
+    /// Many messages share one receive buffer, which is reused after all of them are dropped. A small payload that is
+    /// kept would hold the whole buffer.
     #[must_use]
     pub fn keep(self) -> Self {
         if self.len() * 2 >= self.buffer_bytes() { self } else { Self::from(self.to_vec()) }
     }
 
-    /// How many bytes of memory this payload keeps alive, shared with the other payloads in the same buffer.
+    /// Memory that this payload keeps alive, bytes; it is shared with the other payloads in the same buffer.
     pub fn buffer_bytes(&self) -> usize {
         match &self.store {
             Store::Static(bytes) => bytes.len(),
@@ -139,7 +139,7 @@ impl fmt::Debug for Payload {
     }
 }
 
-/// A buffer of a pool. Its bytes are always initialised, so that no `unsafe` is needed to read into it.
+/// A buffer of a pool. Its bytes are always initialised, so reading into it needs no `unsafe`.
 pub(crate) struct Block {
     data: Box<[u8]>,
     pool: Arc<Shared>,
@@ -171,7 +171,7 @@ impl Drop for Block {
     }
 }
 
-/// Buffers of one endpoint, with a limit on how many bytes of them are lent out.
+/// Buffers of one endpoint, with a limit of the bytes lent.
 #[derive(Clone)]
 pub(crate) struct BufferPool {
     shared: Arc<Shared>,
@@ -182,7 +182,7 @@ struct Shared {
     lent_bytes_max: u64,
     idle_bytes_max: u64,
     idle: Mutex<IdleBuffers>,
-    /// True if a connection waits for memory and has to be woken.
+    /// True if a connection is waiting for memory and has to be woken.
     wanted: AtomicBool,
     waker: Waker,
 }
@@ -207,20 +207,20 @@ impl BufferPool {
         }
     }
 
-    /// Bytes that are lent out now.
+    /// Bytes lent now.
     pub(crate) fn lent_bytes(&self) -> u64 {
         self.shared.lent_bytes.load(Ordering::Relaxed)
     }
 
-    /// A buffer of at least `bytes`, or nothing where that would exceed the limit; then the waker rings as soon as
-    /// some memory has come back. A pool that has lent nothing always lends one buffer, however large.
+    /// Lends a buffer of at least `bytes`; `None` if that exceeds the limit, and the waker then rings when memory
+    /// returns. A pool that has lent nothing always lends one buffer, of any size.
     pub(crate) fn take(&self, bytes: usize) -> Option<Block> {
         let shared = &self.shared;
         let fits =
             |lent: u64| lent == 0 || lent + size_of_class(class(bytes)) as u64 <= shared.lent_bytes_max;
         if !fits(self.lent_bytes()) {
             shared.wanted.store(true, Ordering::SeqCst);
-            // Memory may have come back between the two lines above, when no connection was registered yet.
+            // Memory may have returned between the two lines above, before `wanted` was set.
             if !fits(shared.lent_bytes.load(Ordering::SeqCst)) {
                 return None;
             }
@@ -229,7 +229,7 @@ impl BufferPool {
         Some(self.take_anyway(bytes))
     }
 
-    /// A buffer of at least `bytes`, whatever the limit says: for buffers whose number is bounded otherwise.
+    /// Lends a buffer of at least `bytes`, even beyond the limit, for buffers whose number is bounded elsewhere.
     pub(crate) fn take_anyway(&self, bytes: usize) -> Block {
         let class = class(bytes);
         let size = size_of_class(class);
@@ -260,16 +260,16 @@ impl Shared {
     }
 }
 
-/// The class whose buffers hold `bytes`.
+/// Returns the class whose buffers hold `bytes`.
 fn class(bytes: usize) -> usize {
     let bytes = bytes.max(CLASS_BYTES_MIN);
-    // The octave in which `bytes` lies, counted from the smallest class, and the quarter of it, rounded up.
+    // Octave of `bytes`, counted from the smallest class, and its quarter, rounded up.
     let octave = (bytes - 1).ilog2() as usize;
     let quarter = ((bytes - 1) >> (octave - 2)) & 3;
     ((octave + 1) * 4 + quarter).saturating_sub(CLASS_BYTES_MIN.ilog2() as usize * 4 + 3)
 }
 
-/// Bytes of the buffers of a class.
+/// Size of the buffers of a class, bytes.
 fn size_of_class(class: usize) -> usize {
     let position = class + CLASS_BYTES_MIN.ilog2() as usize * 4 + 3;
     let (octave, quarter) = (position / 4 - 1, position % 4);

@@ -1,4 +1,4 @@
-//! Sockets, and the options that the techniques against incast need.
+//! Sockets and their options, those for the techniques against incast among them.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,15 +10,15 @@ use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt as safe}
 
 use crate::sys::sockopt;
 
-/// Connections that may wait to be accepted; the kernel cuts it to `net.core.somaxconn`.
+/// Maximum connections waiting to be accepted; the kernel reduces it to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
-/// An error of the operating system, by its number.
+/// Number of an operating-system error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct OsError(pub i32);
 
 impl OsError {
-    /// The error's number; `EIO` where it has none.
+    /// Returns the number of an error; `EIO` if it has none.
     pub(crate) fn of(error: &std::io::Error) -> Self {
         Self(error.raw_os_error().unwrap_or(libc::EIO))
     }
@@ -44,38 +44,38 @@ impl From<Errno> for OsError {
     }
 }
 
-/// An option that the system did not accept.
+/// The system refused a socket option.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the system refuses {option} = {value}: {error}")]
 pub struct OptionError {
     /// Name of the option, as in [`SocketOptions`].
     pub option: &'static str,
-    /// The value that was refused.
+    /// The refused value.
     pub value: String,
-    /// Why.
+    /// The system's error.
     pub error: OsError,
 }
 
-/// Options of TCP sockets; `None` leaves what the system has set.
+/// Options of TCP sockets; `None` leaves the system's default.
 ///
-/// They are set before a socket connects or listens, again on what it accepts, and at run time by
+/// They are set before a socket connects or listens, again on accepted connections, and later by
 /// [`MessageEndpoint::set_options`](crate::MessageEndpoint::set_options).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SocketOptions {
-    /// Send small messages at once (TCP_NODELAY). Default: on, because messages are gathered here already.
+    /// Sends small messages at once (TCP_NODELAY). Default: on, because the outbox collects messages already.
     pub nodelay: Option<bool>,
-    /// Congestion control by name (TCP_CONGESTION), such as `"cubic"`; `/proc/sys/net/ipv4/tcp_allowed_congestion_control`
-    /// lists those that need no privilege.
+    /// Name of the congestion control (TCP_CONGESTION), such as `"cubic"`.
+    /// `/proc/sys/net/ipv4/tcp_allowed_congestion_control` lists those that need no privilege.
     pub congestion_control: Option<String>,
-    /// Largest window to advertise, bytes (TCP_WINDOW_CLAMP). The kernel forgets it when data arrive, so it is set
+    /// Largest window to advertise, bytes (TCP_WINDOW_CLAMP). The kernel raises it when data arrive, so it is set
     /// again after every read.
     pub window_clamp: Option<u32>,
-    /// Receive buffer, bytes (SO_RCVBUF, which the kernel doubles for its own needs). Set before connecting, it fixes
-    /// the window scale.
+    /// Receive buffer, bytes (SO_RCVBUF). The kernel doubles it for its own needs. Set before connecting, it
+    /// determines the window scale.
     pub receive_buffer: Option<u32>,
-    /// Send buffer, bytes (SO_SNDBUF, doubled likewise).
+    /// Send buffer, bytes (SO_SNDBUF). The kernel doubles it.
     pub send_buffer: Option<u32>,
-    /// Acknowledge at once (TCP_QUICKACK). The kernel forgets it, so `true` is set again after every read.
+    /// Acknowledges at once (TCP_QUICKACK). The kernel resets it, so `true` is set again after every read.
     pub quickack: Option<bool>,
     /// Lower bound of the retransmission time-out (TCP_RTO_MIN_US, Linux 6.15 and later).
     pub rto_min: Option<Duration>,
@@ -85,9 +85,9 @@ pub struct SocketOptions {
     pub delayed_ack_max: Option<Duration>,
     /// Largest segment to send and to ask for, bytes of payload and options (TCP_MAXSEG); before connecting.
     pub segment_bytes_max: Option<u32>,
-    /// Give the connection up when data stay unacknowledged for so long (TCP_USER_TIMEOUT).
+    /// Time after which a connection with unacknowledged data ends (TCP_USER_TIMEOUT).
     pub user_timeout: Option<Duration>,
-    /// Poll the device for so long before sleeping (SO_BUSY_POLL; more than the system's default needs a privilege).
+    /// Time of polling the device before sleeping (SO_BUSY_POLL). More than the system's default needs a privilege.
     pub busy_poll: Option<Duration>,
 }
 
@@ -116,7 +116,7 @@ impl SocketOptions {
         self.quickack == Some(true) || self.window_clamp.is_some()
     }
 
-    /// Set all options.
+    /// Sets all options.
     pub(crate) fn apply(&self, fd: impl AsFd) -> Result<(), OptionError> {
         let fd = fd.as_fd();
         set("nodelay", self.nodelay.as_ref(), |on| safe::set_tcp_nodelay(fd, *on))?;
@@ -144,13 +144,14 @@ impl SocketOptions {
         set("busy_poll", micros(self.busy_poll).as_ref(), |us| raw(fd, sockopt::BUSY_POLL, *us))
     }
 
-    /// Takes out what this system refuses, by trying each option on a socket of its own. A minimum RTO or a delay of
-    /// acknowledgements below what the kernel's clock can do becomes the least that it accepts; a minimum RTO above 200 ms,
+    /// Removes the options that this system refuses, after trying each on a separate socket. A minimum RTO or a delay
+    /// of acknowledgements below the resolution of the kernel's clock becomes the least that it accepts. A minimum RTO
+    /// above 200 ms,
     /// the most that a socket takes (`do_tcp_setsockopt`), is left to the route and the namespace.
     ///
     /// # Errors
     ///
-    /// [`OsError`] where there is no socket to try them on.
+    /// [`OsError`] if the system gives no socket to try them on.
     pub fn fit(&mut self) -> Result<Vec<Misfit>, OsError> {
         let fd = net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         let mut misfits = Vec::new();
@@ -170,7 +171,7 @@ impl SocketOptions {
                 "window_clamp" => self.window_clamp = None,
                 "quickack" => self.quickack = None,
                 "rto_min" => {
-                    // One that is too long is the route's or the namespace's to set: both take more than a socket does.
+                    // A larger minimum is set by the route or the namespace, whose limits are higher.
                     self.rto_min = least(sockopt::TCP_RTO_MIN_US).filter(|&least| self.rto_min < Some(least));
                     misfit.instead = self.rto_min;
                 }
@@ -189,10 +190,10 @@ impl SocketOptions {
         Ok(misfits)
     }
 
-    /// Set those again that wear off.
+    /// Sets those options again that the kernel resets.
     pub(crate) fn renew(&self, fd: impl AsFd) {
         let fd = fd.as_fd();
-        // They were accepted before; a connection that ends meanwhile is noticed elsewhere.
+        // The system accepted them before. The end of a connection is noticed elsewhere.
         if let Some(bytes) = self.window_clamp {
             let _ = sockopt::set(fd, sockopt::TCP_WINDOW_CLAMP, bytes);
         }
@@ -202,15 +203,15 @@ impl SocketOptions {
     }
 }
 
-/// Clocks of kernels tick a thousand to a hundred times a second, and the least time is two ticks.
+/// Candidates for the least time, µs: two ticks of the kernel's clock, which has 100 to 1000 a second.
 const TIMES_US: [u32; 6] = [1_000, 2_000, 4_000, 8_000, 10_000, 20_000];
 
-/// An option that this system does not take as it was asked for.
+/// An option that this system refuses with the requested value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misfit {
-    /// The option, its value and why it was refused.
+    /// The option, its value and the system's error.
     pub error: OptionError,
-    /// The time that is set instead; `None`: the option is left alone.
+    /// The time that is set instead; `None`: the option is not set.
     pub instead: Option<Duration>,
 }
 
@@ -222,12 +223,12 @@ fn micros(time: Option<Duration>) -> Option<u32> {
     time.map(|time| u32::try_from(time.as_micros()).unwrap_or(u32::MAX))
 }
 
-/// Set the largest window that a TCP socket advertises, bytes ([`SocketOptions::window_clamp`]). The kernel raises it by
-/// itself when data arrive.
+/// Sets the largest window that a TCP socket advertises, bytes ([`SocketOptions::window_clamp`]). The kernel raises it
+/// when data arrive.
 ///
 /// # Errors
 ///
-/// [`OptionError`] where the system refuses it.
+/// [`OptionError`] if the system refuses it.
 pub fn clamp_window(fd: impl AsFd, bytes: u32) -> Result<(), OptionError> {
     set("window_clamp", Some(&bytes), |bytes| raw(fd, sockopt::TCP_WINDOW_CLAMP, *bytes))
 }
@@ -245,10 +246,10 @@ fn set<T: fmt::Debug>(
     apply(value).map_err(|errno| OptionError { option, value: format!("{value:?}"), error: errno.into() })
 }
 
-/// Why there is no socket.
+/// Reason for which a socket is not created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SocketError {
-    /// The system refuses the socket, its address, or the connection.
+    /// The system refuses the socket, its address or the connection.
     #[error("{0}")]
     System(#[from] OsError),
     /// The system refuses an option.
@@ -267,7 +268,7 @@ fn stream_socket(address: SocketAddr) -> Result<OwnedFd, Errno> {
     net::socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)
 }
 
-/// A socket on its way to `address`; it becomes writable when it is connected, or has failed.
+/// Creates a socket that connects to `address`. It becomes writable when it is connected or has failed.
 pub(crate) fn connecting(address: SocketAddr, options: &SocketOptions) -> Result<OwnedFd, SocketError> {
     let fd = stream_socket(address)?;
     options.apply(&fd)?;
@@ -277,7 +278,7 @@ pub(crate) fn connecting(address: SocketAddr, options: &SocketOptions) -> Result
     }
 }
 
-/// A socket that listens on `address`.
+/// Creates a socket that listens on `address`.
 pub(crate) fn listening(address: SocketAddr, options: &SocketOptions) -> Result<OwnedFd, SocketError> {
     let fd = stream_socket(address)?;
     safe::set_socket_reuseaddr(&fd, true)?;
@@ -287,7 +288,7 @@ pub(crate) fn listening(address: SocketAddr, options: &SocketOptions) -> Result<
     Ok(fd)
 }
 
-/// The address that a socket is bound to.
+/// Returns the address that a socket is bound to.
 pub(crate) fn local_address(fd: impl AsFd) -> Option<SocketAddr> {
     net::getsockname(fd).ok()?.try_into().ok()
 }

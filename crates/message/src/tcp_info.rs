@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use crate::sys::sockopt::{self, TCP_INFO_BYTES};
 
-/// A connection as the kernel's TCP sees it, its own sending direction. Counts are those since it was made.
+/// The kernel's TCP counters and state of a connection, in its sending direction. Counters start with the connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Segments with payload sent, retransmissions included (`tcpi_data_segs_out`).
     pub segments: u64,
-    /// Segments sent again, for whatever reason (`tcpi_total_retrans`).
+    /// Segments retransmitted, for any reason (`tcpi_total_retrans`).
     pub retransmits: u64,
-    /// Retransmission time-outs (`tcpi_total_rto`, Linux 6.7 and later).
+    /// Retransmission timeouts (`tcpi_total_rto`, Linux 6.7 and later).
     pub timeouts: Option<u64>,
-    /// Segments that the peer reported to have had already (`tcpi_dsack_dups`).
+    /// Segments that the peer reported as duplicates (`tcpi_dsack_dups`).
     pub duplicates: u64,
     /// Payload bytes that the peer has acknowledged (`tcpi_bytes_acked`).
     pub acked_bytes: u64,
@@ -24,11 +24,11 @@ pub struct TcpInfo {
     /// Payload bytes sent and not yet acknowledged, to within one byte (`tcpi_bytes_sent` without `tcpi_bytes_retrans` and
     /// `tcpi_bytes_acked`; Linux 4.19 and later).
     pub in_flight_bytes: u64,
-    /// Payload bytes that the kernel was given and has not sent yet (`tcpi_notsent_bytes`).
+    /// Payload bytes given to the kernel and not sent yet (`tcpi_notsent_bytes`).
     pub unsent_bytes: u64,
     /// Segments that the peer has received (`tcpi_delivered`).
     pub delivered: u64,
-    /// Of these, with congestion experienced (`tcpi_delivered_ce`).
+    /// Delivered segments with congestion experienced (`tcpi_delivered_ce`).
     pub delivered_ce: u64,
     /// Congestion window, segments (`tcpi_snd_cwnd`).
     pub cwnd: u32,
@@ -38,25 +38,25 @@ pub struct TcpInfo {
     pub mss: u32,
     /// Smoothed round-trip time; zero before the first measurement (`tcpi_rtt`).
     pub rtt: Duration,
-    /// Smallest round-trip time that was measured; `None` before the first (`tcpi_min_rtt`).
+    /// Smallest round-trip time measured; `None` before the first measurement (`tcpi_min_rtt`).
     pub rtt_min: Option<Duration>,
-    /// Retransmission time-out in force (`tcpi_rto`).
+    /// Current retransmission timeout (`tcpi_rto`).
     pub rto: Duration,
 }
 
 impl TcpInfo {
-    /// Asks the kernel about a TCP socket.
+    /// Reads the kernel's counters of a TCP socket.
     ///
     /// # Errors
     ///
-    /// The kernel's counters; a socket of another kind has none.
+    /// The system's error, for example if the socket is not a TCP socket.
     pub fn of(fd: impl AsFd) -> io::Result<Self> {
         let mut bytes = [0; TCP_INFO_BYTES];
         let known = sockopt::tcp_info(fd, &mut bytes)?.min(TCP_INFO_BYTES);
         Ok(Self::parse(&bytes[..known]))
     }
 
-    /// Offsets are those of the kernel's structure, which only ever grows at its end; an older kernel's is shorter.
+    /// Parses the kernel's structure. New fields are only added at its end, so an older kernel's is shorter.
     fn parse(known: &[u8]) -> Self {
         let field = |at: usize, size: usize| {
             let bytes = known.get(at..at + size)?;
@@ -69,7 +69,7 @@ impl TcpInfo {
         let word = |at| field(at, 4).unwrap_or_default();
         let long = |at| field(at, 8).unwrap_or_default();
         let micros = |at| Duration::from_micros(word(at));
-        // Of the side that called, the acknowledged bytes count its SYN.
+        // On the side that connected, the acknowledged bytes include its SYN.
         let in_flight = long(200).saturating_sub(long(208)).saturating_sub(long(120));
         Self {
             segments: word(156),
@@ -78,7 +78,7 @@ impl TcpInfo {
             duplicates: word(216),
             acked_bytes: long(120),
             received_bytes: long(128),
-            // Without a segment on its way (`tcpi_unacked`), there is no byte.
+            // Without a segment in flight (`tcpi_unacked`) there is no byte in flight.
             in_flight_bytes: if word(24) == 0 { 0 } else { in_flight.max(1) },
             unsent_bytes: word(144),
             delivered: word(192),
@@ -87,7 +87,7 @@ impl TcpInfo {
             peer_window_bytes: field(228, 4).map(|bytes| bytes as u32),
             mss: word(16) as u32,
             rtt: micros(68),
-            // The kernel starts from the largest number.
+            // The kernel's value before the first measurement is the largest number.
             rtt_min: Some(word(148))
                 .filter(|&us| us != 0 && us != u64::from(u32::MAX))
                 .map(Duration::from_micros),

@@ -1,4 +1,4 @@
-//! TLS 1.3 with certificates on both sides, for networks that others can reach.
+//! TLS 1.3 with certificates on both sides, for networks that other parties can reach.
 
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
@@ -12,45 +12,45 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
 
-/// Bytes of encrypted messages that may wait inside one connection.
+/// Maximum of encrypted bytes waiting inside one connection.
 const BUFFER_BYTES_MAX: usize = 128 << 10;
 
 /// This side's certificate, and the authorities that it trusts.
 ///
-/// Both sides of a connection show a certificate of an authority that the other believes, and it has to be valid for
-/// the name in their greeting: as a DNS name among its alternative names. There is no version but TLS 1.3.
+/// Each side shows a certificate from an authority that the other trusts. The certificate has to be valid for the name
+/// in the greeting, as a DNS name among its alternative names. Only TLS 1.3 is supported.
 #[derive(Clone)]
 pub struct Tls {
     client: Arc<ClientConfig>,
     server: Arc<ServerConfig>,
 }
 
-/// Certificates or keys that cannot be used.
+/// Error in certificates or keys.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsError {
-    /// A file is not what it should be.
+    /// A text is not valid PEM.
     #[error("{what}: {error}")]
     Pem {
-        /// Which one: `"certificates"`, `"key"` or `"authorities"`.
+        /// Name of the text: `"certificates"`, `"key"` or `"authorities"`.
         what: &'static str,
-        /// The error.
+        /// Error of the parser.
         error: String,
     },
-    /// There is no certificate where at least one is needed.
-    #[error("{0}: there is no certificate in it")]
+    /// A text has no certificate, and at least one is needed.
+    #[error("{0}: no certificate found")]
     Empty(&'static str),
-    /// They do not fit each other, or are of a kind that is not supported.
+    /// Certificates and key do not match, or their type is not supported.
     #[error("{0}")]
     Unusable(String),
 }
 
 impl Tls {
-    /// From PEM texts: this side's certificates, its own first, and then those between it and the authority; the key
-    /// of the first; and the authorities whose certificates are believed.
+    /// Creates settings from PEM texts: this side's certificates, its own first, then the intermediate ones; the key
+    /// of the first; and the certificates of the trusted authorities.
     ///
     /// # Errors
     ///
-    /// [`TlsError`] for texts that are not PEM, or that do not fit each other.
+    /// [`TlsError`] for texts that are not PEM, or that do not match.
     pub fn from_pem(certificates: &[u8], key: &[u8], authorities: &[u8]) -> Result<Self, TlsError> {
         let read = |what, text| {
             let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
@@ -86,7 +86,8 @@ impl Tls {
     }
 
     pub(crate) fn connect(&self, name: &str) -> Result<Session, String> {
-        let name = ServerName::try_from(name.to_owned()).map_err(|_| format!("{name:?} is no DNS name"))?;
+        let name =
+            ServerName::try_from(name.to_owned()).map_err(|_| format!("{name:?} is not a DNS name"))?;
         let connection =
             ClientConnection::new(Arc::clone(&self.client), name).map_err(|error| error.to_string())?;
         Ok(Session::new(connection.into()))
@@ -113,18 +114,18 @@ impl PartialEq for Tls {
 
 impl Eq for Tls {}
 
-/// The encrypted layer of one connection.
+/// TLS layer of one connection.
 pub(crate) struct Session {
     connection: Connection,
-    /// The peer has said that it sends no more.
+    /// True if the peer has sent `close_notify`.
     pub(crate) farewell: bool,
 }
 
-/// The result of a read.
+/// Result of a read.
 pub(crate) struct Arrived {
-    /// Bytes in the clear that may be read.
+    /// Decrypted bytes that can be taken.
     pub(crate) readable: usize,
-    /// The peer's TCP has ended.
+    /// True if the peer's TCP has ended.
     pub(crate) ended: bool,
 }
 
@@ -134,7 +135,7 @@ impl Session {
         Self { connection, farewell: false }
     }
 
-    /// Read from the socket what it has, and decrypt it.
+    /// Reads from the socket until it is empty, and decrypts.
     pub(crate) fn receive(&mut self, fd: BorrowedFd<'_>) -> Result<Arrived, SessionError> {
         let bytes = match self.connection.read_tls(&mut Socket(fd)) {
             Ok(bytes) => bytes,
@@ -149,14 +150,14 @@ impl Session {
                 Ok(Arrived { readable: state.plaintext_bytes_to_read(), ended: bytes == 0 })
             }
             Err(error) => {
-                // The alert tells the peer why, if it still reads.
+                // The alert tells the peer the reason, if it still reads.
                 let _ = self.connection.write_tls(&mut Socket(fd));
                 Err(SessionError::Tls(error.to_string()))
             }
         }
     }
 
-    /// Take decrypted bytes; returns how many.
+    /// Takes decrypted bytes; returns their number.
     pub(crate) fn take(&mut self, mut into: &mut [u8]) -> usize {
         let mut taken = 0;
         while !into.is_empty() {
@@ -171,27 +172,27 @@ impl Session {
         taken
     }
 
-    /// Encrypt bytes, as far as there is room; returns how many.
+    /// Encrypts as many bytes as there is room for; returns their number.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> usize {
         self.connection.writer().write(bytes).unwrap_or(0)
     }
 
-    /// True if encrypted bytes wait to be written.
+    /// True if encrypted bytes are waiting to be written.
     pub(crate) fn waits(&self) -> bool {
         self.connection.wants_write()
     }
 
-    /// Write what waits.
+    /// Writes the waiting bytes; returns their number.
     pub(crate) fn send(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
         self.connection.write_tls(&mut Socket(fd))
     }
 
-    /// Tell the peer that no more comes.
+    /// Sends `close_notify`: no more data follows.
     pub(crate) fn say_farewell(&mut self) {
         self.connection.send_close_notify();
     }
 
-    /// True if the peer's certificate is valid for a name.
+    /// Checks that the peer's certificate is valid for a name.
     pub(crate) fn check_name(&self, name: &str) -> Result<(), String> {
         let no = || format!("the peer's certificate is not valid for the name {name:?} of its greeting");
         let certificate = self.connection.peer_certificates().and_then(<[_]>::first).ok_or_else(no)?;
@@ -201,13 +202,13 @@ impl Session {
     }
 }
 
-/// Why the encrypted layer cannot go on.
+/// Reason for which the TLS layer stops.
 pub(crate) enum SessionError {
     Socket(io::Error),
     Tls(String),
 }
 
-/// A socket as rustls reads and writes it.
+/// A socket with the traits that rustls needs.
 struct Socket<'a>(BorrowedFd<'a>);
 
 impl Read for Socket<'_> {

@@ -1,4 +1,4 @@
-//! How another thread interrupts an endpoint that waits.
+//! Interrupts a waiting endpoint from another thread.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,7 +8,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 /// Makes [`MessageEndpoint::poll`](crate::MessageEndpoint::poll) return [`EndpointEvent::Woken`](crate::EndpointEvent::Woken), from any thread.
 ///
-/// Several wakes before the endpoint notices are one event, as with any doorbell.
+/// Several wakes before the next poll give one event.
 #[derive(Debug, Clone)]
 pub struct Waker {
     bell: Arc<OwnedFd>,
@@ -19,13 +19,13 @@ impl Waker {
         Ok(Self { bell: Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?) })
     }
 
-    /// Ring the bell.
+    /// Wakes the endpoint.
     pub fn wake(&self) {
-        // The only error of a counter that is not full is a programmer's; a full one has been rung.
+        // Writing fails only if the counter is full, and then the endpoint is woken already.
         let _ = rustix::io::write(&*self.bell, &1u64.to_ne_bytes());
     }
 
-    /// Silence the bell; tells whether it had been rung.
+    /// Resets the counter; returns true if the endpoint was woken.
     pub(crate) fn take(&self) -> bool {
         rustix::io::read(&*self.bell, &mut [0u8; 8]).is_ok()
     }

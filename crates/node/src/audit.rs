@@ -53,19 +53,19 @@ pub enum Finding {
     /// A file cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The cause.
+        /// The system's error.
         error: std::io::Error,
     },
     /// A file has faults.
     #[error("{}: {faults} faults; the first: {first}", path.display())]
     Faults {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Their number.
+        /// Number of invalid records.
         faults: u64,
-        /// The first.
+        /// Description of the first one.
         first: String,
     },
     /// The journals hold fewer assignments than there were.
@@ -85,7 +85,7 @@ pub enum Finding {
     #[error("{} of {assigned} events were lost, assigned and never finished with: {}{}",
         events.len(), list_of(events), on_disk_note(*on_disk))]
     Lost {
-        /// Assigned events.
+        /// Number of assigned events.
         assigned: u64,
         /// The lost ones.
         events: Vec<L1Id>,
@@ -107,9 +107,9 @@ pub enum Finding {
     /// An event is in a stream that does not fit its outcome.
     #[error("event {event} ended as {outcome:?}, but the {stream} stream has it alone")]
     WrongStream {
-        /// The event.
+        /// Identifier of the event.
         event: L1Id,
-        /// Its outcome.
+        /// Recorded outcome of the event.
         outcome: Outcome,
         /// The stream that has it.
         stream: &'static str,
@@ -119,11 +119,11 @@ pub enum Finding {
         "event {event} has {stored} fragments marked missing on disk; its collector shipped it with {shipped}"
     )]
     Missing {
-        /// The event.
+        /// Identifier of the event.
         event: L1Id,
-        /// On disk.
+        /// Fragments on disk.
         stored: u32,
-        /// Shipped with.
+        /// Fragments that the collector shipped.
         shipped: u32,
     },
 }

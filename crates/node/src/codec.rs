@@ -45,7 +45,7 @@ pub enum DecodeError {
     Long {
         /// The kind of message.
         message: &'static str,
-        /// How many.
+        /// Number of bytes left.
         left: usize,
     },
     /// A field has a value that means nothing.
@@ -53,7 +53,7 @@ pub enum DecodeError {
     Value {
         /// The kind of message.
         message: &'static str,
-        /// The field.
+        /// Name of the field.
         field: &'static str,
         /// The value found.
         got: u64,

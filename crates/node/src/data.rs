@@ -21,7 +21,7 @@ pub struct Data {
 }
 
 impl Data {
-    /// One piece.
+    /// Creates a payload of one piece.
     pub fn new(chunk: Chunk) -> Self {
         let size = chunk.len() as u64;
         Self { parts: if size == 0 { Vec::new() } else { vec![chunk] }, missing: Vec::new(), size }
@@ -78,7 +78,7 @@ pub struct LiveFragment<'a> {
     pub status: u32,
     /// CRC-32 (IEEE) of its bytes, made by the readout.
     pub checksum: u32,
-    /// Its bytes.
+    /// Bytes of the fragment, without its header.
     pub bytes: &'a [u8],
 }
 
@@ -103,7 +103,7 @@ pub enum FragmentError {
     /// They end within a fragment.
     #[error("the fragment of source {source_id:#x} at byte {at} needs {size} bytes; {left} are left")]
     Size {
-        /// Its source.
+        /// Identifier of the source.
         source_id: u32,
         /// Where its bytes begin.
         at: usize,
@@ -115,7 +115,7 @@ pub enum FragmentError {
     /// The bytes are not those that the checksum was made of.
     #[error("the fragment of source {source_id:#x} at byte {at} is corrupted: its checksum is wrong")]
     Checksum {
-        /// Its source.
+        /// Identifier of the source.
         source_id: u32,
         /// Where its bytes begin.
         at: usize,

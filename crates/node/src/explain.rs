@@ -31,7 +31,7 @@ pub struct ExplainedStep {
 /// The life of one event, and the reasons for a late, lost or undecided end.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explanation {
-    /// The event.
+    /// Identifier of the event.
     pub event: u64,
     /// Its final state, as in `events.parquet`: `rejected`, `accepted`, `stored`, `debug`, `lost`; after a simulation also
     /// `collected` and `assigned`.
@@ -53,9 +53,9 @@ pub struct Explanation {
 /// The tables of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct ExplainedTables<'a> {
-    /// Events.
+    /// Rows of the table of events.
     pub events: &'a [EventRow],
-    /// Connections.
+    /// Rows of the table of connections.
     pub flows: &'a [FlowRow],
     /// Windows of traced connections.
     pub windows: &'a [WindowRow],

@@ -20,7 +20,7 @@ pub struct HttpAnswer {
     pub status: &'static str,
     /// The content's type.
     pub kind: &'static str,
-    /// The content.
+    /// Content of the response.
     pub body: String,
 }
 

@@ -304,7 +304,7 @@ pub enum JournalError {
     /// The system does not give it.
     #[error("cannot read the journal {}: {error}", path.display())]
     Io {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
         /// The error of the system.
         error: io::Error,
@@ -312,11 +312,11 @@ pub enum JournalError {
     /// A line means nothing.
     #[error("{}:{line}: {why}", path.display())]
     Line {
-        /// Which journal.
+        /// Path of the journal.
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// The error.
+        /// Description of the error.
         why: &'static str,
     },
 }

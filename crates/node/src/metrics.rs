@@ -99,29 +99,29 @@ metrics! {
     up: Gauge, "up", "1 while the process takes work, 0 while it stops", None, ALL;
     /// True if it has the connections that its role needs.
     ready: Gauge, "ready", "1 while the process has every connection that its role needs, 0 otherwise", None, ALL;
-    /// Connections.
+    /// Number of connected peers.
     connections: Gauge, "connections", "Peers that are connected", None, ALL;
-    /// Connections lost.
+    /// Number of connections lost.
     connections_lost: Counter, "connections_lost", "Connections that broke", None, ALL;
-    /// Messages sent.
+    /// Number of messages sent.
     messages_sent: Counter, "messages_sent", "Messages sent", None, ALL;
-    /// Messages received.
+    /// Number of messages received.
     messages_received: Counter, "messages_received", "Messages received", None, ALL;
     /// Messages to peers without a connection.
     messages_undeliverable: Counter, "messages_undeliverable", "Messages whose peer was gone", None, ALL;
-    /// Invalid messages.
+    /// Number of invalid messages.
     messages_invalid: Counter, "messages_invalid", "Invalid messages; the connection of their sender was closed", None, ALL;
-    /// Bytes sent.
+    /// Bytes sent, headers included.
     sent_bytes: Counter, "sent", "Bytes of messages sent, with headers", Some(Unit::Bytes), ALL;
-    /// Bytes received.
+    /// Bytes received, headers included.
     received_bytes: Counter, "received", "Bytes of messages received, with headers", Some(Unit::Bytes), ALL;
     /// Journal lines given up.
     journal_dropped: Counter, "journal_lines_dropped", "Lines of the journal that the disk never took", None, ALL;
-    /// TCP's segments.
+    /// Segments with payload sent by TCP.
     tcp_segments: Counter, "tcp_segments", "Segments with payload that TCP sent, retransmissions included", None, ALL;
-    /// TCP's retransmissions.
+    /// Segments retransmitted by TCP.
     tcp_retransmits: Counter, "tcp_retransmits", "Segments that TCP sent again", None, ALL;
-    /// TCP's time-outs.
+    /// Retransmission timeouts of TCP.
     tcp_timeouts: Counter, "tcp_timeouts", "Retransmission time-outs of TCP", None, ALL;
     /// TCP's needless retransmissions.
     tcp_duplicates: Counter, "tcp_duplicates", "Segments that TCP sent and the peer had already", None, ALL;
@@ -133,21 +133,21 @@ metrics! {
     tcp_window: Gauge, "tcp_window_segments", "Largest congestion window of a connection", None, ALL;
     /// TCP's longest round trip.
     tcp_rtt: Gauge<f64, AtomicU64>, "tcp_rtt", "Longest smoothed round-trip time of a connection", Some(Unit::Seconds), ALL;
-    /// Events assigned.
+    /// Number of events assigned.
     assigned: Counter, "events_assigned", "Events that the supervisor assigned, each counted once", None, SUPERVISOR;
-    /// Events reassigned.
+    /// Number of events reassigned.
     reassigned: Counter, "events_reassigned", "Times that an event was taken from a lost collector", None, SUPERVISOR;
     /// Events that collectors have.
     outstanding: Gauge, "events_outstanding", "Events that are assigned and not finished with", None, SUPERVISOR;
-    /// Free units.
+    /// Number of free units.
     units_free: Gauge, "units_free", "Processing units that wait for an event", None, SUPERVISOR;
-    /// XOFF.
+    /// Number of XOFF states entered.
     xoff: Counter, "xoff", "Times that the trigger was stopped (supervisor) or memory was full (readout)", None, TRIGGER;
     /// How long the trigger was stopped.
     xoff_seconds: Float, "xoff_time", "Time for which the trigger was stopped or memory was full", Some(Unit::Seconds), TRIGGER;
-    /// Requests.
+    /// Number of requests.
     requests: Counter, "requests", "Requests sent (collector) or received (readout)", None, FRAGMENTS;
-    /// Repetitions.
+    /// Number of repeated requests.
     requests_repeated: Counter, "requests_repeated", "Requests that had no answer in time and were sent again", None, COLLECTOR;
     /// Requests that wait.
     requests_waiting: Gauge, "requests_waiting", "Requests that wait for credits", None, COLLECTOR;
@@ -155,15 +155,15 @@ metrics! {
     credits_used: Gauge, "credits_used", "Credits that are out", None, COLLECTOR;
     /// Events at the collector.
     events_building: Gauge, "events_building", "Events that a collector has", None, COLLECTOR;
-    /// Fragment bytes.
+    /// Bytes of fragments.
     fragment_bytes: Counter, "fragments", "Bytes of fragments received (collector) or answered (readout)", Some(Unit::Bytes), FRAGMENTS;
-    /// Missing fragments.
+    /// Number of missing fragments.
     fragments_missing: Counter, "fragments_missing", "Fragments that never came", None, FRAGMENTS;
-    /// Corrupted answers.
+    /// Number of corrupted answers.
     answers_corrupted: Counter, "answers_corrupted", "Answers whose checksums are wrong", None, COLLECTOR;
-    /// Units lost.
+    /// Number of units lost.
     units_lost: Counter, "units_lost", "Processors that crashed or took too long", None, COLLECTOR;
-    /// Reshipped.
+    /// Events shipped to another logger.
     reshipped: Counter, "events_reshipped", "Events sent to another logger after one failed", None, COLLECTOR;
     /// Events in memory.
     events_held: Gauge, "events_held", "Events in a readout's memory", None, READOUT;
@@ -175,13 +175,13 @@ metrics! {
     stored_debug: Counter, "events_stored_debug", "Of these, in the debug stream", None, LOGGER;
     /// Bytes on disk.
     stored_bytes: Counter, "stored", "Bytes of events that are safely on disk", Some(Unit::Bytes), LOGGER;
-    /// Store failures.
+    /// Events that were not written.
     store_failed: Counter, "events_store_failed", "Events that could not be written", None, LOGGER;
-    /// Refusals.
+    /// Offers that a logger refused.
     offers_refused: Counter, "offers_refused", "Offers of events that a logger turned down", None, LOGGER;
     /// Events that were never assigned.
     unassigned: Counter, "events_unassigned", "Events that a logger refused because the supervisor never assigned them", None, LOGGER;
-    /// Disk full.
+    /// True while the disk is full.
     disk_full: Gauge, "disk_full", "1 while the disk is full", None, LOGGER;
 }
 

@@ -58,7 +58,7 @@ pub enum ProcessError {
     /// There is no such process in the system.
     #[error("there is no {role} {index}; the system has {count}")]
     NoSuchProcess {
-        /// The role.
+        /// Role of the process.
         role: Role,
         /// The number asked for.
         index: u16,
@@ -68,9 +68,9 @@ pub enum ProcessError {
     /// A folder cannot be made.
     #[error("cannot make the folder {}: {error}", path.display())]
     Folder {
-        /// Which.
+        /// Path of the folder.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         error: std::io::Error,
     },
     /// Its journal cannot be read.
@@ -79,9 +79,9 @@ pub enum ProcessError {
     /// Its journal cannot be written, and nothing may be done that does not stand in it.
     #[error("cannot write the journal {}: {error}", path.display())]
     JournalWrite {
-        /// Which.
+        /// Path of the journal.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         error: std::io::Error,
     },
     /// There are no fragments to serve.
@@ -95,15 +95,15 @@ pub enum ProcessError {
     Own {
         /// The thing that failed.
         what: &'static str,
-        /// Why.
+        /// The system's error.
         error: std::io::Error,
     },
     /// A number of the scenario is larger than the live system takes.
     #[error("`{key}` is {got}; the live system takes up to {max}")]
     Number {
-        /// The key.
+        /// Key in the scenario.
         key: &'static str,
-        /// The value.
+        /// Configured value of the key.
         got: u64,
         /// The largest value.
         max: u64,

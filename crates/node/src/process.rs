@@ -28,7 +28,7 @@ const CLOSE_MAX: Duration = Duration::from_secs(2);
 /// Flags that signals set: stop in order, or reload the settings.
 #[derive(Debug, Clone, Default)]
 pub struct Signals {
-    /// End.
+    /// Set to stop the process.
     pub stop: Arc<AtomicBool>,
     /// Read the settings again.
     pub reload: Arc<AtomicBool>,

@@ -28,23 +28,23 @@ pub enum SourceError {
     /// The file cannot be read.
     #[error("live.replay: {}: {error}", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the file.
         error: file::FileError,
     },
     /// The file contradicts its format.
     #[error("live.replay: {path}: {error}")]
     Format {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// The error.
+        /// Error of the reader.
         error: ReadError,
     },
     /// The file has no event.
     #[error("live.replay: {path} holds no event")]
     Empty {
-        /// The file.
+        /// Path of the file.
         path: String,
     },
     /// A readout would have to serve too many.
@@ -55,7 +55,7 @@ pub enum SourceError {
     TooMany {
         /// Sources in all.
         sources: usize,
-        /// Readouts.
+        /// Number of readouts.
         readouts: usize,
         /// Sources of the first readout.
         each: usize,
@@ -67,11 +67,11 @@ pub enum SourceError {
     /// There are more readouts than sources.
     #[error("live.replay: {path} has {sources} sources, too few for {readouts} readouts")]
     TooFew {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Its sources.
+        /// Number of its sources.
         sources: usize,
-        /// Readouts.
+        /// Number of readouts.
         readouts: usize,
     },
 }
@@ -114,18 +114,18 @@ pub enum Supply {
     Replay(Arc<Replay>),
     /// Sizes by a distribution, and random bytes.
     Drawn {
-        /// The distribution.
+        /// Distribution of the sizes.
         model: SizeModel,
-        /// The seed.
+        /// Seed of the random stream.
         seed: u64,
     },
     /// Sizes by a model of each source's own, and random bytes.
     Modelled {
-        /// The models.
+        /// Size model of each source.
         models: Arc<BTreeMap<u32, SourceModel>>,
         /// σ of the relative event size.
         sigma: f64,
-        /// The seed.
+        /// Seed of the random stream.
         seed: u64,
     },
 }

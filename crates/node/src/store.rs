@@ -123,7 +123,7 @@ struct StoreThread {
     config: StoreConfig,
     limit: Arc<AtomicU64>,
     next_number: u32,
-    /// By stream.
+    /// Open file of each stream.
     files: [Option<Open>; 2],
     todo: Receiver<WriteJob<Data>>,
     done: Sender<Stored>,

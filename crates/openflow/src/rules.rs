@@ -42,16 +42,16 @@ pub enum RulePriority {
 /// IPv4 or IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IpVersion {
-    /// Version 4.
+    /// IP version 4.
     V4,
-    /// Version 6.
+    /// IP version 6.
     V6,
 }
 
 /// A TCP or UDP port with a mask: only the bits of the mask are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PortMask {
-    /// The port.
+    /// Value of the masked bits.
     pub value: u16,
     /// Bits that are compared; all of them for one port.
     pub mask: u16,
@@ -62,23 +62,23 @@ pub struct PortMask {
 pub struct Match {
     /// Input port, by its OpenFlow number.
     pub input: Option<u32>,
-    /// Source station.
+    /// Source MAC address, or a prefix of it.
     pub source_mac: Option<MacPrefix>,
-    /// Destination station.
+    /// Destination MAC address, or a prefix of it.
     pub destination_mac: Option<MacPrefix>,
     /// VLAN of its tag.
     pub vlan: Option<Vlan>,
     /// IPv4 or IPv6; set if any field below is.
     pub ip: Option<IpVersion>,
-    /// Source address.
+    /// Source IP address or prefix.
     pub source_ip: Option<IpPrefix>,
-    /// Destination address.
+    /// Destination IP address or prefix.
     pub destination_ip: Option<IpPrefix>,
     /// The IP protocol; set if a port is.
     pub protocol: Option<Protocol>,
-    /// Source port.
+    /// Source port of TCP or UDP.
     pub source_port: Option<PortMask>,
-    /// Destination port.
+    /// Destination port of TCP or UDP.
     pub destination_port: Option<PortMask>,
 }
 

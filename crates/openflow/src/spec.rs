@@ -67,13 +67,13 @@ impl Default for OpenflowSpec {
 /// A version of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OpenflowVersion {
-    /// 1.3.
+    /// OpenFlow version 1.3.
     #[serde(rename = "1.3")]
     V13,
     /// 1.4, the first with bundles.
     #[serde(rename = "1.4")]
     V14,
-    /// 1.5.
+    /// OpenFlow version 1.5.
     #[serde(rename = "1.5")]
     V15,
 }
@@ -105,7 +105,7 @@ pub enum Others {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RingDefaults {
-    /// Capacity.
+    /// Capacity of a ring.
     pub bytes: Bytes,
     /// Rate of its token bucket; by default only the host port limits it.
     pub rate: Option<Rate>,
@@ -149,11 +149,11 @@ pub struct HostPortSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostSpec {
-    /// Its name.
+    /// Name of the station.
     pub name: String,
     /// The port that leads to it, possibly through other switches.
     pub port: String,
-    /// Its address.
+    /// MAC address of the station.
     pub mac: Mac,
 }
 
@@ -191,13 +191,13 @@ pub struct CollectorSpec {
 pub struct FlowSpec {
     /// The collectors that it applies to; all by default.
     pub collectors: Vec<String>,
-    /// Source station.
+    /// Source MAC address, or a prefix of it.
     pub source_mac: Option<MacPrefix>,
     /// VLAN, on switches that see its tag.
     pub vlan: Option<Vlan>,
-    /// Source address.
+    /// Source IP address or prefix.
     pub source_ip: Option<IpPrefix>,
-    /// Destination address.
+    /// Destination IP address or prefix.
     pub destination_ip: Option<IpPrefix>,
     /// The IP protocol.
     pub protocol: Option<Protocol>,

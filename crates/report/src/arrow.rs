@@ -19,20 +19,20 @@ const ROWS_PER_BATCH: usize = 1 << 16;
 /// The tables of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableName {
-    /// [`Records::events`].
+    /// Table of [`Records::events`].
     Events,
-    /// [`Records::queues`].
+    /// Table of [`Records::queues`].
     Queues,
-    /// [`Records::flows`].
+    /// Table of [`Records::flows`].
     Flows,
-    /// [`Records::io`].
+    /// Table of [`Records::io`].
     Io,
-    /// [`Records::windows`].
+    /// Table of [`Records::windows`].
     Windows,
 }
 
 impl TableName {
-    /// Every table.
+    /// All tables, in this order.
     pub const ALL: [Self; 5] = [Self::Events, Self::Queues, Self::Flows, Self::Io, Self::Windows];
 
     /// The word for it, which is the file's name without its ending.

@@ -11,7 +11,7 @@ pub struct Goals {
     pub mean: f64,
     /// Goodput, where both sides have incast.
     pub goodput: f64,
-    /// Deepest queue.
+    /// Largest occupancy of a queue.
     pub queue: f64,
 }
 
@@ -50,18 +50,18 @@ pub enum Subject {
 /// One figure of both sides, and whether they agree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedFigure {
-    /// Its subject.
+    /// Subject of the figure.
     pub subject: Subject,
     /// The prediction's figure, in the subject's unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub predicted: Option<f64>,
-    /// The measurement's.
+    /// The measurement's figure, in the subject's unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<f64>,
     /// The most that measured / predicted may be away from one; absent where no goal applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<f64>,
-    /// Its verdict.
+    /// Verdict on both figures.
     pub verdict: Agreement,
 }
 
@@ -92,7 +92,7 @@ pub struct Fact {
     pub pointer: &'static str,
     /// The prediction's figure, for each request or event.
     pub predicted: f64,
-    /// The measurement's.
+    /// Figure of the measurement.
     pub measured: f64,
 }
 

@@ -20,7 +20,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Its length.
+    /// Returns the length of the span.
     pub fn duration(self) -> Duration {
         self.until.saturating_since(self.from)
     }

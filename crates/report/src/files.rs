@@ -37,7 +37,7 @@ pub enum WriteError {
     /// A file or directory.
     #[error("cannot write {}: {error}", path.display())]
     Io {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
@@ -45,13 +45,13 @@ pub enum WriteError {
     /// A figure that JSON cannot hold.
     #[error(transparent)]
     NotFinite(#[from] NotFinite),
-    /// A table.
+    /// Error in writing a table.
     #[cfg(feature = "parquet")]
     #[error("cannot write {}: {error}", path.display())]
     Table {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the table.
         error: TableWriteError,
     },
 }
@@ -62,7 +62,7 @@ pub enum ReadError {
     /// A file or directory.
     #[error("cannot read {}: {error}", path.display())]
     Io {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
@@ -73,13 +73,13 @@ pub enum ReadError {
         path.display()
     )]
     NoSummary {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
     },
     /// Larger than any file of a result.
     #[error("{} is not a result: it has {got} bytes, more than {limit}", path.display())]
     TooLarge {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
         /// Its size in bytes.
         got: u64,
@@ -89,7 +89,7 @@ pub enum ReadError {
     /// Text that is not UTF-8.
     #[error("{} is damaged: byte {at} is not UTF-8", path.display())]
     Text {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
         /// Offset of the first wrong byte.
         at: usize,
@@ -97,7 +97,7 @@ pub enum ReadError {
     /// The summary is damaged, or is some other JSON.
     #[error("{} is damaged or is not a summary: {error}", path.display())]
     Json {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
         /// The mistake and its place.
         error: serde_json::Error,
@@ -106,18 +106,18 @@ pub enum ReadError {
     #[error("{} has the schema `{got}`, not `{SCHEMA}`: it belongs to something else or to another version",
         path.display())]
     Schema {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
         /// The schema that it names.
         got: String,
     },
-    /// A table.
+    /// Error in reading a table.
     #[cfg(feature = "parquet")]
     #[error("cannot read {}: {error}", path.display())]
     Table {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the table.
         error: TableReadError,
     },
 }

@@ -11,7 +11,7 @@ pub const PICTURE_SCHEMA: &str = "fanin.picture/1";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunPicture {
-    /// Always [`PICTURE_SCHEMA`].
+    /// Schema name, always [`PICTURE_SCHEMA`].
     pub schema: String,
     /// Queues, losses, time-outs and goodput in bins of equal width.
     pub timeline: RunTimeline,
@@ -55,7 +55,7 @@ pub struct PortTimeline {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LateEvent {
-    /// Its number.
+    /// Identifier of the event.
     pub id: u64,
     /// The host that collected it.
     pub collector: String,
@@ -82,7 +82,7 @@ pub struct LateEvent {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LateSource {
-    /// The host.
+    /// Name of the host.
     pub name: String,
     /// When its data were asked for; absent where sources push.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -39,7 +39,7 @@ pub struct PlanVerdict {
     pub outcome: String,
     /// True if frames are lost for certain.
     pub loses_frames: bool,
-    /// One sentence.
+    /// Text, in one sentence.
     pub text: String,
 }
 
@@ -125,13 +125,13 @@ pub struct PlanCost {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanComparison {
-    /// Host ports.
+    /// Number of host ports.
     pub ports: u64,
     /// Spines a plane.
     pub spines: u64,
     /// Host ports of a leaf over its spines.
     pub oversubscription: f64,
-    /// Software switches.
+    /// Number of software switches.
     pub switches: u64,
     /// Chassis of the routers.
     pub chassis: u64,

@@ -14,11 +14,11 @@ const EVENTS_MIN: u64 = 10;
 pub struct RunResult {
     /// Its name among several results, such as a directory's name.
     pub label: String,
-    /// Its summary.
+    /// Summary of the result.
     pub summary: Summary,
     /// The resolved scenario, every default written out.
     pub scenario_toml: Option<String>,
-    /// Its tables.
+    /// Tables of the result.
     pub records: Records,
     /// Queues over time, a late event and the links, where they were recorded.
     pub picture: Option<RunPicture>,

@@ -77,7 +77,7 @@ pub struct EventRow {
     pub rack: u32,
     /// Number of the processing unit within its collector.
     pub unit: u32,
-    /// Its outcome.
+    /// Outcome of the event.
     pub outcome: EventOutcome,
 }
 
@@ -86,11 +86,11 @@ pub struct EventRow {
 pub struct QueueRow {
     /// The queue's name, such as `tor→collector-3`.
     pub queue: Arc<str>,
-    /// The moment.
+    /// Time of the sample, ps since the start.
     pub time_ps: u64,
     /// Bytes waiting, as the buffering scheme counts them.
     pub queue_bytes: u64,
-    /// Frames waiting.
+    /// Number of frames waiting.
     pub queue_frames: u64,
     /// Frames refused so far.
     pub drops: u64,
@@ -132,7 +132,7 @@ pub struct FlowRow {
 /// The traffic of one event up to a moment (`io.parquet`): the "IO graph" of ICC'15 figs. 6 and 10.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IoRow {
-    /// The event.
+    /// Identifier of the event.
     pub event: u64,
     /// Time since the event's first request.
     pub since_request_ps: u64,
@@ -147,9 +147,9 @@ pub struct IoRow {
 pub struct WindowRow {
     /// The connection, as in [`FlowRow::flow`].
     pub flow: u64,
-    /// The moment.
+    /// Time of the sample, ps since the start.
     pub time_ps: u64,
-    /// Congestion window.
+    /// Congestion window, bytes.
     pub cwnd_bytes: u64,
     /// Window advertised by the receiver; absent where it is not watched.
     pub rwnd_bytes: Option<u64>,
@@ -162,9 +162,9 @@ pub struct WindowRow {
 pub struct Records {
     /// Events or requests, by the time they were assigned.
     pub events: Vec<EventRow>,
-    /// Watched queues.
+    /// Samples of the recorded queues.
     pub queues: Vec<QueueRow>,
-    /// Connections.
+    /// Rows of the connections.
     pub flows: Vec<FlowRow>,
     /// Traffic of chosen events.
     pub io: Vec<IoRow>,

@@ -17,7 +17,7 @@ pub const SCHEMA: &str = "fanin.summary/1";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResultKind {
-    /// Arithmetic alone.
+    /// Computed by the planner.
     Plan,
     /// The packet-level simulation.
     Sim,
@@ -39,7 +39,7 @@ impl ResultKind {
 /// Which scenario a result belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScenarioName {
-    /// Its name.
+    /// Name of the scenario.
     pub name: String,
     /// A digest of the resolved scenario: equal digests mean the same system.
     pub hash: String,
@@ -74,7 +74,7 @@ pub struct EventCounts {
     /// Written by a logger undecided, because a processing unit or a collector was lost; absent where none was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub debug: Option<u64>,
-    /// Given up.
+    /// Events given up.
     pub lost: u64,
     /// Collected once more than they should be.
     pub duplicated: u64,
@@ -93,17 +93,17 @@ pub struct Times {
     /// `slowdown` takes what the event drew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ideal: Option<f64>,
-    /// Arithmetic mean.
+    /// Arithmetic mean of the values.
     pub mean: f64,
     /// Standard deviation (divided by n).
     pub std: f64,
-    /// Smallest.
+    /// The smallest value.
     pub min: f64,
     /// 1 % are not larger.
     pub p01: f64,
     /// 25 % are not larger.
     pub p25: f64,
-    /// The median.
+    /// Median of the values.
     pub p50: f64,
     /// 75 % are not larger.
     pub p75: f64,
@@ -113,20 +113,20 @@ pub struct Times {
     pub p99: f64,
     /// 99.9 % are not larger.
     pub p999: f64,
-    /// Largest.
+    /// The largest value.
     pub max: f64,
 }
 
 /// Each event's collection time over its own exact wire ideal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Slowdown {
-    /// Arithmetic mean.
+    /// Arithmetic mean of the values.
     pub mean: f64,
-    /// The median.
+    /// Median of the values.
     pub p50: f64,
     /// 99 % are not larger.
     pub p99: f64,
-    /// Largest.
+    /// The largest value.
     pub max: f64,
 }
 
@@ -205,7 +205,7 @@ section!(
         segments: u64,
         /// Segments sent again.
         retransmits: u64,
-        /// Retransmission time-outs.
+        /// Number of retransmission timeouts.
         timeouts: u64,
         /// Entries into fast recovery.
         fast_retransmits: u64,
@@ -249,7 +249,7 @@ section!(
         scale: f64,
         /// True if the network, and not the machine, decided the figures.
         valid: bool,
-        /// Why not.
+        /// Reason why the figures are not valid.
         reason: String,
         /// Measured time by the clock, in seconds.
         run_s: f64,
@@ -332,7 +332,7 @@ pub struct PortFigures {
 /// A host that lost frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceDrops {
-    /// Its name.
+    /// Name of the host.
     pub name: String,
     /// Its frames that were refused.
     pub drops: u64,
@@ -341,7 +341,7 @@ pub struct SourceDrops {
 /// A late event and why it was late.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LateSummary {
-    /// Its number.
+    /// Identifier of the event.
     pub event: u64,
     /// Its collection time in milliseconds.
     pub time_ms: f64,
@@ -354,7 +354,7 @@ pub struct LateSummary {
 /// The summary of one result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Always [`SCHEMA`].
+    /// Schema name, always [`SCHEMA`].
     pub schema: String,
     /// Which world it comes from.
     pub kind: ResultKind,
@@ -363,7 +363,7 @@ pub struct Summary {
     /// Commit it was built from, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// The scenario.
+    /// The scenario's name and digest.
     pub scenario: ScenarioName,
     /// Seed of all randomness.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -392,7 +392,7 @@ pub struct Summary {
     /// Fragment bytes delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goodput_bps: Option<Goodput>,
-    /// Link loads.
+    /// Loads of the links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
     /// Frames, drops, marks.
@@ -401,7 +401,7 @@ pub struct Summary {
     /// Segments, retransmissions, time-outs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<Tcp>,
-    /// Credits.
+    /// Figures of the credits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shaping: Option<Shaping>,
     /// The cost of the result.

@@ -23,7 +23,7 @@ pub const SWEEP_PAGE: &str = "index.html";
 pub struct SweepPoint<'a> {
     /// `KEY=VALUE`, as for `--set`.
     pub set: &'a [String],
-    /// Its summary.
+    /// Summary of the run.
     pub summary: &'a Summary,
 }
 

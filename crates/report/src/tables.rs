@@ -36,17 +36,17 @@ pub enum TableWriteError {
     /// A quantity that a signed 64-bit column cannot hold (a time past 106 days).
     #[error("{value} in column `{column}` of row {row} is larger than a table can hold ({})", i64::MAX)]
     TooLarge {
-        /// The column.
+        /// Name of the column.
         column: &'static str,
         /// Number of the row, from 0.
         row: usize,
-        /// The value.
+        /// The value that does not fit.
         value: u64,
     },
-    /// The file.
+    /// Error of the file.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// The encoding.
+    /// Error of the Parquet encoding.
     #[error(transparent)]
     Parquet(#[from] ParquetError),
 }
@@ -65,13 +65,13 @@ pub enum TableReadError {
     /// A column is missing.
     #[error("it has no column `{column}`")]
     Missing {
-        /// The column.
+        /// Name of the column.
         column: &'static str,
     },
     /// A column has a type that does not fit.
     #[error("column `{column}` is stored as {got}")]
     Type {
-        /// The column.
+        /// Name of the column.
         column: &'static str,
         /// Its physical type.
         got: String,
@@ -79,11 +79,11 @@ pub enum TableReadError {
     /// A value does not fit its column.
     #[error("row {row} of column `{column}` does not fit: {got}")]
     Value {
-        /// The column.
+        /// Name of the column.
         column: &'static str,
         /// Number of the row, from 0.
         row: usize,
-        /// The value.
+        /// Value in the table.
         got: String,
     },
     /// More rows than any result has, or fewer values than rows.
@@ -342,7 +342,7 @@ fn read_column<R: Table>(
 
 /// A column of a table whose columns are only known when it is written.
 pub(crate) enum AnyColumn {
-    /// Texts.
+    /// Column of texts.
     Texts(Vec<String>),
     /// Numbers, or nothing.
     Numbers(Vec<Option<f64>>),

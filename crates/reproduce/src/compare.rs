@@ -139,7 +139,7 @@ pub struct Figures {
 /// A technique's row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The technique.
+    /// The technique that was compared.
     pub technique: &'static Technique,
     /// Its figures, or why it is impossible here.
     pub figures: Result<Figures, String>,
@@ -150,7 +150,7 @@ pub struct Row {
 pub struct Compared {
     /// The scenario's name.
     pub name: String,
-    /// Its title.
+    /// Title of the scenario.
     pub title: String,
     /// Measured time of each run, as the scenario writes it.
     pub duration: String,

@@ -23,7 +23,7 @@ pub struct Judged {
 /// The status of a claim, its explanation taken into account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It holds.
+    /// The claim holds.
     Holds,
     /// It does not hold, for the known reason, and each figure is in its range.
     Explained,

@@ -52,7 +52,7 @@ impl ClaimRun {
 /// The result of a point's run.
 #[derive(Debug, Clone)]
 pub struct Got {
-    /// Its summary.
+    /// Summary of the run.
     pub summary: Summary,
     /// Collection times of the measured events in milliseconds, ascending.
     pub times_ms: Vec<f64>,

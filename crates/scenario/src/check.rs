@@ -144,7 +144,7 @@ impl ScenarioCheck<'_> {
         let run = &self.scenario.run;
         let day = Duration::from_secs(86_400);
         if run.duration.is_zero() || run.duration > day {
-            let message = format!("a run cannot last {}", run.duration);
+            let message = format!("the run lasts {}; its range is above 0 and up to 24 h", run.duration);
             self.fail(
                 "run.duration",
                 message,
@@ -154,11 +154,11 @@ impl ScenarioCheck<'_> {
             );
         }
         if run.warmup > day {
-            let message = format!("a warm-up cannot last {}", run.warmup);
+            let message = format!("the warm-up is {}; the maximum is 24 h", run.warmup);
             self.fail("run.warmup", message, "above 24 h", None, "give a time such as \"1 s\"".to_owned());
         }
         if self.scenario.record.queue_interval.is_zero() {
-            let message = "queues cannot be sampled at an interval of zero".to_owned();
+            let message = "the interval between queue samples is zero; the minimum is 1 ps".to_owned();
             self.fail(
                 "record.queue_interval",
                 message,

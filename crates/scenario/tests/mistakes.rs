@@ -122,7 +122,7 @@ fn impossible_combinations_point_at_the_setting_to_blame() {
         "[transport]\ndelayed_ack_timeout = '0 s'\n",
         2,
         23,
-        &["cannot be delayed by zero", "delayed_ack = false"],
+        &["delay of acknowledgements is zero", "delayed_ack = false"],
     );
     one(
         "[transport]\ncongestion_control = 'diatcp'\ndiatcp.deadline_aware = true\n",

@@ -43,18 +43,18 @@ pub enum Error {
     #[error(transparent)]
     Network(#[from] NetworkError),
     /// A switch's memory is invalid.
-    #[error("a switch cannot be: {0}")]
+    #[error("switch memory: {0}")]
     Memory(#[from] fanin_queueing::LayoutError),
-    /// A ring of a software switch cannot be.
+    /// A ring of a software switch has invalid settings.
     #[error("daqring: {0}")]
     Ring(#[from] fanin_queueing::RingError),
     /// A token bucket is invalid.
     #[error("daqring: {0}")]
     Bucket(#[from] fanin_queueing::BucketError),
-    /// Its thresholds to stop its neighbours cannot be.
+    /// The thresholds of PAUSE are invalid.
     #[error("pause: {0}")]
     Pause(#[from] fanin_queueing::PauseError),
-    /// Its early signals cannot be.
+    /// The thresholds of RED are invalid.
     #[error("ecn: {0}")]
     Red(#[from] fanin_queueing::RedError),
     /// The supervisor's settings are invalid.

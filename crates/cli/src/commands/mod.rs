@@ -33,7 +33,7 @@ pub(crate) struct Cli {
     pub(crate) command: FaninCommand,
 }
 
-/// The subcommands.
+/// The subcommands of `fanin`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum FaninCommand {
     /// Plan a scenario: ideal times, loads, buffers, windows, credits, and whether frames are lost.

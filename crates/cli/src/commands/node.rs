@@ -50,7 +50,7 @@ enum RoleName {
     Collector,
     /// Decides about events; collectors start theirs by themselves.
     Processor,
-    /// Stores events.
+    /// Stores accepted events in files.
     Logger,
     /// Asks all senders at once, again and again: a barrier-synchronised workload.
     Aggregator,
@@ -60,7 +60,7 @@ enum RoleName {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum LogName {
-    /// For people.
+    /// Plain text, for people.
     Text,
     /// One JSON object a line.
     Json,

@@ -81,7 +81,7 @@ impl FromStr for Sweep {
 /// A part of a sweep.
 #[derive(Debug, Clone, Copy)]
 struct Shard {
-    /// From 0.
+    /// Index of the run, from 0.
     index: usize,
     of: usize,
 }

@@ -20,7 +20,7 @@ pub const FULL_EVENT: u32 = 0xaa12_34aa;
 pub const SUB_DETECTOR: u32 = 0xbb12_34bb;
 /// All of a readout (version 3).
 pub const ROS: u32 = 0xcc12_34cc;
-/// One link.
+/// Fragment of one readout link.
 pub const ROB: u32 = 0xdd12_34dd;
 /// The data that the sub-detector's electronics made.
 pub const ROD: u32 = 0xee12_34ee;

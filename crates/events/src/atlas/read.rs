@@ -25,7 +25,7 @@ pub(crate) enum FileRecord {
         /// Offset of the next record.
         next: usize,
     },
-    /// An event.
+    /// A full-event fragment.
     Event {
         /// Offset of its first byte.
         at: usize,
@@ -195,7 +195,7 @@ impl<'a> AtlasEvents<'a> {
         Self { bytes, position: Position::At(0) }
     }
 
-    /// See [`crate::Events::resync`].
+    /// Resumes after an error, as [`crate::Events::resync`].
     pub(crate) fn resync(&mut self) -> bool {
         let Position::Lost(from) = self.position else { return true };
         let found = find_record(self.bytes, from);

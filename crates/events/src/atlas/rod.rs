@@ -14,11 +14,11 @@ pub(super) const TRAILER_WORDS: usize = 3;
 /// A ROD fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rod<'a> {
-    /// Format version.
+    /// Format version of the fragment.
     pub version: u32,
     /// The source of the fragment.
     pub source: u32,
-    /// The run.
+    /// Run number of the fragment.
     pub run: u32,
     /// The L1 ID.
     pub l1_id: u32,

@@ -25,7 +25,7 @@ pub enum WriteError {
     /// A size or count of the event does not fit its 32-bit field.
     #[error("{field} is {got}, more than 32 bits hold")]
     TooLarge {
-        /// The field.
+        /// Name of the field.
         field: &'static str,
         /// The value to store.
         got: u64,
@@ -42,7 +42,7 @@ pub struct EventHeader<'a> {
     pub l1_id: u32,
     /// The bunch crossing within the orbit.
     pub bc_id: u16,
-    /// The run.
+    /// Run number of all events.
     pub run: u32,
     /// The number of the event within the run.
     pub global_id: u32,
@@ -240,7 +240,7 @@ pub struct FileHeader {
     pub date: u32,
     /// The time of the start as decimal digits, `hhmmss`.
     pub time: u32,
-    /// The run.
+    /// Run number of the file.
     pub run: u32,
     /// The type of trigger of the run.
     pub trigger_type: u32,
@@ -335,7 +335,7 @@ impl<W: Write> AtlasWriter<W> {
         self.bytes
     }
 
-    /// The output.
+    /// Returns the output that events are written to.
     pub const fn output(&mut self) -> &mut W {
         &mut self.out
     }

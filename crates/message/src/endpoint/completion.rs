@@ -1,4 +1,5 @@
-//! Connections that io_uring carries: when they come to it, what it does for them, and when they leave it for epoll.
+//! Connections carried by io_uring: when they move to it, how their completions are handled, and when they move back
+//! to epoll.
 
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
@@ -10,11 +11,11 @@ use crate::event::Closed;
 use crate::outbox::Piece;
 use crate::sys::uring::{Chunk, Completion, Uring, same_generation};
 
-/// A message that lacks more than this is read straight into its own buffer, which only epoll's way does.
+/// A message that lacks more than this, bytes, is read directly into its own buffer, which only the epoll path does.
 const DIRECT_BYTES_MIN: u64 = 64 << 10;
-/// Reads that have to be small, one after the other, before a connection comes to io_uring.
+/// Small reads in a row after which a connection moves to io_uring.
 pub(super) const SMALL_READS_MIN: u8 = 2;
-/// The size of a small read.
+/// Maximum size of a small read, bytes.
 const SMALL_READ_BYTES_MAX: usize = 16 << 10;
 
 impl MessageEndpoint {
@@ -72,14 +73,14 @@ impl MessageEndpoint {
             }
         }
         if !more {
-            // Out of buffers, or cancelled: the rest is read as it comes.
+            // Out of buffers, or cancelled: the rest is read by epoll.
             if leaving || !self.come_to_uring(index) {
                 self.watch(index);
             }
         }
     }
 
-    /// Take the next part of the received bytes.
+    /// Passes the next part of the received bytes to the assembler.
     pub(super) fn feed(&mut self) {
         let Some(fed) = &mut self.fed else { return };
         let slot = self.slots.at(fed.index);
@@ -120,7 +121,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// A connection has ended: what was received from it is given up, and what is under way is made to end.
+    /// Cleans up after a connection that has ended: drops its received bytes and cancels its requests.
     pub(super) fn drop_from_uring(&mut self, index: u32) {
         if self.fed.as_ref().is_some_and(|fed| fed.index == index)
             && let Some(chunk) = self.fed.take().and_then(|fed| fed.chunk)
@@ -128,7 +129,7 @@ impl MessageEndpoint {
             self.recycle(chunk);
         }
         let slot = self.slots.at(index);
-        // The kernel holds the socket open for as long as a request on it lasts.
+        // The kernel keeps the socket open until all requests on it have ended.
         if (slot.carrier != Carrier::Epoll || slot.sending)
             && let Some(fd) = &slot.fd
         {
@@ -144,7 +145,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// After a read by epoll's way: whether the connection has become fit for io_uring.
+    /// Counts small reads of the epoll path, and moves the connection to io_uring after enough of them.
     pub(super) fn note_read(&mut self, index: u32, bytes: usize) {
         let slot = self.slots.at(index);
         if slot.carrier == Carrier::Epoll {
@@ -153,7 +154,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Let io_uring carry a connection, if there is one and the connection is fit for it.
+    /// Moves a connection to io_uring if it qualifies; returns true if it did.
     pub(super) fn come_to_uring(&mut self, index: u32) -> bool {
         let Some(uring) = &mut self.uring else { return false };
         let slot = self.slots.at(index);
@@ -168,7 +169,7 @@ impl MessageEndpoint {
             return false;
         }
         if slot.watch.take().is_some() {
-            // It is watched, so it is there.
+            // The descriptor is registered, so this does not fail.
             let _ = self.epoll.remove(fd);
         }
         slot.carrier = Carrier::Uring;
@@ -176,7 +177,7 @@ impl MessageEndpoint {
         true
     }
 
-    /// Let epoll carry a connection again, when what is under way has arrived.
+    /// Moves a connection back to epoll after its last completion.
     pub(super) fn leave_uring(&mut self, index: u32) {
         let Some(uring) = &mut self.uring else { return };
         let slot = self.slots.at(index);
@@ -187,7 +188,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Submit what waits for a peer; whether io_uring could take it.
+    /// Submits the waiting bytes of a peer; returns true if io_uring took them.
     pub(super) fn send_by_uring(&mut self, index: u32) -> bool {
         let Some(uring) = &mut self.uring else { return false };
         let slot = self.slots.at(index);
@@ -225,13 +226,13 @@ impl MessageEndpoint {
         self.flush_slot(index);
     }
 
-    /// The ring, for those who wait.
+    /// Waits on io_uring if there is one, else on epoll.
     pub(super) fn wait_for_kernel(&mut self, timeout: Option<std::time::Duration>) -> std::io::Result<()> {
         let Some(uring) = &mut self.uring else { return self.epoll.wait(timeout) };
         uring.wait(timeout)
     }
 
-    /// Takes what epoll has ready, after the ring reported that it has something.
+    /// Handles the events of epoll after the ring reported that it is ready.
     pub(super) fn poll_epoll_behind_uring(&mut self) -> std::io::Result<bool> {
         let ready = self.uring.as_mut().is_some_and(Uring::take_epoll_ready);
         if ready {

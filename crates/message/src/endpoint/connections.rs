@@ -1,4 +1,4 @@
-//! Connections come and go.
+//! Setting up and ending connections.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ use crate::options::Address;
 use crate::socket::{self, OsError};
 use crate::tcp_info::TcpInfo;
 
-/// Connections that are accepted in one go; the others wait for the next.
+/// Maximum connections accepted in one turn of a listener.
 const ACCEPTS_MAX: usize = 64;
 
 impl MessageEndpoint {
@@ -52,7 +52,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Read on from a connection before waiting: what is left there is not reported again.
+    /// Makes the next wait return at once for this connection: what it did not read is not reported again.
     pub(super) fn look_again(&mut self, index: u32, ends: bool) {
         let slot = self.slots.at_ref(index);
         if slot.is_edge() && slot.can_read() && !slot.paused && !slot.starved {
@@ -60,7 +60,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Accept what waits on a listener, as far as limits allow.
+    /// Accepts the waiting connections of a listener, up to the limits.
     pub(super) fn accept(&mut self, listener: Listener) {
         for _ in 0..ACCEPTS_MAX {
             let Some(Listening { fd: Some(fd), options, .. }) = self.listeners.get(listener.index()) else {
@@ -94,7 +94,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Do not look at a listener for a while: what cannot be accepted would be reported without end.
+    /// Stops watching a listener for a while; the kernel would report the same waiting connection without end.
     fn stop_accepting(&mut self, listener: Listener, reason: NotAccepting) {
         let resume = Some(self.now + Listening::PAUSE);
         let listening = &mut self.listeners[listener.index()];
@@ -118,7 +118,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Try to connect.
+    /// Starts an attempt to connect.
     pub(super) fn attempt(&mut self, index: u32) {
         let ConnectionOrigin::Outgoing(outgoing) = &mut self.slots.at(index).origin else { return };
         outgoing.attempts += 1;
@@ -140,7 +140,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Look up a host's addresses. The system's resolver only comes in a waiting form, so it gets a thread.
+    /// Resolves a host name on a new thread, because the system's resolver blocks.
     fn resolve(&mut self, index: u32, host: &Arc<str>) {
         let slot = self.slots.at(index);
         slot.state = State::Resolving;
@@ -150,7 +150,7 @@ impl MessageEndpoint {
             let host = Arc::clone(&host);
             move || {
                 let result = host.to_socket_addrs().map(Iterator::collect).map_err(|error| error.to_string());
-                // An endpoint that is gone does not mind.
+                // The endpoint may have been dropped meanwhile.
                 let _ = sender.send(Resolved { index, generation, result });
                 bell.wake();
             }
@@ -170,7 +170,7 @@ impl MessageEndpoint {
             let Address::Host(host) = outgoing.address.clone() else { continue };
             let turn = outgoing.attempts as usize;
             match result {
-                // Each attempt tries the next of the addresses.
+                // Each attempt tries the next address.
                 Ok(addresses) if !addresses.is_empty() => {
                     self.start(index, addresses[turn % addresses.len()]);
                 }
@@ -180,7 +180,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// A connecting socket has news.
+    /// Handles a connecting socket that became writable or failed.
     fn handle_connected(&mut self, index: u32) {
         let Some(fd) = &self.slots.at(index).fd else { return };
         match sockopt::socket_error(fd) {
@@ -207,7 +207,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Ask the kernel to report what matters now, and nothing else.
+    /// Sets the events that the kernel reports to those needed now.
     pub(super) fn watch(&mut self, index: u32) {
         if self.come_to_uring(index) {
             return;
@@ -216,13 +216,13 @@ impl MessageEndpoint {
         let Some(fd) = &slot.fd else { return };
         let read = slot.can_read() && !slot.paused && !slot.starved;
         let write = slot.blocked.is_some() && !slot.broken || matches!(slot.state, State::Connecting(_));
-        // io_uring watches epoll, and would have to be reminded too.
+        // Edge-triggered reading needs plain epoll: with io_uring in between, the ring would have to be reminded too.
         let edge = read && self.uring.is_none() && slot.state == State::Open && slot.tls.is_none();
         let bits = [(read, WATCH_READ), (write, WATCH_WRITE), (edge, WATCH_EDGE)];
         let bits = bits.into_iter().filter(|(is_wanted, _)| *is_wanted).fold(0, |bits, (_, bit)| bits | bit);
         let wanted = (bits != 0).then_some(bits);
         if slot.carrier != Carrier::Epoll {
-            // Its own writes are reported without asking; anything else is epoll's.
+            // io_uring reports its own writes; epoll watches anything else.
             if !read || slot.blocked.is_some() && !slot.sending {
                 self.leave_uring(index);
             }
@@ -239,7 +239,7 @@ impl MessageEndpoint {
             flags.set(EDGE, watch & WATCH_EDGE != 0);
             flags
         };
-        // A connection that nothing is wanted from is taken out: the kernel would report its end over and over.
+        // A connection without wanted events is removed, because the kernel would report its end again and again.
         let result = match (slot.watch, wanted) {
             (None, Some(watch)) => self.epoll.add(fd, token, flags(watch)),
             (Some(_), Some(watch)) => self.epoll.modify(fd, token, flags(watch)),
@@ -251,7 +251,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// A connection has ended, or an attempt has failed: report it, and see whether there is another one.
+    /// Ends a connection or an attempt with a reason: reports it, and schedules the next attempt if there is one.
     pub(super) fn end(&mut self, index: u32, reason: Closed) {
         let slot = self.slots.at(index);
         if matches!(slot.state, State::Free | State::Ended) {
@@ -274,7 +274,7 @@ impl MessageEndpoint {
             ConnectionOrigin::Accepted(_) => None,
             ConnectionOrigin::Outgoing(outgoing) if outgoing.given_up => None,
             ConnectionOrigin::Outgoing(outgoing) => {
-                // A connection that was lost is tried again as soon as one that was never there.
+                // A lost connection is tried again as soon as a refused one.
                 let attempt = outgoing.attempts.max(1);
                 slot.options.backoff.and_then(|backoff| backoff.pause(attempt, self.random.next()))
             }
@@ -311,7 +311,7 @@ impl MessageEndpoint {
     }
 }
 
-/// The count that a reason has of its own.
+/// Returns the counter of its own that a reason has.
 fn counter_of<'a>(counters: &'a mut crate::Counters, reason: &Closed) -> Option<&'a mut u64> {
     Some(match reason {
         Closed::Oversize(_) => &mut counters.oversize,

@@ -1,4 +1,4 @@
-//! Bytes in and out of encrypted connections.
+//! Reading and writing of encrypted connections.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,7 +11,7 @@ use crate::socket::OsError;
 use crate::tls::SessionError;
 
 impl MessageEndpoint {
-    /// TCP is connected: begin with the encrypted layer, where there is to be one; tells whether it went well.
+    /// Starts TLS, if configured, on a connected socket; returns false if the connection ended.
     pub(super) fn begin_encryption(&mut self, index: u32) -> bool {
         let slot = self.slots.at(index);
         let Some(tls) = &slot.options.tls else { return true };
@@ -31,7 +31,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// An encrypted connection has something to read.
+    /// Handles an encrypted connection that is readable.
     pub(super) fn handle_readable_encrypted(&mut self, index: u32) {
         let slot = self.slots.at(index);
         let (Some(fd), Some(tls)) = (&slot.fd, &mut slot.tls) else { return };
@@ -59,13 +59,13 @@ impl MessageEndpoint {
         } else if arrived.ended || slot.tls.as_ref().is_some_and(|tls| tls.farewell) {
             return self.handle_end_of_stream(index);
         }
-        // The handshake has turns of its own.
+        // TLS handshake messages have to be answered.
         if answers {
             self.flush_slot(index);
         }
     }
 
-    /// Encrypt what waits for a peer, and write it, as far as the kernel takes it; tells whether it took less.
+    /// Encrypts and writes the waiting bytes; returns true if the kernel took only a part.
     pub(super) fn write_encrypted(&mut self, index: u32) -> bool {
         let slot = self.slots.at(index);
         let (Some(fd), Some(tls)) = (&slot.fd, &mut slot.tls) else { return false };
@@ -79,7 +79,7 @@ impl MessageEndpoint {
                 }
             }
             if !tls.waits() {
-                // Nothing waits, or all of it for the peer's part of the handshake.
+                // Nothing is waiting, or all of it for the peer's part of the handshake.
                 slot.blocked = None;
                 return false;
             }
@@ -99,7 +99,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// The last words of the encrypted layer; whatever does not fit the kernel's buffer is left unsaid.
+    /// Sends `close_notify`, as far as the kernel has room for it.
     pub(super) fn end_encryption(&mut self, index: u32) {
         let slot = self.slots.at(index);
         if let (Some(fd), Some(tls)) = (&slot.fd, &mut slot.tls) {

@@ -13,10 +13,10 @@ use crate::hello::{BadHello, CHALLENGE, HEARTBEAT, HELLO, HelloMessage, PROOF, R
 use crate::limits::CONTROL_BYTES_MAX;
 use crate::options::{Greeting, SameName};
 
-const NO_RANDOM: Closed = Closed::Unauthenticated("the kernel gives no random numbers");
+const NO_RANDOM: Closed = Closed::Unauthenticated("the kernel returns no random numbers");
 
 impl MessageEndpoint {
-    /// TCP is connected: greet, or go on without.
+    /// Starts the greeting on a connected socket, or opens the connection if there is none.
     pub(super) fn greet(&mut self, index: u32) {
         if !self.begin_encryption(index) {
             return;
@@ -28,7 +28,7 @@ impl MessageEndpoint {
             Greeting::Bare => self.established(index),
             Greeting::Names => {
                 self.arm_next(index);
-                // Who is called answers only to a greeting that it accepts.
+                // The accepting side answers only a greeting that it accepts.
                 if !accepted {
                     self.send_hello(index);
                 }
@@ -36,7 +36,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Sends this side's greeting; the caller's has a nonce where there is a shared key.
+    /// Sends this side's greeting; the caller's has a nonce if there is a shared key.
     fn send_hello(&mut self, index: u32) {
         let slot = self.slots.at(index);
         let is_caller = matches!(slot.origin, ConnectionOrigin::Outgoing(_));
@@ -65,7 +65,7 @@ impl MessageEndpoint {
         self.push(index, Header { kind, stream: 0, size: payload.len() as u32 }, &[payload]);
     }
 
-    /// A frame of this room's own, or one that comes before the greeting.
+    /// Handles a frame of the crate itself, or a frame before the greeting.
     pub(super) fn handle_control(&mut self, index: u32, frame: &ArrivedMessage) {
         let greeting = matches!(self.slots.at(index).state, State::Greeting(_));
         match frame.kind {
@@ -137,7 +137,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// The caller may stay, unless its name is taken: answers its greeting.
+    /// Answers the caller's greeting, unless its name is taken.
     fn welcome(&mut self, index: u32) {
         let slot = self.slots.at(index);
         let ConnectionOrigin::Accepted(listener) = &slot.origin else { return };
@@ -163,13 +163,13 @@ impl MessageEndpoint {
         self.push_control(index, CHALLENGE, &[nonce, proof].concat());
     }
 
-    /// The caller checks the other side's proof, and sends its own.
+    /// Checks the acceptor's proof, and sends the caller's.
     fn handle_challenge(&mut self, index: u32, payload: &[u8]) {
         let slot = self.slots.at(index);
         let is_caller = matches!(slot.origin, ConnectionOrigin::Outgoing(_));
         let (Some(key), Some(handshake), true) = (&slot.options.key, &mut slot.handshake, is_caller) else {
             return self
-                .refuse(index, Closed::Unauthenticated("the peer asks for a key, and there is none here"));
+                .refuse(index, Closed::Unauthenticated("the peer requires a key, and this side has none"));
         };
         let (nonce, proof) = payload.split_at(payload.len().min(NONCE_BYTES));
         if !handshake.nonce.is_empty()
@@ -182,7 +182,7 @@ impl MessageEndpoint {
         self.push_control(index, PROOF, &proof);
     }
 
-    /// The accepting side checks the caller's proof, and answers its greeting.
+    /// Checks the caller's proof, and answers its greeting.
     fn handle_proof(&mut self, index: u32, payload: &[u8]) {
         let slot = self.slots.at(index);
         let is_caller = matches!(slot.origin, ConnectionOrigin::Outgoing(_));
@@ -196,7 +196,7 @@ impl MessageEndpoint {
         self.welcome(index);
     }
 
-    /// Note an accepted connection under its name; tells whether it may stay.
+    /// Registers an accepted connection under its name; returns false if the name is taken.
     fn register(&mut self, index: u32, listener: Listener, name: Arc<str>) -> bool {
         let policy = self.same_name(listener);
         if name.is_empty() || policy == SameName::Allow {
@@ -214,13 +214,13 @@ impl MessageEndpoint {
         true
     }
 
-    /// Say why, and end the connection.
+    /// Sends the reason to the peer, and ends the connection.
     fn refuse(&mut self, index: u32, reason: Closed) {
         let words = match &reason {
             Closed::WrongName { expected, got }
                 if matches!(self.slots.at(index).origin, ConnectionOrigin::Accepted(_)) =>
             {
-                format!("{got:?} is not served here; {expected} is")
+                format!("{got:?} is not accepted here, only {expected}")
             }
             Closed::Superseded(name) => format!("{name:?} is connected already"),
             other => other.to_string(),

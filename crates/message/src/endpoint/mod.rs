@@ -1,4 +1,4 @@
-//! The endpoint: one thread's connections, polled for what happens on them.
+//! The endpoint: the connections of one thread.
 
 mod completion;
 mod connections;
@@ -34,26 +34,26 @@ use parts::{Fed, Listening, Resolved, SlotDeadline, TOKEN_BELL, TOKEN_LISTENER, 
 use slot::{Closing, ConnectionOrigin, Outgoing, Slots, State};
 
 const LISTENERS_MAX: usize = 1 << 16;
-/// Pools and blocks smaller than this hold nothing useful.
+/// Minimum size of read blocks, bytes.
 const BLOCK_BYTES_MIN: usize = 4096;
 
 /// Connections to any number of peers, driven by one thread.
 ///
-/// Everything happens inside [`poll`](Self::poll), and is reported by it; other calls return at once. Small messages
-/// are gathered, and given to the kernel when the messages that were read together have been polled; so a reply to
-/// each of many requests is one call.
+/// All I/O happens inside [`poll`](Self::poll), which also reports all events; other calls do not wait. Small messages
+/// are collected. They are sent after the last message of a read was polled, so the replies to many requests take one
+/// call.
 pub struct MessageEndpoint {
     settings: Settings,
     name: Arc<str>,
-    /// While greetings are exchanged, nothing else is allowed.
+    /// Limits before the greeting, when only the crate's own messages are allowed.
     greeting_limits: Limits,
     slots: Slots,
     listeners: Vec<Listening>,
     names: HashMap<(Listener, Arc<str>), u32>,
-    // Before epoll, which it watches.
+    // Dropped before epoll, which it watches.
     uring: Option<Uring>,
     epoll: Epoll,
-    /// Bytes that io_uring received and that are being parsed.
+    /// Bytes received by io_uring that are being parsed.
     fed: Option<Fed>,
     waker: Waker,
     bell: Waker,
@@ -61,14 +61,14 @@ pub struct MessageEndpoint {
     pool: BufferPool,
     spare: Spare,
     events: VecDeque<EndpointEvent>,
-    /// The connection that received bytes are parsed for.
+    /// The connection whose bytes are being parsed.
     reading: Option<u32>,
-    /// The last read filled all the space that it was given.
+    /// True if the last read filled all the space given to it.
     more: bool,
     reads_in_turn: u8,
-    /// Connections with something to send.
+    /// Connections with messages to send.
     dirty: Vec<u32>,
-    /// Connections that wait for memory.
+    /// Connections waiting for memory.
     starved: Vec<u32>,
     timers: BinaryHeap<SlotDeadline>,
     now: Instant,
@@ -77,7 +77,7 @@ pub struct MessageEndpoint {
     resolved: (mpsc::Sender<Resolved>, mpsc::Receiver<Resolved>),
 }
 
-/// An endpoint may be made in one thread and polled in another.
+/// An endpoint can be created in one thread and polled in another.
 const _: fn(MessageEndpoint) = |endpoint| {
     fn may_move<T: Send>(_: T) {}
     may_move(endpoint);
@@ -87,40 +87,40 @@ const _: fn(MessageEndpoint) = |endpoint| {
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// The system refuses a descriptor that every endpoint needs.
-    #[error("no endpoint: {0}")]
+    #[error("cannot create an endpoint: {0}")]
     System(#[from] io::Error),
-    /// There is no io_uring that is new enough, or the system forbids it.
-    #[error("no io_uring: {0}")]
+    /// io_uring is too old or not permitted.
+    #[error("io_uring is not available: {0}")]
     Uring(io::Error),
-    /// A name is too long.
+    /// The name is too long.
     #[error("the name {0:?} has more than {NAME_BYTES_MAX} bytes")]
     Name(String),
-    /// A limit is too small to work with.
-    #[error("{limit} is {got}, and has to be at least {needed}")]
+    /// A limit is too small.
+    #[error("{limit} is {got}; the minimum is {needed}")]
     Limit {
-        /// The limit's name.
+        /// Name of the limit.
         limit: &'static str,
-        /// The value.
+        /// The configured value.
         got: u64,
-        /// The smallest value.
+        /// Smallest value allowed.
         needed: u64,
     },
 }
 
 impl MessageEndpoint {
-    /// An endpoint without connections.
+    /// Creates an endpoint without connections.
     ///
     /// # Errors
     ///
-    /// [`SetupError`] for a name that is too long, limits that leave no room for a single message, and a system that
-    /// gives no descriptors.
+    /// [`SetupError`] if the name is too long, if the limits have no room for one message, or if the system refuses a
+    /// descriptor.
     pub fn new(settings: Settings) -> Result<Self, SetupError> {
         if settings.name.len() > NAME_BYTES_MAX {
             return Err(SetupError::Name(settings.name));
         }
         let limits = &settings.limits;
         let block = limits.receive_block_bytes;
-        // Blocks are rounded up by a quarter at most.
+        // Block sizes are rounded up by at most a quarter.
         let receive_min = (u64::from(limits.largest()) + 2 * block as u64) * 5 / 4 + 8192;
         for (limit, got, needed) in [
             ("receive_block_bytes", block as u64, BLOCK_BYTES_MIN as u64),
@@ -171,11 +171,12 @@ impl MessageEndpoint {
         })
     }
 
-    /// Accept connections on `address`; port 0 lets the system choose one, see [`local_address`](Self::local_address).
+    /// Accepts connections on `address`. With port 0 the system chooses a port
+    /// ([`local_address`](Self::local_address)).
     ///
     /// # Errors
     ///
-    /// [`SocketError`] where the system refuses the address or an option.
+    /// [`SocketError`] if the system refuses the address or an option.
     pub fn listen(&mut self, address: SocketAddr, options: Options) -> Result<Listener, SocketError> {
         assert!(self.listeners.len() < LISTENERS_MAX, "more than {LISTENERS_MAX} listeners");
         let fd = socket::listening(address, &options.socket)?;
@@ -186,12 +187,12 @@ impl MessageEndpoint {
         Ok(listener)
     }
 
-    /// The address that a listener is bound to; `None` after it was closed.
+    /// Returns the address that a listener is bound to; `None` after it was closed.
     pub fn local_address(&self, listener: Listener) -> Option<SocketAddr> {
         socket::local_address(self.listeners.get(listener.index())?.fd.as_ref()?)
     }
 
-    /// Stop accepting on `listener`; connections from it stay.
+    /// Stops accepting on `listener`. Its connections stay open.
     pub fn close_listener(&mut self, listener: Listener) {
         if let Some(listening) = self.listeners.get_mut(listener.index()) {
             listening.fd = None;
@@ -199,12 +200,12 @@ impl MessageEndpoint {
         }
     }
 
-    /// Connect to the peer called `name` (empty: to whoever answers) at `address`, and again whenever the connection
-    /// is lost, as [`Options::backoff`] says. What becomes of it is reported by [`poll`](Self::poll).
+    /// Connects to the peer called `name` (empty: to any peer) at `address`, and again after each loss, as
+    /// [`Options::backoff`] says. [`poll`](Self::poll) reports the result.
     ///
     /// # Panics
     ///
-    /// Where the number of peers would exceed [`Limits::peers_max`]: who connects counts its own connections.
+    /// If the number of peers exceeds [`Limits::peers_max`].
     pub fn connect(&mut self, name: &str, address: impl Into<Address>, options: Options) -> PeerId {
         assert!(!self.slots.is_full(), "more than peers_max = {} peers", self.settings.limits.peers_max);
         let expects: Arc<str> = name.into();
@@ -217,12 +218,12 @@ impl MessageEndpoint {
         PeerId(index)
     }
 
-    /// The next thing that happened; waits for it until `deadline` (`None`: for as long as it takes), and returns
-    /// `None` when that has passed. A deadline that has passed already makes it look without waiting.
+    /// Returns the next event, and waits for it until `deadline` (`None`: without limit). Returns `None` at the
+    /// deadline. A deadline in the past polls without waiting.
     ///
     /// # Errors
     ///
-    /// Where the kernel's waiting itself fails, which leaves nothing to go on with.
+    /// The system's error if waiting itself fails; the endpoint is then unusable.
     #[inline]
     pub fn poll(&mut self, deadline: Option<Instant>) -> io::Result<Option<EndpointEvent>> {
         loop {
@@ -264,16 +265,16 @@ impl MessageEndpoint {
         }
     }
 
-    /// Send a message whose payload is the concatenation of `parts`. Small ones are copied and gathered; a large one
-    /// is given to the kernel from where it lies, and only what that does not take is copied.
+    /// Sends a message whose payload is the concatenation of `parts`. Small messages are copied and collected. A large
+    /// one is written directly from `parts`, and only the rest that the kernel does not take is copied.
     ///
     /// # Errors
     ///
-    /// [`SendError`]; the message is then not sent, not even in part.
+    /// [`SendError`]; no part of the message is then sent.
     ///
     /// # Panics
     ///
-    /// For a type that this room reserves ([`RESERVED_KINDS`](crate::RESERVED_KINDS)).
+    /// If the type is reserved ([`RESERVED_KINDS`](crate::RESERVED_KINDS)).
     #[inline]
     pub fn send(&mut self, peer: PeerId, kind: u32, stream: u32, parts: &[&[u8]]) -> Result<(), SendError> {
         let size = parts.iter().map(|part| part.len() as u64).sum();
@@ -282,16 +283,16 @@ impl MessageEndpoint {
         Ok(())
     }
 
-    /// Send a message whose payload is `head`, which is copied, and then `bodies`, which are shared with the caller
-    /// until they are sent: no byte of a large one is copied.
+    /// Sends a message whose payload is `head`, which is copied, followed by `bodies`. Large bodies are shared with
+    /// the caller until they are sent, and not copied.
     ///
     /// # Errors
     ///
-    /// [`SendError`]; the message is then not sent, not even in part.
+    /// [`SendError`]; no part of the message is then sent.
     ///
     /// # Panics
     ///
-    /// For a type that this room reserves ([`RESERVED_KINDS`](crate::RESERVED_KINDS)).
+    /// If the type is reserved ([`RESERVED_KINDS`](crate::RESERVED_KINDS)).
     pub fn send_shared(
         &mut self,
         peer: PeerId,
@@ -306,7 +307,7 @@ impl MessageEndpoint {
         Ok(())
     }
 
-    /// Give the kernel what waits to be sent, without waiting for the next [`poll`](Self::poll) that finds nothing.
+    /// Gives all waiting messages to the kernel now, before the next [`poll`](Self::poll).
     pub fn flush(&mut self) {
         self.flush_all();
         if let Some(uring) = &mut self.uring {
@@ -314,7 +315,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Stop reading from a peer: TCP's window then holds it back. Messages that were read already still come.
+    /// Stops reading from a peer; TCP's window then holds it back. Messages that were read already are still reported.
     pub fn pause(&mut self, peer: PeerId) {
         if self.slots.find(peer.0).is_some() {
             self.slots.at(peer.0).paused = true;
@@ -322,7 +323,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Go on reading from a peer.
+    /// Continues reading from a peer.
     pub fn resume(&mut self, peer: PeerId) {
         if self.slots.find(peer.0).is_some() {
             let slot = self.slots.at(peer.0);
@@ -332,9 +333,9 @@ impl MessageEndpoint {
         }
     }
 
-    /// End a connection in good order, and do not connect again: what waits is sent first, and messages of the peer
-    /// still arrive until it closes too, within [`drain_max`](crate::Timing::drain_max). [`EndpointEvent::Closed`] follows, or
-    /// [`EndpointEvent::Failed`] where it was not established.
+    /// Closes a connection without loss, and does not connect again. Waiting messages are sent, and messages of the
+    /// peer received until it closes too, within [`drain_max`](crate::Timing::drain_max). [`EndpointEvent::Closed`]
+    /// follows, or [`EndpointEvent::Failed`] if it was not established.
     pub fn close(&mut self, peer: PeerId) {
         let Some(slot) = self.slots.find(peer.0) else { return };
         let (state, drain_max) = (slot.state, slot.options.timing.drain_max);
@@ -353,7 +354,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// End a connection at once, and do not connect again. What waits is lost, and counted.
+    /// Ends a connection at once, and does not connect again. Waiting messages are lost, and counted.
     pub fn abort(&mut self, peer: PeerId) {
         if self.slots.find(peer.0).is_some_and(|slot| slot.state != State::Ended) {
             self.give_up(peer.0);
@@ -361,8 +362,8 @@ impl MessageEndpoint {
         }
     }
 
-    /// Close all listeners and all connections in good order. When everything has ended,
-    /// [`is_empty`](Self::is_empty) holds.
+    /// Closes all listeners and, without loss, all connections. After the last one has ended,
+    /// [`is_empty`](Self::is_empty) is true.
     pub fn shutdown(&mut self) {
         for listener in 0..self.listeners.len() {
             self.close_listener(Listener(listener as u32));
@@ -372,21 +373,21 @@ impl MessageEndpoint {
         }
     }
 
-    /// True if there is no peer, not even one to be connected again.
+    /// True if there is no peer, not even one waiting for its next attempt.
     pub fn is_empty(&self) -> bool {
         self.slots.used() == 0
     }
 
-    /// Peers in any state.
+    /// Number of peers in any state.
     pub fn peers(&self) -> usize {
         self.slots.used()
     }
 
-    /// Set the options of a peer's socket, now and for its further connections.
+    /// Sets the options of a peer's socket, for this connection and the following ones.
     ///
     /// # Errors
     ///
-    /// [`OptionError`] for the first option that the system refuses; those before it are set.
+    /// [`OptionError`] for the first option that the system refuses; the options before it are set.
     pub fn set_options(&mut self, peer: PeerId, socket: SocketOptions) -> Result<(), OptionError> {
         if self.slots.find(peer.0).is_none() {
             return Ok(());
@@ -400,11 +401,11 @@ impl MessageEndpoint {
         Ok(())
     }
 
-    /// Set only the window clamp of a peer's socket ([`SocketOptions::window_clamp`]), now and after each read.
+    /// Sets only the window clamp of a peer's socket ([`SocketOptions::window_clamp`]), now and after each read.
     ///
     /// # Errors
     ///
-    /// [`OptionError`] where the system refuses it.
+    /// [`OptionError`] if the system refuses it.
     pub fn set_window_clamp(&mut self, peer: PeerId, bytes: u32) -> Result<(), OptionError> {
         if self.slots.find(peer.0).is_none() {
             return Ok(());
@@ -421,11 +422,11 @@ impl MessageEndpoint {
         Ok(())
     }
 
-    /// Send a heartbeat now, and in a segment of its own where nothing else waits. Nothing happens while the peer is not
-    /// connected, or does not greet.
+    /// Sends a heartbeat now, in its own segment if nothing else is waiting. Does nothing if the peer is not
+    /// connected, or has no greeting.
     ///
-    /// TCP heeds a smaller window only with a new offset (RFC 9293 §3.10.7.4, SND.WL1): what is sent before a request makes
-    /// the request bring one.
+    /// TCP accepts a smaller window only with a new sequence number (RFC 9293 §3.10.7.4, SND.WL1). A heartbeat before
+    /// a request makes the request carry one.
     pub fn send_heartbeat(&mut self, peer: PeerId) {
         let Some(slot) = self.slots.find(peer.0) else { return };
         if slot.can_send() && slot.options.greeting == Greeting::Names {
@@ -434,32 +435,32 @@ impl MessageEndpoint {
         }
     }
 
-    /// The kernel's `tcp_info` of a peer's connection; `None` while there is none.
+    /// Returns the kernel's `tcp_info` of a peer's connection; `None` without a connection.
     pub fn tcp_info(&self, peer: PeerId) -> Option<TcpInfo> {
         TcpInfo::of(self.slots.find(peer.0)?.fd.as_ref()?).ok()
     }
 
-    /// A handle with which other threads interrupt [`poll`](Self::poll).
+    /// Returns a handle with which other threads interrupt [`poll`](Self::poll).
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    /// Counts of a peer, all its connections together.
+    /// Returns the counters of a peer, over all its connections.
     pub fn counters(&self, peer: PeerId) -> Option<&Counters> {
         self.slots.find(peer.0).map(|slot| &slot.counters)
     }
 
-    /// Counts of all peers, past and present.
+    /// Returns the counters of all peers, past and present.
     pub fn totals(&self) -> &Counters {
         &self.totals
     }
 
-    /// Bytes that wait to be sent to a peer.
+    /// Bytes waiting to be sent to a peer.
     pub fn outbox_bytes(&self, peer: PeerId) -> u64 {
         self.slots.find(peer.0).map_or(0, |slot| slot.outbox.bytes())
     }
 
-    /// Bytes of received messages that are lent out or half received.
+    /// Bytes of received and of incomplete messages.
     pub fn receive_bytes(&self) -> u64 {
         self.pool.lent_bytes()
     }
@@ -472,14 +473,14 @@ impl MessageEndpoint {
         }
     }
 
-    /// No further attempt to connect.
+    /// Ends further attempts to connect.
     fn give_up(&mut self, index: u32) {
         if let ConnectionOrigin::Outgoing(outgoing) = &mut self.slots.at(index).origin {
             outgoing.given_up = true;
         }
     }
 
-    /// The options that say what a younger connection of the same name does.
+    /// Returns the listener's policy for a second connection with the same name.
     fn same_name(&self, listener: Listener) -> SameName {
         self.listeners[listener.index()].options.same_name
     }

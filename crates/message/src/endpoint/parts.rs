@@ -1,4 +1,4 @@
-//! The parts of an endpoint that several of its files share.
+//! Parts of an endpoint that several of its files share.
 
 use std::cmp::Ordering;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::options::Options;
 use crate::sys::uring::Chunk;
 
-/// Epoll tokens other than connections'; those of slots stay below.
+/// Epoll tokens that are not connections; those of slots are smaller.
 pub(super) const TOKEN_WAKER: u64 = u64::MAX;
 pub(super) const TOKEN_BELL: u64 = u64::MAX - 1;
 pub(super) const TOKEN_LISTENER: u64 = u64::MAX - (1 << 20);
@@ -18,11 +18,11 @@ pub(super) const TOKEN_LISTENER: u64 = u64::MAX - (1 << 20);
 pub(super) struct Listening {
     pub(super) fd: Option<OwnedFd>,
     pub(super) options: Arc<Options>,
-    /// The time to accept again, after the system or a limit refused.
+    /// Time at which accepting is tried again after the system or a limit refused.
     pub(super) resume: Option<Instant>,
 }
 
-/// The addresses of a name, from the thread that looked them up.
+/// Addresses of a host name, from the thread that resolved it.
 pub(super) struct Resolved {
     pub(super) index: u32,
     pub(super) generation: u32,
@@ -30,14 +30,14 @@ pub(super) struct Resolved {
 }
 
 impl Listening {
-    /// How long accepting stops where nothing else ends the shortage.
+    /// Pause of accepting if no connection ends before.
     pub(super) const PAUSE: Duration = Duration::from_secs(1);
 }
 
-/// Received bytes that are being taken apart.
+/// Received bytes that are being parsed.
 pub(super) struct Fed {
     pub(super) index: u32,
-    /// Their memory; decrypted bytes are in the layer of their connection.
+    /// Their buffer; decrypted bytes are in the TLS layer of their connection.
     pub(super) chunk: Option<Chunk>,
     pub(super) len: usize,
     pub(super) used: usize,
@@ -49,7 +49,7 @@ impl Fed {
     }
 }
 
-/// The next deadline of a slot; the earliest is the greatest.
+/// Next deadline of a slot. The earliest deadline compares as the greatest.
 #[derive(PartialEq, Eq)]
 pub(super) struct SlotDeadline {
     pub(super) at: Instant,

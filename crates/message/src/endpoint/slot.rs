@@ -1,4 +1,4 @@
-//! One peer, and the table of all.
+//! The state of one peer, and the table of all peers.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -13,48 +13,48 @@ use crate::options::{Address, Options};
 use crate::outbox::Outbox;
 use crate::tls::Session;
 
-/// Where a connection is in its life.
+/// State of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Unused.
+    /// The slot is unused.
     Free,
-    /// Ended for good; free as soon as the application has heard of it.
+    /// Ended for good; free after the application has polled the end.
     Ended,
-    /// To be tried again at this time.
+    /// The next attempt starts at this time.
     Waiting(Instant),
-    /// Its host's name is being resolved.
+    /// The host name is being resolved.
     Resolving,
-    /// TCP connects; given up at this time.
+    /// TCP is connecting, until this time at most.
     Connecting(Instant),
-    /// Greetings are exchanged; given up at this time.
+    /// Greetings are being exchanged, until this time at most.
     Greeting(Instant),
-    /// Established.
+    /// The connection is established.
     Open,
-    /// Being closed, by which side first, and how far that is; cut off at this time.
+    /// The connection is being closed, until this time at most.
     Closing(Closing, Instant),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closing {
-    /// This side closes; the outbox still has to be sent.
+    /// This side closes, and its outbox is not empty.
     Draining,
-    /// This side has sent everything, and its end; the peer's end is awaited.
+    /// This side has sent everything and its FIN, and waits for the peer's.
     Finishing,
-    /// The peer closed, and the outbox still has to be sent.
+    /// The peer has closed, and the outbox is not empty.
     HalfClosed,
 }
 
-/// The kernel's interface that carries a connection.
+/// Kernel interface that carries a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Carrier {
     Epoll,
-    /// io_uring receives.
+    /// io_uring receives for this connection.
     Uring,
-    /// io_uring receives until it has heard that it should not.
+    /// io_uring receives until its cancellation completes.
     Leaving,
 }
 
-/// How a connection came about.
+/// Origin of a connection.
 pub(super) enum ConnectionOrigin {
     Accepted(Listener),
     Outgoing(Box<Outgoing>),
@@ -63,7 +63,7 @@ pub(super) enum ConnectionOrigin {
 pub(super) struct Outgoing {
     pub(super) address: Address,
     pub(super) expects: Arc<str>,
-    /// Attempts since the last connection that was established.
+    /// Attempts since the last established connection.
     pub(super) attempts: u32,
     /// The application has closed it: no further attempt.
     pub(super) given_up: bool,
@@ -78,38 +78,37 @@ pub(super) struct Slot {
     pub(super) options: Arc<Options>,
     pub(super) name: Arc<str>,
     pub(super) tls: Option<Box<Session>>,
-    /// Where the two sides are in proving that they have the shared key.
+    /// State of the proof of the shared key.
     pub(super) handshake: Option<Box<KeyHandshake>>,
     pub(super) partial: Partial,
     pub(super) outbox: Outbox,
     pub(super) counters: Counters,
-    /// The time at which this slot is looked at next.
+    /// Time at which this slot is checked next.
     pub(super) timer: Option<Instant>,
     pub(super) last_in: Instant,
     pub(super) last_out: Instant,
-    /// Since when the kernel takes nothing.
+    /// Time since which the kernel takes no bytes.
     pub(super) blocked: Option<Instant>,
-    /// The heartbeat that the peer promised.
+    /// Heartbeat interval that the peer announced.
     pub(super) promised: Duration,
-    /// In the list of those that have something to send.
+    /// True if it is in the list of slots with messages to send.
     pub(super) dirty: bool,
-    /// Writing failed; what can still be read is read.
+    /// True if writing failed; reading continues until the end.
     pub(super) broken: bool,
-    /// The application does not want to read.
+    /// True if the application has paused reading.
     pub(super) paused: bool,
-    /// No memory to read into.
+    /// True if reading waits for memory.
     pub(super) starved: bool,
-    /// A send was refused.
+    /// True if a send was refused because the outbox was full.
     pub(super) full: bool,
-    /// The events that the kernel reports: bit 0 reading, bit 1 writing, bit 2 only once for each arrival; `None` while it
-    /// is not asked at all.
+    /// Events that the kernel reports: bit 0 reading, bit 1 writing, bit 2 edge-triggered. `None`: not registered.
     pub(super) watch: Option<u8>,
-    /// Some options have to be set again after each read.
+    /// True if some options have to be set again after each read.
     pub(super) renew: bool,
     pub(super) carrier: Carrier,
-    /// io_uring holds bytes of the outbox.
+    /// True if io_uring is sending bytes of the outbox.
     pub(super) sending: bool,
-    /// Small reads, one after the other.
+    /// Number of small reads in a row.
     pub(super) small_reads: u8,
 }
 
@@ -150,18 +149,18 @@ impl Slot {
         }
     }
 
-    /// Messages may be sent.
+    /// True if messages can be sent.
     #[inline]
     pub(super) fn can_send(&self) -> bool {
         matches!(self.state, State::Open | State::Closing(Closing::HalfClosed, _))
     }
 
-    /// The kernel reports each arrival only once.
+    /// True if epoll reports each arrival only once.
     pub(super) fn is_edge(&self) -> bool {
         self.watch.is_some_and(|watch| watch & WATCH_EDGE != 0)
     }
 
-    /// Bytes may arrive.
+    /// True if bytes can arrive.
     pub(super) fn can_read(&self) -> bool {
         self.fd.is_some()
             && matches!(
@@ -171,10 +170,10 @@ impl Slot {
     }
 }
 
-/// All peers.
+/// Table of all peers.
 pub(super) struct Slots {
     slots: Vec<Slot>,
-    /// The longest unused first, so that a number is not used again soon.
+    /// Free numbers, the longest unused first, so that a number is not reused soon.
     free: VecDeque<u32>,
     max: usize,
 }
@@ -184,7 +183,7 @@ impl Slots {
         Self { slots: Vec::new(), free: VecDeque::new(), max }
     }
 
-    /// How many are in use.
+    /// Number of slots in use.
     pub(super) fn used(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -224,7 +223,7 @@ impl Slots {
         self.slots.get(index as usize).filter(|slot| slot.state != State::Free)
     }
 
-    /// The slot that a token means, unless that connection is gone.
+    /// Returns the slot of a token, unless its connection has ended.
     #[inline]
     pub(super) fn of_token(&self, token: u64) -> Option<u32> {
         let index = token as u32;

@@ -1,4 +1,4 @@
-//! Waiting, and what is due by time alone.
+//! Waiting, and timers.
 
 use std::io;
 use std::time::Instant;
@@ -10,10 +10,10 @@ use crate::event::{Closed, Listener};
 use crate::frame::Header;
 use crate::hello::HEARTBEAT;
 
-/// Heartbeats of its own that a peer may miss before it counts as silent.
+/// Heartbeat intervals of a peer after which it counts as silent.
 const HEARTBEATS_MISSED_MAX: u32 = 3;
 
-/// Handles what is due at a connection, and returns the next deadline.
+/// Next action of a connection, or its next deadline.
 #[derive(Debug, PartialEq, Eq)]
 enum Due {
     Nothing(Option<Instant>),
@@ -29,7 +29,7 @@ impl MessageEndpoint {
         self.totals.heartbeats_out += 1;
     }
 
-    /// Wait for something to happen, or for the time to do something; tells whether `deadline` has passed.
+    /// Waits for an event or a timer; returns true if `deadline` has passed.
     pub(super) fn wait(&mut self, deadline: Option<Instant>) -> io::Result<bool> {
         let timers = self.timers.peek().map(|timer| timer.at);
         let listeners = self.listeners.iter().filter_map(|listening| listening.resume).min();
@@ -52,7 +52,7 @@ impl MessageEndpoint {
         Ok(idle && self.events.is_empty() && deadline.is_some_and(|at| at <= self.now))
     }
 
-    /// Look at a slot at this time, if not earlier anyway.
+    /// Schedules a check of a slot at this time, unless an earlier one is scheduled.
     pub(super) fn arm(&mut self, index: u32, at: Instant) {
         let slot = self.slots.at(index);
         if slot.timer.is_none_or(|timer| at < timer) {
@@ -61,7 +61,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Look at a slot whenever the next thing is due there.
+    /// Schedules the next check of a slot.
     pub(super) fn arm_next(&mut self, index: u32) {
         if let Due::Nothing(Some(at)) = due(self.slots.at(index), self.now) {
             self.arm(index, at);
@@ -78,7 +78,7 @@ impl MessageEndpoint {
                 self.slots.at(index).last_out = self.now;
                 self.arm_next(index);
             }
-            // This process may have slept: what the peer sent meanwhile lies in the kernel.
+            // This process may have been suspended; bytes that the peer sent meanwhile wait in the kernel.
             Due::End(Closed::Silent(_)) if self.has_unread(index) => {
                 self.slots.at(index).last_in = self.now;
                 self.arm_next(index);
@@ -87,7 +87,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Go on accepting where that was stopped.
+    /// Continues accepting on listeners whose pause has ended.
     pub(super) fn resume_listeners(&mut self) {
         for listener in 0..self.listeners.len() {
             if self.listeners[listener].resume.is_some() {
@@ -96,7 +96,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Go on reading where memory was missing, if there is some.
+    /// Continues reading from connections that waited for memory, if there is some.
     pub(super) fn feed_starved(&mut self) {
         if self.starved.is_empty() {
             return;
@@ -115,7 +115,7 @@ impl MessageEndpoint {
             }
             return;
         }
-        // Where only unfinished messages hold memory, and each of them waits for more, none will ever end.
+        // If only incomplete messages hold memory, and each of them waits for more, none of them can complete.
         let stuck = self.starved.iter().filter(|index| self.slots.at(**index).partial.needed() > 12).count();
         if self.pool.lent_bytes() <= self.assembler.held_bytes() && stuck >= self.assembler.unfinished() {
             let missing = |slot: &Slot| slot.partial.needed() - slot.partial.got();
@@ -130,7 +130,7 @@ impl MessageEndpoint {
     }
 }
 
-/// The next deadline of a connection, from its arguments alone.
+/// Returns the next action of a connection, without side effects.
 fn due(slot: &Slot, now: Instant) -> Due {
     let timing = &slot.options.timing;
     let later = |at: Instant, end: Closed| if at <= now { Due::End(end) } else { Due::Nothing(Some(at)) };
@@ -164,7 +164,7 @@ fn due_open(slot: &Slot, now: Instant) -> Due {
         }
         sooner(since + timing.stall_max);
     }
-    // A side that does not read cannot hear.
+    // Silence is not measured while this side does not read.
     if !slot.promised.is_zero() && !timing.silence_max.is_zero() && !slot.paused && !slot.starved {
         let silence = timing.silence_max.max(slot.promised * HEARTBEATS_MISSED_MAX);
         if slot.last_in + silence <= now {
@@ -178,7 +178,7 @@ fn due_open(slot: &Slot, now: Instant) -> Due {
         } else if slot.outbox.is_empty() {
             return Due::Heartbeat;
         } else {
-            // What waits will be heard as well as any heartbeat.
+            // Waiting bytes tell the peer as much as a heartbeat.
             sooner(now + timing.heartbeat);
         }
     }

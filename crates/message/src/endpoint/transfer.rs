@@ -1,4 +1,4 @@
-//! Bytes in and out of established connections.
+//! Reading and writing of established plain connections, and the frames that all connections send and receive.
 
 use std::io::{IoSlice, IoSliceMut};
 
@@ -13,16 +13,16 @@ use crate::limits::RESERVED_KINDS;
 use crate::outbox::PIECES_MAX;
 use crate::pool::Payload;
 
-/// Messages from this size on are offered to the kernel from where they lie.
+/// Messages of at least this size, bytes, are written directly from the caller's memory.
 const DIRECT_BYTES_MIN: usize = 32 << 10;
-/// Reads of one connection before others have their turn, as long as each fills all the space that it was given, and
-/// that is in the middle of a message.
+/// Maximum reads of one connection in its turn. It goes on reading only while a read fills all its space and ends
+/// within a message.
 const READS_MAX: u8 = 4;
-/// An outbox that holds this much is given to the kernel at once.
+/// Bytes in an outbox above which it is written at once.
 const FLUSH_BYTES: u64 = 256 << 10;
 
 impl MessageEndpoint {
-    /// A connection has something to read.
+    /// Handles a readable connection.
     pub(super) fn handle_readable(&mut self, index: u32) {
         debug_assert!(self.reading.is_none());
         let slot = self.slots.at(index);
@@ -38,7 +38,7 @@ impl MessageEndpoint {
         };
         let offered = first.len() + second.len();
         let result = if second.is_empty() {
-            // Cheaper than read(2), which passes through the file system's layer.
+            // Cheaper than read(2), which passes through the file-system layer.
             recv(fd, first, RecvFlags::empty()).map(|(bytes, _)| bytes)
         } else {
             rustix::io::readv(fd, &mut [IoSliceMut::new(first), IoSliceMut::new(second)])
@@ -68,7 +68,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// There is no memory for what this connection sends: read it later.
+    /// Stops reading from this connection until memory is free.
     pub(super) fn starve(&mut self, index: u32) {
         let slot = self.slots.at(index);
         if !slot.starved {
@@ -80,7 +80,7 @@ impl MessageEndpoint {
         self.watch(index);
     }
 
-    /// The next message of the connection that is being read, or an end of that.
+    /// Returns the next message of the connection that is being parsed, or the event of its end.
     #[inline]
     pub(super) fn next_frame(&mut self, index: u32) -> Option<EndpointEvent> {
         loop {
@@ -91,7 +91,7 @@ impl MessageEndpoint {
                 Ok(Some(frame)) => frame,
                 Ok(None) => {
                     self.reading = None;
-                    // The rest of a large message is there, as likely as not.
+                    // The rest of a large message has probably arrived.
                     let again = slot.partial.is_begun() && slot.carrier == Carrier::Epoll;
                     let more = std::mem::take(&mut self.more);
                     if more && again && self.reads_in_turn < READS_MAX {
@@ -103,7 +103,7 @@ impl MessageEndpoint {
                     } else if more {
                         self.look_again(index, false);
                     }
-                    // More of the same connection may wait to be taken apart.
+                    // More bytes of the same connection may be waiting to be parsed.
                     if self.fed.is_none() {
                         if self.slots.at(index).dirty {
                             self.flush_slot(index);
@@ -141,12 +141,12 @@ impl MessageEndpoint {
         let slot = self.slots.at(index);
         let waits = !slot.outbox.is_empty() && !slot.broken;
         if slot.tls.as_ref().is_some_and(|tls| !tls.farewell) && clean == Closed::Remote {
-            // An attacker between the two may have cut the end off.
-            return self.end(index, Closed::Tls("the connection ended without TLS' farewell".into()));
+            // An attacker in the network may have cut the stream.
+            return self.end(index, Closed::Tls("the connection ended without a TLS close_notify".into()));
         }
         let reason = match slot.state {
             _ if clean != Closed::Remote => clean,
-            // The peer has closed first; what waits is still sent to it.
+            // The peer has closed first; waiting messages are still sent to it.
             State::Open | State::Closing(Closing::Draining, _) if waits => {
                 let until = self.now + slot.options.timing.drain_max;
                 slot.state = State::Closing(Closing::HalfClosed, until);
@@ -159,7 +159,7 @@ impl MessageEndpoint {
         self.end(index, reason);
     }
 
-    /// The reason for an end, unless it is in the middle of a frame.
+    /// Returns `otherwise`, or [`Closed::Truncated`] in the middle of a frame.
     pub(super) fn how_broken(&mut self, index: u32, otherwise: Closed) -> Closed {
         let partial = &self.slots.at(index).partial;
         match partial.got() {
@@ -168,7 +168,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// True if the kernel holds bytes of this connection that were not read.
+    /// True if the kernel holds unread bytes of this connection.
     pub(super) fn has_unread(&mut self, index: u32) -> bool {
         if self.uring.as_ref().is_some_and(crate::sys::uring::Uring::has_done) {
             return true;
@@ -179,7 +179,7 @@ impl MessageEndpoint {
         matches!(recv(fd, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT), Ok((1.., _)))
     }
 
-    /// True if a message may be sent now; its header.
+    /// Returns the header of a message that can be sent now.
     #[inline]
     pub(super) fn admit(
         &mut self,
@@ -188,7 +188,10 @@ impl MessageEndpoint {
         stream: u32,
         size: u64,
     ) -> Result<Header, SendError> {
-        assert!(kind < RESERVED_KINDS, "type {kind:#x} is reserved for the messages of this room");
+        assert!(
+            kind < RESERVED_KINDS,
+            "type {kind:#x} is reserved; types of applications are below {RESERVED_KINDS:#x}"
+        );
         let limits = &self.settings.limits;
         let (limit, max) = (limits.size_max(kind), limits.outbox_bytes_max);
         if size > u64::from(limit) {
@@ -208,7 +211,7 @@ impl MessageEndpoint {
         Ok(Header { kind, stream, size: size as u32 })
     }
 
-    /// Queue a message with copied bytes, or send it at once if it is large.
+    /// Queues a message with copied bytes, or writes it at once if it is large.
     #[inline]
     pub(super) fn push(&mut self, index: u32, header: Header, parts: &[&[u8]]) {
         let slot = self.slots.at(index);
@@ -248,7 +251,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Give the kernel a message from where it lies; returns how many bytes it took.
+    /// Writes a message directly from the caller's memory; returns the number of bytes written.
     fn send_directly(&mut self, index: u32, header: Header, parts: &[&[u8]]) -> usize {
         let slot = self.slots.at(index);
         let Some(fd) = &slot.fd else { return 0 };
@@ -271,7 +274,7 @@ impl MessageEndpoint {
                 }
                 sent
             }
-            // Whatever is wrong, the next flush meets it again.
+            // The next flush meets the same error and handles it.
             Err(_) => 0,
         }
     }
@@ -284,11 +287,11 @@ impl MessageEndpoint {
         }
     }
 
-    /// Give the kernel what waits for a peer, as far as it takes it.
+    /// Writes the waiting bytes of a peer, as many as the kernel takes.
     pub(super) fn flush_slot(&mut self, index: u32) {
         let slot = self.slots.at(index);
         slot.dirty = false;
-        // What is in flight comes first; when it has landed, this is called again.
+        // Bytes in flight come first; their completion calls this again.
         if slot.sending || !slot.outbox.is_empty() && self.send_by_uring(index) {
             return;
         }
@@ -300,7 +303,7 @@ impl MessageEndpoint {
         self.after_write(index, blocked);
     }
 
-    /// Write what waits for a peer; tells whether the kernel took less than that.
+    /// Writes the waiting bytes of a peer; returns true if the kernel took only a part.
     fn write_plain(&mut self, index: u32) -> bool {
         let slot = self.slots.at(index);
         let Some(fd) = &slot.fd else { return false };
@@ -325,13 +328,13 @@ impl MessageEndpoint {
                         counters.bytes_out += bytes as u64;
                         counters.messages_out += messages;
                     }
-                    // The kernel reports when it takes more; another write would fail.
+                    // Another write would fail; the kernel reports when it takes more.
                     blocked = bytes < offered;
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => blocked = true,
                 Err(_) => {
-                    // What the peer sent before it broke off is still read; that then meets the error.
+                    // Bytes that the peer sent before the failure are still read; reading then returns the error.
                     slot.broken = true;
                     slot.paused = false;
                     break;

@@ -1,17 +1,17 @@
-//! Integer socket options by number, for those that rustix does not name.
+//! Integer socket options by number, for options that rustix has no name for.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 pub(crate) const TCP_WINDOW_CLAMP: (i32, i32) = (libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP);
 pub(crate) const BUSY_POLL: (i32, i32) = (libc::SOL_SOCKET, libc::SO_BUSY_POLL);
-/// Linux 6.15 and later (net/ipv4/tcp.c); younger than most headers.
+/// Linux 6.15 and later (net/ipv4/tcp.c); most installed headers are older.
 pub(crate) const TCP_RTO_MIN_US: (i32, i32) = (libc::IPPROTO_TCP, 45);
 pub(crate) const TCP_RTO_MAX_MS: (i32, i32) = (libc::IPPROTO_TCP, 44);
 pub(crate) const TCP_DELACK_MAX_US: (i32, i32) = (libc::IPPROTO_TCP, 46);
 pub(crate) const TCP_MAXSEG: (i32, i32) = (libc::IPPROTO_TCP, libc::TCP_MAXSEG);
 
-/// Set an option.
+/// Sets an option.
 pub(crate) fn set(fd: impl AsFd, (level, name): (i32, i32), value: u32) -> io::Result<()> {
     // SAFETY: the descriptor is open for as long as it is borrowed, and the kernel only reads the four bytes of
     // `value`, which outlives the call.
@@ -27,7 +27,7 @@ pub(crate) fn set(fd: impl AsFd, (level, name): (i32, i32), value: u32) -> io::R
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Reads TCP_INFO into `info`, and returns how much of it this kernel knows.
+/// Reads TCP_INFO into `info`; returns how many bytes of it this kernel fills.
 pub(crate) fn tcp_info(fd: impl AsFd, info: &mut [u8; TCP_INFO_BYTES]) -> io::Result<usize> {
     let mut size = TCP_INFO_BYTES as libc::socklen_t;
     // SAFETY: the descriptor is open for as long as it is borrowed; the kernel writes at most `size` bytes, which is
@@ -44,10 +44,10 @@ pub(crate) fn tcp_info(fd: impl AsFd, info: &mut [u8; TCP_INFO_BYTES]) -> io::Re
     if result == 0 { Ok(size as usize) } else { Err(io::Error::last_os_error()) }
 }
 
-/// As far as `struct tcp_info` is read: up to `tcpi_total_rto_time` (Linux 6.7).
+/// Bytes of `struct tcp_info` that are read: up to `tcpi_total_rto_time` (Linux 6.7).
 pub(crate) const TCP_INFO_BYTES: usize = 248;
 
-/// Read an option.
+/// Reads an option.
 #[cfg(test)]
 pub(crate) fn value(fd: impl AsFd, (level, name): (i32, i32)) -> io::Result<u32> {
     let mut value = 0u32;

@@ -1,9 +1,8 @@
-//! Completions by io_uring: reads that go on by themselves into buffers that the kernel picks, and writes that are
-//! submitted together.
+//! Completions by io_uring: receives that repeat into buffers chosen by the kernel, and writes that are submitted
+//! together.
 //!
-//! It carries established connections in their quiet, common state: small and middling messages, in the clear. The
-//! rest of an endpoint (listeners, bells, connections that start, pause, or receive something large) stays with epoll,
-//! whose descriptor is watched here like any other.
+//! It carries established plain connections with small messages. Listeners, wakers, and connections that are being set
+//! up, are paused, or receive a large message stay with epoll. The ring watches epoll's descriptor like any other.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::VecDeque;
@@ -17,41 +16,41 @@ use std::time::Duration;
 use io_uring::types::{BufRingEntry, CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
-/// Requests that are handed over at once; more are handed over in between.
+/// Submission-queue entries. The queue is submitted early when it is full.
 const ENTRIES: u32 = 512;
-/// Completions that the kernel may keep for us.
+/// Number of completion-queue entries.
 const COMPLETIONS: u32 = 4096;
-/// Completions that are taken before what they caused is handed over.
+/// Completions handled before the requests that they caused are submitted.
 const BATCH: usize = 128;
-/// Buffers for received bytes, and their size. Their distance is not a power of two, so that their first bytes do not
-/// all meet in the same few lines of the cache.
+/// Number of receive buffers, and their size. Their distance is not a power of two, so their first bytes do not share
+/// the same few cache sets.
 const BUFFERS: u16 = 1024;
 pub(crate) const BUFFER_BYTES: usize = 4096;
 const STRIDE: usize = BUFFER_BYTES + 64;
 const GROUP: u16 = 0;
 const PAGE: usize = 4096;
 
-/// The kind of a request, in the two highest bits of its number.
+/// Kind of a request, in the two highest bits of its user data.
 const RECEIVE: u64 = 0;
 const SEND: u64 = 1 << 62;
 const POLL: u64 = 2 << 62;
 const CANCEL: u64 = 3 << 62;
 const KIND: u64 = 3 << 62;
-/// Bits of a generation that fit next to the kind.
+/// Bits of the generation, which lie next to the kind.
 const GENERATION: u32 = (1 << 30) - 1;
 
-/// A buffer with received bytes; it is given back with [`Uring::recycle`].
+/// A buffer with received bytes, returned to the kernel by [`Uring::recycle`].
 #[derive(Debug)]
 pub(crate) struct Chunk {
     buffer: u16,
     pub(crate) len: usize,
 }
 
-/// Something that the kernel has done.
+/// A completed request.
 pub(crate) enum Completion {
-    /// Bytes, an end, or an error of a receiving connection; without `more`, it receives no longer.
+    /// Bytes, the end, or an error of a receiving connection. Without `more`, receiving has stopped.
     Received { index: u32, generation: u32, result: i32, chunk: Option<Chunk>, more: bool },
-    /// A write is over: all of it was taken, or it failed.
+    /// A write completed: all bytes were written, or it failed.
     Sent { index: u32, generation: u32, result: i32, bytes: Vec<u8>, offered: usize },
 }
 
@@ -67,7 +66,7 @@ pub(crate) struct Uring {
     memory: ManuallyDrop<BufferRing>,
     tail: u16,
     done: VecDeque<cqueue::Entry>,
-    /// Buffers of writes, each until the kernel is done with it.
+    /// Buffers of writes until the kernel has completed them.
     flights: Vec<Option<SubmittedWrite>>,
     free: Vec<u32>,
     epoll: RawFd,
@@ -76,11 +75,11 @@ pub(crate) struct Uring {
     enabled: bool,
 }
 
-// SAFETY: the mapped rings and the buffers belong to this value alone, and to the kernel; nothing in it is tied to a
-// thread before the ring is enabled, and from then on the kernel refuses others with an error.
+// SAFETY: only this value and the kernel use the mapped rings and the buffers. The ring is tied to a thread only when
+// it is enabled; the kernel then refuses other threads with an error.
 unsafe impl Send for Uring {}
 
-/// The ring of buffers, and the buffers.
+/// The ring of buffer entries, and the buffers.
 struct BufferRing {
     ring: NonNull<u8>,
     buffers: NonNull<u8>,
@@ -107,7 +106,7 @@ impl BufferRing {
 impl Drop for BufferRing {
     fn drop(&mut self) {
         let (ring, buffers) = Self::layouts();
-        // SAFETY: both were allocated with these layouts, and the kernel has let go of them (see `Uring::drop`).
+        // SAFETY: both were allocated with these layouts, and the kernel no longer uses them (see `Uring::drop`).
         unsafe {
             dealloc(self.ring.as_ptr(), ring);
             dealloc(self.buffers.as_ptr(), buffers);
@@ -116,24 +115,24 @@ impl Drop for BufferRing {
 }
 
 impl Uring {
-    /// A ring that also watches `epoll`, which has to outlive it.
+    /// Creates a ring that also watches `epoll`, which has to outlive it.
     ///
     /// # Errors
     ///
-    /// Where the kernel is older than 6.1, or its administrator forbids io_uring.
+    /// The system's error if the kernel is older than 6.1, or if io_uring is disabled.
     pub(crate) fn new(epoll: BorrowedFd<'_>) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_cqsize(COMPLETIONS)
             .setup_single_issuer()
             .setup_defer_taskrun()
-            // The thread that polls first is the one that owns it.
+            // The thread that polls first owns the ring.
             .setup_r_disabled()
             .dontfork()
             .build(ENTRIES)?;
         let memory = BufferRing::new()?;
         let address = memory.ring.as_ptr() as u64;
-        // SAFETY: the memory is page-aligned, has an entry for each of `BUFFERS` buffers, and is freed only after the
-        // ring has let go of it (see `drop`).
+        // SAFETY: the memory is page-aligned and has an entry for each of `BUFFERS` buffers. It is freed only after
+        // the ring is closed (see `drop`).
         unsafe { ring.submitter().register_buf_ring_with_flags(address, BUFFERS, GROUP, 0)? };
         let mut uring = Self {
             ring: ManuallyDrop::new(ring),
@@ -161,7 +160,7 @@ impl Uring {
         unsafe { self.push(&entry) };
     }
 
-    /// Receive no longer; a last [`Completion::Received`] without `more` follows.
+    /// Cancels receiving; a last [`Completion::Received`] without `more` follows.
     pub(crate) fn cancel_receive(&mut self, index: u32, generation: u32) {
         let number = RECEIVE | numbered(index, generation);
         let entry = opcode::AsyncCancel::new(number).build().user_data(CANCEL);
@@ -169,7 +168,7 @@ impl Uring {
         unsafe { self.push(&entry) };
     }
 
-    /// Write all of `bytes` from `offset` on.
+    /// Writes all bytes of `bytes` from `offset` on.
     pub(crate) fn send(&mut self, fd: &OwnedFd, index: u32, generation: u32, bytes: Vec<u8>, offset: usize) {
         let place = self.free.pop().unwrap_or_else(|| {
             self.flights.push(None);
@@ -181,16 +180,16 @@ impl Uring {
             .build()
             .user_data(SEND | u64::from(place));
         self.flights[place as usize] = Some(SubmittedWrite { index, generation, bytes, offset });
-        // SAFETY: the bytes stay where they are on the heap, and unchanged, in `flights` until the request completes;
-        // `drop` waits for that, or leaks them.
+        // SAFETY: the bytes stay in `flights`, unmoved and unchanged, until the request completes. `drop` waits for
+        // that, or leaks them.
         unsafe { self.push(&entry) };
     }
 
-    /// The bytes of a chunk.
+    /// Returns the bytes of a chunk.
     pub(crate) fn bytes(&self, chunk: &Chunk) -> &[u8] {
         assert!(chunk.len <= BUFFER_BYTES);
-        // SAFETY: the kernel has filled that many bytes of this buffer, which is ours until it is recycled; a chunk is
-        // made only from a completion, and is given up by `recycle`.
+        // SAFETY: the kernel has filled that many bytes of this buffer, and does not use it until it is recycled. A
+        // chunk is made only from a completion, and consumed by `recycle`.
         unsafe {
             std::slice::from_raw_parts(
                 self.memory.buffers.as_ptr().add(usize::from(chunk.buffer) * STRIDE),
@@ -199,18 +198,18 @@ impl Uring {
         }
     }
 
-    /// Give a buffer back to the kernel.
+    /// Returns a buffer to the kernel.
     #[allow(clippy::needless_pass_by_value, reason = "what was given back cannot be read again")]
     pub(crate) fn recycle(&mut self, chunk: Chunk) {
         self.provide(chunk.buffer);
     }
 
-    /// True if something is done that was not asked for yet.
+    /// True if a completion is waiting.
     pub(crate) fn has_done(&self) -> bool {
         !self.done.is_empty()
     }
 
-    /// The next completion.
+    /// Returns the next completion.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Completion> {
         loop {
@@ -245,12 +244,12 @@ impl Uring {
         }
     }
 
-    /// True if epoll has something, which is then to be taken from it.
+    /// True if epoll became ready since the last call.
     pub(crate) fn take_epoll_ready(&mut self) -> bool {
         std::mem::take(&mut self.epoll_ready)
     }
 
-    /// Hand over what was asked for, and wait until something is done, for at most `timeout`.
+    /// Submits the queued requests, and waits for a completion, for at most `timeout`.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         if !self.enabled {
             self.ring.submitter().register_enable_rings()?;
@@ -271,7 +270,7 @@ impl Uring {
             self.submit();
             return Ok(());
         }
-        // Completions that wait already need no waiting.
+        // Waiting completions are handled without a wait.
         let want = usize::from(self.ring.completion().is_empty());
         let result = match want {
             0 => self.ring.submitter().submit_and_wait(1),
@@ -286,38 +285,38 @@ impl Uring {
         Ok(())
     }
 
-    /// Hand over what was asked for, without waiting.
+    /// Submits the queued requests, without waiting.
     pub(crate) fn submit(&mut self) {
         if self.enabled {
-            // What fails now is handed over by the next wait, which reports it.
+            // If this fails, the next wait submits them, and reports the error.
             let _ = self.ring.submitter().submit();
         }
     }
 
-    /// Put a request into the queue, which is handed over first where it is full.
+    /// Queues a request; submits the queue first if it is full.
     ///
     /// # Safety
     ///
-    /// The memory of the request stays valid until it completes.
+    /// The memory of the request has to stay valid until it completes.
     unsafe fn push(&mut self, entry: &squeue::Entry) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
             if !self.enabled {
                 self.enabled = self.ring.submitter().register_enable_rings().is_ok();
             }
             if self.ring.submitter().submit().is_err() {
-                // The kernel may want its completions to be taken first.
+                // The kernel may refuse until completions are taken.
                 self.done.extend(self.ring.completion());
             }
         }
     }
 
-    /// Put a buffer at the end of the ring of those that the kernel may fill.
+    /// Appends a buffer to those that the kernel may fill.
     fn provide(&mut self, buffer: u16) {
         let ring = self.memory.ring.as_ptr().cast::<BufRingEntry>();
         let place = usize::from(self.tail & (BUFFERS - 1));
-        // SAFETY: `place` and `buffer` are below `BUFFERS`. The kernel reads the entry only after the tail has passed
-        // it, which is stored behind it, and the entry of a buffer that is ours is not read by the kernel.
+        // SAFETY: `place` and `buffer` are below `BUFFERS`. The kernel reads an entry only after the tail, which is
+        // stored last, has passed it. It does not read the entry of a buffer that this side holds.
         unsafe {
             let entry = &mut *ring.add(place);
             entry.set_addr(self.memory.buffers.as_ptr().add(usize::from(buffer) * STRIDE) as u64);
@@ -332,7 +331,7 @@ impl Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
-        // The kernel writes into the buffers, and reads from those of writes, until every request has ended.
+        // Until every request has ended, the kernel writes into the receive buffers and reads the buffers of writes.
         let submitter = self.ring.submitter();
         let ended = !self.enabled
             || submitter.submit().is_ok()
@@ -341,7 +340,7 @@ impl Drop for Uring {
                     Err(error) => error.raw_os_error() == Some(libc::ENOENT),
                 };
         if ended {
-            // SAFETY: neither is used again; the ring goes before the memory that it refers to.
+            // SAFETY: neither is used again; the ring is dropped before the memory that it refers to.
             unsafe {
                 ManuallyDrop::drop(&mut self.ring);
                 ManuallyDrop::drop(&mut self.memory);
@@ -356,7 +355,7 @@ fn numbered(index: u32, generation: u32) -> u64 {
     u64::from(generation & GENERATION) << 32 | u64::from(index)
 }
 
-/// True if a completion's generation is this one.
+/// True if a completion belongs to this generation of the slot.
 pub(crate) fn same_generation(of_request: u32, of_slot: u32) -> bool {
     of_request & GENERATION == of_slot & GENERATION
 }

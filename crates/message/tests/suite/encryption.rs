@@ -177,7 +177,7 @@ fn an_end_without_farewell_is_named() {
     });
     let end = end.unwrap();
     assert!(
-        matches!(&end, Closed::Tls(words) if words.contains("farewell"))
+        matches!(&end, Closed::Tls(words) if words.contains("close_notify"))
             || matches!(end, Closed::Truncated { .. })
     );
     thread.join().unwrap();

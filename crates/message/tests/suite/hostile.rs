@@ -129,8 +129,8 @@ fn names_are_checked_on_both_sides() {
     let (_, address) = listen(&mut server, only);
     let once = Options { backoff: None, ..quick() };
     for (own, expected, words) in [
-        ("dcm-1", "another server", "\"another server\" is not served here; server is"),
-        ("dcm-2", "server", "\"dcm-2\" is not served here; dcm-1 is"),
+        ("dcm-1", "another server", "\"another server\" is not accepted here, only server"),
+        ("dcm-2", "server", "\"dcm-2\" is not accepted here, only dcm-1"),
     ] {
         let mut client = endpoint(own);
         client.connect(expected, address, once.clone());

@@ -34,7 +34,7 @@ struct BarrierFile {
 /// A barrier workload with the addresses of its senders.
 #[derive(Debug, Clone)]
 pub struct BarrierSystem {
-    /// The workload.
+    /// Scenario with the workload.
     pub scenario: Scenario,
     /// The folder that its processes write into.
     pub folder: PathBuf,

@@ -12,7 +12,7 @@ pub struct TcpCounts {
     pub segments: u64,
     /// Segments sent again.
     pub retransmits: u64,
-    /// Retransmission timeouts.
+    /// Number of retransmission timeouts.
     pub timeouts: u64,
     /// Segments that the receiver reported as duplicates (RFC 2883).
     pub duplicates: u64,

@@ -11,7 +11,7 @@ pub enum BarrierError {
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -19,7 +19,7 @@ pub enum BarrierError {
     /// A file has the wrong content.
     #[error("{}: {text}", path.display())]
     Garbled {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The mistake, its place, and the correct form.
         text: String,
@@ -56,13 +56,13 @@ pub enum BarrierError {
     Protocol {
         /// The other end.
         address: String,
-        /// The mistake.
+        /// Description of the mistake.
         why: &'static str,
     },
     /// A sender closed its connection.
     #[error("the sender at {address} closed its connection in round {round}")]
     Gone {
-        /// The sender.
+        /// Address of the sender.
         address: String,
         /// The round in progress.
         round: u64,
@@ -74,7 +74,7 @@ pub enum BarrierError {
     Stalled {
         /// Senders that have answered.
         answered: u32,
-        /// All senders.
+        /// Number of all senders.
         senders: usize,
         /// The round in progress.
         round: u64,
@@ -84,17 +84,17 @@ pub enum BarrierError {
     /// A process ended too early.
     #[error("{process} ended ({status}); its log:\n{log}")]
     Ended {
-        /// The process.
+        /// Name of the process.
         process: String,
         /// Its exit status.
         status: String,
-        /// Its log.
+        /// Path of its log.
         log: String,
     },
     /// A process cannot be started.
     #[error("cannot start {process}: {source}")]
     Spawn {
-        /// The process.
+        /// Name of the process.
         process: String,
         /// The system's error.
         source: io::Error,

@@ -55,7 +55,7 @@ pub trait BarrierPlace: std::fmt::Debug {
 /// A workload to start.
 #[derive(Debug)]
 pub struct BarrierLaunch<'a> {
-    /// Its scenario.
+    /// The checked scenario.
     pub loaded: &'a Loaded,
     /// An existing folder for its files.
     pub folder: &'a Path,

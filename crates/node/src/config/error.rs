@@ -10,7 +10,7 @@ pub enum ConfigError {
     /// The system does not give it.
     #[error("cannot read {}: {error}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The error of the system.
         error: std::io::Error,
@@ -18,15 +18,15 @@ pub enum ConfigError {
     /// It is no TOML, or has a key that nothing reads; the text says where.
     #[error("{}: {text}", path.display())]
     Syntax {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Line, caret and reason.
         text: String,
     },
-    /// A value cannot be.
+    /// A value is out of range or has the wrong type.
     #[error("{}:{line}:{column}: {message}\n  | {text}\n  = help: {help}", path.display())]
     Value {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
@@ -34,19 +34,19 @@ pub enum ConfigError {
         column: usize,
         /// The line itself.
         text: String,
-        /// The error.
+        /// The error in the file.
         message: String,
-        /// The remedy.
+        /// Advice on the remedy.
         help: String,
     },
     /// The files for encryption are not what they should be.
     #[error("[tls] of {process} ({files}): {error}")]
     Tls {
-        /// The process.
+        /// Name of the process.
         process: String,
-        /// Which.
+        /// Paths of the files.
         files: String,
-        /// The error.
+        /// Error of the TLS settings.
         error: TlsError,
     },
     /// The file of the shared key holds none.
@@ -54,7 +54,7 @@ pub enum ConfigError {
     Key {
         /// The file of the key.
         path: PathBuf,
-        /// The error.
+        /// Error of the key.
         error: KeyError,
     },
     /// Any process that reaches this system could take part in it.
@@ -70,7 +70,7 @@ pub enum ConfigError {
     /// The scenario that it names is wrong, or what it sets in it.
     #[error("{}: its scenario, or what `set` changes in it:\n{errors}", path.display())]
     Scenario {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Every problem, with its line and a caret.
         errors: fanin_scenario::Errors,

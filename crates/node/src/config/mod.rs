@@ -280,7 +280,7 @@ impl System {
         Ok((system, authentication))
     }
 
-    /// The scenario.
+    /// Returns the scenario of the system.
     pub fn scenario(&self) -> &Scenario {
         &self.loaded.scenario
     }

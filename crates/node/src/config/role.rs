@@ -8,13 +8,13 @@ use std::str::FromStr;
 pub enum Role {
     /// Assigns events to processing units.
     Supervisor,
-    /// Holds fragments.
+    /// Holds the fragments of its sources.
     Readout,
-    /// Builds events.
+    /// Collects fragments and builds events.
     Collector,
     /// Decides about events, for the collector on its host.
     Processor,
-    /// Stores events.
+    /// Stores accepted events in files.
     Logger,
 }
 

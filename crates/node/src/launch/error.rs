@@ -20,7 +20,7 @@ pub enum LaunchError {
          use fewer hosts, or `live.processors=\"timers\"`"
     )]
     TooMany {
-        /// Processes.
+        /// Number of processes.
         got: u64,
     },
     /// The live system does not do what the scenario asks for.
@@ -29,7 +29,7 @@ pub enum LaunchError {
     /// The folder is not one that may be emptied.
     #[error("{} holds files of something else; choose an empty folder", path.display())]
     NotOurs {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
     },
     /// Another run works in the folder.
@@ -38,23 +38,23 @@ pub enum LaunchError {
         path.display()
     )]
     InUse {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
     },
     /// A file or folder cannot be used.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         error: io::Error,
     },
     /// A process cannot be started.
     #[error("cannot start {process}: {error}")]
     Spawn {
-        /// Which.
+        /// Name of the process.
         process: String,
-        /// Why.
+        /// The system's error.
         error: io::Error,
     },
     /// The file that was made for the processes is wrong.
@@ -63,9 +63,9 @@ pub enum LaunchError {
     /// A process ends again and again.
     #[error("{process} ended ({status}); it last said:\n{said}")]
     Ended {
-        /// Which.
+        /// Name of the process.
         process: String,
-        /// How.
+        /// Exit status or signal.
         status: String,
         /// The end of its log.
         said: String,

@@ -9,7 +9,7 @@ use super::error::{LaunchError, PROCESSES_MAX};
 /// How a system is started.
 #[derive(Debug)]
 pub struct SystemLaunch<'a> {
-    /// The value.
+    /// The checked scenario.
     pub loaded: &'a Loaded,
     /// A folder for its files. An earlier run's is moved aside to `FOLDER.1`, `FOLDER.2`, … if it holds stored events, and
     /// emptied otherwise; that of a run that still works is refused.

@@ -21,7 +21,7 @@ use crate::source::{Sources, supply};
 use crate::unit::server::{Happening, Launcher, UnitServer};
 use crate::wake::Wake;
 
-/// A collector.
+/// Runs the collector's state machine over connections.
 pub struct CollectorNode {
     collector: Collector<Data>,
     sources: Sources,

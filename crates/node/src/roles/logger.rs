@@ -14,7 +14,7 @@ use crate::proof::AssignmentProofs;
 use crate::store::{EventStore, StoreConfig, Stored};
 use crate::wake::Wake;
 
-/// A logger.
+/// Runs the logger's state machine over connections and files.
 pub struct LoggerNode {
     logger: Logger<Data>,
     store: EventStore,

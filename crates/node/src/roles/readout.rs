@@ -10,7 +10,7 @@ use crate::metrics::{self, Metrics};
 use crate::node::{ProcessError, RoleNode};
 use crate::source::{FragmentMemory, supply};
 
-/// A readout.
+/// Runs the readout's state machine over connections.
 pub struct ReadoutNode {
     readout: Readout<Data, FragmentMemory>,
 }

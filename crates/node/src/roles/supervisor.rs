@@ -11,7 +11,7 @@ use crate::metrics::{self, Metrics};
 use crate::node::{ProcessError, RoleNode};
 use crate::proof::AssignmentProofs;
 
-/// The supervisor.
+/// Runs the supervisor's state machine over connections.
 pub struct SupervisorNode {
     supervisor: Supervisor<Data>,
     proofs: AssignmentProofs,

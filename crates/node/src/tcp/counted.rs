@@ -36,17 +36,17 @@ pub enum CountedError {
     /// The system does not give a file.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         error: io::Error,
     },
     /// A line is none.
     #[error("{}, line {line}: not a line of TCP's counts: {text:?}", path.display())]
     Line {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// From 1.
+        /// Number of the line, from 1.
         line: usize,
         /// The text of the line.
         text: String,

@@ -7,7 +7,7 @@ use fanin_message::TcpInfo;
 /// The connections to one peer, one after the other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Connections.
+    /// Number of connections.
     pub connections: u64,
     /// Segments with payload sent, retransmissions included.
     pub segments: u64,

@@ -44,32 +44,32 @@ pub type Launcher = Arc<dyn Fn(u16) -> Command + Send + Sync>;
 pub enum Happening {
     /// One is ready for work.
     Up {
-        /// The unit.
+        /// Index of the unit.
         unit: u16,
-        /// Its process.
+        /// Process identifier of its process.
         pid: u64,
     },
     /// One is gone.
     Lost {
-        /// The unit.
+        /// Index of the unit.
         unit: u16,
         /// As far as that is known.
         why: String,
     },
     /// One ended again and again, and has never connected.
     Hopeless {
-        /// The unit.
+        /// Index of the unit.
         unit: u16,
         /// How it ended last.
         status: ExitStatus,
     },
-    /// One decided.
+    /// A unit has decided on its event.
     Decided {
-        /// The unit.
+        /// Index of the unit.
         unit: u16,
-        /// Its event.
+        /// The decided event.
         event: L1Id,
-        /// The decision.
+        /// Decision of the unit.
         decision: Decision,
     },
 }

@@ -13,9 +13,9 @@ pub enum WireError {
     /// It cannot listen.
     #[error("cannot listen at {address}: {error}")]
     Listen {
-        /// The address.
+        /// Address to listen at.
         address: String,
-        /// The cause.
+        /// Error of the socket.
         error: SocketError,
     },
     /// The name of its own host has no address.
@@ -23,9 +23,9 @@ pub enum WireError {
         "cannot listen at {address}, whose name has no address: {error}; `listen` names one for this host"
     )]
     Resolve {
-        /// The address.
+        /// Address of the socket.
         address: String,
-        /// The cause.
+        /// The system's error.
         error: std::io::Error,
     },
     /// Its certificate cannot be used.

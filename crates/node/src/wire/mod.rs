@@ -65,9 +65,9 @@ pub enum WireInput {
 /// Counters of messages and bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WireCounters {
-    /// Messages sent.
+    /// Number of messages sent.
     pub messages_sent: u64,
-    /// Messages received.
+    /// Number of messages received.
     pub messages_received: u64,
     /// Bytes sent, frame headers included.
     pub bytes_sent: u64,
@@ -77,7 +77,7 @@ pub struct WireCounters {
     pub messages_undeliverable: u64,
     /// Messages that could not be decoded or did not fit the role's state.
     pub messages_invalid: u64,
-    /// Connections lost.
+    /// Number of connections lost.
     pub connections_lost: u64,
 }
 

@@ -357,7 +357,7 @@ fn facts(pair: &ComparedPair, results: &[RunResult], data: &Value, at: &str, out
         (name.to_owned(), format!("{at}/comparison/facts/{number}"), format!("{at}/fact_ratios/{number}"))
     });
     differences(
-        ["What differs", "Of each request"],
+        ["Difference", "Of each request"],
         &labels(pair, results),
         FigureForm::Number,
         rows,

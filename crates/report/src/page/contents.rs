@@ -6,7 +6,7 @@ use super::format::FigureForm;
 pub(crate) struct Figure {
     /// Where it stands in a summary, as a JSON pointer.
     pub(crate) pointer: &'static str,
-    /// Its words.
+    /// Label of the row.
     pub(crate) label: &'static str,
     /// How it is written.
     pub(crate) form: FigureForm,
@@ -31,7 +31,7 @@ const GOODPUT: &str = "/ideal/goodput_bps";
 /// Sections of the summary table.
 pub(crate) const SECTIONS: &[(&str, &[Figure])] = &[
     (
-        "What the wire alone would allow",
+        "Ideal figures of the network",
         &[
             row("/ideal/collection_time_ms", "Time of a mean event", Millis),
             row("/ideal/goodput_bps", "Goodput of a collector", Bits),

@@ -375,7 +375,7 @@ fn summaries(results: &[RunResult], data: &Value, out: &mut String) {
         rows(&shown, data, title, figures, &mut body);
     }
     technique_rows(results, &shown, data, &mut body);
-    rows(&shown, data, "What this result cost", COST, &mut body);
+    rows(&shown, data, "Cost of this result", COST, &mut body);
     if body.is_empty() {
         return;
     }

@@ -148,7 +148,7 @@ impl ScenarioCheck<'_> {
                     self.fail(
                         "network.cores",
                         format!(
-                            "a group of {group} readouts cannot be split among {} cores",
+                            "a group of {group} readouts has {} cores; the maximum is one for each readout",
                             s.network.cores
                         ),
                         "more cores than readouts in a group",

@@ -12,7 +12,7 @@ impl ScenarioCheck<'_> {
         if t.delayed_ack && t.delayed_ack_timeout.is_zero() {
             self.fail(
                 "transport.delayed_ack_timeout",
-                "acknowledgements cannot be delayed by zero".to_owned(),
+                "the longest delay of acknowledgements is zero; the minimum is 1 ps".to_owned(),
                 "zero",
                 Some(("transport.delayed_ack", "acknowledgements are delayed")),
                 "give at least \"1 us\", or set transport.delayed_ack = false".to_owned(),

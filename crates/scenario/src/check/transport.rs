@@ -13,7 +13,7 @@ impl ScenarioCheck<'_> {
     pub(super) fn transport(&mut self) {
         let t = &self.scenario.transport;
         if t.mtu > MTU_MAX || t.mtu < MTU_MIN {
-            let message = format!("the MTU cannot be {}", t.mtu);
+            let message = format!("the MTU is {}; its range is 68 B to 9216 B", t.mtu);
             self.fail(
                 "transport.mtu",
                 message,
@@ -64,7 +64,7 @@ impl ScenarioCheck<'_> {
         ];
         for (path, window) in windows {
             if window.is_zero() || window.get() > 1 << 20 {
-                let message = format!("a window cannot be {window}");
+                let message = format!("the window is {window}; its range is 1 to 1048576 packets");
                 self.fail(
                     path,
                     message,

@@ -100,7 +100,10 @@ impl ScenarioCheck<'_> {
             if share.is_zero() || w.request_size > Bytes::new(1 << 40) {
                 self.fail(
                     "workload.request_size",
-                    format!("an answer of {} cannot be divided among {} senders", w.request_size, w.senders),
+                    format!(
+                        "the answer of {} senders is {}; each sends at least 1 B",
+                        w.senders, w.request_size
+                    ),
                     "less than 1 B for each sender, or more than 1 TiB",
                     None,
                     "give a size such as \"256 kB\"".to_owned(),

@@ -14,7 +14,7 @@ use crate::output;
 Keys are those of [[ring]]: frames, bytes, rate, burst, priority, mark, alarm. Values are JSON or plain text; null takes a
 limit away. Nothing that is queued is lost. Everything else that can be changed: fanin switch api.")]
 pub(super) struct SetArguments {
-    /// The ring.
+    /// Name of the ring.
     #[arg(value_name = "RING")]
     ring: String,
     /// The setting to change.

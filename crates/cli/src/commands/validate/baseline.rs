@@ -35,14 +35,14 @@ pub(super) struct Recorded {
     pub(super) rounds: Option<String>,
     /// Requests or events completed.
     completed: u64,
-    /// Mean time.
+    /// Mean collection time, ms.
     mean_ms: f64,
     /// Ideal time, where the measurement has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ideal_ms: Option<f64>,
     /// Goodput of all collectors.
     goodput_bps: f64,
-    /// Deepest queue.
+    /// Largest occupancy of a queue, bytes.
     queue_bytes_max: u64,
     /// Frames refused by full buffers.
     drops: u64,
