@@ -18,7 +18,7 @@ ALLOWED: dict[str, set[str]] = {
     "scenario": {"units", "dataflow"},
     "switch": {"units", "queueing", "report", "scenario"},
     "tcp": {"units"},
-    "network": {"units", "dataflow", "scenario"},
+    "network": {"units", "dataflow", "queueing", "scenario"},
     "node": {"message", "units", "dataflow", "events", "report", "scenario"},
     "openflow": {"units", "scenario", "switch"},
     "plan": {"units", "events", "queueing", "scenario", "network"},

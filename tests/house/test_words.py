@@ -64,7 +64,6 @@ SHORT_DOCS: dict[str, int] = {
     "crates/dataflow": 88,
     "crates/network": 6,
     "crates/plan": 18,
-    "crates/queueing": 34,
     "crates/recording": 14,
     "crates/scenario": 13,
     "crates/sim": 9,

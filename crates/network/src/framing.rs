@@ -25,6 +25,12 @@ impl Framing {
         self.link_bytes + if ip_bytes < self.ip_bytes_min { self.ip_bytes_min } else { ip_bytes }
     }
 
+    /// Bytes on the wire of a PAUSE or RESUME frame, which carries an opcode and a time (IEEE 802.3 annex 31B).
+    #[inline]
+    pub const fn pause_bytes(self) -> u32 {
+        self.wire_bytes(4)
+    }
+
     /// Bytes that a switch stores of an IP packet of `ip_bytes`.
     #[inline]
     pub const fn frame_bytes(self, ip_bytes: u32) -> u32 {
@@ -41,6 +47,7 @@ mod tests {
         // A full segment of 1460 bytes, and an acknowledgement, with 40 bytes of headers each.
         assert_eq!([1500, 40].map(|ip| Framing::ETHERNET.wire_bytes(ip)), [1538, 84]);
         assert_eq!([1500, 40].map(|ip| Framing::PPP.wire_bytes(ip)), [1502, 42]);
+        assert_eq!([Framing::ETHERNET, Framing::PPP].map(Framing::pause_bytes), [84, 6]);
         assert_eq!([1500, 40].map(|ip| Framing::ETHERNET.frame_bytes(ip)), [1518, 64]);
     }
 }

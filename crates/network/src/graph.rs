@@ -1,5 +1,6 @@
 //! The graph of a network: hosts, switches and the links between them, as plain data.
 
+use fanin_queueing::ThresholdSettings;
 use fanin_scenario::{Buffering, Limit, M21tcp};
 use fanin_units::{Bytes, Duration, Rate};
 
@@ -217,8 +218,8 @@ impl Network {
             Buffering::Shared => Some(least(settings.port_limit)),
             // A frame is refused from alpha times the free memory on (Choudhury and Hahne): the last one passes that level.
             Buffering::DynamicThreshold => {
-                let alpha = settings.alpha.as_f64();
-                Some(Bytes::new((settings.buffer.get() as f64 * alpha / (1.0 + alpha)) as u64) + frame)
+                let threshold = ThresholdSettings { pool: settings.buffer, alpha: settings.alpha };
+                Some(threshold.share(1) + frame)
             }
             Buffering::Daqring => Some(frame * u64::from(settings.daqring.frames)),
             // The limits of virtual output queues are those of the modules that frames come in by.

@@ -23,5 +23,5 @@ pub use graph::{Link, M21, Network, NetworkError, Node, NodeIndex, NodeKind, Por
 pub use ideal::{Answers, Ideal};
 pub use paths::{Paths, Spread, mix};
 pub use routes::{ConnectionRoute, find_routes};
-pub use switches::{SwitchKind, SwitchRole, output_buffer};
+pub use switches::{SwitchKind, SwitchRole, memory_layout, output_buffer};
 pub use topology::Roles;

@@ -1,6 +1,7 @@
 //! The switches of a scenario by role: the settings of each, and which section of the scenario describes it.
 
-use fanin_scenario::{Buffering, Ecn, Scenario, Switch};
+use fanin_queueing::{Layout, PoolBy, PoolSettings, Sharing};
+use fanin_scenario::{Buffering, Ecn, Limit, PoolCharge, Scenario, Switch};
 use fanin_units::Bytes;
 
 /// The role of a switch in its network.
@@ -61,6 +62,41 @@ impl SwitchRole {
 /// describes the hardware, and daqrings have no early signal.
 fn software(scenario: &Scenario) -> Switch {
     Switch { buffering: Buffering::Daqring, ecn: Ecn::default(), ..scenario.core.clone() }
+}
+
+/// The division of a switch's packet memory among its ports, by whether each is an uplink; `None` for rings, which have a capacity
+/// each.
+pub fn memory_layout(switch: &Switch, is_uplink: &[bool]) -> Option<Layout> {
+    let ports = is_uplink.len();
+    let limit = |limit: Limit| limit.0.unwrap_or(Bytes::MAX);
+    let mut layout = match switch.buffering {
+        Buffering::Unlimited => Layout::unlimited(ports),
+        Buffering::Dedicated => {
+            Layout::dedicated(is_uplink.iter().map(|&up| output_buffer(switch, up)).collect())
+        }
+        Buffering::DynamicThreshold => Layout::dynamic_threshold(ports, switch.buffer, switch.alpha),
+        Buffering::Voq => {
+            Layout::voq(ports, switch.module_ports as usize, switch.buffer, limit(switch.port_limit))
+        }
+        Buffering::Shared => {
+            let split = switch.pool_split as usize;
+            let pool_of: Vec<usize> =
+                (0..ports).map(|port| usize::from(split > 0 && port >= split)).collect();
+            let pools = PoolSettings {
+                sizes: vec![switch.buffer; if split > 0 && ports > split { 2 } else { 1 }],
+                by: match switch.pool_charge {
+                    PoolCharge::Output => PoolBy::Output(pool_of),
+                    PoolCharge::Input => PoolBy::Input(pool_of),
+                },
+                input_limits: vec![limit(switch.input_limit); ports],
+            };
+            let output_limits = vec![limit(switch.port_limit); ports];
+            Layout { sharing: Sharing::Pools(pools), ..Layout::dedicated(output_limits) }
+        }
+        Buffering::Daqring => return None,
+    };
+    layout.overhead = switch.frame_overhead;
+    Some(layout)
 }
 
 /// The buffer of an output of a switch with dedicated buffers.

@@ -5,6 +5,7 @@
 //! the policy and the paths. They say nothing where sizes have no upper bound and no window limits them.
 
 use fanin_network::SwitchKind;
+use fanin_queueing::ThresholdSettings;
 use fanin_scenario::{
     Buffering, CongestionControl, EcnMode, Scenario, ShapingMethod, SizeModel, Topology, WorkloadKind,
 };
@@ -212,7 +213,8 @@ fn fits(s: &Scenario, system: &SystemFigures, kind: &SwitchKind, all: &InFlight)
         Buffering::DynamicThreshold => {
             // A port may hold α times the free memory, of which there is this much at least.
             let free = u128::from(switch.buffer.get()).saturating_sub(total);
-            let room = (free * u128::from(switch.alpha.get()) / 1_000_000).min(ports);
+            let threshold = ThresholdSettings { pool: switch.buffer, alpha: switch.alpha };
+            let room = u128::from(threshold.threshold(bytes(free)).get()).min(ports);
             if total <= room { Ok(()) } else { refuse(total, room) }
         }
         Buffering::Daqring => {

@@ -1,7 +1,7 @@
 //! Every queue on the path to a collector: burst, capacity, loss.
 
 use fanin_network::{InputLinks, output_buffer};
-use fanin_queueing::pause_headroom;
+use fanin_queueing::{ThresholdSettings, pause_headroom};
 use fanin_scenario::{Buffering, PauseMode, PoolCharge, Scenario, ShapingMethod, Switch};
 use fanin_units::{Bytes, Frequency, Rate, Ratio};
 
@@ -239,8 +239,10 @@ fn stops(
         return (BurstOutcome::Loses, reason);
     }
     let frame = system.segments.wire_max();
+    let signal = Bytes::new(u64::from(system.segments.framing.pause_bytes()));
     let room = |links: &InputLinks| {
-        let each = pause.xoff.saturating_add(pause_headroom(links.rate, links.delay, pause.reaction, frame));
+        let headroom = pause_headroom(links.rate, links.delay, pause.reaction, frame, signal);
+        let each = pause.xoff.saturating_add(headroom);
         each.checked_mul(links.count).unwrap_or(Bytes::MAX)
     };
     let needed = place.inputs.iter().map(room).fold(Bytes::ZERO, Bytes::saturating_add);
@@ -341,10 +343,7 @@ fn capacity(
         Buffering::Dedicated => output_buffer(switch, place.is_uplink),
         Buffering::Voq | Buffering::Shared => switch.buffer,
         Buffering::DynamicThreshold => {
-            // Choudhury and Hahne: n queues at their threshold hold α B / (1 + n α) each.
-            let alpha = u128::from(switch.alpha.get());
-            let share = u128::from(switch.buffer.get()) * alpha / (1_000_000 + alpha * u128::from(active));
-            Bytes::new(share as u64)
+            ThresholdSettings { pool: switch.buffer, alpha: switch.alpha }.share(active)
         }
     };
     Some(pool.min(switch.port_limit.0.unwrap_or(Bytes::MAX)))

@@ -39,7 +39,7 @@ fn fifo(criterion: &mut Criterion) {
         ("shared", Layout::shared(PORTS, pool)),
         ("shared-by-input", Layout::shared_by_input(halves, vec![pool; 2], Bytes::new(8_000_000))),
         ("dynamic-threshold", Layout::dynamic_threshold(PORTS, pool, Ratio::ONE)),
-        ("modules", Layout::modules(PORTS, 8, Bytes::new(1_500_000_000), Bytes::new(200_000_000))),
+        ("modules", Layout::voq(PORTS, 8, Bytes::new(1_500_000_000), Bytes::new(200_000_000))),
     ];
     let mut group = criterion.benchmark_group("fifo");
     group.throughput(Throughput::Elements(FRAMES as u64));

@@ -31,9 +31,9 @@ pub enum BucketError {
     Rate {
         /// The rate given.
         got: Rate,
-        /// The least.
+        /// The least rate that is supported.
         min: Rate,
-        /// The most.
+        /// The largest rate that is supported.
         max: Rate,
     },
     /// The burst takes longer than a day to accrue.

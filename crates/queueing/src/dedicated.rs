@@ -10,7 +10,7 @@ use fanin_units::{Bytes, Instant};
 
 use crate::aqm::{Aqm, AqmDecision};
 use crate::frame::{AdmissionLimit, Counters, Frame, FrameCount, Occupancy, Verdict};
-use crate::layout::Layout;
+use crate::layout::{Layout, Sharing};
 
 /// The accounts of one output port's buffer, in byte counts only; the frames are elsewhere.
 ///
@@ -30,8 +30,7 @@ pub struct Dedicated {
 impl Layout {
     /// A fixed amount of memory for each output port (thesis §5.1.3, figure 5.2a; switch A of §4.2.1).
     pub fn dedicated(output_limits: Vec<Bytes>) -> Self {
-        let ports = output_limits.len();
-        Self { output_limits, ..Self::unlimited(ports) }
+        Self { output_limits, sharing: Sharing::Nothing, overhead: Bytes::ZERO, cell: Bytes::new(1) }
     }
 }
 
@@ -105,16 +104,7 @@ impl Dedicated {
     pub(crate) fn depart_many(&mut self, at: Instant, charges: u64, departed: FrameCount) {
         debug_assert!(at >= self.emptied_at, "departures run backwards");
         self.occupancy.remove(charges, departed.frames);
-        self.counters.departed.frames += departed.frames;
-        self.counters.departed.bytes += departed.bytes;
-        self.emptied_at = at;
-    }
-
-    /// All frames left, the last of them at `at`.
-    #[inline]
-    pub(crate) const fn depart_all(&mut self, at: Instant) {
-        (self.occupancy.bytes, self.occupancy.frames) = (0, 0);
-        self.counters.departed = self.counters.enqueued;
+        self.counters.departed += departed;
         self.emptied_at = at;
     }
 
@@ -136,21 +126,12 @@ impl Dedicated {
     /// Takes in a frame that meets all limits.
     #[inline]
     pub(crate) fn admit(&mut self, charge: u64, bytes: u32, marked: bool) {
-        debug_assert!(self.refusal(charge).is_none(), "a frame is admitted above the limit");
+        assert!(self.refusal(charge).is_none(), "a frame is admitted above the limit");
         self.occupancy.add(charge);
         self.counters.enqueued.add(bytes);
         if marked {
             self.counters.marked.add(bytes);
         }
-    }
-
-    /// Takes in a frame that stays below all limits and high-water marks ([`Self::depends_on_departures`] is false).
-    #[inline]
-    pub(crate) fn admit_below_marks(&mut self, charge: u64, bytes: u32) {
-        debug_assert!(!self.depends_on_departures(charge), "a frame may set a high-water mark");
-        self.occupancy.bytes += charge;
-        self.occupancy.frames += 1;
-        self.counters.enqueued.add(bytes);
     }
 
     /// Counts a frame as refused.
@@ -171,10 +152,8 @@ impl Dedicated {
     /// leave the high-water marks unchanged.
     #[inline]
     pub(crate) fn pass(&mut self, at: Instant, passed: FrameCount) {
-        for count in [&mut self.counters.enqueued, &mut self.counters.departed] {
-            count.frames += passed.frames;
-            count.bytes += passed.bytes;
-        }
+        self.counters.enqueued += passed;
+        self.counters.departed += passed;
         self.emptied_at = at;
     }
 
@@ -186,7 +165,7 @@ impl Dedicated {
         self.aqm.is_some() || bytes + charge > bytes_max.min(self.limit) || frames >= frames_max
     }
 
-    /// Free bytes.
+    /// The bytes that are free.
     #[inline]
     pub(crate) const fn free(&self) -> u64 {
         self.limit.saturating_sub(self.occupancy.bytes)
@@ -220,15 +199,22 @@ impl Dedicated {
         self.occupancy.reset_marks();
     }
 
-    /// Asserts that every frame that was accepted has departed or is still queued.
+    /// Asserts that every accepted frame has departed or is among `frames`, given by their lengths, and that these take the
+    /// memory that is taken.
     ///
     /// # Panics
-    /// If one is missing.
-    pub fn assert_conserved(&self) {
-        let Counters { enqueued, departed, .. } = self.counters;
-        assert_eq!(enqueued.frames, departed.frames + self.occupancy.frames, "frames are unaccounted for");
-        assert!(departed.bytes <= enqueued.bytes, "more bytes departed than were accepted");
-        assert_eq!(self.occupancy.frames == 0, self.occupancy.bytes == 0, "bytes without a frame");
-        assert!(self.occupancy.bytes <= self.limit, "more is queued than the limit allows");
+    /// If a frame or byte is missing.
+    pub fn assert_conserved(&self, frames: impl Iterator<Item = u32>) {
+        let (mut known, mut charges, mut stored) = (self.counters.departed, 0, FrameCount::default());
+        for bytes in frames {
+            stored.add(bytes);
+            charges += self.charge(bytes);
+        }
+        known += stored;
+        assert_eq!(self.counters.enqueued, known, "frames of a buffer are unaccounted for");
+        let Occupancy { bytes, frames, bytes_max, frames_max } = self.occupancy;
+        assert_eq!((frames, bytes), (stored.frames, charges), "the occupancy of a buffer");
+        assert!(frames <= frames_max && bytes <= bytes_max, "the high-water marks of a buffer");
+        assert!(bytes <= self.limit, "more is queued than the limit allows");
     }
 }

@@ -1,34 +1,119 @@
-//! The dynamic threshold: the free part of a shared pool limits every queue that is charged to it.
+//! The dynamic threshold: the free part of a pool that all outputs share limits the queue of each.
 //!
 //! A. K. Choudhury and E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM
 //! Transactions on Networking 6(2), 1998.
 
 use fanin_units::{Bytes, Ratio};
 
-use crate::layout::Layout;
+use crate::account::{Account, assert_holds};
+use crate::frame::AdmissionLimit;
+use crate::layout::{Layout, Sharing};
 
-/// A queue may grow while it is shorter than alpha times the free memory of its pool. The arriving frame is not counted.
-#[derive(Debug, Clone, Copy)]
+/// Alpha in millionths is 1.
+const ONE: u128 = 1_000_000;
+
+/// Settings of a pool with a dynamic threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThresholdSettings {
+    /// The size of the pool.
+    pub pool: Bytes,
+    /// A queue may grow while it is shorter than alpha times the pool's free memory.
+    pub alpha: Ratio,
+}
+
+impl ThresholdSettings {
+    /// The length from which on a queue may not grow while `free` bytes of the pool are free, rounded down.
+    pub fn threshold(self, free: Bytes) -> Bytes {
+        let threshold = u128::from(free.get()) * u128::from(self.alpha.get()) / ONE;
+        u64::try_from(threshold).map_or(Bytes::MAX, Bytes::new)
+    }
+
+    /// The length at which `queues` queues meet the threshold together, all others being empty: α B / (1 + n α), rounded down.
+    pub fn share(self, queues: u64) -> Bytes {
+        let alpha = u128::from(self.alpha.get());
+        let share = u128::from(self.pool.get()) * alpha / (ONE + alpha * u128::from(queues));
+        Bytes::new(share as u64)
+    }
+}
+
+/// The accounts of a pool with a dynamic threshold. An arriving frame's queue, without the frame, must be below the threshold,
+/// and the frame must fit the pool.
+#[derive(Debug, Clone)]
 pub(crate) struct DynamicThreshold {
+    pool: Account,
     /// Alpha in millionths.
     alpha: u64,
 }
 
 impl DynamicThreshold {
-    pub(crate) const fn new(alpha: Ratio) -> Self {
-        Self { alpha: alpha.get() }
+    pub(crate) const fn new(settings: ThresholdSettings) -> Self {
+        Self { pool: Account::new(settings.pool), alpha: settings.alpha.get() }
     }
 
-    /// Returns true if a queue of `queued` bytes may not grow while `free` bytes of its pool are free.
+    /// Returns true if a queue of `queued` bytes may not grow: it is [`ThresholdSettings::threshold`] long, without rounding.
     #[inline]
-    pub(crate) const fn refuses(self, queued: u64, free: u64) -> bool {
-        queued as u128 * 1_000_000 >= free as u128 * self.alpha as u128
+    const fn is_reached(&self, queued: u64) -> bool {
+        queued as u128 * ONE >= self.pool.free() as u128 * self.alpha as u128
+    }
+
+    /// The limit that refuses a frame whose queue is `queued` bytes long, if one does.
+    #[inline]
+    pub(crate) fn refusal(&self, queued: u64, charge: u64) -> Option<AdmissionLimit> {
+        if self.is_reached(queued) {
+            return Some(AdmissionLimit::Dynamic);
+        }
+        self.pool.refuses(charge).then_some(AdmissionLimit::Pool)
+    }
+
+    /// Free memory for a frame, in bytes, as [`Self::refusal`] counts it.
+    #[inline]
+    pub(crate) const fn free(&self, queued: u64) -> u64 {
+        if self.is_reached(queued) { 0 } else { self.pool.free() }
+    }
+
+    /// Returns true if departures could change the verdict on a frame, or a high-water mark.
+    #[inline]
+    pub(crate) fn depends_on_departures(&self, queued: u64, charge: u64) -> bool {
+        self.pool.depends_on_departures(charge) || self.is_reached(queued)
+    }
+
+    /// Charges a frame that no limit refuses.
+    #[inline]
+    pub(crate) fn admit(&mut self, charge: u64) {
+        self.pool.admit(charge);
+    }
+
+    /// Gives back the memory of a frame.
+    #[inline]
+    pub(crate) fn depart(&mut self, charge: u64) {
+        self.pool.depart(charge);
+    }
+
+    pub(crate) const fn pools(&self) -> &[Account] {
+        core::slice::from_ref(&self.pool)
+    }
+
+    pub(crate) const fn set_pool_size(&mut self, size: Bytes) {
+        self.pool.set_limit(size);
+    }
+
+    pub(crate) fn reset_marks(&mut self) {
+        self.pool.reset_marks();
+    }
+
+    /// Asserts that the pool has the bytes of all frames.
+    ///
+    /// # Panics
+    /// If it has more or less.
+    pub(crate) fn assert_holds(&self, frames: &[(usize, usize, u64)]) {
+        assert_holds(self.pools(), "pool", frames, |_, _| 0);
     }
 }
 
 impl Layout {
     /// One pool; a queue may grow while it is shorter than `alpha` times the pool's free memory.
     pub fn dynamic_threshold(ports: usize, pool: Bytes, alpha: Ratio) -> Self {
-        Self { alpha: Some(alpha), ..Self::shared(ports, pool) }
+        let settings = ThresholdSettings { pool, alpha };
+        Self { sharing: Sharing::DynamicThreshold(settings), ..Self::unlimited(ports) }
     }
 }

@@ -82,12 +82,6 @@ impl<T: Copy + Default> Fifo<T> {
         Some(value)
     }
 
-    /// Takes all values out.
-    #[inline]
-    pub(crate) const fn clear(&mut self) {
-        (self.head, self.len) = (0, 0);
-    }
-
     /// Takes out values from the front while `takes` returns true.
     #[inline]
     pub(crate) fn pop_while(&mut self, mut takes: impl FnMut(&T) -> bool) {

@@ -21,7 +21,7 @@ pub enum FlowStage {
     Closes,
 }
 
-/// No entry.
+/// The index of no entry.
 const NIL: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy)]

@@ -101,7 +101,7 @@ impl Verdict {
 /// A number of frames and the bytes in them, bookkeeping not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FrameCount {
-    /// Frames.
+    /// The number of frames.
     pub frames: u64,
     /// Bytes of these frames, as [`Frame::bytes`] counts them.
     pub bytes: u64,
@@ -136,9 +136,9 @@ impl AddAssign for FrameCount {
 /// These always hold: offered = enqueued + dropped, and enqueued = departed + queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Frames admitted.
+    /// Frames that were admitted.
     pub enqueued: FrameCount,
-    /// Frames departed.
+    /// Frames that have departed.
     pub departed: FrameCount,
     /// Frames that were marked CE here; they are among the enqueued.
     pub marked: FrameCount,
@@ -170,7 +170,7 @@ impl Counters {
 pub struct Occupancy {
     /// Bytes of memory in use, bookkeeping and cell rounding included.
     pub bytes: u64,
-    /// Frames held.
+    /// Frames in the queue.
     pub frames: u64,
     /// The largest [`Self::bytes`]; a frame counts from its admission.
     pub bytes_max: u64,

@@ -3,46 +3,39 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use fanin_units::{Bytes, Ratio};
+use fanin_units::Bytes;
+
+use crate::dynamic_threshold::ThresholdSettings;
+use crate::shared::PoolSettings;
+use crate::voq::VoqSettings;
 
 /// The most ports, in or out, that one switch's memory serves.
 pub const PORTS_MAX: usize = 1 << 16;
-/// The most virtual output queues, pools times outputs.
-pub const VOQS_MAX: usize = 1 << 22;
 
-/// Which pool a frame is charged to.
+/// The memory that outputs share, in addition to the limit of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PoolBy {
-    /// None: there are no pools.
+pub enum Sharing {
+    /// None: each output has a buffer of its own (`dedicated.rs`).
     Nothing,
-    /// The pool of its output port; the index is the port's.
-    Output(Vec<usize>),
-    /// The pool of its input port; the index is the port's.
-    Input(Vec<usize>),
+    /// Pools, and limits on each input (`shared.rs`).
+    Pools(PoolSettings),
+    /// One pool, whose free part limits every queue (`dynamic_threshold.rs`).
+    DynamicThreshold(ThresholdSettings),
+    /// Memories of input modules, with a queue for every output (`voq.rs`).
+    Voqs(VoqSettings),
 }
 
-/// The packet memory of one switch as plain settings. Every scheme is a set of limits, and a frame must
-/// meet all of them; [`Bytes::MAX`] is no limit.
+/// The division of one switch's packet memory, as plain settings. A frame must meet its output's limit and those of the memory
+/// that outputs share; [`Bytes::MAX`] is no limit.
 ///
-/// The constructors name the schemes; their result can be refined field by field, for example
-/// one pool with a limit on each output as well.
+/// The constructors name the schemes and are in the file of each. Their result can be refined field by field, for example one pool
+/// with a limit on each output as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// The most memory that frames towards each output port may take; its length is the number of output ports.
+    /// The most memory that frames towards each output port may take; its length is the number of ports.
     pub output_limits: Vec<Bytes>,
-    /// The most memory that frames from each input port may take; its length is the number of input ports.
-    pub input_limits: Vec<Bytes>,
-    /// The sizes of the pools.
-    pub pools: Vec<Bytes>,
-    /// The rule that assigns a frame to a pool.
-    pub pool_by: PoolBy,
-    /// The pools are the memories of input modules. This changes only the name of the limit in a refusal.
-    pub pools_are_modules: bool,
-    /// Alpha of the dynamic threshold: an output's queue may grow while it is shorter than alpha times its
-    /// pool's free memory (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998).
-    pub alpha: Option<Ratio>,
-    /// The most memory that frames of one pool towards one output may take: one virtual output queue.
-    pub voq_limit: Option<Bytes>,
+    /// The memory that outputs share.
+    pub sharing: Sharing,
     /// Bookkeeping that the switch stores with each frame.
     pub overhead: Bytes,
     /// The size of a memory cell; each frame with its bookkeeping takes whole cells. One byte: no rounding.
@@ -52,26 +45,21 @@ pub struct Layout {
 /// Why a layout is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// No output port.
-    #[error("a switch needs at least one output port and one input port; got {outputs} and {inputs}")]
-    NoPorts {
-        /// Output ports given.
-        outputs: usize,
-        /// Input ports given.
-        inputs: usize,
-    },
+    /// The switch has no port.
+    #[error("a switch needs at least one port")]
+    NoPorts,
     /// More ports than are supported.
     #[error("{got} ports; at most {max} are supported")]
     Ports {
-        /// Ports given.
+        /// The number of ports given.
         got: usize,
-        /// The most.
+        /// The largest number of ports.
         max: usize,
     },
     /// The assignment of ports to pools has the wrong length.
     #[error("{got} ports are assigned to pools; the switch has {needed}")]
     Assignment {
-        /// Ports assigned.
+        /// Ports that are assigned or have a limit.
         got: usize,
         /// Ports of that kind.
         needed: usize,
@@ -79,19 +67,16 @@ pub enum LayoutError {
     /// A port is assigned to a pool that does not exist.
     #[error("port {port} is assigned to pool {pool}; there are {pools} pools, counted from 0")]
     Pool {
-        /// The port.
+        /// The port that names it.
         port: usize,
         /// The pool named.
         pool: usize,
         /// Pools that exist.
         pools: usize,
     },
-    /// A dynamic threshold or virtual output queues without a pool.
-    #[error("a {what} needs a pool that every port is assigned to")]
-    NeedsPool {
-        /// The setting.
-        what: &'static str,
-    },
+    /// A module without ports.
+    #[error("an input module has at least 1 port")]
+    Module,
     /// A cell without bytes.
     #[error("a memory cell has at least 1 byte")]
     Cell,
@@ -100,15 +85,15 @@ pub enum LayoutError {
     Overhead {
         /// The value given.
         got: Bytes,
-        /// The most.
+        /// The largest value that is supported.
         max: Bytes,
     },
     /// More virtual output queues than are supported.
     #[error("{got} virtual output queues; at most {max} are supported")]
     Voqs {
-        /// Pools times outputs.
+        /// Modules times outputs.
         got: usize,
-        /// The most.
+        /// The largest number of queues.
         max: usize,
     },
 }
@@ -116,61 +101,42 @@ pub enum LayoutError {
 impl Layout {
     /// No limit at all: each of the `ports` ports, in and out, admits every frame.
     pub fn unlimited(ports: usize) -> Self {
-        Self {
-            output_limits: vec![Bytes::MAX; ports],
-            input_limits: vec![Bytes::MAX; ports],
-            pools: Vec::new(),
-            pool_by: PoolBy::Nothing,
-            pools_are_modules: false,
-            alpha: None,
-            voq_limit: None,
-            overhead: Bytes::ZERO,
-            cell: Bytes::new(1),
-        }
+        Self::dedicated(vec![Bytes::MAX; ports])
+    }
+
+    /// The number of ports, in and out.
+    pub fn ports(&self) -> usize {
+        self.output_limits.len()
     }
 
     /// Returns true if the frames of one output port affect the admission at another.
     pub fn couples_outputs(&self) -> bool {
-        !self.pools.is_empty() || self.counts_inputs()
+        self.sharing != Sharing::Nothing
     }
 
-    /// Returns true if memory is accounted by input port.
-    pub(crate) fn counts_inputs(&self) -> bool {
-        self.input_limits.iter().any(|&limit| limit != Bytes::MAX)
+    /// The sizes of the pools or modules.
+    pub fn pool_sizes(&self) -> Vec<Bytes> {
+        match &self.sharing {
+            Sharing::Nothing => Vec::new(),
+            Sharing::Pools(settings) => settings.sizes.clone(),
+            Sharing::DynamicThreshold(settings) => vec![settings.pool],
+            Sharing::Voqs(settings) => vec![settings.module; settings.modules(self.ports())],
+        }
     }
 
     /// Refuses impossible layouts.
     pub fn check(&self) -> Result<(), LayoutError> {
-        let (outputs, inputs) = (self.output_limits.len(), self.input_limits.len());
-        if outputs == 0 || inputs == 0 {
-            return Err(LayoutError::NoPorts { outputs, inputs });
+        let ports = self.ports();
+        if ports == 0 {
+            return Err(LayoutError::NoPorts);
         }
-        if outputs.max(inputs) > PORTS_MAX {
-            return Err(LayoutError::Ports { got: outputs.max(inputs), max: PORTS_MAX });
+        if ports > PORTS_MAX {
+            return Err(LayoutError::Ports { got: ports, max: PORTS_MAX });
         }
-        let (assigned, needed): (&[usize], usize) = match &self.pool_by {
-            PoolBy::Nothing => (&[], 0),
-            PoolBy::Output(pools) => (pools, outputs),
-            PoolBy::Input(pools) => (pools, inputs),
-        };
-        if assigned.len() != needed {
-            return Err(LayoutError::Assignment { got: assigned.len(), needed });
-        }
-        let pools = self.pools.len();
-        if let Some((port, &pool)) = assigned.iter().enumerate().find(|&(_, &pool)| pool >= pools) {
-            return Err(LayoutError::Pool { port, pool, pools });
-        }
-        let pooled = needed > 0;
-        for (asked, what) in [
-            (self.alpha.is_some(), "dynamic threshold"),
-            (self.voq_limit.is_some(), "limit on virtual output queues"),
-        ] {
-            if asked && !pooled {
-                return Err(LayoutError::NeedsPool { what });
-            }
-        }
-        if self.voq_limit.is_some() && pools * outputs > VOQS_MAX {
-            return Err(LayoutError::Voqs { got: pools * outputs, max: VOQS_MAX });
+        match &self.sharing {
+            Sharing::Pools(settings) => settings.check(ports)?,
+            Sharing::Voqs(settings) => settings.check(ports)?,
+            Sharing::Nothing | Sharing::DynamicThreshold(_) => {}
         }
         if self.cell.is_zero() {
             return Err(LayoutError::Cell);
@@ -179,6 +145,19 @@ impl Layout {
         match [self.overhead, self.cell].into_iter().find(|&bytes| bytes > max) {
             Some(got) => Err(LayoutError::Overhead { got, max }),
             None => Ok(()),
+        }
+    }
+}
+
+impl Sharing {
+    /// The pool or module that a frame from `input` to `output` is charged to.
+    #[inline]
+    pub(crate) fn pool_of(&self, input: usize, output: usize) -> Option<usize> {
+        match self {
+            Self::Nothing => None,
+            Self::Pools(settings) => Some(settings.pool_of(input, output)),
+            Self::DynamicThreshold(_) => Some(0),
+            Self::Voqs(settings) => Some(settings.module_of(input)),
         }
     }
 }

@@ -11,7 +11,7 @@
 //! | no limit | `dedicated.rs` | the same; [`Layout::unlimited`] |
 //! | shared memory: one pool or several (switch B) | `shared.rs` | [`Memory`]; [`Layout::shared`], [`Layout::shared_by_input`] |
 //! | dynamic threshold | `dynamic_threshold.rs` | [`Memory`]; [`Layout::dynamic_threshold`] |
-//! | virtual output queues (core router) | `voq.rs` | [`Memory`]; [`Layout::modules`] |
+//! | virtual output queues (core router) | `voq.rs` | [`Memory`]; [`Layout::voq`] |
 //! | rings with capacity, token bucket and marker ("daqrings") | `rings.rs` | [`Rings`] |
 //! | two priorities that PAUSE can stop | `pausable.rs` | [`PausableQueue`] |
 //! | marking and early dropping: threshold, RED | `aqm.rs` | [`Aqm`] of a buffer or ring |
@@ -32,9 +32,9 @@
 //!
 //! Where every output is first in, first out on a link of fixed rate, departures are booked when frames arrive:
 //! [`BookedDedicated`], [`BookedMemory`]. A departure then needs no step of its own; memory is given back when the output
-//! is next settled. Any other queue is driven naively: when the link is free, its driver asks for the next frame.
-//! [`NaiveMemory`] does so for the queues that can be booked, and `tests/drive.rs` shows that both drivers give the same
-//! results.
+//! is next settled. Any other queue is driven naively: when the link is free, its driver asks for the next frame
+//! ([`NaiveOutput`], [`Rings::depart`]). [`NaiveMemory`] does so for the queues that can be booked, and `tests/drive.rs` shows that
+//! both drivers give the same results.
 //!
 //! ```
 //! use fanin_queueing::{BookedDedicated, Dedicated, Frame, InService, OutputLink, Passage};
@@ -50,19 +50,18 @@
 //!
 //! # Adding a buffering scheme
 //!
-//! 1. State in one sentence when a frame is refused. Write one file for the scheme here: its rule as a small type, and a
-//!    constructor of [`Layout`] (models: `dynamic_threshold.rs`, `voq.rs`). If the rule limits a sum that [`Memory`] keeps
-//!    already, the constructor is enough.
-//! 2. Give a new limit a name in [`AdmissionLimit`], at its place in the order in which limits are tried, in [`AdmissionLimit::ALL`] and in
-//!    [`AdmissionLimit::name`]. Add its setting to [`Layout`] with a neutral default in [`Layout::unlimited`]; refuse impossible
-//!    values in [`Layout::check`].
-//! 3. Ask the rule in `shared.rs`: in `refusal`, `free`, `depends_on_others` and `admit_below_marks`, and keep its accounts in
-//!    `admit`, `admit_below_marks` and `depart`. A limit must only loosen when memory is freed: settling late relies on it.
+//! 1. State in one sentence when a frame is refused. Write one file for the scheme here, with its settings, its accounts and their
+//!    verbs, and a constructor of [`Layout`] (models: `dynamic_threshold.rs`, `voq.rs`). A limit must only loosen when memory is
+//!    freed: settling late relies on it.
+//! 2. Add its settings to [`Sharing`] in `layout.rs`, with its pools in [`Layout::pool_sizes`] and what it refuses in
+//!    [`Layout::check`]; and its accounts to `SharedAccounts` in `memory.rs`, which asks them.
+//! 3. Give a new limit a name in [`AdmissionLimit`], at its place in the order in which limits are tried, in [`AdmissionLimit::ALL`] and in
+//!    [`AdmissionLimit::name`].
 //! 4. Add the scheme to `layouts()` and its rule, spelled out naively, to `Naive` in `tests/drive.rs`. The property tests then
 //!    compare every verdict, departure, counter and mark.
-//! 5. Add its name to the scenario's `Buffering` (one value of the key `buffering`), an arm to `layout` in the simulator
-//!    (`crates/sim/src/fabric/build.rs`), and an arm to the live switch's `Buffering` and its `Config::layout`.
-//! 6. Add a row to the table above and a case to `benches/queueing.rs`.
+//! 5. Add a row to the table above and a case to `benches/queueing.rs`.
+//!
+//! The other rooms follow: "Add a buffering scheme" in `docs/CONTRIBUTING.md`.
 //!
 //! A discipline with an order of its own, which limits alone cannot express, is a queue like [`Rings`]: it gets an arm in
 //! the simulator's `OutputQueue` too.
@@ -74,6 +73,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod account;
 mod aqm;
 mod bucket;
 mod dedicated;
@@ -97,14 +97,17 @@ mod wheel;
 pub use aqm::{Aqm, AqmDecision, Depth, NotCapable, Red, RedError, RedSettings, Threshold};
 pub use bucket::{BucketError, TokenBucket};
 pub use dedicated::Dedicated;
-pub use drive::{BookedDedicated, BookedMemory, Departed, FIFO_FRAMES_MAX, NaiveMemory};
+pub use drive::{BookedDedicated, BookedMemory, Departed, FIFO_FRAMES_MAX, NaiveMemory, NaiveOutput};
+pub use dynamic_threshold::ThresholdSettings;
 pub use fifo::Fifo;
 pub use flows::{FLOWS_MAX, FlowCounter, FlowStage};
 pub use frame::{AdmissionLimit, Counters, EcnCodepoint, Frame, FrameCount, MemoryLevel, Occupancy, Verdict};
-pub use layout::{Layout, LayoutError, PORTS_MAX, PoolBy, VOQS_MAX};
+pub use layout::{Layout, LayoutError, PORTS_MAX, Sharing};
 pub use link::{InService, OutputLink, Passage};
 pub use m21tcp::{M21Accounting, M21Switch, m21tcp_flows_max, m21tcp_window};
-pub use memory::Memory;
+pub use memory::{Memory, StoredFrame};
 pub use pausable::{Class, PausableQueue};
 pub use pause::{Ingress, PauseError, PauseSignal, PauseThresholds, pause_headroom};
 pub use rings::{Departure, Discipline, RING_FRAMES_MAX, RINGS_MAX, Rest, RingError, RingSettings, Rings};
+pub use shared::{PoolBy, PoolSettings};
+pub use voq::{VOQS_MAX, VoqSettings};

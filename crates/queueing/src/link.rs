@@ -28,7 +28,7 @@ impl OutputLink {
         Self { rate, byte_ps, overhead: overhead.get() }
     }
 
-    /// The rate.
+    /// The rate of the link.
     pub const fn rate(&self) -> Rate {
         self.rate
     }

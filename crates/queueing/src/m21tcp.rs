@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use fanin_units::{Bytes, Duration, Instant};
 
 use crate::flows::{FlowCounter, FlowStage};
-use crate::layout::{Layout, PoolBy};
+use crate::layout::{Layout, Sharing};
 
 /// The memory that is reserved for headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum M21Accounting {
     /// One header a flow, as in equation (1): `(B - header * N) / N`. The paper uses 42 bytes.
     /// The headers of a window's second and later packets are not covered, so that a full buffer can still overflow.
     HeaderPerFlow {
-        /// Header bytes.
+        /// Bytes of a header.
         header: Bytes,
     },
     /// Whole segments, each with its headers and bookkeeping in the buffer: `floor(B / N / (mss + overhead)) * mss`. The
@@ -72,33 +72,28 @@ pub struct M21Switch {
     accounting: M21Accounting,
     output_limits: Vec<u64>,
     pools: Vec<u64>,
-    pool_by: PoolBy,
+    sharing: Sharing,
     flows_most: u32,
 }
 
 impl M21Switch {
     /// The M21TCP part of a switch with this memory; flows are followed as in [`FlowCounter::new`].
     pub fn new(layout: &Layout, accounting: M21Accounting, flows_max: u32, idle_max: Duration) -> Self {
-        let pooled = layout.pool_by != PoolBy::Nothing;
         let bytes = |limits: &[Bytes]| limits.iter().map(|limit| limit.get()).collect::<Vec<u64>>();
-        let pools = if pooled { bytes(&layout.pools) } else { Vec::new() };
+        let pools = bytes(&layout.pool_sizes());
         Self {
             flows: FlowCounter::new(layout.output_limits.len(), pools.len(), flows_max, idle_max),
             accounting,
             output_limits: bytes(&layout.output_limits),
             pools,
-            pool_by: layout.pool_by.clone(),
+            sharing: layout.sharing.clone(),
             flows_most: 0,
         }
     }
 
     #[inline]
     fn pool(&self, input: usize, output: usize) -> usize {
-        match &self.pool_by {
-            PoolBy::Nothing => usize::MAX,
-            PoolBy::Input(pools) => pools[input],
-            PoolBy::Output(pools) => pools[output],
-        }
+        self.sharing.pool_of(input, output).unwrap_or(usize::MAX)
     }
 
     /// A frame of a flow passes from an input to an output.
@@ -168,7 +163,7 @@ mod tests {
         let shared = open(&Layout::shared(3, Bytes::new(40 * 1522)), &[(0, 2), (1, 2), (0, 1)]);
         assert_eq!((shared.window(0, 2), shared.window(0, 1)), (window(13), window(13)));
         // Two modules: what comes in by the first shares it.
-        let modules = Layout::modules(4, 2, Bytes::new(40 * 1522), Bytes::MAX);
+        let modules = Layout::voq(4, 2, Bytes::new(40 * 1522), Bytes::MAX);
         let modules = open(&modules, &[(0, 3), (1, 3), (2, 3)]);
         assert_eq!((modules.window(0, 3), modules.window(2, 3)), (window(20), window(40)));
         assert_eq!((modules.flows().flows(), modules.flows_most()), (3, 3));

@@ -1,14 +1,140 @@
-//! The packet memory of one switch: a buffer for each output, and the accounts that outputs share.
+//! The packet memory of one switch: a buffer for each output, and the accounts that outputs share under the scheme in use.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use fanin_units::{Bytes, Instant};
 
+use crate::account::Account;
 use crate::aqm::{Aqm, AqmDecision};
 use crate::dedicated::Dedicated;
+use crate::dynamic_threshold::DynamicThreshold;
 use crate::frame::{AdmissionLimit, Counters, Frame, FrameCount, MemoryLevel, Occupancy, Verdict};
-use crate::layout::{Layout, LayoutError};
-use crate::shared::SharedAccounts;
+use crate::layout::{Layout, LayoutError, Sharing};
+use crate::shared::PoolAccounts;
+use crate::voq::VirtualOutputQueues;
+
+/// The accounts that outputs share, by scheme; each scheme's rules are in its own file.
+#[derive(Debug, Clone)]
+pub(crate) enum SharedAccounts {
+    Nothing,
+    Pools(PoolAccounts),
+    DynamicThreshold(DynamicThreshold),
+    Voqs(VirtualOutputQueues),
+}
+
+impl SharedAccounts {
+    fn new(layout: &Layout) -> Self {
+        match &layout.sharing {
+            Sharing::Nothing => Self::Nothing,
+            Sharing::Pools(settings) => Self::Pools(PoolAccounts::new(settings)),
+            Sharing::DynamicThreshold(settings) => Self::DynamicThreshold(DynamicThreshold::new(*settings)),
+            Sharing::Voqs(settings) => Self::Voqs(VirtualOutputQueues::new(*settings, layout.ports())),
+        }
+    }
+
+    /// The limit that refuses a frame that takes `charge` bytes, while `queued` bytes are queued for its output.
+    #[inline]
+    fn refusal(&self, input: usize, output: usize, queued: u64, charge: u64) -> Option<AdmissionLimit> {
+        match self {
+            Self::Nothing => None,
+            Self::Pools(shared) => shared.refusal(input, output, charge),
+            Self::DynamicThreshold(shared) => shared.refusal(queued, charge),
+            Self::Voqs(shared) => shared.refusal(input, output, charge),
+        }
+    }
+
+    /// Free memory for a frame, in bytes, as [`Self::refusal`] counts it.
+    #[inline]
+    fn free(&self, input: usize, output: usize, queued: u64) -> u64 {
+        match self {
+            Self::Nothing => u64::MAX,
+            Self::Pools(shared) => shared.free(input, output),
+            Self::DynamicThreshold(shared) => shared.free(queued),
+            Self::Voqs(shared) => shared.free(input, output),
+        }
+    }
+
+    /// Returns true if departures could change the verdict on a frame, or a high-water mark.
+    #[inline]
+    fn depends_on_departures(&self, input: usize, output: usize, queued: u64, charge: u64) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Pools(shared) => shared.depends_on_departures(input, output, charge),
+            Self::DynamicThreshold(shared) => shared.depends_on_departures(queued, charge),
+            Self::Voqs(shared) => shared.depends_on_departures(input, output, charge),
+        }
+    }
+
+    /// Charges a frame that no limit refuses.
+    #[inline]
+    fn admit(&mut self, input: usize, output: usize, charge: u64) {
+        match self {
+            Self::Nothing => {}
+            Self::Pools(shared) => shared.admit(input, output, charge),
+            Self::DynamicThreshold(shared) => shared.admit(charge),
+            Self::Voqs(shared) => shared.admit(input, output, charge),
+        }
+    }
+
+    /// Gives back the memory of a frame.
+    #[inline]
+    pub(crate) fn depart(&mut self, input: usize, output: usize, charge: u64) {
+        match self {
+            Self::Nothing => {}
+            Self::Pools(shared) => shared.depart(input, output, charge),
+            Self::DynamicThreshold(shared) => shared.depart(charge),
+            Self::Voqs(shared) => shared.depart(input, output, charge),
+        }
+    }
+
+    fn pools(&self) -> &[Account] {
+        match self {
+            Self::Nothing => &[],
+            Self::Pools(shared) => shared.pools(),
+            Self::DynamicThreshold(shared) => shared.pools(),
+            Self::Voqs(shared) => shared.pools(),
+        }
+    }
+
+    fn set_pool_size(&mut self, pool: usize, size: Bytes) {
+        match self {
+            Self::Nothing => panic!("a memory without pools"),
+            Self::Pools(shared) => shared.set_pool_size(pool, size),
+            Self::DynamicThreshold(shared) => shared.set_pool_size(size),
+            Self::Voqs(shared) => shared.set_pool_size(pool, size),
+        }
+    }
+
+    fn reset_marks(&mut self) {
+        match self {
+            Self::Nothing => {}
+            Self::Pools(shared) => shared.reset_marks(),
+            Self::DynamicThreshold(shared) => shared.reset_marks(),
+            Self::Voqs(shared) => shared.reset_marks(),
+        }
+    }
+
+    fn assert_holds(&self, frames: &[(usize, usize, u64)]) {
+        match self {
+            Self::Nothing => {}
+            Self::Pools(shared) => shared.assert_holds(frames),
+            Self::DynamicThreshold(shared) => shared.assert_holds(frames),
+            Self::Voqs(shared) => shared.assert_holds(frames),
+        }
+    }
+}
+
+/// A frame that takes memory of a switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredFrame {
+    /// The port that it came in by.
+    pub input: usize,
+    /// The port that it leaves by.
+    pub output: usize,
+    /// Its length, as [`Frame::bytes`] counts it.
+    pub bytes: u32,
+}
 
 /// The memory of one switch, in byte counts only; the frames are elsewhere.
 ///
@@ -16,9 +142,7 @@ use crate::shared::SharedAccounts;
 #[derive(Debug, Clone)]
 pub struct Memory {
     outputs: Vec<Dedicated>,
-    inputs_len: usize,
-    /// Absent if there is no limit except each output's own.
-    shared: Option<SharedAccounts>,
+    shared: SharedAccounts,
 }
 
 impl Memory {
@@ -26,8 +150,7 @@ impl Memory {
     pub fn new(layout: &Layout) -> Result<Self, LayoutError> {
         layout.check()?;
         Ok(Self {
-            outputs: (0..layout.output_limits.len()).map(|output| Dedicated::of(layout, output)).collect(),
-            inputs_len: layout.input_limits.len(),
+            outputs: (0..layout.ports()).map(|output| Dedicated::of(layout, output)).collect(),
             shared: SharedAccounts::new(layout),
         })
     }
@@ -48,8 +171,9 @@ impl Memory {
 
     /// A frame arrives from `input` for `output`. `draw` gives 32 uniform random bits and is called only where RED needs them.
     ///
-    /// A limit is met while the occupancy, with this frame, does not exceed it; the dynamic threshold looks at the queue
-    /// without the frame, as its authors do. Markers see the queue without the frame.
+    /// The output's own limit is tried before those that outputs share. A limit is met while the occupancy, with this frame, does
+    /// not exceed it; the dynamic threshold looks at the queue without the frame, as its authors do. Markers see the queue without
+    /// the frame.
     ///
     /// # Panics
     /// If there is no such port.
@@ -62,13 +186,14 @@ impl Memory {
         frame: Frame,
         draw: impl FnOnce() -> u32,
     ) -> Verdict {
-        let Some(shared) = &mut self.shared else { return self.outputs[output].arrive(now, frame, draw) };
         let own = &mut self.outputs[output];
         let charge = own.charge(frame.bytes);
         let decision = own.decide(now, frame, draw);
         let refused_by = match decision {
             AqmDecision::Drop => Some(AdmissionLimit::Early),
-            _ => own.refusal(charge).or_else(|| shared.refusal(input, output, own.occupancy().bytes, charge)),
+            _ => own
+                .refusal(charge)
+                .or_else(|| self.shared.refusal(input, output, own.occupancy().bytes, charge)),
         };
         if let Some(limit) = refused_by {
             own.drop_frame(limit, frame.bytes);
@@ -76,7 +201,7 @@ impl Memory {
         }
         let marked = decision == AqmDecision::Mark;
         own.admit(charge, frame.bytes, marked);
-        shared.admit(input, output, charge);
+        self.shared.admit(input, output, charge);
         Verdict::Accepted { marked }
     }
 
@@ -86,10 +211,9 @@ impl Memory {
     /// If no such frame was accepted, as far as the counts can tell.
     #[inline]
     pub fn depart(&mut self, at: Instant, input: usize, output: usize, bytes: u32) {
-        self.outputs[output].depart(at, bytes);
-        if let Some(shared) = &mut self.shared {
-            shared.depart(input, output, self.outputs[output].charge(bytes));
-        }
+        let own = &mut self.outputs[output];
+        own.depart(at, bytes);
+        self.shared.depart(input, output, own.charge(bytes));
     }
 
     /// The longest frame that would be accepted now, markers aside; 0 where none would.
@@ -99,8 +223,7 @@ impl Memory {
     #[inline]
     pub fn room(&self, input: usize, output: usize) -> u32 {
         let own = &self.outputs[output];
-        let queued = own.occupancy().bytes;
-        let shared = self.shared.as_ref().map_or(u64::MAX, |shared| shared.free(input, output, queued));
+        let shared = self.shared.free(input, output, own.occupancy().bytes);
         own.frame_in(own.free().min(shared))
     }
 
@@ -118,9 +241,7 @@ impl Memory {
     /// A high-water mark that it set stays.
     pub fn withdraw(&mut self, input: usize, output: usize, bytes: u32, limit: AdmissionLimit) {
         self.outputs[output].withdraw(bytes, limit);
-        if let Some(shared) = &mut self.shared {
-            shared.depart(input, output, self.outputs[output].charge(bytes));
-        }
+        self.shared.depart(input, output, self.charge(bytes));
     }
 
     /// Sets another size for a pool, for instance because memory outside of this accounting is taken from it. Queued frames
@@ -130,18 +251,15 @@ impl Memory {
     /// If there is no such pool.
     #[inline]
     pub fn set_pool_size(&mut self, pool: usize, size: Bytes) {
-        self.shared.as_mut().expect("a memory with pools").set_pool_size(pool, size);
+        self.shared.set_pool_size(pool, size);
     }
 
-    /// Returns true if settling the departures of other outputs first could change the verdict on a frame that takes
-    /// `charge` bytes, or a high-water mark.
-    ///
-    /// # Panics
-    /// If there is no such port.
+    /// Returns true if departures from other outputs could change the verdict on a frame that takes `charge` bytes, or a
+    /// high-water mark. Freed memory only loosens a limit, so a frame that passes now would pass then.
     #[inline]
-    pub fn depends_on_others(&self, input: usize, output: usize, charge: u64) -> bool {
+    pub(crate) fn depends_on_others(&self, input: usize, output: usize, charge: u64) -> bool {
         let queued = self.outputs[output].occupancy().bytes;
-        self.shared.as_ref().is_some_and(|shared| shared.depends_on_others(input, output, queued, charge))
+        self.shared.depends_on_departures(input, output, queued, charge)
     }
 
     /// Takes in a frame if it stays below all limits and high-water marks, so that no departure could change its verdict or
@@ -149,43 +267,31 @@ impl Memory {
     #[inline(always)]
     pub(crate) fn admit_below_marks(&mut self, input: usize, output: usize, bytes: u32) -> bool {
         let own = &mut self.outputs[output];
-        let charge = own.charge(bytes);
-        if own.depends_on_departures(charge) {
-            return false;
-        }
-        if let Some(shared) = &mut self.shared
-            && !shared.admit_below_marks(input, output, own.occupancy().bytes, charge)
+        let (charge, queued) = (own.charge(bytes), own.occupancy().bytes);
+        if own.depends_on_departures(charge)
+            || self.shared.depends_on_departures(input, output, queued, charge)
         {
             return false;
         }
-        own.admit_below_marks(charge, bytes);
+        own.admit(charge, bytes, false);
+        self.shared.admit(input, output, charge);
         true
     }
 
-    /// The buffer of an output, and the accounts that it shares with others, for its driver.
+    /// The buffer of an output, and the accounts that outputs share, for a driver that settles many departures at once.
     #[inline]
-    pub(crate) fn accounts(&mut self, output: usize) -> (&mut Dedicated, Option<&mut SharedAccounts>) {
-        (&mut self.outputs[output], self.shared.as_mut())
+    pub(crate) fn accounts(&mut self, output: usize) -> (&mut Dedicated, &mut SharedAccounts) {
+        (&mut self.outputs[output], &mut self.shared)
     }
 
-    /// Returns true if any output marks or drops early.
-    pub fn marks(&self) -> bool {
-        self.outputs.iter().any(Dedicated::marks)
-    }
-
-    /// Number of output ports.
-    pub fn outputs_len(&self) -> usize {
+    /// Number of output ports, and of input ports.
+    pub fn ports(&self) -> usize {
         self.outputs.len()
-    }
-
-    /// Number of input ports.
-    pub fn inputs_len(&self) -> usize {
-        self.inputs_len
     }
 
     /// Number of pools or modules.
     pub fn pools_len(&self) -> usize {
-        self.shared.as_ref().map_or(0, SharedAccounts::pools_len)
+        self.shared.pools().len()
     }
 
     /// The buffers of all output ports.
@@ -205,9 +311,8 @@ impl Memory {
     }
 
     /// The occupancy of an input port; `None` without input limits.
-    #[inline]
     pub fn input(&self, input: usize) -> Option<&MemoryLevel> {
-        self.shared.as_ref()?.input(input)
+        if let SharedAccounts::Pools(shared) = &self.shared { shared.input(input) } else { None }
     }
 
     /// The occupancy of a pool or module.
@@ -216,26 +321,30 @@ impl Memory {
     /// If there is no such pool.
     #[inline]
     pub fn pool(&self, pool: usize) -> &MemoryLevel {
-        self.shared.as_ref().expect("a memory with pools").pool(pool)
+        self.shared.pools()[pool].level()
     }
 
     /// Starts all high-water marks afresh from the present occupancy.
     pub fn reset_marks(&mut self) {
         self.outputs.iter_mut().for_each(Dedicated::reset_marks);
-        if let Some(shared) = &mut self.shared {
-            shared.reset_marks();
-        }
+        self.shared.reset_marks();
     }
 
-    /// Asserts that every accepted frame has departed or is queued, and that inputs, pools and virtual output queues add up
-    /// to the queued bytes.
+    /// Asserts that every accepted frame has departed or is among `frames`, and that outputs, inputs, pools and virtual output
+    /// queues have the bytes of these frames.
     ///
     /// # Panics
-    /// If they do not.
-    pub fn assert_conserved(&self) {
-        self.outputs.iter().for_each(Dedicated::assert_conserved);
-        if let Some(shared) = &self.shared {
-            shared.assert_conserved(self.outputs.iter().map(|output| output.occupancy().bytes).sum());
+    /// If one has more or less.
+    pub fn assert_conserved(&self, frames: impl Iterator<Item = StoredFrame>) {
+        let mut of_output = vec![Vec::new(); self.outputs.len()];
+        let mut charges = Vec::new();
+        for StoredFrame { input, output, bytes } in frames {
+            of_output[output].push(bytes);
+            charges.push((input, output, self.charge(bytes)));
         }
+        for (output, frames) in self.outputs.iter().zip(of_output) {
+            output.assert_conserved(frames.into_iter());
+        }
+        self.shared.assert_holds(&charges);
     }
 }

@@ -23,7 +23,7 @@ struct ClassQueue<H> {
 /// An output queue with two classes, generic over an opaque handle.
 #[derive(Debug, Clone)]
 pub struct PausableQueue<H> {
-    /// By [`Class`].
+    /// The queues, by [`Class`].
     classes: [ClassQueue<H>; 2],
 }
 
@@ -56,13 +56,21 @@ impl<H: Copy + Default> PausableQueue<H> {
     }
 
     /// Keeps a class from departing. Its frames stay, in order.
+    ///
+    /// # Panics
+    /// If it is paused.
     pub fn pause(&mut self, class: Class) {
-        self.classes[class as usize].is_paused = true;
+        let was_paused = core::mem::replace(&mut self.classes[class as usize].is_paused, true);
+        assert!(!was_paused, "a class is paused twice");
     }
 
     /// Lets a class depart again.
+    ///
+    /// # Panics
+    /// If it is not paused.
     pub fn resume(&mut self, class: Class) {
-        self.classes[class as usize].is_paused = false;
+        let was_paused = core::mem::replace(&mut self.classes[class as usize].is_paused, false);
+        assert!(was_paused, "a class resumes that is not paused");
     }
 
     /// Returns true if a class is paused.

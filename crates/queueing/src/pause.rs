@@ -18,17 +18,20 @@ pub enum PauseSignal {
     Resume,
 }
 
-/// A PAUSE frame on the wire: 64 bytes, preamble and gap.
-const SIGNAL_BYTES: Bytes = Bytes::new(84);
-
 /// The headroom of an input: the memory above the `xoff` of [`PauseThresholds`] that it needs to lose no frame after
 /// sending PAUSE (IEEE 802.1Q annex N).
 ///
-/// The PAUSE frame waits for a frame in service of up to `frame_max` bytes on the wire, takes its own time on the wire,
+/// The PAUSE frame, of `pause` bytes on the wire, waits for a frame in service of up to `frame_max` bytes on the wire,
 /// travels for `delay`, and takes effect after `reaction`. The neighbour then ends the frame in service, which travels
 /// back.
-pub fn pause_headroom(rate: Rate, delay: Duration, reaction: Duration, frame_max: Bytes) -> Bytes {
-    let signal = rate.time_to_send(frame_max) + rate.time_to_send(SIGNAL_BYTES) + delay * 2 + reaction;
+pub fn pause_headroom(
+    rate: Rate,
+    delay: Duration,
+    reaction: Duration,
+    frame_max: Bytes,
+    pause: Bytes,
+) -> Bytes {
+    let signal = rate.time_to_send(frame_max) + rate.time_to_send(pause) + delay * 2 + reaction;
     // The frame that reached XOFF, the neighbour's frame in service when PAUSE takes effect, and rounding.
     rate.bytes_in(signal).saturating_add(frame_max * 2).saturating_add(Bytes::new(1))
 }

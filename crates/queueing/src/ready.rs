@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::fifo::Fifo;
 
-/// No ring.
+/// The number of no ring.
 const NIL: u32 = u32::MAX;
 /// The highest key: three levels of 64.
 pub(crate) const KEY_MAX: u32 = 64 * 64 * 64 - 1;
@@ -15,7 +15,7 @@ pub(crate) const KEY_MAX: u32 = 64 * 64 * 64 - 1;
 pub(crate) enum ReadyRings {
     /// By turn: ring numbers one behind the other, sixteen in a cache line.
     InTurn(Fifo<u32>),
-    /// By key.
+    /// The highest key first.
     ByKey(Keyed),
 }
 

@@ -23,9 +23,9 @@ pub use settings::{Discipline, RING_FRAMES_MAX, RINGS_MAX, RingError, RingSettin
 pub enum Departure<H> {
     /// This frame departs now, with its ECN bits as stored.
     Frame {
-        /// Its ring.
+        /// The ring that it leaves.
         ring: usize,
-        /// Its descriptor.
+        /// The descriptor of the frame.
         frame: Frame,
         /// The caller's handle.
         handle: H,
@@ -60,7 +60,7 @@ enum RingWait {
     Idle,
     /// May send now.
     Ready,
-    /// Lacks tokens.
+    /// Waits until it has tokens.
     Parked,
 }
 
@@ -77,7 +77,7 @@ struct RingState<H> {
     /// There is a first frame.
     holds: bool,
     shaped: bool,
-    /// [`PAUSED`], [`HAS_AQM`].
+    /// The bits [`PAUSED`] and [`HAS_AQM`].
     bars: u8,
     bucket: TokenBucket,
     /// The earliest time at which its first frame could depart, by its arrival and its rate.

@@ -3,8 +3,8 @@
 
 use fanin_queueing::{
     AdmissionLimit, Aqm, AqmDecision, BookedDedicated, BookedMemory, Dedicated, Departed, Depth, Frame,
-    InService, Layout, Memory, NaiveMemory, NotCapable, Occupancy, OutputLink, Passage, PoolBy, Red,
-    RedSettings, Threshold, Verdict,
+    InService, Layout, Memory, NaiveMemory, NotCapable, Occupancy, OutputLink, Passage, PoolBy, PoolSettings,
+    Red, RedSettings, Sharing, Threshold, Verdict,
 };
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate, Ratio};
 use proptest::prelude::*;
@@ -37,7 +37,7 @@ struct Naive {
 
 impl Naive {
     fn new(layout: Layout, links: Vec<OutputLink>, in_service: InService, aqms: Vec<Aqm>) -> Self {
-        let pools = layout.pools.len();
+        let pools = layout.pool_sizes().len();
         Self {
             layout,
             links,
@@ -60,10 +60,12 @@ impl Naive {
     }
 
     fn pool(&self, input: usize, output: usize) -> Option<usize> {
-        match &self.layout.pool_by {
-            PoolBy::Nothing => None,
-            PoolBy::Output(pools) => Some(pools[output]),
-            PoolBy::Input(pools) => Some(pools[input]),
+        match &self.layout.sharing {
+            Sharing::Nothing => None,
+            Sharing::Pools(PoolSettings { by: PoolBy::Output(pools), .. }) => Some(pools[output]),
+            Sharing::Pools(PoolSettings { by: PoolBy::Input(pools), .. }) => Some(pools[input]),
+            Sharing::DynamicThreshold(_) => Some(0),
+            Sharing::Voqs(settings) => Some(input / settings.ports_per_module),
         }
     }
 
@@ -101,21 +103,31 @@ impl Naive {
         let decision = self.aqms[output].decide(now, &queue, emptied_at, frame, || random);
         let layout = &self.layout;
         let over = |held: u64, limit: Bytes| held + charge > limit.get();
+        let (mut input_limit, mut voq_limit, mut alpha, mut full) = (None, None, None, AdmissionLimit::Pool);
+        match &layout.sharing {
+            Sharing::Nothing => {}
+            Sharing::Pools(settings) => input_limit = Some(settings.input_limits[input]),
+            Sharing::DynamicThreshold(settings) => alpha = Some(settings.alpha),
+            Sharing::Voqs(settings) => {
+                (voq_limit, full) = (Some(settings.queue_limit), AdmissionLimit::Module);
+            }
+        }
         let refused = if decision == AqmDecision::Drop {
             Some(AdmissionLimit::Early)
         } else if over(of_output, layout.output_limits[output]) {
             Some(AdmissionLimit::Output)
-        } else if over(of_input, layout.input_limits[input]) {
+        } else if input_limit.is_some_and(|limit| over(of_input, limit)) {
             Some(AdmissionLimit::Input)
         } else if let Some(pool) = pool {
             let (of_pool, of_voq) = (of_pool.unwrap(), of_voq.unwrap());
-            let free = layout.pools[pool].get() - of_pool;
-            if layout.voq_limit.is_some_and(|limit| over(of_voq, limit)) {
+            let size = layout.pool_sizes()[pool];
+            let free = size.get() - of_pool;
+            if voq_limit.is_some_and(|limit| over(of_voq, limit)) {
                 Some(AdmissionLimit::Voq)
-            } else if layout.alpha.is_some_and(|alpha| of_output * 1_000_000 >= free * alpha.get()) {
+            } else if alpha.is_some_and(|alpha| of_output * 1_000_000 >= free * alpha.get()) {
                 Some(AdmissionLimit::Dynamic)
-            } else if over(of_pool, layout.pools[pool]) {
-                Some(if layout.pools_are_modules { AdmissionLimit::Module } else { AdmissionLimit::Pool })
+            } else if over(of_pool, size) {
+                Some(full)
             } else {
                 None
             }
@@ -151,10 +163,13 @@ fn layouts() -> impl Strategy<Value = Layout> {
         proptest::collection::vec(size.clone(), PORTS)
             .prop_map(|limits| Layout::dedicated(limits.into_iter().map(Bytes::new).collect())),
         size.clone().prop_map(|pool| Layout::shared(PORTS, Bytes::new(pool))),
-        (size.clone(), 1_600u64..20_000).prop_map(|(pool, port)| Layout {
-            output_limits: vec![Bytes::new(port); PORTS],
-            input_limits: vec![Bytes::new(port + 1_000); PORTS],
-            ..Layout::shared(PORTS, Bytes::new(pool))
+        (size.clone(), 1_600u64..20_000).prop_map(|(pool, port)| {
+            let mut layout = Layout::shared(PORTS, Bytes::new(pool));
+            layout.output_limits = vec![Bytes::new(port); PORTS];
+            if let Sharing::Pools(settings) = &mut layout.sharing {
+                settings.input_limits = vec![Bytes::new(port + 1_000); PORTS];
+            }
+            layout
         }),
         (size.clone(), size.clone(), 1_600u64..20_000).prop_map(|(one, two, port)| {
             let pools = (0..PORTS).map(|input| usize::from(input >= PORTS / 2)).collect();
@@ -165,7 +180,7 @@ fn layouts() -> impl Strategy<Value = Layout> {
             Bytes::new(pool),
             Ratio::new(alpha)
         )),
-        (size, 1_600u64..20_000).prop_map(|(module, voq)| Layout::modules(
+        (size, 1_600u64..20_000).prop_map(|(module, voq)| Layout::voq(
             PORTS,
             8,
             Bytes::new(module),
@@ -372,11 +387,11 @@ proptest! {
                 booked.settle(now);
                 prop_assert_eq!(*booked.memory().output(output), queues[step]);
             }
-            booked.memory().assert_conserved();
+            booked.assert_conserved();
         }
         booked.settle(Instant::new(u64::MAX - 1));
-        booked.memory().assert_conserved();
-        naive.memory().assert_conserved();
+        booked.assert_conserved();
+        naive.assert_conserved();
         for port in 0..PORTS {
             prop_assert_eq!((booked.memory().output(port).bytes, naive.memory().output(port).bytes), (0, 0));
             prop_assert_eq!(booked.memory().counters(port), naive.memory().counters(port));
@@ -406,7 +421,7 @@ proptest! {
                 out.settle(now);
                 prop_assert_eq!(*out.buffer().occupancy(), queues[step]);
             }
-            out.buffer().assert_conserved();
+            out.assert_conserved();
         }
     }
 }
@@ -474,7 +489,7 @@ fn switches_of_the_thesis() {
     assert_eq!(fill(&mut switch, 0, 2), (8_000_000 / 1_518, AdmissionLimit::Output));
 
     // Core router: modules of 8 ports; another module is not touched by a full one.
-    let layout = Layout::modules(16, 8, Bytes::new(100_000), Bytes::new(60_000));
+    let layout = Layout::voq(16, 8, Bytes::new(100_000), Bytes::new(60_000));
     let mut router = Memory::new(&layout).unwrap();
     assert_eq!(fill(&mut router, 0, 9), (39, AdmissionLimit::Voq));
     assert_eq!(fill(&mut router, 1, 10), (26, AdmissionLimit::Module));
@@ -511,15 +526,18 @@ fn withdrawing_an_admission_counts_a_drop() {
 fn impossible_layouts_are_refused() {
     use fanin_queueing::LayoutError;
     let refuse = |layout: Layout| layout.check().unwrap_err();
-    assert!(matches!(refuse(Layout::unlimited(0)), LayoutError::NoPorts { .. }));
+    assert_eq!(refuse(Layout::unlimited(0)), LayoutError::NoPorts);
     assert!(matches!(refuse(Layout::unlimited(100_000)), LayoutError::Ports { got: 100_000, .. }));
     let shared = || Layout::shared(4, Bytes::new(1));
-    let wrong = Layout { pool_by: PoolBy::Output(vec![0; 3]), ..shared() };
-    assert_eq!(refuse(wrong), LayoutError::Assignment { got: 3, needed: 4 });
-    let wrong = Layout { pool_by: PoolBy::Output(vec![0, 0, 1, 0]), ..shared() };
+    let by = |by| {
+        let input_limits = vec![Bytes::MAX; 4];
+        let pools = PoolSettings { sizes: vec![Bytes::new(1)], by, input_limits };
+        Layout { sharing: Sharing::Pools(pools), ..shared() }
+    };
+    assert_eq!(refuse(by(PoolBy::Output(vec![0; 3]))), LayoutError::Assignment { got: 3, needed: 4 });
+    let wrong = by(PoolBy::Output(vec![0, 0, 1, 0]));
     assert_eq!(refuse(wrong), LayoutError::Pool { port: 2, pool: 1, pools: 1 });
-    let wrong = Layout { alpha: Some(Ratio::ONE), ..Layout::unlimited(4) };
-    assert_eq!(refuse(wrong), LayoutError::NeedsPool { what: "dynamic threshold" });
+    assert_eq!(refuse(Layout::voq(4, 0, Bytes::new(1), Bytes::new(1))), LayoutError::Module);
     assert_eq!(refuse(Layout { cell: Bytes::ZERO, ..shared() }), LayoutError::Cell);
     assert!(matches!(refuse(Layout { overhead: Bytes::MAX, ..shared() }), LayoutError::Overhead { .. }));
 }

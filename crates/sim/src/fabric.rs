@@ -13,7 +13,6 @@ use fanin_tcp::{Flags, Segment};
 use fanin_units::Instant;
 
 use crate::Error;
-use crate::index::NIL;
 use crate::m21::M21Switches;
 use crate::random::Random;
 use crate::schedule::Schedule;
@@ -96,6 +95,8 @@ pub(crate) struct Fabric {
     ip_bytes_min: u32,
     /// The part of a frame's bytes on the wire that a switch does not store.
     unstored_bytes: u32,
+    /// Bytes on the wire of a PAUSE or RESUME frame.
+    signal_bytes: u32,
 }
 
 impl Fabric {
@@ -304,7 +305,7 @@ impl Fabric {
         let draw = || (self.chances[switch].bits() >> 32) as u32;
         let passage = match queue {
             OutputQueue::Dedicated(queue) => queue.arrive(at, frame, draw),
-            OutputQueue::Shared => {
+            OutputQueue::SharedMemory | OutputQueue::DynamicThreshold | OutputQueue::Voq => {
                 let memory = self.memories[switch].as_mut().expect("its outputs share one");
                 memory.arrive(at, usize::from(input), usize::from(*output), frame, draw)
             }
@@ -355,9 +356,7 @@ impl Fabric {
                 }
             }
             OutputQueue::Pausable(_) => self.depart_pausable(schedule, now, index),
-            OutputQueue::Host | OutputQueue::Dedicated(_) | OutputQueue::Shared => {
-                unreachable!("the departures of port {index} are booked")
-            }
+            _ => unreachable!("the departures of port {index} are booked"),
         }
     }
 
@@ -377,70 +376,62 @@ impl Fabric {
 
     /// The buffers of all switch outputs, those with rings aside.
     pub(crate) fn buffers(&self) -> impl Iterator<Item = &Dedicated> {
-        let shared = self.memories.iter().flatten().map(BookedMemory::memory);
-        let pausable = self.flow_control.iter().flat_map(|flow_control| flow_control.memories());
+        let booked = self.memories.iter().flatten().map(BookedMemory::memory);
+        let pausing = self.flow_control.iter().flat_map(|flow_control| flow_control.memories());
         let dedicated = self.ports.iter().filter_map(|port| match &port.queue {
             OutputQueue::Dedicated(queue) => Some(queue.buffer()),
-            OutputQueue::Pausable(queue) => queue.dedicated(),
-            OutputQueue::Host | OutputQueue::Shared | OutputQueue::Rings(_) => None,
+            _ => None,
         });
-        shared.chain(pausable).flat_map(Memory::outputs).chain(dedicated)
+        booked.chain(pausing).flat_map(Memory::outputs).chain(dedicated)
+    }
+
+    /// The buffer of a port of a switch, as of the last settle; none at hosts and with rings.
+    fn buffer(&self, index: PortIndex) -> Option<&Dedicated> {
+        let Port { queue, switch, output, .. } = &self.ports[index as usize];
+        if let OutputQueue::Dedicated(queue) = queue {
+            return Some(queue.buffer());
+        }
+        let switch = *switch as usize;
+        let booked = self.memories.get(switch).and_then(Option::as_ref).map(BookedMemory::memory);
+        let pausing = || self.flow_control.as_ref()?.switches.get(switch).map(|switch| &switch.memory);
+        Some(&booked.or_else(pausing)?.outputs()[usize::from(*output)])
+    }
+
+    /// Settles a port of a switch. One that is driven naively settles its departures when they happen.
+    fn settle(&mut self, now: u64, index: PortIndex) {
+        let Port { queue, switch, output, .. } = &mut self.ports[index as usize];
+        if let OutputQueue::Dedicated(queue) = queue {
+            queue.settle(Instant::new(now));
+        } else if let Some(Some(memory)) = self.memories.get_mut(*switch as usize) {
+            memory.occupancy(Instant::new(now), usize::from(*output));
+        }
     }
 
     /// The queue of a port of a switch.
     pub(crate) fn queue(&mut self, now: u64, index: PortIndex) -> QueueState {
-        let port = &mut self.ports[index as usize];
-        let output = usize::from(port.output);
-        match &mut port.queue {
-            OutputQueue::Host => QueueState::default(),
-            OutputQueue::Dedicated(queue) => {
-                queue.settle(Instant::new(now));
-                state(queue.buffer())
-            }
-            OutputQueue::Shared => {
-                let memory = self.memories[port.switch as usize].as_mut().expect("its outputs share one");
-                memory.occupancy(Instant::new(now), output);
-                state(&memory.memory().outputs()[output])
-            }
-            OutputQueue::Rings(queue) => {
-                QueueState { bytes: queue.bytes(), frames: queue.frames(), drops: queue.drops(), marks: 0 }
-            }
-            OutputQueue::Pausable(queue) => match queue.dedicated() {
-                Some(buffer) => state(buffer),
-                None => {
-                    let memory = self.flow_control.as_ref().and_then(|control| control.memory(port.switch));
-                    memory.map_or_else(QueueState::default, |memory| state(&memory.outputs()[output]))
-                }
-            },
+        self.settle(now, index);
+        if let OutputQueue::Rings(queue) = &self.ports[index as usize].queue {
+            return QueueState {
+                bytes: queue.bytes(),
+                frames: queue.frames(),
+                drops: queue.drops(),
+                marks: 0,
+            };
         }
+        self.buffer(index).map_or_else(QueueState::default, state)
     }
 
     /// The largest queue of a port of a switch since the marks were reset, in bytes; of an output with rings, that of one ring.
     pub(crate) fn port_bytes_max(&self, index: PortIndex) -> u64 {
-        let port = &self.ports[index as usize];
-        let of = |memory: &Memory| memory.outputs()[usize::from(port.output)].occupancy().bytes_max;
-        let shared = || match (&port.queue, &self.flow_control) {
-            (OutputQueue::Shared, _) => {
-                self.memories[port.switch as usize].as_ref().map(|memory| of(memory.memory()))
-            }
-            (OutputQueue::Pausable(_), Some(control)) if port.switch != NIL => {
-                control.memory(port.switch).map(of)
-            }
-            _ => None,
-        };
-        port.bytes_max().or_else(shared).unwrap_or(0)
+        if let OutputQueue::Rings(queue) = &self.ports[index as usize].queue {
+            return queue.bytes_max();
+        }
+        self.buffer(index).map_or(0, |buffer| buffer.occupancy().bytes_max)
     }
 
     /// Bytes that are queued before a port of a switch, and [the most](Self::port_bytes_max) since the marks were reset.
     pub(crate) fn depth(&mut self, now: u64, index: PortIndex) -> (u64, u64) {
-        match &mut self.ports[index as usize].queue {
-            OutputQueue::Dedicated(queue) => {
-                queue.settle(Instant::new(now));
-                let held = queue.buffer().occupancy();
-                (held.bytes, held.bytes_max)
-            }
-            _ => (self.queue(now, index).bytes, self.port_bytes_max(index)),
-        }
+        (self.queue(now, index).bytes, self.port_bytes_max(index))
     }
 
     /// Frames that have arrived over a link.
@@ -456,7 +447,14 @@ impl Fabric {
         if let Some(flow_control) = &mut self.flow_control {
             flow_control.reset_marks();
         }
-        self.ports.iter_mut().for_each(|port| port.reset_marks(now));
+        for port in &mut self.ports {
+            match &mut port.queue {
+                OutputQueue::Dedicated(queue) => queue.reset_marks(Instant::new(now)),
+                OutputQueue::Rings(queue) => queue.reset_marks(),
+                // The memories above have the marks of the others; a host has none.
+                _ => {}
+            }
+        }
     }
 
     /// Frames that switches dropped and marked.

@@ -326,7 +326,13 @@ impl Lossless {
             ],
             Self::Pause { priority, xoff, hysteresis, delay_us, reaction_us, counts } => {
                 let (delay, reaction) = (Duration::from_micros(delay_us), Duration::from_micros(reaction_us));
-                let headroom = pause_headroom(Rate::new(1_000_000_000), delay, reaction, Bytes::new(1_538));
+                let headroom = pause_headroom(
+                    Rate::new(1_000_000_000),
+                    delay,
+                    reaction,
+                    Bytes::new(1_538),
+                    Bytes::new(84),
+                );
                 vec![
                     format!("tor.pause.mode={}", if priority { "priority" } else { "pause" }),
                     format!("tor.pause.xoff={xoff} B"),
@@ -454,7 +460,7 @@ proptest! {
         let mode = if priority { "priority" } else { "pause" };
         let (delay, reaction) = (Duration::from_micros(delay_us), Duration::from_micros(reaction_us));
         let room = |gbps: u64| {
-            xoff + pause_headroom(Rate::new(gbps * 1_000_000_000), delay, reaction, Bytes::new(1_538)).get()
+            xoff + pause_headroom(Rate::new(gbps * 1_000_000_000), delay, reaction, Bytes::new(1_538), Bytes::new(84)).get()
         };
         // A rack's switch has two uplinks and three collectors; a core router two racks, two groups and the services.
         let tor = 2 * room(uplink_gbps) + 3 * room(1);

@@ -9,7 +9,7 @@ use crate::frame::{EcnCodepoint, Occupancy};
 pub enum Depth {
     /// In bytes of memory, bookkeeping included.
     Bytes(Bytes),
-    /// In frames.
+    /// A depth in frames.
     Packets(Packets),
 }
 
@@ -46,9 +46,9 @@ pub enum NotCapable {
 pub enum AqmDecision {
     /// Admit it unchanged.
     Pass,
-    /// Set CE.
+    /// The frame is marked CE.
     Mark,
-    /// Drop.
+    /// The frame is dropped.
     Drop,
 }
 

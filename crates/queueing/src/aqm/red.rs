@@ -37,15 +37,15 @@ pub enum RedError {
         "the lower threshold must lie below the upper one and in the same measure; got {min:?} and {max:?}"
     )]
     Thresholds {
-        /// The lower.
+        /// The lower threshold given.
         min: Depth,
-        /// The upper.
+        /// The upper threshold given.
         max: Depth,
     },
     /// A ratio above 1, or a weight of zero.
     #[error("the {what} must be above 0 and at most 1; got {got}")]
     Ratio {
-        /// The setting.
+        /// The setting that is wrong.
         what: &'static str,
         /// The value given.
         got: Ratio,

@@ -7,7 +7,7 @@ use crate::frame::{EcnCodepoint, Occupancy};
 /// The arriving frame is not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Threshold {
-    /// K.
+    /// The threshold, DCTCP's K.
     pub depth: Depth,
     /// The treatment of frames that are not ECN-capable.
     pub not_capable: NotCapable,

@@ -16,7 +16,7 @@ use crate::fifo::Fifo;
 use crate::frame::{AdmissionLimit, Frame, FrameCount, Occupancy, Verdict};
 use crate::layout::{Layout, LayoutError};
 use crate::link::{InService, OutputLink, Passage};
-use crate::memory::Memory;
+use crate::memory::{Memory, StoredFrame};
 
 /// The most frames that one output holds at a time, whatever its memory allows.
 pub const FIFO_FRAMES_MAX: u32 = 1 << 24;
@@ -40,8 +40,6 @@ struct BookedDeparture {
 struct Departures {
     /// The first one's time, or [`NEVER`].
     front: u64,
-    /// The last one's time.
-    back: Instant,
     /// When the link is free.
     free_at: Instant,
     link: OutputLink,
@@ -51,14 +49,7 @@ struct Departures {
 
 impl Departures {
     fn new(link: OutputLink, in_service: InService) -> Self {
-        Self {
-            front: NEVER,
-            back: Instant::START,
-            free_at: Instant::START,
-            link,
-            in_service,
-            ring: Fifo::new(),
-        }
+        Self { front: NEVER, free_at: Instant::START, link, in_service, ring: Fifo::new() }
     }
 
     /// Books a frame behind all others; returns when it begins and ends to leave.
@@ -74,7 +65,7 @@ impl Departures {
         if self.ring.is_empty() {
             self.front = at.get();
         }
-        self.back = at;
+        debug_assert!(self.front <= at.get(), "a departure is booked before the first one");
         self.ring.push(BookedDeparture { at, bytes, input });
         (start, end)
     }
@@ -90,6 +81,14 @@ impl Departures {
             is_due
         });
         self.front = self.ring.front().map_or(NEVER, |next| next.at.get());
+        debug_assert!(self.front > now.get(), "a departure that is due stays booked");
+    }
+
+    /// The frames whose departures are booked and not settled, towards `output`.
+    fn stored(&self, output: usize) -> impl Iterator<Item = StoredFrame> {
+        let stored =
+            move |BookedDeparture { input, bytes, .. }| StoredFrame { input: input as usize, output, bytes };
+        self.ring.iter().map(stored)
     }
 }
 
@@ -118,7 +117,7 @@ impl BookedDedicated {
                 return self.arrive_settled(now, frame, draw);
             }
         }
-        self.buffer.admit_below_marks(charge, frame.bytes);
+        self.buffer.admit(charge, frame.bytes, false);
         let (start, end) = self.departures.book(now, frame.bytes, 0);
         Passage::Queued { start, end, marked: false }
     }
@@ -148,15 +147,9 @@ impl BookedDedicated {
     /// Gives back the memory of every frame that has departed by `now`.
     #[inline]
     pub fn settle(&mut self, now: Instant) {
-        if self.departures.front > now.get() {
-            return;
+        if self.departures.front <= now.get() {
+            self.settle_due(now);
         }
-        if self.departures.back > now {
-            return self.settle_due(now);
-        }
-        self.departures.ring.clear();
-        self.departures.front = NEVER;
-        self.buffer.depart_all(self.departures.back);
     }
 
     #[inline(never)]
@@ -168,7 +161,11 @@ impl BookedDedicated {
             last = at;
         });
         self.buffer.depart_many(last, charges, departed);
-        debug_assert_eq!(self.buffer.occupancy().frames, u64::from(self.departures.ring.len()));
+        assert_eq!(
+            self.buffer.occupancy().frames,
+            u64::from(self.departures.ring.len()),
+            "frames and departures"
+        );
     }
 
     /// The buffer as of the last arrival or settlement. High-water marks and drops are always exact.
@@ -180,6 +177,14 @@ impl BookedDedicated {
     pub fn reset_marks(&mut self, now: Instant) {
         self.settle(now);
         self.buffer.reset_marks();
+    }
+
+    /// Asserts that every accepted frame has departed or has its departure booked, with all its bytes.
+    ///
+    /// # Panics
+    /// If a frame or byte is missing.
+    pub fn assert_conserved(&self) {
+        self.buffer.assert_conserved(self.departures.stored(0).map(|frame| frame.bytes));
     }
 }
 
@@ -205,7 +210,7 @@ impl BookedMemory {
     /// If the number of links differs from the number of output ports.
     pub fn new(layout: &Layout, links: &[OutputLink], in_service: InService) -> Result<Self, LayoutError> {
         let memory = Memory::new(layout)?;
-        let outputs = memory.outputs_len();
+        let outputs = memory.ports();
         assert_eq!(links.len(), outputs, "one link for each output port");
         Ok(Self {
             memory,
@@ -319,20 +324,18 @@ impl BookedMemory {
     #[inline(never)]
     fn settle_due(&mut self, now: Instant, output: usize) {
         let departures = &mut self.departures[output];
-        let (own, mut shared) = self.memory.accounts(output);
+        let (own, shared) = self.memory.accounts(output);
         let (mut charges, mut departed, mut last) = (0, FrameCount::default(), Instant::START);
         departures.take_due(now, |BookedDeparture { at, bytes, input }| {
             let charge = own.charge(bytes);
-            if let Some(shared) = &mut shared {
-                shared.depart(input as usize, output, charge);
-            }
+            shared.depart(input as usize, output, charge);
             charges += charge;
             departed.add(bytes);
             last = at;
         });
-        self.fronts[output] = departures.front;
         own.depart_many(last, charges, departed);
-        debug_assert_eq!(own.occupancy().frames, u64::from(departures.ring.len()));
+        assert_eq!(own.occupancy().frames, u64::from(departures.ring.len()), "frames and departures");
+        self.fronts[output] = departures.front;
     }
 
     /// The occupancy of an output port at `now`.
@@ -363,5 +366,15 @@ impl BookedMemory {
     pub fn reset_marks(&mut self, now: Instant) {
         self.settle(now);
         self.memory.reset_marks();
+    }
+
+    /// Asserts that every accepted frame has departed or has its departure booked, and that all accounts have the bytes of those
+    /// frames.
+    ///
+    /// # Panics
+    /// If one has more or less.
+    pub fn assert_conserved(&self) {
+        let departures = self.departures.iter().enumerate();
+        self.memory.assert_conserved(departures.flat_map(|(output, departures)| departures.stored(output)));
     }
 }

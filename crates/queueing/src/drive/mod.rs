@@ -6,4 +6,4 @@ mod booked;
 mod naive;
 
 pub use booked::{BookedDedicated, BookedMemory, FIFO_FRAMES_MAX};
-pub use naive::{Departed, NaiveMemory};
+pub use naive::{Departed, NaiveMemory, NaiveOutput};

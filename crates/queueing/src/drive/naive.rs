@@ -1,9 +1,8 @@
 //! Asks for the next departure when a link is free: one step for each departure.
 //!
-//! It is the oracle in the tests of [`BookedMemory`](super::BookedMemory). Ports that PAUSE can stop, and ports with rings,
-//! are driven in the same way by their owners: a later arrival or a RESUME changes which frame departs next.
+//! Ports that PAUSE can stop are driven in this way: a RESUME or an urgent frame changes which frame departs next. [`NaiveMemory`]
+//! drives every output of a switch so; it is the oracle in the tests of [`BookedMemory`](super::BookedMemory).
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use fanin_units::Instant;
@@ -12,7 +11,98 @@ use crate::aqm::Aqm;
 use crate::frame::{Frame, Verdict};
 use crate::layout::{Layout, LayoutError};
 use crate::link::{InService, OutputLink};
-use crate::memory::Memory;
+use crate::memory::{Memory, StoredFrame};
+use crate::pausable::{Class, PausableQueue};
+
+/// An output that is asked for its next frame when its link is free, generic over an opaque handle. The memory of its frames is
+/// accounted elsewhere: the driver says when a frame's memory is free.
+#[derive(Debug, Clone)]
+pub struct NaiveOutput<H> {
+    queue: PausableQueue<H>,
+    /// The frame that is being sent and still takes memory, and until when.
+    sending: Option<(Instant, H)>,
+    in_service: InService,
+}
+
+impl<H: Copy + Default> NaiveOutput<H> {
+    /// An output without a frame.
+    pub fn new(in_service: InService) -> Self {
+        Self { queue: PausableQueue::default(), sending: None, in_service }
+    }
+
+    /// A frame arrives; it waits behind all others of its class.
+    #[inline]
+    pub fn arrive(&mut self, class: Class, handle: H) {
+        self.queue.arrive(class, handle);
+    }
+
+    /// The link is free: the next frame that may go begins to depart. `send` takes it and returns when its last bit will have
+    /// left. Returns the frame if its memory is free at once.
+    ///
+    /// # Panics
+    /// If the frame before it still takes memory ([`Self::end`]).
+    #[inline]
+    pub fn depart(&mut self, send: impl FnOnce(H) -> Instant) -> Option<H> {
+        assert!(self.sending.is_none(), "a link sends one frame at a time");
+        let handle = self.queue.depart()?;
+        let until = send(handle);
+        match self.in_service {
+            InService::Counted => {
+                self.sending = Some((until, handle));
+                None
+            }
+            InService::Free => Some(handle),
+        }
+    }
+
+    /// The frame whose last bit has left by `now`, if its memory was not free before. Its memory is free now.
+    #[inline]
+    pub fn settle(&mut self, now: Instant) -> Option<H> {
+        let (_, handle) = self.sending.take_if(|&mut (until, _)| until <= now)?;
+        Some(handle)
+    }
+
+    /// The next time to call [`Self::settle`] and [`Self::depart`], if the link is free at `free_at`.
+    #[inline]
+    pub fn next_departure(&self, free_at: Instant) -> Option<Instant> {
+        match self.sending {
+            Some((until, _)) => Some(until),
+            None => self.queue.has_ready().then_some(free_at),
+        }
+    }
+
+    /// Keeps a class from departing. Its frames stay, in order.
+    ///
+    /// # Panics
+    /// If it is paused.
+    pub fn pause(&mut self, class: Class) {
+        self.queue.pause(class);
+    }
+
+    /// Lets a class depart again.
+    ///
+    /// # Panics
+    /// If it is not paused.
+    pub fn resume(&mut self, class: Class) {
+        self.queue.resume(class);
+    }
+
+    /// Returns true if a class is paused.
+    #[inline]
+    pub const fn is_paused(&self, class: Class) -> bool {
+        self.queue.is_paused(class)
+    }
+
+    /// The frames that wait.
+    pub fn waiting(&self) -> impl Iterator<Item = H> {
+        self.queue.waiting()
+    }
+
+    /// The frames that take memory: those that wait, and the one that is being sent if it counts.
+    pub fn stored(&self) -> impl Iterator<Item = H> {
+        self.queue.waiting().chain(self.sending.map(|(_, handle)| handle))
+    }
+}
 
 /// A frame that departed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,19 +117,17 @@ pub struct Departed<H> {
     pub handle: H,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct WaitingFrame<H> {
     input: usize,
     bytes: u32,
     handle: H,
 }
 
-/// An output: the frames that wait, and the one that is being sent.
+/// An output of a [`NaiveMemory`] and the link behind it.
 #[derive(Debug, Clone)]
-struct NaiveOutput<H> {
-    waiting: VecDeque<WaitingFrame<H>>,
-    /// While its memory is still taken.
-    in_service: Option<WaitingFrame<H>>,
+struct LinkedOutput<H> {
+    output: NaiveOutput<WaitingFrame<H>>,
     /// When the frame that was sent last will have left.
     free_at: Instant,
     link: OutputLink,
@@ -51,25 +139,23 @@ struct NaiveOutput<H> {
 #[derive(Debug, Clone)]
 pub struct NaiveMemory<H> {
     memory: Memory,
-    outputs: Vec<NaiveOutput<H>>,
-    in_service: InService,
+    outputs: Vec<LinkedOutput<H>>,
 }
 
-impl<H: Copy> NaiveMemory<H> {
+impl<H: Copy + Default> NaiveMemory<H> {
     /// An empty memory; `links` has the link of each output port.
     ///
     /// # Panics
     /// If the number of links differs from the number of output ports.
     pub fn new(layout: &Layout, links: &[OutputLink], in_service: InService) -> Result<Self, LayoutError> {
         let memory = Memory::new(layout)?;
-        assert_eq!(links.len(), memory.outputs_len(), "one link for each output port");
-        let output = |&link: &OutputLink| NaiveOutput {
-            waiting: VecDeque::new(),
-            in_service: None,
+        assert_eq!(links.len(), memory.ports(), "one link for each output port");
+        let output = |&link: &OutputLink| LinkedOutput {
+            output: NaiveOutput::new(in_service),
             free_at: Instant::START,
             link,
         };
-        Ok(Self { memory, outputs: links.iter().map(output).collect(), in_service })
+        Ok(Self { memory, outputs: links.iter().map(output).collect() })
     }
 
     /// Marks, or drops early, by `aqm` at one output from now on.
@@ -96,22 +182,20 @@ impl<H: Copy> NaiveMemory<H> {
             return (verdict, None);
         }
         let out = &mut self.outputs[output];
-        out.waiting.push_back(WaitingFrame { input, bytes: frame.bytes, handle });
-        let is_idle = out.free_at <= now;
-        (verdict, if is_idle { self.begin(now, output) } else { None })
+        out.output.arrive(Class::Bulk, WaitingFrame { input, bytes: frame.bytes, handle });
+        (verdict, self.begin(now, output))
     }
 
     /// The earliest time at which a link becomes free that is sending a frame or has one to send.
     pub fn next_departure(&self) -> Option<Instant> {
-        let is_busy = |out: &&NaiveOutput<H>| out.in_service.is_some() || !out.waiting.is_empty();
-        self.outputs.iter().filter(is_busy).map(|out| out.free_at).min()
+        self.outputs.iter().filter_map(|out| out.output.next_departure(out.free_at)).min()
     }
 
     /// Ends the frames in service on all links that are free at `now`, gives back their memory, and starts the next frames.
     /// `now` must be [`Self::next_departure`]. Returns the frames that begin to leave.
     pub fn depart(&mut self, now: Instant) -> Vec<Departed<H>> {
-        for (output, out) in self.outputs.iter_mut().enumerate().filter(|(_, out)| out.free_at <= now) {
-            if let Some(sent) = out.in_service.take() {
+        for (output, out) in self.outputs.iter_mut().enumerate() {
+            if let Some(sent) = out.output.settle(now) {
                 self.memory.depart(out.free_at, sent.input, output, sent.bytes);
             }
         }
@@ -120,21 +204,36 @@ impl<H: Copy> NaiveMemory<H> {
 
     /// The first frame of an output begins to leave, if its link is free.
     fn begin(&mut self, now: Instant, output: usize) -> Option<Departed<H>> {
-        let out = &mut self.outputs[output];
-        if out.free_at > now {
+        let LinkedOutput { output: out, free_at, link } = &mut self.outputs[output];
+        if *free_at > now {
             return None;
         }
-        let waiting = out.waiting.pop_front()?;
-        out.free_at = now + out.link.time_to_send(waiting.bytes);
-        match self.in_service {
-            InService::Counted => out.in_service = Some(waiting),
-            InService::Free => self.memory.depart(now, waiting.input, output, waiting.bytes),
+        let mut departed = None;
+        let released = out.depart(|frame| {
+            *free_at = now + link.time_to_send(frame.bytes);
+            departed = Some(Departed { output, start: now, end: *free_at, handle: frame.handle });
+            *free_at
+        });
+        if let Some(frame) = released {
+            self.memory.depart(now, frame.input, output, frame.bytes);
         }
-        Some(Departed { output, start: now, end: out.free_at, handle: waiting.handle })
+        departed
     }
 
-    /// The accounts.
+    /// The accounts of the memory.
     pub const fn memory(&self) -> &Memory {
         &self.memory
+    }
+
+    /// Asserts that every accepted frame has departed or is stored, and that all accounts have the bytes of those frames.
+    ///
+    /// # Panics
+    /// If one has more or less.
+    pub fn assert_conserved(&self) {
+        let stored = self.outputs.iter().enumerate().flat_map(|(output, out)| {
+            let stored = move |WaitingFrame { input, bytes, .. }| StoredFrame { input, output, bytes };
+            out.output.stored().map(stored)
+        });
+        self.memory.assert_conserved(stored);
     }
 }

@@ -61,7 +61,7 @@ pub enum RingError {
     /// The port has as many rings as it can.
     #[error("a port has at most {max} rings")]
     TooMany {
-        /// The most.
+        /// The largest number of rings.
         max: usize,
     },
     /// A ring that is too deep or holds nothing.
@@ -71,7 +71,7 @@ pub enum RingError {
         got: u32,
         /// The room asked for at once.
         reserved: u32,
-        /// The most.
+        /// The largest capacity.
         max: u32,
     },
     /// Its token bucket.

@@ -2,23 +2,23 @@
 
 use fanin_queueing::{
     Aqm, BookedDedicated, BookedMemory, Dedicated, Depth, InService, Layout, Memory, NotCapable, OutputLink,
-    PauseThresholds, PoolBy, Red, RedSettings, Threshold,
+    PauseThresholds, Red, RedSettings, Threshold,
 };
-use fanin_scenario::{Buffering, Ecn, EcnMode, PauseMode, PoolCharge, QueueUnit, Switch};
+use fanin_scenario::{Buffering, Ecn, EcnMode, PauseMode, QueueUnit, Switch};
 use fanin_units::{Bytes, Packets};
 
 use super::Fabric;
 use super::flow_control::{FlowControl, PausingSwitch};
 use super::link::LinkState;
 use super::output::{OutputQueue, Port};
-use super::pausable::{OutputBuffer, PausableOutput, PausedSender};
+use super::pausable::{PausableOutput, PausedSender};
 use super::rings::RingOutput;
 use crate::Error;
 use crate::index::NIL;
 use crate::m21::{M21Switches, accounting};
 use crate::random::{HostKind, Purpose, Random, host, seed};
 use crate::schedule::NEVER;
-use fanin_network::{M21, Network, NodeKind, PortIndex, SwitchKind};
+use fanin_network::{M21, Network, NodeKind, PortIndex, SwitchKind, memory_layout};
 
 /// The parts of a fabric, built switch by switch.
 struct Builder<'a> {
@@ -47,7 +47,7 @@ impl Fabric {
                 u16::try_from(leaving.len()).map_err(|_| Error::unsupported("network", "65536 ports"))?;
             leaving.push(index);
             ports.push(Port {
-                link: LinkState::new(link.rate, (link.delay + network.latency(index)).get()),
+                link: LinkState::new(link.rate, link.delay.get(), network.latency(index).get()),
                 queue: OutputQueue::Host,
                 switch: NIL,
                 output,
@@ -97,6 +97,7 @@ impl Fabric {
             link_bytes: network.framing.link_bytes,
             ip_bytes_min: network.framing.ip_bytes_min,
             unstored_bytes,
+            signal_bytes: network.framing.pause_bytes(),
         })
     }
 }
@@ -115,49 +116,71 @@ impl Builder<'_> {
         }
         let network = self.network;
         let is_uplink: Vec<bool> = ports.iter().map(|&port| network.is_uplink(port)).collect();
-        let layout = layout(settings, &is_uplink)?;
+        let layout = memory_layout(settings, &is_uplink).expect("only rings have no layout");
         layout.check()?;
         if let (Some(switches), Some(M21 { settings: m21, mss })) = (&mut self.m21, &network.m21) {
             let frame = u64::from(network.frame_bytes) + settings.frame_overhead.get();
             let known = settings.m21.then(|| (&layout, accounting(m21, *mss, frame)));
             switches.add(known, m21);
         }
-        let is_coupled = layout.couples_outputs();
-        if is_coupled && self.pausing.is_none() {
-            return self.add_shared(settings, &layout, ports);
+        if self.pausing.is_some() {
+            return self.add_pausing_switch(settings, &layout, ports);
         }
-        let mut memory = if is_coupled { Some(Memory::new(&layout)?) } else { None };
+        let queue = match settings.buffering {
+            Buffering::Unlimited | Buffering::Dedicated => {
+                return self.add_dedicated(settings, &layout, ports);
+            }
+            Buffering::Shared => || OutputQueue::SharedMemory,
+            Buffering::DynamicThreshold => || OutputQueue::DynamicThreshold,
+            Buffering::Voq => || OutputQueue::Voq,
+            Buffering::Daqring => unreachable!("rings have no layout"),
+        };
+        let links: Vec<OutputLink> = ports.iter().map(|&port| self.queue_link(port)).collect();
+        let mut memory = BookedMemory::new(&layout, &links, in_service(settings))?;
         for (output, &port) in ports.iter().enumerate() {
-            let aqm = aqm(&settings.ecn, network.frame_bytes, &self.queue_link(port))?;
-            let queue = match &mut memory {
-                Some(memory) => {
-                    memory.set_aqm(output, aqm);
-                    self.pausable(port, OutputBuffer::Shared, settings)
-                }
-                None => {
-                    let mut buffer = Dedicated::of(&layout, output);
-                    buffer.set_aqm(aqm);
-                    match self.pausing {
-                        Some(_) => self.pausable(port, OutputBuffer::Dedicated(Box::new(buffer)), settings),
-                        None => OutputQueue::Dedicated(Box::new(BookedDedicated::new(
-                            buffer,
-                            self.queue_link(port),
-                            in_service(settings),
-                        ))),
-                    }
-                }
-            };
-            self.ports[port as usize].queue = queue;
+            memory.set_aqm(output, self.aqm(settings, port)?);
+            self.ports[port as usize].queue = queue();
         }
-        if let Some(switches) = &mut self.pausing {
-            switches.push(PausingSwitch {
-                memory,
-                counts_bulk_only: settings.pause.mode == PauseMode::Priority,
-                overhead: layout.overhead.get() as u32,
-                paused_inputs: Vec::new(),
-                check_at: NEVER,
-            });
+        *self.memories.last_mut().expect("the switch was added") = Some(memory);
+        Ok(())
+    }
+
+    /// A switch whose outputs have a buffer each, without PAUSE.
+    fn add_dedicated(
+        &mut self,
+        settings: &Switch,
+        layout: &Layout,
+        ports: &[PortIndex],
+    ) -> Result<(), Error> {
+        for (output, &port) in ports.iter().enumerate() {
+            let mut buffer = Dedicated::of(layout, output);
+            buffer.set_aqm(self.aqm(settings, port)?);
+            let queue = BookedDedicated::new(buffer, self.queue_link(port), in_service(settings));
+            self.ports[port as usize].queue = OutputQueue::Dedicated(Box::new(queue));
         }
+        Ok(())
+    }
+
+    /// A switch of a network with PAUSE.
+    fn add_pausing_switch(
+        &mut self,
+        settings: &Switch,
+        layout: &Layout,
+        ports: &[PortIndex],
+    ) -> Result<(), Error> {
+        let mut memory = Memory::new(layout)?;
+        for (output, &port) in ports.iter().enumerate() {
+            memory.set_aqm(output, self.aqm(settings, port)?);
+            self.ports[port as usize].queue = self.pausable(port, in_service(settings));
+        }
+        let switch = PausingSwitch {
+            memory,
+            counts_bulk_only: settings.pause.mode == PauseMode::Priority,
+            overhead: layout.overhead.get() as u32,
+            paused_inputs: Vec::new(),
+            check_at: NEVER,
+        };
+        self.pausing.get_or_insert_default().push(switch);
         Ok(())
     }
 
@@ -191,16 +214,9 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// A switch whose outputs share memory, without PAUSE.
-    fn add_shared(&mut self, settings: &Switch, layout: &Layout, ports: &[PortIndex]) -> Result<(), Error> {
-        let links: Vec<OutputLink> = ports.iter().map(|&port| self.queue_link(port)).collect();
-        let mut memory = BookedMemory::new(layout, &links, in_service(settings))?;
-        for (output, &port) in ports.iter().enumerate() {
-            memory.set_aqm(output, aqm(&settings.ecn, self.network.frame_bytes, &links[output])?);
-            self.ports[port as usize].queue = OutputQueue::Shared;
-        }
-        *self.memories.last_mut().expect("the switch was added") = Some(memory);
-        Ok(())
+    /// The marker of an output.
+    fn aqm(&self, settings: &Switch, port: PortIndex) -> Result<Aqm, Error> {
+        aqm(&settings.ecn, self.network.frame_bytes, &self.queue_link(port))
     }
 
     /// The link of a port as its queue has to know it.
@@ -219,15 +235,14 @@ impl Builder<'_> {
         }
     }
 
-    /// A queue that the switch at the other end of the link may pause; of a switch with these settings.
-    fn pausable(&self, port: PortIndex, buffer: OutputBuffer, settings: &Switch) -> OutputQueue {
+    /// A queue that the switch at the other end of the link may pause.
+    fn pausable(&self, port: PortIndex, in_service: InService) -> OutputQueue {
         let pause = self.next_switch(port).map(|next| &next.pause);
         let sender = PausedSender::new(
             pause.is_some_and(|pause| pause.mode == PauseMode::Priority),
             pause.map_or(0, |pause| pause.reaction.get()),
-            self.network.links[port as usize / 2].delay.get(),
         );
-        OutputQueue::Pausable(Box::new(PausableOutput::new(buffer, settings.count_in_service, sender)))
+        OutputQueue::Pausable(Box::new(PausableOutput::new(in_service, sender)))
     }
 
     /// Flow control, where a switch uses PAUSE. Makes the outputs of hosts pausable that a switch may pause.
@@ -242,8 +257,7 @@ impl Builder<'_> {
             });
             let is_pausable = thresholds[port as usize].is_some() || self.has_priorities;
             if self.ports[port as usize].switch == NIL && is_pausable {
-                self.ports[port as usize].queue =
-                    self.pausable(port, OutputBuffer::Unlimited, &Switch::default());
+                self.ports[port as usize].queue = self.pausable(port, InService::Free);
             }
         }
         Ok(Some(Box::new(FlowControl::new(switches, thresholds, self.has_priorities))))
@@ -292,40 +306,4 @@ fn aqm(ecn: &Ecn, frame_bytes: u32, link: &OutputLink) -> Result<Aqm, Error> {
         EcnMode::RedMark => Aqm::Red(red(true)?),
         EcnMode::RedDrop => Aqm::Red(red(false)?),
     })
-}
-
-/// How a switch divides its memory among its ports.
-fn layout(switch: &Switch, is_uplink: &[bool]) -> Result<Layout, Error> {
-    let ports = is_uplink.len();
-    let limit = |limit: fanin_scenario::Limit| limit.0.unwrap_or(Bytes::MAX);
-    let mut layout = match switch.buffering {
-        Buffering::Unlimited => Layout::unlimited(ports),
-        Buffering::Dedicated => Layout::dedicated(
-            is_uplink.iter().map(|&up| if up { switch.uplink_buffer } else { switch.buffer }).collect(),
-        ),
-        Buffering::DynamicThreshold => Layout::dynamic_threshold(ports, switch.buffer, switch.alpha),
-        Buffering::Voq => {
-            Layout::modules(ports, switch.module_ports as usize, switch.buffer, limit(switch.port_limit))
-        }
-        Buffering::Shared => {
-            let split = switch.pool_split as usize;
-            let pool_of = |port: usize| usize::from(split > 0 && port >= split);
-            let pool_of_port: Vec<usize> = (0..ports).map(pool_of).collect();
-            let pools = vec![switch.buffer; if split > 0 && ports > split { 2 } else { 1 }];
-            let pool_by = match switch.pool_charge {
-                PoolCharge::Output => PoolBy::Output(pool_of_port),
-                PoolCharge::Input => PoolBy::Input(pool_of_port),
-            };
-            Layout {
-                output_limits: vec![limit(switch.port_limit); ports],
-                input_limits: vec![limit(switch.input_limit); ports],
-                pools,
-                pool_by,
-                ..Layout::unlimited(ports)
-            }
-        }
-        Buffering::Daqring => unreachable!("rings have no layout"),
-    };
-    layout.overhead = switch.frame_overhead;
-    Ok(layout)
 }

@@ -1,6 +1,5 @@
 //! Checks that every frame and every byte in the fabric is accounted for.
 
-use fanin_queueing::BookedMemory;
 use fanin_units::Instant;
 
 use super::{Fabric, OutputQueue, Parcel};
@@ -11,11 +10,9 @@ impl Fabric {
         self.ports.iter().flat_map(|port| {
             let waiting: Box<dyn Iterator<Item = Parcel>> = match &port.queue {
                 OutputQueue::Rings(queue) => Box::new(queue.waiting()),
-                OutputQueue::Pausable(queue) => Box::new(queue.waiting()),
+                OutputQueue::Pausable(queue) => Box::new(queue.output.waiting().map(|frame| frame.parcel)),
                 // Frames whose departure is booked are on the link.
-                OutputQueue::Host | OutputQueue::Dedicated(_) | OutputQueue::Shared => {
-                    Box::new(std::iter::empty())
-                }
+                _ => Box::new(std::iter::empty()),
             };
             waiting
         })
@@ -42,32 +39,23 @@ impl Fabric {
             match &mut port.queue {
                 OutputQueue::Dedicated(queue) => {
                     queue.settle(at);
-                    queue.buffer().assert_conserved();
+                    queue.assert_conserved();
                     let is_idle = port.link.free_at() <= now;
                     let is_empty = queue.buffer().occupancy().frames == 0;
                     assert!(!is_idle || is_empty, "port {index} stores frames that have left");
                 }
                 OutputQueue::Rings(queue) => queue.assert_conserved(),
-                OutputQueue::Pausable(queue) => {
-                    if let Some(buffer) = queue.dedicated() {
-                        buffer.assert_conserved();
-                    }
-                }
-                OutputQueue::Host | OutputQueue::Shared => {}
+                // The accounts of the others are those of their switch, below; a host's frames are on the link.
+                _ => {}
             }
         }
         for memory in self.memories.iter_mut().flatten() {
             memory.settle(at);
-        }
-        let pausable = self.flow_control.iter().flat_map(|flow_control| flow_control.memories());
-        let memories: Vec<_> =
-            self.memories.iter().flatten().map(BookedMemory::memory).chain(pausable).collect();
-        for memory in memories {
             memory.assert_conserved();
         }
         for (index, port) in self.ports.iter().enumerate() {
-            if let (OutputQueue::Shared, true) = (&port.queue, port.link.free_at() <= now) {
-                let memory = self.memories[port.switch as usize].as_ref().expect("its outputs share one");
+            let memory = self.memories.get(port.switch as usize).and_then(Option::as_ref);
+            if let Some(memory) = memory.filter(|_| port.link.free_at() <= now) {
                 let held = memory.memory().output(usize::from(port.output));
                 assert_eq!(held.frames, 0, "port {index} stores frames that have left");
             }

@@ -7,8 +7,8 @@ use super::parcel::Parcel;
 
 /// A switch of a network with PAUSE.
 pub(super) struct PausingSwitch {
-    /// Absent where each output has its own buffer.
-    pub(super) memory: Option<Memory>,
+    /// The memory that the frames of its outputs take, under its scheme.
+    pub(super) memory: Memory,
     /// True if only bulk data count as ingress occupancy, as with priority flow control.
     pub(super) counts_bulk_only: bool,
     /// Bookkeeping that it stores with each frame.
@@ -74,18 +74,13 @@ impl FlowControl {
         self.classes.bulk_ends = 2 * connections;
     }
 
-    /// The memory of a switch, if its outputs share one.
-    pub(super) fn memory(&self, switch: u32) -> Option<&Memory> {
-        self.switches.get(switch as usize)?.memory.as_ref()
-    }
-
-    /// The memories of all switches whose outputs share one.
+    /// The memories of all switches.
     pub(super) fn memories(&self) -> impl Iterator<Item = &Memory> {
-        self.switches.iter().filter_map(|switch| switch.memory.as_ref())
+        self.switches.iter().map(|switch| &switch.memory)
     }
 
     pub(super) fn reset_marks(&mut self) {
-        self.switches.iter_mut().filter_map(|switch| switch.memory.as_mut()).for_each(Memory::reset_marks);
+        self.switches.iter_mut().for_each(|switch| switch.memory.reset_marks());
     }
 
     /// How much a frame adds to the ingress occupancy in a switch.
@@ -109,7 +104,7 @@ impl FlowControl {
             return false;
         }
         ingress.poll_signal(0);
-        debug_assert!(!self.switches[switch].paused_inputs.contains(&input), "a neighbour is paused twice");
+        assert!(!self.switches[switch].paused_inputs.contains(&input), "a neighbour is paused twice");
         self.switches[switch].paused_inputs.push(input);
         true
     }

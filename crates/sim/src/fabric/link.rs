@@ -1,6 +1,8 @@
 //! One direction of a link: its rate, its delay, and the frames on their way over it.
 
-use fanin_queueing::Fifo;
+use std::collections::VecDeque;
+
+use fanin_queueing::{Fifo, PauseSignal};
 use fanin_units::{Bytes, Rate};
 
 use super::parcel::Parcel;
@@ -24,8 +26,11 @@ pub(crate) struct FrameInFlight {
 pub(crate) struct LinkState {
     /// The frames that were sent, or whose departure is booked, in order.
     frames: Fifo<FrameInFlight>,
-    /// When the last of them will have left.
+    /// PAUSE and RESUME frames on their way, with the times at which they arrive at the far end, in order.
+    signals: VecDeque<(u64, PauseSignal)>,
+    /// When the last of them all will have left.
     free_at: u64,
+    propagation: u64,
     /// Propagation, and the latency of the switch at the far end.
     delay: u64,
     /// Picoseconds a byte lasts; zero where that is no whole number, or a large one.
@@ -38,13 +43,15 @@ pub(crate) struct LinkState {
 }
 
 impl LinkState {
-    /// An idle link.
-    pub(super) fn new(rate: Rate, delay: u64) -> Self {
+    /// An idle link. `latency` is that of the switch at the far end, in picoseconds as the propagation.
+    pub(super) fn new(rate: Rate, propagation: u64, latency: u64) -> Self {
         let is_whole = PS_BITS.is_multiple_of(rate.get());
         Self {
             frames: Fifo::new(),
+            signals: VecDeque::new(),
             free_at: 0,
-            delay,
+            propagation,
+            delay: propagation + latency,
             ps_per_byte: if is_whole { u32::try_from(PS_BITS / rate.get()).unwrap_or(0) } else { 0 },
             taps: 0,
             rate,
@@ -106,6 +113,34 @@ impl LinkState {
     pub(super) fn occupy(&mut self, now: u64, wire_bytes: u32) -> u64 {
         self.free_at = now.max(self.free_at) + self.time_to_send(wire_bytes);
         self.free_at
+    }
+
+    /// Sends a PAUSE or RESUME frame after the frame that is being sent; returns when it arrives at the far end, whose switch
+    /// does not store it.
+    pub(super) fn send_signal(&mut self, now: u64, wire_bytes: u32, signal: PauseSignal) -> u64 {
+        let arrival = self.occupy(now, wire_bytes) + self.propagation;
+        self.wire_bytes += u64::from(wire_bytes);
+        assert!(
+            self.signals.back().is_none_or(|&(at, last)| at < arrival && last != signal),
+            "signals alternate"
+        );
+        self.signals.push_back((arrival, signal));
+        arrival
+    }
+
+    /// Takes the first PAUSE or RESUME frame, which has arrived at the far end by `now`.
+    ///
+    /// # Panics
+    /// If none has.
+    pub(super) fn take_signal(&mut self, now: u64) -> PauseSignal {
+        let (arrival, signal) = self.signals.pop_front().expect("a signal for each of its occurrences");
+        assert!(arrival <= now, "a signal takes effect before it arrives");
+        signal
+    }
+
+    /// Returns true if a PAUSE or RESUME frame is on its way, or has not taken effect.
+    pub(super) fn has_signals(&self) -> bool {
+        !self.signals.is_empty()
     }
 
     /// Gives the frame whose arrival was due, which is `now`, and schedules that of the next one.

@@ -1,24 +1,29 @@
 //! A port: the queue before a link, and the link.
 
 use fanin_queueing::BookedDedicated;
-use fanin_units::Instant;
 
 use super::link::LinkState;
 use super::pausable::PausableOutput;
 use super::rings::RingOutput;
+use crate::schedule::NEVER;
 
 /// The queue before a link, by its discipline.
 pub(super) enum OutputQueue {
     /// A host's: first in, first out, without a limit. Departures are booked on the link.
     Host,
-    /// A switch's output with a buffer of its own; departures are booked.
+    /// A switch's output with a buffer of its own (`dedicated.rs` of `queueing`); departures are booked.
     Dedicated(Box<BookedDedicated>),
-    /// An output of a switch whose outputs share memory: shared pools, a dynamic threshold or virtual output queues. The queue
-    /// is in [`Fabric::memories`](super::Fabric); departures are booked.
-    Shared,
-    /// An output with rings, driven naively.
+    /// An output whose frames take memory of shared pools (`shared.rs`). The accounts are in
+    /// [`Fabric::memories`](super::Fabric); departures are booked.
+    SharedMemory,
+    /// An output of a pool with a dynamic threshold (`dynamic_threshold.rs`); otherwise as [`Self::SharedMemory`].
+    DynamicThreshold,
+    /// An output with a queue in each input module (`voq.rs`); otherwise as [`Self::SharedMemory`].
+    Voq,
+    /// An output with rings (`rings.rs`), driven naively.
     Rings(Box<RingOutput>),
-    /// An output that PAUSE can stop, driven naively.
+    /// An output that PAUSE can stop (`pausable.rs`), driven naively. The memory of its frames is accounted in the
+    /// [`PausingSwitch`](super::flow_control::PausingSwitch).
     Pausable(Box<PausableOutput>),
 }
 
@@ -34,24 +39,37 @@ pub(crate) struct Port {
     pub(super) input: u16,
 }
 
-impl Port {
-    /// The largest queue since the marks were reset, in bytes; none where another has the account, and at hosts.
-    pub(super) fn bytes_max(&self) -> Option<u64> {
-        match &self.queue {
-            OutputQueue::Host | OutputQueue::Shared => None,
-            OutputQueue::Dedicated(queue) => Some(queue.buffer().occupancy().bytes_max),
-            OutputQueue::Rings(queue) => Some(queue.bytes_max()),
-            OutputQueue::Pausable(queue) => queue.dedicated().map(|buffer| buffer.occupancy().bytes_max),
-        }
+/// The departure that is pending in the schedule, of an output that is driven naively.
+pub(super) struct PendingDeparture {
+    /// When it is due; occurrences of other times do nothing.
+    at: u64,
+}
+
+impl PendingDeparture {
+    pub(super) const fn none() -> Self {
+        Self { at: NEVER }
     }
 
-    /// Starts the high-water marks afresh.
-    pub(super) fn reset_marks(&mut self, now: u64) {
-        match &mut self.queue {
-            OutputQueue::Host | OutputQueue::Shared => {}
-            OutputQueue::Dedicated(queue) => queue.reset_marks(Instant::new(now)),
-            OutputQueue::Rings(queue) => queue.reset_marks(),
-            OutputQueue::Pausable(queue) => queue.reset_marks(),
+    /// Lets a departure be due at `at`, unless an earlier one is. Returns true if it has to be scheduled.
+    pub(super) fn expect(&mut self, at: u64) -> bool {
+        let is_earlier = at < self.at;
+        if is_earlier {
+            self.at = at;
         }
+        is_earlier
+    }
+
+    /// Takes the departure that is due at `now`. Returns false if the occurrence is out of date.
+    pub(super) fn take(&mut self, now: u64) -> bool {
+        debug_assert!(self.at >= now, "a departure was left out");
+        let is_due = self.at == now;
+        if is_due {
+            self.at = NEVER;
+        }
+        is_due
+    }
+
+    pub(super) const fn is_expected(&self) -> bool {
+        self.at != NEVER
     }
 }

@@ -13,13 +13,13 @@
 //! first, then the RESUMEs that they cause, then everything else.
 
 use fanin_network::PortIndex;
-use fanin_queueing::{Class, Frame as Descriptor, PauseSignal, Verdict};
+use fanin_queueing::{Frame as Descriptor, PauseSignal, StoredFrame, Verdict};
 use fanin_units::{Duration, Instant};
 
 use super::flow_control::FlowControl;
 use super::output::{OutputQueue, Port};
 use super::parcel::Parcel;
-use super::pausable::{OutputBuffer, PausableFrame, PausableOutput, PausedSender};
+use super::pausable::{PausableFrame, PausableOutput};
 use super::{Fabric, Hop};
 use crate::index::NIL;
 use crate::occurrence::Occurrence;
@@ -28,8 +28,6 @@ use crate::schedule::{NEVER, Schedule};
 mod deadlock;
 mod figures;
 
-/// A MAC control frame on the wire: 64 bytes, preamble and gap.
-const SIGNAL_BYTES: u32 = 84;
 /// A port that is paused for so long is searched for a deadlock.
 const SUSPECT: u64 = Duration::from_millis(10).get();
 
@@ -45,24 +43,15 @@ impl Fabric {
     ) -> Hop {
         let unstored = self.unstored_bytes;
         let input_number = usize::from(self.ports[input as usize].input);
-        let Port { queue: OutputQueue::Pausable(out), switch, output, .. } = &mut self.ports[index as usize]
-        else {
-            unreachable!("the output can be paused");
-        };
+        let Port { switch, output, .. } = self.ports[index as usize];
         let (flow_control, switch) =
-            (self.flow_control.as_deref_mut().expect("a network with PAUSE"), *switch as usize);
+            (self.flow_control.as_deref_mut().expect("a network with PAUSE"), switch as usize);
         let chance = &mut self.chances[switch];
         let draw = || (chance.bits() >> 32) as u32;
         let frame = Descriptor { bytes: parcel.wire_bytes() - unstored, ecn: parcel.ecn() };
         let at = Instant::new(now);
-        let verdict = match &mut out.buffer {
-            OutputBuffer::Dedicated(buffer) => buffer.arrive(at, frame, draw),
-            OutputBuffer::Shared => {
-                let memory = flow_control.switches[switch].memory.as_mut().expect("its outputs share one");
-                memory.arrive(at, input_number, usize::from(*output), frame, draw)
-            }
-            OutputBuffer::Unlimited => unreachable!("a switch stores what it forwards"),
-        };
+        let memory = &mut flow_control.switches[switch].memory;
+        let verdict = memory.arrive(at, input_number, usize::from(output), frame, draw);
         let Verdict::Accepted { marked } = verdict else {
             return Hop::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
         };
@@ -99,7 +88,7 @@ impl Fabric {
         let OutputQueue::Pausable(out) = &mut self.ports[index as usize].queue else {
             unreachable!("the output can be paused");
         };
-        out.queue.arrive(class, waiting);
+        out.output.arrive(class, waiting);
         self.serve_pausable(schedule, now, index);
     }
 
@@ -108,14 +97,11 @@ impl Fabric {
         let OutputQueue::Pausable(out) = &mut self.ports[index as usize].queue else {
             unreachable!("the output can be paused");
         };
-        if out.departure_at != now {
+        if !out.departure.take(now) {
             return;
         }
-        out.departure_at = NEVER;
-        if let Some((until, waiting)) = out.in_service {
-            assert_eq!(until, now, "the frame in service leaves when it is due");
-            out.in_service = None;
-            self.release(schedule, now, index, waiting);
+        if let Some(sent) = out.output.settle(Instant::new(now)) {
+            self.release(schedule, now, index, sent);
         }
         self.serve_pausable(schedule, now, index);
     }
@@ -125,50 +111,37 @@ impl Fabric {
         let Port { queue: OutputQueue::Pausable(out), link, .. } = &mut self.ports[index as usize] else {
             unreachable!("the output can be paused");
         };
-        if link.free_at() <= now
-            && let Some(waiting) = out.queue.depart()
-        {
-            debug_assert!(out.in_service.is_none(), "the link sends one frame at a time");
-            let until = link.send_next(schedule, now, index, waiting.parcel);
-            let is_released = out.is_switch() && !out.counts_in_service;
-            if out.is_switch() && out.counts_in_service {
-                out.in_service = Some((until, waiting));
-            }
-            out.schedule(schedule, link, index);
-            if is_released {
-                self.release(schedule, now, index, waiting);
-            }
-        } else {
-            out.schedule(schedule, link, index);
+        let mut released = None;
+        if link.free_at() <= now {
+            let send =
+                |frame: PausableFrame| Instant::new(link.send_next(schedule, now, index, frame.parcel));
+            released = out.output.depart(send);
+        }
+        out.schedule(schedule, link, index);
+        if let Some(frame) = released {
+            self.release(schedule, now, index, frame);
         }
     }
 
-    /// Gives back the memory of a frame.
-    fn release(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex, waiting: PausableFrame) {
-        let unstored = self.unstored_bytes;
-        let PausableFrame { parcel, input } = waiting;
-        let input_number = usize::from(self.ports[input as usize].input);
-        let Port { queue: OutputQueue::Pausable(out), switch, output, .. } = &mut self.ports[index as usize]
-        else {
-            unreachable!("the output can be paused");
-        };
-        let (flow_control, switch) =
-            (self.flow_control.as_deref_mut().expect("a network with PAUSE"), *switch as usize);
-        let (at, bytes) = (Instant::new(now), parcel.wire_bytes() - unstored);
-        match &mut out.buffer {
-            OutputBuffer::Dedicated(buffer) => buffer.depart(at, bytes),
-            OutputBuffer::Shared => {
-                let memory = flow_control.switches[switch].memory.as_mut().expect("its outputs share one");
-                memory.depart(at, input_number, usize::from(*output), bytes);
-            }
-            OutputBuffer::Unlimited => unreachable!("a host's frames take no memory"),
+    /// Gives back the memory of a frame; that of a host has no account.
+    fn release(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex, frame: PausableFrame) {
+        let PausableFrame { parcel, input } = frame;
+        let Port { switch, output, .. } = self.ports[index as usize];
+        if switch == NIL {
+            return;
         }
-        let counted = flow_control.counted(switch, parcel, unstored);
-        let check_at = &mut flow_control.switches[switch].check_at;
+        let unstored = self.unstored_bytes;
+        let input_number = usize::from(self.ports[input as usize].input);
+        let flow_control = self.flow_control.as_deref_mut().expect("a network with PAUSE");
+        let memory = &mut flow_control.switches[switch as usize].memory;
+        let bytes = parcel.wire_bytes() - unstored;
+        memory.depart(Instant::new(now), input_number, usize::from(output), bytes);
+        let counted = flow_control.counted(switch as usize, parcel, unstored);
+        let check_at = &mut flow_control.switches[switch as usize].check_at;
         let is_checked = *check_at == now;
         if flow_control.credit_ingress(input, counted) && !is_checked {
-            flow_control.switches[switch].check_at = now;
-            schedule.insert_first(now, Occurrence::ResumeCheck(switch as u32));
+            flow_control.switches[switch as usize].check_at = now;
+            schedule.insert_first(now, Occurrence::ResumeCheck(switch));
         }
     }
 
@@ -193,17 +166,14 @@ impl Fabric {
     }
 
     /// Sends a signal to the neighbour whose frames come in over the link of `input`: after the frame that is being sent, and
-    /// before all that wait.
+    /// before all that wait. The neighbour handles it when its reaction time is over.
     fn send_signal(&mut self, schedule: &mut Schedule, now: u64, input: PortIndex, signal: PauseSignal) {
-        let back = &mut self.ports[input as usize ^ 1];
-        let sent = back.link.occupy(now, SIGNAL_BYTES);
-        back.link.wire_bytes += u64::from(SIGNAL_BYTES);
-        let OutputQueue::Pausable(out) = &mut self.ports[input as usize].queue else {
+        let back = &mut self.ports[input as usize ^ 1].link;
+        let arrival = back.send_signal(now, self.signal_bytes, signal);
+        let OutputQueue::Pausable(neighbour) = &self.ports[input as usize].queue else {
             unreachable!("the neighbour of a switch with PAUSE obeys it");
         };
-        let PausedSender { signals, link_delay, reaction, .. } = &mut out.sender;
-        signals.push_back(signal);
-        schedule.insert(sent + *link_delay + *reaction, Occurrence::PauseSignal(input));
+        schedule.insert(arrival + neighbour.sender.reaction, Occurrence::PauseSignal(input));
         let flow_control = self.flow_control.as_mut().expect("a network with PAUSE");
         match signal {
             PauseSignal::Pause => flow_control.pauses += 1,
@@ -217,25 +187,19 @@ impl Fabric {
 
     /// A signal takes effect at the port that it was sent to.
     pub(crate) fn handle_signal(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
+        let signal = self.ports[index as usize ^ 1].link.take_signal(now);
         let OutputQueue::Pausable(out) = &mut self.ports[index as usize].queue else {
             unreachable!("only outputs that can be paused receive signals");
         };
-        let PausableOutput { queue, sender, .. } = &mut **out;
-        let is_paused = queue.is_paused(Class::Bulk);
-        match sender.signals.pop_front().expect("a signal for each of its occurrences") {
+        let PausableOutput { output, sender, .. } = &mut **out;
+        match signal {
             PauseSignal::Pause => {
-                assert!(!is_paused, "port {index} is paused twice");
-                queue.pause(Class::Bulk);
-                if !sender.only_bulk {
-                    queue.pause(Class::Urgent);
-                }
+                sender.stopped_classes().for_each(|class| output.pause(class));
                 sender.pauses += 1;
                 sender.paused_since = now;
             }
             PauseSignal::Resume => {
-                assert!(is_paused, "port {index} resumes and was not paused");
-                queue.resume(Class::Bulk);
-                queue.resume(Class::Urgent);
+                sender.stopped_classes().for_each(|class| output.resume(class));
                 let paused_for = now - sender.paused_since;
                 sender.paused_for += paused_for;
                 sender.longest = sender.longest.max(paused_for);
@@ -251,26 +215,26 @@ impl Fabric {
     pub(super) fn assert_pausable_conserved(&self) {
         let Some(flow_control) = &self.flow_control else { return };
         let mut ingress = vec![0; self.ports.len()];
+        let mut stored = vec![Vec::new(); flow_control.switches.len()];
         for (index, port) in self.ports.iter().enumerate() {
             let OutputQueue::Pausable(out) = &port.queue else { continue };
-            let is_pending = out.in_service.is_some() || out.queue.has_ready();
-            assert!(!is_pending || out.departure_at != NEVER, "port {index} has frames and no departure");
-            if !out.is_switch() {
+            let is_pending = out.output.next_departure(Instant::new(port.link.free_at())).is_some();
+            assert!(!is_pending || out.departure.is_expected(), "port {index} has frames and no departure");
+            if port.switch == NIL {
                 continue;
             }
-            let frames = out.stored().count() as u64;
-            let held = match &out.buffer {
-                OutputBuffer::Dedicated(buffer) => buffer.occupancy(),
-                _ => {
-                    let memory = flow_control.memory(port.switch).expect("its outputs share one");
-                    memory.output(usize::from(port.output))
-                }
-            };
-            assert_eq!(held.frames, frames, "port {index} stores other frames than wait there");
-            for PausableFrame { parcel, input } in out.stored() {
+            for PausableFrame { parcel, input } in out.output.stored() {
+                stored[port.switch as usize].push(StoredFrame {
+                    input: usize::from(self.ports[input as usize].input),
+                    output: usize::from(port.output),
+                    bytes: parcel.wire_bytes() - self.unstored_bytes,
+                });
                 ingress[input as usize] +=
                     flow_control.counted(port.switch as usize, parcel, self.unstored_bytes);
             }
+        }
+        for (memory, stored) in flow_control.memories().zip(stored) {
+            memory.assert_conserved(stored.into_iter());
         }
         for (input, (account, expected)) in flow_control.ingress.iter().zip(ingress).enumerate() {
             assert_eq!(account.occupancy(0), expected, "the ingress occupancy of port {input}");

@@ -12,6 +12,7 @@ use fanin_scenario::{DaqringService, Daqrings};
 use fanin_units::Instant;
 
 use super::link::LinkState;
+use super::output::PendingDeparture;
 use super::parcel::Parcel;
 use crate::Error;
 use crate::occurrence::Occurrence;
@@ -28,8 +29,7 @@ pub(super) struct RingOutput {
     /// The ring of each destination.
     ring_of: BTreeMap<u32, u16>,
     unstored_bytes: u32,
-    /// When the pending occurrence is due; earlier ones do nothing.
-    departure_at: u64,
+    departure: PendingDeparture,
 }
 
 /// Figures of the rings of all destinations.
@@ -66,7 +66,7 @@ impl RingOutput {
             settings: settings.clone(),
             ring_of: BTreeMap::new(),
             unstored_bytes,
-            departure_at: NEVER,
+            departure: PendingDeparture::none(),
         })
     }
 
@@ -124,9 +124,8 @@ impl RingOutput {
                 Err(at) => at,
             }
         };
-        if self.rings.frames() > 0 && next < self.departure_at {
+        if self.rings.frames() > 0 && self.departure.expect(next) {
             debug_assert!(next > now, "a frame that may go is kept");
-            self.departure_at = next;
             // With rings of several destinations a departure has no precedence over an arrival at its instant.
             if self.ring_of.len() > 1 {
                 schedule.insert(next, Occurrence::Departure(index));
@@ -136,13 +135,9 @@ impl RingOutput {
         }
     }
 
-    /// A departure was scheduled for `now`; whether it is not out of date.
+    /// Takes the departure that is due at `now`. Returns false if the occurrence is out of date.
     pub(super) fn take_departure(&mut self, now: u64) -> bool {
-        let is_due = self.departure_at == now;
-        if is_due {
-            self.departure_at = NEVER;
-        }
-        is_due
+        self.departure.take(now)
     }
 
     /// Frames in all rings.
@@ -205,7 +200,7 @@ impl RingOutput {
             assert_eq!(self.rings.waiting(ring).map(bytes).sum::<u64>(), held.bytes, "bytes of ring {ring}");
         }
         let frames = self.rings.frames();
-        assert!(frames == 0 || self.departure_at != NEVER, "frames wait in rings and none is to be sent");
+        assert!(frames == 0 || self.departure.is_expected(), "frames wait in rings and none is to be sent");
     }
 }
 

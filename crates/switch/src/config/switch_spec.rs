@@ -191,7 +191,7 @@ impl Config {
             Buffering::DynamicThreshold => Layout::dynamic_threshold(ports, buffer, alpha),
             Buffering::Unlimited => Layout::unlimited(ports),
         };
-        if let (Some(limit), false) = (port_limit, layout.pools.is_empty()) {
+        if let (Some(limit), true) = (port_limit, layout.couples_outputs()) {
             layout.output_limits = vec![limit; ports];
         }
         (layout.overhead, layout.cell) = (frame_overhead, cell);

@@ -23,7 +23,7 @@ pub(super) struct Buffers {
 impl Buffers {
     pub(super) fn new(config: &Config, shared: &Arc<SharedCounts>) -> Result<Self, LayoutError> {
         let layout = config.layout();
-        let pool = layout.pools.get(POOL).filter(|_| config.workers() > 1);
+        let pool = layout.pool_sizes().get(POOL).copied().filter(|_| config.workers() > 1);
         Ok(Self { memory: Memory::new(&layout)?, common: pool.map(|size| (Arc::clone(shared), size.get())) })
     }
 

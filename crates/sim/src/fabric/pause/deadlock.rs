@@ -9,6 +9,7 @@ use crate::fabric::Fabric;
 use crate::fabric::flow_control::FlowControl;
 use crate::fabric::output::{OutputQueue, Port};
 use crate::fabric::pausable::PausableOutput;
+use crate::index::NIL;
 use crate::occurrence::Occurrence;
 use crate::schedule::Schedule;
 use fanin_network::PortIndex;
@@ -28,11 +29,11 @@ impl FlowControl {
         let mut waiting: BTreeMap<(PortIndex, PortIndex), u64> = BTreeMap::new();
         for (output, port) in (0..).zip(ports) {
             let OutputQueue::Pausable(out) = &port.queue else { continue };
-            if !out.is_switch() {
+            if port.switch == NIL {
                 continue;
             }
             let overhead = self.switches[port.switch as usize].overhead;
-            for frame in out.queue.waiting() {
+            for frame in out.output.waiting() {
                 let bytes = u64::from(frame.parcel.wire_bytes() - unstored_bytes + overhead);
                 *waiting.entry((frame.input, output)).or_default() += bytes;
             }
@@ -81,12 +82,12 @@ impl Fabric {
                 _ => None,
             })
         };
-        let is_paused = |out: &PausableOutput| out.queue.is_paused(Class::Bulk);
+        let is_paused = |out: &PausableOutput| out.output.is_paused(Class::Bulk);
         if outputs().any(|out| is_paused(out) && now - out.sender.paused_since >= SUSPECT) {
             flow_control.find_deadlock(&self.ports, self.unstored_bytes);
         }
         flow_control.is_check_scheduled =
-            outputs().any(|out| is_paused(out) || !out.sender.signals.is_empty());
+            outputs().any(|out| is_paused(out)) || self.ports.iter().any(|port| port.link.has_signals());
         if flow_control.is_check_scheduled {
             schedule.insert(now + SUSPECT, Occurrence::DeadlockCheck);
         }

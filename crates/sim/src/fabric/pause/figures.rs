@@ -5,6 +5,7 @@ use fanin_units::Duration;
 
 use crate::fabric::Fabric;
 use crate::fabric::output::OutputQueue;
+use crate::index::NIL;
 
 /// A pause that lasts so long is a storm: the least time after which switches' own watchdogs act.
 const STORM: u64 = Duration::from_millis(100).get();
@@ -40,10 +41,10 @@ impl Fabric {
         for port in &self.ports {
             let OutputQueue::Pausable(out) = &port.queue else { continue };
             let sender = &out.sender;
-            let open = if out.queue.is_paused(Class::Bulk) { now - sender.paused_since } else { 0 };
+            let open = if out.output.is_paused(Class::Bulk) { now - sender.paused_since } else { 0 };
             let longest = sender.longest.max(open);
             if sender.pauses > 0 {
-                *(if out.is_switch() {
+                *(if port.switch != NIL {
                     &mut figures.switch_ports_stopped
                 } else {
                     &mut figures.hosts_stopped

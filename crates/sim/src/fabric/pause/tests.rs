@@ -135,7 +135,8 @@ fn a_stop_takes_effect_after_the_signal_has_passed() {
     };
     let (rate, delay) = (Rate::new(1_000_000_000), Duration::from_micros(25));
     let reaction = Switch::default().pause.reaction;
-    let headroom = fanin_queueing::pause_headroom(rate, delay, reaction, Bytes::new(1538)).get();
+    let headroom =
+        fanin_queueing::pause_headroom(rate, delay, reaction, Bytes::new(1538), Bytes::new(84)).get();
     for (xoff, spare) in [(10_000, headroom), (40_000, headroom), (10_000, headroom / 8)] {
         let kinds = vec![SwitchKind {
             settings: settings(xoff, 5 * (xoff + spare)),

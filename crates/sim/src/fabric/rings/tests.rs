@@ -78,7 +78,7 @@ fn the_longest_ring_goes_first() {
 fn play(settings: &Daqrings, arrivals: &[(u64, bool)]) -> Vec<(u64, u32)> {
     let mut port = output(settings);
     let ring = port.ring(Some(7)).unwrap();
-    let mut link = LinkState::new(Rate::new(1_000_000_000), 1_000_000);
+    let mut link = LinkState::new(Rate::new(1_000_000_000), 1_000_000, 0);
     let mut schedule = Schedule::new(1 << 20, 1, Ties::default());
     for (number, &(at, _)) in (0..).zip(arrivals) {
         schedule.insert(at, Occurrence::HostTimer(number));

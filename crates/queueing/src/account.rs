@@ -1,0 +1,85 @@
+//! One account of memory that frames of several outputs are charged to: its level, and the limit that it must not exceed.
+
+use alloc::vec;
+
+use fanin_units::Bytes;
+
+use crate::frame::MemoryLevel;
+
+/// The account of a pool, a module, a virtual output queue or an input.
+#[derive(Debug, Clone)]
+pub(crate) struct Account {
+    level: MemoryLevel,
+    limit: u64,
+}
+
+impl Account {
+    pub(crate) const fn new(limit: Bytes) -> Self {
+        Self { level: MemoryLevel { bytes: 0, bytes_max: 0 }, limit: limit.get() }
+    }
+
+    pub(crate) const fn level(&self) -> &MemoryLevel {
+        &self.level
+    }
+
+    /// Sets another limit; what is charged stays.
+    pub(crate) const fn set_limit(&mut self, limit: Bytes) {
+        self.limit = limit.get();
+    }
+
+    /// Returns true if `charge` bytes more would exceed the limit.
+    #[inline]
+    pub(crate) const fn refuses(&self, charge: u64) -> bool {
+        self.level.bytes + charge > self.limit
+    }
+
+    #[inline]
+    pub(crate) const fn free(&self) -> u64 {
+        self.limit.saturating_sub(self.level.bytes)
+    }
+
+    /// Returns true if `charge` bytes more would exceed the limit or set a high-water mark, which a departure could prevent.
+    #[inline]
+    pub(crate) fn depends_on_departures(&self, charge: u64) -> bool {
+        self.level.bytes + charge > self.level.bytes_max.min(self.limit)
+    }
+
+    /// Charges a frame that the account does not refuse.
+    #[inline]
+    pub(crate) fn admit(&mut self, charge: u64) {
+        assert!(!self.refuses(charge), "a frame is admitted above the limit");
+        self.level.add(charge);
+    }
+
+    /// Gives back the memory of a frame.
+    #[inline]
+    pub(crate) fn depart(&mut self, charge: u64) {
+        self.level.remove(charge);
+    }
+
+    pub(crate) fn reset_marks(&mut self) {
+        self.level.reset_marks();
+    }
+}
+
+/// Asserts that each account has the bytes of those frames that `account_of` assigns to it. A frame is an input, an output and the
+/// memory that it takes.
+///
+/// # Panics
+/// If one has more or less.
+pub(crate) fn assert_holds(
+    accounts: &[Account],
+    what: &str,
+    frames: &[(usize, usize, u64)],
+    account_of: impl Fn(usize, usize) -> usize,
+) {
+    let mut expected = vec![0; accounts.len()];
+    for &(input, output, charge) in frames {
+        expected[account_of(input, output)] += charge;
+    }
+    for (number, (account, expected)) in accounts.iter().zip(expected).enumerate() {
+        let MemoryLevel { bytes, bytes_max } = account.level;
+        assert_eq!(bytes, expected, "{what} {number} has other bytes than its frames");
+        assert!(bytes <= bytes_max, "the high-water mark of {what} {number}");
+    }
+}
