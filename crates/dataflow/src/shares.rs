@@ -107,6 +107,11 @@ impl WindowShares {
         self.debtors.iter().any(|debtor| debtor.sender == sender)
     }
 
+    /// The senders that owe answers, and the share of each in segments; none before it was shared out.
+    pub fn shares(&self) -> impl Iterator<Item = (u32, Option<u32>)> {
+        self.debtors.iter().map(|debtor| (debtor.sender, debtor.share))
+    }
+
     /// Returns true if [`Self::share_out`] has something to do.
     #[must_use]
     pub fn has_changed(&self) -> bool {

@@ -1,7 +1,7 @@
 //! The graph of a network: hosts, switches and the links between them, as plain data.
 
 use fanin_queueing::ThresholdSettings;
-use fanin_scenario::{Buffering, Limit, M21tcp};
+use fanin_scenario::{Buffering, Limit};
 use fanin_units::{Bytes, Duration, Rate};
 
 use crate::Framing;
@@ -62,24 +62,13 @@ pub struct Network {
     pub framing: Framing,
     /// Bytes that a switch stores of a full frame. A threshold in packets counts as many times these bytes.
     pub frame_bytes: u32,
-    /// M21TCP, where the connections use it.
-    pub m21: Option<M21>,
-}
-
-/// The settings of M21TCP that switches need.
-#[derive(Clone, PartialEq, Debug)]
-pub struct M21 {
-    /// Its settings.
-    pub settings: M21tcp,
-    /// Payload of a full segment.
-    pub mss: u16,
 }
 
 impl Default for Network {
     /// A network without nodes, on Ethernet.
     fn default() -> Self {
         let (nodes, links, switches) = (Vec::new(), Vec::new(), Vec::new());
-        Self { nodes, links, switches, framing: Framing::ETHERNET, frame_bytes: 1518, m21: None }
+        Self { nodes, links, switches, framing: Framing::ETHERNET, frame_bytes: 1518 }
     }
 }
 

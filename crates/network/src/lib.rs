@@ -19,7 +19,7 @@ pub mod topology;
 pub use connections::{Connection, Numbering, barrier_connections, connections};
 pub use data::{DataPaths, DataQueue, InputLinks, LinkClass};
 pub use framing::Framing;
-pub use graph::{Link, M21, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex};
+pub use graph::{Link, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex};
 pub use ideal::{Answers, Ideal};
 pub use paths::{Paths, Spread, mix};
 pub use routes::{ConnectionRoute, find_routes};

@@ -151,9 +151,10 @@ impl LinkCapture {
             bytes.extend(segment.ts_value.to_be_bytes());
             bytes.extend(segment.ts_echo.to_be_bytes());
         }
-        for (flag, id, window) in
-            [(Flags::M21, 1, segment.m21_window), (Flags::M21_ECHO, 2, segment.m21_echo)]
-        {
+        for (flag, id, window) in [
+            (Flags::PATH_WINDOW, 1, segment.path_window),
+            (Flags::PATH_WINDOW_ECHO, 2, segment.path_window_echo),
+        ] {
             if flags.contains(flag) {
                 // Kind 253 for experiments, its length, which of the two it is, and the window.
                 bytes.extend([253, 8, 0, id]);
@@ -273,10 +274,14 @@ mod tests {
 
     #[test]
     fn every_kind_of_option_has_its_length() {
-        let kinds =
-            [Flags::SYN, Flags::SYN | Flags::TIMESTAMP, Flags::M21 | Flags::TIMESTAMP, Flags::M21_ECHO]
-                .into_iter()
-                .chain([Flags::M21 | Flags::M21_ECHO]);
+        let kinds = [
+            Flags::SYN,
+            Flags::SYN | Flags::TIMESTAMP,
+            Flags::PATH_WINDOW | Flags::TIMESTAMP,
+            Flags::PATH_WINDOW_ECHO,
+        ]
+        .into_iter()
+        .chain([Flags::PATH_WINDOW | Flags::PATH_WINDOW_ECHO]);
         for flags in kinds {
             let segment = Segment { flags: flags | Flags::ACK, ..Segment::default() };
             let mut options = Vec::new();

@@ -13,7 +13,6 @@ use fanin_tcp::{Flags, Segment};
 use fanin_units::Instant;
 
 use crate::Error;
-use crate::m21::M21Switches;
 use crate::random::Random;
 use crate::schedule::Schedule;
 use fanin_network::PortIndex;
@@ -29,6 +28,7 @@ mod pausable;
 mod pause;
 mod rings;
 
+pub(crate) use build::switch_layouts;
 use flow_control::FlowControl;
 use link::FrameInFlight;
 use output::OutputQueue;
@@ -46,6 +46,14 @@ fn state(buffer: &Dedicated) -> QueueState {
         drops: counters.dropped_total().frames,
         marks: counters.marked.frames,
     }
+}
+
+/// The way of a frame through a switch: the switch's number in the fabric, and the numbers of its ports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Crossing {
+    pub(crate) switch: u32,
+    pub(crate) input: u16,
+    pub(crate) output: u16,
 }
 
 /// The fate of a frame that arrived over a link.
@@ -79,8 +87,6 @@ pub(crate) struct Fabric {
     memories: Vec<Option<BookedMemory>>,
     /// In a network in which some switch uses PAUSE.
     pub(crate) flow_control: Option<Box<FlowControl>>,
-    /// Switches that write M21TCP's option, where connections use it.
-    pub(crate) m21: Option<M21Switches>,
     /// By switch: for markers that mark or drop by chance.
     chances: Vec<Random>,
     /// The segments that the frames carry; `free` lists the unused places.
@@ -118,27 +124,25 @@ impl Fabric {
         Ok(self.paths.add(&path))
     }
 
-    /// Where a path passes through switches: each one's number, and the numbers of the ports in and out.
-    fn switches_passed(&self, route: PathStep) -> impl Iterator<Item = (u32, u16, u16)> {
-        self.paths.steps(route).zip(self.paths.steps(route).skip(1)).map(|(from, to)| {
-            let (from, to) = (&self.ports[from.port as usize], &self.ports[to.port as usize]);
-            (to.switch, from.input, to.output)
-        })
+    /// The switches on a path.
+    pub(crate) fn crossings(&self, route: PathStep) -> impl Iterator<Item = Crossing> {
+        self.paths
+            .steps(route)
+            .zip(self.paths.steps(route).skip(1))
+            .map(|(from, to)| self.crossing(from.port, to.port))
     }
 
-    /// Opens a flow at all M21TCP switches of a path, as its handshake did before the run.
-    pub(crate) fn open_flow(&mut self, route: PathStep, flow: u32) {
-        let Some(mut m21) = self.m21.take() else { return };
-        for (switch, input, output) in self.switches_passed(route) {
-            m21.open(switch, flow, input, output);
-        }
-        self.m21 = Some(m21);
+    fn crossing(&self, from: PortIndex, to: PortIndex) -> Crossing {
+        let (from, to) = (&self.ports[from as usize], &self.ports[to as usize]);
+        Crossing { switch: to.switch, input: from.input, output: to.output }
     }
 
-    /// The least window that the M21TCP switches of a path grant a flow; `None` without such switches.
-    pub(crate) fn granted(&self, route: PathStep) -> Option<u32> {
-        let m21 = self.m21.as_ref()?;
-        self.switches_passed(route).map(|(switch, input, output)| m21.granted(switch, input, output)).min()
+    /// The frame that arrives next over a port's link, if a switch will forward it: where it crosses the switch, the end that
+    /// it is for, and the place of its segment.
+    pub(crate) fn forwarded(&self, port: PortIndex) -> Option<(Crossing, u32, usize)> {
+        let parcel = self.first(port)?.parcel;
+        let next = self.paths.get(parcel.next())?.step.port;
+        Some((self.crossing(port, next), parcel.end(), parcel.segment()))
     }
 
     /// How long a frame takes along an idle path.
@@ -295,9 +299,6 @@ impl Fabric {
             };
         };
         let input = port.input;
-        if self.m21.is_some() {
-            self.write_window(now, input, step.port, parcel);
-        }
         let (index, mut parcel) = (step.port, parcel.moved(step.next));
         let Port { link, queue, switch, output, .. } = &mut self.ports[index as usize];
         let frame = Descriptor { bytes: parcel.wire_bytes() - self.unstored_bytes, ecn: parcel.ecn() };
@@ -364,14 +365,6 @@ impl Fabric {
     fn mark(&mut self, parcel: Parcel) -> Parcel {
         self.segments[parcel.segment()].flags.insert(Flags::CE);
         parcel.marked()
-    }
-
-    /// Lets a switch read and write M21TCP's option.
-    #[inline(never)]
-    fn write_window(&mut self, now: u64, input: u16, index: PortIndex, parcel: Parcel) {
-        let Some(m21) = &mut self.m21 else { return };
-        let Port { switch, output, .. } = self.ports[index as usize];
-        m21.handle_frame(now, switch, [input, output], parcel.end(), &mut self.segments[parcel.segment()]);
     }
 
     /// The buffers of all switch outputs, those with rings aside.

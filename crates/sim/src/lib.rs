@@ -18,7 +18,6 @@ mod fabric;
 mod inbox;
 mod index;
 mod lists;
-mod m21;
 mod occurrence;
 mod partition;
 mod random;

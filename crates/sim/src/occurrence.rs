@@ -1,7 +1,7 @@
 //! The things that can be scheduled.
 
-use crate::index::EndIndex;
-use fanin_network::PortIndex;
+use crate::index::{EndIndex, NIL};
+use fanin_network::{PortIndex, mix};
 
 /// One thing that happens at a scheduled time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,25 +24,32 @@ pub(crate) enum Occurrence {
     QueueSample,
     /// The workload is checked for progress.
     StallCheck,
-    /// A technique acts.
-    Technique(TechniqueStep),
+    /// A technique acts: the fields of a [`TechniqueStep`], which would not fit beside a tag.
+    Technique { technique: u8, kind: u8, of: u32 },
 }
 
-/// A step that a technique schedules.
+/// A step that a technique schedules. Only that technique reads `kind` and `of`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum TechniqueStep {
-    /// Fastpass: the arbiter decides a timeslot.
-    SlotDecision,
-    /// Fastpass: a timeslot begins for the pairs that start it together.
-    SlotStart,
-    /// Fastpass: a timeslot begins for one pair of hosts.
-    PairSlot(u32),
-    /// Fastpass: a request enters the horizon of the list of requests.
-    RequestInHorizon,
-    /// Fastpass: the arbiter fails.
-    ArbiterFailure,
-    /// Fastpass: hosts notice that the arbiter failed.
-    ArbiterFailover,
+pub(crate) struct TechniqueStep {
+    /// The technique's number in the table of techniques.
+    pub(crate) technique: u8,
+    /// The kind of the step, from 1 on.
+    pub(crate) kind: u8,
+    /// The thing that it is about, or [`NIL`].
+    pub(crate) of: u32,
+}
+
+impl TechniqueStep {
+    /// The occurrence to schedule.
+    pub(crate) const fn occurrence(self) -> Occurrence {
+        let Self { technique, kind, of } = self;
+        Occurrence::Technique { technique, kind, of }
+    }
+
+    /// The name by which ties order it.
+    pub(crate) const fn name(self) -> u64 {
+        if self.of == NIL { self.kind as u64 } else { mix(self.of as u64) }
+    }
 }
 
 const _: () = assert!(size_of::<Occurrence>() == 8);

@@ -15,7 +15,7 @@ use crate::engine::Engine;
 use crate::fabric::Hop;
 use crate::inbox::Inboxes;
 use crate::index::{EndIndex, peer};
-use crate::occurrence::Occurrence;
+use crate::occurrence::{Occurrence, TechniqueStep};
 use crate::techniques::{MessageKind, TechniqueSet};
 use crate::workload::{Building, Workload, WorkloadRequests};
 
@@ -166,8 +166,8 @@ impl<W: Workload> Partition<W> {
             Occurrence::HostTimer(host) => self.handle_host_timer(host),
             Occurrence::QueueSample => self.sample(),
             Occurrence::StallCheck => return self.is_stalled().then_some(Ending::Stalled),
-            Occurrence::Technique(step) => {
-                self.techniques.on_step(engine, step);
+            Occurrence::Technique { technique, kind, of } => {
+                self.techniques.on_step(engine, TechniqueStep { technique, kind, of });
                 self.pump_awake();
             }
             Occurrence::Departure(port) => fabric.depart(schedule, now, port),
@@ -215,11 +215,22 @@ impl<W: Workload> Partition<W> {
         if fabric.taps > 0 && fabric.ports[port as usize].link.taps > 0 {
             self.record_frame(port);
         }
+        if self.techniques.act_at_switches() {
+            self.forward(port);
+        }
         let engine = &mut self.engine;
         match engine.fabric.arrive(&mut engine.schedule, engine.now, port) {
             Hop::Forwarded => {}
             Hop::Delivered { end, segment, wire_bytes } => self.deliver(end, segment, wire_bytes),
             Hop::Dropped { segment, end, port } => self.drop_frame(segment, end, port),
+        }
+    }
+
+    /// Lets techniques act at a switch on the frame that arrives there.
+    #[cold]
+    fn forward(&mut self, port: PortIndex) {
+        if let Some((crossing, end, place)) = self.engine.fabric.forwarded(port) {
+            self.techniques.on_forward(&mut self.engine, crossing, end, place);
         }
     }
 
@@ -470,7 +481,7 @@ impl<W: Workload> Partition<W> {
     /// If the simulator lost or invented something.
     pub(crate) fn assert_conserved(&mut self) {
         self.engine.assert_conserved(self.techniques.held_back());
-        self.techniques.assert_conserved();
+        self.techniques.assert_conserved(&self.engine);
         self.inboxes.assert_conserved();
     }
 }

@@ -132,12 +132,13 @@ fn simulate<W: MeasuredWorkload>(
         return Ok(unbuilt(seed, &meter, &engine, &workload));
     }
     debug_assert_eq!(engine.ends.len() as u64, 2 * scenario.connections_total(), "connections");
-    let techniques = TechniqueSet::new(&Setup {
+    let techniques = TechniqueSet::new(Setup {
         scenario,
         network,
         roles,
         engine: &engine,
         bulk_connections: workload.bulk_connections(),
+        technique: 0,
         seed,
         captures: control.capture,
     })?;

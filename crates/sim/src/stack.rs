@@ -58,8 +58,8 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
     };
     config.ecn_exact = matches!(config.congestion_control, CongestionControl::Dctcp(_));
     config.ecn = transport.ecn || config.ecn_exact;
-    config.m21 = transport.congestion_control == Wanted::M21tcp;
-    config.m21_deduction = match transport.m21tcp.charge {
+    config.path_window = transport.congestion_control == Wanted::M21tcp;
+    config.path_window_deduction = match transport.m21tcp.charge {
         M21Charge::Flow => transport.option_bytes().get() as u32,
         M21Charge::Packet => 0,
     };

@@ -85,14 +85,7 @@ impl Ties {
             Occurrence::EndpointTimer(end) => at(&self.ends, end),
             Occurrence::HostTimer(host) => at(&self.hosts, host),
             Occurrence::QueueSample | Occurrence::StallCheck | Occurrence::DeadlockCheck => 0,
-            Occurrence::Technique(step) => match step {
-                TechniqueStep::SlotDecision => 1,
-                TechniqueStep::SlotStart => 2,
-                TechniqueStep::RequestInHorizon => 3,
-                TechniqueStep::ArbiterFailure => 4,
-                TechniqueStep::ArbiterFailover => 5,
-                TechniqueStep::PairSlot(pair) => mix(u64::from(pair)),
-            },
+            Occurrence::Technique { technique, kind, of } => TechniqueStep { technique, kind, of }.name(),
         }
     }
 }

@@ -6,7 +6,7 @@
 use fanin_units::Instant;
 
 use crate::config::{Config, LossDetection, Reduction, RttSource};
-use crate::congestion::{AckSample, Algorithm};
+use crate::congestion::AckSample;
 use crate::endpoint::{CongestionState, Endpoint};
 use crate::flight::NewlyAcked;
 use crate::recovery::AckEvent;
@@ -37,8 +37,8 @@ impl Endpoint {
                 self.update_window(config, edge, segment.window);
             }
         }
-        if config.m21 && segment.flags.contains(Flags::M21_ECHO) {
-            self.limit_window(config, segment.m21_echo);
+        if config.path_window && segment.flags.contains(Flags::PATH_WINDOW_ECHO) {
+            self.limit_window(config, segment.path_window_echo);
         }
         let is_plain = self.recovery.is_none()
             && !segment.flags.intersects(Flags::ECE)
@@ -161,7 +161,7 @@ impl Endpoint {
         }
         // Growth or reduction of the window (tcp_cong_control).
         let sample = AckSample { now, acked: ack.delivered, snd_una: segment.ack, snd_nxt, has_ece };
-        if Algorithm::governs_recovery(config) {
+        if self.congestion.governs_recovery(config) {
             self.congestion.on_ack(config, &mut self.window, sample);
         } else if self.is_reducing() {
             self.reduce(config, &ack);

@@ -2,7 +2,7 @@
 
 use fanin_units::{Duration, Instant};
 
-use crate::segment::{M21_BYTES, TIMESTAMP_BYTES};
+use crate::segment::{PATH_WINDOW_BYTES, TIMESTAMP_BYTES};
 
 /// The unit of windows and flights.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -225,11 +225,12 @@ pub struct Config {
     /// DCTCP's marks (RFC 8257 §3.2): each acknowledgement echoes the mark of the segments that it covers, and
     /// every segment is ECN-capable, as in Linux (`INET_ECN_xmit`). Needs [`Self::ecn`].
     pub ecn_exact: bool,
-    /// M21TCP option on every segment with data, and its echo on acknowledgements.
-    pub m21: bool,
-    /// Bytes that an M21TCP sender deducts from the granted window: those of its options, where the switch does not deduct
-    /// them (M21TCP §III.C.1).
-    pub m21_deduction: u32,
+    /// The path-window option on every segment with data, and its echo on acknowledgements: switches on the path lower the
+    /// window in it, which bounds the sender's congestion window.
+    pub path_window: bool,
+    /// Bytes that a sender deducts from the path window: those of its options, where the switch does not deduct them
+    /// (M21TCP §III.C.1).
+    pub path_window_deduction: u32,
     /// Unit of windows and flights.
     pub unit: WindowUnit,
     /// Initial window in segments.
@@ -308,8 +309,8 @@ impl Config {
     /// Bytes of the options that every data segment carries.
     pub(crate) fn option_bytes(&self) -> u16 {
         let timestamps = if self.timestamps { TIMESTAMP_BYTES } else { 0 };
-        let m21 = if self.m21 { M21_BYTES } else { 0 };
-        (timestamps + m21) as u16
+        let path_window = if self.path_window { PATH_WINDOW_BYTES } else { 0 };
+        (timestamps + path_window) as u16
     }
 
     /// A full segment in units of the window.
@@ -353,7 +354,10 @@ impl Config {
     pub(crate) fn initial_cwnd(&self) -> u32 {
         match self.congestion_control {
             CongestionControl::Static { static_window } => static_window.saturating_mul(self.segment_units()),
-            _ => self.initial_window.saturating_mul(self.segment_units()),
+            CongestionControl::NewReno
+            | CongestionControl::Cubic(_)
+            | CongestionControl::Dctcp(_)
+            | CongestionControl::Swift(_) => self.initial_window.saturating_mul(self.segment_units()),
         }
     }
 

@@ -55,9 +55,9 @@ impl Endpoint {
         }
     }
 
-    /// Takes the window that M21TCP's switches grant: bounds the congestion window by it.
+    /// Takes a path window from the network: bounds the congestion window by it.
     pub fn limit_window(&mut self, config: &Config, bytes: u32) {
-        self.window.limit_to_grant(config, bytes);
+        self.window.limit_to_path(config, bytes);
     }
 
     /// Bounds the congestion window, in segments, from now on (`snd_cwnd_clamp`).
@@ -77,6 +77,11 @@ impl Endpoint {
     /// is not withdrawn unless [`Config::shrink_window`] says so.
     pub fn set_window_clamp(&mut self, bytes: u32) {
         self.receiver.set_window_clamp(bytes);
+    }
+
+    /// The bound of the receive window, in bytes.
+    pub fn window_clamp(&self) -> u32 {
+        self.receiver.window_clamp()
     }
 
     /// Bytes that the peer may still send by the window offered last.

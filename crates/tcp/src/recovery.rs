@@ -7,7 +7,6 @@ use alloc::boxed::Box;
 use fanin_units::Instant;
 
 use crate::config::{Config, LossDetection, WindowUnit};
-use crate::congestion::Algorithm;
 use crate::endpoint::{CongestionState, Endpoint, Forced};
 use crate::flight::{LOST, SACKED};
 use crate::timers::{TIMEOUT_MARGIN, Timer};
@@ -300,7 +299,7 @@ impl Endpoint {
                 ts_echo: 0,
             };
             self.enter_recovery(config, false);
-            if !Algorithm::governs_recovery(config) {
+            if !self.congestion.governs_recovery(config) {
                 self.reduce(config, &event);
             }
         }

@@ -25,10 +25,10 @@ impl Flags {
     pub const CE: Self = Self(1 << 6);
     /// Carries the timestamp option (RFC 7323).
     pub const TIMESTAMP: Self = Self(1 << 7);
-    /// Carries an M21TCP window for the forward direction (switches lower it).
-    pub const M21: Self = Self(1 << 8);
-    /// Carries the M21TCP window echoed to the sender.
-    pub const M21_ECHO: Self = Self(1 << 9);
+    /// Carries a path window for its own direction, which switches lower.
+    pub const PATH_WINDOW: Self = Self(1 << 8);
+    /// Carries the echo of the path window that the other end received last.
+    pub const PATH_WINDOW_ECHO: Self = Self(1 << 9);
     /// The next segment belongs to the same segmentation-offload burst.
     pub const BURST_CONTINUES: Self = Self(1 << 10);
     /// A retransmission. Not on the wire.
@@ -144,10 +144,10 @@ pub struct Segment {
     pub ts_value: u32,
     /// Timestamp echoed, 0 without the option.
     pub ts_echo: u32,
-    /// M21TCP: the forward window in bytes (with [`Flags::M21`]).
-    pub m21_window: u32,
-    /// M21TCP: the echoed window in bytes (with [`Flags::M21_ECHO`]).
-    pub m21_echo: u32,
+    /// The path window in bytes (with [`Flags::PATH_WINDOW`]).
+    pub path_window: u32,
+    /// The echoed path window in bytes (with [`Flags::PATH_WINDOW_ECHO`]).
+    pub path_window_echo: u32,
     /// SACK blocks; an empty one (start = end) is absent, and none follows it.
     pub sack: [SackBlock; 3],
     /// Payload in bytes.
@@ -196,8 +196,8 @@ impl Default for SynOptions {
 const OPTION_BYTES_MAX: u32 = 40;
 /// Timestamp option with its two bytes of padding (RFC 7323 appendix A).
 pub(crate) const TIMESTAMP_BYTES: u32 = 12;
-/// M21TCP option: kind, length, 16-bit id that says forward or echo, 32-bit window.
-pub(crate) const M21_BYTES: u32 = 8;
+/// Path-window option, as M21TCP lays it out: kind, length, 16-bit id that says forward or echo, 32-bit window.
+pub(crate) const PATH_WINDOW_BYTES: u32 = 8;
 /// IPv4 and TCP headers without options.
 const HEADER_BYTES: u32 = 40;
 
@@ -243,8 +243,9 @@ impl Segment {
         if self.flags.contains(Flags::TIMESTAMP) {
             bytes += TIMESTAMP_BYTES;
         }
-        if self.flags.intersects(Flags::M21.union(Flags::M21_ECHO)) {
-            bytes += M21_BYTES * (self.flags.intersection(Flags::M21.union(Flags::M21_ECHO))).count();
+        if self.flags.intersects(Flags::PATH_WINDOW.union(Flags::PATH_WINDOW_ECHO)) {
+            bytes += PATH_WINDOW_BYTES
+                * (self.flags.intersection(Flags::PATH_WINDOW.union(Flags::PATH_WINDOW_ECHO))).count();
         }
         if self.flags.contains(Flags::SYN) {
             // MSS 4, window scale 4 with padding, SACK permitted 4 (its 2 share the timestamp's padding in
@@ -317,6 +318,6 @@ mod tests {
         sacked.sack[0] = SackBlock { start: 1448, end: 2896 };
         assert_eq!(sacked.option_bytes(), 24);
         assert_eq!(Segment::sack_blocks_max(Flags::TIMESTAMP), 3);
-        assert_eq!(Segment::sack_blocks_max(Flags::TIMESTAMP | Flags::M21), 2);
+        assert_eq!(Segment::sack_blocks_max(Flags::TIMESTAMP | Flags::PATH_WINDOW), 2);
     }
 }

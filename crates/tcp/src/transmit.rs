@@ -164,7 +164,7 @@ impl Endpoint {
         segment
     }
 
-    /// Writes what every segment carries: acknowledgement, window, timestamps, SACK blocks, ECN echo, M21TCP option.
+    /// Writes what every segment carries: acknowledgement, window, timestamps, SACK blocks, ECN echo, path window.
     #[inline(always)]
     fn write_segment(
         &mut self,

@@ -231,11 +231,11 @@ fn the_window_clamp_bounds_the_flight() {
     finish(&mut pair, 400);
 }
 
-// M21TCP: what the other side echoes bounds the window.
+// The path window (M21TCP) that the other end echoes bounds the flight.
 #[test]
-fn an_echoed_m21_window_bounds_the_flight() {
+fn an_echoed_path_window_bounds_the_flight() {
     let mut config = Config::linux_2_6_32();
-    config.m21 = true;
+    config.path_window = true;
     config.mss -= 8;
     let ends = [Endpoint::new(&config), Endpoint::new(&config)];
     let wire = Wire::new("1 Gb/s", "5 ms");
@@ -244,8 +244,8 @@ fn an_echoed_m21_window_bounds_the_flight() {
     pair.run(millis(50));
     // The switch on the way lowers the window in the option.
     let mut segment = pair.trace.last().expect("an acknowledgement").2;
-    segment.flags.insert(Flags::M21_ECHO);
-    segment.m21_echo = 3 * 1440 + 100;
+    segment.flags.insert(Flags::PATH_WINDOW_ECHO);
+    segment.path_window_echo = 3 * 1440 + 100;
     pair.ends[0].handle_segment(&config, pair.now, &segment);
     assert_eq!(pair.ends[0].stats(&config).cwnd, 3 * 1440);
 }

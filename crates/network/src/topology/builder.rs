@@ -1,8 +1,8 @@
 //! A network under construction, and its roles: the common parts of all topologies.
 
-use fanin_scenario::{CongestionControl, Framing as FramingName, Link as LinkSettings, Scenario};
+use fanin_scenario::{Framing as FramingName, Link as LinkSettings, Scenario};
 
-use crate::{Framing, M21, Network, NodeIndex, SwitchRole};
+use crate::{Framing, Network, NodeIndex, SwitchRole};
 
 /// The nodes of a network by role.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -38,16 +38,10 @@ impl<'a> NetworkBuilder<'a> {
         };
         // `mss` counts the options of a segment as payload.
         let packet_bytes = (transport.mss.get() as u32).saturating_add(Framing::HEADER_BYTES);
-        let m21 = (transport.congestion_control == CongestionControl::M21tcp).then(|| M21 {
-            settings: transport.m21tcp.clone(),
-            // The TCP stack refuses a segment that does not fit 16 bits.
-            mss: u16::try_from(transport.segment_payload().get()).unwrap_or(u16::MAX),
-        });
         let network = Network {
             switches: SwitchRole::ALL.map(|role| role.resolve(scenario)).to_vec(),
             framing,
             frame_bytes: framing.frame_bytes(packet_bytes),
-            m21,
             ..Network::default()
         };
         Self { scenario, network, roles: Roles::default() }

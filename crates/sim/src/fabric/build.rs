@@ -15,10 +15,9 @@ use super::pausable::{PausableOutput, PausedSender};
 use super::rings::RingOutput;
 use crate::Error;
 use crate::index::NIL;
-use crate::m21::{M21Switches, accounting};
 use crate::random::{HostKind, Purpose, Random, host, seed};
 use crate::schedule::NEVER;
-use fanin_network::{M21, Network, NodeKind, PortIndex, SwitchKind, memory_layout};
+use fanin_network::{Network, NodeKind, PortIndex, SwitchKind, memory_layout};
 
 /// The parts of a fabric, built switch by switch.
 struct Builder<'a> {
@@ -26,7 +25,6 @@ struct Builder<'a> {
     ports: Vec<Port>,
     memories: Vec<Option<BookedMemory>>,
     chances: Vec<Random>,
-    m21: Option<M21Switches>,
     /// With a switch that uses PAUSE: the switches as flow control knows them.
     pausing: Option<Vec<PausingSwitch>>,
     /// The section of that switch.
@@ -38,14 +36,14 @@ struct Builder<'a> {
 impl Fabric {
     /// The empty fabric of a network; `run` seeds the markers.
     pub(crate) fn new(network: &Network, run: u64) -> Result<Self, Error> {
-        let mut ports_of: Vec<Vec<PortIndex>> = vec![Vec::new(); network.nodes.len()];
+        let ports_of = ports_by_node(network);
+        let mut outputs = vec![0_usize; network.nodes.len()];
         let mut ports = Vec::with_capacity(2 * network.links.len());
         for index in 0..2 * network.links.len() as PortIndex {
             let link = &network.links[index as usize / 2];
-            let leaving = &mut ports_of[network.source(index) as usize];
-            let output =
-                u16::try_from(leaving.len()).map_err(|_| Error::unsupported("network", "65536 ports"))?;
-            leaving.push(index);
+            let before = &mut outputs[network.source(index) as usize];
+            let output = u16::try_from(*before).map_err(|_| Error::unsupported("network", "65536 ports"))?;
+            *before += 1;
             ports.push(Port {
                 link: LinkState::new(link.rate, link.delay.get(), network.latency(index).get()),
                 queue: OutputQueue::Host,
@@ -64,7 +62,6 @@ impl Fabric {
             ports,
             memories: Vec::new(),
             chances: Vec::new(),
-            m21: network.m21.as_ref().map(|m21| M21Switches::new(&m21.settings, m21.mss)),
             pausing: pausing.map(|_| Vec::new()),
             pausing_section: pausing.map(|kind| kind.section),
             has_priorities: network
@@ -82,12 +79,11 @@ impl Fabric {
             }
         }
         let flow_control = builder.flow_control()?;
-        let Builder { ports, memories, chances, m21, unstored_bytes, .. } = builder;
+        let Builder { ports, memories, chances, unstored_bytes, .. } = builder;
         Ok(Self {
             ports,
             memories,
             flow_control,
-            m21,
             chances,
             segments: Vec::new(),
             free: Vec::new(),
@@ -114,15 +110,7 @@ impl Builder<'_> {
         if settings.buffering == Buffering::Daqring {
             return self.add_ring_switch(settings, section, ports);
         }
-        let network = self.network;
-        let is_uplink: Vec<bool> = ports.iter().map(|&port| network.is_uplink(port)).collect();
-        let layout = memory_layout(settings, &is_uplink).expect("only rings have no layout");
-        layout.check()?;
-        if let (Some(switches), Some(M21 { settings: m21, mss })) = (&mut self.m21, &network.m21) {
-            let frame = u64::from(network.frame_bytes) + settings.frame_overhead.get();
-            let known = settings.m21.then(|| (&layout, accounting(m21, *mss, frame)));
-            switches.add(known, m21);
-        }
+        let layout = layout(self.network, settings, ports)?.expect("only rings have no layout");
         if self.pausing.is_some() {
             return self.add_pausing_switch(settings, &layout, ports);
         }
@@ -197,15 +185,8 @@ impl Builder<'_> {
                 "PAUSE in a network with daqrings",
             ));
         }
-        if settings.m21 {
-            let what = "the M21TCP option of a switch with daqrings";
-            return Err(Error::unsupported(format!("{section}.m21"), what));
-        }
         if settings.ecn.mode != EcnMode::Off {
             return Err(Error::unsupported(format!("{section}.ecn.mode"), "early marking in daqrings"));
-        }
-        if let (Some(switches), Some(M21 { settings: m21, .. })) = (&mut self.m21, &self.network.m21) {
-            switches.add(None, m21);
         }
         for &port in ports {
             let rings = RingOutput::new(&settings.daqring, self.unstored_bytes)?;
@@ -306,4 +287,32 @@ fn aqm(ecn: &Ecn, frame_bytes: u32, link: &OutputLink) -> Result<Aqm, Error> {
         EcnMode::RedMark => Aqm::Red(red(true)?),
         EcnMode::RedDrop => Aqm::Red(red(false)?),
     })
+}
+
+/// The ports that leave each node.
+fn ports_by_node(network: &Network) -> Vec<Vec<PortIndex>> {
+    let mut ports: Vec<Vec<PortIndex>> = vec![Vec::new(); network.nodes.len()];
+    network.ports().for_each(|port| ports[network.source(port) as usize].push(port));
+    ports
+}
+
+/// The settings of each switch, by its number in the fabric, and how it divides its memory; no layout with rings.
+pub(crate) fn switch_layouts(network: &Network) -> Result<Vec<(&SwitchKind, Option<Layout>)>, Error> {
+    let mut layouts = Vec::new();
+    for (node, ports) in (0_u32..).zip(&ports_by_node(network)) {
+        if let Some(kind) = network.switch(node) {
+            layouts.push((kind, layout(network, &kind.settings, ports)?));
+        }
+    }
+    Ok(layouts)
+}
+
+/// How a switch with these ports divides its memory among them; `None` with rings.
+fn layout(network: &Network, switch: &Switch, ports: &[PortIndex]) -> Result<Option<Layout>, Error> {
+    let is_uplink: Vec<bool> = ports.iter().map(|&port| network.is_uplink(port)).collect();
+    let layout = memory_layout(switch, &is_uplink);
+    if let Some(layout) = &layout {
+        layout.check()?;
+    }
+    Ok(layout)
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::engine::{Engine, HeldBack};
+use crate::fabric::Crossing;
 use crate::index::EndIndex;
 use crate::occurrence::TechniqueStep;
 
@@ -21,6 +22,17 @@ pub(crate) enum MessageKind {
     Other,
 }
 
+/// Where a technique acts during a run, which decides the hooks that are called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ActsAt {
+    /// It only has figures.
+    Nowhere,
+    /// On hosts: all hooks but [`on_forward`](TechniqueHooks::on_forward).
+    Hosts,
+    /// At switches: [`on_forward`](TechniqueHooks::on_forward).
+    Switches,
+}
+
 /// Input of a technique's builder: the scenario and the connected, idle network.
 pub(crate) struct Setup<'a> {
     pub(crate) scenario: &'a Scenario,
@@ -29,6 +41,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) engine: &'a Engine,
     /// Connections, from the first, that carry bulk data.
     pub(crate) bulk_connections: u32,
+    /// The technique's number, for the steps that it schedules.
+    pub(crate) technique: u8,
     /// Seed of the run.
     pub(crate) seed: u64,
     /// Frames are captured.
@@ -50,10 +64,9 @@ pub(crate) trait TechniqueHooks: Send {
     /// Its figures over the whole run; `None` where it has none.
     fn figures(&self, view: &RunView<'_>) -> Option<Value>;
 
-    /// True if it acts during the run. Otherwise only [`on_start`](Self::on_start) and [`figures`](Self::figures) are
-    /// called.
-    fn acts(&self) -> bool {
-        false
+    /// Where it acts during the run. Anywhere [`on_start`](Self::on_start) and [`figures`](Self::figures) are called.
+    fn acts_at(&self) -> ActsAt {
+        ActsAt::Nowhere
     }
 
     /// The run begins: connections are open, nothing has been sent.
@@ -70,13 +83,17 @@ pub(crate) trait TechniqueHooks: Send {
     /// An endpoint has handled a segment with so much payload in a frame of so many bytes on the wire.
     fn on_segment(&mut self, _engine: &mut Engine, _end: EndIndex, _payload: u32, _wire_bytes: u32) {}
 
+    /// A frame for an end arrives at a switch, before the queue of its output. The technique may read and change the segment in
+    /// `place` of the fabric.
+    fn on_forward(&mut self, _engine: &mut Engine, _crossing: Crossing, _end: EndIndex, _place: usize) {}
+
     /// Applications are about to send messages of these kinds by these ends.
     fn on_messages(&mut self, _engine: &mut Engine, _messages: &[(EndIndex, MessageKind)]) {}
 
     /// An end has received a whole message.
     fn on_received(&mut self, _engine: &mut Engine, _end: EndIndex, _kind: MessageKind) {}
 
-    /// A time that a technique has scheduled has come. Steps of other techniques are ignored.
+    /// A time has come that the technique has scheduled.
     fn on_step(&mut self, _engine: &mut Engine, _step: TechniqueStep) {}
 
     /// Frames that it has kept and not sent yet.
@@ -88,7 +105,7 @@ pub(crate) trait TechniqueHooks: Send {
     ///
     /// # Panics
     /// If they do not.
-    fn assert_conserved(&self) {}
+    fn assert_conserved(&self, engine: &Engine);
 }
 
 /// A transport that takes the place of TCP on all hosts.

@@ -22,10 +22,11 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::engine::{Engine, HeldBack};
+use crate::fabric::Crossing;
 use crate::index::EndIndex;
 use crate::occurrence::TechniqueStep;
 
-use hooks::{Build, Installed, TechniqueHooks, TransportHooks};
+use hooks::{ActsAt, Build, Installed, TechniqueHooks, TransportHooks};
 
 pub(crate) use hooks::{MessageKind, RunView, Setup};
 
@@ -49,23 +50,33 @@ const ALL: [Build; 11] = [
 pub(crate) struct TechniqueSet {
     /// The transport in TCP's place, if there is one.
     transport: Option<Box<dyn TransportHooks>>,
-    /// Techniques whose hooks are called.
+    /// Techniques that act on hosts.
     acting: Vec<Box<dyn TechniqueHooks>>,
+    /// By number in [`ALL`]: the place in `acting`.
+    places: [usize; ALL.len()],
+    /// Techniques that act at switches.
+    at_switches: Vec<Box<dyn TechniqueHooks>>,
     /// Techniques that only have figures.
     reporting: Vec<Box<dyn TechniqueHooks>>,
 }
 
 impl TechniqueSet {
     /// Builds the techniques that a scenario uses.
-    pub(crate) fn new(setup: &Setup<'_>) -> Result<Self, Error> {
+    pub(crate) fn new(mut setup: Setup<'_>) -> Result<Self, Error> {
         let mut techniques = Self::default();
-        for build in ALL {
-            match build(setup)? {
+        for (number, build) in ALL.into_iter().enumerate() {
+            setup.technique = number as u8;
+            techniques.places[number] = techniques.acting.len();
+            match build(&setup)? {
                 Some(Installed::Transport(transport)) => techniques.transport = Some(transport),
-                Some(Installed::Technique(technique)) if technique.acts() => {
-                    techniques.acting.push(technique);
+                Some(Installed::Technique(technique)) => {
+                    let list = match technique.acts_at() {
+                        ActsAt::Nowhere => &mut techniques.reporting,
+                        ActsAt::Hosts => &mut techniques.acting,
+                        ActsAt::Switches => &mut techniques.at_switches,
+                    };
+                    list.push(technique);
                 }
-                Some(Installed::Technique(technique)) => techniques.reporting.push(technique),
                 None => {}
             }
         }
@@ -83,15 +94,37 @@ impl TechniqueSet {
         self.transport.is_none()
     }
 
-    /// True if hooks of any technique are called.
+    /// True if a technique acts on hosts.
     #[inline]
     pub(crate) fn act(&self) -> bool {
         !self.acting.is_empty()
     }
 
+    /// True if a technique acts at switches.
+    #[inline]
+    pub(crate) fn act_at_switches(&self) -> bool {
+        !self.at_switches.is_empty()
+    }
+
+    pub(crate) fn on_forward(
+        &mut self,
+        engine: &mut Engine,
+        crossing: Crossing,
+        end: EndIndex,
+        place: usize,
+    ) {
+        self.at_switches.iter_mut().for_each(|technique| technique.on_forward(engine, crossing, end, place));
+    }
+
+    /// All techniques below TCP.
+    fn all(&self) -> impl Iterator<Item = &dyn TechniqueHooks> {
+        self.acting.iter().chain(&self.at_switches).chain(&self.reporting).map(|technique| &**technique)
+    }
+
     pub(crate) fn on_start(&mut self, engine: &mut Engine) {
         self.transport.iter_mut().for_each(|transport| transport.on_start(engine));
-        self.acting.iter_mut().chain(&mut self.reporting).for_each(|technique| technique.on_start(engine));
+        let techniques = self.acting.iter_mut().chain(&mut self.at_switches).chain(&mut self.reporting);
+        techniques.for_each(|technique| technique.on_start(engine));
     }
 
     #[inline]
@@ -118,14 +151,13 @@ impl TechniqueSet {
     }
 
     pub(crate) fn on_step(&mut self, engine: &mut Engine, step: TechniqueStep) {
-        self.acting.iter_mut().for_each(|technique| technique.on_step(engine, step));
+        self.acting[self.places[usize::from(step.technique)]].on_step(engine, step);
     }
 
     /// The key and figures of each technique that has any.
     pub(crate) fn figures(&self, view: &RunView<'_>) -> Vec<(&'static str, Value)> {
         let transport = self.transport.iter().map(|transport| (transport.key(), transport.figures()));
-        let techniques = self.acting.iter().chain(&self.reporting);
-        let figures = techniques.filter_map(|technique| Some((technique.key(), technique.figures(view)?)));
+        let figures = self.all().filter_map(|technique| Some((technique.key(), technique.figures(view)?)));
         transport.chain(figures).collect()
     }
 
@@ -146,8 +178,8 @@ impl TechniqueSet {
     }
 
     /// Asserts that the accounts of every technique balance.
-    pub(crate) fn assert_conserved(&self) {
+    pub(crate) fn assert_conserved(&self, engine: &Engine) {
         self.transport.iter().for_each(|transport| transport.assert_conserved());
-        self.acting.iter().for_each(|technique| technique.assert_conserved());
+        self.all().for_each(|technique| technique.assert_conserved(engine));
     }
 }

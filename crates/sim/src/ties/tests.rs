@@ -22,7 +22,7 @@ fn occurrences(network: &Network) -> Vec<(u64, Occurrence)> {
         }
         all.extend((0..2 * SENDERS).map(|end| (time, Occurrence::EndpointTimer(end))));
         all.extend((0..=SENDERS).map(|host| (time, Occurrence::HostTimer(host))));
-        all.extend((0..5).map(|pair| (time, Occurrence::Technique(TechniqueStep::PairSlot(pair)))));
+        all.extend((0..5).map(|of| (time, Occurrence::Technique { technique: 0, kind: 1, of })));
     }
     all
 }

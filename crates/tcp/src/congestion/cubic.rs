@@ -6,7 +6,7 @@
 use fanin_units::Instant;
 
 use super::window::{AckSample, CongestionWindow};
-use crate::config::{Config, CubicParameters};
+use crate::config::{Config, CongestionControl, CubicParameters};
 
 /// 1 s / 1024, the unit of K.
 const TIME_SHIFT: u32 = 10;
@@ -59,6 +59,15 @@ pub(crate) struct Cubic {
     samples: u8,
     /// HyStart has ended slow start.
     found: bool,
+}
+
+/// The parameters of a connection of this algorithm.
+#[inline]
+pub(super) fn parameters(config: &Config) -> CubicParameters {
+    let CongestionControl::Cubic(parameters) = config.congestion_control else {
+        unreachable!("a connection keeps its algorithm")
+    };
+    parameters
 }
 
 fn millis(now: Instant) -> u32 {

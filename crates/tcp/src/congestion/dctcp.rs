@@ -1,7 +1,7 @@
 //! DCTCP (RFC 8257 §3.3): reduces the window by the share of bytes that were marked.
 
 use super::window::{AckSample, CongestionWindow};
-use crate::config::{Config, DctcpParameters};
+use crate::config::{Config, CongestionControl, DctcpParameters};
 
 /// Fixed-point one of α and of shares.
 const ONE: u64 = 1 << 30;
@@ -16,6 +16,15 @@ pub(crate) struct Dctcp {
     marked: u32,
     /// DCTCP.WindowEnd.
     window_end: u64,
+}
+
+/// The parameters of a connection of this algorithm.
+#[inline]
+pub(super) fn parameters(config: &Config) -> DctcpParameters {
+    let CongestionControl::Dctcp(parameters) = config.congestion_control else {
+        unreachable!("a connection keeps its algorithm")
+    };
+    parameters
 }
 
 impl Dctcp {

@@ -13,12 +13,13 @@
 //! | [`on_restart`](Algorithm::on_restart) | data is sent and none is outstanding | `cwnd_event` |
 //! | [`governs_recovery`](Algorithm::governs_recovery) | in recovery | `cong_control` |
 //!
-//! An algorithm that does not answer a question behaves as NewReno does.
+//! Each question is a `match` that names every algorithm, so that the compiler asks all of them about a new one. The
+//! [path window](CongestionWindow::limit_to_path) bounds the window of any algorithm.
 
 mod cubic;
 mod dctcp;
-mod m21tcp;
 mod newreno;
+mod path_window;
 mod static_window;
 mod swift;
 mod window;
@@ -58,16 +59,12 @@ impl Algorithm {
         flight_size: u32,
         has_ece: bool,
     ) -> u32 {
-        let ssthresh = match (self, config.congestion_control) {
-            (Self::Cubic(cubic), CongestionControl::Cubic(parameters)) => {
-                cubic.ssthresh(config, parameters, window)
-            }
-            (Self::Dctcp(dctcp), CongestionControl::Dctcp(parameters)) => {
-                dctcp.ssthresh(config, parameters, window, has_ece)
-            }
-            (_, CongestionControl::Swift(parameters)) => swift::ssthresh(config, parameters, window),
-            (_, CongestionControl::Static { static_window }) => static_window::cwnd(config, static_window),
-            _ => newreno::ssthresh(config, window, flight_size),
+        let ssthresh = match self {
+            Self::NewReno => newreno::ssthresh(config, window, flight_size),
+            Self::Cubic(cubic) => cubic.ssthresh(config, cubic::parameters(config), window),
+            Self::Dctcp(dctcp) => dctcp.ssthresh(config, dctcp::parameters(config), window, has_ece),
+            Self::Swift(_) => swift::ssthresh(config, swift::parameters(config), window),
+            Self::Static => static_window::cwnd(config),
         };
         debug_assert!(ssthresh > 0, "a threshold of zero stops the sender");
         ssthresh
@@ -76,15 +73,11 @@ impl Algorithm {
     /// Grows the window on an ACK that finds it in full use.
     #[inline]
     pub(crate) fn on_ack(&mut self, config: &Config, window: &mut CongestionWindow, ack: AckSample) {
-        match (self, config.congestion_control) {
-            (Self::Cubic(cubic), CongestionControl::Cubic(parameters)) => {
-                cubic.on_ack(config, parameters, window, ack);
-            }
-            (Self::Swift(swift), CongestionControl::Swift(_)) => swift.on_ack(config, window, ack),
-            (_, CongestionControl::Static { static_window }) => {
-                window.cwnd = static_window::cwnd(config, static_window).min(window.cwnd_clamp);
-            }
-            _ => newreno::on_ack(config, window, ack),
+        match self {
+            Self::NewReno | Self::Dctcp(_) => newreno::on_ack(config, window, ack),
+            Self::Cubic(cubic) => cubic.on_ack(config, cubic::parameters(config), window, ack),
+            Self::Swift(swift) => swift.on_ack(config, window, ack),
+            Self::Static => window.cwnd = static_window::cwnd(config).min(window.cwnd_clamp),
         }
     }
 
@@ -101,56 +94,57 @@ impl Algorithm {
         [rtt_ps, srtt_ps]: [u64; 2],
         is_open: bool,
     ) {
-        match (self, config.congestion_control) {
-            (Self::Cubic(cubic), CongestionControl::Cubic(parameters)) => {
+        match self {
+            Self::NewReno | Self::Static => {}
+            Self::Cubic(cubic) => {
+                let parameters = cubic::parameters(config);
                 cubic.on_sample(config, parameters, window, ack, [rtt_ps, srtt_ps], is_open);
             }
-            (Self::Dctcp(dctcp), CongestionControl::Dctcp(parameters)) => {
+            Self::Dctcp(dctcp) => {
                 let is_linux = config.reduction == Reduction::Proportional;
-                dctcp.on_sample(parameters, ack, is_linux);
+                dctcp.on_sample(dctcp::parameters(config), ack, is_linux);
             }
-            (Self::Swift(swift), CongestionControl::Swift(parameters)) => {
-                swift.on_sample(config, parameters, window, ack, rtt_ps);
-            }
-            _ => {}
+            Self::Swift(swift) => swift.on_sample(config, swift::parameters(config), window, ack, rtt_ps),
         }
     }
 
     /// The window after a reduction that proved needless; `prior_cwnd` is the window before it.
     pub(crate) fn undo_cwnd(&self, config: &Config, window: &CongestionWindow, prior_cwnd: u32) -> u32 {
-        match (self, config.congestion_control) {
-            (Self::Cubic(cubic), CongestionControl::Cubic(parameters)) if parameters.undoes_to_maximum => {
+        match self {
+            Self::Cubic(cubic) if cubic::parameters(config).undoes_to_maximum => {
                 window.cwnd.max(cubic.window_max() * config.segment_units())
             }
-            (_, CongestionControl::Static { .. }) => window.cwnd,
-            _ => window.cwnd.max(prior_cwnd),
+            Self::Static => window.cwnd,
+            Self::NewReno | Self::Cubic(_) | Self::Dctcp(_) | Self::Swift(_) => window.cwnd.max(prior_cwnd),
         }
     }
 
     /// The retransmission timer expired.
     pub(crate) fn on_timeout(&mut self) {
-        if let Self::Cubic(cubic) = self {
-            cubic.reset();
+        match self {
+            Self::Cubic(cubic) => cubic.reset(),
+            Self::NewReno | Self::Dctcp(_) | Self::Swift(_) | Self::Static => {}
         }
     }
 
     /// Data is sent after everything was acknowledged; the last transmission was at `last_sent`.
     #[inline]
     pub(crate) fn on_restart(&mut self, config: &Config, now: Instant, last_sent: Instant) {
-        if let (Self::Cubic(cubic), CongestionControl::Cubic(parameters)) = (self, config.congestion_control)
-            && parameters.counts_segments
-        {
-            cubic.shift_epoch(now, last_sent);
+        match self {
+            Self::Cubic(cubic) if cubic::parameters(config).counts_segments => {
+                cubic.shift_epoch(now, last_sent);
+            }
+            Self::NewReno | Self::Cubic(_) | Self::Dctcp(_) | Self::Swift(_) | Self::Static => {}
         }
     }
 
     /// Returns whether the algorithm sets the window in recovery as well, in place of [`Config::reduction`]: the static window does
     /// on kernels with proportional rate reduction.
-    pub(crate) fn governs_recovery(config: &Config) -> bool {
-        matches!(
-            (config.congestion_control, config.reduction),
-            (CongestionControl::Static { .. }, Reduction::Proportional)
-        )
+    pub(crate) fn governs_recovery(&self, config: &Config) -> bool {
+        match self {
+            Self::Static => config.reduction == Reduction::Proportional,
+            Self::NewReno | Self::Cubic(_) | Self::Dctcp(_) | Self::Swift(_) => false,
+        }
     }
 
     /// DCTCP's α in millionths; 0 for any other algorithm.

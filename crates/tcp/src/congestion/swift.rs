@@ -1,7 +1,7 @@
 //! Swift (Kumar et al., SIGCOMM 2020, §3 and algorithm 1), for windows of whole segments.
 
 use super::window::{AckSample, CongestionWindow, SSTHRESH_INFINITE};
-use crate::config::{Config, SwiftParameters};
+use crate::config::{Config, CongestionControl, SwiftParameters};
 
 /// Windows, in segments, beyond which the target is not scaled any further (§3.5: `fs_min_cwnd`, `fs_max_cwnd`).
 const SCALING_WINDOWS: (f64, f64) = (0.1, 100.0);
@@ -13,6 +13,15 @@ pub(crate) struct Swift {
     decreased_at: u64,
     /// The last delay was below the target.
     may_grow: bool,
+}
+
+/// The parameters of a connection of this algorithm.
+#[inline]
+pub(super) fn parameters(config: &Config) -> SwiftParameters {
+    let CongestionControl::Swift(parameters) = config.congestion_control else {
+        unreachable!("a connection keeps its algorithm")
+    };
+    parameters
 }
 
 /// The target delay in ps with a window of `segments`: a smaller window tolerates more, so that many flows converge (§3.5).

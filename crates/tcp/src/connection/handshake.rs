@@ -91,7 +91,7 @@ fn negotiate(offered: &Config, syn: &Segment) -> Config {
     let options = syn.syn_options();
     let mut config = offered.clone();
     config.timestamps &= syn.flags.contains(Flags::TIMESTAMP);
-    config.m21 &= syn.flags.contains(Flags::M21);
+    config.path_window &= syn.flags.contains(Flags::PATH_WINDOW);
     config.sack &= options.sack_permitted;
     config.dsack &= config.sack;
     // RFC 3168 §6.1.1: a SYN asks with ECE and CWR, a SYN-ACK agrees with ECE alone.
@@ -121,16 +121,16 @@ mod tests {
 
     #[test]
     fn both_ends_agree_on_the_least() {
-        let offered = Config { ecn: true, m21: true, mss: 1440, ..Config::linux_6() };
-        let all = Flags::TIMESTAMP | Flags::ECE | Flags::CWR | Flags::M21;
+        let offered = Config { ecn: true, path_window: true, mss: 1440, ..Config::linux_6() };
+        let all = Flags::TIMESTAMP | Flags::ECE | Flags::CWR | Flags::PATH_WINDOW;
         let full = SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true };
         assert_eq!(negotiate(&offered, &syn(all, full)), offered);
 
         let bare = negotiate(&offered, &syn(Flags::NONE, SynOptions::default()));
-        assert!(!bare.timestamps && !bare.sack && !bare.dsack && !bare.ecn && !bare.m21);
+        assert!(!bare.timestamps && !bare.sack && !bare.dsack && !bare.ecn && !bare.path_window);
         assert_eq!((bare.mss, bare.window_scale, bare.receive_window), (536, 0, 65_535));
 
-        // Without timestamps and M21TCP their 20 bytes are payload.
+        // Without timestamps and path window their 20 bytes are payload.
         assert_eq!(negotiate(&offered, &syn(Flags::NONE, full)).mss, 1460);
         let small = SynOptions { mss: 1000, ..full };
         assert_eq!(negotiate(&offered, &syn(all, small)).mss, 980);

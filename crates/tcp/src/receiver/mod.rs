@@ -13,7 +13,7 @@ use fanin_units::{Duration, Instant};
 
 use crate::config::Config;
 use crate::rto::RttEstimator;
-use crate::segment::{Flags, M21_BYTES, Segment};
+use crate::segment::{Flags, PATH_WINDOW_BYTES, Segment};
 use out_of_order::OutOfOrder;
 
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`, in picoseconds.
@@ -24,8 +24,8 @@ const QUICK_ACKS_MAX: u32 = 16;
 // Bits of `Receiver::flags`.
 /// An ACK is to be sent now.
 const ACK_NOW: u8 = 1;
-/// An M21TCP window has arrived.
-const M21_SEEN: u8 = 2;
+/// A path window has arrived.
+const PATH_WINDOW_SEEN: u8 = 2;
 /// The delayed-ACK timer runs (`ICSK_ACK_TIMER`).
 const ACK_TIMER: u8 = 4;
 /// A segment shorter than the others has arrived (`ICSK_ACK_PUSHED`), and another (`ICSK_ACK_PUSHED2`).
@@ -65,8 +65,8 @@ pub(crate) struct Receiver {
     window_max: u32,
     /// Timestamp to echo (TS.Recent of RFC 7323).
     ts_recent: u32,
-    /// M21TCP window to echo.
-    m21_window: u32,
+    /// Path window to echo.
+    path_window: u32,
     /// Size of full segments, as seen so far (`rcv_mss`).
     rcv_mss: u16,
     /// ACKs left of the quick-ACK phase (`icsk_ack.quick`).
@@ -98,7 +98,7 @@ impl Receiver {
             growth_measured_from: 0,
             growth_measured_until: 0,
             ts_recent: 0,
-            m21_window: 0,
+            path_window: 0,
             before_change: 0,
             // tcp_initialize_rcv_mss: 536 until segments have arrived.
             rcv_mss: config.mss.min(536),
@@ -125,16 +125,16 @@ impl Receiver {
         self.flags |= ACK_NOW;
     }
 
-    /// Notes the timestamp and the M21TCP window of a segment. The timestamp echoed is that of the oldest segment that is
+    /// Notes the timestamp and the path window of a segment. The timestamp echoed is that of the oldest segment that is
     /// not acknowledged (RFC 7323 §4.3).
     #[inline]
     pub(crate) fn note_timestamp(&mut self, segment: &Segment) {
         if segment.flags.contains(Flags::TIMESTAMP) && segment.offset <= self.rcv_wup {
             self.ts_recent = self.ts_recent.max(segment.ts_value);
         }
-        if segment.flags.contains(Flags::M21) {
-            self.m21_window = segment.m21_window;
-            self.flags |= M21_SEEN;
+        if segment.flags.contains(Flags::PATH_WINDOW) {
+            self.path_window = segment.path_window;
+            self.flags |= PATH_WINDOW_SEEN;
         }
     }
 
@@ -232,8 +232,8 @@ impl Receiver {
         if self.flags & ECHO_MARKS != 0 && config.ecn {
             segment.flags.insert(Flags::ECE);
         }
-        if config.m21 {
-            self.fill_m21(config, segment);
+        if config.path_window {
+            self.fill_path_window(config, segment);
         }
         if self.out_of_order.is_some() {
             self.fill_sack(config, segment);
@@ -257,19 +257,19 @@ impl Receiver {
         self.delayed_until = u64::MAX;
     }
 
-    /// Writes M21TCP's options: the forward window, which switches lower, and the echo of the one received.
+    /// Writes the path-window options: the forward window, which switches lower, and the echo of the one received.
     #[inline]
-    fn fill_m21(&self, config: &Config, segment: &mut Segment) {
+    fn fill_path_window(&self, config: &Config, segment: &mut Segment) {
         if segment.payload > 0 || segment.flags.contains(Flags::SYN) {
-            segment.flags.insert(Flags::M21);
-            segment.m21_window = u32::MAX;
+            segment.flags.insert(Flags::PATH_WINDOW);
+            segment.path_window = u32::MAX;
         }
         // A full segment has room for one option; the next bare ACK brings the echo.
         let has_room =
-            segment.payload == 0 || u32::from(segment.payload) + M21_BYTES <= u32::from(config.mss);
-        if self.flags & M21_SEEN != 0 && has_room {
-            segment.flags.insert(Flags::M21_ECHO);
-            segment.m21_echo = self.m21_window;
+            segment.payload == 0 || u32::from(segment.payload) + PATH_WINDOW_BYTES <= u32::from(config.mss);
+        if self.flags & PATH_WINDOW_SEEN != 0 && has_room {
+            segment.flags.insert(Flags::PATH_WINDOW_ECHO);
+            segment.path_window_echo = self.path_window;
         }
     }
 

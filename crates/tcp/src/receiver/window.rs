@@ -67,6 +67,11 @@ impl Receiver {
         self.clamp = bytes;
     }
 
+    /// The bound of the window, in bytes.
+    pub(crate) fn window_clamp(&self) -> u32 {
+        self.clamp
+    }
+
     /// Sets whether received bytes count as read at once, or only when [`read`](Self::read) takes them.
     pub(crate) fn set_reading(&mut self, at_once: bool) {
         if self.flags & READS_AT_ONCE != 0 {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
 use crate::Error;
+use crate::engine::Engine;
 
 struct Daqring;
 
@@ -27,4 +28,7 @@ impl TechniqueHooks for Daqring {
             "memory_bytes": figures.memory_bytes,
         }))
     }
+
+    /// The fabric checks the accounts of each ring.
+    fn assert_conserved(&self, _: &Engine) {}
 }

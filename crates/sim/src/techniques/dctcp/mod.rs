@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
 use crate::Error;
+use crate::engine::Engine;
 
 struct Dctcp;
 
@@ -29,5 +30,10 @@ impl TechniqueHooks for Dctcp {
         }
         let mean = if senders == 0 { 0.0 } else { sum as f64 / senders as f64 / 1e6 };
         Some(json!({ "alpha_mean": mean, "alpha_max": f64::from(max) / 1e6, "reductions": reductions }))
+    }
+
+    /// No marked share exceeds one.
+    fn assert_conserved(&self, engine: &Engine) {
+        assert!(engine.senders().all(|stats| stats.alpha_ppm <= 1_000_000), "a marked share exceeds one");
     }
 }

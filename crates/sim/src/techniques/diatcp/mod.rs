@@ -10,7 +10,7 @@ use fanin_scenario::CongestionControl;
 use fanin_units::{Duration, Instant};
 use serde_json::{Value, json};
 
-use super::hooks::{Installed, MessageKind, RunView, Setup, TechniqueHooks};
+use super::hooks::{ActsAt, Installed, MessageKind, RunView, Setup, TechniqueHooks};
 use crate::Error;
 use crate::engine::Engine;
 use crate::index::EndIndex;
@@ -27,6 +27,8 @@ struct DiatcpCounters {
 /// The receiving hosts.
 #[derive(Debug)]
 struct Diatcp {
+    /// Segments that the senders of one host hold together.
+    global_window: u32,
     /// The shares of a host that has received nothing so far.
     fresh: WindowShares,
     mss: u32,
@@ -51,6 +53,7 @@ impl Diatcp {
     /// `global_window` is in segments.
     fn new(global_window: u32, mss: u16, deadline: Duration, deadline_aware: bool) -> Self {
         Self {
+            global_window,
             fresh: WindowShares::new(global_window, deadline, deadline_aware),
             mss: u32::from(mss),
             hosts: BTreeMap::new(),
@@ -98,13 +101,35 @@ impl Diatcp {
     }
 }
 
+impl Diatcp {
+    /// Asserts that the senders of each host together hold its whole global window, and that each connection's window is
+    /// its share; `clamp` gives the window of an end in bytes.
+    ///
+    /// # Panics
+    /// If a share is lost or held twice.
+    fn assert_granted(&self, clamp: impl Fn(EndIndex) -> u32) {
+        assert!(self.changed.is_empty(), "the windows of a host are not shared out");
+        for (host, shares) in &self.hosts {
+            let mut granted = 0;
+            for (end, share) in shares.shares() {
+                let share = share.expect("it is shared out");
+                granted += share;
+                assert_eq!(clamp(end), share * self.mss, "end {end} of host {host} holds another share");
+            }
+            let is_owed = shares.shares().next().is_some();
+            let expected = if is_owed { self.global_window } else { 0 };
+            assert_eq!(granted, expected, "shares of host {host} are unaccounted for");
+        }
+    }
+}
+
 impl TechniqueHooks for Diatcp {
     fn key(&self) -> &'static str {
         "diatcp"
     }
 
-    fn acts(&self) -> bool {
-        true
+    fn acts_at(&self) -> ActsAt {
+        ActsAt::Hosts
     }
 
     /// Requests open windows. Shares the windows out before the messages are sent, which carry them; other ends send a
@@ -148,6 +173,11 @@ impl TechniqueHooks for Diatcp {
         }
     }
 
+    fn assert_conserved(&self, engine: &Engine) {
+        let clamp = |end: EndIndex| engine.ends[end as usize].endpoint.window_clamp();
+        self.assert_granted(clamp);
+    }
+
     fn figures(&self, _: &RunView<'_>) -> Option<Value> {
         let DiatcpCounters { updates, used_up } = self.counters;
         let hosts = || self.hosts.values().map(|shares| shares.counters);
@@ -164,6 +194,16 @@ impl TechniqueHooks for Diatcp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[should_panic(expected = "holds another share")]
+    fn a_window_that_is_not_the_share_is_found() {
+        let mut diatcp = Diatcp::new(12, 1000, Duration::ZERO, false);
+        (0..3).for_each(|end| diatcp.open(Instant::START, 7, end));
+        diatcp.share_out(Instant::START, |_, _, _| {});
+        diatcp.assert_granted(|_| 4000);
+        diatcp.assert_granted(|end| if end == 1 { 5000 } else { 4000 });
+    }
 
     #[test]
     fn hosts_share_out_windows_of_their_own() {

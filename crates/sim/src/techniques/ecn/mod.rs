@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
 use crate::Error;
+use crate::engine::Engine;
 
 struct Ecn;
 
@@ -33,5 +34,12 @@ impl TechniqueHooks for Ecn {
         any.then(
             || json!({ "frames": offered, "marked": marked, "marked_share": share, "dropped_early": dropped }),
         )
+    }
+
+    /// No sender reduced its window for a mark where no switch marked a frame.
+    fn assert_conserved(&self, engine: &Engine) {
+        let (_, marks) = engine.fabric.drops_and_marks();
+        let reductions: u64 = engine.senders().map(|stats| stats.ecn_reductions).sum();
+        assert!(marks > 0 || reductions == 0, "senders obeyed marks that no switch set");
     }
 }

@@ -5,6 +5,7 @@
 //! occupies its host's link for a smallest frame.
 
 mod pacer;
+mod step;
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +15,7 @@ use fanin_scenario::ShapingMethod;
 use fanin_units::{Bytes, Duration, Rate};
 use serde_json::{Value, json};
 
-use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
+use super::hooks::{ActsAt, Installed, RunView, Setup, TechniqueHooks};
 use crate::Error;
 use crate::engine::{Engine, FRAME_BYTES_MIN, HeldBack};
 use crate::index::{EndIndex, NIL};
@@ -22,6 +23,7 @@ use crate::occurrence::TechniqueStep;
 use crate::random::{HostKind, Purpose, Random, host, seed};
 
 use pacer::{Pacer, PairQueue, Parts};
+use step::PacerStep;
 
 struct FastpassHosts {
     pacer: Pacer,
@@ -90,7 +92,17 @@ fn parts(setup: &Setup<'_>) -> Parts {
         });
         pair_of_end.push(pair);
     }
-    Parts { settings, random, slot: slot.get(), slot_bytes, arbiter, pairs, clocks, pair_of_end }
+    Parts {
+        technique: setup.technique,
+        settings,
+        random,
+        slot: slot.get(),
+        slot_bytes,
+        arbiter,
+        pairs,
+        clocks,
+        pair_of_end,
+    }
 }
 
 impl TechniqueHooks for FastpassHosts {
@@ -98,8 +110,8 @@ impl TechniqueHooks for FastpassHosts {
         "fastpass"
     }
 
-    fn acts(&self) -> bool {
-        true
+    fn acts_at(&self) -> ActsAt {
+        ActsAt::Hosts
     }
 
     fn on_start(&mut self, engine: &mut Engine) {
@@ -119,13 +131,13 @@ impl TechniqueHooks for FastpassHosts {
     }
 
     fn on_step(&mut self, engine: &mut Engine, step: TechniqueStep) {
-        match step {
-            TechniqueStep::SlotDecision => self.pacer.decide(engine),
-            TechniqueStep::SlotStart => self.pacer.begin_slot(engine),
-            TechniqueStep::PairSlot(pair) => self.pacer.use_slot(engine, pair),
-            TechniqueStep::RequestInHorizon => self.pacer.handle_request_in_horizon(engine),
-            TechniqueStep::ArbiterFailure => self.pacer.fail(engine.now),
-            TechniqueStep::ArbiterFailover => self.pacer.fail_over(engine),
+        match PacerStep::of(step) {
+            PacerStep::SlotDecision => self.pacer.decide(engine),
+            PacerStep::SlotStart => self.pacer.begin_slot(engine),
+            PacerStep::PairSlot(pair) => self.pacer.use_slot(engine, pair),
+            PacerStep::RequestInHorizon => self.pacer.handle_request_in_horizon(engine),
+            PacerStep::ArbiterFailure => self.pacer.fail(engine.now),
+            PacerStep::ArbiterFailover => self.pacer.fail_over(engine),
         }
     }
 
@@ -133,7 +145,7 @@ impl TechniqueHooks for FastpassHosts {
         self.pacer.held_back()
     }
 
-    fn assert_conserved(&self) {
+    fn assert_conserved(&self, _: &Engine) {
         self.pacer.assert_conserved();
     }
 

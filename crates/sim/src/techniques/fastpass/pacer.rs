@@ -11,8 +11,10 @@ use crate::engine::{Engine, FRAME_BYTES_MIN, HeldBack};
 use crate::fabric::Parcel;
 use crate::index::{EndIndex, NIL, peer};
 use crate::lists::{List, Lists};
-use crate::occurrence::{Occurrence, TechniqueStep};
+use crate::occurrence::Occurrence;
 use crate::random::Random;
+
+use super::step::PacerStep;
 
 /// Requests are kept by timeslot up to this horizon; those beyond it wait in one queue.
 pub(super) const HORIZON_SLOTS: u64 = 1024;
@@ -91,6 +93,7 @@ pub(super) struct FastpassCounters {
 
 /// The arbiter and the queues of all hosts.
 pub(super) struct Pacer {
+    technique: u8,
     settings: Settings,
     delay: Delay,
     random: Random,
@@ -126,6 +129,8 @@ pub(super) struct Pacer {
 
 /// The fixed parts of a [`Pacer`].
 pub(super) struct Parts {
+    /// Its number among the techniques.
+    pub(super) technique: u8,
     pub(super) settings: Settings,
     pub(super) random: Random,
     pub(super) slot: u64,
@@ -138,10 +143,12 @@ pub(super) struct Parts {
 
 impl Pacer {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { settings, random, slot, slot_bytes, arbiter, pairs, clocks, pair_of_end } = parts;
+        let Parts { technique, settings, random, slot, slot_bytes, arbiter, pairs, clocks, pair_of_end } =
+            parts;
         let clock_max = clocks.iter().copied().max().unwrap_or(0);
         let spare = settings.advance.get() as i64 - clock_max - settings.delay.get() as i64;
         Self {
+            technique,
             delay: Delay::Normal { mean: settings.delay, sd: settings.delay_sd },
             in_time: NormalBound::new(spare as f64 / settings.delay_sd.get() as f64),
             settings,
@@ -170,10 +177,14 @@ impl Pacer {
     pub(super) fn start(&self, engine: &mut Engine) {
         if !self.settings.fail_at.is_zero() {
             let at = self.settings.fail_at.get();
-            engine.schedule.insert(at, Occurrence::Technique(TechniqueStep::ArbiterFailure));
-            let failover = Occurrence::Technique(TechniqueStep::ArbiterFailover);
+            engine.schedule.insert(at, self.step(PacerStep::ArbiterFailure));
+            let failover = self.step(PacerStep::ArbiterFailover);
             engine.schedule.insert(at + self.settings.failover.get(), failover);
         }
+    }
+
+    fn step(&self, step: PacerStep) -> Occurrence {
+        step.scheduled(self.technique).occurrence()
     }
 
     /// True if an end's packets wait for timeslots.
@@ -236,7 +247,7 @@ impl Pacer {
             let at = request.arrival - self.slot * (HORIZON_SLOTS / 2);
             let place = self.beyond_horizon.partition_point(|before| before.arrival <= request.arrival);
             self.beyond_horizon.insert(place, request);
-            engine.schedule.insert(at, Occurrence::Technique(TechniqueStep::RequestInHorizon));
+            engine.schedule.insert(at, self.step(PacerStep::RequestInHorizon));
             return;
         }
         self.requests.push(&mut self.by_slot[(slot % HORIZON_SLOTS) as usize], request);
@@ -256,7 +267,7 @@ impl Pacer {
         let at = slot * self.slot - self.settings.advance.get();
         if self.decision_at.is_none_or(|before| at < before) {
             self.decision_at = Some(at);
-            engine.schedule.insert(at, Occurrence::Technique(TechniqueStep::SlotDecision));
+            engine.schedule.insert(at, self.step(PacerStep::SlotDecision));
         }
     }
 
@@ -297,12 +308,12 @@ impl Pacer {
             if at == start {
                 together.push(number);
             } else {
-                engine.schedule.insert(at, Occurrence::Technique(TechniqueStep::PairSlot(number)));
+                engine.schedule.insert(at, self.step(PacerStep::PairSlot(number)));
             }
         }
         if !together.is_empty() {
             self.starting.push_back(together);
-            engine.schedule.insert(start, Occurrence::Technique(TechniqueStep::SlotStart));
+            engine.schedule.insert(start, self.step(PacerStep::SlotStart));
         }
         if !self.arbiter.is_idle() {
             self.schedule_decision(engine, slot + 1);

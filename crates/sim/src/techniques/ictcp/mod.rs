@@ -10,7 +10,7 @@ use fanin_scenario::CongestionControl;
 use fanin_units::Rate;
 use serde_json::{Value, json};
 
-use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
+use super::hooks::{ActsAt, Installed, RunView, Setup, TechniqueHooks};
 use crate::Error;
 use crate::engine::Engine;
 use crate::index::{EndIndex, NIL};
@@ -103,8 +103,8 @@ impl TechniqueHooks for Receivers {
         "ictcp"
     }
 
-    fn acts(&self) -> bool {
-        true
+    fn acts_at(&self) -> ActsAt {
+        ActsAt::Hosts
     }
 
     fn on_start(&mut self, engine: &mut Engine) {
@@ -124,6 +124,13 @@ impl TechniqueHooks for Receivers {
         if let Some(window) = self.ictcp.handle_data(now, [end.host, index], payload, wire_bytes, rtt) {
             end.endpoint.set_window_clamp(window);
         }
+    }
+
+    fn assert_conserved(&self, engine: &Engine) {
+        let held = |&(index, host, _): &(EndIndex, u32, Rate)| {
+            (index, host, engine.ends[index as usize].endpoint.window_clamp())
+        };
+        self.ictcp.assert_conserved(self.ends.iter().map(held));
     }
 
     fn figures(&self, _: &RunView<'_>) -> Option<Value> {
@@ -163,6 +170,27 @@ impl Ictcp {
         }
         self.incoming[place] = Some(new);
         WINDOW_MIN * self.mss
+    }
+
+    /// Asserts that each connection has the window that was granted it, and that the windows of each host add up; `held`
+    /// gives the end, the host and the window in bytes of every connection.
+    ///
+    /// # Panics
+    /// If a window is lost or granted twice.
+    fn assert_conserved(&self, held: impl Iterator<Item = (EndIndex, u32, u32)>) {
+        let mut sums: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
+        for (end, host, bytes) in held {
+            let window = self.incoming[end as usize].as_ref().expect("it was added").window;
+            assert!(window >= WINDOW_MIN, "the window of end {end} is below the least");
+            assert_eq!(bytes, window * self.mss, "end {end} has another window than it was granted");
+            let (connections, windows) = sums.entry(host).or_default();
+            (*connections, *windows) = (*connections + 1, *windows + window);
+        }
+        for (host, interface) in &self.hosts {
+            let sum = sums.get(host).copied().unwrap_or_default();
+            let account = (interface.connections, interface.windows);
+            assert_eq!(sum, account, "windows of host {host} are unaccounted for");
+        }
     }
 
     /// Data came over a connection whose round trip is `rtt_ps`. Returns its new window in bytes if it changes.
@@ -274,6 +302,16 @@ mod tests {
         }
         // The least window of many is more than the link has.
         assert_eq!(play(20, 50, 1.0), [2_000; 20]);
+    }
+
+    #[test]
+    #[should_panic(expected = "windows of host 0 are unaccounted for")]
+    fn a_window_that_the_host_does_not_count_is_found() {
+        let mut ictcp = Ictcp::new(1_000);
+        let window = ictcp.add(0, 0, Rate::new(1_000_000_000));
+        ictcp.assert_conserved([(0, 0, window)].into_iter());
+        ictcp.hosts.get_mut(&0).unwrap().windows += 1;
+        ictcp.assert_conserved([(0, 0, window)].into_iter());
     }
 
     #[test]

@@ -1,19 +1,54 @@
-//! M21TCP (Adesanmi and Mhamdi): the windows that handshakes before the run were granted, and the figures. Switches write
-//! the option into passing frames, endpoints obey it.
+//! M21TCP (Adesanmi and Mhamdi): switches write the window that each flow may have into the path-window option of passing
+//! frames. Receivers echo it, and it bounds the senders' windows.
 
-use fanin_queueing::M21Switch;
+mod switches;
+
+use fanin_queueing::{M21Accounting, M21Switch};
+use fanin_scenario::{CongestionControl, M21Charge, M21tcp as Settings};
+use fanin_units::Bytes;
 use serde_json::{Value, json};
 
-use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
+use super::hooks::{ActsAt, Installed, RunView, Setup, TechniqueHooks};
 use crate::Error;
 use crate::engine::Engine;
+use crate::fabric::{Crossing, switch_layouts};
 use crate::index::{EndIndex, peer};
-use crate::m21::M21Counters;
 
-struct M21tcp;
+use switches::{M21Counters, M21Switches};
+
+struct M21tcp {
+    switches: M21Switches,
+}
 
 pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
-    Ok(if setup.engine.fabric.m21.is_some() { Installed::technique(M21tcp) } else { None })
+    let Setup { scenario, network, engine, .. } = setup;
+    let layouts = switch_layouts(network)?;
+    if let Some((kind, _)) = layouts.iter().find(|(kind, layout)| kind.settings.m21 && layout.is_none()) {
+        let what = "the M21TCP option of a switch with daqrings";
+        return Err(Error::unsupported(format!("{}.m21", kind.section), what));
+    }
+    if scenario.transport.congestion_control != CongestionControl::M21tcp {
+        return Ok(None);
+    }
+    let (settings, mss) = (&scenario.transport.m21tcp, engine.config.mss);
+    let mut switches = M21Switches::new(settings, mss);
+    for (kind, layout) in &layouts {
+        let frame = u64::from(network.frame_bytes) + kind.settings.frame_overhead.get();
+        let known = layout.as_ref().filter(|_| kind.settings.m21);
+        switches.add(known.map(|layout| (layout, accounting(settings, mss, frame))), settings);
+    }
+    Ok(Installed::technique(M21tcp { switches }))
+}
+
+/// How the switches charge a flow's frames; a full frame carries `mss` and takes `frame_bytes` in a buffer.
+fn accounting(settings: &Settings, mss: u16, frame_bytes: u64) -> M21Accounting {
+    match settings.charge {
+        M21Charge::Flow => M21Accounting::HeaderPerFlow { header: settings.header },
+        M21Charge::Packet => {
+            let mss = Bytes::new(u64::from(mss));
+            M21Accounting::FramePerPacket { mss, overhead: Bytes::new(frame_bytes).saturating_sub(mss) }
+        }
+    }
 }
 
 impl TechniqueHooks for M21tcp {
@@ -21,25 +56,40 @@ impl TechniqueHooks for M21tcp {
         "m21tcp"
     }
 
+    fn acts_at(&self) -> ActsAt {
+        ActsAt::Switches
+    }
+
     /// The handshakes before the run have passed: switches count all flows, and senders know their windows.
     fn on_start(&mut self, engine: &mut Engine) {
         let Engine { ends, fabric, config, .. } = engine;
         for (index, end) in ends.iter().enumerate() {
-            fabric.open_flow(end.route, peer(index as EndIndex));
+            for crossing in fabric.crossings(end.route) {
+                self.switches.open(crossing, peer(index as EndIndex));
+            }
         }
         for end in ends {
-            if let Some(granted) = fabric.granted(end.route) {
+            let granted = fabric.crossings(end.route).map(|crossing| self.switches.granted(crossing)).min();
+            if let Some(granted) = granted {
                 end.endpoint.limit_window(config, granted);
             }
         }
     }
 
-    fn figures(&self, view: &RunView<'_>) -> Option<Value> {
-        let m21 = view.engine.fabric.m21.as_ref()?;
-        let M21Counters { written, rewritten, window_min, below_segment } = m21.counters;
+    fn on_forward(&mut self, engine: &mut Engine, crossing: Crossing, end: EndIndex, place: usize) {
+        self.switches.handle_frame(engine.now, crossing, end, &mut engine.fabric.segments[place]);
+    }
+
+    fn assert_conserved(&self, _: &Engine) {
+        self.switches.assert_conserved();
+    }
+
+    fn figures(&self, _: &RunView<'_>) -> Option<Value> {
+        let M21Counters { written, rewritten, window_min, below_segment } = self.switches.counters;
+        let known = || self.switches.known();
         let mut figures = json!({
-            "flows_max": m21.switches().map(M21Switch::flows_most).max().unwrap_or(0),
-            "flows_aged": m21.switches().map(|switch| switch.flows().aged()).sum::<u64>(),
+            "flows_max": known().map(M21Switch::flows_most).max().unwrap_or(0),
+            "flows_aged": known().map(|switch| switch.flows().aged()).sum::<u64>(),
             "windows_written": written,
             "echoes_rewritten": rewritten,
             "frames_below_segment": below_segment,

@@ -43,4 +43,10 @@ impl TechniqueHooks for PauseTechnique {
             "input_bytes_max": figures.input_bytes_max,
         }))
     }
+
+    /// Every RESUME follows a PAUSE. The fabric checks each queue and each input.
+    fn assert_conserved(&self, engine: &Engine) {
+        let figures = engine.fabric.pause_figures(engine.now).expect("a switch uses PAUSE");
+        assert!(figures.resumes <= figures.pauses, "more neighbours were resumed than paused");
+    }
 }

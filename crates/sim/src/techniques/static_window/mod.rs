@@ -5,12 +5,18 @@ use serde_json::{Value, json};
 
 use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
 use crate::Error;
+use crate::engine::Engine;
 
-struct StaticWindow;
+struct StaticWindow {
+    /// In segments.
+    window: u64,
+}
 
 pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
-    let is_used = setup.scenario.transport.congestion_control == CongestionControl::Static;
-    Ok(if is_used { Installed::technique(StaticWindow) } else { None })
+    let transport = &setup.scenario.transport;
+    let is_used = transport.congestion_control == CongestionControl::Static;
+    let window = transport.static_window.get();
+    Ok(if is_used { Installed::technique(StaticWindow { window }) } else { None })
 }
 
 impl TechniqueHooks for StaticWindow {
@@ -30,5 +36,11 @@ impl TechniqueHooks for StaticWindow {
             "senders": senders,
             "windows_bytes": senders * window * u64::from(view.network.frame_bytes),
         }))
+    }
+
+    /// No window exceeds the static one.
+    fn assert_conserved(&self, engine: &Engine) {
+        let most = self.window.saturating_mul(u64::from(engine.config.mss));
+        assert!(engine.senders().all(|stats| stats.cwnd <= most), "a window exceeds the static window");
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
 use crate::Error;
+use crate::engine::Engine;
 
 struct Swift;
 
@@ -26,5 +27,11 @@ impl TechniqueHooks for Swift {
             "delay_us_mean": mean(stats.iter().map(|stats| stats.srtt.get() as f64 / 1e6).sum()),
             "window_bytes_mean": mean(stats.iter().map(|stats| stats.cwnd as f64).sum()),
         }))
+    }
+
+    /// No window is below a segment.
+    fn assert_conserved(&self, engine: &Engine) {
+        let mss = u64::from(engine.config.mss);
+        assert!(engine.senders().all(|stats| stats.cwnd >= mss), "a window is below a segment");
     }
 }

@@ -1,0 +1,169 @@
+//! The switches that write M21TCP's option (Adesanmi and Mhamdi, §III).
+
+use fanin_queueing::{FlowStage, Layout, M21Accounting, M21Switch};
+use fanin_scenario::M21tcp as Settings;
+use fanin_tcp::{Flags, Segment};
+use fanin_units::{Duration, Instant};
+
+use crate::fabric::Crossing;
+
+/// The most flows that one switch follows.
+const FLOWS_MAX: u32 = 1 << 20;
+
+/// Counters of the M21TCP switches.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(super) struct M21Counters {
+    /// Windows that were lowered in a passing option.
+    pub(super) written: u64,
+    /// Echoes that were lowered on their way back.
+    pub(super) rewritten: u64,
+    /// The least window that was granted; `u32::MAX` where none was.
+    pub(super) window_min: u32,
+    /// Frames whose flow was granted less than a segment.
+    pub(super) below_segment: u64,
+}
+
+/// A switch that knows the option, with the number of its outputs.
+struct KnownSwitch {
+    m21: M21Switch,
+    outputs: usize,
+}
+
+/// The M21TCP sides of all switches, by the switch's number in the fabric.
+pub(super) struct M21Switches {
+    switches: Vec<Option<KnownSwitch>>,
+    rewrites_echo: bool,
+    segment: u32,
+    pub(super) counters: M21Counters,
+}
+
+impl M21Switches {
+    pub(super) fn new(settings: &Settings, mss: u16) -> Self {
+        let counters = M21Counters { window_min: u32::MAX, ..M21Counters::default() };
+        let segment = u32::from(mss);
+        Self { switches: Vec::new(), rewrites_echo: settings.rewrite_echo, segment, counters }
+    }
+
+    /// Adds the next switch of the fabric; `None` for one that does not know the option.
+    pub(super) fn add(&mut self, layout: Option<(&Layout, M21Accounting)>, settings: &Settings) {
+        let idle = if settings.idle.is_zero() { Duration::MAX } else { settings.idle };
+        self.switches.push(layout.map(|(layout, accounting)| KnownSwitch {
+            m21: M21Switch::new(layout, accounting, FLOWS_MAX, idle),
+            outputs: layout.output_limits.len(),
+        }));
+    }
+
+    /// All switches that know the option.
+    pub(super) fn known(&self) -> impl Iterator<Item = &M21Switch> {
+        self.switches.iter().flatten().map(|switch| &switch.m21)
+    }
+
+    /// Counts a flow that was opened before the run.
+    pub(super) fn open(&mut self, crossing: Crossing, flow: u32) {
+        let Crossing { switch, input, output } = crossing;
+        if let Some(known) = &mut self.switches[switch as usize] {
+            let (input, output) = (usize::from(input), usize::from(output));
+            known.m21.handle_frame(Instant::START, u64::from(flow), FlowStage::Opens, input, output);
+        }
+    }
+
+    /// The window that a switch grants the flows from an input to an output; `u32::MAX` for no limit.
+    pub(super) fn granted(&self, crossing: Crossing) -> u32 {
+        let Crossing { switch, input, output } = crossing;
+        let Some(known) = &self.switches[switch as usize] else { return u32::MAX };
+        let window = known.m21.window(usize::from(input), usize::from(output));
+        window.map_or(u32::MAX, |window| u32::try_from(window.get()).unwrap_or(u32::MAX))
+    }
+
+    /// A frame of the flow towards `end` passes a switch, which counts the flow and lowers the window in the option.
+    pub(super) fn handle_frame(&mut self, now: u64, crossing: Crossing, end: u32, segment: &mut Segment) {
+        let Crossing { switch, input, output } = crossing;
+        let Some(known) = &mut self.switches[switch as usize] else { return };
+        let stage = match (segment.flags.contains(Flags::SYN), segment.payload) {
+            (true, _) => FlowStage::Opens,
+            (false, 0) => FlowStage::Acknowledges,
+            (false, _) => FlowStage::Carries,
+        };
+        let (from, to) = (usize::from(input), usize::from(output));
+        known.m21.handle_frame(Instant::new(now), u64::from(end), stage, from, to);
+        if segment.flags.contains(Flags::PATH_WINDOW) {
+            let granted = self.granted(crossing);
+            self.counters.window_min = self.counters.window_min.min(granted);
+            self.counters.below_segment += u64::from(granted < self.segment);
+            // §III.B: only ever lower.
+            if granted < segment.path_window {
+                segment.path_window = granted;
+                self.counters.written += 1;
+            }
+        }
+        if self.rewrites_echo && segment.flags.contains(Flags::PATH_WINDOW_ECHO) {
+            // The data that it speaks of leave by the port that it came in by.
+            let granted = self.granted(Crossing { switch, input: output, output: input });
+            if granted < segment.path_window_echo {
+                segment.path_window_echo = granted;
+                self.counters.rewritten += 1;
+            }
+        }
+    }
+
+    /// Asserts that every flow that a switch counts leaves by one of its outputs, and that no output ever had more flows
+    /// than its switch may follow.
+    ///
+    /// # Panics
+    /// If a flow was lost or counted twice.
+    pub(super) fn assert_conserved(&self) {
+        for (number, known) in self.switches.iter().enumerate() {
+            let Some(KnownSwitch { m21, outputs }) = known else { continue };
+            let by_output: u32 = (0..*outputs).map(|output| m21.flows().to_output(output)).sum();
+            assert_eq!(by_output, m21.flows().flows(), "switch {number} lost count of its flows");
+            assert!(m21.flows_most() <= FLOWS_MAX, "switch {number} counts more flows than it follows");
+        }
+        let M21Counters { window_min, below_segment, .. } = self.counters;
+        assert!(below_segment == 0 || window_min < self.segment, "a window below a segment is not the least");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fanin_units::Bytes;
+
+    use super::*;
+
+    fn switches() -> M21Switches {
+        let settings = Settings::default();
+        let mut switches = M21Switches::new(&settings, 1000);
+        let accounting = M21Accounting::FramePerPacket { mss: Bytes::new(1000), overhead: Bytes::ZERO };
+        switches.add(Some((&Layout::dedicated(vec![Bytes::new(6000); 3]), accounting)), &settings);
+        switches
+    }
+
+    const CROSSING: Crossing = Crossing { switch: 0, input: 1, output: 2 };
+
+    #[test]
+    fn a_passing_window_is_only_ever_lowered() {
+        let mut switches = switches();
+        (0..3).for_each(|flow| switches.open(CROSSING, flow));
+        let frame = |window| Segment {
+            payload: 1000,
+            path_window: window,
+            flags: Flags::ACK | Flags::PATH_WINDOW,
+            ..Segment::default()
+        };
+        for (offered, passed) in [(u32::MAX, 2000), (1500, 1500)] {
+            let mut segment = frame(offered);
+            switches.handle_frame(5, CROSSING, 0, &mut segment);
+            assert_eq!(segment.path_window, passed);
+        }
+        assert_eq!((switches.counters.written, switches.counters.window_min), (1, 2000));
+        switches.assert_conserved();
+    }
+
+    #[test]
+    #[should_panic(expected = "lost count of its flows")]
+    fn a_flow_by_an_unknown_output_is_found() {
+        let mut switches = switches();
+        switches.open(CROSSING, 7);
+        switches.switches[0].as_mut().unwrap().outputs = 2;
+        switches.assert_conserved();
+    }
+}
