@@ -12,7 +12,7 @@ use crate::picture::Finished;
 use crate::samples::WindowSample;
 
 /// The counters of one end of a connection that sent data.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EndStats {
     /// Its number.
     pub end: u32,

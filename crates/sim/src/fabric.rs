@@ -17,6 +17,7 @@ use crate::random::Random;
 use crate::schedule::Schedule;
 use fanin_network::PortIndex;
 
+mod boundary;
 mod build;
 mod conserve;
 mod flow_control;
@@ -28,6 +29,7 @@ mod pausable;
 mod pause;
 mod rings;
 
+pub(crate) use boundary::LeavingFrame;
 pub(crate) use build::switch_layouts;
 use flow_control::FlowControl;
 use link::FrameInFlight;
@@ -250,11 +252,19 @@ impl Fabric {
         parcel.wire_bytes()
     }
 
+    /// Takes the [free place](Self::free_place).
+    #[inline(always)]
+    fn take_place(&mut self) -> u32 {
+        let place = self.free_place();
+        self.free.pop();
+        place
+    }
+
     /// Takes the segment in the [free place](Self::free_place), for it to be sent now or later.
     #[inline(always)]
     pub(crate) fn wrap(&mut self, place: u32, route: PathStep, end: u32) -> Parcel {
-        let free = self.free.pop();
-        debug_assert_eq!(free, Some(place), "a segment is written in the free place");
+        let taken = self.take_place();
+        debug_assert_eq!(taken, place, "a segment is written in the free place");
         let segment = &self.segments[place as usize];
         let ecn =
             if segment.flags.contains(Flags::ECT) { EcnCodepoint::Capable } else { EcnCodepoint::NotCapable };

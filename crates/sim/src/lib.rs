@@ -11,11 +11,11 @@
 
 #![forbid(unsafe_code)]
 
+mod boundary;
 mod connect;
 mod engine;
 mod error;
 mod fabric;
-mod inbox;
 mod index;
 mod lists;
 mod occurrence;
@@ -24,6 +24,7 @@ mod random;
 mod run;
 mod schedule;
 mod stack;
+mod streams;
 mod sweep;
 mod techniques;
 mod ties;

@@ -2,7 +2,8 @@
 //!
 //! A partition owns everything that it changes: its schedule, its links and switches with their frames and random
 //! streams, its endpoints, its messages, its applications. Nothing else refers to any of it, which the type shows:
-//! `Partition<W>: Send + 'static`. A run has one partition now, which holds the whole network.
+//! `Partition<W>: Send + 'static`. It is built for a set of nodes; frames leave it as values ([`BoundaryFrame`]). A run has
+//! one partition, which plays all nodes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,11 +12,12 @@ use fanin_recording::{EndStats, FrameSeen, MessageStep, Recorder};
 use fanin_tcp::Written;
 use fanin_units::{Duration, Instant};
 
+use crate::boundary::{BoundaryFrame, PlayedNodes};
 use crate::engine::Engine;
 use crate::fabric::Hop;
-use crate::inbox::Inboxes;
 use crate::index::{EndIndex, peer};
 use crate::occurrence::{Occurrence, TechniqueStep};
+use crate::streams::Streams;
 use crate::techniques::{MessageKind, TechniqueSet};
 use crate::workload::{Building, Workload, WorkloadRequests};
 
@@ -56,8 +58,10 @@ pub(crate) struct Partition<W: Workload> {
     pub(crate) workload: W,
     pub(crate) techniques: TechniqueSet,
     pub(crate) recorder: Recorder,
-    inboxes: Inboxes<W::Message>,
+    streams: Streams<W::Message>,
     outbox: WorkloadRequests<W::Message>,
+    /// Its hosts and switches. The others of the engine and the workload stay idle here.
+    played: PlayedNodes,
     /// By host: the time of its earliest scheduled timer.
     host_timers: Vec<u64>,
     /// Kinds of the messages in the outbox, for techniques.
@@ -74,16 +78,25 @@ pub(crate) struct Partition<W: Workload> {
 }
 
 impl<W: Workload> Partition<W> {
-    /// A partition whose connections are open, with so many hosts.
-    pub(crate) fn new(engine: Engine, workload: W, hosts: usize, recorder: Recorder) -> Self {
+    /// A partition that plays some nodes of a network. The engine knows the whole network, and its connections are open; the
+    /// workload has all hosts.
+    pub(crate) fn new(
+        mut engine: Engine,
+        workload: W,
+        played: PlayedNodes,
+        techniques: TechniqueSet,
+        recorder: Recorder,
+    ) -> Self {
+        played.leading_out().iter().for_each(|&port| engine.fabric.lead_out(port));
         Self {
-            inboxes: Inboxes::new(engine.ends.len()),
+            streams: Streams::new(engine.ends.len()),
             engine,
             workload,
-            techniques: TechniqueSet::default(),
+            techniques,
             recorder,
             outbox: WorkloadRequests::default(),
-            host_timers: vec![u64::MAX; hosts],
+            host_timers: vec![u64::MAX; played.hosts()],
+            played,
             kinds: Vec::new(),
             housekeeping: 0,
             patience: u64::MAX,
@@ -245,7 +258,7 @@ impl<W: Workload> Partition<W> {
         let at = engine.now;
         let (queue_bytes, _) = engine.fabric.depth(at, port);
         self.recorder.note_loss(at, port, queue_bytes, end, wire_bytes);
-        let waiting = self.inboxes.waiting(end).next().filter(|_| lost.payload > 0);
+        let waiting = self.streams.waiting(peer(end)).next().filter(|_| lost.payload > 0);
         if let Some(event) = waiting.and_then(|message| self.workload.event(message)) {
             self.recorder.note_message(at, event, end, MessageStep::Loss(port));
         }
@@ -273,7 +286,7 @@ impl<W: Workload> Partition<W> {
     /// Hands the complete messages of an end to its application, and sends what follows.
     #[inline]
     fn hand_over(&mut self, index: EndIndex, delivered: u64) {
-        if self.inboxes.has_news(index, delivered) {
+        if self.streams.has_news(peer(index), delivered) {
             self.take_messages(index, delivered);
         } else {
             self.pump(index);
@@ -285,10 +298,10 @@ impl<W: Workload> Partition<W> {
     fn take_messages(&mut self, index: EndIndex, delivered: u64) {
         let now = self.engine.time();
         self.note_first_byte(index, delivered);
-        if !self.inboxes.has_news(index, delivered) {
+        if !self.streams.has_news(peer(index), delivered) {
             return self.pump(index);
         }
-        while let Some(message) = self.inboxes.take(index, delivered) {
+        while let Some(message) = self.streams.take(peer(index), delivered) {
             if self.techniques.act() {
                 let kind = self.workload.kind(&message);
                 self.techniques.on_received(&mut self.engine, index, kind);
@@ -311,7 +324,7 @@ impl<W: Workload> Partition<W> {
 
     /// Notes that the first byte of an answer can be read, if that is news.
     fn note_first_byte(&mut self, index: EndIndex, delivered: u64) {
-        if let Some(message) = self.inboxes.begin(index, delivered)
+        if let Some(message) = self.streams.begin(peer(index), delivered)
             && receives_answers(index)
             && let Some(event) = self.workload.event(message)
         {
@@ -329,7 +342,11 @@ impl<W: Workload> Partition<W> {
             self.techniques.on_messages(&mut self.engine, &self.kinds);
             self.pump_awake();
         }
+        // Hosts of other partitions send there.
         for (index, bytes, message) in messages.drain(..) {
+            if !self.played.has_end(index) {
+                continue;
+            }
             self.write(index, bytes, message);
             self.pump(index);
         }
@@ -354,7 +371,7 @@ impl<W: Workload> Partition<W> {
             endpoint.write(bytes);
             endpoint.written()
         };
-        self.inboxes.push(peer(index), due, bytes, message);
+        self.streams.write(index, due, bytes, message);
     }
 
     /// Pumps the ends that techniques have woken.
@@ -406,11 +423,11 @@ impl<W: Workload> Partition<W> {
         };
         if let Some(sender) = late {
             self.recorder.note_timeout();
-            let first = self.inboxes.waiting(peer(sender)).next();
+            let first = self.streams.waiting(sender).next();
             if let Some(event) = first.and_then(|message| self.workload.event(message)) {
                 self.recorder.note_message(self.engine.now, event, sender, MessageStep::Timeout);
             }
-            let mut waiting = self.inboxes.waiting(peer(sender));
+            let mut waiting = self.streams.waiting(sender);
             self.workload.handle_timeout(self.engine.time(), sender, &mut waiting);
         }
         self.pump(index);
@@ -433,6 +450,9 @@ impl<W: Workload> Partition<W> {
     /// Schedules a host's timer, unless an earlier one is scheduled.
     #[inline]
     fn arm_host(&mut self, host: u32) {
+        if !self.played.has_host(host) {
+            return;
+        }
         let deadline = self.workload.poll_deadline(host).get();
         if deadline < self.host_timers[host as usize] {
             self.host_timers[host as usize] = deadline;
@@ -466,6 +486,36 @@ impl<W: Workload> Partition<W> {
         self.recorder.note_windows(self.engine.now, index, cwnd, in_flight);
     }
 
+    /// The nodes that it plays.
+    pub(crate) fn played(&self) -> &PlayedNodes {
+        &self.played
+    }
+
+    /// Takes the frames that have left by links to other partitions, port by port.
+    pub(crate) fn take_leaving(&mut self) -> Vec<BoundaryFrame<W::Message>> {
+        let mut leaving = Vec::new();
+        for &port in self.played.leading_out() {
+            while let Some(frame) = self.engine.fabric.take_leaving(port) {
+                let payload = u64::from(frame.segment.payload);
+                self.engine.payload.left += payload;
+                let sent = if payload > 0 { frame.segment.offset + payload } else { 0 };
+                let messages = std::iter::from_fn(|| self.streams.hand_over(peer(frame.end), sent)).collect();
+                leaving.push(BoundaryFrame { frame, messages });
+            }
+        }
+        leaving
+    }
+
+    /// Takes a frame from another partition, with the messages of its stream.
+    pub(crate) fn accept(&mut self, BoundaryFrame { frame, messages }: BoundaryFrame<W::Message>) {
+        for message in messages {
+            self.streams.accept(peer(frame.end), message);
+        }
+        let engine = &mut self.engine;
+        engine.payload.entered += u64::from(frame.segment.payload);
+        engine.fabric.accept(&mut engine.schedule, &frame);
+    }
+
     /// The counters of all ends that sent data.
     pub(crate) fn end_stats(&self) -> impl Iterator<Item = EndStats> {
         let ends = (0..).zip(&self.engine.ends).filter(|(_, end)| end.endpoint.counts()[0] > 0);
@@ -480,8 +530,8 @@ impl<W: Workload> Partition<W> {
     /// # Panics
     /// If the simulator lost or invented something.
     pub(crate) fn assert_conserved(&mut self) {
-        self.engine.assert_conserved(self.techniques.held_back());
+        self.engine.assert_conserved(self.techniques.held_back(), &self.played);
         self.techniques.assert_conserved(&self.engine);
-        self.inboxes.assert_conserved();
+        self.streams.assert_conserved();
     }
 }

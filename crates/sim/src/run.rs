@@ -2,13 +2,14 @@
 
 use std::sync::atomic::AtomicBool;
 
-use fanin_network::{Network, PortIndex, Roles, topology};
+use fanin_network::{Network, NodeIndex, PortIndex, Roles, topology};
 use fanin_recording::{Finished, LinkCapture, Meter, Recorder};
 use fanin_report::{Records, ResultKind, RunPicture, ScenarioName, Span, Summary};
 use fanin_scenario::{Scenario, WindowState};
 use fanin_units::{Duration, Instant};
 
 use crate::Error;
+use crate::boundary::{PlayedNodes, play};
 use crate::connect::connect;
 use crate::engine::Engine;
 use crate::partition::{Ending, Partition};
@@ -114,6 +115,42 @@ fn check_samples(scenario: &Scenario, network: &Network) -> Result<(), Error> {
     Ok(())
 }
 
+/// Builds the partition that plays the nodes that `plays` names, with open connections. Returns false beside it if the stop
+/// flag was set meanwhile: the partition must not be run then.
+pub(crate) fn assemble<W: MeasuredWorkload>(
+    scenario: &Scenario,
+    seed: u64,
+    control: &RunControl<'_>,
+    network: &Network,
+    roles: &Roles,
+    workload: W,
+    plays: impl Fn(NodeIndex) -> bool,
+) -> Result<(Partition<W>, bool), Error> {
+    let connections = workload.connections(roles);
+    let config = stack(&scenario.transport)?;
+    let warm_rtt = (scenario.transport.window_state == WindowState::Warm).then(|| warm_rtt(scenario));
+    let mut engine = Engine::new(network, config, warm_rtt, seed)?;
+    let is_connected = connect(scenario, network, roles, &mut engine, &connections, control.stop)?;
+    let techniques = if is_connected {
+        debug_assert_eq!(engine.ends.len() as u64, 2 * scenario.connections_total(), "connections");
+        TechniqueSet::new(Setup {
+            scenario,
+            network,
+            roles,
+            engine: &engine,
+            bulk_connections: workload.bulk_connections(),
+            technique: 0,
+            seed,
+            captures: control.capture,
+        })?
+    } else {
+        TechniqueSet::default()
+    };
+    let played = PlayedNodes::new(network, &connections, workload.hosts(), plays);
+    let recorder = Recorder::new(scenario, network);
+    Ok((Partition::new(engine, workload, played, techniques, recorder), is_connected))
+}
+
 /// Plays a scenario with its workload.
 fn simulate<W: MeasuredWorkload>(
     scenario: &Scenario,
@@ -124,27 +161,13 @@ fn simulate<W: MeasuredWorkload>(
     workload: W,
 ) -> Result<RunOutcome, Error> {
     let meter = Meter::start();
-    let connections = workload.connections(roles);
-    let config = stack(&scenario.transport)?;
-    let warm_rtt = (scenario.transport.window_state == WindowState::Warm).then(|| warm_rtt(scenario));
-    let mut engine = Engine::new(network, config, warm_rtt, seed)?;
-    if !connect(scenario, network, roles, &mut engine, &connections, control.stop)? {
-        return Ok(unbuilt(seed, &meter, &engine, &workload));
+    let whole_network = |_| true;
+    let (mut partition, is_connected) =
+        assemble(scenario, seed, control, network, roles, workload, whole_network)?;
+    if !is_connected {
+        return Ok(unbuilt(seed, &meter, &partition.engine, &partition.workload));
     }
-    debug_assert_eq!(engine.ends.len() as u64, 2 * scenario.connections_total(), "connections");
-    let techniques = TechniqueSet::new(Setup {
-        scenario,
-        network,
-        roles,
-        engine: &engine,
-        bulk_connections: workload.bulk_connections(),
-        technique: 0,
-        seed,
-        captures: control.capture,
-    })?;
-    let hosts = workload.hosts();
-    let mut partition = Partition::new(engine, workload, hosts, Recorder::new(scenario, network));
-    partition.techniques = techniques;
+    let connections = partition.workload.connections(roles);
     for &flow in &scenario.record.windows {
         // The side that answers sends the data.
         partition.engine.end(2 * flow + 1).is_traced = true;
@@ -159,13 +182,13 @@ fn simulate<W: MeasuredWorkload>(
     let progress = |now: Instant| (control.progress)(now, end);
     let bulk_connections = partition.workload.bulk_connections();
     partition.start(scenario.run.stall_limit, bulk_connections);
-    let mut ending = partition.run(warmup, control.stop, progress);
+    let mut ending = play(std::slice::from_mut(&mut partition), warmup, control.stop, progress);
     let before = partition.engine.totals();
     let now = partition.engine.now;
     partition.engine.fabric.reset_marks(now);
     partition.recorder.start_measuring();
     if ending == Ending::Time {
-        ending = partition.run(end, control.stop, progress);
+        ending = play(std::slice::from_mut(&mut partition), end, control.stop, progress);
     }
     let until = partition.engine.time();
     let span = Span { from: warmup.min(until), until };
@@ -177,7 +200,7 @@ fn simulate<W: MeasuredWorkload>(
             Ending::Done
         } else {
             // However long that takes while something moves.
-            partition.run(Instant::FAR_FUTURE, control.stop, progress)
+            play(std::slice::from_mut(&mut partition), Instant::FAR_FUTURE, control.stop, progress)
         };
     }
     partition.assert_conserved();

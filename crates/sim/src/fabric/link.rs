@@ -37,6 +37,8 @@ pub(crate) struct LinkState {
     ps_per_byte: u32,
     /// How many observers note each frame that arrives.
     pub(crate) taps: u16,
+    /// It leads to another partition, which plays the arrivals.
+    leads_out: bool,
     rate: Rate,
     /// Bytes sent, everything on the wire counted.
     pub(crate) wire_bytes: u64,
@@ -54,6 +56,7 @@ impl LinkState {
             delay: propagation + latency,
             ps_per_byte: if is_whole { u32::try_from(PS_BITS / rate.get()).unwrap_or(0) } else { 0 },
             taps: 0,
+            leads_out: false,
             rate,
             wire_bytes: 0,
         }
@@ -89,7 +92,7 @@ impl LinkState {
         self.free_at = departure;
         self.wire_bytes += u64::from(parcel.wire_bytes());
         let arrival = departure + self.delay;
-        if self.frames.is_empty() {
+        if self.frames.is_empty() && !self.leads_out {
             schedule.insert_arrival(arrival, index);
         }
         self.frames.push(FrameInFlight { arrival, parcel });
@@ -158,6 +161,18 @@ impl LinkState {
         parcel
     }
 
+    /// Lets its frames wait for [`Self::take_leaving`] in place of arriving.
+    pub(super) fn lead_out(&mut self) {
+        assert!(self.frames.is_empty(), "frames are on the link");
+        self.leads_out = true;
+    }
+
+    /// Takes the next frame, with its arrival, off a link that leads to another partition.
+    pub(super) fn take_leaving(&mut self) -> Option<(u64, Parcel)> {
+        debug_assert!(self.leads_out, "frames arrive in this partition");
+        self.frames.pop().map(|frame| (frame.arrival, frame.parcel))
+    }
+
     /// The frame that arrives next.
     #[inline]
     pub(super) fn first(&self) -> Option<&FrameInFlight> {
@@ -175,8 +190,11 @@ impl LinkState {
         self.frames.iter()
     }
 
-    /// Bytes that have arrived at the far end.
+    /// Bytes that have arrived at the far end in this partition.
     pub(crate) fn arrived_bytes(&self) -> u64 {
+        if self.leads_out {
+            return 0;
+        }
         self.wire_bytes - self.frames().map(|frame| u64::from(frame.parcel.wire_bytes())).sum::<u64>()
     }
 

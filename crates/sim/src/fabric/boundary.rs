@@ -1,0 +1,54 @@
+//! Links that lead from one partition to another: frames leave as values.
+
+use fanin_network::PortIndex;
+use fanin_queueing::EcnCodepoint;
+use fanin_tcp::{Flags, Segment};
+
+use super::Fabric;
+use super::parcel::Parcel;
+use crate::schedule::Schedule;
+
+/// A frame that leaves a partition by a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LeavingFrame {
+    /// The port over whose link it travels.
+    pub(crate) port: PortIndex,
+    /// When its last bit arrives at the far end, in picoseconds: at least the link's delay from now.
+    pub(crate) arrival: u64,
+    /// The end of a connection that it is for.
+    pub(crate) end: u32,
+    pub(crate) segment: Segment,
+    /// The number of its next step, which is the same in every partition.
+    next: u32,
+}
+
+impl Fabric {
+    /// Lets the link of a port lead to another partition: its frames wait for [`Self::take_leaving`].
+    pub(crate) fn lead_out(&mut self, port: PortIndex) {
+        assert!(self.flow_control.is_none(), "signals of PAUSE do not cross partitions");
+        self.ports[port as usize].link.lead_out();
+    }
+
+    /// Takes the next frame that has left by the link of a port.
+    pub(crate) fn take_leaving(&mut self, port: PortIndex) -> Option<LeavingFrame> {
+        let (arrival, parcel) = self.ports[port as usize].link.take_leaving()?;
+        let segment = self.segments[parcel.segment()];
+        self.remove(parcel.segment());
+        Some(LeavingFrame { port, arrival, end: parcel.end(), segment, next: parcel.next() })
+    }
+
+    /// Takes a frame from another partition: it arrives when it is due.
+    pub(crate) fn accept(&mut self, schedule: &mut Schedule, frame: &LeavingFrame) {
+        let LeavingFrame { port, arrival, end, segment, next } = *frame;
+        let place = self.take_place();
+        self.segments[place as usize] = segment;
+        let ecn = match segment.flags {
+            flags if flags.contains(Flags::CE) => EcnCodepoint::Congestion,
+            flags if flags.contains(Flags::ECT) => EcnCodepoint::Capable,
+            _ => EcnCodepoint::NotCapable,
+        };
+        let parcel = Parcel::new(next, end, self.wire_bytes(&segment), place, ecn);
+        let link = &mut self.ports[port as usize].link;
+        link.send(schedule, arrival - link.delay(), port, parcel);
+    }
+}

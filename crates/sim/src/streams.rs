@@ -1,0 +1,117 @@
+//! Messages on their way: each is a part of the stream that carries it, until the stream's last byte of it is delivered.
+//!
+//! A stream has the number of the end that sends it. Where its receiver is in another partition, a message leaves with the
+//! first frame that carries a byte of it or one behind it.
+
+use crate::index::EndIndex;
+use crate::lists::{List, Lists};
+
+/// The messages of one stream.
+#[derive(Clone, Copy)]
+struct Stream {
+    /// Offset behind the first message's first byte, or behind its last one where that has been noted; `u64::MAX`
+    /// without a message.
+    due: u64,
+    messages: List,
+}
+
+/// A message in a stream.
+pub(crate) struct StreamMessage<M> {
+    /// Stream offset behind its last byte.
+    due: u64,
+    /// Stream offset before its first byte.
+    begin: u64,
+    message: M,
+}
+
+/// The streams of a partition.
+pub(crate) struct Streams<M> {
+    streams: Vec<Stream>,
+    messages: Lists<StreamMessage<M>>,
+    /// Messages written or accepted from another partition, and those received or handed over to another one.
+    entered: u64,
+    left: u64,
+}
+
+impl<M> Streams<M> {
+    pub(crate) fn new(ends: usize) -> Self {
+        let empty = Stream { due: u64::MAX, messages: List::default() };
+        Self { streams: vec![empty; ends], messages: Lists::new(), entered: 0, left: 0 }
+    }
+
+    /// Appends a message of so many bytes to the stream of an end; its last byte lies before the offset `due`.
+    pub(crate) fn write(&mut self, sender: EndIndex, due: u64, bytes: u64, message: M) {
+        self.accept(sender, StreamMessage { due, begin: due - bytes, message });
+    }
+
+    /// Appends a message that another partition has [handed over](Self::hand_over).
+    pub(crate) fn accept(&mut self, sender: EndIndex, message: StreamMessage<M>) {
+        let stream = &mut self.streams[sender as usize];
+        if stream.messages.is_empty() {
+            stream.due = message.begin + 1;
+        }
+        debug_assert!(stream.due <= message.due, "messages of a stream end in order");
+        self.messages.push(&mut stream.messages, message);
+        self.entered += 1;
+    }
+
+    /// Takes the next message of a stream that begins before the offset `sent`, for the partition that the stream goes to.
+    pub(crate) fn hand_over(&mut self, sender: EndIndex, sent: u64) -> Option<StreamMessage<M>> {
+        let first = self.messages.first(self.streams[sender as usize].messages)?;
+        if first.begin < sent { self.pop(sender) } else { None }
+    }
+
+    /// True if so many delivered bytes begin the first message of a stream, or complete it after it was [begun](Self::begin).
+    #[inline]
+    pub(crate) fn has_news(&self, sender: EndIndex, delivered: u64) -> bool {
+        delivered >= self.streams[sender as usize].due
+    }
+
+    /// Takes the first message of a stream, if it is complete.
+    pub(crate) fn take(&mut self, sender: EndIndex, delivered: u64) -> Option<M> {
+        let first = self.messages.first(self.streams[sender as usize].messages)?;
+        if delivered < first.due { None } else { self.pop(sender).map(|first| first.message) }
+    }
+
+    fn pop(&mut self, sender: EndIndex) -> Option<StreamMessage<M>> {
+        let stream = &mut self.streams[sender as usize];
+        let first = self.messages.pop(&mut stream.messages)?;
+        stream.due = self.messages.first(stream.messages).map_or(u64::MAX, |next| next.begin + 1);
+        self.left += 1;
+        Some(first)
+    }
+
+    /// Gives the first message of a stream if so many delivered bytes have begun it, once.
+    pub(crate) fn begin(&mut self, sender: EndIndex, delivered: u64) -> Option<&M> {
+        let stream = &mut self.streams[sender as usize];
+        let first = self.messages.first(stream.messages)?;
+        if delivered < stream.due || stream.due == first.due {
+            return None;
+        }
+        stream.due = first.due;
+        Some(&first.message)
+    }
+
+    /// The messages of a stream that are not received as a whole.
+    pub(crate) fn waiting(&self, sender: EndIndex) -> impl Iterator<Item = &M> {
+        self.messages.iter(self.streams[sender as usize].messages).map(|message| &message.message)
+    }
+
+    /// Asserts that every message left or waits, in the order of its stream.
+    ///
+    /// # Panics
+    /// If one was lost.
+    pub(crate) fn assert_conserved(&self) {
+        let mut waiting = 0;
+        for stream in &self.streams {
+            assert!(self.messages.iter(stream.messages).is_sorted_by_key(|message| message.due));
+            let first = self.messages.first(stream.messages);
+            let is_first = first.map_or(stream.due == u64::MAX, |message| {
+                [message.begin + 1, message.due].contains(&stream.due)
+            });
+            assert!(is_first, "a stream waits for another message than its first");
+            waiting += self.messages.iter(stream.messages).count() as u64;
+        }
+        assert_eq!(self.entered, self.left + waiting, "messages are unaccounted for");
+    }
+}
