@@ -102,6 +102,8 @@ pub struct PhaseBarrier {
     begun: bool,
     excluded: VecDeque<ShiftHost>,
     counters: BarrierCounters,
+    /// Transfers whose source was excluded before its report.
+    missed: u64,
 }
 
 impl PhaseBarrier {
@@ -119,6 +121,7 @@ impl PhaseBarrier {
             begun: false,
             excluded: VecDeque::new(),
             counters: BarrierCounters::default(),
+            missed: 0,
         };
         barrier.begin(now, 0);
         barrier
@@ -198,7 +201,10 @@ impl PhaseBarrier {
         for source in 0..self.shift.sources {
             match self.pending[source as usize] {
                 PendingReport::Nothing => continue,
-                PendingReport::Sending => self.exclude(ShiftHost::Source(source)),
+                PendingReport::Sending => {
+                    self.missed += 1;
+                    self.exclude(ShiftHost::Source(source));
+                }
                 PendingReport::Receiving => {
                     let destination = self.shift.destination(self.phase, source).expect("it has a partner");
                     self.exclude(ShiftHost::Destination(destination));
@@ -207,6 +213,21 @@ impl PhaseBarrier {
             self.settle(source);
         }
         self.advance(now);
+    }
+
+    /// Asserts that each place of each phase was used once: by a transfer, by none, or by a host that was excluded.
+    ///
+    /// # Panics
+    /// If a place is unaccounted for.
+    pub fn assert_conserved(&self) {
+        let BarrierCounters { phases, transfers, empty, .. } = self.counters;
+        let sending =
+            self.pending.iter().filter(|&&pending| pending == PendingReport::Sending).count() as u64;
+        let begun = phases + u64::from(self.pending_count > 0);
+        let places = begun * u64::from(self.shift.phases());
+        assert_eq!(transfers + empty + self.missed + sending, places, "places of phases are unaccounted for");
+        let pending = self.pending.iter().filter(|&&pending| pending != PendingReport::Nothing).count();
+        assert_eq!(pending, self.pending_count as usize, "reports are unaccounted for");
     }
 
     fn exclude(&mut self, host: ShiftHost) {
@@ -324,6 +345,7 @@ mod tests {
         barrier.handle_deadline(at(999));
         assert_eq!(barrier.phase(), 0);
         barrier.handle_deadline(at(1000));
+        barrier.assert_conserved();
         let gone: Vec<_> = std::iter::from_fn(|| barrier.poll_excluded()).collect();
         assert_eq!(gone, [ShiftHost::Source(0), ShiftHost::Destination(1)]);
         // Phase 1 would be 0 to 1 and 2 to 0: one pair is left.
@@ -333,5 +355,16 @@ mod tests {
         barrier.handle_deadline(at(3000));
         assert_eq!((barrier.pairs().count(), barrier.poll_deadline()), (0, None));
         assert_eq!(barrier.counters().excluded, 3);
+        barrier.assert_conserved();
+    }
+
+    #[test]
+    #[should_panic(expected = "places of phases are unaccounted for")]
+    fn a_place_that_is_used_twice_is_found() {
+        let mut barrier = PhaseBarrier::new(at(0), LinearShift::new(2, 2), Duration::from_millis(1));
+        barrier.handle_sent(at(1), 0, 0, true);
+        barrier.assert_conserved();
+        barrier.counters.transfers += 1;
+        barrier.assert_conserved();
     }
 }

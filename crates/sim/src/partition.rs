@@ -533,5 +533,6 @@ impl<W: Workload> Partition<W> {
         self.engine.assert_conserved(self.techniques.held_back(), &self.played);
         self.techniques.assert_conserved(&self.engine);
         self.streams.assert_conserved();
+        self.workload.assert_conserved();
     }
 }

@@ -1,8 +1,10 @@
 //! The hooks by which techniques act on a run.
 
-use fanin_network::{Network, Roles};
+use fanin_dataflow::{Message, Peer};
+use fanin_network::{Ideal, Network, Roles};
 use fanin_scenario::Scenario;
 use fanin_tcp::Stats;
+use fanin_units::{Bytes, Instant};
 use serde_json::Value;
 
 use crate::Error;
@@ -143,6 +145,80 @@ pub(crate) trait TransportHooks: Send {
     /// If they do not.
     fn assert_conserved(&self);
 }
+
+/// A message between hosts of which only its technique reads the content.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ControlMessage {
+    /// Its length.
+    pub(crate) bytes: u64,
+    pub(crate) kind: u8,
+    pub(crate) value: u64,
+}
+
+/// An action of a technique that schedules answers. The workload carries it out.
+pub(crate) enum AnswerAction {
+    /// Sends a message of the technique.
+    Send { from: Peer, to: Peer, message: ControlMessage },
+    /// Sends an answer that was held back.
+    Release { readout: u16, collector: u16, bytes: u64, message: Message<Bytes> },
+    /// All hosts close their connections to a dead host.
+    Exclude(Peer),
+}
+
+/// Input of a builder of [`AnswerHooks`].
+pub(crate) struct AnswerSetup<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) ideal: &'a Ideal,
+    pub(crate) readouts: u32,
+    pub(crate) collectors: u32,
+    /// Bytes of a mean answer.
+    pub(crate) answer_bytes: u64,
+}
+
+/// A technique above the transport: readouts hold their answers back until it releases them. It decides on dead hosts.
+pub(crate) trait AnswerHooks: Send {
+    /// Its key in the summary.
+    fn key(&self) -> &'static str;
+
+    /// Its figures over the whole run.
+    fn figures(&self) -> Value;
+
+    /// The run begins.
+    fn on_start(&mut self);
+
+    /// A readout has an answer for a collector.
+    fn on_answer(&mut self, now: Instant, readout: u16, collector: u16, bytes: u64, message: Message<Bytes>);
+
+    /// An event was collected of which so many fragments are missing.
+    fn on_collected(&mut self, missing: u32);
+
+    /// A message of the technique has arrived at host `to`.
+    fn on_message(&mut self, now: Instant, from: Peer, to: Peer, message: ControlMessage);
+
+    /// The deadline that [`poll_deadline`](Self::poll_deadline) returned has come on the supervisor's host.
+    fn on_deadline(&mut self, now: Instant);
+
+    /// The next deadline on the supervisor's host.
+    fn poll_deadline(&self) -> Option<Instant>;
+
+    /// The next action.
+    fn poll_action(&mut self) -> Option<AnswerAction>;
+
+    /// A dead host is excluded.
+    fn on_excluded(&mut self, host: Peer);
+
+    /// True if a host has died.
+    fn is_dead(&self, host: Peer) -> bool;
+
+    /// Asserts that its own accounts balance.
+    ///
+    /// # Panics
+    /// If they do not.
+    fn assert_conserved(&self);
+}
+
+/// Builds a technique that schedules answers, if the scenario uses it.
+pub(crate) type BuildAnswers = fn(&AnswerSetup<'_>) -> Option<Box<dyn AnswerHooks>>;
 
 /// A technique's part in a run.
 pub(crate) enum Installed {

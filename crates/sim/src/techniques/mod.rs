@@ -1,10 +1,10 @@
 //! Techniques against incast: one folder each. What one does to data, to control messages and to the summary stands in
 //! its folder; the event loop calls the hooks of [`TechniqueSet`] and knows none of them.
 //!
-//! `docs/CONTRIBUTING.md` says how to add one. The barrel shifter works above the transport: the event-building
-//! workload drives it.
+//! `docs/CONTRIBUTING.md` says how to add one. A technique above the transport schedules the answers of an event-building
+//! system ([`AnswerHooks`]); the workload drives it.
 
-pub(crate) mod barrel_shifter;
+mod barrel_shifter;
 mod daqring;
 mod dctcp;
 mod diatcp;
@@ -26,9 +26,9 @@ use crate::fabric::Crossing;
 use crate::index::EndIndex;
 use crate::occurrence::TechniqueStep;
 
-use hooks::{ActsAt, Build, Installed, TechniqueHooks, TransportHooks};
+use hooks::{ActsAt, Build, BuildAnswers, Installed, TechniqueHooks, TransportHooks};
 
-pub(crate) use hooks::{MessageKind, RunView, Setup};
+pub(crate) use hooks::{AnswerAction, AnswerHooks, AnswerSetup, ControlMessage, MessageKind, RunView, Setup};
 
 /// Every technique below the applications.
 const ALL: [Build; 11] = [
@@ -44,6 +44,14 @@ const ALL: [Build; 11] = [
     dctcp::build,
     static_window::build,
 ];
+
+/// Every technique that schedules answers.
+const ANSWERS: [BuildAnswers; 1] = [barrel_shifter::build];
+
+/// Builds the technique that schedules the answers of a scenario, if it uses one.
+pub(crate) fn answer_technique(setup: &AnswerSetup<'_>) -> Option<Box<dyn AnswerHooks>> {
+    ANSWERS.iter().find_map(|build| build(setup))
+}
 
 /// The techniques of a run.
 #[derive(Default)]

@@ -192,6 +192,11 @@ impl Workload for BarrierWorkload {
         self.aggregator.is_done()
     }
 
+    fn assert_conserved(&self) {
+        assert!(self.completed.is_sorted_by_key(|round| round.start), "rounds overlap");
+        assert!(self.aggregator.unanswered() as usize <= self.senders.len(), "answers are missing twice");
+    }
+
     fn progress(&self) -> u64 {
         let senders = self.senders.len() as u64;
         self.aggregator.rounds() * (senders + 1) + senders - u64::from(self.aggregator.unanswered())

@@ -53,6 +53,12 @@ pub(crate) trait Workload {
     /// True if all work is finished.
     fn is_done(&self) -> bool;
 
+    /// Asserts that no unit of work was lost or counted twice.
+    ///
+    /// # Panics
+    /// If one was.
+    fn assert_conserved(&self);
+
     /// A number that changes with every step forward; a run in which it stands still for long is ended.
     fn progress(&self) -> u64;
 

@@ -3,43 +3,19 @@
 //! `fanin_dataflow::shift` decides the turns and the phases. The messages that end a phase travel over the network: from
 //! the supervisor's host, where the barrier is, to the readouts ([`ShiftMessage::Go`]), from them and the collectors back
 //! ([`ShiftMessage::Sent`], [`ShiftMessage::Received`]), and behind the answers of a phase ([`ShiftMessage::End`]).
-//!
-//! A state machine: the event-building workload hands it answers, messages and deadlines, and carries out its
-//! [`ShiftAction`]s.
+
+mod message;
 
 use std::collections::{BTreeSet, VecDeque};
 
 use fanin_dataflow::{BarrierCounters, LinearShift, Message, Peer, PhaseBarrier, ShiftHost};
-use fanin_network::Ideal;
-use fanin_scenario::{Barrier, Scenario, ShapingMethod};
+use fanin_scenario::{Barrier, ShapingMethod};
 use fanin_units::{Bytes, Duration, Instant};
 use serde_json::{Value, json};
 
-/// Bytes of a message of the shifter: a header, the phase and a flag.
-pub(crate) const SHIFT_MESSAGE_BYTES: u64 = 12 + 8 + 2;
+use crate::techniques::hooks::{AnswerAction, AnswerHooks, AnswerSetup, ControlMessage};
 
-/// A message between the hosts of a shifter.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ShiftMessage {
-    /// Barrier to readout: a phase begins.
-    Go { phase: u64 },
-    /// Readout to collector: the answers of a phase end here.
-    End { phase: u64 },
-    /// Readout to barrier: it has sent its answers of a phase, or had none.
-    Sent { phase: u64, anything: bool },
-    /// Collector to barrier: it has received all answers of a phase.
-    Received { phase: u64 },
-}
-
-/// An action that the workload carries out.
-pub(crate) enum ShiftAction {
-    /// Sends a message of the shifter.
-    Send { from: Peer, to: Peer, message: ShiftMessage },
-    /// Sends an answer that was held back.
-    Release { readout: u16, collector: u16, bytes: u64, message: Message<Bytes> },
-    /// All hosts close their connections to a dead host.
-    Exclude(ShiftHost),
-}
+use message::ShiftMessage;
 
 /// An answer that waits for its turn.
 struct HeldAnswer {
@@ -54,8 +30,13 @@ enum Pace {
     Clock { slot: Duration, phase: u64 },
 }
 
+pub(super) fn build(setup: &AnswerSetup<'_>) -> Option<Box<dyn AnswerHooks>> {
+    let is_used = setup.scenario.shaping.method == ShapingMethod::BarrelShifter;
+    if is_used { Some(Box::new(Shifter::new(setup))) } else { None }
+}
+
 /// The state of the shift.
-pub(crate) struct Shifter {
+struct Shifter {
     shift: LinearShift,
     pace: Pace,
     events: u32,
@@ -67,14 +48,17 @@ pub(crate) struct Shifter {
     /// By readout, then by collector.
     held: Vec<VecDeque<HeldAnswer>>,
     waited: Duration,
+    /// Answers that were held back, those that were released, and those that a dead host does not need any more.
+    queued: u64,
     released: u64,
+    discarded: u64,
     /// Slots of the clock in which a pair had an answer to send, and those without; the barrier has its own counters.
     transfers: u64,
     empty: u64,
     faults: Faults,
     /// Events that lack fragments of a dead readout.
     incomplete: u64,
-    actions: VecDeque<ShiftAction>,
+    actions: VecDeque<AnswerAction>,
 }
 
 /// The hosts that die, and when.
@@ -87,17 +71,8 @@ struct Faults {
 }
 
 impl Shifter {
-    /// The shifter of a scenario, if it has one; `answer_bytes` is the length of a mean answer.
-    pub(crate) fn new(
-        scenario: &Scenario,
-        ideal: &Ideal,
-        readouts: u32,
-        collectors: u32,
-        answer_bytes: u64,
-    ) -> Option<Self> {
-        if scenario.shaping.method != ShapingMethod::BarrelShifter {
-            return None;
-        }
+    fn new(setup: &AnswerSetup<'_>) -> Self {
+        let AnswerSetup { scenario, ideal, readouts, collectors, answer_bytes } = *setup;
         let settings = &scenario.shaping.barrel_shifter;
         let shift = LinearShift::new(readouts, collectors);
         let slowest = scenario.readout.link.rate.min(scenario.link.rate);
@@ -120,7 +95,7 @@ impl Shifter {
             .collect();
         let at = Instant::START + settings.fail_at;
         let has_died = hosts.is_empty();
-        Some(Self {
+        Self {
             shift,
             pace,
             events: settings.events,
@@ -130,32 +105,91 @@ impl Shifter {
             dead_collectors: vec![false; collectors as usize],
             held: (0..readouts as usize * collectors as usize).map(|_| VecDeque::new()).collect(),
             waited: Duration::ZERO,
+            queued: 0,
             released: 0,
+            discarded: 0,
             transfers: 0,
             empty: 0,
             faults: Faults { at, excluded_at: at + settings.timeout, hosts, has_died, is_known: has_died },
             incomplete: 0,
             actions: VecDeque::new(),
-        })
+        }
     }
 
     fn place(&self, readout: u16, collector: u16) -> usize {
         usize::from(readout) * self.collectors + usize::from(collector)
     }
 
-    pub(crate) fn poll_deadline(&self) -> Option<Instant> {
-        let pace = match &self.pace {
-            Pace::Barrier(barrier) => barrier.poll_deadline(),
-            Pace::Clock { slot, phase } => Some(Instant::START + *slot * *phase),
-        };
-        let death = (!self.faults.has_died).then_some(self.faults.at);
-        let notice = (!self.faults.is_known && matches!(self.pace, Pace::Clock { .. }))
-            .then_some(self.faults.excluded_at);
-        [pace, death, notice].into_iter().flatten().min()
+    /// Lets the readouts of a new phase send.
+    fn begin_phase(&mut self) {
+        let Pace::Barrier(barrier) = &mut self.pace else { return };
+        if barrier.poll_begun() {
+            let phase = barrier.phase();
+            for (source, _) in barrier.pairs() {
+                let (from, to) = (Peer::Supervisor, Peer::Readout(source as u16));
+                self.actions.push_back(AnswerAction::Send {
+                    from,
+                    to,
+                    message: ShiftMessage::Go { phase }.written(),
+                });
+            }
+        }
     }
 
-    /// Its figures for the summary, up to the phase that began last.
-    pub(crate) fn figures(&self) -> Value {
+    fn send(&mut self, from: Peer, to: Peer, message: ShiftMessage) {
+        self.actions.push_back(AnswerAction::Send { from, to, message: message.written() });
+    }
+
+    /// Releases a readout's answers for the collector of its turn; returns that collector if there were any.
+    fn release(&mut self, now: Instant, readout: u16, phase: u64) -> Option<u16> {
+        let collector = self.shift.destination(phase, u32::from(readout))? as u16;
+        let place = self.place(readout, collector);
+        let count = self.held[place].len().min(self.events as usize);
+        for HeldAnswer { since, bytes, message } in self.held[place].drain(..count) {
+            self.waited = self.waited.saturating_add(now.saturating_since(since));
+            self.released += 1;
+            self.actions.push_back(AnswerAction::Release { readout, collector, bytes, message });
+        }
+        (count > 0).then_some(collector)
+    }
+
+    fn handle_clock(&mut self, now: Instant) {
+        let Pace::Clock { slot, phase } = &mut self.pace else { return };
+        if Instant::START + *slot * *phase <= now {
+            let present = *phase;
+            *phase += 1;
+            let mut transfers = 0;
+            for readout in 0..self.readouts as u16 {
+                if !self.dead_readouts[usize::from(readout)] {
+                    transfers += u64::from(self.release(now, readout, present).is_some());
+                }
+            }
+            self.transfers += transfers;
+            self.empty += u64::from(self.shift.phases()) - transfers;
+        }
+        if !self.faults.is_known && self.faults.excluded_at <= now {
+            self.faults.is_known = true;
+            let excluded = self.faults.hosts.iter().map(|&host| AnswerAction::Exclude(peer(host)));
+            self.actions.extend(excluded);
+        }
+    }
+
+    fn mark_dead(&mut self, host: Peer) {
+        match host {
+            Peer::Readout(readout) => self.dead_readouts[usize::from(readout)] = true,
+            Peer::Collector(collector) => self.dead_collectors[usize::from(collector)] = true,
+            Peer::Supervisor | Peer::Logger(_) => unreachable!("only readouts and collectors fail"),
+        }
+    }
+}
+
+impl AnswerHooks for Shifter {
+    fn key(&self) -> &'static str {
+        "barrel_shifter"
+    }
+
+    /// Up to the phase that began last.
+    fn figures(&self) -> Value {
         let (phases, transfers, empty, excluded, last) = match &self.pace {
             Pace::Barrier(barrier) => {
                 let counters = barrier.counters();
@@ -184,58 +218,22 @@ impl Shifter {
         figures
     }
 
-    /// The run begins.
-    pub(crate) fn start(&mut self) {
+    fn on_start(&mut self) {
         self.begin_phase();
     }
 
-    /// True if a host has died.
-    pub(crate) fn is_dead(&self, host: Peer) -> bool {
-        match host {
-            Peer::Readout(readout) => self.dead_readouts[usize::from(readout)],
-            Peer::Collector(collector) => self.dead_collectors[usize::from(collector)],
-            Peer::Supervisor | Peer::Logger(_) => false,
-        }
-    }
-
-    /// The next action.
-    pub(crate) fn poll_action(&mut self) -> Option<ShiftAction> {
-        self.actions.pop_front()
-    }
-
-    /// An event was collected of which so many fragments are missing.
-    pub(crate) fn handle_collected(&mut self, missing: u32) {
-        self.incomplete += u64::from(missing > 0);
-    }
-
-    /// A readout has an answer: it waits for its turn.
-    pub(crate) fn handle_answer(
-        &mut self,
-        now: Instant,
-        readout: u16,
-        collector: u16,
-        bytes: u64,
-        message: Message<Bytes>,
-    ) {
+    fn on_answer(&mut self, now: Instant, readout: u16, collector: u16, bytes: u64, message: Message<Bytes>) {
         let place = self.place(readout, collector);
+        self.queued += 1;
         self.held[place].push_back(HeldAnswer { since: now, bytes, message });
     }
 
-    /// Lets the readouts of a new phase send.
-    fn begin_phase(&mut self) {
-        let Pace::Barrier(barrier) = &mut self.pace else { return };
-        if barrier.poll_begun() {
-            let phase = barrier.phase();
-            for (source, _) in barrier.pairs() {
-                let (from, to) = (Peer::Supervisor, Peer::Readout(source as u16));
-                self.actions.push_back(ShiftAction::Send { from, to, message: ShiftMessage::Go { phase } });
-            }
-        }
+    fn on_collected(&mut self, missing: u32) {
+        self.incomplete += u64::from(missing > 0);
     }
 
-    /// A message of the shifter has arrived at host `to`.
-    pub(crate) fn handle_message(&mut self, now: Instant, from: Peer, to: Peer, message: ShiftMessage) {
-        match (from, to, message) {
+    fn on_message(&mut self, now: Instant, from: Peer, to: Peer, message: ControlMessage) {
+        match (from, to, ShiftMessage::read(message)) {
             (_, Peer::Readout(readout), ShiftMessage::Go { phase }) => {
                 let collector = self.release(now, readout, phase);
                 if let Some(collector) = collector {
@@ -263,36 +261,18 @@ impl Shifter {
         }
     }
 
-    fn send(&mut self, from: Peer, to: Peer, message: ShiftMessage) {
-        self.actions.push_back(ShiftAction::Send { from, to, message });
-    }
-
-    /// Releases a readout's answers for the collector of its turn; returns that collector if there were any.
-    fn release(&mut self, now: Instant, readout: u16, phase: u64) -> Option<u16> {
-        let collector = self.shift.destination(phase, u32::from(readout))? as u16;
-        let place = self.place(readout, collector);
-        let count = self.held[place].len().min(self.events as usize);
-        for HeldAnswer { since, bytes, message } in self.held[place].drain(..count) {
-            self.waited = self.waited.saturating_add(now.saturating_since(since));
-            self.released += 1;
-            self.actions.push_back(ShiftAction::Release { readout, collector, bytes, message });
-        }
-        (count > 0).then_some(collector)
-    }
-
-    /// A deadline on the supervisor's host has come.
-    pub(crate) fn handle_deadline(&mut self, now: Instant) {
+    fn on_deadline(&mut self, now: Instant) {
         if !self.faults.has_died && self.faults.at <= now {
             self.faults.has_died = true;
             for host in self.faults.hosts.clone() {
-                self.mark_dead(host);
+                self.mark_dead(peer(host));
             }
         }
         match &mut self.pace {
             Pace::Barrier(barrier) => {
                 barrier.handle_deadline(now);
                 while let Some(host) = barrier.poll_excluded() {
-                    self.actions.push_back(ShiftAction::Exclude(host));
+                    self.actions.push_back(AnswerAction::Exclude(peer(host)));
                 }
             }
             Pace::Clock { .. } => self.handle_clock(now),
@@ -300,42 +280,57 @@ impl Shifter {
         self.begin_phase();
     }
 
-    fn handle_clock(&mut self, now: Instant) {
-        let Pace::Clock { slot, phase } = &mut self.pace else { return };
-        if Instant::START + *slot * *phase <= now {
-            let present = *phase;
-            *phase += 1;
-            let mut transfers = 0;
-            for readout in 0..self.readouts as u16 {
-                if !self.dead_readouts[usize::from(readout)] {
-                    transfers += u64::from(self.release(now, readout, present).is_some());
-                }
-            }
-            self.transfers += transfers;
-            self.empty += u64::from(self.shift.phases()) - transfers;
-        }
-        if !self.faults.is_known && self.faults.excluded_at <= now {
-            self.faults.is_known = true;
-            let excluded = self.faults.hosts.iter().map(|&host| ShiftAction::Exclude(host));
-            self.actions.extend(excluded);
-        }
+    fn poll_deadline(&self) -> Option<Instant> {
+        let pace = match &self.pace {
+            Pace::Barrier(barrier) => barrier.poll_deadline(),
+            Pace::Clock { slot, phase } => Some(Instant::START + *slot * *phase),
+        };
+        let death = (!self.faults.has_died).then_some(self.faults.at);
+        let notice = (!self.faults.is_known && matches!(self.pace, Pace::Clock { .. }))
+            .then_some(self.faults.excluded_at);
+        [pace, death, notice].into_iter().flatten().min()
     }
 
-    fn mark_dead(&mut self, host: ShiftHost) {
-        match host {
-            ShiftHost::Source(readout) => self.dead_readouts[readout as usize] = true,
-            ShiftHost::Destination(collector) => self.dead_collectors[collector as usize] = true,
-        }
+    fn poll_action(&mut self) -> Option<AnswerAction> {
+        self.actions.pop_front()
     }
 
-    /// A dead host is excluded: the answers for it are dropped.
-    pub(crate) fn exclude(&mut self, host: ShiftHost) {
+    fn on_excluded(&mut self, host: Peer) {
         self.mark_dead(host);
-        if let ShiftHost::Destination(collector) = host {
+        if let Peer::Collector(collector) = host {
             for readout in 0..self.readouts as u16 {
-                let place = self.place(readout, collector as u16);
+                let place = self.place(readout, collector);
+                self.discarded += self.held[place].len() as u64;
                 self.held[place].clear();
             }
         }
+    }
+
+    fn is_dead(&self, host: Peer) -> bool {
+        match host {
+            Peer::Readout(readout) => self.dead_readouts[usize::from(readout)],
+            Peer::Collector(collector) => self.dead_collectors[usize::from(collector)],
+            Peer::Supervisor | Peer::Logger(_) => false,
+        }
+    }
+
+    fn assert_conserved(&self) {
+        let held: u64 = self.held.iter().map(|held| held.len() as u64).sum();
+        assert_eq!(self.queued, self.released + self.discarded + held, "answers are unaccounted for");
+        match &self.pace {
+            Pace::Barrier(barrier) => barrier.assert_conserved(),
+            Pace::Clock { phase, .. } => {
+                let places = phase * u64::from(self.shift.phases());
+                assert_eq!(self.transfers + self.empty, places, "places of phases are unaccounted for");
+            }
+        }
+    }
+}
+
+/// A host as the workload names it.
+fn peer(host: ShiftHost) -> Peer {
+    match host {
+        ShiftHost::Source(readout) => Peer::Readout(readout as u16),
+        ShiftHost::Destination(collector) => Peer::Collector(collector as u16),
     }
 }

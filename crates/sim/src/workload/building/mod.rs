@@ -6,9 +6,7 @@ mod settings;
 mod steps;
 mod travel;
 
-use fanin_dataflow::{
-    Collector, EventRecord, EventStep, FragmentSet, L1Id, Message, Outcome, Peer, ShiftHost,
-};
+use fanin_dataflow::{Collector, EventRecord, EventStep, FragmentSet, L1Id, Message, Outcome, Peer};
 use fanin_network::{Answers, Connection, Ideal, Network, Numbering, Roles};
 use fanin_recording::CollectedEvent;
 use fanin_report::{EventOutcome, EventRow, Span, Summary};
@@ -19,8 +17,7 @@ use super::interface::{MeasuredWorkload, Workload, WorkloadRequests};
 use super::sizes::RecordedSizes;
 use crate::Error;
 use crate::index::EndIndex;
-use crate::techniques::MessageKind;
-use crate::techniques::barrel_shifter::{SHIFT_MESSAGE_BYTES, ShiftAction, Shifter};
+use crate::techniques::{AnswerAction, AnswerHooks, AnswerSetup, MessageKind, answer_technique};
 
 use push::{DESTINATION_BYTES, Push};
 use roles::RoleMachines;
@@ -65,7 +62,8 @@ pub(crate) struct Building {
     keeps_fragments: bool,
     push: Option<Push>,
     steps: Steps,
-    shifter: Option<Box<Shifter>>,
+    /// The technique that holds answers back, if there is one.
+    technique: Option<Box<dyn AnswerHooks>>,
     how: String,
     ideal_time: Duration,
     ideal_bytes: u64,
@@ -99,9 +97,15 @@ impl Building {
             ideal.without_request();
         }
         let numbering = Numbering::new(roles);
-        let shifter = Shifter::new(scenario, &ideal, readouts as u32, collectors as u32, answer);
+        let technique = answer_technique(&AnswerSetup {
+            scenario,
+            ideal: &ideal,
+            readouts: readouts as u32,
+            collectors: collectors as u32,
+            answer_bytes: answer,
+        });
         let mut building = Self {
-            machines: RoleMachines::new(scenario, roles, &data, run)?,
+            machines: RoleMachines::new(scenario, roles, &data, run, technique.is_some())?,
             numbering,
             ends: numbering.ends(),
             racks: roles.racks.clone(),
@@ -122,7 +126,7 @@ impl Building {
             keeps_fragments: memory_matters(scenario, mean),
             push,
             steps: Steps::new(scenario),
-            shifter: shifter.map(Box::new),
+            technique,
             how: String::new(),
             ideal_time: Duration::ZERO,
             ideal_bytes: 0,
@@ -195,7 +199,7 @@ impl Building {
                 let wire_bytes = self.ideal.wire_bytes(bytes);
                 self.answers[event.0 as usize].add(wire_bytes, bytes, now - at);
             }
-            if self.push.is_some() || self.shifter.is_some() {
+            if self.push.is_some() || self.technique.is_some() {
                 self.send_scheduled(now, role, peer, bytes, message, outbox);
             } else {
                 outbox.send(self.end(role, peer), bytes, Travel::Role(message));
@@ -232,8 +236,8 @@ impl Building {
                 self.send_destination(event, collector, outbox);
             }
             (Peer::Readout(readout), Peer::Collector(collector), Message::Answer { .. }) => {
-                if let Some(shifter) = &mut self.shifter {
-                    shifter.handle_answer(now, readout, collector, bytes, message);
+                if let Some(technique) = &mut self.technique {
+                    technique.on_answer(now, readout, collector, bytes, message);
                     return;
                 }
             }
@@ -259,49 +263,48 @@ impl Building {
         self.machines.handle_message(now, Peer::Readout(readout), Peer::Collector(collector), request);
     }
 
-    /// Carries out the actions of the shifter.
-    fn drain_shifter(&mut self, now: Instant, outbox: &mut WorkloadRequests<Travel>) {
-        while let Some(action) = self.shifter.as_mut().and_then(|shifter| shifter.poll_action()) {
+    /// Carries out the actions of the technique that holds answers back.
+    fn drain_technique(&mut self, now: Instant, outbox: &mut WorkloadRequests<Travel>) {
+        while let Some(action) = self.technique.as_mut().and_then(|technique| technique.poll_action()) {
             match action {
-                ShiftAction::Send { from, to, message } => {
-                    outbox.send(self.end(from, to), SHIFT_MESSAGE_BYTES, Travel::Shift(message));
+                AnswerAction::Send { from, to, message } => {
+                    outbox.send(self.end(from, to), message.bytes, Travel::Control(message));
                 }
-                ShiftAction::Release { readout, collector, bytes, message } => {
+                AnswerAction::Release { readout, collector, bytes, message } => {
                     let end = self.end(Peer::Readout(readout), Peer::Collector(collector));
                     outbox.send(end, bytes, Travel::Role(message));
                 }
-                ShiftAction::Exclude(host) => self.exclude(now, host, outbox),
+                AnswerAction::Exclude(host) => self.exclude(now, host, outbox),
             }
         }
     }
 
     /// All hosts close their connections to a dead one.
-    fn exclude(&mut self, now: Instant, host: ShiftHost, outbox: &mut WorkloadRequests<Travel>) {
-        if let Some(shifter) = &mut self.shifter {
-            shifter.exclude(host);
+    fn exclude(&mut self, now: Instant, host: Peer, outbox: &mut WorkloadRequests<Travel>) {
+        if let Some(technique) = &mut self.technique {
+            technique.on_excluded(host);
         }
         let machines = &mut self.machines;
         match host {
-            ShiftHost::Source(readout) => {
-                let peer = Peer::Readout(readout as u16);
-                machines.supervisor.handle_closed(now, peer);
+            Peer::Supervisor | Peer::Logger(_) => unreachable!("only readouts and collectors are excluded"),
+            Peer::Readout(_) => {
+                machines.supervisor.handle_closed(now, host);
                 for collector in 0..self.machines.collectors.len() as u16 {
-                    self.machines.collectors[usize::from(collector)].handle_closed(now, peer);
+                    self.machines.collectors[usize::from(collector)].handle_closed(now, host);
                     self.drain(now, Peer::Collector(collector), outbox);
                 }
             }
-            ShiftHost::Destination(collector) => {
-                let peer = Peer::Collector(collector as u16);
-                machines.readouts.iter_mut().for_each(|readout| readout.handle_closed(now, peer));
-                machines.loggers.iter_mut().for_each(|logger| logger.handle_closed(now, peer));
-                machines.supervisor.handle_closed(now, peer);
+            Peer::Collector(_) => {
+                machines.readouts.iter_mut().for_each(|readout| readout.handle_closed(now, host));
+                machines.loggers.iter_mut().for_each(|logger| logger.handle_closed(now, host));
+                machines.supervisor.handle_closed(now, host);
             }
         }
         self.drain(now, Peer::Supervisor, outbox);
     }
 
     fn is_dead(&self, host: Peer) -> bool {
-        self.shifter.as_ref().is_some_and(|shifter| shifter.is_dead(host))
+        self.technique.as_ref().is_some_and(|technique| technique.is_dead(host))
     }
 
     fn note(&mut self, record: &EventRecord, outbox: &mut WorkloadRequests<Travel>) {
@@ -346,8 +349,8 @@ impl Building {
                     Some(_) => row.collection_time_ps.unwrap_or(at.get() - row.assigned_ps),
                     None => row.collection_time_ps.unwrap_or(0) + (at - began).get(),
                 };
-                if let Some(shifter) = &mut self.shifter {
-                    shifter.handle_collected(missing);
+                if let Some(technique) = &mut self.technique {
+                    technique.on_collected(missing);
                 }
                 row.collection_time_ps = Some(time);
                 row.last_byte_ps = Some(at.get());
@@ -401,10 +404,10 @@ impl Workload for Building {
         for host in 0..self.hosts() as u32 {
             self.drain(now, self.role(host), outbox);
         }
-        if let Some(shifter) = &mut self.shifter {
-            shifter.start();
+        if let Some(technique) = &mut self.technique {
+            technique.on_start();
         }
-        self.drain_shifter(now, outbox);
+        self.drain_technique(now, outbox);
     }
 
     #[inline]
@@ -429,11 +432,11 @@ impl Workload for Building {
                 let Peer::Readout(readout) = role else { unreachable!("only readouts push") };
                 self.handle_destination(now, readout, event, collector);
             }
-            Travel::Shift(message) => {
-                if let Some(shifter) = &mut self.shifter {
-                    shifter.handle_message(now, peer, role, message);
+            Travel::Control(message) => {
+                if let Some(technique) = &mut self.technique {
+                    technique.on_message(now, peer, role, message);
                 }
-                self.drain_shifter(now, outbox);
+                self.drain_technique(now, outbox);
             }
         }
         self.drain(now, role, outbox);
@@ -446,10 +449,10 @@ impl Workload for Building {
         }
         self.machines.handle_deadline(now, role);
         if role == Peer::Supervisor
-            && let Some(shifter) = &mut self.shifter
+            && let Some(technique) = &mut self.technique
         {
-            shifter.handle_deadline(now);
-            self.drain_shifter(now, outbox);
+            technique.on_deadline(now);
+            self.drain_technique(now, outbox);
         }
         self.drain(now, role, outbox);
     }
@@ -462,9 +465,9 @@ impl Workload for Building {
         }
         let mut deadline = self.machines.poll_deadline(role);
         if role == Peer::Supervisor
-            && let Some(shifter) = &self.shifter
+            && let Some(technique) = &self.technique
         {
-            deadline = [deadline, shifter.poll_deadline()].into_iter().flatten().min();
+            deadline = [deadline, technique.poll_deadline()].into_iter().flatten().min();
         }
         deadline.unwrap_or(Instant::FAR_FUTURE)
     }
@@ -498,6 +501,14 @@ impl Workload for Building {
 
     fn progress(&self) -> u64 {
         self.messages
+    }
+
+    fn assert_conserved(&self) {
+        assert_eq!(self.assigned, self.rows.len() as u64, "an event has no row, or two");
+        assert!(self.completed <= self.assigned, "events were completed twice");
+        if let Some(technique) = &self.technique {
+            technique.assert_conserved();
+        }
     }
 
     fn diagnose(&self) -> String {
@@ -573,8 +584,8 @@ impl MeasuredWorkload for Building {
             });
         }
         self.steps.fill(summary, rows, span);
-        if let Some(shifter) = &self.shifter {
-            summary.techniques.insert("barrel_shifter".to_owned(), shifter.figures());
+        if let Some(technique) = &self.technique {
+            summary.techniques.insert(technique.key().to_owned(), technique.figures());
         }
         if self.keeps_fragments {
             let (mut held_max, mut xoffs, mut xoff_ms) = (0, 0, 0.0);

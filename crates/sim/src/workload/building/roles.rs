@@ -5,7 +5,7 @@ use fanin_dataflow::{
     ReadoutConfig, Supervisor, SupervisorConfig, Unexpected, UnitModel, WriteModel,
 };
 use fanin_network::Roles;
-use fanin_scenario::{Scenario, ShapingMethod, WorkloadKind, machines};
+use fanin_scenario::{Scenario, WorkloadKind, machines};
 use fanin_units::{Bytes, Duration, Instant};
 
 use super::settings::{memory_matters, small};
@@ -27,6 +27,7 @@ impl RoleMachines {
         roles: &Roles,
         data: &RecordedSizes,
         run: u64,
+        excludes_dead_hosts: bool,
     ) -> Result<Self, Error> {
         let seed = |kind, place: u64| seed(run, host(kind, place), Purpose::Role);
         let (readouts, collectors) = (roles.readouts.len() as u64, roles.collectors.len() as u64);
@@ -77,8 +78,8 @@ impl RoleMachines {
                 first_readout: machines::first_readout(place, collectors, readouts),
                 model: UnitModel::Steps(machines::steps(scenario)),
                 clear: None,
-                // A shifter excludes dead hosts itself, without this delay.
-                readout_wait: if scenario.shaping.method == ShapingMethod::BarrelShifter {
+                // A technique that excludes dead hosts itself does so without this delay.
+                readout_wait: if excludes_dead_hosts {
                     Duration::ZERO
                 } else {
                     CollectorConfig::default().readout_wait

@@ -3,8 +3,7 @@
 use fanin_dataflow::{L1Id, Message};
 use fanin_units::Bytes;
 
-use crate::techniques::MessageKind;
-use crate::techniques::barrel_shifter::ShiftMessage;
+use crate::techniques::{ControlMessage, MessageKind};
 
 /// A message of the simulated system.
 pub(crate) enum Travel {
@@ -17,8 +16,8 @@ pub(crate) enum Travel {
         /// Its collector.
         collector: u16,
     },
-    /// Between the hosts of a barrel shifter.
-    Shift(ShiftMessage),
+    /// Of the technique that holds answers back.
+    Control(ControlMessage),
 }
 
 impl Travel {

@@ -1,0 +1,62 @@
+//! The messages between the hosts of a shifter.
+
+use crate::techniques::hooks::ControlMessage;
+
+/// Bytes of a message: a header, the phase and a flag.
+const MESSAGE_BYTES: u64 = 12 + 8 + 2;
+
+/// A message between the hosts of a shifter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ShiftMessage {
+    /// Barrier to readout: a phase begins.
+    Go { phase: u64 },
+    /// Readout to collector: the answers of a phase end here.
+    End { phase: u64 },
+    /// Readout to barrier: it has sent its answers of a phase, or had none.
+    Sent { phase: u64, anything: bool },
+    /// Collector to barrier: it has received all answers of a phase.
+    Received { phase: u64 },
+}
+
+impl ShiftMessage {
+    /// The message as it travels.
+    pub(super) const fn written(self) -> ControlMessage {
+        let (kind, value) = match self {
+            Self::Go { phase } => (0, phase),
+            Self::End { phase } => (1, phase),
+            Self::Sent { phase, anything: false } => (2, phase),
+            Self::Sent { phase, anything: true } => (3, phase),
+            Self::Received { phase } => (4, phase),
+        };
+        ControlMessage { bytes: MESSAGE_BYTES, kind, value }
+    }
+
+    /// The message that was [written](Self::written).
+    pub(super) fn read(message: ControlMessage) -> Self {
+        let phase = message.value;
+        match message.kind {
+            0 => Self::Go { phase },
+            1 => Self::End { phase },
+            2 => Self::Sent { phase, anything: false },
+            3 => Self::Sent { phase, anything: true },
+            4 => Self::Received { phase },
+            kind => unreachable!("a shifter writes no message of kind {kind}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_message_is_read_as_it_was_written() {
+        let phase = 1 << 40;
+        let sent = [false, true].map(|anything| ShiftMessage::Sent { phase, anything });
+        let others =
+            [ShiftMessage::Go { phase }, ShiftMessage::End { phase }, ShiftMessage::Received { phase }];
+        for message in sent.into_iter().chain(others) {
+            assert_eq!(ShiftMessage::read(message.written()), message);
+        }
+    }
+}
