@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use fanin_network::{Framing, PortIndex};
-use fanin_tcp::{Flags, Segment};
+use fanin_tcp::{Flags, Segment, SynOptions};
 use fanin_units::{Bytes, Instant, Rate};
 
 /// A frame seen on a tapped link, when its last bit arrived at the far end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameSeen {
-    /// When.
+    /// When its last bit arrived.
     pub at: Instant,
     /// Over which link, and which way.
     pub port: PortIndex,
@@ -17,7 +17,7 @@ pub struct FrameSeen {
     pub end: u32,
     /// Bytes on the wire, everything counted.
     pub wire_bytes: u32,
-    /// Its segment.
+    /// The segment that it carries.
     pub segment: Segment,
 }
 
@@ -44,9 +44,6 @@ pub struct LinkCapture {
 const SERVER_PORT: u16 = 9_000;
 /// The first TCP port of the other ends.
 const CLIENT_PORT: u16 = 32_768;
-
-/// The segment size that a SYN announces.
-const MSS: u16 = 1460;
 
 const ETHERNET_BYTES: usize = 14;
 const IP_BYTES: usize = 20;
@@ -112,7 +109,9 @@ impl LinkCapture {
         let bit = |flag: Flags, value: u8| if flags.contains(flag) { value } else { 0 };
         bytes.push((header_bytes as u8 / 4) << 4);
         bytes.push(
-            bit(Flags::SYN, 0x02)
+            bit(Flags::FIN, 0x01)
+                | bit(Flags::SYN, 0x02)
+                | bit(Flags::RST, 0x04)
                 | bit(Flags::PSH, 0x08)
                 | bit(Flags::ACK, 0x10)
                 | bit(Flags::ECE, 0x40)
@@ -136,17 +135,24 @@ impl LinkCapture {
     }
 
     fn tcp_options(&self, bytes: &mut Vec<u8>, segment: &Segment) {
+        const PADDING: [u8; 2] = [1, 1];
         let flags = segment.flags;
+        let mut permitted = PADDING;
         if flags.contains(Flags::SYN) {
+            let SynOptions { mss, window_scale, sack_permitted } = segment.syn_options();
             bytes.extend([2, 4]);
-            bytes.extend(MSS.to_be_bytes());
-            bytes.extend([1, 3, 3, self.window_scale]);
+            bytes.extend(mss.to_be_bytes());
+            bytes.extend(window_scale.map_or([1; 4], |scale| [1, 3, 3, scale]));
+            if sack_permitted {
+                permitted = [4, 2];
+            }
             if !flags.contains(Flags::TIMESTAMP) {
-                bytes.extend([1, 1, 4, 2]);
+                bytes.extend(PADDING);
+                bytes.extend(permitted);
             }
         }
         if flags.contains(Flags::TIMESTAMP) {
-            bytes.extend(if flags.contains(Flags::SYN) { [4, 2] } else { [1, 1] });
+            bytes.extend(permitted);
             bytes.extend([8, 10]);
             bytes.extend(segment.ts_value.to_be_bytes());
             bytes.extend(segment.ts_echo.to_be_bytes());
@@ -270,6 +276,18 @@ mod tests {
         sum.add(&(head.len() as u16 - 34 + 1000).to_be_bytes());
         sum.add(&head[34..]);
         assert_eq!(sum.checksum(), [0, 0]);
+    }
+
+    #[test]
+    fn a_syn_announces_what_its_end_accepts_and_other_flags_are_written() {
+        let mut syn = Segment { flags: Flags::SYN | Flags::TIMESTAMP, ..Segment::default() };
+        syn.set_syn_options(SynOptions { mss: 576, window_scale: Some(9), sack_permitted: true });
+        let head = capture().head(&seen(syn, 0));
+        assert_eq!((head[47], &head[54..64]), (0x02, &[2, 4, 2, 64, 1, 3, 3, 9, 4, 2][..]));
+        let last = Segment { flags: Flags::FIN | Flags::ACK, ..Segment::default() };
+        assert_eq!(capture().head(&seen(last, 0))[47], 0x11);
+        let reset = Segment { flags: Flags::RST, ..Segment::default() };
+        assert_eq!(capture().head(&seen(reset, 0))[47], 0x04);
     }
 
     #[test]

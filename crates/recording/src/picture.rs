@@ -21,15 +21,15 @@ const SOURCES_MAX: usize = 5;
 
 /// A finished run, from which its results are made.
 pub struct Finished<'a> {
-    /// The scenario.
+    /// The scenario of the run.
     pub scenario: &'a Scenario,
-    /// Its network.
+    /// The network that was played.
     pub network: &'a Network,
     /// The roles of the hosts.
     pub roles: &'a Roles,
     /// The connections, in order.
     pub connections: &'a [Connection],
-    /// The recordings.
+    /// The observations of the run.
     pub recorder: &'a Recorder,
     /// The sums at the end of the warm-up.
     pub before: &'a RunTotals,
@@ -126,7 +126,7 @@ impl Finished<'_> {
         }
     }
 
-    /// The picture.
+    /// Draws the picture of the run.
     pub fn picture(&self) -> RunPicture {
         RunPicture {
             schema: PICTURE_SCHEMA.into(),

@@ -20,7 +20,7 @@ pub struct QueueState {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct QueueSample {
     pub(crate) port: PortIndex,
-    /// In picoseconds.
+    /// Time of the sample, in picoseconds.
     pub(crate) at: u64,
     pub(crate) queue: QueueState,
 }
@@ -63,7 +63,7 @@ impl SampledQueues {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct WindowSample {
     pub(crate) end: u32,
-    /// In picoseconds.
+    /// Time of the sample, in picoseconds.
     pub(crate) at: u64,
     pub(crate) cwnd: u64,
     pub(crate) in_flight: u64,

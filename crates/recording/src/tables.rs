@@ -14,9 +14,9 @@ use crate::samples::WindowSample;
 /// The counters of one end of a connection that sent data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EndStats {
-    /// Its number.
+    /// The number of the end.
     pub end: u32,
-    /// Its counters.
+    /// The counters of its transport.
     pub stats: Stats,
     /// Bytes that were acknowledged.
     pub acked_bytes: u64,

@@ -6,7 +6,7 @@ use fanin_units::Instant;
 /// Sums over the whole network at one time.
 #[derive(Clone, Debug, Default)]
 pub struct RunTotals {
-    /// When.
+    /// The time of these sums.
     pub at: Instant,
     /// Frames that hosts have sent.
     pub frames: u64,
@@ -22,7 +22,7 @@ pub struct RunTotals {
     pub retransmits: u64,
     /// Retransmission timers that expired.
     pub timeouts: u64,
-    /// Fast retransmits.
+    /// Entries into fast recovery.
     pub fast_retransmits: u64,
     /// Retransmits of segments that had arrived.
     pub spurious_retransmits: u64,

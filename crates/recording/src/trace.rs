@@ -26,7 +26,7 @@ pub enum MessageStep {
 /// One line of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TraceEntry {
-    /// In picoseconds.
+    /// Time of the step, in picoseconds.
     pub(crate) at: u64,
     event: u32,
     pub(crate) connection: u32,
@@ -36,7 +36,7 @@ pub(crate) struct TraceEntry {
 /// An event that is complete. Times are in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CollectedEvent {
-    /// Its number.
+    /// The number of the event.
     pub event: u64,
     /// When it was assigned.
     pub assigned: u64,

@@ -30,7 +30,7 @@ pub struct RunControl<'a> {
 /// The most samples of queues in the measured time: some 2 GB.
 const SAMPLES_MAX: u64 = 20_000_000;
 
-/// Never set.
+/// The stop flag of a run that nothing stops.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Default for RunControl<'_> {
@@ -63,7 +63,7 @@ pub struct RunOutcome {
     pub end: RunEnd,
     /// The figures. The scenario's name and hash are the caller's to fill in.
     pub summary: Summary,
-    /// The tables.
+    /// The tables of events, flows, losses and samples.
     pub records: Records,
     /// Queues over time, one late event, and the network's hot links.
     pub picture: Option<RunPicture>,

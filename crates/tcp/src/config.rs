@@ -49,7 +49,7 @@ pub struct CubicParameters {
     pub undoes_to_maximum: bool,
 }
 
-/// DCTCP's parameters.
+/// Parameters of DCTCP's moving average and window (RFC 8257 §3.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DctcpParameters {
     /// Weight g of a new share in the moving average α, in millionths; 62 500 is the 1/16 of RFC 8257 §4.2.
@@ -159,7 +159,7 @@ pub struct RtoConfig {
     pub min: Duration,
     /// Largest RTO, back-off included.
     pub max: Duration,
-    /// The estimator.
+    /// The estimator of the round-trip time.
     pub estimator: RtoEstimator,
     /// Largest random addition to each time-out, in 1/1024 of the RTO (Vasudevan et al. 2009 §4); the endpoint's salt
     /// seeds it. 0 for none.
@@ -237,7 +237,7 @@ pub struct Config {
     pub initial_window: u32,
     /// Initial slow-start threshold in segments; `u32::MAX` for none.
     pub initial_ssthresh: u32,
-    /// Congestion control.
+    /// The congestion control with its parameters.
     pub congestion_control: CongestionControl,
     /// How slow start and congestion avoidance count.
     pub growth: Growth,
@@ -265,7 +265,7 @@ pub struct Config {
     /// Undo of needless reductions (RFC 3522 Eifel, RFC 3708 DSACK) and detection of spurious time-outs
     /// (RFC 5682).
     pub undo: bool,
-    /// Retransmission time-out.
+    /// Bounds and rules of the retransmission time-out.
     pub rto: RtoConfig,
     /// Source of round-trip samples.
     pub rtt_source: RttSource,
@@ -275,7 +275,7 @@ pub struct Config {
     pub timer_granularity: Duration,
     /// True if timers are rounded up to the levels of Linux's timer wheel (since 4.8).
     pub timer_wheel: bool,
-    /// Delayed acknowledgements.
+    /// The rule by which acknowledgements are delayed.
     pub delayed_ack: DelayedAck,
     /// True if a full segment with PSH is acknowledged as soon as it is read, like a short one
     /// (`tcp_measure_rcv_mss` since 6.7).
@@ -285,7 +285,7 @@ pub struct Config {
     /// True if a burst fills the end of the offered window with a short segment
     /// (`tcp_mss_split_point` without Nagle, since 3.13).
     pub fills_window: bool,
-    /// Segmentation offload.
+    /// Segmentation offload; `None` sends each segment by itself.
     pub segmentation: Option<Segmentation>,
     /// Least segments of a burst that is sized to the path (`tcp_min_tso_segs`).
     pub burst_segments_min: u32,

@@ -22,7 +22,7 @@ pub struct Stats {
     pub acks: u64,
     /// Retransmitted segments, tail loss probes included.
     pub retransmits: u64,
-    /// Retransmission time-outs.
+    /// Expiries of the retransmission timer.
     pub timeouts: u64,
     /// Entries into fast recovery.
     pub fast_retransmits: u64,
@@ -59,7 +59,7 @@ pub enum CongestionState {
     Disorder,
     /// The congestion window is being reduced (CWR) after an ECN echo.
     Cwr,
-    /// Fast recovery.
+    /// Fast recovery after a loss.
     Recovery,
     /// Recovery after a retransmission time-out.
     Loss,

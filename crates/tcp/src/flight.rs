@@ -9,7 +9,7 @@ use crate::runs::Runs;
 // Bits of `SegmentRun::state`, as in the kernel's scoreboard (`TCPCB_*`).
 /// Received above the cumulative acknowledgement.
 pub(crate) const SACKED: u8 = 1;
-/// Declared lost.
+/// Flag of a segment that was declared lost.
 pub(crate) const LOST: u8 = 2;
 /// Retransmitted, and the copy is believed to be in the network.
 pub(crate) const RETRANSMITTED: u8 = 4;
@@ -23,7 +23,7 @@ pub(crate) struct SegmentRun {
     pub(crate) start: u64,
     /// When it was last sent, in picoseconds.
     pub(crate) sent_at: u64,
-    /// Bytes.
+    /// Its length in bytes.
     pub(crate) len: u32,
     /// Segment boundaries lie at multiples of this from the start.
     pub(crate) mss: u16,

@@ -38,7 +38,7 @@ pub(crate) struct RecoveryState {
     /// RACK.xmit_ts and RACK.end_seq: the segment sent last among those delivered.
     pub(crate) rack_sent_at: u64,
     pub(crate) rack_end: u64,
-    /// RACK.rtt.
+    /// Round-trip time of the segment sent last that was delivered, in ps (RACK.rtt).
     pub(crate) rack_rtt: u64,
     /// RACK.segment has changed since losses were last looked for.
     pub(crate) rack_advanced: bool,

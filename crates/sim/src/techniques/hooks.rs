@@ -20,7 +20,7 @@ pub(crate) enum MessageKind {
     Request,
     /// It is such an answer.
     Answer,
-    /// Neither.
+    /// It is neither of them.
     Other,
 }
 
@@ -149,7 +149,7 @@ pub(crate) trait TransportHooks: Send {
 /// A message between hosts of which only its technique reads the content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ControlMessage {
-    /// Its length.
+    /// The bytes that it takes in a stream.
     pub(crate) bytes: u64,
     pub(crate) kind: u8,
     pub(crate) value: u64,

@@ -9,12 +9,12 @@ const ONE: u64 = 1 << 30;
 /// The moving average α of the marked share, and the window of data under observation.
 #[derive(Clone, Debug)]
 pub(crate) struct Dctcp {
-    /// DCTCP.Alpha.
+    /// Estimate of the marked share, with [`ONE`] for one (DCTCP.Alpha).
     alpha: u32,
     /// DCTCP.BytesAcked and DCTCP.BytesMarked, in units of the window.
     acked: u32,
     marked: u32,
-    /// DCTCP.WindowEnd.
+    /// The offset that ends the window under observation (DCTCP.WindowEnd).
     window_end: u64,
 }
 

@@ -36,7 +36,7 @@ use syn::SynTimer;
 /// The state of a connection (RFC 9293 §3.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ConnectionState {
-    /// No connection.
+    /// No connection exists.
     Closed,
     /// Waits for a SYN.
     Listen,
@@ -78,9 +78,9 @@ pub enum CloseReason {
 /// A call that the connection's state does not allow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WrongState {
-    /// The state.
+    /// The state that it was in.
     pub got: ConnectionState,
-    /// The call.
+    /// The call that is not possible in it.
     pub call: &'static str,
 }
 

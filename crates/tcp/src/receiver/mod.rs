@@ -18,7 +18,7 @@ use out_of_order::OutOfOrder;
 
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`, in picoseconds.
 const ATO_MIN: u64 = Duration::from_millis(40).get();
-/// `TCP_MAX_QUICKACKS`.
+/// Most quick acknowledgements in a row (`TCP_MAX_QUICKACKS`).
 const QUICK_ACKS_MAX: u32 = 16;
 
 // Bits of `Receiver::flags`.

@@ -37,7 +37,7 @@ struct SlotRequest {
 
 /// The packets of one host for another.
 pub(super) struct PairQueue {
-    /// In [`Pacer::packets`].
+    /// The packets that wait, in [`Pacer::packets`].
     queue: List,
     /// Bytes left in the last timeslot that was asked for.
     room: u32,
@@ -82,7 +82,7 @@ pub(super) struct FastpassCounters {
     pub(super) packets: u64,
     pub(super) bytes: u64,
     pub(super) waited: u128,
-    /// Packets queued.
+    /// Packets that had to wait for a timeslot.
     packets_queued: u64,
     /// Failures of an arbiter, and successors that took over.
     pub(super) deaths: u64,

@@ -71,7 +71,7 @@ struct IctcpCounters {
 struct Ictcp {
     mss: u32,
     hosts: BTreeMap<u32, Interface>,
-    /// By end.
+    /// The connections, by their receiving end.
     incoming: Vec<Option<Incoming>>,
     counters: IctcpCounters,
 }

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::engine::Engine;
 
 struct StaticWindow {
-    /// In segments.
+    /// The constant window in segments.
     window: u64,
 }
 

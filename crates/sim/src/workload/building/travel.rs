@@ -11,9 +11,9 @@ pub(crate) enum Travel {
     Role(Message<Bytes>),
     /// Supervisor to readout that pushes: an event's collector.
     Destination {
-        /// The event.
+        /// The event that was assigned.
         event: L1Id,
-        /// Its collector.
+        /// The collector that it goes to.
         collector: u16,
     },
     /// Of the technique that holds answers back.
