@@ -51,6 +51,7 @@ mod bitset;
 mod clear;
 mod collector;
 mod credit;
+mod ictcp;
 mod logger;
 mod message;
 mod payload;
@@ -78,6 +79,7 @@ pub use collector::{
     UnitCommand, UnitModel, WaitsFor,
 };
 pub use credit::{CreditDiscipline, CreditPool};
+pub use ictcp::{Ictcp, IctcpCounters};
 pub use logger::{Logger, LoggerConfig, LoggerCounters, LoggerError, StoreId, WriteJob, WriteModel};
 pub use message::{
     EventStream, FRAME_HEADER_BYTES, FinishedEvent, Hello, Message, Outcome, Selection, Wanted,

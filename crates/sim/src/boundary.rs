@@ -1,18 +1,13 @@
 //! The boundary of a partition: the hosts and switches that it plays, and the frames that leave it.
 //!
-//! Several partitions play one network in turns. A frame that leaves one of them arrives no earlier than the delay of its
-//! link from now. So each may run ahead of the others by the least delay of the links between them, the lookahead.
-
-use std::sync::atomic::AtomicBool;
+//! A frame that leaves arrives no earlier than the delay of its link from now.
 
 use fanin_network::{Connection, Network, NodeIndex, PortIndex};
-use fanin_units::{Duration, Instant};
+use fanin_units::Duration;
 
 use crate::fabric::LeavingFrame;
 use crate::index::EndIndex;
-use crate::partition::{Ending, Partition};
 use crate::streams::StreamMessage;
-use crate::workload::Workload;
 
 /// A frame on its way from one partition to another, with the messages that travel with it.
 pub(crate) struct BoundaryFrame<M> {
@@ -85,51 +80,18 @@ impl PlayedNodes {
         self.hosts.len()
     }
 
+    /// The least delay of the links that lead out of the partition or into it.
+    pub(crate) const fn lookahead(&self) -> Duration {
+        self.lookahead
+    }
+
+    /// True if the link of a port leads into the partition.
+    pub(crate) fn leads_in(&self, port: PortIndex) -> bool {
+        self.leading_in.contains(&port)
+    }
+
     /// The ports whose links lead out of the partition.
     pub(crate) fn leading_out(&self) -> &[PortIndex] {
         &self.leading_out
     }
 }
-
-/// Plays the partitions of one network up to `until`, in turns of the lookahead; one that has the whole network without
-/// turns. Every node is played by one of them.
-pub(crate) fn play<W: Workload>(
-    partitions: &mut [Partition<W>],
-    until: Instant,
-    stop: &AtomicBool,
-    mut progress: impl FnMut(Instant),
-) -> Ending {
-    if let [whole] = partitions {
-        return whole.run(until, stop, progress);
-    }
-    let lookahead = partitions.iter().map(|partition| partition.played().lookahead).min();
-    let lookahead = lookahead.expect("there is a partition");
-    assert!(!lookahead.is_zero(), "a link between partitions has no delay");
-    let mut now = partitions.iter().map(|partition| partition.engine.time()).max().expect("there is one");
-    while now < until {
-        now = until.min(now + lookahead);
-        for partition in partitions.iter_mut() {
-            // One without an occurrence of its own waits for a frame.
-            let ending = partition.run(now, stop, &mut progress);
-            if ending != Ending::Time && ending != Ending::Stuck {
-                return ending;
-            }
-        }
-        exchange(partitions);
-    }
-    Ending::Time
-}
-
-/// Hands the frames that have left over to the partitions that play the far ends of their links.
-fn exchange<W: Workload>(partitions: &mut [Partition<W>]) {
-    for from in 0..partitions.len() {
-        for leaving in partitions[from].take_leaving() {
-            let port = leaving.frame.port;
-            let to = partitions.iter_mut().find(|partition| partition.played().leading_in.contains(&port));
-            to.expect("every node is played").accept(leaving);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

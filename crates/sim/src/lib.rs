@@ -28,6 +28,7 @@ mod streams;
 mod sweep;
 mod techniques;
 mod ties;
+mod turns;
 mod workload;
 
 pub use error::Error;

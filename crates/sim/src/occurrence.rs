@@ -24,7 +24,7 @@ pub(crate) enum Occurrence {
     QueueSample,
     /// The workload is checked for progress.
     StallCheck,
-    /// A technique acts: the fields of a [`TechniqueStep`], which would not fit beside a tag.
+    /// A technique acts: the fields of a [`TechniqueStep`], which with a tag would take more than eight bytes.
     Technique { technique: u8, kind: u8, of: u32 },
 }
 

@@ -9,12 +9,13 @@ use fanin_scenario::{Scenario, WindowState};
 use fanin_units::{Duration, Instant};
 
 use crate::Error;
-use crate::boundary::{PlayedNodes, play};
+use crate::boundary::PlayedNodes;
 use crate::connect::connect;
 use crate::engine::Engine;
 use crate::partition::{Ending, Partition};
 use crate::stack::stack;
 use crate::techniques::{RunView, Setup, TechniqueSet};
+use crate::turns::play;
 use crate::workload::{MeasuredWorkload, ReadyWorkload};
 
 /// How a caller follows, stops and records a run.
@@ -115,7 +116,7 @@ fn check_samples(scenario: &Scenario, network: &Network) -> Result<(), Error> {
     Ok(())
 }
 
-/// Builds the partition that plays the nodes that `plays` names, with open connections. Returns false beside it if the stop
+/// Builds the partition that plays the nodes that `plays` names, with open connections. Returns false with it if the stop
 /// flag was set meanwhile: the partition must not be run then.
 pub(crate) fn assemble<W: MeasuredWorkload>(
     scenario: &Scenario,

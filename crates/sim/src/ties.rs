@@ -101,4 +101,5 @@ fn hash(name: &str) -> u64 {
 }
 
 #[cfg(test)]
+#[path = "../tests/unit/ties.rs"]
 mod tests;

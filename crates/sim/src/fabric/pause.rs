@@ -254,4 +254,5 @@ impl Fabric {
 }
 
 #[cfg(test)]
+#[path = "../../tests/unit/pause.rs"]
 mod tests;

@@ -205,4 +205,5 @@ impl RingOutput {
 }
 
 #[cfg(test)]
+#[path = "../../tests/unit/rings.rs"]
 mod tests;

@@ -21,7 +21,7 @@ use crate::techniques::{AnswerAction, AnswerHooks, AnswerSetup, MessageKind, ans
 
 use push::{DESTINATION_BYTES, Push};
 use roles::RoleMachines;
-use settings::{memory_matters, small};
+use settings::{answer_bytes, memory_matters, small};
 use steps::Steps;
 pub(crate) use travel::Travel;
 
@@ -67,12 +67,6 @@ pub(crate) struct Building {
     how: String,
     ideal_time: Duration,
     ideal_bytes: u64,
-}
-
-/// Bytes of an answer with so much payload.
-fn answer_bytes(payload: Bytes) -> u64 {
-    let (event, missing) = (L1Id(0), FragmentSet::EMPTY);
-    Message::Answer { tag: 0, event, missing, payload }.wire_bytes().get()
 }
 
 impl Building {
@@ -588,15 +582,7 @@ impl MeasuredWorkload for Building {
             summary.techniques.insert(technique.key().to_owned(), technique.figures());
         }
         if self.keeps_fragments {
-            let (mut held_max, mut xoffs, mut xoff_ms) = (0, 0, 0.0);
-            for readout in &self.machines.readouts {
-                let counters = readout.counters();
-                held_max = held_max.max(counters.held_max);
-                xoffs += counters.xoffs;
-                xoff_ms += counters.xoff_time.as_millis_f64();
-            }
-            let figures =
-                serde_json::json!({ "held_bytes_max": held_max, "xoffs": xoffs, "xoff_ms": xoff_ms });
+            let figures = self.machines.memory_figures();
             summary.techniques.insert("readout".to_owned(), figures);
         }
         if self.ideal_bytes > 0 {

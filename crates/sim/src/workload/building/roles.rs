@@ -170,6 +170,18 @@ impl RoleMachines {
         lines
     }
 
+    /// Figures of the readouts' memories: the most that was held, and how often and how long the trigger was stopped.
+    pub(super) fn memory_figures(&self) -> serde_json::Value {
+        let (mut held_max, mut xoffs, mut xoff_ms) = (0, 0, 0.0);
+        for readout in &self.readouts {
+            let counters = readout.counters();
+            held_max = held_max.max(counters.held_max);
+            xoffs += counters.xoffs;
+            xoff_ms += counters.xoff_time.as_millis_f64();
+        }
+        serde_json::json!({ "held_bytes_max": held_max, "xoffs": xoffs, "xoff_ms": xoff_ms })
+    }
+
     #[inline]
     pub(super) fn poll_record(&mut self, role: Peer) -> Option<EventRecord> {
         match role {

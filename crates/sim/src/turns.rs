@@ -1,0 +1,55 @@
+//! Plays several partitions of one network in turns.
+//!
+//! A frame that leaves one of them arrives no earlier than the delay of its link from now. So each may run ahead of the
+//! others by the least delay of the links between them, the lookahead.
+
+use std::sync::atomic::AtomicBool;
+
+use fanin_units::Instant;
+
+use crate::partition::{Ending, Partition};
+use crate::workload::Workload;
+
+/// Plays the partitions of one network up to `until`, in turns of the lookahead; one that has the whole network without
+/// turns. Every node is played by one of them.
+pub(crate) fn play<W: Workload>(
+    partitions: &mut [Partition<W>],
+    until: Instant,
+    stop: &AtomicBool,
+    mut progress: impl FnMut(Instant),
+) -> Ending {
+    if let [whole] = partitions {
+        return whole.run(until, stop, progress);
+    }
+    let lookahead = partitions.iter().map(|partition| partition.played().lookahead()).min();
+    let lookahead = lookahead.expect("there is a partition");
+    assert!(!lookahead.is_zero(), "a link between partitions has no delay");
+    let mut now = partitions.iter().map(|partition| partition.engine.time()).max().expect("there is one");
+    while now < until {
+        now = until.min(now + lookahead);
+        for partition in partitions.iter_mut() {
+            // One without an occurrence of its own waits for a frame.
+            let ending = partition.run(now, stop, &mut progress);
+            if ending != Ending::Time && ending != Ending::Stuck {
+                return ending;
+            }
+        }
+        exchange(partitions);
+    }
+    Ending::Time
+}
+
+/// Hands the frames that have left over to the partitions that play the far ends of their links.
+fn exchange<W: Workload>(partitions: &mut [Partition<W>]) {
+    for from in 0..partitions.len() {
+        for leaving in partitions[from].take_leaving() {
+            let port = leaving.frame.port;
+            let to = partitions.iter_mut().find(|partition| partition.played().leads_in(port));
+            to.expect("every node is played").accept(leaving);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "../tests/unit/turns.rs"]
+mod tests;
