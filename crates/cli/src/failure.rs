@@ -24,7 +24,7 @@ pub(crate) enum Failure {
         reason: String,
     },
     /// The name of a file to be written does not tell its format.
-    #[error("{} does not say which format to write: give --to atlas, --to frag or --to hdf5, or a name that ends in .data, .frag or .h5", path.display())]
+    #[error("{}: unknown output format; give --to atlas, --to frag or --to hdf5, or a name that ends in .data, .frag or .h5", path.display())]
     NoTarget {
         /// Path of the file.
         path: PathBuf,
@@ -138,13 +138,13 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Ledger(#[from] fanin_testbed::LedgerError),
     /// Namespaces were asked for and cannot be.
-    #[error("network namespaces need {missing}; `fanin run --check` says more, `--loopback` does without")]
+    #[error("network namespaces need {missing}; see `fanin run --check`; `--loopback` needs none")]
     NoNamespaces {
         /// The missing privilege or feature.
         missing: String,
     },
     /// Not everything that a live run may need is there; what is has been printed.
-    #[error("what says NO is missing; runs that do not need it work")]
+    #[error("features marked NO are missing; runs that do not need them work")]
     Incomplete,
     /// The machine, not the network, made the result.
     #[error("this measurement is invalid, the machine was the bottleneck: {reason}")]
@@ -176,7 +176,7 @@ pub(crate) enum Failure {
         diagnosis: String,
     },
     /// Claims do not stand as they should.
-    #[error("not as the list says: {ids}")]
+    #[error("other results than recorded: {ids}")]
     Claims {
         /// Numbers of the claims.
         ids: String,
@@ -210,7 +210,7 @@ pub(crate) enum Failure {
         reason: String,
     },
     /// The user pressed Ctrl-C.
-    #[error("stopped; what was measured until then is written")]
+    #[error("stopped; the results until then are written")]
     Stopped,
     /// A result cannot be read.
     #[error(transparent)]

@@ -44,7 +44,7 @@ pub(crate) fn writing<T>(rows: usize, write: impl FnOnce() -> T) -> T {
 }
 
 fn tell() {
-    eprintln!("stopped: the result is being written; Ctrl-C again gives it up");
+    eprintln!("stopped: writing the result; press Ctrl-C again to abort");
 }
 
 /// A flag that Ctrl-C sets from now on, instead of ending the command.

@@ -356,7 +356,7 @@ fn ctrl_c_writes_what_was_measured() {
     interrupt_after(&mut child, Duration::from_millis(300));
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    assert_eq!(stderr(&output), "error: stopped; what was measured until then is written\n");
+    assert_eq!(stderr(&output), "error: stopped; the results until then are written\n");
     let summary = json(stdout(&output));
     assert!(summary["events"]["collected"].as_u64().unwrap() > 0, "{summary}");
     let result = fanin_report::read(Path::new(&out)).unwrap();
@@ -378,8 +378,8 @@ fn after_ctrl_c_a_large_result_is_written_and_a_note_says_so() {
     assert!(rows > 100_000, "{rows} rows in half a second of processor time");
     assert_eq!(
         stderr(&output),
-        "stopped: the result is being written; Ctrl-C again gives it up\n\
-         error: stopped; what was measured until then is written\n"
+        "stopped: writing the result; press Ctrl-C again to abort\n\
+         error: stopped; the results until then are written\n"
     );
 }
 

@@ -26,7 +26,7 @@ pub enum ConvertError {
         error: WriteError,
     },
     /// An L1 ID does not fit the format of the output.
-    #[error("the event at byte {offset} has L1 ID {l1_id}, and the output has 32 bits for it")]
+    #[error("the event at byte {offset} has L1 ID {l1_id}; the output has 32 bits for it")]
     L1Id {
         /// Where the event begins in the input.
         offset: u64,

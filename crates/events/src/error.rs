@@ -33,7 +33,7 @@ pub enum Fault {
         needed: u64,
     },
     /// A marker is not there.
-    #[error("{got:#010x} where {needed} begins with its marker")]
+    #[error("{got:#010x} instead of the marker of {needed}")]
     Marker {
         /// The word found.
         got: u32,
@@ -41,7 +41,7 @@ pub enum Fault {
         needed: &'static str,
     },
     /// A field has not the value that follows from the rest.
-    #[error("{field} is {got}, and should be {needed}")]
+    #[error("{field} is {got}, expected {needed}")]
     Value {
         /// Name of the field.
         field: &'static str,
@@ -51,7 +51,7 @@ pub enum Fault {
         needed: u64,
     },
     /// A field lies outside its possible range.
-    #[error("{field} is {got}, and should be {min} to {max}")]
+    #[error("{field} is {got}, expected {min} to {max}")]
     Range {
         /// Name of the field.
         field: &'static str,
@@ -63,7 +63,7 @@ pub enum Fault {
         max: u64,
     },
     /// A version that this crate does not read.
-    #[error("{what} has version {got:#x}, which is not known here")]
+    #[error("{what} has version {got:#x}, which is not supported")]
     Version {
         /// The part with the version.
         what: &'static str,
@@ -71,13 +71,13 @@ pub enum Fault {
         got: u32,
     },
     /// The payload is compressed inside the file.
-    #[error("the events are compressed inside the file (method {method}), which is not read here")]
+    #[error("the events are compressed inside the file (method {method}), which is not supported")]
     Compressed {
         /// The number that the format has for the method.
         method: u32,
     },
     /// A checksum does not agree with the bytes that it covers.
-    #[error("the checksum of {what} is {got:#010x}, and should be {needed:#010x}")]
+    #[error("the checksum of {what} is {got:#010x}, expected {needed:#010x}")]
     Checksum {
         /// The part that is covered.
         what: &'static str,
@@ -114,7 +114,7 @@ pub enum Fault {
     #[error("the file ends without its end record")]
     NoEndRecord,
     /// Bytes behind the end of the file's content.
-    #[error("{got} bytes behind the end record")]
+    #[error("{got} bytes after the end record")]
     Trailing {
         /// Number of these bytes.
         got: u64,

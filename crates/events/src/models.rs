@@ -152,7 +152,7 @@ pub struct TableError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableFault {
     /// There are not enough columns.
-    #[error("{got} columns, and source, offset, slope, square and rms are needed")]
+    #[error("{got} columns; the columns are source, offset, slope, square and rms")]
     Columns {
         /// Number of columns.
         got: usize,
@@ -254,7 +254,7 @@ mod tests {
         let message = |text: &str| from_csv(text).unwrap_err().to_string();
         assert_eq!(
             message("h\n1,2"),
-            "line 2: 2 columns, and source, offset, slope, square and rms are needed"
+            "line 2: 2 columns; the columns are source, offset, slope, square and rms"
         );
         assert_eq!(
             message("h\n1,2,3,4,5\n1,nan,3,4,5"),

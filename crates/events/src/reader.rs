@@ -69,7 +69,7 @@ impl FromStr for Format {
 
 /// A name that no format has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a format; one of atlas, mdf, rdh, frag is needed")]
+#[error("not a format: use atlas, mdf, rdh or frag")]
 pub struct UnknownName;
 
 /// The events of a file, one after another.

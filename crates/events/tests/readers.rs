@@ -153,7 +153,7 @@ fn a_compressed_mdf_file_is_refused_with_the_place() {
     assert_eq!((error.offset, error.fault), (16, Fault::Compressed { method: 1 }));
     assert_eq!(
         error.to_string(),
-        "at byte 16: the events are compressed inside the file (method 1), which is not read here"
+        "at byte 16: the events are compressed inside the file (method 1), which is not supported"
     );
 }
 

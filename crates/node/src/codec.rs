@@ -26,10 +26,10 @@ const STREAMS: [EventStream; 2] = [EventStream::Physics, EventStream::Debug];
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// No message has this type.
-    #[error("message type {0} is none of 1 to 15")]
+    #[error("message type {0} is not in 1 to 15")]
     Type(u32),
     /// It ends before its fields do.
-    #[error("{message}: {needed} more bytes are needed for {field}, and {left} are left")]
+    #[error("{message}: {needed} more bytes for {field}, {left} left")]
     Short {
         /// The kind of message.
         message: &'static str,
@@ -41,7 +41,7 @@ pub enum DecodeError {
         left: u64,
     },
     /// It goes on behind its fields.
-    #[error("{message}: {left} bytes are left behind its last field")]
+    #[error("{message}: {left} bytes after the last field")]
     Long {
         /// The kind of message.
         message: &'static str,

@@ -119,7 +119,7 @@ fn drive<N: RoleNode>(
             Err(error) if node.needs_journal() => return Err(write(error)),
             Err(error) => {
                 if !std::mem::replace(&mut journal_fails, true) {
-                    tracing::error!(%error, journal = %path.display(), "the journal cannot be written; it is tried again");
+                    tracing::error!(%error, journal = %path.display(), "cannot write the journal; trying again");
                 }
             }
         }
@@ -151,7 +151,7 @@ fn drive<N: RoleNode>(
                 break;
             }
             if now >= until {
-                tracing::warn!(process, "not everything was finished in time");
+                tracing::warn!(process, "stopped before all work was finished (live.drain)");
                 break;
             }
         }
@@ -195,12 +195,12 @@ fn handle<N: RoleNode>(node: &mut N, wire: &mut PeerConnections, clock: &Process
         WireInput::Closed(peer) => node.handle_closed(now, peer),
         WireInput::Message(peer, message) => {
             if let Err(unexpected) = node.handle_message(now, peer, message) {
-                tracing::error!(%unexpected, "closed a connection: the peer sent a message that does not fit");
+                tracing::error!(%unexpected, "closed a connection: unexpected message from the peer");
                 wire.reject(peer);
             }
         }
         WireInput::Invalid(peer, error) => {
-            tracing::error!(%peer, %error, "closed a connection: the peer sent no message");
+            tracing::error!(%peer, %error, "closed a connection: invalid message from the peer");
         }
         WireInput::Woken => node.handle_woken(now),
     }
@@ -212,9 +212,9 @@ fn reload<N: RoleNode>(system: &System, node: &mut N) {
             crate::log::set_level(new.log_level);
             node.handle_reload(&new);
             tracing::info!(
-                "settings read again: the log level and the size of files are taken over, others at a restart"
+                "configuration read again: log level and file size apply now, other settings after a restart"
             );
         }
-        Err(error) => tracing::error!(%error, "the settings are wrong; nothing changes"),
+        Err(error) => tracing::error!(%error, "invalid configuration; the settings stay"),
     }
 }

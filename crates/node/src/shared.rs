@@ -64,10 +64,10 @@ pub struct View {
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
     /// Its size could change, or its content be written by others than its maker.
-    #[error("the memory that was offered is not sealed")]
+    #[error("the shared memory is not sealed")]
     NotSealed,
     /// It is not as large as was said.
-    #[error("the memory that was offered has {got} bytes, not {said}")]
+    #[error("the shared memory has {got} bytes, not {said}")]
     Size {
         /// Bytes that it has.
         got: u64,
@@ -75,7 +75,7 @@ pub enum ViewError {
         said: u64,
     },
     /// The kernel does not map it.
-    #[error("the memory that was offered cannot be mapped: {0}")]
+    #[error("cannot map the shared memory: {0}")]
     Io(#[from] io::Error),
 }
 

@@ -175,7 +175,7 @@ impl StoreThread {
         }
         for stream in 0..2 {
             if let Err(error) = self.finish(stream, true) {
-                tracing::error!(%error, "a file could not be finished; it is finished at the next start");
+                tracing::error!(%error, "cannot finish a file; the next start finishes it");
             }
         }
     }
@@ -193,7 +193,7 @@ impl StoreThread {
                 Ok(()) => pending.push((job.id, stream)),
                 Err(error) => {
                     if self.full.is_none() {
-                        tracing::error!(event = job.event.0, %error, "an event cannot be stored");
+                        tracing::error!(event = job.event.0, %error, "cannot store an event");
                         self.note_full(&error, job);
                     }
                     self.tell(Stored::Failed(job.id));
@@ -203,7 +203,7 @@ impl StoreThread {
         for stream in 0..2 {
             let written = self.flush(stream);
             if let Err(error) = &written {
-                tracing::error!(%error, events = pending.len(), "a group cannot be brought to disk");
+                tracing::error!(%error, events = pending.len(), "cannot write a group of events to disk");
                 if let Some(job) = group.iter().max_by_key(|job| size(job)) {
                     self.note_full(error, job);
                 }
@@ -215,7 +215,7 @@ impl StoreThread {
             if self.files[stream].as_ref().is_some_and(is_large)
                 && let Err(error) = self.finish(stream, false)
             {
-                tracing::error!(%error, "a file cannot be finished yet");
+                tracing::error!(%error, "cannot finish a file yet");
             }
         }
     }
@@ -390,7 +390,7 @@ fn recover(config: &StoreConfig) -> io::Result<u32> {
         next = next.max(number.map_or(0, |number| number + 1));
         if left == WRITING {
             let (events, bytes) = recover_file(&path)?;
-            tracing::warn!(file = %path.display(), events, bytes, "a file that was left behind is finished");
+            tracing::warn!(file = %path.display(), events, bytes, "finished a file of an earlier process");
         }
     }
     Ok(next)

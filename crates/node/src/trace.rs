@@ -81,7 +81,7 @@ impl Trace {
         if let Err(error) = written
             && !std::mem::replace(&mut self.fails, true)
         {
-            tracing::error!(%error, "windows are not traced any more: the file cannot be written");
+            tracing::error!(%error, "cannot write the file of windows; tracing ends");
         }
     }
 }

@@ -132,13 +132,13 @@ proptest! {
 fn errors_say_what_was_got_and_needed() {
     let text =
         |kind, stream, bytes: &[u8]| decode(kind, stream, &bytes.to_vec().into()).unwrap_err().to_string();
-    assert_eq!(text(16, 0, b""), "message type 16 is none of 1 to 15");
-    assert_eq!(text(9, 0, b"x"), "flow: 2 more bytes are needed for the flag, and 1 are left");
+    assert_eq!(text(16, 0, b""), "message type 16 is not in 1 to 15");
+    assert_eq!(text(9, 0, b"x"), "flow: 2 more bytes for the flag, 1 left");
     assert_eq!(text(9, 0, &[2, 0]), "flow: the flag is 2");
-    assert_eq!(text(11, 0, &[0; 11]), "grant: 1 bytes are left behind its last field");
+    assert_eq!(text(11, 0, &[0; 11]), "grant: 1 bytes after the last field");
     assert_eq!(text(3, 70_000, &[0; 10]), "ready: the unit is 70000");
     let many = [&u32::MAX.to_le_bytes()[..], &[0; 8]].concat();
-    assert_eq!(text(1, 0, &many), "hello: 8589934590 more bytes are needed for its lists, and 0 are left");
+    assert_eq!(text(1, 0, &many), "hello: 8589934590 more bytes for its lists, 0 left");
     let twice = [&[0; 8][..], &[5, 0, 0, 0, 5, 0, 0, 0]].concat();
     assert_eq!(text(6, 0, &twice), "request: a fragment is 5");
 }

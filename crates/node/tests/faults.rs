@@ -243,10 +243,10 @@ fn settings_are_read_again_when_asked() {
     };
     std::fs::write(&file, format!("{text}\n[log]\nlevel = \"debug\"\n")).unwrap();
     system.signal(Role::Logger, 0, Signal::HUP);
-    assert!(said(&mut system, "settings read again"));
+    assert!(said(&mut system, "configuration read again"));
     std::fs::write(&file, "scenario = 7").unwrap();
     system.signal(Role::Logger, 0, Signal::HUP);
-    assert!(said(&mut system, "the settings are wrong; nothing changes"));
+    assert!(said(&mut system, "invalid configuration; the settings stay"));
     std::fs::write(&file, text).unwrap();
     let finished = system.finish();
     assert_eq!(finished.restarts, 0);

@@ -142,7 +142,7 @@ impl Drops {
 /// Frames dropped for one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Dropped {
-    /// The cause, by [`Cause::name`] or [`AdmissionLimit::name`].
+    /// Name of the cause, or of the limit that refused the frames.
     pub cause: &'static str,
     /// Frames and bytes.
     #[serde(flatten)]

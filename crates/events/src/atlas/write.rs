@@ -31,7 +31,7 @@ pub enum WriteError {
         got: u64,
     },
     /// CRC-16 is requested; this crate has no definition of its variant.
-    #[error("checksums of this type are not written; Adler-32 is")]
+    #[error("only checksums of type Adler-32 are written")]
     ChecksumType,
 }
 

@@ -68,7 +68,7 @@ pub enum ConfigError {
         path: PathBuf,
     },
     /// The scenario that it names is wrong, or what it sets in it.
-    #[error("{}: its scenario, or what `set` changes in it:\n{errors}", path.display())]
+    #[error("{}: invalid scenario or `set`:\n{errors}", path.display())]
     Scenario {
         /// Path of the file.
         path: PathBuf,

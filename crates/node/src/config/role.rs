@@ -51,5 +51,5 @@ impl FromStr for Role {
 
 /// A word that is no role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a role; one of supervisor, readout, collector, processor, logger is needed")]
+#[error("not a role: use supervisor, readout, collector, processor or logger")]
 pub struct UnknownRole;

@@ -27,7 +27,7 @@ pub enum LaunchError {
     #[error("{0}")]
     Unsupported(String),
     /// The folder is not one that may be emptied.
-    #[error("{} holds files of something else; choose an empty folder", path.display())]
+    #[error("{} holds other files; choose an empty folder", path.display())]
     NotOurs {
         /// Path of the folder.
         path: PathBuf,
@@ -61,7 +61,7 @@ pub enum LaunchError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A process ends again and again.
-    #[error("{process} ended ({status}); it last said:\n{said}")]
+    #[error("{process} ended ({status}); last lines of its log:\n{said}")]
     Ended {
         /// Name of the process.
         process: String,
@@ -71,7 +71,7 @@ pub enum LaunchError {
         said: String,
     },
     /// No event came within a minute.
-    #[error("no event was assigned within {} s; what its processes last said:\n{said}", READY_MAX.as_secs())]
+    #[error("no event was assigned within {} s; last lines of the logs:\n{said}", READY_MAX.as_secs())]
     NotReady {
         /// The ends of the logs of the supervisor and of those who report a fault.
         said: String,

@@ -318,7 +318,7 @@ impl<P: Placement> LiveSystem<P> {
         let limit = (std_duration(self.system.scenario().live.silence_max) * HANG_SILENCES).max(HANG_MIN);
         let child = &mut self.children[place];
         if child.hangs(now, limit) {
-            tracing::error!(process = child.name, ?limit, "a process hangs; it is ended and started again");
+            tracing::error!(process = child.name, ?limit, "killed a process that hung; starting it again");
             *self.hung.entry(child.name.clone()).or_default() += 1;
             child.kill();
             child.plan_restart(now);

@@ -32,7 +32,7 @@ pub(super) fn prepare(folder: &Path, overwrite: bool) -> Result<FolderLock, Laun
     let has_events = std::fs::read_dir(folder.join("data")).is_ok_and(|mut entries| entries.next().is_some());
     let lock = if has_events && !overwrite {
         let aside = move_aside(folder).map_err(io)?;
-        tracing::info!(to = %aside.display(), "the stored events of an earlier run are moved aside");
+        tracing::info!(to = %aside.display(), "moved the stored events of an earlier run aside");
         FolderLock::take(folder)?
     } else if FolderLock::is_alone_in(folder) {
         lock

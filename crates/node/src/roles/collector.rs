@@ -75,7 +75,7 @@ impl CollectorNode {
                 UnitCommand::Kill { unit } => {
                     tracing::warn!(
                         unit,
-                        "the processor is killed: it took too long, or its event was taken away"
+                        "killed the processor: it took too long, or its event was reassigned"
                     );
                     units.kill(unit);
                 }
@@ -147,7 +147,7 @@ impl RoleNode for CollectorNode {
         while let Some(happening) = self.units.as_ref().and_then(UnitServer::poll) {
             match happening {
                 Happening::Up { unit, pid } => {
-                    tracing::debug!(unit, pid, "a processor is there");
+                    tracing::debug!(unit, pid, "a processor is connected");
                     self.collector.handle_unit_up(now, unit);
                 }
                 Happening::Lost { unit, why } => {

@@ -47,7 +47,10 @@ impl RoleNode for ReadoutNode {
         {
             let bytes = self.readout.source().deliver(*event);
             if !self.readout.handle_fragments(now, *event, bytes) {
-                tracing::error!(event = event.0, "an event cannot be kept: too far from the oldest that is");
+                tracing::error!(
+                    event = event.0,
+                    "dropped an event of the detector: too far from the oldest event"
+                );
                 self.readout.source().delete(*event);
             }
         }

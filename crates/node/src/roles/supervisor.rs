@@ -30,7 +30,12 @@ impl SupervisorNode {
             Supervisor::new(config).map_err(|error| ProcessError::Settings(error.to_string()))?;
         if let Some(next) = left.next {
             let (events, clears) = (left.outstanding.len(), left.uncleared.len());
-            tracing::info!(next = next.0, events, clears, "taking up the work of an earlier life");
+            tracing::info!(
+                next = next.0,
+                events,
+                clears,
+                "continuing from the journal of an earlier process"
+            );
             supervisor.restore(now, next, left.outstanding).map_err(|event| {
                 ProcessError::Settings(format!(
                     "the journal has event {event} on a collector that does not exist"

@@ -110,7 +110,7 @@ impl Accounts {
             Ok(()) => self.fails = false,
             Err(error) => {
                 if !std::mem::replace(&mut self.fails, true) {
-                    tracing::error!(%error, file = %self.path.display(), "what TCP counted cannot be written");
+                    tracing::error!(%error, file = %self.path.display(), "cannot write the TCP counters");
                 }
             }
         }

@@ -32,13 +32,13 @@ pub enum WireError {
     #[error(transparent)]
     Tls(#[from] Box<ConfigError>),
     /// There are no sockets.
-    #[error("no socket: {0}")]
+    #[error("cannot create a socket: {0}")]
     Socket(#[from] fanin_message::OsError),
     /// The file of TCP's counters cannot be used.
-    #[error("cannot keep the counters of TCP: {0}")]
+    #[error("cannot write the TCP counters: {0}")]
     Accounts(std::io::Error),
     /// The file of windows cannot be used.
-    #[error("cannot keep the windows that `record.windows` asks for: {0}")]
+    #[error("cannot write the windows of `record.windows`: {0}")]
     Trace(std::io::Error),
     /// The kernel's waiting failed.
     #[error("waiting for messages failed: {0}")]

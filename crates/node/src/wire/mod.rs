@@ -305,7 +305,7 @@ impl PeerConnections {
                 None
             }
             EndpointEvent::NotAccepting { reason, .. } => {
-                tracing::error!(%reason, "no more connections are accepted");
+                tracing::error!(%reason, "accepting no further connections");
                 None
             }
             EndpointEvent::Woken => Some(WireInput::Woken),
