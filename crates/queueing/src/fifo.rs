@@ -95,11 +95,13 @@ impl<T: Copy + Default> Fifo<T> {
     }
 
     /// Takes out the first value that `wanted` accepts, wherever it is; those behind it move up. Searches the whole queue.
+    ///
+    /// # Panics
+    /// If there is none.
     #[cold]
     pub(crate) fn remove(&mut self, wanted: impl Fn(&T) -> bool) {
-        let Some(found) = (0..self.len).find(|&offset| wanted(&self.slots[self.index(offset)])) else {
-            return;
-        };
+        let found = (0..self.len).find(|&offset| wanted(&self.slots[self.index(offset)]));
+        let found = found.expect("a value that is removed is in the queue");
         for offset in found + 1..self.len {
             let (to, from) = (self.index(offset - 1), self.index(offset));
             self.slots[to] = self.slots[from];

@@ -67,6 +67,7 @@ impl Wheel {
     /// Adds a ring that does not wait yet, until `at`, which is not before `now`.
     #[inline]
     pub(crate) fn park(&mut self, now: Instant, ring: u32, at: Instant) {
+        assert!(at >= now, "a ring waits for a time that is over");
         if self.earliest == NEVER {
             self.cursor = now.get() >> SLOT_BITS;
             self.earliest = at.get();
@@ -141,19 +142,23 @@ impl Wheel {
     /// Removes a waiting ring.
     pub(crate) fn remove(&mut self, ring: u32) {
         if self.alone != NIL {
+            assert_eq!(self.alone, ring, "the only ring that waits");
             self.alone = NIL;
             self.earliest = NEVER;
             return;
         }
         let slot = self.timers[ring as usize].slot as usize;
-        let mut other = self.take(slot);
+        let (mut other, mut is_found) = (self.take(slot), false);
         while other != NIL {
             let RingTimer { at, next, .. } = self.timers[other as usize];
-            if other != ring {
+            if other == ring {
+                is_found = true;
+            } else {
                 self.insert(other, at);
             }
             other = next;
         }
+        assert!(is_found, "ring {ring} does not wait for tokens");
         self.find_earliest();
     }
 
