@@ -1,6 +1,6 @@
 //! The switches of a scenario by role: the settings of each, and which section of the scenario describes it.
 
-use fanin_queueing::{Layout, PoolBy, PoolSettings, Sharing};
+use fanin_queueing::{Layout, PortLimits};
 use fanin_scenario::{Buffering, Ecn, Limit, PoolCharge, Scenario, Switch};
 use fanin_units::Bytes;
 
@@ -79,19 +79,10 @@ pub fn memory_layout(switch: &Switch, is_uplink: &[bool]) -> Option<Layout> {
             Layout::voq(ports, switch.module_ports as usize, switch.buffer, limit(switch.port_limit))
         }
         Buffering::Shared => {
-            let split = switch.pool_split as usize;
-            let pool_of: Vec<usize> =
-                (0..ports).map(|port| usize::from(split > 0 && port >= split)).collect();
-            let pools = PoolSettings {
-                sizes: vec![switch.buffer; if split > 0 && ports > split { 2 } else { 1 }],
-                by: match switch.pool_charge {
-                    PoolCharge::Output => PoolBy::Output(pool_of),
-                    PoolCharge::Input => PoolBy::Input(pool_of),
-                },
-                input_limits: vec![limit(switch.input_limit); ports],
-            };
-            let output_limits = vec![limit(switch.port_limit); ports];
-            Layout { sharing: Sharing::Pools(pools), ..Layout::dedicated(output_limits) }
+            let by_input = switch.pool_charge == PoolCharge::Input;
+            let limits =
+                PortLimits { ports, input: limit(switch.input_limit), output: limit(switch.port_limit) };
+            Layout::shared_split(switch.buffer, switch.pool_split as usize, by_input, limits)
         }
         Buffering::Daqring => return None,
     };

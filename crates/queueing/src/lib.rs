@@ -109,5 +109,5 @@ pub use memory::{Memory, StoredFrame};
 pub use pausable::{Class, PausableQueue};
 pub use pause::{Ingress, PauseError, PauseSignal, PauseThresholds, pause_headroom};
 pub use rings::{Departure, Discipline, RING_FRAMES_MAX, RINGS_MAX, Rest, RingError, RingSettings, Rings};
-pub use shared::{PoolBy, PoolSettings};
+pub use shared::{PoolBy, PoolSettings, PortLimits};
 pub use voq::{VOQS_MAX, VoqSettings};

@@ -254,6 +254,27 @@ impl Memory {
         self.shared.set_pool_size(pool, size);
     }
 
+    /// Sets another limit for an input port, as [`Self::set_pool_size`] does for a pool.
+    ///
+    /// # Panics
+    /// If inputs have no limits, or if there is no such port.
+    #[inline]
+    pub fn set_input_limit(&mut self, input: usize, limit: Bytes) {
+        let SharedAccounts::Pools(shared) = &mut self.shared else { panic!("a memory without input limits") };
+        shared.set_input_limit(input, limit);
+    }
+
+    /// The pool or module that a frame is charged to; `None` without pools.
+    #[inline]
+    pub fn pool_of(&self, input: usize, output: usize) -> Option<usize> {
+        match &self.shared {
+            SharedAccounts::Nothing => None,
+            SharedAccounts::Pools(shared) => Some(shared.pool_of(input, output)),
+            SharedAccounts::DynamicThreshold(_) => Some(0),
+            SharedAccounts::Voqs(shared) => Some(shared.module_of(input)),
+        }
+    }
+
     /// Returns true if departures from other outputs could change the verdict on a frame that takes `charge` bytes, or a
     /// high-water mark. Freed memory only loosens a limit, so a frame that passes now would pass then.
     #[inline]

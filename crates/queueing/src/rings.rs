@@ -386,11 +386,6 @@ impl<H: Copy + Default> Rings<H> {
         Some((frame, handle))
     }
 
-    /// The handles of the frames in a ring, in order.
-    pub fn waiting(&self, ring: usize) -> impl Iterator<Item = H> {
-        self.rings[ring].slots().map(|slot| slot.handle)
-    }
-
     /// Number of rings.
     pub fn rings_len(&self) -> usize {
         self.rings.len()

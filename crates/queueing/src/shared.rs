@@ -20,6 +20,17 @@ pub enum PoolBy {
     Input(Vec<usize>),
 }
 
+/// The same limits on every port; [`Bytes::MAX`] is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortLimits {
+    /// The number of ports.
+    pub ports: usize,
+    /// The most memory that frames from one input may take.
+    pub input: Bytes,
+    /// The most memory that frames to one output may take.
+    pub output: Bytes,
+}
+
 /// Settings of shared memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolSettings {
@@ -79,7 +90,7 @@ impl PoolAccounts {
     }
 
     #[inline]
-    fn pool_of(&self, input: usize, output: usize) -> usize {
+    pub(crate) fn pool_of(&self, input: usize, output: usize) -> usize {
         self.pool_of[if self.is_by_input { input } else { output }] as usize
     }
 
@@ -134,6 +145,11 @@ impl PoolAccounts {
         self.pools[pool].set_limit(size);
     }
 
+    pub(crate) fn set_input_limit(&mut self, input: usize, limit: Bytes) {
+        assert!(self.limits_inputs, "this memory has no input limits");
+        self.inputs[input].set_limit(limit);
+    }
+
     /// The occupancy of an input port; `None` without input limits.
     pub(crate) fn input(&self, input: usize) -> Option<&MemoryLevel> {
         self.limits_inputs.then(|| self.inputs[input].level())
@@ -161,6 +177,19 @@ impl Layout {
         let by = PoolBy::Output(vec![0; ports]);
         let pools = PoolSettings { sizes: vec![pool], by, input_limits: vec![Bytes::MAX; ports] };
         Self { sharing: Sharing::Pools(pools), ..Self::unlimited(ports) }
+    }
+
+    /// A pool of `pool` bytes for the first `split` ports and one for the others, or one for all ports if `split` is 0. Frames are
+    /// charged by input port or by output port.
+    pub fn shared_split(pool: Bytes, split: usize, by_input: bool, port_limits: PortLimits) -> Self {
+        let PortLimits { ports, input, output } = port_limits;
+        let pool_of = (0..ports).map(|port| usize::from(split > 0 && port >= split)).collect();
+        let pools = PoolSettings {
+            sizes: vec![pool; if split > 0 && ports > split { 2 } else { 1 }],
+            by: if by_input { PoolBy::Input(pool_of) } else { PoolBy::Output(pool_of) },
+            input_limits: vec![input; ports],
+        };
+        Self { sharing: Sharing::Pools(pools), ..Self::dedicated(vec![output; ports]) }
     }
 
     /// Several pools, each shared by the input ports assigned to it, with the same limit on every port's

@@ -69,7 +69,7 @@ impl VirtualOutputQueues {
     }
 
     #[inline]
-    fn module_of(&self, input: usize) -> usize {
+    pub(crate) fn module_of(&self, input: usize) -> usize {
         self.module_of[input] as usize
     }
 

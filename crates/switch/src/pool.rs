@@ -198,6 +198,7 @@ impl Pool {
                 let was = std::mem::replace(&mut self.is_free[chunk as usize], true);
                 assert!(!was, "chunk {chunk} freed twice");
             }
+            assert!(self.free.len() < self.share_len(), "chunk {chunk} is freed, and all are free");
             self.free.push(chunk);
         } else {
             self.strangers[home].push(chunk);

@@ -21,7 +21,7 @@ mod sync {
 
 use fanin_queueing::Ingress;
 use loom::thread;
-use shared::{NO_WINDOW, SharedCounts};
+use shared::{CommonAccount, NO_WINDOW, SharedCounts};
 use sleep::SleepFlag;
 use spsc::spsc;
 use sync::Arc;
@@ -110,13 +110,14 @@ fn no_worker_sleeps_through_a_message() {
 #[test]
 fn the_last_of_the_pool_goes_to_one() {
     const SIZE: u64 = 10;
+    const POOL: CommonAccount = CommonAccount::Pool(0);
     loom::model(|| {
         let shared = Arc::new(SharedCounts::new(2, 1));
-        shared.take_of_pool(4);
+        shared.take(POOL, 4);
         let take = |shared: &SharedCounts, bytes| {
-            let fits = shared.take_of_pool(bytes) + bytes <= SIZE;
+            let fits = shared.take(POOL, bytes) + bytes <= SIZE;
             if !fits {
-                shared.give_to_pool(bytes);
+                shared.give(POOL, bytes);
             }
             fits
         };
@@ -126,9 +127,9 @@ fn the_last_of_the_pool_goes_to_one() {
         let theirs = thread.join().unwrap();
         assert!(!(mine && theirs), "the pool is overdrawn");
         let taken = 4 + if mine { 6 } else { 0 } + if theirs { 5 } else { 0 };
-        assert_eq!(shared.pool(), taken);
-        shared.give_to_pool(taken);
-        assert_eq!(shared.pool(), 0);
+        assert_eq!(shared.taken(POOL), taken);
+        shared.give(POOL, taken);
+        assert_eq!(shared.taken(POOL), 0);
     });
 }
 

@@ -54,6 +54,14 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("mac_hold = \"50 ms\"", "mac_hold = \"1 h\"", "mac_hold", "longer than it is remembered"),
     ("mac_hold", "mac_holt", "mac_holt", "did you mean `mac_hold`?"),
     ("buffering = \"dedicated\"", "buffering = \"dedicate\"", "buffering", "did you mean `dedicated`?"),
+    ("buffering = \"dedicated\"", "module_ports = 0", "module_ports", "at least 1 port"),
+    ("buffering = \"dedicated\"", "pool_split = 1", "pool_split", "buffering = \"shared\""),
+    (
+        "buffering = \"dedicated\"",
+        "buffering = \"shared\"\ninput_limit = \"60 B\"",
+        "input_limit",
+        "at least a frame",
+    ),
     ("interface = \"eth1\"", "interface = \"eth0\"", "eth0", "two ports on the interface `eth0`"),
     ("interface = \"eth1\"", "", "[[port]]", "has no device"),
     (

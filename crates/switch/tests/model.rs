@@ -476,6 +476,7 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
             .map(|dropped| dropped.tally.frames)
             .sum();
         prop_assert_eq!(by_rule, naive.dropped_by_rule);
+        switch.assert_conserved();
         prop_assert_eq!(switch.frames_held() as usize, naive.held(), "frames are held that should not be");
     }
     // Every admitted frame leaves in time.

@@ -2,7 +2,7 @@
 
 use fanin_units::Instant;
 
-use super::{Rare, RingSlot, RingState, RingWait};
+use super::{Rare, RingSlot, RingState, RingWait, Rings};
 use crate::frame::Frame;
 
 impl<H: Copy + Default> RingState<H> {
@@ -77,5 +77,17 @@ impl<H: Copy + Default> RingState<H> {
         let at = if self.shaped { self.bucket.ready_at(bytes) } else { Instant::START };
         self.due = since.max(at);
         at
+    }
+}
+
+impl<H: Copy + Default> Rings<H> {
+    /// The frames in a ring with their handles, in order.
+    pub fn queued(&self, ring: usize) -> impl Iterator<Item = (Frame, H)> {
+        self.rings[ring].slots().map(|slot| (slot.frame, slot.handle))
+    }
+
+    /// The handles of the frames in a ring, in order.
+    pub fn waiting(&self, ring: usize) -> impl Iterator<Item = H> {
+        self.queued(ring).map(|(_, handle)| handle)
     }
 }

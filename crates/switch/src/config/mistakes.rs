@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use fanin_queueing::{PauseThresholds, RING_FRAMES_MAX, TokenBucket};
-use fanin_scenario::{Document, Problem};
+use fanin_scenario::{Document, PoolCharge, Problem};
 use fanin_units::{Bytes, Duration, Rate, Ratio};
 
 use super::aqm::aqm_of;
@@ -178,6 +178,23 @@ impl SwitchSpec {
         if self.buffering != Buffering::Unlimited {
             check_buffer("buffer", Some(self.buffer), &mut mistakes);
             check_buffer("port_limit", self.port_limit, &mut mistakes);
+        }
+        if self.buffering == Buffering::Shared {
+            check_buffer("input_limit", self.input_limit, &mut mistakes);
+        } else {
+            for (key, is_given) in [
+                ("input_limit", self.input_limit.is_some()),
+                ("pool_split", self.pool_split > 0),
+                ("pool_charge", self.pool_charge != PoolCharge::Output),
+            ] {
+                if is_given {
+                    let message = format!("`{key}` divides a shared pool, and there is none");
+                    mistakes.push(Mistake::new(key, message).help("give `buffering = \"shared\"` with it"));
+                }
+            }
+        }
+        if self.module_ports == 0 {
+            mistakes.push(Mistake::new("module_ports", "a module has at least 1 port; got 0"));
         }
         if self.buffering == Buffering::DynamicThreshold && self.alpha.is_zero() {
             mistakes.push(

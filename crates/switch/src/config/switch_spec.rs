@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use fanin_queueing::Layout;
+use fanin_queueing::{Layout, PortLimits};
+use fanin_scenario::PoolCharge;
 use fanin_units::{Bytes, Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -46,10 +47,18 @@ pub struct SwitchSpec {
     pub hugepages: Hugepages,
     /// The division of packet memory among the frames that no rule sends to a ring.
     pub buffering: Buffering,
-    /// `dedicated`: the memory of each output, which a port's `buffer` overrides. Otherwise: the size of the pool.
+    /// `dedicated`: the memory of each output, which a port's `buffer` overrides. Otherwise: the size of each pool or module.
     pub buffer: Bytes,
-    /// `shared` and `dynamic-threshold`: the largest share of the pool for one output.
+    /// `shared`, `dynamic-threshold`, `voq`: the largest share of a pool or module for one output.
     pub port_limit: Option<Bytes>,
+    /// `shared`: the largest share of a pool for one input.
+    pub input_limit: Option<Bytes>,
+    /// `shared`: number of ports, counted from the first, that have a separate pool; 0: one pool for all ports.
+    pub pool_split: u32,
+    /// `shared`: the port whose pool holds a frame.
+    pub pool_charge: PoolCharge,
+    /// `voq`: input ports of each module.
+    pub module_ports: u32,
     /// `dynamic-threshold`: the limit of one output, as a multiple of the pool's free memory.
     pub alpha: Ratio,
     /// Memory that each frame takes in addition to its bytes.
@@ -83,6 +92,10 @@ impl Default for SwitchSpec {
             buffering: Buffering::Dedicated,
             buffer: Bytes::new(1 << 20),
             port_limit: None,
+            input_limit: None,
+            pool_split: 0,
+            pool_charge: PoolCharge::Output,
+            module_ports: 8,
             alpha: Ratio::ONE,
             frame_overhead: Bytes::ZERO,
             cell: Bytes::new(1),
@@ -170,10 +183,12 @@ pub enum Idle {
 pub enum Buffering {
     /// Each output has its own `buffer`.
     Dedicated,
-    /// All outputs share `buffer`, each up to `port_limit`.
+    /// All ports of a pool share `buffer`, each up to `port_limit` and `input_limit`.
     Shared,
     /// Outputs share `buffer`; each may hold up to `alpha` times the free memory.
     DynamicThreshold,
+    /// Modules of `module_ports` inputs, each with `buffer` and a queue for every output of at most `port_limit`.
+    Voq,
     /// No limit but packet memory.
     Unlimited,
 }
@@ -181,20 +196,29 @@ pub enum Buffering {
 impl Config {
     /// The division of the memory of the plain queues.
     pub fn layout(&self) -> Layout {
-        let SwitchSpec { buffering, buffer, port_limit, alpha, frame_overhead, cell, .. } = self.switch;
+        let switch = &self.switch;
         let ports = self.port.len();
-        let mut layout = match buffering {
+        let limit = |limit: Option<Bytes>| limit.unwrap_or(Bytes::MAX);
+        let layout = match switch.buffering {
             Buffering::Dedicated => {
-                Layout::dedicated(self.port.iter().map(|port| port.buffer.unwrap_or(buffer)).collect())
+                Layout::dedicated(self.port.iter().map(|port| port.buffer.unwrap_or(switch.buffer)).collect())
             }
-            Buffering::Shared => Layout::shared(ports, buffer),
-            Buffering::DynamicThreshold => Layout::dynamic_threshold(ports, buffer, alpha),
+            Buffering::Shared => {
+                let by_input = switch.pool_charge == PoolCharge::Input;
+                let limits =
+                    PortLimits { ports, input: limit(switch.input_limit), output: limit(switch.port_limit) };
+                Layout::shared_split(switch.buffer, switch.pool_split as usize, by_input, limits)
+            }
+            Buffering::DynamicThreshold => Layout {
+                output_limits: vec![limit(switch.port_limit); ports],
+                ..Layout::dynamic_threshold(ports, switch.buffer, switch.alpha)
+            },
+            Buffering::Voq => {
+                let modules_of = switch.module_ports as usize;
+                Layout::voq(ports, modules_of, switch.buffer, limit(switch.port_limit))
+            }
             Buffering::Unlimited => Layout::unlimited(ports),
         };
-        if let (Some(limit), true) = (port_limit, layout.couples_outputs()) {
-            layout.output_limits = vec![limit; ports];
-        }
-        (layout.overhead, layout.cell) = (frame_overhead, cell);
-        layout
+        Layout { overhead: switch.frame_overhead, cell: switch.cell, ..layout }
     }
 }

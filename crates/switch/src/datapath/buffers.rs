@@ -1,30 +1,75 @@
-//! The memory of plain queues: one worker's accounts, and the pool that all workers share.
+//! The memory of plain queues: one worker's accounts, and those that all workers share.
 
 use std::sync::Arc;
 
-use fanin_queueing::{AdmissionLimit, Counters, Frame, FrameCount, LayoutError, Memory, Occupancy, Verdict};
+use fanin_queueing::{
+    AdmissionLimit, Aqm, Counters, Frame, FrameCount, LayoutError, Memory, Occupancy, Sharing, StoredFrame,
+    Verdict,
+};
 use fanin_units::{Bytes, Instant};
 
 use crate::config::Config;
-use crate::workers::SharedCounts;
+use crate::workers::{CommonAccount, SharedCounts};
 
-/// The one pool that outputs may share.
-const POOL: usize = 0;
-
-/// [`Memory`] of one worker. If the outputs of several workers share a pool, a worker reserves a frame's bytes in the pool before its own
-/// accounts decide. These see the part of the pool that other workers do not hold. So the pool is never overdrawn.
+/// [`Memory`] of one worker, which decides about every frame of a plain queue.
+///
+/// An output and its virtual output queues belong to one worker. Pools, modules and inputs may be charged by several workers. A worker
+/// then reserves a frame's bytes in the [`SharedCounts`] before its own accounts decide. These see the part that other workers do not
+/// hold. So no account is ever overdrawn.
 #[derive(Debug)]
 pub(super) struct Buffers {
     memory: Memory,
-    /// The pool's size, where several workers share it.
-    common: Option<(Arc<SharedCounts>, u64)>,
+    /// Present if several workers share an account.
+    common: Option<Common>,
+}
+
+/// The accounts that several workers charge.
+#[derive(Debug)]
+struct Common {
+    counts: Arc<SharedCounts>,
+    /// By pool or module.
+    pool_sizes: Vec<Bytes>,
+    /// By input port; empty without limits on inputs.
+    input_limits: Vec<Bytes>,
+}
+
+impl Common {
+    /// The accounts of a frame, each with its limit.
+    fn accounts(
+        &self,
+        memory: &Memory,
+        input: usize,
+        output: usize,
+    ) -> [Option<(CommonAccount, u64, u64)>; 2] {
+        let pool = memory
+            .pool_of(input, output)
+            .map(|pool| (CommonAccount::Pool(pool), self.pool_sizes[pool].get(), memory.pool(pool).bytes));
+        let input = memory
+            .input(input)
+            .map(|own| (CommonAccount::Input(input), self.input_limits[input].get(), own.bytes));
+        [pool, input]
+    }
 }
 
 impl Buffers {
     pub(super) fn new(config: &Config, shared: &Arc<SharedCounts>) -> Result<Self, LayoutError> {
         let layout = config.layout();
-        let pool = layout.pool_sizes().get(POOL).copied().filter(|_| config.workers() > 1);
-        Ok(Self { memory: Memory::new(&layout)?, common: pool.map(|size| (Arc::clone(shared), size.get())) })
+        let memory = Memory::new(&layout)?;
+        let is_common = config.workers() > 1 && layout.couples_outputs();
+        let common = is_common.then(|| Common {
+            counts: Arc::clone(shared),
+            pool_sizes: layout.pool_sizes(),
+            input_limits: match layout.sharing {
+                Sharing::Pools(pools) => pools.input_limits,
+                _ => Vec::new(),
+            },
+        });
+        Ok(Self { memory, common })
+    }
+
+    /// As [`Memory::set_aqm`].
+    pub(super) fn set_aqm(&mut self, output: usize, aqm: Aqm) {
+        self.memory.set_aqm(output, aqm);
     }
 
     /// As [`Memory::arrive`].
@@ -52,24 +97,39 @@ impl Buffers {
         frame: Frame,
         draw: impl FnOnce() -> u32,
     ) -> Verdict {
-        let Some((shared, size)) = &self.common else { unreachable!("only where there is a common pool") };
         let charge = self.memory.charge(frame.bytes);
-        let others = shared.take_of_pool(charge) - self.memory.pool(POOL).bytes;
-        self.memory.set_pool_size(POOL, Bytes::new(size.saturating_sub(others)));
+        self.see_common(input, output, |counts, account| counts.take(account, charge));
         let verdict = self.memory.arrive(now, input, output, frame, draw);
         if let Verdict::Dropped(_) = verdict {
-            shared.give_to_pool(charge);
+            self.give(input, output, frame.bytes);
         }
         verdict
+    }
+
+    /// Limits the worker's accounts of a frame to what the other workers leave. `taken` gives the occupancy of an account, in all
+    /// workers together.
+    fn see_common(
+        &mut self,
+        input: usize,
+        output: usize,
+        taken: impl Fn(&SharedCounts, CommonAccount) -> u64,
+    ) {
+        let Self { memory, common: Some(common) } = self else { return };
+        for (account, limit, own) in common.accounts(memory, input, output).into_iter().flatten() {
+            let others = taken(&common.counts, account).checked_sub(own);
+            let others = others.expect("this worker's bytes are part of the common account");
+            let left = Bytes::new(limit.saturating_sub(others));
+            match account {
+                CommonAccount::Pool(pool) => memory.set_pool_size(pool, left),
+                CommonAccount::Input(input) => memory.set_input_limit(input, left),
+            }
+        }
     }
 
     /// As [`Memory::room`].
     #[inline]
     pub(super) fn room(&mut self, input: usize, output: usize) -> u32 {
-        if let Some((shared, size)) = &self.common {
-            let others = shared.pool() - self.memory.pool(POOL).bytes;
-            self.memory.set_pool_size(POOL, Bytes::new(size.saturating_sub(others)));
-        }
+        self.see_common(input, output, SharedCounts::taken);
         self.memory.room(input, output)
     }
 
@@ -82,20 +142,23 @@ impl Buffers {
     /// As [`Memory::withdraw`].
     pub(super) fn withdraw(&mut self, input: usize, output: usize, bytes: u32, limit: AdmissionLimit) {
         self.memory.withdraw(input, output, bytes, limit);
-        self.give(bytes);
+        self.give(input, output, bytes);
     }
 
     /// As [`Memory::depart`].
     #[inline]
     pub(super) fn depart(&mut self, at: Instant, input: usize, output: usize, bytes: u32) {
         self.memory.depart(at, input, output, bytes);
-        self.give(bytes);
+        self.give(input, output, bytes);
     }
 
+    /// Gives back what a frame took of the common accounts.
     #[inline]
-    fn give(&self, bytes: u32) {
-        if let Some((shared, _)) = &self.common {
-            shared.give_to_pool(self.memory.charge(bytes));
+    fn give(&self, input: usize, output: usize, bytes: u32) {
+        let Some(common) = &self.common else { return };
+        let charge = self.memory.charge(bytes);
+        for (account, ..) in common.accounts(&self.memory, input, output).into_iter().flatten() {
+            common.counts.give(account, charge);
         }
     }
 
@@ -113,5 +176,18 @@ impl Buffers {
     /// As [`Memory::reset_marks`].
     pub(super) fn reset_marks(&mut self) {
         self.memory.reset_marks();
+    }
+
+    /// Asserts that the occupancy of each output, input and pool is that of the frames in the plain queues.
+    ///
+    /// # Panics
+    /// If one differs.
+    pub(super) fn assert_conserved(&self, queued: impl Iterator<Item = StoredFrame>) {
+        self.memory.assert_conserved(queued);
+        let Some(common) = &self.common else { return };
+        for pool in 0..self.memory.pools_len() {
+            let all = common.counts.taken(CommonAccount::Pool(pool));
+            assert!(all >= self.memory.pool(pool).bytes, "pool {pool}: {all} bytes of all workers");
+        }
     }
 }

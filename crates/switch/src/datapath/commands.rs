@@ -217,16 +217,17 @@ impl<D: Driver> Switch<D> {
 
     fn set_port(&mut self, change: &PortChange) -> Result<(), CommandError> {
         let (port, spec) = self.changed(change)?;
-        let output = self.outputs.output_mut(port);
         if change.rate.is_some() {
-            output
+            self.outputs
+                .output_mut(port)
                 .set_rate(spec.rate)
                 .map_err(|error| CommandError::Wrong(vec![Mistake::new("rate", error.to_string())]))?;
         }
         if change.mark.is_some() {
-            output.set_plain_mark(spec.mark, self.config.switch.mtu, spec.rate);
+            self.outputs.set_plain_mark(port, spec.mark, spec.rate);
         }
         if change.impair.is_some() {
+            let output = self.outputs.output_mut(port);
             output.set_impairment(spec.impair, SplitMix64::new(self.config.switch.seed, 1 + port as u64));
         }
         self.ports[port].set(change.storm.as_ref(), spec.flood);

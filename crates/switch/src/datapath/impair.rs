@@ -75,7 +75,11 @@ impl<H: Copy> Impairment<H> {
     }
 
     /// Delays a frame until `at`.
+    ///
+    /// # Panics
+    /// If there is no room for it.
     pub(super) fn put(&mut self, at: Instant, frame: Received<H>) {
+        assert!(self.has_room(), "an impairment of {} frames gets one more", self.spec.frames);
         self.delayed.push(Reverse((at, self.sequence)));
         self.frames.insert(self.sequence, frame);
         self.sequence += 1;
@@ -92,7 +96,9 @@ impl<H: Copy> Impairment<H> {
             return None;
         }
         let Reverse((_, sequence)) = self.delayed.pop()?;
-        self.frames.remove(&sequence)
+        let frame = self.frames.remove(&sequence);
+        assert!(frame.is_some(), "delayed frame {sequence} left before its time");
+        frame
     }
 
     pub(super) fn len(&self) -> usize {

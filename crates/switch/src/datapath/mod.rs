@@ -33,4 +33,6 @@ pub use switch::{Activity, Switch};
 #[cfg(test)]
 mod churn_tests;
 #[cfg(test)]
+mod verdicts_tests;
+#[cfg(test)]
 mod workers_tests;

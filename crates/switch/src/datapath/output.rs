@@ -176,7 +176,7 @@ impl<H: Copy + Default> Output<H> {
     ///
     /// # Errors
     /// If the port's rate cannot be shaped.
-    pub(super) fn new(spec: &PortSpec, mtu: Bytes) -> Result<Self, BucketError> {
+    pub(super) fn new(spec: &PortSpec) -> Result<Self, BucketError> {
         let discipline = match spec.discipline {
             DisciplineSpec::RoundRobin => Discipline::RoundRobin,
             DisciplineSpec::LongestFirst => Discipline::LongestFirst,
@@ -198,11 +198,8 @@ impl<H: Copy + Default> Output<H> {
                 checked: 0,
             },
         };
-        let plain = RingSettings {
-            aqm: checked_aqm(spec.mark, mtu, spec.rate),
-            ..RingSettings::new(RING_FRAMES_MAX)
-        };
-        let plain = output.queue.add_ring(&plain);
+        // Its memory, which decides about each frame, is in `buffers.rs`.
+        let plain = output.queue.add_ring(&RingSettings::new(RING_FRAMES_MAX));
         assert!(matches!(plain, Ok(PLAIN)), "the first ring of a port is the plain queue");
         Ok(output)
     }
@@ -245,6 +242,7 @@ impl<H: Copy + Default> Output<H> {
     /// how many frames pass in this round.
     #[inline]
     pub(super) fn pass_plain(&mut self, frame: Received<H>) -> usize {
+        assert!(frame.bytes <= self.cut_through.plain_max, "a frame passes a queue without room for it");
         self.cut_through.uncounted.add(frame.bytes);
         self.push_cut_through(frame)
     }
@@ -264,6 +262,10 @@ impl<H: Copy + Default> Output<H> {
     /// Appends a frame to those that passed empty queues in this round. Returns how many there are.
     #[inline]
     pub(super) fn push_cut_through(&mut self, frame: Received<H>) -> usize {
+        debug_assert!(
+            self.cut_through.frames.len() < BURST,
+            "more frames pass than the driver takes at once"
+        );
         self.cut_through.frames.push(frame);
         self.cut_through.frames.len()
     }
@@ -279,6 +281,7 @@ impl<H: Copy + Default> Output<H> {
     #[inline]
     pub(super) fn end_cut_through(&mut self, taken: usize) -> (bool, FrameCount) {
         let CutThrough { frames, uncounted, checked, .. } = &mut self.cut_through;
+        assert!(taken <= frames.len(), "the driver took {taken} of {} frames", frames.len());
         let is_left = taken < frames.len();
         if is_left {
             assert!(self.unsent.is_empty(), "frames passed others that wait for the driver");
@@ -377,6 +380,13 @@ impl<H: Copy + Default> Output<H> {
         rest
     }
 
+    /// The queued frames: ring, bytes, and input.
+    pub(super) fn queued(&self) -> impl Iterator<Item = (usize, u32, u16)> {
+        (0..self.queue.rings_len()).flat_map(|ring| {
+            self.queue.queued(ring).map(move |(frame, queued)| (ring, frame.bytes, queued.input))
+        })
+    }
+
     /// Frames that are queued, wait for the driver, or are delayed by the impairment.
     pub(super) fn frames_held(&self) -> u64 {
         self.queue.frames() + self.unsent.len() as u64 + self.frames_delayed()
@@ -397,10 +407,9 @@ impl<H: Copy + Default> Output<H> {
         self.queue.set_rate(self.clock, rate.map(|rate| (rate, Bytes::ZERO)))
     }
 
-    /// Changes marking in the plain queue.
-    pub(super) fn set_plain_mark(&mut self, mark: Option<MarkSpec>, mtu: Bytes, rate: Option<Rate>) {
-        self.queue.set_aqm(PLAIN, checked_aqm(mark, mtu, rate));
-        self.marks |= mark.is_some();
+    /// The plain queue's memory marks from now on if `marks`.
+    pub(super) const fn set_plain_marks(&mut self, marks: bool) {
+        self.marks |= marks;
     }
 
     /// Sets or ends the impairment; frames that it delays keep their times.
@@ -555,8 +564,6 @@ impl<H: Copy + Default> Output<H> {
 
     /// Fills in this output's part of the plain queue's snapshot.
     pub(super) fn fill_plain(&self, queue: &mut QueueSnapshot) {
-        let marked: FrameCount = self.queue.counters(PLAIN).marked;
-        queue.marked = marked.into();
         self.rings[PLAIN].watch.fill(queue);
     }
 }

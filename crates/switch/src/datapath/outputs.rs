@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use fanin_queueing::{EcnCodepoint, Frame, RingError, Verdict};
+use fanin_queueing::{EcnCodepoint, Frame, RingError, StoredFrame, Verdict};
 use fanin_scenario::{Document, Errors};
-use fanin_units::{Bytes, Instant};
+use fanin_units::{Bytes, Instant, Rate};
 
-use crate::config::{Config, RingSpec};
+use crate::config::{Config, MarkSpec, RingSpec, aqm_of};
 use crate::driver::{BURST, Received};
 use crate::random::SplitMix64;
 use crate::snapshot::QueueSnapshot;
@@ -53,6 +53,8 @@ pub(super) struct Outputs<H> {
     with_cut_through: Vec<u16>,
     /// Changes whenever a frame may no longer pass a plain queue that it could have passed before.
     check: u64,
+    /// The input that `check` holds for: others may have less room.
+    checked_input: usize,
 }
 
 impl<H: Copy + Default> Outputs<H> {
@@ -68,20 +70,26 @@ impl<H: Copy + Default> Outputs<H> {
             }
         };
         let mtu = config.switch.mtu;
+        let mut memory = Buffers::new(config, shared).map_err(|error| wrong("switch.buffering", &error))?;
         let mut outputs = Vec::new();
         for (index, spec) in config.port.iter().enumerate() {
-            let mut output = Output::new(spec, mtu).map_err(|error| wrong("port", &error))?;
+            let mut output = Output::new(spec).map_err(|error| wrong("port", &error))?;
             output.set_impairment(spec.impair, SplitMix64::new(config.switch.seed, 1 + index as u64));
             outputs.push(output);
+            memory.set_aqm(
+                index,
+                aqm_of(spec.mark, mtu, spec.rate).map_err(|error| wrong("port.mark", &error))?,
+            );
         }
         let mut all = Self {
             outputs,
-            memory: Buffers::new(config, shared).map_err(|error| wrong("switch.buffering", &error))?,
+            memory,
             mtu,
             reserve: DescriptorReserve::new(),
             random: SplitMix64::new(config.switch.seed, 0),
             with_cut_through: Vec::new(),
             check: 1,
+            checked_input: 0,
         };
         for ring in &config.ring {
             if let Some(port) = config.port_index(&ring.port) {
@@ -128,14 +136,16 @@ impl<H: Copy + Default> Outputs<H> {
         self.check += 1;
         let Self { outputs, memory, random, .. } = self;
         let frame = Frame { bytes: staged.frame.bytes, ecn: staged.ecn };
-        if ring == PLAIN
-            && let Verdict::Dropped(_) = memory.arrive(now, input, output, frame, || random.next_u32())
-        {
-            return Admission::Refused;
+        let mut is_marked = false;
+        if ring == PLAIN {
+            match memory.arrive(now, input, output, frame, || random.next_u32()) {
+                Verdict::Accepted { marked } => is_marked = marked,
+                Verdict::Dropped(_) => return Admission::Refused,
+            }
         }
         let queued = QueuedFrame { handle: staged.frame.handle, input: staged.input };
         match outputs[output].enqueue(now, ring, frame, queued, || random.next_u32()) {
-            Verdict::Accepted { marked } => Admission::Queued { marked },
+            Verdict::Accepted { marked } => Admission::Queued { marked: marked || is_marked },
             Verdict::Dropped(limit) => {
                 if ring == PLAIN {
                     memory.withdraw(input, output, frame.bytes, limit);
@@ -143,6 +153,13 @@ impl<H: Copy + Default> Outputs<H> {
                 Admission::Refused
             }
         }
+    }
+
+    /// Changes marking in the plain queue of an output.
+    pub(super) fn set_plain_mark(&mut self, port: usize, mark: Option<MarkSpec>, rate: Option<Rate>) {
+        self.check += 1;
+        self.memory.set_aqm(port, aqm_of(mark, self.mtu, rate).expect("a configuration that was checked"));
+        self.outputs[port].set_plain_marks(mark.is_some());
     }
 
     /// Starts a burst of frames: whether they may pass plain queues is checked anew.
@@ -161,6 +178,10 @@ impl<H: Copy + Default> Outputs<H> {
         output: usize,
         frame: Received<H>,
     ) -> usize {
+        if input != self.checked_input {
+            self.check += 1;
+            self.checked_input = input;
+        }
         let plain_max = match self.outputs[output].plain_max(self.check) {
             Some(plain_max) => plain_max,
             None => self.check_plain(now, input, output),
@@ -239,13 +260,34 @@ impl<H: Copy + Default> Outputs<H> {
     }
 
     /// Takes everything out of a port's queues.
-    pub(super) fn drain(&mut self, now: Instant, port: usize) -> Vec<Received<H>> {
+    pub(super) fn drain(&mut self, now: Instant, port: usize, pauses: &mut PauseControl) -> Vec<Received<H>> {
         let Self { outputs, memory, .. } = self;
         outputs[port].drain(|ring, bytes, input| {
             if ring == PLAIN {
                 memory.depart(now, input.into(), port, bytes);
             }
+            pauses.release(input.into(), bytes);
         })
+    }
+
+    /// Asserts that the memory's and the inputs' occupancy are those of the queued frames.
+    ///
+    /// # Panics
+    /// If one differs.
+    pub(super) fn assert_conserved(&self, pauses: &PauseControl) {
+        let queued = || {
+            let outputs = self.outputs.iter().enumerate();
+            outputs.flat_map(|(output, out)| {
+                out.queued().map(move |(ring, bytes, input)| (ring, usize::from(input), output, bytes))
+            })
+        };
+        let plain = queued().filter(|&(ring, ..)| ring == PLAIN);
+        self.memory.assert_conserved(plain.map(|(_, input, output, bytes)| StoredFrame {
+            input,
+            output,
+            bytes,
+        }));
+        pauses.assert_holds(queued().map(|(_, input, _, bytes)| (input, bytes)));
     }
 
     /// Adds a ring to a port.

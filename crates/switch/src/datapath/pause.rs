@@ -74,6 +74,23 @@ impl PauseControl {
         }
     }
 
+    /// Asserts that the ingress occupancy is that of the queued frames: input and bytes of each. Among several workers only their
+    /// sum is known, which [`Ingress::occupancy`] checks.
+    ///
+    /// # Panics
+    /// If one differs.
+    pub(super) fn assert_holds(&self, queued: impl Iterator<Item = (usize, u32)>) {
+        if !self.is_sending || self.has_others {
+            return;
+        }
+        let mut held = vec![0i64; self.ingress.len()];
+        queued.for_each(|(input, bytes)| held[input] += i64::from(bytes));
+        assert!(
+            self.ingress.iter().map(Ingress::held).eq(held),
+            "the ingress occupancy is not what is queued"
+        );
+    }
+
     /// Counts a PAUSE frame that came in. Returns until when the port must hold its transmitter, if it obeys.
     pub(super) fn handle_frame(&mut self, now: Instant, port: usize, quanta: u16) -> Option<Instant> {
         self.ports[port].handle_frame(now, quanta)
@@ -175,9 +192,10 @@ impl PortPause {
     }
 
     fn handle_sent(&mut self, now: Instant) {
+        let quanta = self.due.take().expect("a PAUSE frame is sent only where one is due");
         self.sent += 1;
         // PAUSE is repeated after half the time that it lasts.
-        let lasts = self.quantum * u64::from(self.due.take().unwrap_or(0));
+        let lasts = self.quantum * u64::from(quanta);
         self.again_at = now + Duration::new(lasts.get() / 2);
     }
 }

@@ -249,6 +249,9 @@ impl<D: Driver> Switch<D> {
         if let Some(m21) = &mut self.m21 {
             m21.expire(now, self.peers.ports());
         }
+        if cfg!(debug_assertions) && due.period {
+            self.assert_conserved();
+        }
         if due.sample {
             for &port in self.peers.ports() {
                 self.outputs.sample(port);
@@ -273,12 +276,22 @@ impl<D: Driver> Switch<D> {
         }
     }
 
+    /// Asserts that the occupancy of each output, input and pool is that of the queued frames, between two rounds.
+    ///
+    /// # Panics
+    /// If one differs.
+    pub fn assert_conserved(&self) {
+        assert!(self.staged.is_empty(), "frames are staged between two rounds");
+        self.outputs.assert_conserved(&self.pauses);
+    }
+
     /// Drops and counts the queued frames when the time to drain is over. Returns their number.
     pub fn abandon(&mut self) -> u64 {
         let mut abandoned = 0;
         for place in 0..self.peers.ports().len() {
             let port = self.peers.ports()[place];
-            for frame in self.outputs.drain(self.now, port) {
+            let frames = self.outputs.drain(self.now, port, &mut self.pauses);
+            for frame in frames {
                 abandoned += 1;
                 self.drop_frame(port, port, frame, Cause::Stopped);
             }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use fanin_units::{Bytes, Duration, Instant};
 
 use fanin_queueing::{Frame, Verdict};
+use fanin_scenario::PoolCharge;
 use proptest::prelude::*;
 
 use super::Switch;
@@ -12,10 +13,13 @@ use super::buffers::Buffers;
 use super::m21::tests::{segment, tcp_sum};
 use super::m21::{M21_ECHO, M21_FORWARD};
 use crate::address::Mac;
-use crate::config::{Buffering, Config, Hugepages, M21Spec, PauseSpec, PortSpec, StationSpec};
+use crate::config::{Buffering, Config, Hugepages, M21Spec, PauseSpec, PortSpec, StationSpec, SwitchSpec};
 use crate::memory::MemoryPorts;
 use crate::pool::Pool;
-use crate::workers::{Peers, SharedCounts, Wakeup};
+use crate::workers::{CommonAccount, Peers, SharedCounts, Wakeup};
+
+/// The size of each pool where workers share memory.
+const POOL: u64 = 20_000;
 
 /// Four ports, 0 and 2 of the first worker, 1 and 3 of the second.
 fn config() -> Config {
@@ -274,12 +278,31 @@ fn step() -> impl Strategy<Value = WorkersStep> {
     ]
 }
 
+/// The schemes that workers share memory in, and one in which they do not.
+fn schemes() -> Vec<SwitchSpec> {
+    let of = |buffering| SwitchSpec { buffering, buffer: Bytes::new(POOL), ..config().switch };
+    let limited = SwitchSpec {
+        pool_charge: PoolCharge::Input,
+        pool_split: 1,
+        input_limit: Some(Bytes::new(POOL / 2)),
+        ..of(Buffering::Shared)
+    };
+    vec![
+        of(Buffering::Dedicated),
+        of(Buffering::Shared),
+        of(Buffering::DynamicThreshold),
+        limited,
+        SwitchSpec { module_ports: 2, port_limit: Some(Bytes::new(POOL / 2)), ..of(Buffering::Voq) },
+    ]
+}
+
 /// All ports pause their neighbours, none sends faster than 1 Gb/s, and all share a pool or have memory of their own.
-fn run(steps: &[WorkersStep], buffering: Buffering) -> Result<(), TestCaseError> {
-    const POOL: u64 = 20_000;
+fn run(steps: &[WorkersStep], switch: &SwitchSpec) -> Result<(), TestCaseError> {
     let mut config = config();
-    config.switch.buffering = buffering;
-    config.switch.buffer = Bytes::new(POOL);
+    config.switch = switch.clone();
+    let layout = config.layout();
+    let pools = layout.pool_sizes().len();
+    let counts_inputs = switch.input_limit.is_some();
     for (number, port) in config.port.iter_mut().enumerate() {
         port.rate = Some(fanin_units::Rate::new(1_000_000_000));
         port.pause = PauseSpec { xoff: Some(Bytes::new(5_000)), ..PauseSpec::default() };
@@ -315,12 +338,25 @@ fn run(steps: &[WorkersStep], buffering: Buffering) -> Result<(), TestCaseError>
             WorkersStep::Wait(nanos) => now = now + Duration::from_nanos(nanos),
         }
         collect(&mut workers);
+        workers.iter().for_each(Switch::assert_conserved);
         let held = plain(&workers);
-        if buffering == Buffering::Dedicated {
-            prop_assert_eq!(shared.pool(), 0);
+        let taken = |pool| shared.taken(CommonAccount::Pool(pool));
+        if pools == 0 {
+            prop_assert_eq!(taken(0), 0);
         } else {
-            prop_assert!(held <= POOL, "the pool is overdrawn: {} bytes", held);
-            prop_assert_eq!(shared.pool(), held, "the pool's count differs from the bytes held");
+            let overdrawn = (0..pools).find(|&pool| taken(pool) > POOL);
+            prop_assert_eq!(overdrawn, None, "a pool is overdrawn");
+            let all: u64 = (0..pools).map(taken).sum();
+            prop_assert_eq!(all, held, "the pools' counts differ from the bytes held");
+        }
+        if counts_inputs {
+            let of = |input| shared.taken(CommonAccount::Input(input));
+            prop_assert!((0..4).all(|input| of(input) <= POOL / 2), "an input has more than its limit");
+            prop_assert_eq!(
+                (0..4).map(of).sum::<u64>(),
+                held,
+                "the inputs' counts differ from the bytes held"
+            );
         }
         // The occupancy that a port's worker computes is never too small.
         let believed = |port: usize| workers[port % 2].pauses.occupancy(port);
@@ -338,7 +374,7 @@ fn run(steps: &[WorkersStep], buffering: Buffering) -> Result<(), TestCaseError>
         rounds += 1;
         prop_assert!(rounds < 100_000, "does not drain");
     }
-    prop_assert_eq!(shared.pool(), 0);
+    prop_assert_eq!(shared.taken(CommonAccount::Pool(0)), 0);
     for port in 0..4 {
         prop_assert_eq!(workers[port % 2].pauses.occupancy(port), 0, "port {}", port);
     }
@@ -361,9 +397,9 @@ proptest! {
     #[test]
     fn workers_share_what_they_hold(
         steps in prop::collection::vec(step(), 1..400),
-        buffering in prop::sample::select(vec![Buffering::Dedicated, Buffering::Shared, Buffering::DynamicThreshold]),
+        switch in prop::sample::select(schemes()),
     ) {
-        run(&steps, buffering)?;
+        run(&steps, &switch)?;
     }
 }
 
@@ -385,7 +421,7 @@ fn one_worker_may_take_all_of_the_pool_and_leaves_nothing_to_the_other() {
     assert!(!admit(&mut first, 0, 1) && !admit(&mut second, 1, 1));
     first.depart(Instant::START, 0, 0, 900);
     assert!(admit(&mut second, 3, 900));
-    assert_eq!(shared.pool(), 10_000);
+    assert_eq!(shared.taken(CommonAccount::Pool(0)), 10_000);
 }
 
 /// Threads take and give concurrently; the sum of what they hold never exceeds the pool.
@@ -433,5 +469,5 @@ fn threads_never_overdraw_the_pool() {
             });
         }
     });
-    assert_eq!(shared.pool(), 0);
+    assert_eq!(shared.taken(CommonAccount::Pool(0)), 0);
 }

@@ -11,5 +11,5 @@ mod spsc_tests;
 mod wakeup;
 
 pub(crate) use peers::{PeerMessage, Peers};
-pub(crate) use shared::{NO_WINDOW, SharedCounts};
+pub(crate) use shared::{CommonAccount, NO_WINDOW, SharedCounts};
 pub(crate) use wakeup::Wakeup;

@@ -1,7 +1,7 @@
-//! Values that all workers of a switch read: the bytes taken of the common buffer pool, the bytes that each worker holds of each
-//! input's frames, and the M21TCP window of each output.
+//! Values that all workers of a switch read: the occupancy of each memory account that they share, the bytes that each worker holds of
+//! each input's frames, and the M21TCP window of each output.
 //!
-//! No value guards other memory, so every access is relaxed. Additions to the pool are atomic; each other value has one writer.
+//! No value guards other memory, so every access is relaxed. Additions to an account are atomic; each other value has one writer.
 
 use fanin_queueing::Ingress;
 
@@ -15,16 +15,27 @@ pub(crate) const NO_WINDOW: u32 = u32::MAX;
 #[derive(Debug)]
 struct WorkerRow(Vec<AtomicI64>);
 
-/// The pool's counter, in a cache line of its own.
+/// The occupancy of one account, in a cache line of its own.
 #[repr(align(64))]
 #[derive(Debug)]
-struct PoolBytes(AtomicU64);
+struct AccountBytes(AtomicU64);
+
+/// A memory account that several workers charge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CommonAccount {
+    /// A pool, or the memory of an input module.
+    Pool(usize),
+    /// The limit of an input port.
+    Input(usize),
+}
 
 /// The values that all workers of a switch read.
 #[derive(Debug)]
 pub(crate) struct SharedCounts {
-    /// Bytes taken of the pool.
-    pool: PoolBytes,
+    /// By pool, of which there are no more than ports.
+    pools: Vec<AccountBytes>,
+    /// By input port.
+    inputs: Vec<AccountBytes>,
     /// By worker and input: bytes that this worker queued or handed over, less those that it released.
     held: Vec<WorkerRow>,
     /// M21TCP windows by output.
@@ -34,30 +45,43 @@ pub(crate) struct SharedCounts {
 impl SharedCounts {
     /// Holds nothing, and limits no window.
     pub(crate) fn new(workers: usize, ports: usize) -> Self {
+        let accounts = || (0..ports).map(|_| AccountBytes(AtomicU64::new(0))).collect();
         Self {
-            pool: PoolBytes(AtomicU64::new(0)),
+            pools: accounts(),
+            inputs: accounts(),
             held: (0..workers).map(|_| WorkerRow((0..ports).map(|_| AtomicI64::new(0)).collect())).collect(),
             windows: (0..ports).map(|_| AtomicU32::new(NO_WINDOW)).collect(),
         }
     }
 
-    /// Takes bytes of the pool and returns how many were taken before. If they do not fit, the caller gives them back; so two
-    /// workers never both get the last of it.
-    #[inline]
-    pub(crate) fn take_of_pool(&self, bytes: u64) -> u64 {
-        self.pool.0.fetch_add(bytes, Ordering::Relaxed)
+    fn account(&self, account: CommonAccount) -> &AtomicU64 {
+        match account {
+            CommonAccount::Pool(pool) => &self.pools[pool].0,
+            CommonAccount::Input(input) => &self.inputs[input].0,
+        }
     }
 
-    /// Gives bytes of the pool back.
+    /// Takes bytes of an account and returns its occupancy before. If they do not fit, the caller gives them back; so two workers
+    /// never both get the last of it.
     #[inline]
-    pub(crate) fn give_to_pool(&self, bytes: u64) {
-        self.pool.0.fetch_sub(bytes, Ordering::Relaxed);
+    pub(crate) fn take(&self, account: CommonAccount, bytes: u64) -> u64 {
+        self.account(account).fetch_add(bytes, Ordering::Relaxed)
     }
 
-    /// Bytes taken of the pool.
+    /// Gives bytes of an account back.
+    ///
+    /// # Panics
+    /// If fewer were taken.
     #[inline]
-    pub(crate) fn pool(&self) -> u64 {
-        self.pool.0.load(Ordering::Relaxed)
+    pub(crate) fn give(&self, account: CommonAccount, bytes: u64) {
+        let before = self.account(account).fetch_sub(bytes, Ordering::Relaxed);
+        assert!(before >= bytes, "{account:?} gets {bytes} bytes back, and {before} were taken");
+    }
+
+    /// The occupancy of an account.
+    #[inline]
+    pub(crate) fn taken(&self, account: CommonAccount) -> u64 {
+        self.account(account).load(Ordering::Relaxed)
     }
 
     /// Publishes the bytes that a worker holds of each input's frames. Only that worker calls this.

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use fanin_network::PortIndex;
 use fanin_scenario::{
-    Buffering, CongestionControl, DaqringService, EcnMode, M21Charge, NotCapable, PauseMode, PoolCharge,
-    QueueUnit, Scenario, Switch,
+    Buffering, CongestionControl, DaqringService, EcnMode, M21Charge, NotCapable, PauseMode, QueueUnit,
+    Scenario, Switch,
 };
 use fanin_switch::config::{
     self, Config, ControlSpec, DisciplineSpec, Hugepages, ImpairSpec, M21Spec, MarkMode, MarkSpec, MarkUnit,
@@ -30,8 +30,6 @@ const DRIVER_BYTES: u64 = 2 * 128 * 2048;
 const DEEP_BYTES: u64 = 256 << 20;
 const MEMORY_MIN: u64 = 32 << 20;
 const MEMORY_MAX: u64 = 2 << 30;
-/// A shared memory of this size counts as unlimited: connections cannot have as much in flight.
-const AMPLE: Bytes = Bytes::new(256_000_000);
 
 /// The configuration of one switch; its ports' interfaces are `p0`, `p1`, … in the order of [`LiveNetwork::ports_of`].
 ///
@@ -55,7 +53,7 @@ pub fn configure(
             drain: Duration::from_millis(200),
             // The place of every host is known in advance.
             mac_hold: Duration::ZERO,
-            ..buffering(switch)?
+            ..buffering(switch)
         },
         control: ControlSpec {
             socket: Some(socket.to_string_lossy().into_owned()),
@@ -85,7 +83,7 @@ pub fn configure(
                 DaqringService::RoundRobin => DisciplineSpec::RoundRobin,
                 DaqringService::LongestFirst => DisciplineSpec::LongestFirst,
             },
-            mark: mark(switch)?,
+            mark: mark(network, switch),
             flood: false,
             pause: pause(network, switch, *end)?,
             m21: m21(scenario, switch, own_buffer)?,
@@ -131,40 +129,33 @@ fn delay(network: &LiveNetwork, number: usize, link: usize, end: LinkEnd) -> Dur
 }
 
 /// The settings of the plain queues' memory.
-fn buffering(switch: &LiveSwitch) -> Result<SwitchSpec, LiveRefusal> {
-    let LiveSwitch { settings, section, .. } = switch;
-    let refuse = |key: &str, needed| Err(LiveRefusal::switch(section, key, needed));
+fn buffering(switch: &LiveSwitch) -> SwitchSpec {
+    let Switch { buffer, alpha, frame_overhead, port_limit, .. } = switch.settings;
     let spec = SwitchSpec {
-        buffer: settings.buffer,
-        alpha: settings.alpha,
-        frame_overhead: settings.frame_overhead + CHECK_SEQUENCE,
+        buffer,
+        alpha,
+        frame_overhead: frame_overhead + CHECK_SEQUENCE,
         ..SwitchSpec::default()
     };
-    if settings.input_limit.0.is_some() {
-        return refuse("input_limit", "\"unlimited\" for the software switch");
-    }
-    if settings.pool_split > 0 {
-        return refuse("pool_split", "0: the software switch has one pool");
-    }
-    match settings.buffering {
-        Buffering::Dedicated => Ok(SwitchSpec { buffering: config::Buffering::Dedicated, ..spec }),
-        Buffering::Shared if settings.pool_charge == PoolCharge::Input => {
-            refuse("pool_charge", "\"output\" for the software switch")
-        }
-        Buffering::Shared => {
-            let port_limit = settings.port_limit.0;
-            Ok(SwitchSpec { buffering: config::Buffering::Shared, port_limit, ..spec })
-        }
-        Buffering::DynamicThreshold => {
-            Ok(SwitchSpec { buffering: config::Buffering::DynamicThreshold, ..spec })
-        }
-        Buffering::Voq if settings.buffer < AMPLE || settings.port_limit.0.is_some() => refuse(
-            "buffering",
-            "another scheme: the software switch has no virtual output queues, and only stands in for those that \
-             cannot fill (256 MB or more, no `port_limit`)",
-        ),
-        Buffering::Voq | Buffering::Daqring | Buffering::Unlimited => {
-            Ok(SwitchSpec { buffering: config::Buffering::Unlimited, ..spec })
+    match switch.settings.buffering {
+        Buffering::Dedicated => SwitchSpec { buffering: config::Buffering::Dedicated, ..spec },
+        Buffering::Shared => SwitchSpec {
+            buffering: config::Buffering::Shared,
+            port_limit: port_limit.0,
+            input_limit: switch.settings.input_limit.0,
+            pool_split: switch.settings.pool_split,
+            pool_charge: switch.settings.pool_charge,
+            ..spec
+        },
+        Buffering::DynamicThreshold => SwitchSpec { buffering: config::Buffering::DynamicThreshold, ..spec },
+        Buffering::Voq => SwitchSpec {
+            buffering: config::Buffering::Voq,
+            port_limit: port_limit.0,
+            module_ports: switch.settings.module_ports,
+            ..spec
+        },
+        Buffering::Daqring | Buffering::Unlimited => {
+            SwitchSpec { buffering: config::Buffering::Unlimited, ..spec }
         }
     }
 }
@@ -179,17 +170,26 @@ fn own_buffer(scenario: &Scenario, network: &LiveNetwork, port: PortIndex) -> Op
 }
 
 fn memory(switch: &LiveSwitch, ports: usize) -> Bytes {
-    let Switch { buffering, buffer, uplink_buffer, .. } = &switch.settings;
+    let Switch { buffering, buffer, uplink_buffer, module_ports, .. } = &switch.settings;
+    let pools = match buffering {
+        Buffering::Shared if switch.settings.pool_split > 0 => 2,
+        Buffering::Voq => ports.div_ceil(*module_ports as usize) as u64,
+        _ => 1,
+    };
     let held = match buffering {
         // Frames may be far smaller than their chunks.
         Buffering::Dedicated => 4 * (buffer.get() + uplink_buffer.get() / 4).saturating_mul(4),
-        Buffering::Shared | Buffering::DynamicThreshold => buffer.get().saturating_mul(4),
-        Buffering::Voq | Buffering::Daqring | Buffering::Unlimited => DEEP_BYTES,
+        Buffering::Shared | Buffering::DynamicThreshold | Buffering::Voq => {
+            buffer.get().saturating_mul(4 * pools)
+        }
+        Buffering::Daqring | Buffering::Unlimited => DEEP_BYTES,
     };
+    // Connections cannot have as much in flight as a module of a core router holds.
+    let held = if *buffering == Buffering::Voq { held.min(DEEP_BYTES) } else { held };
     Bytes::new((ports as u64 * DRIVER_BYTES + held).clamp(MEMORY_MIN, MEMORY_MAX))
 }
 
-fn mark(switch: &LiveSwitch) -> Result<Option<MarkSpec>, LiveRefusal> {
+fn mark(network: &LiveNetwork, switch: &LiveSwitch) -> Option<MarkSpec> {
     let ecn = &switch.settings.ecn;
     let unit = match ecn.unit {
         QueueUnit::Packets => MarkUnit::Packets,
@@ -211,15 +211,17 @@ fn mark(switch: &LiveSwitch) -> Result<Option<MarkSpec>, LiveRefusal> {
         NotCapable::Pass => Unmarkable::Pass,
     };
     match (ecn.mode, ecn.unit) {
-        (EcnMode::Off, _) => Ok(None),
+        (EcnMode::Off, _) => None,
         (EcnMode::Threshold, QueueUnit::Packets) => {
-            Ok(Some(MarkSpec { frames: Some(ecn.threshold), others, ..MarkSpec::default() }))
+            Some(MarkSpec { frames: Some(ecn.threshold), others, ..MarkSpec::default() })
         }
         (EcnMode::Threshold, QueueUnit::Bytes) => {
-            Err(LiveRefusal::switch(switch.section, "ecn.unit", "\"packets\" for the software switch"))
+            let frame = Bytes::new(u64::from(network.graph.frame_bytes));
+            let bytes = ecn.threshold.checked_times(frame).unwrap_or(Bytes::MAX);
+            Some(MarkSpec { bytes: Some(bytes), others, ..MarkSpec::default() })
         }
-        (EcnMode::RedMark, _) => Ok(Some(red(MarkMode::RedMark))),
-        (EcnMode::RedDrop, _) => Ok(Some(red(MarkMode::RedDrop))),
+        (EcnMode::RedMark, _) => Some(red(MarkMode::RedMark)),
+        (EcnMode::RedDrop, _) => Some(red(MarkMode::RedDrop)),
     }
 }
 
