@@ -273,3 +273,24 @@ fn incast_times_out_in_a_shallow_buffer_and_not_in_a_ring() {
     assert_eq!(lossless.timeouts, 0, "{lossless:?}");
     assert!(lossless.goodput > 0, "{lossless:?}");
 }
+
+/// The new interface has the old one's name and is up, but the switch has no socket on it.
+#[test]
+fn a_port_whose_interface_is_made_again_is_down() {
+    let Some(lab) = Lab::new("again", 2, 1500) else { return };
+    let running = lab.start(&lab.config()).expect("the switch starts");
+    let is_up = |port: usize| running.control().snapshot(false).unwrap().ports[port].is_up;
+    let until = |wanted: bool| {
+        (0..100).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            is_up(1) == wanted
+        })
+    };
+    assert!(until(true), "the link comes up");
+    lab.renew_link(1);
+    assert!(until(false), "the port is down");
+    // The state of links is asked ten times a second.
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!((is_up(0), is_up(1)), (true, false), "the new interface is not the port's");
+    running.stop();
+}

@@ -25,6 +25,8 @@ struct Channels {
 pub(super) struct Device {
     name: CString,
     pub(super) index: u32,
+    /// The interface was deleted, and the sockets and the program on it are gone. One of the same name is another interface.
+    is_lost: bool,
     socket: OwnedFd,
     /// Keeps the interface promiscuous while it is open.
     _promiscuous: OwnedFd,
@@ -66,7 +68,7 @@ impl Device {
         };
         set_option(&packet, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &wish)?;
         let socket = socket(libc::AF_INET, libc::SOCK_DGRAM)?;
-        Ok(Self { name, index, socket, _promiscuous: packet })
+        Ok(Self { name, index, is_lost: false, socket, _promiscuous: packet })
     }
 
     fn ioctl(&self, command: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
@@ -76,8 +78,20 @@ impl Device {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Returns true if it is up and has a link.
-    pub(super) fn is_up(&self) -> bool {
+    /// Returns true if it is up and has a link. Logs the loss of the interface, once.
+    pub(super) fn is_up(&mut self) -> bool {
+        if !self.is_lost && self.current_index() != Some(self.index) {
+            self.is_lost = true;
+            // Another interface cannot be opened: the switch gave its capabilities up.
+            eprintln!(
+                "warning: the interface {} was deleted; its port stays down until the switch restarts, even if the interface \
+                 is made again",
+                self.name.to_string_lossy()
+            );
+        }
+        if self.is_lost {
+            return false;
+        }
         let mut request = request(&self.name);
         if self.ioctl(libc::SIOCGIFFLAGS, &mut request).is_err() {
             return false;
@@ -85,6 +99,14 @@ impl Device {
         // SAFETY: the call has filled in the flags.
         let flags = libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags });
         flags & (libc::IFF_UP | libc::IFF_RUNNING) == libc::IFF_UP | libc::IFF_RUNNING
+    }
+
+    /// The index of the interface that has this name now.
+    fn current_index(&self) -> Option<u32> {
+        let mut request = request(&self.name);
+        self.ioctl(libc::SIOCGIFINDEX, &mut request).ok()?;
+        // SAFETY: the call has filled in the index.
+        Some(unsafe { request.ifr_ifru.ifru_ifindex } as u32)
     }
 
     /// Its MTU.

@@ -509,7 +509,7 @@ impl Driver for XdpPorts {
     }
 
     fn is_up(&mut self, port: usize) -> bool {
-        self.ports[port].as_ref().is_some_and(|port| port.device.is_up())
+        self.ports[port].as_mut().is_some_and(|port| port.device.is_up())
     }
 
     fn missed(&self, port: usize) -> u64 {

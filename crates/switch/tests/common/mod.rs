@@ -92,6 +92,19 @@ impl Lab {
         command(&format!("ip -n {} link set eth0 {state}", self.host(host))).expect("a link of our own");
     }
 
+    /// Deletes a host's link, and makes another with the same names, which is up.
+    pub(crate) fn renew_link(&self, host: usize) {
+        let (switch, of_host) = (self.switch(), self.host(host));
+        for words in [
+            format!("ip -n {switch} link del p{host}"),
+            format!("ip -n {switch} link add p{host} type veth peer name eth0 netns {of_host}"),
+            format!("ip -n {switch} link set p{host} up"),
+            format!("ip -n {of_host} link set eth0 up"),
+        ] {
+            command(&words).expect("a link of our own");
+        }
+    }
+
     /// Queues by which frames have come in at a host's port, as its driver counts them.
     pub(crate) fn queues_used(&self, host: usize) -> usize {
         let output = Command::new("ip")
