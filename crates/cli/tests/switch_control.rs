@@ -26,6 +26,7 @@ fn a_running_switch_is_shown_changed_and_captured() {
         socket: Some(socket.clone().into()),
         http: Some("127.0.0.1:0".parse().unwrap()),
         token: Some(TOKEN.to_owned()),
+        ..Settings::default()
     };
     let server = ControlServer::start(&settings, running.operation()).unwrap();
     let end = Instant::now() + Duration::from_secs(20);

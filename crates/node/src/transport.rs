@@ -12,7 +12,7 @@ use crate::clock::std_duration;
 /// The longest minimum RTO that a socket takes; routes and namespaces take more (`TCP_RTO_MIN`).
 const SOCKET_RTO_MIN_MAX: Duration = Duration::from_millis(200);
 /// The adaptive rule of Linux delays an acknowledgement by this at least (`TCP_DELACK_MIN`), and the profiles follow it.
-const DELAYED_ACK_USUAL: Duration = Duration::from_millis(40);
+pub const DELAYED_ACK_USUAL: Duration = Duration::from_millis(40);
 /// IPv4 and TCP without options.
 const HEADERS: u64 = 40;
 /// The kernel's initial window (`TCP_INIT_CWND`), segments.

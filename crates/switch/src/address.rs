@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// All stations.
+    /// The broadcast address, of all stations.
     pub const BROADCAST: Self = Self([0xff; 6]);
     /// Where PAUSE frames go (IEEE 802.3 annex 31B).
     pub const PAUSE: Self = Self([0x01, 0x80, 0xc2, 0, 0, 1]);
@@ -211,7 +211,7 @@ pub struct Vlan(u16);
 impl Vlan {
     /// The VLAN of ports without a configured one.
     pub const DEFAULT: Self = Self(1);
-    /// The largest.
+    /// The largest number of a VLAN.
     pub const MAX: u16 = 4094;
 
     /// A VLAN by its number, or `None` outside 1 to 4094.
@@ -219,7 +219,7 @@ impl Vlan {
         if number == 0 || number > Self::MAX { None } else { Some(Self(number)) }
     }
 
-    /// Its number.
+    /// The number of the VLAN.
     #[inline]
     pub const fn get(self) -> u16 {
         self.0

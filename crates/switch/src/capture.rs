@@ -14,7 +14,7 @@ use fanin_units::{Bytes, Instant, Rate};
 use crate::config::Config;
 use crate::driver::{Driver, Received};
 
-/// Concurrent captures.
+/// The most captures at a time.
 pub const CAPTURES_MAX: usize = 4;
 /// The longest capture, in seconds.
 pub const SECONDS_MAX: u64 = 600;
@@ -56,7 +56,7 @@ pub enum CapturePoint {
 /// A place of the data path that frames pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TapPlace {
-    /// A port.
+    /// A port, both ways.
     Port(usize),
     /// A ring of a port.
     Ring(usize, usize),
@@ -225,7 +225,7 @@ struct Active {
     end: CaptureEnd,
     /// The place where it copies; `None` if its port or ring does not exist, or belongs to another worker.
     place: Option<TapPlace>,
-    /// Unused buffers.
+    /// Buffers that hold no frame.
     spare: Vec<Vec<u8>>,
     /// Copies of frames that the driver has not taken yet.
     leaving: Vec<Option<Copied>>,

@@ -29,14 +29,14 @@ pub enum Command {
     SetRing(RingSpec),
     /// Removes a ring once it has drained. No rule may refer to it.
     RemoveRing {
-        /// Its name.
+        /// Name of the ring.
         name: String,
     },
     /// Appends a rule, after those of its priority.
     AddRule(RuleSpec),
     /// Removes a rule.
     RemoveRule {
-        /// Its name.
+        /// Name of the rule.
         name: String,
     },
     /// Changes a port.
@@ -45,7 +45,7 @@ pub enum Command {
     AddStation(StationSpec),
     /// Removes a station.
     RemoveStation {
-        /// Its address.
+        /// MAC address of the station.
         mac: Mac,
         /// Its VLAN, if the switch separates VLANs.
         vlan: Option<Vlan>,
@@ -77,13 +77,13 @@ impl Command {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PortChange {
-    /// The port.
+    /// Name of the port to change.
     pub name: String,
     /// Its rate; zero removes the limit.
     pub rate: Option<Rate>,
     /// True to flood frames to unknown stations out of it.
     pub flood: Option<bool>,
-    /// Storm control.
+    /// New limits of storm control.
     pub storm: Option<StormSpec>,
     /// Marking in its queue of frames that no rule sends to a ring.
     pub mark: Option<MarkSpec>,
@@ -127,17 +127,17 @@ pub enum CommandError {
     /// Rules refer to the ring.
     #[error("the rule `{rule}` sends frames to the ring `{ring}`: remove it first")]
     InUse {
-        /// The ring.
+        /// The ring that was to be removed.
         ring: String,
-        /// The rule.
+        /// A rule that names it.
         rule: String,
     },
     /// A ring cannot move to another port.
     #[error("the ring `{ring}` belongs to port `{port}`; remove it and add another")]
     Moved {
-        /// The ring.
+        /// The ring that was to be moved.
         ring: String,
-        /// Its port.
+        /// The port that it belongs to.
         port: String,
     },
     /// A table of the switch is full.

@@ -85,7 +85,7 @@ pub struct IpHeader {
     pub ecn: u8,
     /// The source, an IPv4 address in the lowest 32 bits.
     pub source: u128,
-    /// The destination.
+    /// Address of the receiver; IPv4 in the lowest 32 bits.
     pub destination: u128,
     /// Ports of TCP or UDP; 0 if there are none, or in a fragment that is not the first.
     pub ports: (u16, u16),

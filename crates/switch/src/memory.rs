@@ -177,9 +177,9 @@ pub struct CirculatingPorts {
     origins: Vec<u16>,
     /// Buffers for copies of payloads: written to a frame on receipt, read on transmission, as a device does.
     payload: Option<(Vec<u8>, Vec<u8>)>,
-    /// Frames sent.
+    /// Frames sent since the start.
     pub sent: u64,
-    /// Their bytes.
+    /// Bytes of the frames sent.
     pub sent_bytes: u64,
 }
 

@@ -31,7 +31,7 @@ pub enum StartError {
     /// The program is built without DPDK.
     #[error("port `{port}` needs DPDK; this program was built without it (cargo feature `dpdk`)")]
     NoDpdk {
-        /// The port.
+        /// Name of the port.
         port: String,
     },
     /// A DPDK device cannot be opened.

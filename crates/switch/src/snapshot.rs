@@ -9,7 +9,7 @@ use crate::address::Mac;
 /// A known station.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Station {
-    /// Its address.
+    /// MAC address of the station.
     pub mac: Mac,
     /// Its VLAN; 0 if the switch does not separate VLANs.
     pub vlan: u16,
@@ -24,7 +24,7 @@ pub struct Station {
 /// Frames and the bytes in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Tally {
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
     /// Their bytes, without check sequences.
     pub bytes: u64,
@@ -64,7 +64,7 @@ pub enum Cause {
     Loop,
     /// Its destination is on its input port, or is reserved for bridges.
     Filtered,
-    /// Storm control.
+    /// Refused by storm control.
     Storm,
     /// A rule dropped it.
     Rule,
@@ -83,7 +83,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Every cause.
+    /// Every cause, in the order of their numbers.
     pub const ALL: [Self; 13] = [
         Self::Malformed,
         Self::TooLong,
@@ -196,7 +196,7 @@ pub struct QueueSnapshot {
     pub frames_max_period: u64,
     /// The most bytes in the last whole period of 10 s.
     pub bytes_max_period: u64,
-    /// Frames accepted.
+    /// Frames that the queue accepted.
     pub enqueued: Tally,
     /// Frames that left.
     pub departed: Tally,
@@ -228,12 +228,12 @@ impl QueueSnapshot {
     }
 }
 
-/// A port.
+/// State and counters of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PortSnapshot {
-    /// Its name.
+    /// Name of the port.
     pub name: String,
-    /// Its number.
+    /// Number of the port.
     pub number: u16,
     /// The worker that serves it.
     pub worker: u16,
@@ -241,7 +241,7 @@ pub struct PortSnapshot {
     pub is_up: bool,
     /// True while a PAUSE frame holds it.
     pub is_paused: bool,
-    /// Frames received.
+    /// Frames that the driver received.
     pub received: Tally,
     /// Frames that the driver took to send.
     pub sent: Tally,
@@ -269,34 +269,34 @@ pub struct PortSnapshot {
     pub queue: QueueSnapshot,
 }
 
-/// A ring.
+/// State and counters of a ring.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RingSnapshot {
-    /// Its name.
+    /// Name of the ring.
     pub name: String,
     /// The name of its port.
     pub port: String,
     /// True if it is above its alarm level.
     pub alarm: bool,
-    /// Alarms raised.
+    /// Number of alarms raised.
     pub alarms: u64,
-    /// Its queue.
+    /// State and counters of its queue.
     pub queue: QueueSnapshot,
 }
 
-/// A rule.
+/// Counters of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RuleSnapshot {
-    /// Its name.
+    /// Name of the rule.
     pub name: String,
     /// Frames that it matched.
     pub matched: Tally,
 }
 
-/// A worker.
+/// Counters of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct WorkerSnapshot {
-    /// Its number.
+    /// Number of the worker.
     pub worker: u16,
     /// Rounds over its ports.
     pub rounds: u64,

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use fanin_switch::Running;
 use fanin_switch::capture::{CAPTURES_MAX, CapturePoint, CaptureSpec};
+use fanin_switch::config::HttpAuthentication;
 use fanin_switch::control::{Client, ControlAddress, ControlServer, Settings, StartError, description};
 use serde_json::{Value, json};
 
@@ -46,6 +47,11 @@ impl Busy {
             socket: Some(socket.clone()),
             http: Some("127.0.0.1:0".parse().unwrap()),
             token: token.map(str::to_owned),
+            authentication: if token.is_some() {
+                HttpAuthentication::Token
+            } else {
+                HttpAuthentication::None
+            },
         };
         let server = ControlServer::start(&settings, running.operation()).unwrap();
         let http = server.http_address().unwrap();
@@ -331,12 +337,17 @@ fn a_token_is_asked_for_over_http_only() {
 fn places_to_listen_are_checked() {
     let busy = Busy::new(None);
     let start = |settings: Settings| ControlServer::start(&settings, busy.running.operation());
+    let local = Settings { http: Some("127.0.0.1:0".parse().unwrap()), ..Settings::default() };
+    assert!(matches!(start(local.clone()), Err(StartError::NoToken { .. })), "a token is the default");
+    let without = |settings| Settings { authentication: HttpAuthentication::None, ..settings };
+    start(without(local)).unwrap().stop();
     let open = Settings { http: Some("0.0.0.0:0".parse().unwrap()), ..Settings::default() };
-    assert!(matches!(start(open.clone()), Err(StartError::Open { .. })));
+    assert!(matches!(start(open.clone()), Err(StartError::NoToken { .. })));
+    assert!(matches!(start(without(open.clone())), Err(StartError::Open { .. })));
     let short = Settings { token: Some("short".to_owned()), ..open.clone() };
     assert!(matches!(start(short), Err(StartError::Token { got: 5 })));
     start(Settings { token: Some("0123456789abcdef".to_owned()), ..open }).unwrap().stop();
-    let taken = Settings { http: Some(busy.http), ..Settings::default() };
+    let taken = without(Settings { http: Some(busy.http), ..Settings::default() });
     assert!(matches!(start(taken), Err(StartError::Listen { .. })));
     let at = |path: &PathBuf| Settings { socket: Some(path.clone()), ..Settings::default() };
     assert!(matches!(start(at(&busy.socket)), Err(StartError::Taken { .. })));

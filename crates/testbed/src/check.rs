@@ -10,7 +10,7 @@ use rustix::thread::{CapabilitySet, capabilities};
 /// A feature that a live run may need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feature {
-    /// Its name.
+    /// Name of the feature.
     pub name: &'static str,
     /// The parts of Fanin that need it.
     pub needed_for: &'static str,

@@ -35,7 +35,7 @@ pub enum BuildError {
     /// A command is missing or does not run.
     #[error("the command {name} (Debian package {package}) cannot be run: {source}")]
     Command {
-        /// The command.
+        /// Name of the command.
         name: &'static str,
         /// Its Debian package.
         package: &'static str,
@@ -49,19 +49,19 @@ pub enum BuildError {
         program: &'static str,
         /// The namespace; absent outside of all namespaces.
         namespace: Option<String>,
-        /// The line.
+        /// The line of the batch.
         line: String,
-        /// Its message.
+        /// The message of the program.
         said: String,
     },
     /// A kernel setting.
     #[error("{namespace}: {key} = {value} is refused: {source}")]
     Setting {
-        /// The namespace.
+        /// Name of the namespace.
         namespace: String,
         /// The key, as `sysctl` writes it.
         key: String,
-        /// The value.
+        /// The value that was refused.
         value: String,
         /// The kernel's error.
         source: io::Error,
@@ -69,9 +69,9 @@ pub enum BuildError {
     /// A device's offloads.
     #[error("{namespace}: the checksum offload of {device} cannot be switched off: {source}")]
     Offload {
-        /// The namespace.
+        /// Name of the namespace.
         namespace: String,
-        /// The device.
+        /// Name of the device.
         device: String,
         /// The kernel's error.
         source: io::Error,
@@ -90,7 +90,7 @@ pub enum LabPlanError {
     /// Two nodes of one name.
     #[error("two nodes are named {name}")]
     SameName {
-        /// The name.
+        /// The name that two nodes have.
         name: String,
     },
     /// A link's end at no node.
@@ -106,9 +106,9 @@ pub enum LabPlanError {
         "{node}: no device can be called {got:?} there: 1 to 15 of a-z, 0-9, - and ., once a node, not lo"
     )]
     BadDevice {
-        /// The node.
+        /// Name of the node.
         node: String,
-        /// The name.
+        /// The name of the device.
         got: String,
     },
     /// Ethernet carries 68 to 9000 bytes here.
@@ -120,15 +120,15 @@ pub enum LabPlanError {
     /// A word of a route that `ip` would read as more than one.
     #[error("{node}: {got:?} is not one word of a route")]
     BadWord {
-        /// The node.
+        /// Name of the node.
         node: String,
-        /// The word.
+        /// The word that was refused.
         got: String,
     },
     /// A setting outside of `net.`, which would not be the namespace's own.
     #[error("{key} is not a setting of a network namespace: it would be the whole machine's")]
     NotOurs {
-        /// The key.
+        /// The key that was refused.
         key: String,
     },
 }

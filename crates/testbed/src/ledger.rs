@@ -18,7 +18,7 @@ const LEDGERS: &str = "/run/fanin";
 /// The list of everything that a run may have created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
-    /// The run.
+    /// The run that made the namespaces.
     pub run: RunName,
     /// The process that runs it.
     pub pid: u32,
@@ -31,10 +31,10 @@ pub struct Ledger {
 /// Why a ledger could not be written, read or processed.
 #[derive(Debug, Error)]
 pub enum LedgerError {
-    /// A file.
+    /// A file could not be read or written.
     #[error("{path}: {source}")]
     File {
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -42,7 +42,7 @@ pub enum LedgerError {
     /// Its content is not that of a ledger, so none of it is used.
     #[error("{path} is not a ledger of a run ({source}): look into it, and delete it by hand")]
     Garbled {
-        /// Its path.
+        /// Path of the ledger.
         path: PathBuf,
         /// The parser's error.
         source: serde_json::Error,
@@ -50,7 +50,7 @@ pub enum LedgerError {
     /// `ip netns del` refused.
     #[error("the network namespace {namespace} cannot be removed: {said}")]
     Stuck {
-        /// The namespace.
+        /// Name of the namespace.
         namespace: String,
         /// The message of `ip`.
         said: String,
@@ -60,9 +60,9 @@ pub enum LedgerError {
 /// The result of [`clean`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
-    /// Dead runs.
+    /// Number of dead runs.
     pub runs: usize,
-    /// Their namespaces.
+    /// Number of namespaces removed.
     pub namespaces: usize,
     /// Processes that were still inside, and were killed.
     pub processes: usize,

@@ -13,7 +13,7 @@ pub struct LabPlan {
     pub links: Vec<VethPair>,
 }
 
-/// One namespace.
+/// One namespace of a plan.
 #[derive(Clone, Debug)]
 pub struct LabNode {
     /// Unique within the plan.
@@ -39,7 +39,7 @@ impl LabNode {
 pub struct Setting {
     /// The key with dots, as `sysctl` writes it.
     pub key: String,
-    /// The value.
+    /// The value to write.
     pub value: String,
 }
 
@@ -57,7 +57,7 @@ pub struct NamespaceRoute {
 /// A station on a device's network, and its link address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Neighbour {
-    /// Its address.
+    /// IP address of the neighbour.
     pub address: Ipv4Addr,
     /// Its link address.
     pub mac: [u8; 6],
@@ -68,7 +68,7 @@ pub struct Neighbour {
 /// A veth pair between two nodes.
 #[derive(Clone, Debug)]
 pub struct VethPair {
-    /// One end.
+    /// One end of the pair.
     pub a: VethPort,
     /// The other end.
     pub b: VethPort,

@@ -38,7 +38,7 @@ pub enum TapError {
     /// There is no such device in this namespace.
     #[error("no device {device} to capture on: {source}")]
     Device {
-        /// Its name.
+        /// Name of the device.
         device: String,
         /// The kernel's error.
         source: io::Error,
@@ -49,9 +49,9 @@ pub enum TapError {
     /// The file cannot be written.
     #[error("cannot write the capture {}: {source}", path.display())]
     File {
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
-        /// The error.
+        /// The error of the system.
         source: io::Error,
     },
 }

@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fanin_switch::Running;
+use fanin_switch::config::HttpAuthentication;
 use fanin_switch::control::{ControlServer, Settings};
 
 use crate::traffic::{Counts, Traffic};
@@ -31,7 +32,12 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["serve", http, rest @ ..] if rest.len() < 2 => {
             let Ok(http) = http.parse() else { return wrong() };
-            serve(&Settings { http: Some(http), socket: rest.first().map(Into::into), token: None })
+            serve(&Settings {
+                http: Some(http),
+                socket: rest.first().map(Into::into),
+                token: None,
+                authentication: HttpAuthentication::None,
+            })
         }
         ["soak", seconds] => match seconds.parse() {
             Ok(seconds) => soak(Duration::from_secs(seconds)),

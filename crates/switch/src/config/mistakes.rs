@@ -29,9 +29,9 @@ const INTERFACE_BYTES_MAX: usize = 15;
 pub struct Mistake {
     /// The key; empty for the part as a whole.
     pub key: &'static str,
-    /// The problem.
+    /// The problem, as one clause.
     pub message: String,
-    /// Advice.
+    /// Advice on a correct value.
     pub help: Option<String>,
 }
 
@@ -169,8 +169,9 @@ impl SwitchSpec {
             ));
         }
         if self.mac_hold > self.mac_age {
-            mistakes
-                .push(Mistake::new("mac_hold", "a station cannot be held for longer than it is remembered"));
+            let message =
+                format!("a station is held for at most `mac_age`, {}; got {}", self.mac_age, self.mac_hold);
+            mistakes.push(Mistake::new("mac_hold", message));
         }
         if self.drain > Duration::from_secs(600) {
             mistakes.push(Mistake::new("drain", "a stop waits for 10 minutes at most"));
@@ -209,12 +210,23 @@ impl SwitchSpec {
 
 impl ControlSpec {
     pub(crate) fn mistakes(&self) -> Vec<Mistake> {
-        match self.http {
-            Some(http) if !http.ip().is_loopback() && self.token_file.is_none() => {
+        let Some(http) = self.http else { return Vec::new() };
+        match (self.authentication, &self.token_file) {
+            (HttpAuthentication::Token, Some(_)) => Vec::new(),
+            (HttpAuthentication::Token, None) => {
+                let message = format!("everyone who reaches {http} could change the switch");
+                let help = "give a `token_file`, or `authentication = \"none\"` on a loopback address";
+                vec![Mistake::new("http", message).help(help)]
+            }
+            (HttpAuthentication::None, Some(_)) => {
+                let message = "a `token_file` has no effect with `authentication = \"none\"`";
+                vec![Mistake::new("authentication", message).help("leave one of them out")]
+            }
+            (HttpAuthentication::None, None) if http.ip().is_loopback() => Vec::new(),
+            (HttpAuthentication::None, None) => {
                 let message = format!("other machines that reach {http} could change the switch");
                 vec![Mistake::new("http", message).help("give a `token_file`, or listen on 127.0.0.1")]
             }
-            _ => Vec::new(),
         }
     }
 }

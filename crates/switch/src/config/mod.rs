@@ -27,7 +27,7 @@ pub const EXAMPLE: &str = include_str!("example.toml");
 /// A checked configuration.
 #[derive(Debug, Clone)]
 pub struct LoadedConfig {
-    /// The configuration.
+    /// The configuration that was read and checked.
     pub config: Config,
     /// Settings that are valid but probably unintended.
     pub warnings: Warnings,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::address::Vlan;
 
-/// A port.
+/// The configuration of one port.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortSpec {
@@ -67,7 +67,7 @@ pub struct PortSpec {
     /// Limits on frames of this port that are flooded.
     #[serde(default)]
     pub storm: StormSpec,
-    /// PAUSE frames.
+    /// PAUSE frames: obeyed, sent, or neither.
     #[serde(default)]
     pub pause: PauseSpec,
     /// M21TCP: the stage that sets the window of senders to this output.
@@ -102,7 +102,7 @@ pub enum Copying {
     /// Zero copy if the driver supports it, else copies.
     #[default]
     Auto,
-    /// Copies.
+    /// Copies every frame.
     Copy,
     /// Zero copy; the port does not start if the driver does not support it.
     ZeroCopy,
@@ -196,7 +196,7 @@ impl MarkSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unmarkable {
-    /// Passes them.
+    /// Passes them without a mark.
     #[default]
     Pass,
     /// Drops them (RFC 3168 §5).

@@ -31,7 +31,7 @@ pub struct RingSpec {
     /// Priority for the `strict-priority` discipline; the highest is served first.
     #[serde(default)]
     pub priority: u8,
-    /// Marking.
+    /// Marking of frames in this ring.
     #[serde(default)]
     pub mark: Option<MarkSpec>,
     /// The share of its capacity at which an alarm is raised.
@@ -69,17 +69,17 @@ pub struct RuleSpec {
     pub drop: bool,
     /// Priority; the highest matching rule wins.
     pub priority: u16,
-    /// Input port.
+    /// Name of the input port.
     pub input: Option<String>,
-    /// Source station.
+    /// MAC address of the sender, or a prefix of it.
     pub source_mac: Option<MacPrefix>,
-    /// Destination station.
+    /// MAC address of the receiver, or a prefix of it.
     pub destination_mac: Option<MacPrefix>,
     /// VLAN; for untagged frames the port's.
     pub vlan: Option<Vlan>,
-    /// Source address.
+    /// IP address of the sender, or a prefix of it.
     pub source_ip: Option<IpPrefix>,
-    /// Destination address.
+    /// IP address of the receiver, or a prefix of it.
     pub destination_ip: Option<IpPrefix>,
     /// The IP protocol.
     pub protocol: Option<Protocol>,
@@ -95,9 +95,9 @@ pub struct Protocol(pub u8);
 
 impl Protocol {
     const NAMES: [(&'static str, u8); 4] = [("tcp", 6), ("udp", 17), ("icmp", 1), ("icmpv6", 58)];
-    /// TCP.
+    /// The number of TCP.
     pub const TCP: Self = Self(6);
-    /// UDP.
+    /// The number of UDP.
     pub const UDP: Self = Self(17);
 }
 
@@ -140,7 +140,7 @@ impl<'de> Deserialize<'de> for Protocol {
 /// A port of TCP or UDP, or a range of them: `5000` or `"5000-5063"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PortRange {
-    /// The first.
+    /// The first port of the range.
     pub first: u16,
     /// The last, not before the first.
     pub last: u16,
@@ -188,9 +188,9 @@ impl<'de> Deserialize<'de> for PortRange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StationSpec {
-    /// Its address.
+    /// MAC address of the station.
     pub mac: Mac,
-    /// Its port.
+    /// Name of the port that it is attached to.
     pub port: String,
     /// Its VLAN, if the switch separates VLANs.
     #[serde(default)]
@@ -203,7 +203,7 @@ pub struct StationSpec {
 pub struct WaySpec {
     /// 1 to 15.
     pub table: u16,
-    /// The station.
+    /// MAC address of the station.
     pub mac: Mac,
     /// The output port.
     pub port: String,

@@ -23,7 +23,7 @@ pub struct Config {
     pub dpdk: DpdkSpec,
     /// The ports, in the order of their numbers.
     pub port: Vec<PortSpec>,
-    /// The rings.
+    /// The rings of all ports.
     pub ring: Vec<RingSpec>,
     /// The rules that send frames to rings.
     pub rule: Vec<RuleSpec>,
@@ -124,12 +124,25 @@ pub struct DpdkSpec {
 pub struct ControlSpec {
     /// The path of a local socket; only the user that runs the switch can open it.
     pub socket: Option<String>,
-    /// Address and port of the HTTP interface, which includes metrics: `127.0.0.1:9414`. An address that is not loopback needs a
-    /// token.
+    /// Address and port of the HTTP interface, which includes metrics: `127.0.0.1:9414`. It needs a token, unless
+    /// `authentication` is `none`.
     #[serde(deserialize_with = "address_to_listen_on")]
     pub http: Option<SocketAddr>,
     /// A file with the token of HTTP clients.
     pub token_file: Option<String>,
+    /// How HTTP clients prove that they may control the switch.
+    pub authentication: HttpAuthentication,
+}
+
+/// How HTTP clients prove that they may control the switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HttpAuthentication {
+    /// Each request carries the token.
+    #[default]
+    Token,
+    /// Not at all: every user of this machine may control the switch. Only a loopback address is served.
+    None,
 }
 
 /// Deserializes a socket address, with an example in the error.

@@ -14,7 +14,7 @@ use crate::command::CommandError;
 pub(crate) enum Answer {
     /// A JSON object.
     Json(StatusCode, String),
-    /// No content.
+    /// Status 204 without a body.
     Done,
     /// Text of another kind.
     Text(&'static str, String),

@@ -48,7 +48,7 @@ pub enum ClientError {
     /// The connection fails.
     #[error("no switch answers at {address}: {error}")]
     Connect {
-        /// The address.
+        /// Address of the switch.
         address: String,
         /// The system's error.
         error: io::Error,
@@ -56,15 +56,15 @@ pub enum ClientError {
     /// The answer is not that of a switch.
     #[error("{address} does not answer like a switch: {reason}")]
     Protocol {
-        /// The address.
+        /// Address of the switch.
         address: String,
-        /// The problem.
+        /// The fault in its answer.
         reason: String,
     },
     /// No answer in time.
     #[error("the switch at {address} has not answered for {} s", TIMEOUT.as_secs())]
     Silent {
-        /// The address.
+        /// Address of the switch.
         address: String,
     },
     /// The switch refuses the request.
@@ -72,7 +72,7 @@ pub enum ClientError {
     Refused {
         /// The status of HTTP.
         status: u16,
-        /// Why.
+        /// The reason that the switch gives.
         detail: String,
     },
     /// The answer cannot be written.
@@ -80,14 +80,14 @@ pub enum ClientError {
     Write(io::Error),
 }
 
-/// An answer.
+/// An answer of the switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
     /// The status of HTTP.
     pub status: u16,
     /// The kind of the body.
     pub kind: String,
-    /// The body.
+    /// The body, as it was received.
     pub body: Vec<u8>,
 }
 

@@ -25,7 +25,7 @@ type Result<T> = std::result::Result<T, Refusal>;
 /// Health of the switch.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Health {
-    /// `ok`.
+    /// `ok` while the data path runs.
     status: &'static str,
     /// Time since its start, in seconds.
     uptime_s: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Health {
 pub(crate) struct Version {
     /// Always `fanin switch`.
     name: &'static str,
-    /// Its version.
+    /// Version of the program.
     version: &'static str,
     /// The version of this interface.
     api: &'static str,
@@ -77,7 +77,7 @@ pub(crate) struct PortPatch {
     rate: Option<Rate>,
     /// True to flood frames to unknown stations out of it.
     flood: Option<bool>,
-    /// Storm control.
+    /// New limits of storm control.
     storm: Option<StormSpec>,
     /// Marking in its plain queue: frames that no rule sends to a ring.
     mark: Option<MarkSpec>,
@@ -103,7 +103,7 @@ pub(crate) struct RingPatch {
     burst: Option<Option<Bytes>>,
     /// Priority for the `strict-priority` discipline; the highest is served first.
     priority: Option<u8>,
-    /// Marking.
+    /// New marking; `null` ends it.
     #[serde(deserialize_with = "given")]
     mark: Option<Option<MarkSpec>>,
     /// The share of its capacity at which an alarm is raised.

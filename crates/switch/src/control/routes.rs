@@ -110,7 +110,7 @@ fn get(path: &'static str, id: &'static str, about: &'static str, answer: Conten
 
 type Handler = fn(&Operation, &Call) -> Result<Answer, Refusal>;
 
-/// The table.
+/// The table of all requests.
 pub(crate) fn routes() -> Vec<Route> {
     use Content::{Json, Nothing, Text};
     vec![

@@ -68,7 +68,7 @@ struct ServerState {
 enum Via {
     /// The local socket: file permissions authorize its clients.
     Socket,
-    /// HTTP.
+    /// The HTTP address.
     Http,
 }
 

@@ -4,6 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::config::HttpAuthentication;
+
 /// The fewest characters of a token.
 pub const TOKEN_BYTES_MIN: usize = 16;
 
@@ -14,23 +16,26 @@ pub struct Settings {
     pub socket: Option<PathBuf>,
     /// An address for HTTP; port 0 takes any free one.
     pub http: Option<SocketAddr>,
-    /// The token of HTTP clients. Without it only a loopback address is allowed.
+    /// The token of HTTP clients.
     pub token: Option<String>,
+    /// How HTTP clients prove that they may control the switch.
+    pub authentication: HttpAuthentication,
 }
 
 impl Settings {
     /// Checks the token and whether the address may be used with it.
     ///
     /// # Errors
-    /// If the token is too short, or other machines could change the switch without one.
+    /// If the token is too short or absent, or other machines could change the switch without one.
     pub fn check(&self) -> Result<(), StartError> {
         if let Some(token) = &self.token
             && (token.len() < TOKEN_BYTES_MIN || !token.bytes().all(|byte| byte.is_ascii_graphic()))
         {
             return Err(StartError::Token { got: token.len() });
         }
-        match self.http {
-            Some(address) if self.token.is_none() && !address.ip().is_loopback() => {
+        match (self.http, &self.token, self.authentication) {
+            (Some(address), None, HttpAuthentication::Token) => Err(StartError::NoToken { address }),
+            (Some(address), None, HttpAuthentication::None) if !address.ip().is_loopback() => {
                 Err(StartError::Open { address })
             }
             _ => Ok(()),
@@ -44,25 +49,33 @@ pub enum StartError {
     /// Other machines could change the switch without a token.
     #[error("{address} can be reached from other machines: give a token, or listen on 127.0.0.1")]
     Open {
-        /// The address.
+        /// The address to listen on.
+        address: SocketAddr,
+    },
+    /// HTTP is to be served with a token, and there is none.
+    #[error(
+        "everyone who reaches {address} could change the switch: give a token, or `authentication = \"none\"`"
+    )]
+    NoToken {
+        /// The address to listen on.
         address: SocketAddr,
     },
     /// The token is too short.
     #[error("the token has {got} characters; at least {TOKEN_BYTES_MIN} are needed, and no spaces")]
     Token {
-        /// Its length.
+        /// Characters of the token.
         got: usize,
     },
     /// A running switch uses the socket.
     #[error("a running switch already listens on {}", path.display())]
     Taken {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
     },
     /// The path is not a socket.
     #[error("{} exists and is not a socket", path.display())]
     NoSocket {
-        /// The path.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The system refuses to open it.

@@ -30,7 +30,7 @@ enum ChurnStep {
     Send { from: u8, to: u8, class: u16, bytes: usize },
     /// One worker applies its pending command and makes a round.
     Poll(usize),
-    /// Time passes.
+    /// Time passes, in nanoseconds.
     Wait(u64),
     /// Limits the frames that a port still sends; `None` is no limit.
     Room { port: usize, frames: Option<usize> },

@@ -21,7 +21,7 @@ pub(super) enum FrameRoute {
     To(usize, u16),
     /// Out of every port of this VLAN.
     Flood(u16),
-    /// Nowhere.
+    /// To no port, for this cause.
     Drop(Cause),
     /// Nowhere: it is addressed to bridges only (IEEE 802.1Q, table 8-1), as PAUSE frames are.
     Control,

@@ -14,7 +14,7 @@ use crate::random::SplitMix64;
 pub(super) enum FrameFate {
     /// Sends it at this time, and a copy with it if `twice` is set.
     Delay { until: Instant, twice: bool },
-    /// Drops it.
+    /// Drops the frame.
     Lose,
 }
 

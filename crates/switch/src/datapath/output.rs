@@ -100,7 +100,7 @@ struct CutThrough<H> {
 pub(super) enum NextDeparture {
     /// Not before this.
     At(Instant),
-    /// At once.
+    /// In the next round.
     Now,
     /// Not before another frame arrives.
     Never,

@@ -99,7 +99,7 @@ impl<H: Copy + Default> Outputs<H> {
         Ok(all)
     }
 
-    /// One output.
+    /// The output of a port.
     #[inline]
     pub(super) fn output(&self, port: usize) -> &Output<H> {
         &self.outputs[port]

@@ -22,7 +22,7 @@ pub(super) enum Classified {
 /// All rules of a switch.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
-    /// By output.
+    /// One classifier for each output.
     classifiers: Vec<Classifier>,
     /// Matched frames by rule.
     tallies: Vec<Tally>,

@@ -45,7 +45,7 @@ const NEIGHBOURS: u64 = 4;
 /// The stations behind one port.
 #[derive(Debug, Clone, Copy)]
 struct PortShare {
-    /// Learned stations.
+    /// Stations learned behind the port.
     learned: u32,
     learned_max: u32,
     /// Frames whose source was not learned since the table or the share was full.
@@ -309,7 +309,7 @@ impl Stations {
         (self.shares[port].learned, self.shares[port].refused)
     }
 
-    /// Every station.
+    /// Every station, with its age at `now`.
     pub(super) fn iter(&self, now: Instant) -> impl Iterator<Item = Station> + '_ {
         let now = ticks(now);
         // Ways are entries of the configuration, and no stations.

@@ -124,7 +124,7 @@ impl<D: Driver> Switch<D> {
         self.tap = captures.tap(self.peers.worker());
     }
 
-    /// The driver.
+    /// The driver, to read its state.
     pub const fn driver(&self) -> &D {
         &self.driver
     }

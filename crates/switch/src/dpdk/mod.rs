@@ -46,7 +46,7 @@ pub struct DpdkError {
     pub device: String,
     /// The step that failed.
     pub what: &'static str,
-    /// DPDK's error.
+    /// The error that DPDK returned.
     pub error: std::io::Error,
 }
 

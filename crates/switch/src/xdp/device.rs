@@ -109,7 +109,7 @@ impl Device {
         Some(unsafe { request.ifr_ifru.ifru_ifindex } as u32)
     }
 
-    /// Its MTU.
+    /// The MTU of the interface.
     pub(super) fn mtu(&self) -> io::Result<u32> {
         let mut request = request(&self.name);
         self.ioctl(libc::SIOCGIFMTU, &mut request)?;

@@ -42,7 +42,7 @@ const PARTS_MAX: usize = 18;
 #[derive(Debug, thiserror::Error)]
 #[error("{interface}: {what}: {error}{}", self.advice())]
 pub struct OpenError {
-    /// The interface.
+    /// Name of the interface.
     pub interface: String,
     /// The step that failed.
     pub what: &'static str,
@@ -98,7 +98,7 @@ impl RingOffset {
     }
 }
 
-/// `struct xdp_statistics`.
+/// `struct xdp_statistics` of linux/if_xdp.h.
 #[repr(C)]
 #[derive(Default)]
 struct Statistics {
@@ -122,7 +122,7 @@ struct XdpQueue {
     partial: Option<(Buffer, Buffer, u32)>,
 }
 
-/// An interface.
+/// An open interface with its queues.
 #[derive(Debug)]
 struct XdpPort {
     device: Device,

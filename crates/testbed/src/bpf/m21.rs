@@ -69,7 +69,7 @@ pub enum M21Error {
     /// The control group cannot be opened.
     #[error("the control group {} cannot be opened: {source}", path.display())]
     Cgroup {
-        /// Its path.
+        /// Path of the control group.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -83,7 +83,7 @@ pub enum M21Error {
     /// A namespace has no cookie.
     #[error("the kernel gives no number for the network namespace {namespace} (SO_NETNS_COOKIE): {source}")]
     Cookie {
-        /// Its name.
+        /// Name of the namespace.
         namespace: String,
         /// The kernel's error.
         source: io::Error,

@@ -88,10 +88,10 @@ pub enum BenchError {
     /// A namespace of the network.
     #[error(transparent)]
     Inside(#[from] crate::InsideError),
-    /// A file.
+    /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
         /// The system's error.
         source: io::Error,

@@ -45,7 +45,7 @@ pub struct Capacity {
 /// The chosen scale, or the one that the scenario gives.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Chosen {
-    /// The scale.
+    /// The scale that was chosen.
     pub scale: Ratio,
     /// Rate that the system needs from the machine at this scale, bit/s.
     pub demand_bits_per_s: f64,
@@ -62,9 +62,9 @@ pub struct Chosen {
 pub struct TooFast {
     /// The scale given.
     pub scale: Ratio,
-    /// Mb/s.
+    /// The rate that the scenario needs, Mb/s.
     pub demand: f64,
-    /// Mb/s.
+    /// The rate that the machine carries, Mb/s.
     pub capacity: f64,
     /// Switches on the way.
     pub switches: u64,

@@ -38,7 +38,7 @@ pub enum LiveRefusal {
     Value {
         /// The scenario's key.
         key: String,
-        /// Its value.
+        /// The value in the scenario.
         got: String,
         /// Values that run.
         needed: String,

@@ -43,9 +43,9 @@ impl Part {
 pub struct LiveHost {
     /// Its name in the graph: `readout:3`.
     pub name: String,
-    /// Its task.
+    /// The role that runs on the host.
     pub part: Part,
-    /// Its address.
+    /// IP address of the host.
     pub address: Ipv4Addr,
     /// Its links, as indices of [`LiveNetwork::links`]; its devices `eth0`, `eth1`, … are their ends.
     pub links: Vec<usize>,
@@ -66,7 +66,7 @@ pub struct LiveSwitch {
     pub name: String,
     /// The section of the scenario that describes it.
     pub section: &'static str,
-    /// Its settings.
+    /// The settings of its section.
     pub settings: Switch,
 }
 
@@ -103,7 +103,7 @@ pub struct LiveNetwork {
     pub hosts: Vec<LiveHost>,
     /// Switches, in the order of their nodes.
     pub switches: Vec<LiveSwitch>,
-    /// Links.
+    /// All links of the network.
     pub links: Vec<LiveLink>,
     /// The software switch of a hybrid, as an index of [`Self::switches`].
     pub software: Option<usize>,

@@ -27,7 +27,7 @@ pub enum SwitchError {
         /// The system's error.
         source: io::Error,
     },
-    /// It ended.
+    /// The process ended.
     #[error("the switch {name} ended ({status}); it said:\n{said}")]
     Ended {
         /// Its name in the scenario's network.
@@ -48,7 +48,7 @@ pub enum SwitchError {
     Silent {
         /// Its name in the scenario's network.
         name: String,
-        /// The error.
+        /// The error of the last request.
         source: ClientError,
     },
 }
@@ -81,7 +81,7 @@ impl SwitchProcess {
         Ok(Self { name, child, socket, log })
     }
 
-    /// The process.
+    /// Id of the switch's process.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -21,9 +21,6 @@ use super::{LiveRefusal, Part};
 const CHECK_SEQUENCE: Bytes = Bytes::new(4);
 /// Header and check sequence of a frame.
 const FRAME_BYTES: u64 = 18;
-/// Bytes of a segment's frame in a buffer, without its payload: Ethernet with check sequence, IP, TCP, timestamps, and
-/// M21TCP's own option.
-const SEGMENT_BYTES: u64 = 18 + 20 + 20 + 12 + 8;
 /// Chunks of 2048 bytes that a port's driver keeps ready.
 const DRIVER_BYTES: u64 = 2 * 128 * 2048;
 /// Packet memory of a switch without limits, or with rings in deep memory.
@@ -86,7 +83,7 @@ pub fn configure(
             mark: mark(network, switch),
             flood: false,
             pause: pause(network, switch, *end)?,
-            m21: m21(scenario, switch, own_buffer)?,
+            m21: m21(scenario, network, switch, own_buffer)?,
             ..PortSpec::new(name)
         };
         port.impair.delay = delay(network, number, *link, *end).saturating_sub(network.own);
@@ -255,6 +252,7 @@ fn pause(network: &LiveNetwork, switch: &LiveSwitch, end: LinkEnd) -> Result<Pau
 
 fn m21(
     scenario: &Scenario,
+    network: &LiveNetwork,
     switch: &LiveSwitch,
     buffer: Option<Bytes>,
 ) -> Result<Option<M21Spec>, LiveRefusal> {
@@ -273,10 +271,12 @@ fn m21(
     if *buffering != Buffering::Dedicated {
         return Err(LiveRefusal::switch(switch.section, "buffering", "\"dedicated\" for M21TCP"));
     }
+    let mss = transport.segment_payload();
+    let frame = Bytes::new(u64::from(network.graph.frame_bytes)) + *frame_overhead;
     Ok(Some(M21Spec {
         buffer,
-        mss: transport.segment_payload(),
-        overhead: Bytes::new(SEGMENT_BYTES) + *frame_overhead,
+        mss,
+        overhead: frame.saturating_sub(mss),
         age: if transport.m21tcp.idle.is_zero() { Duration::from_secs(3600) } else { transport.m21tcp.idle },
         ..M21Spec::default()
     }))
@@ -346,4 +346,38 @@ fn named(name: &str) -> (&str, u32) {
 
 const fn exactly(mac: [u8; 6]) -> MacPrefix {
     MacPrefix { address: Mac(mac), bits: 48 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The configuration of the switch of `replay`, with these settings of its section.
+    fn configured(sets: &[&str]) -> Config {
+        let sets: Vec<String> = sets.iter().map(|set| format!("tor.{set}")).collect();
+        let scenario = fanin_scenario::load("replay", &sets).unwrap().scenario;
+        let network = LiveNetwork::of(&scenario).unwrap();
+        let config = configure(&scenario, &network, 0, Path::new("/nowhere")).unwrap();
+        config.checked().unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    #[test]
+    fn every_scheme_of_the_scenario_has_its_layout() {
+        let voq =
+            configured(&["buffering=voq", "buffer=1 MB", "port_limit=200 kB", "module_ports=4"]).layout();
+        let Sharing::Voqs(settings) = voq.sharing else { panic!("{voq:?}") };
+        assert_eq!((voq.pool_sizes().len(), settings.queue_limit), (8, Bytes::new(200_000)), "31 ports");
+        let sets = ["buffering=shared", "pool_charge=input", "pool_split=12", "input_limit=300 kB"];
+        let shared = configured(&sets).layout();
+        let Sharing::Pools(pools) = shared.sharing else { panic!("{shared:?}") };
+        assert_eq!((pools.sizes.len(), pools.input_limits[30]), (2, Bytes::new(300_000)));
+        assert_eq!(configured(&["buffering=unlimited"]).layout().sharing, Sharing::Nothing);
+    }
+
+    #[test]
+    fn thresholds_in_bytes_count_full_frames() {
+        let sets = ["ecn.mode=threshold", "ecn.unit=bytes", "ecn.threshold=10 packets"];
+        let mark = configured(&sets).port[0].mark.unwrap();
+        assert_eq!((mark.bytes, mark.frames), (Some(Bytes::new(15_180)), None));
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use fanin_node::transport::{DELAYED_ACK_USUAL, kernel_name};
 use fanin_scenario::{CongestionControl, Profile, Scenario, Transport};
 use fanin_units::Duration;
 
@@ -10,8 +11,6 @@ use crate::Setting;
 
 /// The kernel's range of the minimum retransmission time-out (`tcp_rto_min_us`); the lower end is its clock's resolution.
 const RTO_MIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
-/// The kernel's own delayed acknowledgement (TCP_DELACK_MIN), which no setting makes longer.
-const DELAYED_ACK: Duration = Duration::from_millis(40);
 
 /// The BPF programs loaded for the run; dropping it unloads them.
 #[derive(Debug, Default)]
@@ -104,21 +103,13 @@ const fn word(control: CongestionControl) -> &'static str {
 /// # Errors
 /// If no kernel has it.
 pub(super) fn congestion_control(transport: &Transport) -> Result<&'static str, LiveRefusal> {
-    match transport.congestion_control {
-        CongestionControl::Newreno => Ok("reno"),
-        // Both limit the window of any congestion control.
-        CongestionControl::Cubic | CongestionControl::M21tcp | CongestionControl::Diatcp => Ok("cubic"),
-        CongestionControl::Bbr => Ok("bbr"),
-        CongestionControl::Static => Ok("fanin_static"),
-        CongestionControl::Dctcp => Ok("fanin_dctcp"),
-        CongestionControl::Ictcp | CongestionControl::Swift | CongestionControl::Sird => {
-            Err(LiveRefusal::value(
-                "transport.congestion_control",
-                "one that no kernel has",
-                "\"newreno\", \"cubic\", \"bbr\", \"static\", \"dctcp\", \"m21tcp\" or \"diatcp\"",
-            ))
-        }
-    }
+    kernel_name(transport.congestion_control).ok_or_else(|| {
+        LiveRefusal::value(
+            "transport.congestion_control",
+            "one that no kernel has",
+            "\"newreno\", \"cubic\", \"bbr\", \"static\", \"dctcp\", \"m21tcp\" or \"diatcp\"",
+        )
+    })
 }
 
 /// Settings of every host's namespace.
@@ -183,9 +174,9 @@ pub(super) fn notes(scenario: &Scenario) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if transport.delayed_ack && transport.delayed_ack_timeout != DELAYED_ACK {
+    if transport.delayed_ack && transport.delayed_ack_timeout != DELAYED_ACK_USUAL {
         notes.push(format!(
-            "acknowledgements are delayed by the kernel's {DELAYED_ACK}, not by {}",
+            "acknowledgements are delayed by the kernel's {DELAYED_ACK_USUAL}, not by {}",
             transport.delayed_ack_timeout
         ));
     }

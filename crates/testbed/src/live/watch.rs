@@ -38,7 +38,7 @@ pub struct NetworkTotals {
     pub bytes: u64,
     /// Frames refused by a full buffer.
     pub drops: u64,
-    /// Frames marked.
+    /// Frames that switches marked.
     pub marks: u64,
     /// PAUSE frames that a switch obeyed.
     pub pauses: u64,

@@ -90,12 +90,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Where it listens for its operators, where the configuration says so.
 fn control_settings(config: &Config) -> Result<Option<Settings>, Failure> {
-    let ControlSpec { socket, http, token_file } = &config.control;
+    let ControlSpec { socket, http, token_file, authentication } = &config.control;
     if socket.is_none() && http.is_none() {
         return Ok(None);
     }
     let token = token_file.as_ref().map(|path| read_token(&PathBuf::from(path))).transpose()?;
-    Ok(Some(Settings { socket: socket.as_ref().map(PathBuf::from), http: *http, token }))
+    let socket = socket.as_ref().map(PathBuf::from);
+    Ok(Some(Settings { socket, http: *http, token, authentication: *authentication }))
 }
 
 /// A configuration in a few words.

@@ -15,7 +15,7 @@ use super::key::{
 pub(crate) enum RuleAction {
     /// Puts it into this ring.
     Ring(u32),
-    /// Drops it.
+    /// Drops the frame.
     Drop,
 }
 

@@ -52,7 +52,7 @@ impl RuleKey {
         Self(words)
     }
 
-    /// One word.
+    /// One 64-bit word of the key.
     #[inline]
     pub(super) const fn word(&self, word: usize) -> u64 {
         self.0[word]
