@@ -350,6 +350,8 @@ const fn exactly(mac: [u8; 6]) -> MacPrefix {
 
 #[cfg(test)]
 mod tests {
+    use fanin_scenario::PoolCharge;
+
     use super::*;
 
     /// The configuration of the switch of `replay`, with these settings of its section.
@@ -363,15 +365,15 @@ mod tests {
 
     #[test]
     fn every_scheme_of_the_scenario_has_its_layout() {
-        let voq =
-            configured(&["buffering=voq", "buffer=1 MB", "port_limit=200 kB", "module_ports=4"]).layout();
-        let Sharing::Voqs(settings) = voq.sharing else { panic!("{voq:?}") };
-        assert_eq!((voq.pool_sizes().len(), settings.queue_limit), (8, Bytes::new(200_000)), "31 ports");
+        let sets = ["buffering=voq", "buffer=1 MB", "port_limit=200 kB", "module_ports=4"];
+        let voq = configured(&sets);
+        assert_eq!(voq.layout().pool_sizes(), [Bytes::new(1_000_000); 8], "31 ports");
+        assert_eq!(voq.switch.port_limit, Some(Bytes::new(200_000)));
         let sets = ["buffering=shared", "pool_charge=input", "pool_split=12", "input_limit=300 kB"];
-        let shared = configured(&sets).layout();
-        let Sharing::Pools(pools) = shared.sharing else { panic!("{shared:?}") };
-        assert_eq!((pools.sizes.len(), pools.input_limits[30]), (2, Bytes::new(300_000)));
-        assert_eq!(configured(&["buffering=unlimited"]).layout().sharing, Sharing::Nothing);
+        let shared = configured(&sets);
+        assert_eq!((shared.layout().pool_sizes().len(), shared.switch.pool_charge), (2, PoolCharge::Input));
+        assert_eq!(shared.switch.input_limit, Some(Bytes::new(300_000)));
+        assert!(!configured(&["buffering=unlimited"]).layout().couples_outputs());
     }
 
     #[test]
