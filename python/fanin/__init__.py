@@ -8,7 +8,7 @@
 >>> fanin.Scenario.load("thesis-a-1000hz").settings["supervisor"]["rate"]
 '1 kHz'
 >>> fanin.Scenario.load("thesis-a-1000hz").plan()["ideal"]["collection_time_ms"]
-18.448
+18.4937056
 >>> fanin.Scenario.load("incast").simulate(duration="50 ms").summary["requests"]["completed"] > 0
 True
 """

@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "network": {"units", "dataflow", "queueing", "scenario"},
     "node": {"message", "units", "dataflow", "events", "report", "scenario"},
     "openflow": {"units", "scenario", "switch"},
-    "plan": {"units", "events", "queueing", "scenario", "network"},
+    "plan": {"units", "dataflow", "queueing", "scenario", "network"},
     "python": {"units", "report", "scenario", "plan", "sim"},
     "recording": {"units", "report", "scenario", "tcp", "network"},
     "sim": {"units", "dataflow", "events", "queueing", "recording", "report", "scenario", "tcp", "network"},

@@ -40,6 +40,14 @@ pub(crate) enum Failure {
     /// The scenario cannot be planned.
     #[error(transparent)]
     Plan(#[from] fanin_plan::PlanError),
+    /// The catalogue of prices cannot be read.
+    #[error("cannot read the catalogue {}: {error}", path.display())]
+    NoCatalogue {
+        /// The catalogue that was named.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
     /// The catalogue of prices cannot be used.
     #[error(transparent)]
     Catalogue(#[from] fanin_plan::CatalogueError),
@@ -215,6 +223,12 @@ pub(crate) enum Failure {
     /// A result cannot be read.
     #[error(transparent)]
     Read(#[from] fanin_report::ReadError),
+    /// A folder that was asked for has the name of a file.
+    #[error("cannot write into {}: it is a file; name a folder", path.display())]
+    NotAFolder {
+        /// The file in the place of a folder.
+        path: PathBuf,
+    },
     /// A file that was asked for cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Write {
@@ -273,6 +287,7 @@ impl Failure {
             | Self::Events { .. }
             | Self::NoTarget { .. }
             | Self::Plan(_)
+            | Self::NoCatalogue { .. }
             | Self::Catalogue(_)
             | Self::Sim(_)
             | Self::Config(_)
@@ -289,6 +304,7 @@ impl Failure {
             | Self::NoCases { .. }
             | Self::Baseline { .. }
             | Self::Read(_)
+            | Self::NotAFolder { .. }
             | Self::Write { .. }
             | Self::Output(_) => 2,
         }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -43,6 +43,14 @@ impl Json {
         matches!(self, Self::Stdout)
     }
 
+    /// Checks that the destination can be written.
+    pub(crate) fn prove(&self) -> Result<(), Failure> {
+        match self {
+            Self::Stdout => Ok(()),
+            Self::File(path) => prove_file(path),
+        }
+    }
+
     /// Writes an object to the destination.
     pub(crate) fn write(&self, object: &impl Serialize) -> Result<(), Failure> {
         // Figures that JSON cannot hold are the writer's mistake, not the user's.
@@ -55,6 +63,38 @@ impl Json {
             }
         }
     }
+}
+
+/// Checks that a folder can be made and written to, before a run takes its time. Nothing is left behind.
+pub(crate) fn prove_folder(path: &Path) -> Result<(), Failure> {
+    if path.exists() && !path.is_dir() {
+        return Err(Failure::NotAFolder { path: path.to_owned() });
+    }
+    let made: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
+    let proved = std::fs::create_dir_all(path)
+        .map_err(|error| Failure::Write { path: path.to_owned(), error })
+        .and_then(|()| prove_file(&path.join(format!(".fanin-{}", std::process::id()))));
+    for folder in made {
+        // A folder that cannot be removed is empty, and does no harm.
+        let _ = std::fs::remove_dir(folder);
+    }
+    proved
+}
+
+/// Checks that a file can be written. One that is there stays as it is; one that is not is removed again.
+pub(crate) fn prove_file(path: &Path) -> Result<(), Failure> {
+    let is_new = !path.exists();
+    // To open a pipe would end it.
+    if !is_new && !path.is_file() {
+        return Ok(());
+    }
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.map_err(|error| Failure::Write { path: path.to_owned(), error })?;
+    if is_new {
+        // A file that cannot be removed can be written all the same.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
 }
 
 /// Prints warnings on standard error.

@@ -17,7 +17,7 @@ fn plans_of_several_scenarios_meet_on_one_page() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(output.stdout.is_empty() && output.stderr.is_empty());
     let html = std::fs::read_to_string(page).unwrap();
-    for expected in ["<!DOCTYPE html>", "shallow", "credits", "2112.8 kB"] {
+    for expected in ["<!DOCTYPE html>", "shallow", "credits", "2116.1 kB"] {
         assert!(html.contains(expected), "the page lacks {expected}");
     }
 }

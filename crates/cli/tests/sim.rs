@@ -456,7 +456,7 @@ fn what_cannot_be_simulated_is_refused_before_anything_runs() {
         (&["sim", &path, "--set", "shaping.method=credits", "--set", "shaping.credits=3"], "credits"),
         (&["sim", &path, "--set", "tor.buffer=100 B"], "buffer"),
         (
-            &["sim", &path, "--set", "record.capture=nowhere", "--pcap", "/dev/null/x"],
+            &["sim", &path, "--set", "record.capture=nowhere", "--pcap", "/dev/null"],
             "no link is called \"nowhere\"",
         ),
         (&["sim", &path, "--pcap", "/dev/null/x"], "cannot write /dev/null/x"),

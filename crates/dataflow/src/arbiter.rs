@@ -37,7 +37,7 @@ struct ArbiterLink {
     pairs: u32,
 }
 
-/// All links.
+/// The links of all hosts.
 #[derive(Debug, Clone, Default)]
 struct Links {
     links: Vec<ArbiterLink>,

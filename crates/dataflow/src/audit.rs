@@ -50,9 +50,9 @@ pub enum AuditError {
     /// Assigned again without having been taken from a collector.
     #[error("event {event} was assigned {assigned} times, but taken back {reassigned} times")]
     AssignedTwice {
-        /// The event.
+        /// The event's L1 ID.
         event: L1Id,
-        /// Times assigned.
+        /// How many times it was assigned.
         assigned: u32,
         /// Times taken back.
         reassigned: u32,
@@ -63,9 +63,9 @@ pub enum AuditError {
     /// Finished more than once.
     #[error("event {event} was finished with {completed} times")]
     CompletedTwice {
-        /// The event.
+        /// The event's L1 ID.
         event: L1Id,
-        /// How often.
+        /// The number of times that it was finished with.
         completed: u32,
     },
     /// Said to be stored, and not on disk.
@@ -74,9 +74,9 @@ pub enum AuditError {
     /// On disk more often than anything explains.
     #[error("event {event} is on disk {copies} times without a reason")]
     StoredTwice {
-        /// The event.
+        /// The event's L1 ID.
         event: L1Id,
-        /// How often.
+        /// The number of its copies on disk.
         copies: u32,
     },
     /// On disk, though it was rejected, and nothing explains it.

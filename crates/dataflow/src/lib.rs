@@ -82,7 +82,8 @@ pub use credit::{CreditDiscipline, CreditPool};
 pub use ictcp::{Ictcp, IctcpCounters};
 pub use logger::{Logger, LoggerConfig, LoggerCounters, LoggerError, StoreId, WriteJob, WriteModel};
 pub use message::{
-    EventStream, FRAME_HEADER_BYTES, FinishedEvent, Hello, Message, Outcome, Selection, Wanted,
+    CONTROL_BYTES_MAX, EventStream, FRAME_HEADER_BYTES, FinishedEvent, Hello, Message, Outcome, Selection,
+    Wanted, answer_bytes, clear_bytes, event_bytes, request_bytes,
 };
 pub use payload::{FragmentPayload, FragmentSet, FragmentSource, UniformSource};
 pub use peer::{L1Id, Peer, Unexpected};

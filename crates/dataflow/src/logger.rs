@@ -59,7 +59,7 @@ pub struct LoggerCounters {
     pub debug: u64,
     /// Payload bytes on disk.
     pub bytes: u64,
-    /// Offers refused.
+    /// Offers that were refused.
     pub refused: u64,
     /// Events that could not be written.
     pub failed: u64,
@@ -76,9 +76,9 @@ pub struct StoreId(pub u64);
 /// An event for the driver to write.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WriteJob<P> {
-    /// For [`Logger::handle_stored`].
+    /// The name that [`Logger::handle_stored`] takes.
     pub id: StoreId,
-    /// The event.
+    /// The event's L1 ID.
     pub event: L1Id,
     /// The collector that sent it.
     pub collector: u16,
@@ -86,7 +86,7 @@ pub struct WriteJob<P> {
     pub stream: EventStream,
     /// Fragments that are missing from it.
     pub missing: u32,
-    /// Its fragments.
+    /// The fragments of the event.
     pub payload: P,
 }
 
@@ -311,7 +311,7 @@ impl<P: FragmentPayload> Logger<P> {
         assert!(self.counters.held_max >= self.counters.held);
     }
 
-    /// The counters.
+    /// The counters up to now.
     pub fn counters(&self) -> &LoggerCounters {
         &self.counters
     }

@@ -18,6 +18,29 @@ const STATUS: u64 = 2;
 /// Bytes that name one fragment in a message, as ATLAS' 32-bit source identifiers.
 const FRAGMENT: u64 = 4;
 
+/// Bytes of a message without lists and payload, at most: [`Message::Offer`].
+pub const CONTROL_BYTES_MAX: u64 = FRAME_HEADER_BYTES + 2 * L1_ID;
+
+/// Bytes on the stream of a request for so many fragments.
+pub const fn request_bytes(fragments: u64) -> Bytes {
+    Bytes::new(FRAME_HEADER_BYTES + L1_ID + FRAGMENT * fragments)
+}
+
+/// Bytes on the stream of an answer without `missing` fragments.
+pub const fn answer_bytes(missing: u64, payload: Bytes) -> Bytes {
+    Bytes::new(FRAME_HEADER_BYTES + L1_ID + STATUS + FRAGMENT * missing + payload.get())
+}
+
+/// Bytes on the stream of a clear that names so many events.
+pub const fn clear_bytes(events: u64) -> Bytes {
+    Bytes::new(FRAME_HEADER_BYTES + L1_ID * events)
+}
+
+/// Bytes on the stream of a whole event, on its way to a logger.
+pub const fn event_bytes(payload: Bytes) -> Bytes {
+    Bytes::new(FRAME_HEADER_BYTES + L1_ID + STATUS + FRAGMENT + payload.get())
+}
+
 /// The final state of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
@@ -34,7 +57,7 @@ pub enum Outcome {
 /// Which stream of files an event is stored in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventStream {
-    /// Accepted events.
+    /// Events that a unit accepted.
     Physics,
     /// Events whose processing unit or collector was lost: untouched, flagged, for later study.
     Debug,
@@ -43,7 +66,7 @@ pub enum EventStream {
 /// An event that a collector has finished with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FinishedEvent {
-    /// The event.
+    /// The event's L1 ID.
     pub event: L1Id,
     /// Its final state.
     pub outcome: Outcome,
@@ -52,7 +75,7 @@ pub struct FinishedEvent {
 /// Fragments of one readout, to be collected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
-    /// The readout.
+    /// The readout's number.
     pub readout: u16,
     /// Which of its fragments.
     pub fragments: FragmentSet,
@@ -105,9 +128,9 @@ pub enum Message<P> {
     Done(FinishedEvent),
     /// Supervisor to collector: an event for a unit.
     Assign {
-        /// The event.
+        /// The event's L1 ID.
         event: L1Id,
-        /// The unit.
+        /// The processing unit's number on its collector.
         unit: u16,
         /// True: store it without processing, because it was lost with another collector (thesis §3.7.4).
         direct: bool,
@@ -120,20 +143,20 @@ pub enum Message<P> {
     Request {
         /// Names the request between these two; the answer repeats it.
         tag: u32,
-        /// The event.
+        /// The event's L1 ID.
         event: L1Id,
-        /// Which fragments.
+        /// The fragments to send.
         fragments: FragmentSet,
     },
     /// Readout to collector: all the fragments of one request, in one message.
     Answer {
         /// As in the request.
         tag: u32,
-        /// The event.
+        /// The event's L1 ID.
         event: L1Id,
         /// Those that this readout does not have.
         missing: FragmentSet,
-        /// The others.
+        /// The fragments that it has.
         payload: P,
     },
     /// Collector or supervisor to readout: these events are finished with, their fragments may be deleted.
@@ -145,40 +168,40 @@ pub enum Message<P> {
     },
     /// Collector to logger: may I send this event? (thesis §3.8.1)
     Offer {
-        /// The event.
+        /// The event's L1 ID.
         event: L1Id,
-        /// Its size.
+        /// The size of the event.
         size: Bytes,
     },
     /// Logger to collector: send the event.
     Grant {
-        /// The event.
+        /// The event's L1 ID.
         event: L1Id,
     },
     /// Logger to collector: ask another one, this one cannot store.
     Refuse {
-        /// The event.
+        /// The event's L1 ID.
         event: L1Id,
     },
     /// Collector to logger: the event that was granted will not come.
     Withdraw {
-        /// The event.
+        /// The event's L1 ID.
         event: L1Id,
     },
     /// Collector to logger: a full event.
     Event {
-        /// The event.
+        /// The event's L1 ID.
         event: L1Id,
         /// Where it is to be stored.
         stream: EventStream,
         /// How many of its fragments are missing.
         missing: u32,
-        /// Its fragments.
+        /// The fragments of the event.
         payload: P,
     },
     /// Logger to collector: the event is safely on disk.
     Stored {
-        /// The event.
+        /// The event's L1 ID.
         event: L1Id,
     },
 }
@@ -253,17 +276,17 @@ impl<P: FragmentPayload> Message<P> {
                 };
                 L1_ID + 2 * STATUS + list + result.size().get()
             }
-            Self::Request { fragments, .. } => L1_ID + FRAGMENT * u64::from(fragments.len()),
+            Self::Request { fragments, .. } => return request_bytes(u64::from(fragments.len())),
             Self::Answer { missing, payload, .. } => {
-                L1_ID + STATUS + FRAGMENT * u64::from(missing.len()) + payload.size().get()
+                return answer_bytes(u64::from(missing.len()), payload.size());
             }
-            Self::Clear(events) => L1_ID * events.len() as u64,
+            Self::Clear(events) => return clear_bytes(events.len() as u64),
             Self::Flow { .. } => STATUS,
             Self::Offer { .. } => 2 * L1_ID,
             Self::Grant { .. } | Self::Refuse { .. } | Self::Withdraw { .. } | Self::Stored { .. } => {
                 L1_ID + STATUS
             }
-            Self::Event { payload, .. } => L1_ID + STATUS + FRAGMENT + payload.size().get(),
+            Self::Event { payload, .. } => return event_bytes(payload.size()),
         };
         Bytes::new(FRAME_HEADER_BYTES + fields)
     }
@@ -289,6 +312,8 @@ mod tests {
         };
         assert_eq!(answer.wire_bytes(), Bytes::new(12 + 8 + 2 + 2 * 4 + 11_000));
         assert_eq!((answer.name(), answer.stream_id()), ("answer", 1));
+        let offer: Message<Bytes> = Message::Offer { event: L1Id(1), size: Bytes::new(1) };
+        assert_eq!(offer.wire_bytes(), Bytes::new(CONTROL_BYTES_MAX));
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl FragmentPayload for Bytes {
 pub struct FragmentSet([u64; 2]);
 
 impl FragmentSet {
-    /// No fragment.
+    /// The set without a fragment.
     pub const EMPTY: Self = Self([0; 2]);
     /// The most fragments that one readout may serve.
     pub const FRAGMENTS_MAX: u16 = 128;

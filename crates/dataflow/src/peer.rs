@@ -19,9 +19,9 @@ impl fmt::Display for L1Id {
 pub enum Peer {
     /// The one supervisor.
     Supervisor,
-    /// A readout.
+    /// A readout, by its number.
     Readout(u16),
-    /// A collector.
+    /// A collector, by its number.
     Collector(u16),
     /// A data logger.
     Logger(u16),
@@ -44,7 +44,7 @@ impl fmt::Display for Peer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("unexpected {message} from {peer}: {why}")]
 pub struct Unexpected {
-    /// The sender.
+    /// The peer that sent it.
     pub peer: Peer,
     /// The name of the message.
     pub message: &'static str,

@@ -1,6 +1,6 @@
 //! Random numbers that are the same on every machine and in every version.
 
-use fanin_units::{Duration, Ratio};
+use fanin_units::{Duration, MIX_STEP, Ratio, mix};
 
 /// A xoshiro256++ generator (Blackman and Vigna), seeded through SplitMix64.
 ///
@@ -15,11 +15,9 @@ impl Random {
     pub fn new(seed: u64) -> Self {
         let mut counter = seed;
         let state = core::array::from_fn(|_| {
-            counter = counter.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut mixed = counter;
-            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            mixed ^ (mixed >> 31)
+            let mixed = mix(counter);
+            counter = counter.wrapping_add(MIX_STEP);
+            mixed
         });
         Self { state }
     }
@@ -101,26 +99,26 @@ pub enum Delay {
     Constant(Duration),
     /// Normally distributed; what falls below zero is taken as zero.
     Normal {
-        /// The mean.
+        /// The mean of the distribution.
         mean: Duration,
         /// The standard deviation.
         sd: Duration,
     },
-    /// Exponentially distributed.
+    /// Exponentially distributed, without a longest time.
     Exponential {
-        /// The mean.
+        /// The mean of the distribution.
         mean: Duration,
     },
     /// Any time in a range alike.
     Uniform {
-        /// The shortest.
+        /// The shortest time.
         min: Duration,
         /// The longest; where it is shorter than `min`, `min` is taken.
         max: Duration,
     },
-    /// Log-normally distributed.
+    /// Log-normally distributed about its median.
     LogNormal {
-        /// The median.
+        /// The median of the distribution.
         median: Duration,
         /// The standard deviation of the logarithm.
         sigma: Ratio,

@@ -57,9 +57,9 @@ pub enum ReadoutError {
 /// Counters of a readout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadoutCounters {
-    /// Requests received.
+    /// Requests that were received.
     pub requests: u64,
-    /// Answers sent.
+    /// Answers that were sent.
     pub answers: u64,
     /// Payload bytes in them.
     pub bytes: u64,
@@ -73,7 +73,7 @@ pub struct ReadoutCounters {
     pub held: u64,
     /// The most bytes that were ever kept.
     pub held_max: u64,
-    /// Events deleted.
+    /// Events that were deleted.
     pub deleted: u64,
     /// Times that memory was full.
     pub xoffs: u64,
@@ -279,7 +279,7 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
         &mut self.source
     }
 
-    /// The counters.
+    /// The counters up to now.
     pub fn counters(&self) -> &ReadoutCounters {
         &self.counters
     }

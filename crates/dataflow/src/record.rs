@@ -11,7 +11,7 @@ pub struct EventRecord {
     pub at: Instant,
     /// The event. For [`EventStep::Xoff`] and [`EventStep::Xon`], the next one to be assigned.
     pub event: L1Id,
-    /// The step.
+    /// The step in the event's life.
     pub what: EventStep,
 }
 
@@ -22,7 +22,7 @@ pub enum EventStep {
     Assigned {
         /// The unit's collector.
         collector: u16,
-        /// The unit.
+        /// The processing unit's number on its collector.
         unit: u16,
         /// The time at which it fell due: earlier than the record where it was held.
         due: Instant,
@@ -43,7 +43,7 @@ pub enum EventStep {
     },
     /// Supervisor: a collector that was thought lost finished it too.
     Duplicated {
-        /// That collector.
+        /// The collector that finished it again.
         collector: u16,
         /// The final state that this collector reported.
         outcome: Outcome,
@@ -54,7 +54,7 @@ pub enum EventStep {
     Xon,
     /// Collector: arrived for a unit.
     Received {
-        /// The unit.
+        /// The processing unit's number on its collector.
         unit: u16,
     },
     /// Collector: the first request of a step was sent.
@@ -64,18 +64,18 @@ pub enum EventStep {
     },
     /// Collector, only where requests are traced: an answer arrived.
     Answered {
-        /// The readout.
+        /// The readout's number.
         readout: u16,
         /// When the request was sent.
         requested: Instant,
-        /// Payload bytes.
+        /// The size of the payload.
         bytes: Bytes,
     },
     /// Collector: fragments of a readout will never come: it is lost, or does not have them.
     Missing {
-        /// The readout.
+        /// The readout's number.
         readout: u16,
-        /// How many.
+        /// The number of fragments.
         fragments: u16,
     },
     /// Collector: all fragments of a step are here.
@@ -97,27 +97,27 @@ pub enum EventStep {
     },
     /// Collector: a processing unit decided, or was lost with it (`Debug`).
     Decided {
-        /// The unit.
+        /// The processing unit's number on its collector.
         unit: u16,
         /// The final state of the event if storing succeeds.
         outcome: Outcome,
     },
     /// Collector: sent to a logger.
     Shipped {
-        /// The logger.
+        /// The logger's number.
         logger: u16,
         /// From 1. Above 1, an earlier logger may have stored it before it was lost.
         attempt: u16,
         /// Where it goes.
         stream: EventStream,
-        /// Payload bytes.
+        /// The size of the payload.
         bytes: Bytes,
         /// Fragments that are missing.
         missing: u32,
     },
     /// Collector: the logger has it on disk.
     Acknowledged {
-        /// The logger.
+        /// The logger's number.
         logger: u16,
     },
     /// Collector: forgotten, because the supervisor gave it to another collector.
@@ -128,7 +128,7 @@ pub enum EventStep {
     Stored {
         /// The collector that it came from.
         collector: u16,
-        /// Where.
+        /// The stream that it is stored in.
         stream: EventStream,
         /// Fragments that are missing.
         missing: u32,
@@ -137,7 +137,7 @@ pub enum EventStep {
     Deleted,
     /// Whoever drives a role of a live system: connections timed out on which messages of this event waited.
     TimedOut {
-        /// How often.
+        /// The number of time-outs.
         times: u32,
     },
 }

@@ -55,9 +55,9 @@ impl LinearShift {
 /// A host of a shift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShiftHost {
-    /// Sends.
+    /// A host that sends.
     Source(u32),
-    /// Receives.
+    /// A host that receives.
     Destination(u32),
 }
 
@@ -68,14 +68,14 @@ enum PendingReport {
     Sending,
     /// The destination's report that it has received them.
     Receiving,
-    /// Nothing.
+    /// Both reports have arrived.
     Nothing,
 }
 
 /// Counters of a barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BarrierCounters {
-    /// Phases completed.
+    /// Phases that were completed.
     pub phases: u64,
     /// Transfers: a source had something for its destination.
     pub transfers: u64,
@@ -137,7 +137,7 @@ impl PhaseBarrier {
         self.began
     }
 
-    /// The counters.
+    /// The counters up to now.
     pub fn counters(&self) -> &BarrierCounters {
         &self.counters
     }

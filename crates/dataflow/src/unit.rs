@@ -28,7 +28,7 @@ impl ProcessingUnit {
         Self { state: if up { UnitState::Idle } else { UnitState::Down }, slot: 0 }
     }
 
-    /// Its state.
+    /// The state of the unit.
     pub fn state(&self) -> UnitState {
         self.state
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use fanin_scenario::Scenario;
+use fanin_units::mix;
 
 use crate::routes::rules;
-use crate::{Network, NodeIndex, NodeKind, mix};
+use crate::{Network, NodeIndex, NodeKind};
 
 /// More rounds than this would only tell nodes apart that lie further from each other than any path is long.
 const ROUNDS_MAX: usize = 16;

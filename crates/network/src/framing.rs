@@ -1,5 +1,7 @@
 //! The bytes that a link adds to an IP packet.
 
+use fanin_units::wire;
+
 /// The bytes that a link adds to an IP packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Framing {
@@ -13,9 +15,15 @@ pub struct Framing {
 
 impl Framing {
     /// IPv4 and TCP headers without options.
-    pub const HEADER_BYTES: u32 = 40;
+    pub const HEADER_BYTES: u32 = wire::IP_HEADER + wire::TCP_HEADER;
+    /// IPv4 without options, and the longest TCP header.
+    pub const HEADER_BYTES_MAX: u32 = Self::HEADER_BYTES + wire::TCP_OPTIONS_MAX;
     /// Ethernet without VLAN tag.
-    pub const ETHERNET: Self = Self { link_bytes: 38, ip_bytes_min: 46, stored_bytes: 18 };
+    pub const ETHERNET: Self = Self {
+        link_bytes: wire::ETHERNET_LINK,
+        ip_bytes_min: wire::ETHERNET_FRAME_MIN - wire::ETHERNET_STORED,
+        stored_bytes: wire::ETHERNET_STORED,
+    };
     /// The two-byte PPP header of ns-3's point-to-point links.
     pub const PPP: Self = Self { link_bytes: 2, ip_bytes_min: 0, stored_bytes: 2 };
 

@@ -2,7 +2,7 @@
 
 use fanin_queueing::ThresholdSettings;
 use fanin_scenario::{Buffering, Limit};
-use fanin_units::{Bytes, Duration, Rate};
+use fanin_units::{Bytes, Duration, Rate, wire};
 
 use crate::Framing;
 #[cfg(doc)]
@@ -68,7 +68,13 @@ impl Default for Network {
     /// A network without nodes, on Ethernet.
     fn default() -> Self {
         let (nodes, links, switches) = (Vec::new(), Vec::new(), Vec::new());
-        Self { nodes, links, switches, framing: Framing::ETHERNET, frame_bytes: 1518 }
+        Self {
+            nodes,
+            links,
+            switches,
+            framing: Framing::ETHERNET,
+            frame_bytes: Framing::ETHERNET.frame_bytes(wire::ETHERNET_MTU),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use fanin_units::{Bytes, Duration, Rate};
 
 use crate::alike::{colours, marks};
 use crate::topology::Roles;
-use crate::{Framing, Network, NetworkError, NodeIndex, Paths, PortIndex, Spread};
+use crate::{Network, NetworkError, NodeIndex, Paths, PortIndex, SegmentFraming, Spread};
 
 /// The ideal time of collections: `RTT + bytes on the wire / rate of the last link` (thesis §4.2.2). It counts the exact
 /// bytes of all segments, and takes the round-trip time of the nearest readout's answer.
@@ -16,11 +16,7 @@ use crate::{Framing, Network, NetworkError, NodeIndex, Paths, PortIndex, Spread}
 /// readouts of one collection drew, so that it is a lower bound.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ideal {
-    mss: u64,
-    overhead: u64,
-    framing: Framing,
-    /// Bytes of IP and TCP headers with the options that every segment carries.
-    headers: u64,
+    segments: SegmentFraming,
     rate: Rate,
     /// The mean time from a request's arrival to its answer.
     response: Duration,
@@ -85,18 +81,10 @@ impl Ideal {
         request_bytes: u64,
         answer_bytes: u64,
     ) -> Result<Self, NetworkError> {
-        let transport = &scenario.transport;
-        let mss = transport.segment_payload().get().max(1);
-        let headers = u64::from(Framing::HEADER_BYTES) + transport.option_bytes().get();
-        let framing = network.framing;
-        let full = framing.wire_bytes(packet(headers + mss));
         let mut paths = Paths::new(network)?;
         let link = |port: PortIndex| &network.links[port as usize / 2];
         let mut ideal = Self {
-            mss,
-            overhead: u64::from(full) - mss,
-            framing,
-            headers,
+            segments: SegmentFraming::of(&scenario.transport, network.framing),
             rate: Rate::MAX,
             response,
             request_bytes,
@@ -113,7 +101,8 @@ impl Ideal {
         let is_first = |collector: &&NodeIndex| known.insert(colours[**collector as usize]);
         for &collector in roles.collectors.iter().filter(is_first) {
             // Where every host is both, a collector asks all but its own.
-            for &readout in roles.readouts.iter().filter(|&&readout| readout != collector) {
+            let others = roles.readouts.iter().copied().filter(|&readout| readout != collector);
+            for readout in nearest_of_each_kind(&mut paths, &colours, others, collector)? {
                 let there: Vec<PortIndex> = paths.find(collector, readout, Spread::Flow(0))?.collect();
                 let back: Vec<PortIndex> = paths.find(readout, collector, Spread::Flow(0))?.collect();
                 let (&last, before) = back.split_last().expect("a path has a link");
@@ -143,22 +132,26 @@ impl Ideal {
         self.fixed = self.fixed_back;
     }
 
-    /// Bytes on the wire of one answer of so many bytes.
+    /// The segments of its messages.
     #[inline]
-    pub fn wire_bytes(&self, bytes: u64) -> u64 {
-        let (full, rest) = (bytes / self.mss, bytes % self.mss);
-        let short =
-            if rest > 0 { u64::from(self.framing.wire_bytes(packet(self.headers + rest))) } else { 0 };
-        full * (self.mss + self.overhead) + short
+    pub const fn segments(&self) -> &SegmentFraming {
+        &self.segments
+    }
+
+    /// The rate of the last link.
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// The round trip at the mean response delay.
+    pub fn round_trip_mean(&self) -> Duration {
+        self.round_trip(self.response, self.request_bytes, self.answer_bytes)
     }
 
     /// The time from the request until the first frame of an answer could begin to leave the last switch, and the last
     /// link's delay; both frames as long as so many bytes make them.
     fn round_trip(&self, response: Duration, request_bytes: u64, answer_bytes: u64) -> Duration {
-        let frame = |bytes: u64| {
-            let bytes = self.framing.wire_bytes(packet(self.headers + bytes.min(self.mss)));
-            Bytes::new(u64::from(bytes))
-        };
+        let frame = |bytes: u64| Bytes::new(self.segments.wire(bytes.min(self.segments.mss())));
         let sent = |rates: &[Rate], frame: Bytes| {
             rates.iter().map(|rate| rate.time_to_send(frame)).sum::<Duration>()
         };
@@ -170,21 +163,20 @@ impl Ideal {
 
     /// The ideal time of a collection whose answers take so many bytes on the wire together, at the mean response delay.
     pub fn time(&self, wire_bytes: u64) -> Duration {
-        self.round_trip(self.response, self.request_bytes, self.answer_bytes)
-            + self.rate.time_to_send(Bytes::new(wire_bytes))
+        ideal_time(self.round_trip_mean(), Bytes::new(wire_bytes), self.rate)
     }
 
     /// The least time that a collection with these answers can take.
     pub fn bound(&self, answers: Answers) -> Duration {
-        self.round_trip(answers.response_min, answers.request_bytes_min, answers.bytes_min)
-            + self.rate.time_to_send(Bytes::new(answers.wire_bytes))
+        let round_trip = self.round_trip(answers.response_min, answers.request_bytes_min, answers.bytes_min);
+        ideal_time(round_trip, Bytes::new(answers.wire_bytes), self.rate)
     }
 
     /// The formula with its numbers filled in.
     pub fn how(&self, payload: Bytes, wire_bytes: u64) -> String {
         format!(
             "round trip {} + {} on the wire ({payload} of data) at {} = {:.4} ms",
-            self.round_trip(self.response, self.request_bytes, self.answer_bytes),
+            self.round_trip_mean(),
             Bytes::new(wire_bytes),
             self.rate,
             self.time(wire_bytes).as_millis_f64()
@@ -192,9 +184,28 @@ impl Ideal {
     }
 }
 
-/// The length of an IP packet; no scenario has segments near the limit of 32 bits.
-fn packet(bytes: u64) -> u32 {
-    u32::try_from(bytes).unwrap_or(u32::MAX >> 1)
+/// A round trip, then all answers back to back on the last link (thesis §4.2.2).
+///
+/// # Panics
+/// If the rate is zero, or sending takes more than 213 days.
+pub fn ideal_time(round_trip: Duration, wire: Bytes, rate: Rate) -> Duration {
+    round_trip.saturating_add(rate.time_to_send(wire))
+}
+
+/// The first readout of each kind at each distance from a collector. All others have paths like one of these.
+fn nearest_of_each_kind(
+    paths: &mut Paths<'_>,
+    colours: &[u64],
+    readouts: impl Iterator<Item = NodeIndex>,
+    collector: NodeIndex,
+) -> Result<Vec<NodeIndex>, NetworkError> {
+    let (mut known, mut nearest) = (BTreeSet::new(), Vec::new());
+    for readout in readouts {
+        if known.insert((colours[readout as usize], paths.distance(readout, collector)?)) {
+            nearest.push(readout);
+        }
+    }
+    Ok(nearest)
 }
 
 #[cfg(test)]
@@ -214,7 +225,7 @@ mod tests {
         let sets = ["transport.profile=linux-6", "workload.request_size=10 kB"];
         let whole = ideal("incast", &sets, 10_000);
         // Six full segments of 1448 B in frames of 1538 B, and 1312 B in one of 1402 B.
-        assert_eq!(whole.wire_bytes(10_000), 6 * 1538 + 1402);
+        assert_eq!(whole.segments().wire_bytes(10_000), 6 * 1538 + 1402);
         // Four times 25 us; a request of 154 B over two links, and a full frame over the first.
         let round_trip = Duration::from_micros(100) + Duration::from_nanos(2 * 154 * 8 + 1538 * 8);
         assert_eq!(whole.time(0), round_trip);

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod alike;
+mod collection;
 mod connections;
 mod data;
 mod framing;
@@ -13,15 +14,18 @@ mod graph;
 mod ideal;
 mod paths;
 mod routes;
+mod segments;
 mod switches;
 pub mod topology;
 
+pub use collection::Collection;
 pub use connections::{Connection, Numbering, barrier_connections, connections};
 pub use data::{DataPaths, DataQueue, InputLinks, LinkClass};
 pub use framing::Framing;
 pub use graph::{Link, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex};
-pub use ideal::{Answers, Ideal};
-pub use paths::{Paths, Spread, mix};
+pub use ideal::{Answers, Ideal, ideal_time};
+pub use paths::{Paths, Spread};
 pub use routes::{ConnectionRoute, find_routes};
+pub use segments::{SegmentFraming, WireMessage};
 pub use switches::{SwitchKind, SwitchRole, memory_layout, output_buffer};
 pub use topology::Roles;

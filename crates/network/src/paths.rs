@@ -1,5 +1,7 @@
 //! The paths that frames take through a network.
 
+use fanin_units::mix;
+
 use crate::graph::{Network, NetworkError, NodeIndex, NodeKind, PortIndex};
 
 /// How a path is chosen where several are equally short.
@@ -244,14 +246,6 @@ impl Adjacency {
         let [start, end] = [node, node + 1].map(|node| self.starts[node as usize] as usize);
         &self.ports[start..end]
     }
-}
-
-/// The finaliser of `SplitMix64` (Steele, Lea, Flood 2014): spreads every bit of the input over the output.
-pub const fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 #[cfg(test)]

@@ -78,9 +78,9 @@ pub fn find_routes<E: From<NetworkError>>(
 
 /// The rules that name the flows of rings: those of the core in a hybrid, where its software switch has the rings.
 pub(crate) fn rules(scenario: &Scenario) -> &Daqrings {
-    match scenario.network.topology {
-        Topology::Hybrid => &scenario.core.daqring,
-        Topology::Star | Topology::Racks | Topology::LeafSpine => &scenario.tor.daqring,
+    match scenario.network.topology == Topology::Hybrid {
+        true => &scenario.core.daqring,
+        false => &scenario.tor.daqring,
     }
 }
 

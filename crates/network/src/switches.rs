@@ -98,7 +98,7 @@ pub const fn output_buffer(settings: &Switch, is_uplink: bool) -> Bytes {
 /// The settings that all switches of a role share.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SwitchKind {
-    /// The settings.
+    /// The settings of these switches.
     pub settings: Switch,
     /// True if links to other switches are uplinks, which may have a buffer size of their own.
     pub has_uplinks: bool,

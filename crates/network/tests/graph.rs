@@ -86,7 +86,7 @@ fn check(scenario: &Scenario) -> usize {
     // No collection is faster than the fastest path allows; the ideal is that of the nearest pair, without detours.
     let ideal = Ideal::new(scenario, &network, &roles, Duration::ZERO, 0, payload).unwrap();
     if network.framing == fanin_network::Framing::ETHERNET {
-        let time = ideal.time(ideal.wire_bytes(payload));
+        let time = ideal.time(ideal.segments().wire_bytes(payload));
         assert!(time <= shortest + Duration::from_micros(1), "{time} of {shortest}");
         if redirected == 0 {
             // The request carries TCP's options, and its frame may be longer than the 84 bytes of a bare one.

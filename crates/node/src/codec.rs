@@ -12,6 +12,9 @@ use fanin_units::{Bytes, Ratio};
 
 use crate::data::{Chunk, Data};
 
+// The sizes of `fanin-dataflow` count the header that `fanin-message` writes.
+const _: () = assert!(fanin_dataflow::FRAME_HEADER_BYTES == fanin_message::HEADER_BYTES as u64);
+
 /// In the place of an outcome: there is none.
 const NO_OUTCOME: u16 = u16::MAX;
 /// In the name of a fragment in a list: the readout's last.

@@ -98,16 +98,9 @@ pub enum ProcessError {
         /// The system's error.
         error: std::io::Error,
     },
-    /// A number of the scenario is larger than the live system takes.
-    #[error("`{key}` is {got}; the live system takes up to {max}")]
-    Number {
-        /// Key in the scenario.
-        key: &'static str,
-        /// Configured value of the key.
-        got: u64,
-        /// The largest value.
-        max: u64,
-    },
+    /// A role cannot count so many hosts, units or fragments.
+    #[error(transparent)]
+    TooMany(#[from] fanin_scenario::machines::TooMany),
     /// The scenario asks for what a live system does not do.
     #[error("{0}")]
     Unsupported(String),
@@ -131,7 +124,7 @@ impl ProcessError {
             Self::NoSuchProcess { .. }
             | Self::Journal(_)
             | Self::Source(_)
-            | Self::Number { .. }
+            | Self::TooMany(_)
             | Self::Unsupported(_)
             | Self::Settings(_) => true,
         }

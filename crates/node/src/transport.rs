@@ -4,17 +4,15 @@ use std::fs;
 use std::time::Duration as StdDuration;
 
 use fanin_message::{Misfit, OsError, SocketOptions};
-use fanin_scenario::{CongestionControl, Scenario, Transport, WindowState};
-use fanin_units::{Duration, Packets, Ratio};
+use fanin_scenario::{CongestionControl, DELAYED_ACK_OF_LINUX, Scenario, Transport, WindowState};
+use fanin_units::{Duration, Packets, Ratio, wire};
 
 use crate::clock::std_duration;
 
 /// The longest minimum RTO that a socket takes; routes and namespaces take more (`TCP_RTO_MIN`).
 const SOCKET_RTO_MIN_MAX: Duration = Duration::from_millis(200);
-/// The adaptive rule of Linux delays an acknowledgement by this at least (`TCP_DELACK_MIN`), and the profiles follow it.
-pub const DELAYED_ACK_USUAL: Duration = Duration::from_millis(40);
 /// IPv4 and TCP without options.
-const HEADERS: u64 = 40;
+pub const HEADERS: u64 = (wire::IP_HEADER + wire::TCP_HEADER) as u64;
 /// The kernel's initial window (`TCP_INIT_CWND`), segments.
 const INITIAL_WINDOW_USUAL: u64 = 10;
 /// The least window that has a scale, bytes (RFC 7323 §2.2).
@@ -81,7 +79,7 @@ pub fn wanted(scenario: &Scenario, offered_max: u64) -> SocketOptions {
         quickack: (!transport.delayed_ack).then_some(true),
         rto_min: Some(std_duration(transport.rto_min)),
         rto_max: Some(std_duration(transport.rto_max)),
-        delayed_ack_max: (transport.delayed_ack && delayed < DELAYED_ACK_USUAL)
+        delayed_ack_max: (transport.delayed_ack && delayed < DELAYED_ACK_OF_LINUX)
             .then(|| std_duration(delayed)),
         segment_bytes_max: (!whole).then(|| u32::try_from(transport.mss.get()).unwrap_or(u32::MAX)),
         user_timeout: (!scenario.live.user_timeout.is_zero())

@@ -10,9 +10,9 @@ use crate::system::SystemFigures;
 /// The bytes that can be in flight to one collector at once.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Burst {
-    /// In frames.
+    /// The bytes of its frames.
     pub(crate) frames: Derived<Bytes>,
-    /// In packets.
+    /// The number of its packets.
     pub(crate) packets: Packets,
     /// Bytes of it that come in at line rate; the rest is released by acknowledgements, two bytes for each that leaves.
     pub(crate) at_once: Bytes,
@@ -128,7 +128,7 @@ pub(crate) fn burst(s: &Scenario, system: &SystemFigures) -> Burst {
         }
         CongestionControl::Sird => {
             // Its BDP is that of the network alone, so that this is the most.
-            let bdp = s.link.rate.bytes_in(system.rtt.value);
+            let bdp = system.last_hop.bytes_in(system.rtt.value);
             let mss = Bytes::new(system.segments.mss());
             let packets = t.sird.bucket.of_bytes(bdp).max(mss).div_ceil(mss).min(all_packets.get());
             let frames = Derived::new(

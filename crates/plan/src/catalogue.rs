@@ -1,8 +1,6 @@
 //! Prices and dimensions: a file that comes with the program and that users replace.
 
 use std::fmt;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use fanin_units::Rate;
@@ -25,7 +23,7 @@ pub struct Catalogue {
     pub router: Router,
     /// The cabinet that servers stand in.
     pub rack: Rack,
-    /// Network chips.
+    /// The chips of network adapters.
     pub chips: Chips,
 }
 
@@ -73,7 +71,7 @@ pub struct Router {
     pub depth: u64,
 }
 
-/// A cabinet.
+/// A cabinet for servers and switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rack {
@@ -85,7 +83,7 @@ pub struct Rack {
     pub depth: u64,
 }
 
-/// Network chips.
+/// The chips of network adapters.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Chips {
@@ -132,21 +130,13 @@ impl<'de> Deserialize<'de> for Price {
 /// Why a catalogue cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
-    /// The file cannot be read.
-    #[error("cannot read the catalogue {}: {error}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        error: std::io::Error,
-    },
     /// The text is not a catalogue; the message points at line and column.
     #[error("{0}")]
     Invalid(toml::de::Error),
     /// A number is too small to compute with.
     #[error("the catalogue has {key} = {got}; at least {least} is needed")]
     TooSmall {
-        /// The key.
+        /// The key of the catalogue.
         key: &'static str,
         /// The value in the file.
         got: u64,
@@ -162,13 +152,6 @@ impl Catalogue {
     /// The catalogue that comes with the program.
     pub fn shipped() -> Self {
         Self::parse(Self::SHIPPED).expect("the shipped catalogue is tested")
-    }
-
-    /// Reads a catalogue from a file.
-    pub fn read(path: &Path) -> Result<Self, CatalogueError> {
-        let text = fs::read_to_string(path)
-            .map_err(|error| CatalogueError::Unreadable { path: path.to_owned(), error })?;
-        Self::parse(&text)
     }
 
     /// Reads a catalogue from text.

@@ -97,7 +97,7 @@ impl LeafSpineFabric {
 /// Chassis routers with as many modules as the ports need (multi-host §III.A.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Routers {
-    /// Chassis.
+    /// The number of chassis.
     pub chassis: u64,
     /// Modules of ports.
     pub modules: u64,
@@ -207,7 +207,7 @@ pub fn chips_price(bandwidth: fanin_units::Rate, catalogue: &Catalogue) -> [Deri
 pub struct CostComparison {
     /// The planes of software switches.
     pub fabric: LeafSpineFabric,
-    /// The routers.
+    /// The routers to compare with.
     pub routers: Routers,
     /// Switches of the planes.
     pub switches: Derived<Count>,

@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 pub struct Derived<T> {
     /// A key that is stable between versions, in snake case, qualified by dots: `bdp`, `load.last_hop`.
     pub name: Cow<'static, str>,
-    /// The result.
+    /// The value of the result.
     pub value: T,
     /// The formula in words: `rate × RTT`.
     pub formula: &'static str,
@@ -103,7 +103,7 @@ pub struct Money {
 pub enum Quantity {
     /// An amount of data.
     Bytes(Bytes),
-    /// A time.
+    /// A time in picoseconds.
     Duration(Duration),
     /// A bit rate.
     Rate(Rate),

@@ -18,10 +18,10 @@
 //! It says nothing about what a timeout does next, nor about jitter of the answers: that is for the simulator.
 //!
 //! ```
-//! use fanin_plan::wire::{SegmentFraming, collection_time_ideal};
+//! use fanin_plan::wire::{SegmentFraming, collection_time_ideal, wire_bytes};
 //! use fanin_units::{Bytes, Duration, Rate};
 //!
-//! let wire = SegmentFraming::ETHERNET.wire_bytes(Bytes::new(13_200), 160);
+//! let wire = wire_bytes(&SegmentFraming::ETHERNET, Bytes::new(13_200), 160);
 //! let ideal = collection_time_ideal(Duration::from_micros(400), wire.value, Rate::new(1_000_000_000));
 //! assert_eq!(ideal.text(), "RTT + wire bytes / rate = 400 us + 2236.8 kB / 1 Gb/s = 18.294 ms");
 //! ```

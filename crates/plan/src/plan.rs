@@ -74,9 +74,9 @@ pub struct LinkLoad {
 /// Results that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// Their subject.
+    /// The subject of the rows.
     pub title: &'static str,
-    /// The results.
+    /// The results in order of reading.
     pub rows: Vec<Derivation>,
 }
 
@@ -246,10 +246,8 @@ impl Plan {
 }
 
 fn cost(s: &Scenario, ports: u64, options: &Options) -> Cost {
-    let spines = match s.network.topology {
-        Topology::LeafSpine => u64::from(s.network.leaf_spine.spines),
-        Topology::Star | Topology::Racks | Topology::Hybrid => SWEEP_SPINES[1],
-    };
+    let has_spines = s.network.topology == Topology::LeafSpine;
+    let spines = if has_spines { u64::from(s.network.leaf_spine.spines) } else { SWEEP_SPINES[1] };
     Cost {
         ports,
         network: compare(ports, spines, &options.catalogue).ok(),

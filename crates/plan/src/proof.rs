@@ -4,22 +4,18 @@
 //! limit what is asked for and sent, and sizes that do not vary have a largest one. They hold whatever the order of frames,
 //! the policy and the paths. They say nothing where sizes have no upper bound and no window limits them.
 
+use fanin_dataflow::{
+    BARRIER_REQUEST_BYTES, CONTROL_BYTES_MAX, answer_bytes, clear_bytes, event_bytes, request_bytes,
+};
 use fanin_network::SwitchKind;
 use fanin_queueing::ThresholdSettings;
 use fanin_scenario::{
-    Buffering, CongestionControl, EcnMode, Scenario, ShapingMethod, SizeModel, Topology, WorkloadKind,
+    Buffering, CongestionControl, EcnMode, Scenario, ShapingMethod, SizeModel, WorkloadKind,
 };
 use fanin_units::Bytes;
 
 use crate::derived::brief;
 use crate::system::SystemFigures;
-
-/// The largest frame of a bare acknowledgement, or of another message of TCP's own.
-const ACK_FRAME: u64 = 100;
-/// Header, identifiers and flags of a message, without the names of fragments.
-const MESSAGE: u64 = 64;
-/// Bytes of a message for each fragment that it names or carries, without the fragment.
-const NAME: u64 = 8;
 
 /// Messages of a unit's event to and from the supervisor and the logger that can be on their way at once.
 const ROLE_MESSAGES: u128 = 8;
@@ -36,7 +32,7 @@ struct InFlight {
     acks: u128,
     /// Events on their way to loggers.
     stored: u128,
-    /// Everything.
+    /// The sum of all of these.
     total: u128,
     /// Frames of that.
     frames: u128,
@@ -90,10 +86,12 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
     if matches!(s.shaping.method, ShapingMethod::Fastpass | ShapingMethod::BarrelShifter) {
         return Err("messages of a scheduler are not counted".to_owned());
     }
+    let ack = u128::from(system.segments.ack_buffered_max());
+    let framed = |message: Bytes| u128::from(system.segments.message(message).buffered.get());
     let fixed = s.is_barrier() || matches!(s.readout.fragment_size, SizeModel::Fixed(_));
     let segments = &system.segments;
     let fragments = u128::from(system.fragments);
-    let (frame, mss) = (u128::from(segments.buffered(segments.mss())), u128::from(segments.mss()));
+    let frame = u128::from(segments.buffered(segments.mss()));
     let (units, answers) = (u128::from(system.units / system.collectors), u128::from(system.answers));
     let collectors = u128::from(system.collectors);
     // Answers that one collector can be waiting for.
@@ -104,8 +102,11 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
     }
     let flows = outstanding.min(u128::from(system.senders));
     let (mut data, mut frames) = if fixed {
-        let payload = system.answer.payload.get().saturating_add(MESSAGE + NAME * system.fragments);
-        let answer = segments.message(Bytes::new(payload));
+        let answer = segments.message(if s.is_barrier() {
+            system.answer_bytes
+        } else {
+            answer_bytes(system.fragments, system.answer.payload)
+        });
         (
             Some(outstanding * u128::from(answer.buffered.get())),
             outstanding * u128::from(answer.segments.get()),
@@ -127,32 +128,37 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
     };
     // A probe of each flow that waits, sent again though nothing was lost.
     let (data, frames) = (data + flows * frame, frames + flows);
-    let request = u128::from(segments.message(Bytes::new(MESSAGE + NAME * system.fragments)).buffered.get())
-        + u128::from(ACK_FRAME);
+    let request = match s.is_barrier() {
+        true => Bytes::new(BARRIER_REQUEST_BYTES),
+        false => request_bytes(system.fragments),
+    };
+    let request = framed(request) + ack;
     // Where sources push, the supervisor tells them of each event.
     let requests = outstanding * request;
     // Assignments, decisions, and the lists of events that readouts may delete.
     let roles = if s.is_barrier() {
         0
     } else {
-        units * ROLE_MESSAGES * (u128::from(MESSAGE) + u128::from(ACK_FRAME))
+        units * ROLE_MESSAGES * (framed(Bytes::new(CONTROL_BYTES_MAX)) + ack)
     };
     let clears = if s.is_barrier() {
         0
     } else {
         let group = u128::from(s.supervisor.clear_group);
         let lists = (units * collectors).div_ceil(group) + 1;
-        let list = u128::from(MESSAGE) + 8 * group;
-        u128::from(system.senders) * lists * (list + list.div_ceil(mss) * u128::from(ACK_FRAME))
+        let list = segments.message(clear_bytes(u64::from(s.supervisor.clear_group)));
+        let (bytes, frames) = (u128::from(list.buffered.get()), u128::from(list.segments.get()));
+        u128::from(system.senders) * lists * (bytes + frames * ack)
     };
     let stored = if s.is_barrier() || s.logger.accept.is_zero() || s.logger.hosts == 0 {
         0
     } else {
-        let event = u128::from(system.answer.buffered.get()) * u128::from(system.answers) + frame;
-        units * collectors * (event + event / frame * u128::from(ACK_FRAME))
+        let event = segments.message(event_bytes(system.payload()));
+        let (bytes, frames) = (u128::from(event.buffered.get()), u128::from(event.segments.get()));
+        units * collectors * (bytes + frames * ack)
     };
-    let to_collector = data + outstanding * u128::from(ACK_FRAME) + roles + stored / collectors.max(1) / 10;
-    let acks = collectors * frames * u128::from(ACK_FRAME);
+    let to_collector = data + outstanding * ack + roles + stored / collectors.max(1) / 10;
+    let acks = collectors * frames * ack;
     let requests = collectors * (requests + roles) + clears;
     Ok(InFlight {
         to_collector,
@@ -162,8 +168,8 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
         stored,
         total: collectors * to_collector + requests + acks + stored,
         frames: collectors * (2 * frames + 3 * outstanding + 2 * ROLE_MESSAGES * units)
-            + clears / u128::from(ACK_FRAME)
-            + 2 * stored.div_ceil(u128::from(ACK_FRAME)),
+            + clears / ack
+            + 2 * stored.div_ceil(ack),
     })
 }
 
@@ -173,8 +179,9 @@ fn fits(s: &Scenario, system: &SystemFigures, kind: &SwitchKind, all: &InFlight)
     let is_used = system.classes.iter().any(|class| {
         class.queue.as_ref().is_some_and(|queue| std::ptr::eq(&system.switches[queue.switch], kind))
     });
-    // Switches with settings of their own that the network does not have.
-    if !is_used && !has_other_traffic(s, kind) {
+    // Switches without data may carry the frames of the supervisor and the loggers.
+    let exists = system.switches_used.iter().any(|&index| std::ptr::eq(&system.switches[index], kind));
+    if !is_used && !exists {
         return Ok(());
     }
     let overhead = |bytes: u128, frames: u128| bytes + frames * u128::from(switch.frame_overhead.get());
@@ -203,7 +210,7 @@ fn fits(s: &Scenario, system: &SystemFigures, kind: &SwitchKind, all: &InFlight)
                 return refuse(collector, buffer);
             }
             let back = overhead(back(s, system, all) + all.stored, all.frames - all.to_collector_frames);
-            let room = if s.network.topology == Topology::Star { buffer } else { uplink };
+            let room = if system.has_uplinks { uplink } else { buffer };
             if back <= room { Ok(()) } else { refuse(back, room) }
         }
         Buffering::Shared | Buffering::Voq => {
@@ -225,24 +232,18 @@ fn fits(s: &Scenario, system: &SystemFigures, kind: &SwitchKind, all: &InFlight)
     }
 }
 
-/// Core routers carry the supervisor's and the loggers' frames even where no data pass them; other kinds do not exist then.
-fn has_other_traffic(s: &Scenario, kind: &SwitchKind) -> bool {
-    // The software switch of a hybrid has the section of its core, but not its scheme.
-    let is_core = kind.section == "core" && kind.settings.buffering == s.core.buffering;
-    is_core && matches!(s.network.topology, Topology::Racks | Topology::Hybrid)
-}
-
 /// Requests and acknowledgements that can wait on the way back. Acknowledgements leave a collector no faster than its data
 /// come in; where the uplink carries those of a whole rack, they do not wait for each other.
 fn back(s: &Scenario, system: &SystemFigures, all: &InFlight) -> u128 {
-    if s.network.topology == Topology::Star {
+    if !system.has_uplinks {
         return all.requests + all.acks;
     }
-    let acks = u128::from(system.answer.segments.get()) * u128::from(ACK_FRAME + 38);
+    let ack = u128::from(system.segments.ack_buffered_max());
+    let acks = u128::from(system.answer.segments.get()) * u128::from(system.segments.ack_wire_max());
     let per_collector = u128::from(s.link.rate.get()) * acks / u128::from(system.answer.wire.get().max(1));
     let rack = per_collector.saturating_mul(u128::from(s.collectors.hosts_per_rack));
     if rack * 2 <= u128::from(s.uplink.rate.get()) {
-        all.requests + u128::from(s.collectors.hosts_per_rack) * 2 * u128::from(ACK_FRAME)
+        all.requests + u128::from(s.collectors.hosts_per_rack) * 2 * ack
     } else {
         all.requests + all.acks
     }

@@ -9,7 +9,7 @@ use crate::derived::{Count, Derivation, Derived, Factor, brief, ratio_of};
 use crate::plan::{LinkLoad, Section};
 use crate::queues::Queue;
 use crate::system::{SystemFigures, slow_start_rounds};
-use crate::wire::load;
+use crate::wire::{ack_bytes, load, overhead_share, payload_share_max, wire_bytes};
 
 /// Segments an acknowledgement: two where receivers may wait for the second.
 fn segments_per_ack(s: &Scenario) -> u64 {
@@ -54,8 +54,7 @@ pub(crate) fn link_loads(s: &Scenario, system: &SystemFigures) -> Vec<LinkLoad> 
         })
         .collect();
     if !s.logger.accept.is_zero() && s.logger.hosts > 0 && !s.is_barrier() {
-        let (count, rate) = (u64::from(s.logger.hosts), s.logger.link.rate);
-        loads.push(load_of(TO_LOGGERS, count, rate, s.logger.accept, false));
+        loads.push(load_of(TO_LOGGERS, system.logger_links, s.logger.link.rate, s.logger.accept, false));
     }
     loads
 }
@@ -74,23 +73,25 @@ pub(crate) fn workload(s: &Scenario, system: &SystemFigures) -> Section {
         Derived::new(
             "answer_segments",
             answer.segments,
-            "⌈payload / segment⌉",
-            format!("⌈{} / {} B⌉", brief(answer.payload), system.segments.mss()),
+            "⌈answer with its header / segment⌉",
+            format!("⌈{} / {} B⌉", brief(system.answer_bytes), system.segments.mss()),
             "thesis §2.2.2",
         )
         .erase(),
-        system.segments.wire_bytes(answer.payload, answers).named("event_wire").erase(),
-        system.segments.overhead_share(answer.payload).erase(),
-        system.segments.payload_share_max().erase(),
+        wire_bytes(&system.segments, system.answer_bytes, answers).named("event_wire").erase(),
+        overhead_share(&answer).erase(),
+        payload_share_max(&system.segments).erase(),
         system.rtt.erase(),
     ];
     if !system.request.payload.is_zero() {
         rows.push(
-            system.segments.wire_bytes(system.request.payload, answers).named("event_requests_wire").erase(),
+            wire_bytes(&system.segments, system.request.payload, answers)
+                .named("event_requests_wire")
+                .erase(),
         );
     }
     let segments = Packets::new(answer.segments.get() * answers);
-    rows.push(system.segments.ack_bytes(segments, segments_per_ack(s)).named("event_acks_wire").erase());
+    rows.push(ack_bytes(&system.segments, segments, segments_per_ack(s)).named("event_acks_wire").erase());
     if system.steps.len() > 1 {
         for step in &system.steps {
             rows.push(
@@ -324,7 +325,7 @@ pub(crate) fn techniques(s: &Scenario, system: &SystemFigures, burst: &Burst) ->
         let packets = Packets::new(system.answer.segments.get() * system.answers_at_once() * system.overlap);
         rows.push(ring_memory(system.collectors, packets, ring.slot).named("ring_memory_needed").erase());
     }
-    let edge = s.readout.link.rate.max(s.link.rate);
+    let edge = system.classes.first().map_or(system.last_hop, |first| first.rate.max(system.last_hop));
     let mtus = u64::from(s.shaping.fastpass.slot_mtus);
     rows.push(fastpass_slots(edge, frame, mtus).erase());
     if !s.shaping.fastpass.clock_error.is_zero() {

@@ -14,7 +14,7 @@ pub const SCHEMA: &str = "fanin.summary/1";
 /// Which scenario a summary is about.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlannedScenario {
-    /// Its name.
+    /// The name of the scenario.
     pub name: String,
     /// A fingerprint of all its settings.
     pub hash: String,

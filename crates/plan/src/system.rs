@@ -1,29 +1,27 @@
 //! A scenario as the arithmetic sees it: answers, events, round trip, links and rates.
 
-use fanin_events::sizes::{self, EventSizes};
+use std::collections::BTreeSet;
+
+use fanin_dataflow::answer_bytes;
 use fanin_network::{
-    DataPaths, Link, LinkClass, Network, NetworkError, NodeIndex, Roles, SwitchKind, topology,
+    Collection, DataPaths, Link, LinkClass, Network, NetworkError, Node, NodeIndex, NodeKind, Roles,
+    SegmentFraming, SwitchKind, WireMessage, topology,
 };
-use fanin_scenario::{Arrivals, Policy, Scenario, SizeModel, WorkloadKind};
+use fanin_scenario::{Arrivals, FlowDistribution, Policy, Scenario, SizeModel, WorkloadKind};
 use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 use crate::bounds::Requests;
 use crate::derived::{Derived, brief};
-use crate::wire::{SegmentFraming, WireMessage, collection_time_ideal};
-
-/// Header of a message: three 32-bit fields (thesis §3.8.3).
-const MESSAGE_HEADER: u64 = 12;
-/// An event's or fragment's identifier in a request.
-const IDENTIFIER: u64 = 4;
+use crate::wire::{ack_bytes, collection_time_ideal};
 
 /// Why a scenario cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// Fragment sizes come from a file that cannot be read; their mean can be given instead.
-    #[error("readout.fragment_size: {reason}")]
+    /// Fragment sizes are in a file, which the caller has to read.
+    #[error("readout.fragment_size: give the mean of the sizes in {path}")]
     FragmentSizeUnknown {
-        /// The file, and what is wrong with it.
-        reason: String,
+        /// The file that has the sizes.
+        path: String,
     },
     /// Numbers of the scenario multiply to more than a quantity holds.
     #[error("{what} is beyond what can be computed with")]
@@ -38,7 +36,7 @@ pub enum PlanError {
 
 /// One step of a collection: so many hosts answer, and so many of the events get that far.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Collection {
+pub(crate) struct PlannedStep {
     pub(crate) name: String,
     /// Hosts that answer in this step.
     pub(crate) answers: u64,
@@ -62,13 +60,15 @@ pub(crate) enum EventSpread {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SystemFigures {
     pub(crate) segments: SegmentFraming,
-    /// The answer of one host, of mean size.
+    /// The answer of one host, of mean size: its fragments, cut into segments with the message's own fields.
     pub(crate) answer: WireMessage,
+    /// Bytes of the answer on its connection.
+    pub(crate) answer_bytes: Bytes,
     /// The request for it; nothing where sources push.
     pub(crate) request: WireMessage,
     /// Scale parameter of the event sizes.
     pub(crate) sigma: f64,
-    pub(crate) steps: Vec<Collection>,
+    pub(crate) steps: Vec<PlannedStep>,
     /// Hosts that a whole event is collected from.
     pub(crate) answers: u64,
     /// Hosts that an event is collected from on average, in millionths.
@@ -87,8 +87,14 @@ pub(crate) struct SystemFigures {
     pub(crate) rate: Derived<Frequency>,
     /// The links that event data cross, from the readouts to the collectors.
     pub(crate) classes: Vec<LinkClass>,
+    /// Links to the loggers that carry stored events.
+    pub(crate) logger_links: u64,
     /// The settings of the switches, by role.
     pub(crate) switches: Vec<SwitchKind>,
+    /// The indices of those that the network has.
+    pub(crate) switches_used: BTreeSet<usize>,
+    /// True if racks are joined to other switches.
+    pub(crate) has_uplinks: bool,
     /// Ports for hosts and racks, by which a network's size is counted.
     pub(crate) ports: u64,
     /// How events are spread over the collectors.
@@ -102,19 +108,17 @@ impl SystemFigures {
     pub(crate) fn new(s: &Scenario, fragment_mean: Option<Bytes>) -> Result<Self, PlanError> {
         let (network, roles) = topology::build(s)?;
         let paths = DataPaths::new(s, &network, &roles)?;
-        let framing = segmentation(s, &network);
+        let framing = SegmentFraming::of(&s.transport, network.framing);
         let senders = paths.sources;
         let (payload, fragments) = answer_payload(s, fragment_mean)?;
-        let answer = framing.message(payload);
-        let request = match s.workload.kind {
-            WorkloadKind::Push => framing.message(Bytes::ZERO),
-            WorkloadKind::FixedFragment | WorkloadKind::FixedBlock => {
-                framing.message(Bytes::new(MESSAGE_HEADER))
-            }
-            WorkloadKind::EventBuilding | WorkloadKind::AllToAll => {
-                framing.message(Bytes::new(MESSAGE_HEADER + IDENTIFIER * (1 + fragments)))
-            }
+        let whole = if s.is_barrier() {
+            Collection::round(s, &network, &roles)?
+        } else {
+            Collection::event(s, &network, &roles, payload)?
         };
+        let stream_bytes = if s.is_barrier() { payload } else { answer_bytes(0, payload) };
+        let answer = WireMessage { payload, ..framing.message(stream_bytes) };
+        let request = framing.message(Bytes::new(whole.request_bytes));
         let steps = steps(s, senders);
         let answers = steps.iter().map(|step| step.answers).sum();
         let answers_mean = steps.iter().map(|step| step.reach * step.answers).sum();
@@ -129,19 +133,14 @@ impl SystemFigures {
             _ => 0.0,
         };
         let rtt = round_trip(s, &paths);
-        let last_hop = s.link.rate;
+        let last_hop = paths.classes.last().map_or(s.link.rate, |class| class.rate);
         let wire = checked(answer.wire, answers, "the size of an event")?;
-        let round_trips = rtt.value.checked_mul(steps.len() as u64);
+        let round_trip = whole.ideal.round_trip_mean();
         let time = last_hop.checked_time_to_send(wire);
-        if round_trips.zip(time).and_then(|(rtt, time)| rtt.checked_add(time)).is_none() {
+        if time.and_then(|time| round_trip.checked_add(time)).is_none() {
             return Err(PlanError::TooLarge { what: "the time that an event takes" });
         }
-        let mut ideal = collection_time_ideal(round_trips.unwrap_or_default(), wire, last_hop);
-        if steps.len() > 1 {
-            ideal.formula = "steps × RTT + wire bytes / rate";
-            ideal.numbers =
-                format!("{} × {} + {} / {}", steps.len(), brief(rtt.value), brief(wire), brief(last_hop));
-        }
+        let ideal = collection_time_ideal(round_trip, wire, whole.ideal.rate());
         let processing = processing_time(s, &steps);
         let closed_loop = s.is_barrier() || s.supervisor.arrivals == Arrivals::OnDemand;
         let collectors = if s.is_barrier() { 1 } else { s.collectors_total() };
@@ -149,6 +148,7 @@ impl SystemFigures {
         let mut system = Self {
             segments: framing,
             answer,
+            answer_bytes: stream_bytes,
             request,
             sigma,
             steps,
@@ -171,7 +171,10 @@ impl SystemFigures {
                 s.supervisor.rate.to_string(),
                 "scenario",
             ),
+            logger_links: logger_links(s, &network, &roles),
             ports: ports(&network, &roles),
+            switches_used: switches_used(&network),
+            has_uplinks: network.ports().any(|port| network.is_uplink(port)),
             classes: paths.classes,
             switches: network.switches,
             spread: match s.supervisor.policy {
@@ -215,7 +218,7 @@ impl SystemFigures {
 
     /// Acknowledgements for one answer, and the request for it: what crosses the links the other way.
     pub(crate) fn reverse(&self, segments_per_ack: u64) -> Bytes {
-        self.request.wire + self.segments.ack_bytes(self.answer.segments, segments_per_ack).value
+        self.request.wire + ack_bytes(&self.segments, self.answer.segments, segments_per_ack).value
     }
 
     /// In a closed loop, the most events a second: no unit waits, and no link is more than full.
@@ -250,11 +253,22 @@ fn checked(bytes: Bytes, times: u64, what: &'static str) -> Result<Bytes, PlanEr
     }
 }
 
-fn segmentation(s: &Scenario, network: &Network) -> SegmentFraming {
-    let transport = &s.transport;
-    let plain = SegmentFraming { framing: network.framing, ..SegmentFraming::ETHERNET };
-    let plain = plain.with_mtu(transport.mtu.get()).with_mss(transport.segment_payload().get());
-    SegmentFraming { options: transport.option_bytes().get(), ..plain }
+/// The indices of the kinds of switches in a network.
+fn switches_used(network: &Network) -> BTreeSet<usize> {
+    let like = |node: &Node| match node.kind {
+        NodeKind::Switch { like } => Some(like),
+        NodeKind::Host => None,
+    };
+    network.nodes.iter().filter_map(like).collect()
+}
+
+/// Links to the loggers. Spread by destination, a logger's events take one of its links.
+fn logger_links(s: &Scenario, network: &Network, roles: &Roles) -> u64 {
+    let joins = |link: &&Link| link.ends.iter().any(|end| roles.loggers.contains(end));
+    match s.network.flow_distribution {
+        FlowDistribution::Ecmp => network.links.iter().filter(joins).count() as u64,
+        FlowDistribution::PerDestination => roles.loggers.len() as u64,
+    }
 }
 
 /// Ports that join hosts or racks to the rest of the network: those of the switch that all data pass.
@@ -288,38 +302,28 @@ fn answer_payload(s: &Scenario, fragment_mean: Option<Bytes>) -> Result<(Bytes, 
         (_, Some(mean)) => mean,
         (model, None) => match model.mean() {
             Some(mean) => mean,
-            None => mean_of_file(s, model)?,
+            None => {
+                let path = model.path().unwrap_or_default().to_owned();
+                return Err(PlanError::FragmentSizeUnknown { path });
+            }
         },
     };
     Ok((checked(mean, fragments, "the size of an answer")?, fragments))
 }
 
-/// The mean size of a fragment, from the file that says so.
-fn mean_of_file(s: &Scenario, model: &SizeModel) -> Result<Bytes, PlanError> {
-    let (hosts, fragments) = (s.readout.hosts, s.readout.fragments_per_host);
-    let places = u64::from(hosts) * u64::from(fragments);
-    let mean = match model {
-        SizeModel::PerSource { path, sigma } => sizes::read_models(path, hosts, fragments)
-            .map(|models| sizes::models_mean(&models, sigma.as_f64(), places)),
-        model => EventSizes::read(model.path().unwrap_or_default(), hosts, fragments)
-            .map(|sizes| sizes.mean(places)),
-    };
-    mean.map_err(|error| PlanError::FragmentSizeUnknown { reason: error.to_string() })
-}
-
-fn steps(s: &Scenario, senders: u64) -> Vec<Collection> {
+fn steps(s: &Scenario, senders: u64) -> Vec<PlannedStep> {
     if s.is_barrier() || s.workload.steps.is_empty() {
         let share = if s.is_barrier() { Ratio::ONE } else { s.workload.fraction };
-        let answers = share.checked_of(senders).unwrap_or(senders).max(1);
-        return vec![Collection { name: "collection".to_owned(), answers, reach: Ratio::ONE }];
+        let answers = share.ceil_of(senders);
+        return vec![PlannedStep { name: "collection".to_owned(), answers, reach: Ratio::ONE }];
     }
     let (mut before, mut reach) = (0, Ratio::ONE);
     let mut steps = Vec::new();
     for step in &s.workload.steps {
         // A step names the share that has been collected by its end.
-        let by_its_end = step.fraction.checked_of(senders).unwrap_or(senders);
+        let by_its_end = step.fraction.ceil_of(senders);
         let answers = by_its_end.saturating_sub(before);
-        steps.push(Collection { name: step.name.clone(), answers, reach });
+        steps.push(PlannedStep { name: step.name.clone(), answers, reach });
         before = by_its_end;
         reach = Ratio::new(step.accept.checked_of(reach.get()).unwrap_or(0));
     }
@@ -327,7 +331,7 @@ fn steps(s: &Scenario, senders: u64) -> Vec<Collection> {
 }
 
 /// Time that a unit works on an event on average.
-fn processing_time(s: &Scenario, steps: &[Collection]) -> Duration {
+fn processing_time(s: &Scenario, steps: &[PlannedStep]) -> Duration {
     if s.is_barrier() {
         return Duration::ZERO;
     }
@@ -388,9 +392,9 @@ mod tests {
     #[test]
     fn two_phases_ask_for_the_rest_of_what_is_accepted() {
         let system = system("icc15-39dcm");
-        assert_eq!(system.steps.iter().map(|step| step.answers).collect::<Vec<_>>(), [14, 133]);
-        assert_eq!(system.answers_mean, Ratio::new(27_300_000));
-        assert_eq!(system.answers_at_once(), 133);
+        assert_eq!(system.steps.iter().map(|step| step.answers).collect::<Vec<_>>(), [15, 132]);
+        assert_eq!(system.answers_mean, Ratio::new(28_200_000));
+        assert_eq!(system.answers_at_once(), 132);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub enum TextRole {
     Good,
     /// A verdict that frames are lost, or a load above 1.
     Bad,
-    /// A warning.
+    /// The text of a warning.
     Warning,
     /// A formula, less important than its value.
     Faint,

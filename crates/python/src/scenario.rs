@@ -55,8 +55,10 @@ impl LoadedScenario {
                 "a quantile lies above 0 and below 1, unlike {quantile}"
             )));
         }
-        let fragment_mean = fragment_mean.map(Bytes::new);
-        let options = Options { catalogue: Catalogue::shipped(), fragment_mean, quantile, cost };
+        let mean = fragment_mean
+            .map_or_else(|| fanin_sim::fragment_mean(&self.scenario), |mean| Ok(Bytes::new(mean)));
+        let mean = mean.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let options = Options { catalogue: Catalogue::shipped(), fragment_mean: Some(mean), quantile, cost };
         let name = PlannedScenario { name: self.name.clone(), hash: self.hash.clone() };
         py.detach(|| {
             let plan = fanin_plan::plan(&self.scenario, &options).map_err(|error| error.to_string())?;

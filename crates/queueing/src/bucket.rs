@@ -1,9 +1,6 @@
 //! The token bucket.
 
-use fanin_units::{Bytes, Instant, Rate};
-
-/// Picoseconds in a second times bits in a byte.
-const PS_BITS: u128 = 8_000_000_000_000;
+use fanin_units::{Bytes, Instant, PS_BITS, Rate};
 
 /// A token bucket: on average `rate`, and at once at most `burst`.
 ///
@@ -67,7 +64,7 @@ impl TokenBucket {
             Some(time) if time.get() <= longest * 1_000_000_000_000 => time.get(),
             _ => return Err(BucketError::Burst { burst, rate, max_s: longest }),
         };
-        let byte_time = ((PS_BITS << 32) + rate.get() as u128 / 2) / rate.get() as u128;
+        let byte_time = (((PS_BITS as u128) << 32) + rate.get() as u128 / 2) / rate.get() as u128;
         Ok(Self { full_at: 0, full_at_fraction: 0, byte_time: byte_time as u64, burst_time })
     }
 

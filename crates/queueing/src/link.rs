@@ -1,11 +1,8 @@
 //! The link behind an output port.
 
-use fanin_units::{Bytes, Duration, Instant, Rate};
+use fanin_units::{Bytes, Duration, Instant, PS_BITS, Rate};
 
 use crate::frame::AdmissionLimit;
-
-/// Picoseconds in a second times bits in a byte.
-const PS_BITS: u64 = 8_000_000_000_000;
 
 /// The link behind an output port: its rate and the overhead on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use fanin_network::{Framing, PortIndex};
 use fanin_tcp::{Flags, Segment, SynOptions};
-use fanin_units::{Bytes, Instant, Rate};
+use fanin_units::{Bytes, Instant, Rate, wire};
 
 /// A frame seen on a tapped link, when its last bit arrived at the far end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,11 +45,11 @@ const SERVER_PORT: u16 = 9_000;
 /// The first TCP port of the other ends.
 const CLIENT_PORT: u16 = 32_768;
 
-const ETHERNET_BYTES: usize = 14;
-const IP_BYTES: usize = 20;
-const TCP_BYTES: usize = 20;
+const ETHERNET_BYTES: usize = wire::ETHERNET_HEADER as usize;
+const IP_BYTES: usize = wire::IP_HEADER as usize;
+const TCP_BYTES: usize = wire::TCP_HEADER as usize;
 /// The check sequence, which captures leave out.
-const CHECK_BYTES: u32 = 4;
+const CHECK_BYTES: u32 = wire::ETHERNET_CHECK;
 
 impl LinkCapture {
     /// Writes the frames as pcapng: headers as they would be on the wire, with true checksums (payload is all zeros

@@ -4,6 +4,7 @@ mod network;
 mod setups;
 mod switch;
 mod techniques;
+mod topology;
 mod transport;
 mod unread;
 mod workload;
@@ -41,9 +42,7 @@ pub(crate) fn check(scenario: &Scenario, tree: &TomlTable) -> Vec<Problem> {
     check.schedules();
     check.readout_memory();
     check.network();
-    for (name, switch) in switches_used(scenario) {
-        check.switch(name, switch);
-    }
+    check.switches();
     check.problems
 }
 
@@ -167,19 +166,5 @@ impl ScenarioCheck<'_> {
                 "give a time such as \"1 ms\"".to_owned(),
             );
         }
-    }
-}
-
-/// The switches of a scenario's network, by section.
-fn switches_used(s: &Scenario) -> Vec<(&'static str, &Switch)> {
-    match s.network.topology {
-        Topology::Star => vec![("tor", &s.tor)],
-        Topology::Racks | Topology::Hybrid if s.network.readouts_per_group == 0 => {
-            vec![("tor", &s.tor), ("core", &s.core)]
-        }
-        Topology::Racks | Topology::Hybrid => {
-            vec![("tor", &s.tor), ("core", &s.core), ("aggregation", &s.aggregation)]
-        }
-        Topology::LeafSpine => vec![("tor", &s.tor), ("leaf", &s.leaf), ("spine", &s.spine)],
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{self, DeserializeSeed, Deserializer, IntoDeserializer, Visitor};
 
 use crate::errors::Problem;
+use crate::reference::range_of;
 use crate::tree::{SourcePlace, TomlNode, TomlTable, Value};
 
 /// An error of serde with its place; the innermost place wins.
@@ -14,12 +15,26 @@ pub(crate) struct Error {
     place: Option<SourcePlace>,
     /// The unknown key or value, and the names that are possible.
     near: Option<(String, &'static [&'static str])>,
+    /// The keys that lead to the place, the last one first.
+    path: Vec<String>,
 }
 
 impl Error {
     fn or_at(mut self, place: Option<&SourcePlace>) -> Self {
         if self.place.is_none() {
             self.place = place.cloned();
+        }
+        self
+    }
+
+    /// Names the range that the scenario's schema gives the key, in place of that of its number type.
+    pub(crate) fn with_range_of_schema(mut self) -> Self {
+        let path: Vec<&str> = self.path.iter().rev().map(String::as_str).collect();
+        const WORDS: &str = "a whole number from ";
+        if let Some((before, _)) = self.message.split_once(WORDS)
+            && let Some((min, max)) = range_of(&path)
+        {
+            self.message = format!("{before}{WORDS}{min} to {max}");
         }
         self
     }
@@ -75,7 +90,7 @@ impl std::error::Error for Error {}
 
 impl de::Error for Error {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self { message: message.to_string(), place: None, near: None }
+        Self { message: message.to_string(), place: None, near: None, path: Vec::new() }
     }
 
     fn invalid_type(unexpected: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
@@ -93,12 +108,12 @@ impl de::Error for Error {
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
         let message = format!("unknown key `{field}`");
-        Self { message, place: None, near: Some((field.to_owned(), expected)) }
+        Self { message, place: None, near: Some((field.to_owned(), expected)), path: Vec::new() }
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
         let message = format!("unknown value \"{variant}\"");
-        Self { message, place: None, near: Some((variant.to_owned(), expected)) }
+        Self { message, place: None, near: Some((variant.to_owned(), expected)), path: Vec::new() }
     }
 
     fn missing_field(field: &'static str) -> Self {
@@ -184,7 +199,7 @@ impl<'de> de::SeqAccess<'de> for Sequence<'_> {
 
 struct Entries<'a> {
     rest: std::slice::Iter<'a, (String, TomlNode)>,
-    value: Option<&'a TomlNode>,
+    value: Option<(&'a str, &'a TomlNode)>,
 }
 
 impl<'de> de::MapAccess<'de> for Entries<'_> {
@@ -194,14 +209,17 @@ impl<'de> de::MapAccess<'de> for Entries<'_> {
         let Some((key, node)) = self.rest.next() else {
             return Ok(None);
         };
-        self.value = Some(node);
+        self.value = Some((key, node));
         let key: de::value::StrDeserializer<'_, Error> = key.as_str().into_deserializer();
         seed.deserialize(key).map(Some).map_err(|error| error.or_at(node.key.as_ref()))
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
         match self.value.take() {
-            Some(node) => seed.deserialize(node),
+            Some((key, node)) => seed.deserialize(node).map_err(|mut error: Error| {
+                error.path.push(key.to_owned());
+                error
+            }),
             None => Err(de::Error::custom("a value was asked for before its key")),
         }
     }

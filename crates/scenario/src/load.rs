@@ -310,7 +310,7 @@ const FOLLOWS: &[(&str, &str, &str)] = &[
 ];
 
 /// Bytes of an IPv4 and a TCP header without options.
-const IP_TCP_HEADERS: u64 = 40;
+const IP_TCP_HEADERS: u64 = (fanin_units::wire::IP_HEADER + fanin_units::wire::TCP_HEADER) as u64;
 
 /// Fills in all missing settings: first those that depend on other settings, then the defaults.
 ///
@@ -403,14 +403,14 @@ fn deserialise(tree: &TomlTable, problems: &mut Vec<Problem>) -> Option<Scenario
                         found = true;
                         // A default that is derived from a wrong setting is wrong too, but is not the user's mistake.
                         if is_users {
-                            problems.push(error.into_problem());
+                            problems.push(error.with_range_of_schema().into_problem());
                         } else {
                             derived.push(error.into_problem());
                         }
                     }
                 }
                 if !found {
-                    problems.push(first.into_problem());
+                    problems.push(first.with_range_of_schema().into_problem());
                 } else if let Some(problem) = problems.last_mut() {
                     problem.help.extend(of_section(key, &node.value));
                 }
@@ -439,7 +439,7 @@ fn deserialise(tree: &TomlTable, problems: &mut Vec<Problem>) -> Option<Scenario
     match Scenario::deserialize(&sound) {
         Ok(scenario) => Some(scenario),
         Err(error) => {
-            problems.push(error.into_problem());
+            problems.push(error.with_range_of_schema().into_problem());
             None
         }
     }

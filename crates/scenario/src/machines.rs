@@ -1,21 +1,128 @@
-//! Settings of the state machines (`fanin-dataflow`) that are computed from several keys of a scenario. Both the simulated
-//! and the live system use them. Every other setting is the value of the key of the same name.
+//! The configurations of the state machines (`fanin-dataflow`), from a scenario.
+//!
+//! Both the simulated and the live system start from these functions, so that a key has one meaning. Each side then sets
+//! its own seeds, and what only it has: time-outs of real processes, or the simulated disk.
 
-use fanin_dataflow::{AnswerSize, CollectionStep, Delay, Selection};
+use fanin_dataflow::{
+    AggregatorConfig, AnswerSize, BarrierSenderConfig, ClearConfig, CollectionStep, CollectorConfig, Delay,
+    ReadoutConfig, Selection, SupervisorConfig, UnitModel,
+};
 use fanin_units::{Duration, Ratio};
 
 use crate::{Scenario, WorkloadKind};
 
+/// A number of the scenario that a state machine cannot count to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooMany {
+    /// The key; for a total, one of its keys.
+    pub key: &'static str,
+    /// The number that was set.
+    pub got: u64,
+}
+
+impl std::fmt::Display for TooMany {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}` is {}; at most {} is possible", self.key, self.got, u16::MAX)
+    }
+}
+
+impl std::error::Error for TooMany {}
+
+/// A number of hosts, units or fragments as the state machines count them.
+///
+/// # Errors
+/// If it is above 65 535.
+pub fn small(key: &'static str, number: u64) -> Result<u16, TooMany> {
+    u16::try_from(number).map_err(|_| TooMany { key, got: number })
+}
+
+/// The supervisor, which clears events and waits at the start for all units.
+///
+/// # Errors
+/// If there are too many hosts or units.
+pub fn supervisor<P: Default>(scenario: &Scenario) -> Result<SupervisorConfig<P>, TooMany> {
+    let units = small("collectors.units_per_host", u64::from(scenario.collectors.units_per_host))?;
+    let collectors = small("collectors.hosts_per_rack", scenario.collectors_total())?;
+    let supervisor = &scenario.supervisor;
+    Ok(SupervisorConfig {
+        units: vec![units; usize::from(collectors)],
+        readouts: small("readout.hosts", u64::from(scenario.readout.hosts))?,
+        arrivals: supervisor.arrivals,
+        rate: supervisor.rate,
+        units_awaited: u32::from(units) * u32::from(collectors),
+        policy: supervisor.policy,
+        tie_break: supervisor.tie_break,
+        start_order: supervisor.start_order,
+        clear: Some(ClearConfig {
+            clear_group: small("supervisor.clear_group", u64::from(supervisor.clear_group))?,
+            ..ClearConfig::default()
+        }),
+        ..SupervisorConfig::default()
+    })
+}
+
+/// The configuration of a readout.
+pub fn readout(scenario: &Scenario) -> ReadoutConfig {
+    ReadoutConfig {
+        response_delay: delay(scenario.readout.response_delay, scenario.readout.response_delay_sd),
+        memory: Some(scenario.readout.memory),
+        ..ReadoutConfig::default()
+    }
+}
+
+/// Collector `place`; `fragments` says how many it requests from each readout. Its units draw times and decisions. The
+/// supervisor clears events, so that none comes back with a collector that died.
+///
+/// # Errors
+/// If there are too many units or loggers.
+///
+/// # Panics
+/// If the scenario has no collectors.
+pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result<CollectorConfig, TooMany> {
+    let (readouts, collectors) = (fragments.len() as u64, scenario.collectors_total());
+    Ok(CollectorConfig {
+        units: small("collectors.units_per_host", u64::from(scenario.collectors.units_per_host))?,
+        readouts: fragments,
+        loggers: small("logger.hosts", u64::from(scenario.logger.hosts))?,
+        credits: scenario.shaping.credit_limit(),
+        discipline: scenario.shaping.discipline,
+        request_order: scenario.shaping.request_order,
+        first_readout: first_readout(place, collectors, readouts),
+        model: UnitModel::Steps(steps(scenario)),
+        clear: None,
+        ..CollectorConfig::default()
+    })
+}
+
+/// The aggregator of a barrier workload. It never stalls on its own.
+pub fn aggregator(scenario: &Scenario) -> AggregatorConfig {
+    AggregatorConfig {
+        senders: scenario.workload.senders,
+        request_size: request_size(scenario),
+        warmup: scenario.run.warmup,
+        ..AggregatorConfig::default()
+    }
+}
+
+/// Sender `place` of a barrier workload.
+///
+/// # Panics
+/// If there is no such sender.
+pub fn barrier_sender(scenario: &Scenario, place: u32) -> BarrierSenderConfig {
+    BarrierSenderConfig {
+        answer: request_size(scenario).answer(place, scenario.workload.senders),
+        service_delay_max: scenario.workload.service_delay_max,
+        seed: 0,
+    }
+}
+
 /// A delay with this mean and standard deviation: normal, or constant if the deviation is zero.
-pub fn delay(mean: Duration, sd: Duration) -> Delay {
+fn delay(mean: Duration, sd: Duration) -> Delay {
     if sd.is_zero() { Delay::Constant(mean) } else { Delay::Normal { mean, sd } }
 }
 
 /// The first readout of collector `place` out of `collectors` under `shaping.request_order = "rotated"`.
-///
-/// # Panics
-/// If there are no collectors.
-pub fn first_readout(place: u64, collectors: u64, readouts: u64) -> u16 {
+fn first_readout(place: u64, collectors: u64, readouts: u64) -> u16 {
     (place * readouts / collectors) as u16
 }
 
@@ -80,8 +187,10 @@ mod tests {
     }
 
     #[test]
-    fn credits_count_only_where_they_are_the_method() {
-        assert_eq!(scenario(&["shaping.credits=96"]).shaping.credit_limit(), Some(96));
-        assert_eq!(scenario(&["shaping.method=fastpass"]).shaping.credit_limit(), None);
+    fn credits_reach_the_collector_under_their_name() {
+        let collector = |sets: &[&str]| collector(&scenario(sets), 0, vec![12; 160]).unwrap();
+        assert_eq!(collector(&["shaping.credits=96"]).credits, Some(96));
+        assert_eq!(collector(&["shaping.method=fastpass"]).credits, None);
+        assert_eq!(small("readout.hosts", 65_536), Err(TooMany { key: "readout.hosts", got: 65_536 }));
     }
 }

@@ -54,6 +54,17 @@ fn resolve<'a>(root: &'a Value, node: &'a Value) -> &'a Value {
     root.pointer(reference.trim_start_matches('#')).unwrap_or(node)
 }
 
+/// The least and the largest value of the whole number at a path of keys, as the scenario's schema has them.
+pub(crate) fn range_of(path: &[&str]) -> Option<(u64, u64)> {
+    let root = json_schema();
+    let mut node = &root;
+    for key in path {
+        node = resolve(&root, node).get("properties")?.get(key)?;
+    }
+    let node = resolve(&root, node);
+    Some((node.get("minimum")?.as_u64()?, node.get("maximum")?.as_u64()?))
+}
+
 impl ReferencePage<'_> {
     fn section(&mut self, node: &Value, path: &str) {
         let empty = Map::new();

@@ -57,7 +57,7 @@ fn wrong_values_say_what_is_expected() {
     );
     one("[supervisor]\npolicy = 3\n", 2, 10, &["expected one of \"fcfs\"", "not a whole number"]);
     one("[readout]\nhosts = 'many'\n", 2, 9, &["invalid type: string"]);
-    one("[readout]\nhosts = -1\n", 2, 9, &["-1"]);
+    one("[readout]\nhosts = -1\n", 2, 9, &["-1", "a whole number from 1 to 65536"]);
     one("[readout]\nhosts = 0\n", 2, 9, &["`readout.hosts` is 0", "from 1 to 65536"]);
     one("[transport]\nsack = 'yes'\n", 2, 8, &["invalid type: string \"yes\", expected true or false"]);
     one("[logger]\naccept = 1.5\n", 2, 10, &["more than the whole"]);

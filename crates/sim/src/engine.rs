@@ -3,7 +3,7 @@
 use fanin_network::{Network, PortIndex};
 use fanin_recording::RunTotals;
 use fanin_tcp::{Config, Endpoint, Segment, Stats, Written};
-use fanin_units::{Duration, Instant};
+use fanin_units::{Duration, Instant, wire};
 
 use crate::Error;
 use crate::boundary::PlayedNodes;
@@ -14,10 +14,10 @@ use crate::schedule::Schedule;
 use crate::ties::Ties;
 
 /// Bytes on the wire of a frame without payload: a smallest Ethernet frame, preamble and gap.
-pub(crate) const FRAME_BYTES_MIN: u32 = 84;
+pub(crate) const FRAME_BYTES_MIN: u32 = wire::ETHERNET_WIRE_MIN;
 
 /// Bytes on the wire of a full frame: the frame whose rate chooses the width of the schedule's buckets.
-const FRAME_BYTES_FULL: u64 = 1538;
+const FRAME_BYTES_FULL: u64 = (wire::ETHERNET_MTU + wire::ETHERNET_LINK) as u64;
 
 /// One end of a connection.
 pub(crate) struct ConnectionEnd {

@@ -57,6 +57,9 @@ pub enum Error {
     /// The thresholds of RED are invalid.
     #[error("ecn: {0}")]
     Red(#[from] fanin_queueing::RedError),
+    /// A role cannot count so many hosts, units or fragments.
+    #[error(transparent)]
+    TooMany(#[from] fanin_scenario::machines::TooMany),
     /// The supervisor's settings are invalid.
     #[error("supervisor: {0}")]
     Supervisor(#[from] fanin_dataflow::SupervisorError),

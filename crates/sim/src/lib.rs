@@ -35,3 +35,4 @@ pub use error::Error;
 pub use fanin_recording::{FrameSeen, LinkCapture};
 pub use run::{RunControl, RunEnd, RunOutcome, run, run_on};
 pub use sweep::{SweepRun, sweep, sweep_each};
+pub use workload::fragment_mean;

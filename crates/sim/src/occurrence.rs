@@ -1,7 +1,8 @@
 //! The things that can be scheduled.
 
 use crate::index::{EndIndex, NIL};
-use fanin_network::{PortIndex, mix};
+use fanin_network::PortIndex;
+use fanin_units::mix;
 
 /// One thing that happens at a scheduled time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

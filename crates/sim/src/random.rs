@@ -2,7 +2,7 @@
 
 pub(crate) use fanin_dataflow::Random;
 
-use fanin_network::mix;
+use fanin_units::mix;
 
 /// The use of a stream of random numbers. Every host has one of each, so that neither another host nor another
 /// use shifts the numbers of this one.

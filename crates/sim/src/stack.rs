@@ -1,7 +1,7 @@
 //! The TCP stack that a scenario describes.
 
-use fanin_scenario::{CongestionControl as Wanted, M21Charge, Profile, Transport};
-use fanin_units::{Duration, Ratio};
+use fanin_scenario::{CongestionControl as Wanted, DELAYED_ACK_OF_LINUX, M21Charge, Profile, Transport};
+use fanin_units::Ratio;
 
 use crate::Error;
 use fanin_tcp::{Config, CongestionControl, DctcpParameters, DelayedAck, Segmentation, SwiftParameters};
@@ -9,8 +9,8 @@ use fanin_tcp::{Config, CongestionControl, DctcpParameters, DelayedAck, Segmenta
 /// `tcp_tso_win_divisor` of Linux: a burst waits for more ACKs while it is smaller than this part of the window.
 const BURST_WINDOW_DIVISOR: u32 = 3;
 
-/// `transport.delayed_ack_timeout` under which Linux adapts the time-out by itself, from `TCP_DELACK_MIN` to `TCP_DELACK_MAX`.
-const DELAYED_ACK_OF_LINUX: Duration = Duration::from_millis(40);
+// The scenario's name for the kernel's rule, and the rule itself, agree.
+const _: () = assert!(DELAYED_ACK_OF_LINUX.get() == DelayedAck::LINUX_MIN.get());
 
 /// The TCP settings of a scenario's `transport` section: the named profile, and each key that differs from it.
 pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {

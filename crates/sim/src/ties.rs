@@ -6,7 +6,8 @@
 
 use std::collections::HashMap;
 
-use fanin_network::{Network, Node, NodeKind, PortIndex, mix};
+use fanin_network::{Network, Node, NodeKind, PortIndex};
+use fanin_units::mix;
 
 use crate::occurrence::{Occurrence, TechniqueStep};
 

@@ -1,13 +1,15 @@
 //! Parses frames. A length in a header is never trusted.
 
+use fanin_units::wire;
+
 use crate::address::Mac;
 
 /// An Ethernet header without its check sequence.
-pub const ETHERNET_BYTES: usize = 14;
+pub const ETHERNET_BYTES: usize = wire::ETHERNET_HEADER as usize;
 /// A VLAN tag.
 pub const TAG_BYTES: usize = 4;
 /// Bytes on the wire in addition to the frame: check sequence, preamble, gap (IEEE 802.3).
-pub const WIRE_BYTES: u32 = 24;
+pub const WIRE_BYTES: u32 = wire::ETHERNET_UNCOUNTED;
 
 pub(crate) const ETHERTYPE_VLAN: u16 = 0x8100;
 pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;

@@ -1,5 +1,7 @@
 //! Random numbers from a seed: the same on every machine.
 
+use fanin_units::{MIX_STEP, mix};
+
 /// SplitMix64 (Steele, Lea and Flood 2014): small and fast.
 #[derive(Debug, Clone)]
 pub(crate) struct SplitMix64(u64);
@@ -12,11 +14,9 @@ impl SplitMix64 {
 
     #[inline]
     pub(crate) const fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        let mixed = mix(self.0);
+        self.0 = self.0.wrapping_add(MIX_STEP);
+        mixed
     }
 
     #[inline]

@@ -127,7 +127,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("name = \"to-dcm-1\"", "name = \"\"", "name", "is not a valid name of a rule"),
     ("rate = \"0.78 Gb/s\"", "rate = \"fast\"", "rate", "number"),
     ("rate = \"0.78 Gb/s\"", "rate = \"0.78 Gbit\"", "rate", "expected one of"),
-    ("frames = 14000", "frames = -3", "frames", "cannot be negative"),
+    ("frames = 14000", "frames = -3", "frames", "zero or more"),
     ("alarm = \"80 %\"", "alarm = 80", "alarm", "at most 1"),
 ];
 

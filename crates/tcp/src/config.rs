@@ -196,6 +196,11 @@ pub enum DelayedAck {
     },
 }
 
+impl DelayedAck {
+    /// The least time-out of [`Self::Linux`]: `TCP_DELACK_MIN`, `TCP_ATO_MIN`.
+    pub const LINUX_MIN: Duration = Duration::from_millis(40);
+}
+
 /// Segmentation offload on the sending side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segmentation {

@@ -2,6 +2,8 @@
 
 use core::fmt::Write;
 
+use fanin_units::wire;
+
 /// Bits of a segment: TCP flags, ECN marks of the IP header, and which options it carries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Flags(u16);
@@ -193,13 +195,13 @@ impl Default for SynOptions {
 }
 
 /// Largest TCP option space in bytes (RFC 9293 §3.1).
-const OPTION_BYTES_MAX: u32 = 40;
+const OPTION_BYTES_MAX: u32 = wire::TCP_OPTIONS_MAX;
 /// Timestamp option with its two bytes of padding (RFC 7323 appendix A).
-pub(crate) const TIMESTAMP_BYTES: u32 = 12;
+pub(crate) const TIMESTAMP_BYTES: u32 = wire::TCP_TIMESTAMPS;
 /// Path-window option, as M21TCP lays it out: kind, length, 16-bit id that says forward or echo, 32-bit window.
-pub(crate) const PATH_WINDOW_BYTES: u32 = 8;
+pub(crate) const PATH_WINDOW_BYTES: u32 = wire::TCP_M21;
 /// IPv4 and TCP headers without options.
-const HEADER_BYTES: u32 = 40;
+const HEADER_BYTES: u32 = wire::IP_HEADER + wire::TCP_HEADER;
 
 impl Segment {
     /// The options of a SYN. They lie where another segment has its third SACK block: a SYN has none.

@@ -1,6 +1,6 @@
 //! The retransmission timer, which also times tail loss probes, reordering and window probes.
 
-use fanin_units::{Duration, Instant};
+use fanin_units::{Duration, Instant, MIX_STEP, mix};
 
 use crate::config::Config;
 use crate::endpoint::{CongestionState, Endpoint, Forced};
@@ -49,11 +49,9 @@ impl Endpoint {
         if config.rto.spread == 0 {
             return rto;
         }
-        // SplitMix64 of the time and the endpoint's salt: no state, and the same in every run.
-        let mut mixed = now.get().wrapping_add(self.salt.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let share = u64::from(config.rto.spread) * ((mixed ^ (mixed >> 31)) & 1023);
+        // Of the time and the endpoint's salt: no state, and the same in every run.
+        let steps = self.salt.wrapping_sub(1).wrapping_mul(MIX_STEP);
+        let share = u64::from(config.rto.spread) * (mix(now.get().wrapping_add(steps)) & 1023);
         rto + rto / (1024 * 1024) * share
     }
 

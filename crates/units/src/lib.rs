@@ -24,16 +24,19 @@ extern crate std;
 
 mod bytes;
 mod frequency;
+mod mix;
 mod parse;
 mod quantity;
 mod rate;
 mod ratio;
 mod time;
+pub mod wire;
 
 pub use bytes::{Bytes, Packets};
 pub use frequency::Frequency;
+pub use mix::{MIX_STEP, mix};
 pub use parse::{ParseError, Unit};
-pub use rate::Rate;
+pub use rate::{PS_BITS, Rate};
 pub use ratio::Ratio;
 pub use time::{Duration, Instant};
 

@@ -4,7 +4,7 @@ use crate::quantity::quantity;
 use crate::{Bytes, Duration, Unit};
 
 /// Picoseconds in a second times bits in a byte.
-const PS_BITS: u128 = 8_000_000_000_000;
+pub const PS_BITS: u64 = 8_000_000_000_000;
 
 quantity!(
     /// A rate in bits a second: `"10 Gb/s"` (also `Gbps`, `Gbit/s`); `"1.06 GB/s"` counts bytes.
@@ -55,14 +55,14 @@ impl Rate {
         if self.get() == 0 {
             return None;
         }
-        let ps = (bytes.get() as u128 * PS_BITS).div_ceil(self.get() as u128);
+        let ps = (bytes.get() as u128 * PS_BITS as u128).div_ceil(self.get() as u128);
         if ps > u64::MAX as u128 { None } else { Some(Duration::new(ps as u64)) }
     }
 
     /// The whole bytes that this rate carries in `time`, rounded down.
     #[inline]
     pub const fn bytes_in(self, time: Duration) -> Bytes {
-        let bytes = self.get() as u128 * time.get() as u128 / PS_BITS;
+        let bytes = self.get() as u128 * time.get() as u128 / PS_BITS as u128;
         // The product of two u64 over 8e12 exceeds a u64 only past 2e13 b/s for 213 days.
         Bytes::new(if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 })
     }
@@ -72,7 +72,7 @@ impl Rate {
         if time.get() == 0 {
             return None;
         }
-        let rate = match (bytes.get() as u128).checked_mul(PS_BITS) {
+        let rate = match (bytes.get() as u128).checked_mul(PS_BITS as u128) {
             Some(bits) => bits / time.get() as u128,
             None => return None,
         };

@@ -16,13 +16,19 @@ quantity!(
 );
 
 impl Ratio {
-    /// The whole.
+    /// The whole: a share of 1.
     pub const ONE: Self = Self::new(1_000_000);
 
     /// This share of a plain number, rounded down; `None` if it does not fit.
     pub const fn checked_of(self, whole: u64) -> Option<u64> {
         let share = whole as u128 * self.get() as u128 / 1_000_000;
         if share > u64::MAX as u128 { None } else { Some(share as u64) }
+    }
+
+    /// This share of a plain number, rounded up; saturates.
+    pub const fn ceil_of(self, whole: u64) -> u64 {
+        let share = (whole as u128 * self.get() as u128).div_ceil(1_000_000);
+        if share > u64::MAX as u128 { u64::MAX } else { share as u64 }
     }
 
     /// This share of an amount of data, rounded down; saturates.
@@ -60,5 +66,6 @@ mod tests {
         assert_eq!("1".parse(), Ok(Ratio::ONE));
         assert!("0.0000001".parse::<Ratio>().is_err());
         assert_eq!(Ratio::new(500_000).checked_of(9), Some(4));
+        assert_eq!([9, 8, 0].map(|whole| Ratio::new(500_000).ceil_of(whole)), [5, 4, 0]);
     }
 }

@@ -30,7 +30,7 @@ impl<T: FromStr<Err = ParseError>> Visitor<'_> for QuantityText<T> {
     fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
         match u64::try_from(number) {
             Ok(number) => self.visit_u64(number),
-            Err(_) => Err(E::custom(format_args!("{} cannot be negative", self.what))),
+            Err(_) => Err(E::custom(format_args!("{} is zero or more, not {number}", self.what))),
         }
     }
 

@@ -13,6 +13,7 @@ mod run;
 mod scenario;
 mod sim;
 mod source;
+mod sweep;
 mod switch;
 mod validate;
 

@@ -1,7 +1,7 @@
 //! `fanin plan`: what arithmetic says about a scenario, at once.
 
-use std::io;
 use std::path::PathBuf;
+use std::{fs, io};
 
 use clap::{Args, ValueHint};
 use fanin_plan::{Catalogue, Options, Plan, PlannedScenario, Summary, TextRole};
@@ -48,12 +48,19 @@ fn quantile(text: &str) -> Result<Ratio, String> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let loaded = arguments.source.load()?;
+    let mean = match arguments.fragment_mean {
+        Some(mean) => mean,
+        None => fanin_sim::fragment_mean(&loaded.scenario)?,
+    };
     let options = Options {
         catalogue: match &arguments.catalogue {
-            Some(path) => Catalogue::read(path)?,
+            Some(path) => Catalogue::parse(
+                &fs::read_to_string(path)
+                    .map_err(|error| Failure::NoCatalogue { path: path.clone(), error })?,
+            )?,
             None => Catalogue::shipped(),
         },
-        fragment_mean: arguments.fragment_mean,
+        fragment_mean: Some(mean),
         quantile: arguments.quantile,
         cost: arguments.cost,
     };

@@ -12,6 +12,7 @@ use fanin_scenario::Loaded;
 use fanin_sim::{RunControl, RunEnd, RunOutcome, SweepRun};
 
 use crate::commands::source::Source;
+use crate::commands::sweep::Sweep;
 use crate::failure::Failure;
 use crate::output::{self, Json};
 use crate::{build_info, interrupt, summary};
@@ -25,14 +26,18 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     source: Source,
     /// Seed of all random streams, in place of the scenario's `run.seed`.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = seed)]
     seed: Option<u64>,
     /// Runs of a sweep at a time; results never depend on it. By default one for each core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Try several values of a setting; given more than once, all combinations.
+    /// Try several values of a setting; given more than once, all combinations. FROM..TO:STEP stands for equal steps,
+    /// log:FROM..TO:COUNT for equal factors.
     #[arg(long, value_name = "KEY=V1,V2,...")]
     sweep: Vec<Sweep>,
+    /// Run each point of a sweep with N seeds: `run.seed` and those that follow. Curves get bands.
+    #[arg(long, value_name = "N", requires = "sweep", value_parser = clap::value_parser!(u16).range(1..))]
+    repeat: Option<u16>,
     /// Of a sweep, run only every Nth point from the Ith on, so that N machines share it; folders are those of `--resume`.
     #[arg(long, value_name = "I/N", requires_all = ["sweep", "out"])]
     shard: Option<Shard>,
@@ -57,27 +62,6 @@ pub(crate) struct Arguments {
     quiet: bool,
 }
 
-/// One setting and the values to try.
-#[derive(Debug, Clone)]
-struct Sweep {
-    key: String,
-    values: Vec<String>,
-}
-
-impl FromStr for Sweep {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = || "write KEY=V1,V2,..., for example shaping.credits=48,96,480".to_owned();
-        let (key, values) = text.split_once('=').ok_or_else(wrong)?;
-        let values: Vec<_> = values.split(',').map(|value| value.trim().to_owned()).collect();
-        if key.trim().is_empty() || values.iter().any(String::is_empty) {
-            return Err(wrong());
-        }
-        Ok(Self { key: key.trim().to_owned(), values })
-    }
-}
-
 /// A part of a sweep.
 #[derive(Debug, Clone, Copy)]
 struct Shard {
@@ -99,7 +83,18 @@ impl FromStr for Shard {
     }
 }
 
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if let Some(folder) = &arguments.out {
+        output::prove_folder(folder)?;
+    }
+    arguments.json.as_ref().map_or(Ok(()), Json::prove)?;
+    for file in arguments.pcap.iter().chain(&arguments.trace) {
+        output::prove_file(file)?;
+    }
     if arguments.sweep.is_empty() { one(arguments) } else { many(arguments) }
 }
 
@@ -108,6 +103,20 @@ fn load(arguments: &Arguments, more: &[String]) -> Result<Loaded, Failure> {
     let seed = arguments.seed.map(|seed| format!("run.seed={seed}"));
     let sets = arguments.source.sets.iter().chain(more).cloned().chain(seed).collect();
     Source { source: arguments.source.source.clone(), sets }.load()
+}
+
+/// Loads one point of a sweep once for each seed.
+fn load_repeats(arguments: &Arguments, more: &[String]) -> Result<Vec<Loaded>, Failure> {
+    let first = load(arguments, more)?;
+    let (seed, count) = (first.scenario.run.seed, arguments.repeat.map_or(1, u64::from));
+    let mut loaded = vec![first];
+    for place in 1..count {
+        let seed = format!("run.seed={}", seed.saturating_add(place));
+        let sets: Vec<String> = arguments.source.sets.iter().chain(more).cloned().chain([seed]).collect();
+        // The first load has printed the warnings.
+        loaded.push(fanin_scenario::load(&arguments.source.source, &sets)?);
+    }
+    Ok(loaded)
 }
 
 fn one(arguments: &Arguments) -> Result<(), Failure> {
@@ -159,8 +168,13 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
             .collect();
     }
     // Everything is checked before anything runs.
-    let mut loaded: Vec<Loaded> =
-        combinations.iter().map(|sets| load(arguments, sets)).collect::<Result<_, _>>()?;
+    let mut loaded: Vec<Loaded> = Vec::new();
+    for sets in &combinations {
+        loaded.extend(load_repeats(arguments, sets)?);
+    }
+    let repeats = arguments.repeat.map_or(1, usize::from);
+    let mut combinations: Vec<Vec<String>> =
+        combinations.into_iter().flat_map(|sets| std::iter::repeat_n(sets, repeats)).collect();
     if let Some(shard) = arguments.shard {
         let mut number = 0..;
         combinations.retain(|_| number.next().is_some_and(|number: usize| number % shard.of == shard.index));
@@ -186,7 +200,7 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
     };
     let ending = if results.len() < loaded.len() { Err(Failure::Stopped) } else { ending };
     for (result, set) in results.iter_mut().zip(&combinations) {
-        result.label = set.join(", ");
+        result.label = named(set, result, ", ", repeats);
         // The page of a sweep is the same whether its points were simulated now or before.
         result.records = Records::default();
     }
@@ -204,7 +218,10 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
         json.write(&fanin_report::sweep_value(&points))?;
     }
     if !arguments.quiet && !arguments.json.as_ref().is_some_and(Json::is_stdout) {
-        let rows = results.iter().zip(&combinations).map(|(result, sets)| (sets.join(" "), &result.summary));
+        let rows = results
+            .iter()
+            .zip(&combinations)
+            .map(|(result, sets)| (named(sets, result, " ", repeats), &result.summary));
         output::print(&summary::table(rows))?;
         let mut cautions: BTreeMap<String, usize> = BTreeMap::new();
         for caution in results.iter().flat_map(RunResult::cautions) {
@@ -218,6 +235,12 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     ending
+}
+
+/// A point's settings as one text, with the seed where several were run.
+fn named(sets: &[String], result: &RunResult, between: &str, repeats: usize) -> String {
+    let seed = result.summary.seed.filter(|_| repeats > 1).map(|seed| format!("run.seed={seed}"));
+    sets.iter().cloned().chain(seed).collect::<Vec<_>>().join(between)
 }
 
 /// Simulates points on as many threads as the arguments say, and passes each outcome to `finish` as it comes.

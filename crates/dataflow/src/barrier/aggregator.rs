@@ -74,7 +74,7 @@ pub enum BarrierRecord {
     },
     /// The connection to a sender was lost. Its answer is requested again when it is back.
     Lost {
-        /// The sender.
+        /// The sender's number.
         sender: u16,
         /// The round in progress, or the next one.
         round: u64,

@@ -1,6 +1,6 @@
 //! Requests to the readouts: made, held back for credits, sent, answered, repeated, given up.
 
-use fanin_units::{Instant, Ratio};
+use fanin_units::Instant;
 
 use super::Collector;
 use super::config::RequestOrder;
@@ -12,11 +12,6 @@ use crate::{EventRecord, EventStep, FragmentPayload, FragmentSet, L1Id, Message,
 
 /// Any fragment that a readout may have.
 const EVERY: FragmentSet = FragmentSet::first(FragmentSet::FRAGMENTS_MAX);
-
-/// A share of a number, rounded up.
-fn share_of(whole: u64, share: Ratio) -> u64 {
-    (u128::from(whole) * u128::from(share.get())).div_ceil(u128::from(Ratio::ONE.get())) as u64
-}
 
 impl<P: FragmentPayload> Collector<P> {
     /// Makes the requests of a step. Where nothing is left to request, the step is complete at once.
@@ -38,7 +33,7 @@ impl<P: FragmentPayload> Collector<P> {
             }
             Selection::Readouts(share) => {
                 let all = self.readouts.iter().filter(|readout| !readout.all.is_empty()).count();
-                let mut left = share_of(all as u64, *share);
+                let mut left = share.ceil_of(all as u64);
                 for place in 0..self.order.len() {
                     let readout = self.order[place];
                     if left == 0 {
@@ -52,7 +47,7 @@ impl<P: FragmentPayload> Collector<P> {
                     let readout = self.order[place];
                     let all = self.readouts[usize::from(readout)].all;
                     let left = all.without(self.slots[index].requested[usize::from(readout)]);
-                    let count = share_of(u64::from(all.len()), *share) as u16;
+                    let count = share.ceil_of(u64::from(all.len())) as u16;
                     self.plan(now, index, readout, left.lowest(count));
                 }
             }

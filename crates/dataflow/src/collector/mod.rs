@@ -3,6 +3,7 @@
 mod collect;
 mod config;
 mod pending;
+mod queries;
 mod ship;
 mod slot;
 mod state;
@@ -13,11 +14,10 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use fanin_units::Instant;
+use fanin_units::{Duration, Instant, Ratio};
 
-pub use config::{
-    CollectionStep, CollectorConfig, CollectorCounters, CollectorError, RequestOrder, UnitModel,
-};
+pub use config::{CollectionStep, CollectorCounters, CollectorError, RequestOrder, UnitModel};
+pub use queries::WaitsFor;
 
 use self::pending::PendingTable;
 use self::slot::{EventSlots, Phase, SlotKey};
@@ -25,8 +25,8 @@ use self::state::{Blocked, CollectorTimer, ReadoutLink, SupervisorLink};
 use crate::clear::ClearBatch;
 use crate::timers::{Timers, later};
 use crate::{
-    CreditPool, EventRecord, EventStep, FinishedEvent, FragmentPayload, FragmentSet, Hello, L1Id, Message,
-    Peer, ProcessingUnit, Random, Selection, Unexpected, UnitState,
+    ClearConfig, CreditDiscipline, CreditPool, Delay, EventRecord, EventStep, FinishedEvent, FragmentPayload,
+    FragmentSet, Hello, L1Id, Message, Peer, ProcessingUnit, Random, Selection, Unexpected, UnitState,
 };
 
 /// A processing unit's decision on its event.
@@ -45,9 +45,9 @@ pub enum Decision {
 pub enum UnitCommand {
     /// Process what was collected; the answer goes to [`Collector::handle_decision`].
     Process {
-        /// The unit.
+        /// The processing unit's number on its collector.
         unit: u16,
-        /// Its event.
+        /// The event of the unit.
         event: L1Id,
         /// Which step of it, from zero.
         step: u16,
@@ -55,26 +55,134 @@ pub enum UnitCommand {
     /// The unit took too long, or its event was taken away: end the process, start another, and call
     /// [`Collector::handle_unit_up`].
     Kill {
-        /// The unit.
+        /// The processing unit's number on its collector.
         unit: u16,
     },
 }
 
-/// The resource that an event in a collector waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WaitsFor {
-    /// Credits, or the answers to requests.
-    Fragments {
-        /// Requests that are not answered yet, sent or not.
-        requests: u32,
-    },
-    /// The decision of a processing unit.
-    Decision {
-        /// The unit.
-        unit: u16,
-    },
-    /// A logger: a certain one, or any.
-    Logger(Option<u16>),
+/// Settings of a collector.
+#[derive(Debug, Clone)]
+pub struct CollectorConfig {
+    /// The number of its processing units.
+    pub units: u16,
+    /// The number of fragments that each readout serves; zero is allowed.
+    pub readouts: Vec<u16>,
+    /// The number of data loggers. Without any, accepted events leave the system as soon as they are complete.
+    pub loggers: u16,
+    /// Credits that its units share: a request costs one for each fragment. `None`: no shaping.
+    pub credits: Option<u32>,
+    /// The order in which requests that wait for credits are sent.
+    pub discipline: CreditDiscipline,
+    /// The order of the requests of one step.
+    pub request_order: RequestOrder,
+    /// The readout that [`RequestOrder::Rotated`] begins with.
+    pub first_readout: u16,
+    /// The behaviour of the units.
+    pub model: UnitModel,
+    /// True: an accepted event is completed before it is shipped. False: it is shipped with the fragments collected so far.
+    pub build_accepted: bool,
+    /// The longest time until an answer; then the request is repeated or given up. `None`: no limit.
+    pub request_timeout: Option<Duration>,
+    /// The number of repetitions of a request before its fragments are taken as missing.
+    pub request_retries: u8,
+    /// The longest absence of a readout, from the start or from the loss of its connection, before its fragments are
+    /// taken as missing.
+    pub readout_wait: Duration,
+    /// The longest time for which a unit may process one step before it is taken for dead. `None`: no limit.
+    pub processor_timeout: Option<Duration>,
+    /// The longest time in which a logger grants or stores an event before another is asked. `None`: no limit.
+    pub logger_timeout: Option<Duration>,
+    /// The number of decided events that may wait for storage before free units are no longer announced; at least 1.
+    pub shipping_max: u16,
+    /// The grouping of clears to the readouts. `None`: the supervisor sends them, or the readouts keep nothing.
+    pub clear: Option<ClearConfig>,
+    /// True: an accepted event is cleared from the readouts when it was sent to a logger, rather than when it is on disk.
+    /// Faster, but events are lost with a lost logger (thesis §3.7.4).
+    pub clear_before_stored: bool,
+    /// True: each answer gets a record of its own.
+    pub trace_requests: bool,
+    /// The seed of its random numbers.
+    pub seed: u64,
+}
+
+impl Default for CollectorConfig {
+    /// One unit that collects everything, decides at once and rejects; no readout yet, no credits; no time-outs except 5 s for
+    /// a readout to come back; at most 64 events in storage; clears as in [`ClearConfig::default`], once stored.
+    fn default() -> Self {
+        let step =
+            CollectionStep { collect: Selection::Rest, processing_time: Delay::ZERO, accept: Ratio::ZERO };
+        Self {
+            units: 1,
+            readouts: Vec::new(),
+            loggers: 0,
+            credits: None,
+            discipline: CreditDiscipline::Fifo,
+            request_order: RequestOrder::Fixed,
+            first_readout: 0,
+            model: UnitModel::Steps(alloc::vec![step]),
+            build_accepted: true,
+            request_timeout: None,
+            request_retries: 0,
+            readout_wait: Duration::from_secs(5),
+            processor_timeout: None,
+            logger_timeout: None,
+            shipping_max: 64,
+            clear: Some(ClearConfig::default()),
+            clear_before_stored: false,
+            trace_requests: false,
+            seed: 0,
+        }
+    }
+}
+
+impl CollectorConfig {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The first setting that a collector refuses.
+    pub fn validate(&self) -> Result<(), CollectorError> {
+        if self.units == 0 {
+            return Err(CollectorError::NoUnits);
+        }
+        if self.readouts.len() > usize::from(u16::MAX) {
+            return Err(CollectorError::TooManyReadouts { readouts: self.readouts.len() });
+        }
+        for (readout, &fragments) in self.readouts.iter().enumerate() {
+            let (readout, max) = (readout as u16, FragmentSet::FRAGMENTS_MAX);
+            if fragments > max {
+                return Err(CollectorError::TooManyFragments { readout, fragments, max });
+            }
+            // An event of a lost collector is collected as a whole, whatever the steps select.
+            if let Some(credits) = self.credits.filter(|&credits| credits < u32::from(fragments)) {
+                return Err(CollectorError::CreditsBelowRequest { credits, readout, fragments });
+            }
+        }
+        let first = self.first_readout;
+        if usize::from(first) >= self.readouts.len().max(1) {
+            return Err(CollectorError::NoSuchReadout { first, readouts: self.readouts.len() });
+        }
+        let share_is_bad = |selection: &Selection| match selection {
+            Selection::Readouts(share) | Selection::Fragments(share) => *share > Ratio::ONE,
+            Selection::Rest | Selection::Region | Selection::List(_) => false,
+        };
+        let bad = match &self.model {
+            UnitModel::Steps(steps) if steps.is_empty() => return Err(CollectorError::NoSteps),
+            UnitModel::Steps(steps) => {
+                steps.iter().any(|step| step.accept > Ratio::ONE || share_is_bad(&step.collect))
+            }
+            UnitModel::External(selection) => share_is_bad(selection),
+        };
+        if bad {
+            return Err(CollectorError::ShareAboveOne);
+        }
+        if self.shipping_max == 0 {
+            return Err(CollectorError::NoShipping);
+        }
+        if self.clear.is_some_and(|clear| clear.clear_group == 0) {
+            return Err(CollectorError::EmptyClear);
+        }
+        Ok(())
+    }
 }
 
 /// One collector with its processing units.
@@ -323,84 +431,6 @@ impl<P: FragmentPayload> Collector<P> {
         let clear =
             self.clear.as_ref().filter(|_| self.link == SupervisorLink::Up).and_then(ClearBatch::deadline);
         [timer, request, clear].into_iter().flatten().min()
-    }
-
-    /// The counters.
-    pub fn counters(&self) -> &CollectorCounters {
-        &self.counters
-    }
-
-    /// Credits that requests hold now.
-    pub fn credits_used(&self) -> u32 {
-        self.credits.used()
-    }
-
-    /// The most credits that requests ever held.
-    pub fn credits_used_max(&self) -> u32 {
-        self.credits.used_max()
-    }
-
-    /// Requests that wait for credits.
-    pub fn requests_waiting(&self) -> usize {
-        self.credits.waiting()
-    }
-
-    /// Requests that are outstanding: neither answered nor given up.
-    pub fn requests_pending(&self) -> usize {
-        self.pending.len()
-    }
-
-    /// The resource that each of its events waits for.
-    pub fn waits(&self) -> impl Iterator<Item = (L1Id, WaitsFor)> {
-        self.slots.iter().map(|(_, slot)| {
-            let waits = match (slot.phase, slot.unit) {
-                (Phase::Step(_), Some(unit)) if slot.open == 0 => WaitsFor::Decision { unit },
-                (Phase::Unshipped, _) => WaitsFor::Logger(None),
-                (Phase::Offered(logger) | Phase::Sent(logger), _) => WaitsFor::Logger(Some(logger)),
-                _ => WaitsFor::Fragments { requests: slot.open },
-            };
-            (slot.event, waits)
-        })
-    }
-
-    /// The event of a unit: its L1 result and the fragments collected so far.
-    pub fn event_of(&self, unit: u16) -> Option<(L1Id, &P, &P)> {
-        let index = self.units.get(usize::from(unit))?.slot()?;
-        let slot = &self.slots[index];
-        Some((slot.event, &slot.result, &slot.payload))
-    }
-
-    /// The state of a unit.
-    pub fn unit(&self, unit: u16) -> Option<&ProcessingUnit> {
-        self.units.get(usize::from(unit))
-    }
-
-    /// Checks that every unit and event is in exactly one state and that no credit is lost, for tests.
-    ///
-    /// # Panics
-    /// If one is not.
-    pub fn check_invariants(&self) {
-        assert_eq!(
-            self.credits.used(),
-            self.pending.credits(),
-            "requests without an answer hold the credits"
-        );
-        assert!(self.credits.limit().is_none_or(|limit| self.credits.used() <= limit));
-        for (index, slot) in self.slots.iter() {
-            let is_with_unit = matches!(slot.phase, Phase::Step(_));
-            assert_eq!(slot.unit.is_some(), is_with_unit, "an event is with a unit until it is decided");
-            if let Some(unit) = slot.unit {
-                assert_eq!(self.units[usize::from(unit)].slot(), Some(index), "unit and event agree");
-            }
-        }
-        let shipping = self.slots.iter().filter(|(_, slot)| slot.unit.is_none()).count();
-        assert_eq!(usize::from(self.shipping), shipping, "events without a unit go to storage");
-        for (place, unit) in self.units.iter().enumerate() {
-            let number = place as u16;
-            assert!(unit.slot().is_none_or(|index| self.slots[index].unit == Some(number)));
-            assert!(!self.announced[place] || unit.slot().is_none(), "an announced unit has no event");
-            assert!(!self.withheld.contains(&number) || unit.state() == UnitState::Idle);
-        }
     }
 
     /// Sends the requests that credits allow and completes events, until nothing changes.

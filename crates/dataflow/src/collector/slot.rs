@@ -9,7 +9,7 @@ use crate::{FragmentSet, L1Id, Selection};
 /// The phase of an event in a collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// No event.
+    /// There is no event here.
     Vacant,
     /// With a unit, in this step, from zero.
     Step(u16),

@@ -40,7 +40,7 @@ pub struct SirdConfig {
 /// The host of one end of a connection, and its link.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessLink {
-    /// The host.
+    /// The number of the host.
     pub node: u32,
     /// Time of a full frame to it and a smallest one back, on idle links.
     pub rtt: Duration,

@@ -17,7 +17,7 @@ pub struct SirdCounters {
     pub credit_returned: u64,
     /// Payload sent without credit.
     pub unscheduled_bytes: u64,
-    /// Data packets.
+    /// Data packets that were sent.
     pub packets: u64,
     /// Data packets that reported a congested sender.
     pub congested: u64,

@@ -29,7 +29,7 @@ pub enum SirdPacket {
     },
     /// Credit: scheduled messages may be sent up to here.
     Credit {
-        /// The offset.
+        /// The offset behind the last byte.
         until: u64,
     },
     /// These bytes are overdue.
@@ -41,7 +41,7 @@ pub enum SirdPacket {
     },
     /// Everything up to here has arrived.
     Arrived {
-        /// The offset.
+        /// The offset behind the last byte.
         until: u64,
     },
 }

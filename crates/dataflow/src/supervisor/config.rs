@@ -141,15 +141,15 @@ pub enum SupervisorError {
     /// More units are awaited than there are.
     #[error("{awaited} units are awaited, but there are only {units}")]
     TooManyAwaited {
-        /// Awaited.
+        /// Units that are awaited.
         awaited: u32,
-        /// There are.
+        /// The number of units.
         units: u32,
     },
     /// There are more collectors than numbers for them.
     #[error("there are {collectors} collectors; at most 65535 can be numbered")]
     TooManyCollectors {
-        /// There are.
+        /// The number of collectors.
         collectors: usize,
     },
     /// `clear_group` is zero.

@@ -311,7 +311,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         [due, self.give_up, clear].into_iter().flatten().min()
     }
 
-    /// The counters.
+    /// The counters up to now.
     pub fn counters(&self) -> &SupervisorCounters {
         &self.counters
     }

@@ -15,7 +15,7 @@ pub struct Roles {
     pub collectors: Vec<NodeIndex>,
     /// The rack of each collector.
     pub racks: Vec<u32>,
-    /// Logger hosts.
+    /// The hosts of the loggers.
     pub loggers: Vec<NodeIndex>,
     /// The software switch of a hybrid, which redirected flows pass.
     pub software: Option<NodeIndex>,

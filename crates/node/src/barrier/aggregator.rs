@@ -66,11 +66,9 @@ impl Connections {
     fn open(system: &BarrierSystem, stop: &AtomicBool) -> Result<Self, BarrierError> {
         let scenario = &system.scenario;
         let aggregator = Aggregator::new(AggregatorConfig {
-            senders: scenario.workload.senders,
-            request_size: machines::request_size(scenario),
-            warmup: scenario.run.warmup,
             stall_limit: Some(scenario.run.stall_limit),
             seed: scenario.run.seed,
+            ..machines::aggregator(scenario)
         })?;
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(cannot_wait)?;
         let windows = AdvertisedWindows::new(scenario);

@@ -102,12 +102,12 @@ fn serve(
     from: SocketAddr,
 ) -> Result<SenderResult, BarrierError> {
     let (scenario, clock) = (&system.scenario, ProcessClock::start());
-    let answer = machines::request_size(scenario).answer(index.into(), scenario.workload.senders);
-    let mut sender = BarrierSender::new(BarrierSenderConfig {
-        answer,
-        service_delay_max: scenario.workload.service_delay_max,
+    let config = BarrierSenderConfig {
         seed: scenario.run.seed ^ (u64::from(index) + 1) << 32,
-    });
+        ..machines::barrier_sender(scenario, index.into())
+    };
+    let answer = config.answer;
+    let mut sender = BarrierSender::new(config);
     sender.handle_connected(clock.now(), AGGREGATOR);
     let network = |action| move |source| BarrierError::network(action, &from, source);
     let protocol = |why| BarrierError::Protocol { address: from.to_string(), why };

@@ -1,19 +1,13 @@
-//! The configurations of the state machines, from a scenario.
+//! The configurations of the state machines: those of a scenario, with the settings of real processes.
 
-use fanin_dataflow::{
-    ClearConfig, CollectorConfig, LoggerConfig, ReadoutConfig, SupervisorConfig, UnitModel, WriteModel,
-};
+use fanin_dataflow::{CollectorConfig, LoggerConfig, ReadoutConfig, SupervisorConfig, UnitModel, WriteModel};
 use fanin_scenario::{Processors, Scenario, ShapingMethod, WorkloadKind, machines};
 use fanin_units::{Duration, Instant};
 
 use crate::data::Data;
 use crate::node::ProcessError;
 
-fn small(key: &'static str, number: u64) -> Result<u16, ProcessError> {
-    u16::try_from(number).map_err(|_| ProcessError::Number { key, got: number, max: u64::from(u16::MAX) })
-}
-
-/// True if a scenario is one that processes can run.
+/// Checks that processes can run a scenario.
 ///
 /// # Errors
 /// The setting that processes do not support.
@@ -53,38 +47,20 @@ pub fn supervisor(
     scenario: &Scenario,
     resumed: Option<Instant>,
 ) -> Result<SupervisorConfig<Data>, ProcessError> {
-    let units = small("collectors.units_per_host", u64::from(scenario.collectors.units_per_host))?;
-    let collectors = small("collectors.hosts_per_rack", scenario.collectors_total())?;
-    let supervisor = &scenario.supervisor;
+    let config = machines::supervisor(scenario)?;
     Ok(SupervisorConfig {
-        units: vec![units; usize::from(collectors)],
-        readouts: small("readout.hosts", u64::from(scenario.readout.hosts))?,
-        arrivals: supervisor.arrivals,
-        rate: supervisor.rate,
         start: resumed.unwrap_or(Instant::START),
-        // Who takes up work goes on with whoever is there.
-        units_awaited: if resumed.is_some() { 0 } else { u32::from(units) * u32::from(collectors) },
-        policy: supervisor.policy,
-        tie_break: supervisor.tie_break,
-        start_order: supervisor.start_order,
-        clear: Some(ClearConfig {
-            clear_group: small("supervisor.clear_group", u64::from(supervisor.clear_group))?,
-            ..ClearConfig::default()
-        }),
+        // A supervisor that takes up work assigns it to the units that are connected.
+        units_awaited: if resumed.is_some() { 0 } else { config.units_awaited },
         reassign_delay: scenario.live.reassign_delay,
         seed: scenario.run.seed,
-        ..SupervisorConfig::default()
+        ..config
     })
 }
 
 /// The configuration of a readout.
 pub fn readout(scenario: &Scenario, place: u16) -> ReadoutConfig {
-    ReadoutConfig {
-        response_delay: machines::delay(scenario.readout.response_delay, scenario.readout.response_delay_sd),
-        memory: Some(scenario.readout.memory),
-        seed: scenario.run.seed ^ u64::from(place) << 32,
-        ..ReadoutConfig::default()
-    }
+    ReadoutConfig { seed: scenario.run.seed ^ u64::from(place) << 32, ..machines::readout(scenario) }
 }
 
 /// The configuration of a collector; `fragments` is how many each readout serves.
@@ -97,40 +73,29 @@ pub fn collector(
     fragments: Vec<u16>,
 ) -> Result<CollectorConfig, ProcessError> {
     let live = &scenario.live;
-    let (readouts, collectors) = (fragments.len() as u64, scenario.collectors_total());
-    let steps = machines::steps(scenario);
+    let config = machines::collector(scenario, u64::from(place), fragments)?;
     let some = |time: Duration| (!time.is_zero()).then_some(time);
+    let (model, processor_timeout) = match (live.processors, config.model) {
+        (Processors::Processes, UnitModel::Steps(steps)) => {
+            let first = steps.into_iter().next().map(|step| step.collect).unwrap_or_default();
+            (UnitModel::External(first), some(live.processor_timeout))
+        }
+        (_, model) => (model, None),
+    };
     Ok(CollectorConfig {
-        units: small("collectors.units_per_host", u64::from(scenario.collectors.units_per_host))?,
-        readouts: fragments,
-        loggers: small("logger.hosts", u64::from(scenario.logger.hosts))?,
-        credits: scenario.shaping.credit_limit(),
-        discipline: scenario.shaping.discipline,
-        request_order: scenario.shaping.request_order,
-        first_readout: machines::first_readout(u64::from(place), collectors, readouts),
-        model: match live.processors {
-            Processors::Processes => {
-                UnitModel::External(steps.first().map(|step| step.collect.clone()).unwrap_or_default())
-            }
-            Processors::Timers => UnitModel::Steps(steps),
-        },
+        model,
         request_timeout: some(live.request_timeout),
         request_retries: live.request_retries,
         readout_wait: live.readout_wait,
-        processor_timeout: match live.processors {
-            Processors::Processes => some(live.processor_timeout),
-            Processors::Timers => None,
-        },
+        processor_timeout,
         logger_timeout: some(live.logger_timeout),
-        shipping_max: small("live.shipping_max", u64::from(live.shipping_max))?,
-        // The supervisor does it: then no event comes back to life with a collector that died.
-        clear: None,
+        shipping_max: machines::small("live.shipping_max", u64::from(live.shipping_max))?,
         seed: scenario.run.seed ^ u64::from(place) << 48,
-        ..CollectorConfig::default()
+        ..config
     })
 }
 
-/// The configuration of a logger.
+/// The configuration of a logger, which writes to a real disk.
 pub fn logger(scenario: &Scenario) -> LoggerConfig {
     LoggerConfig {
         write: WriteModel::External,

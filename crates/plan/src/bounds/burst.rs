@@ -7,7 +7,7 @@ use crate::derived::{Derived, brief};
 /// How large events are, in bytes of switch memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EventSize {
-    /// The mean.
+    /// The mean of the distribution.
     pub mean: Bytes,
     /// Scale parameter of a log-normal distribution with that mean; zero where every event has the mean size.
     pub sigma: f64,

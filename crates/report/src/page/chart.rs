@@ -89,6 +89,8 @@ pub(crate) enum Shape {
 pub(crate) struct Series {
     pub(crate) name: String,
     pub(crate) points: Vec<(f64, f64)>,
+    /// At each x of `points`, the least and the largest value of which the point is the mean; empty without such.
+    pub(crate) band: Vec<(f64, f64)>,
     /// Number of its colour and dash: the result's own, so that a result looks the same in every chart.
     pub(crate) look: usize,
 }
@@ -245,6 +247,18 @@ impl Chart {
             let path = self.path(series, &px, &py, right);
             if self.shape == Shape::Area && self.series.len() == 1 {
                 let _ = write!(out, "<path class=\"area s{look}\" d=\"{path}V{bottom:.1}H{LEFT:.1}Z\"/>");
+            }
+            if !series.band.is_empty() {
+                let ends = series.points.iter().zip(&series.band);
+                let mut band = String::new();
+                for (&(x, _), &(_, high)) in ends.clone() {
+                    let letter = if band.is_empty() { 'M' } else { 'L' };
+                    let _ = write!(band, "{letter}{:.1} {:.1}", px(x), py(high));
+                }
+                ends.rev().for_each(|(&(x, _), &(low, _))| {
+                    let _ = write!(band, "L{:.1} {:.1}", px(x), py(low));
+                });
+                let _ = write!(out, "<path class=\"area s{look} n{number}\" d=\"{band}Z\"/>");
             }
             let thin = if self.shape == Shape::Trace { " thin" } else { "" };
             let _ = writeln!(out, "<path class=\"line s{look}{thin} n{number}\" d=\"{path}\"/>");

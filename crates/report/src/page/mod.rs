@@ -21,6 +21,7 @@ mod chart;
 mod compared;
 mod contents;
 mod format;
+mod heat;
 mod markup;
 mod network;
 mod pictured;

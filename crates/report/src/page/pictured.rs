@@ -8,7 +8,7 @@ use super::chart::{Axis, CHARACTER, shorter};
 use super::format::{FigureForm, format_f64, significant, typeset};
 use super::markup::escape;
 use super::plots::{bytes_unit, time_unit};
-use super::{network, waterfall};
+use super::{heat, network, waterfall};
 use crate::{PortTimeline, RunPicture, RunResult, RunTimeline};
 
 /// A drawing with its entry in the page's data.
@@ -57,6 +57,7 @@ pub(super) struct Pictures {
 pub(super) fn pictures(results: &[RunResult]) -> Pictures {
     let several = results.len() > 1;
     let mut pictures = Pictures { first: Vec::new(), others: Vec::new() };
+    pictures.others.extend(heat::draw(results));
     if results.len() > RESULTS_MAX {
         return pictures;
     }

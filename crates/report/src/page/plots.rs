@@ -148,7 +148,7 @@ fn cdf(times: &[MeasuredTimes], events: &str, x: &Axis, marks: &[Mark], budget: 
                     _ => points.push(point),
                 }
             }
-            Series { name: (*label).into(), points, look: *look }
+            Series { name: (*label).into(), points, band: Vec::new(), look: *look }
         })
         .collect();
     let description: Vec<String> = times
@@ -199,7 +199,7 @@ fn histogram(times: &[MeasuredTimes], events: &str, x: &Axis, marks: &[Mark]) ->
             let mut points: Vec<(f64, f64)> = Vec::with_capacity(BINS + 1);
             points.extend(edges.iter().zip(counts).map(|(&edge, &count)| (edge, count as f64)));
             points.push((x.max, 0.0));
-            Series { name: measured.label.into(), points, look: measured.look }
+            Series { name: measured.label.into(), points, band: Vec::new(), look: measured.look }
         })
         .collect();
     let rows = (0..BINS)
@@ -321,7 +321,7 @@ fn over_time(lines: Vec<Samples>, time: &str, bytes: &str, budget: usize) -> Ove
                 .iter()
                 .map(|&(time, bytes)| (time as f64 / per_time, bytes as f64 / per_byte))
                 .collect();
-            Series { name, points, look }
+            Series { name, points, band: Vec::new(), look }
         })
         .collect();
     OverTime { x, y, series, per_byte }

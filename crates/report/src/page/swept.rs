@@ -196,15 +196,24 @@ fn chart(
     let mut series: Vec<Series> = Vec::new();
     for ((_, name), mut points) in lines {
         points.sort_by(|left, right| left.0.total_cmp(&right.0));
-        series.push(Series { name, points, look: series.len() });
+        let (points, band) = means(&points);
+        series.push(Series { name, points, band, look: series.len() });
     }
     let points = || series.iter().flat_map(|series| &series.points);
+    let highest = series.iter().flat_map(|series| &series.band).map(|band| band.1);
+    let lowest = series.iter().flat_map(|series| &series.band).map(|band| band.0);
+    let ends: Vec<f64> = lowest.chain(highest).collect();
+    let caption = if ends.is_empty() {
+        String::new()
+    } else {
+        "Lines join the means over seeds. Bands reach from the least seed to the largest.".to_owned()
+    };
     let x = axis(along.axis_title(), points().map(|point| point.0), along.at.iter().copied());
     let ideals: Vec<f64> = results.iter().filter_map(|result| (shown.ideal)(&result.summary)).collect();
     let same_ideal = ideals.windows(2).all(|pair| (pair[0] / pair[1] - 1.0).abs() < 0.01);
     let ideal = ideals.first().copied().filter(|ideal| same_ideal && ideal.is_finite() && *ideal > 0.0);
     let scale = |name: &str| format!("{name}, {}", shown.unit);
-    let y = axis(scale(shown.title), points().map(|point| point.1), ideal);
+    let y = axis(scale(shown.title), points().map(|point| point.1), ideal.into_iter().chain(ends));
     let marks = ideal.map(|at| Mark { text: "ideal".into(), at, level: true }).into_iter().collect();
     let names = label(&along.key);
     let what = if results.iter().any(|result| result.summary.collection_time_ms.is_some()) {
@@ -231,7 +240,7 @@ fn chart(
     Some(Chart {
         id: shown.id.into(),
         title: format!("{title} against {}", lower(&names)),
-        caption: String::new(),
+        caption,
         description: format!("{} curves over {} results.", series.len(), results.len()),
         x,
         y,
@@ -241,6 +250,77 @@ fn chart(
         columns: columns.collect(),
         rows,
     })
+}
+
+/// Points, or the two ends of a band at each of them.
+type Pairs = Vec<(f64, f64)>;
+
+/// Values at one x, over several seeds.
+struct Group {
+    x: f64,
+    values: Vec<f64>,
+}
+
+/// The mean at each x of points in ascending order, and the least and the largest value there; no band where each x has one
+/// point.
+fn means(points: &[(f64, f64)]) -> (Pairs, Pairs) {
+    let mut groups: Vec<Group> = Vec::new();
+    for &(x, y) in points {
+        match groups.last_mut() {
+            Some(group) if group.x.to_bits() == x.to_bits() => group.values.push(y),
+            _ => groups.push(Group { x, values: vec![y] }),
+        }
+    }
+    let mean = |group: &Group| (group.x, group.values.iter().sum::<f64>() / group.values.len() as f64);
+    let ends = |group: &Group| {
+        let values = || group.values.iter().copied();
+        (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max))
+    };
+    let means = groups.iter().map(mean).collect();
+    let has_seeds = groups.iter().any(|group| group.values.len() > 1);
+    (means, if has_seeds { groups.iter().map(ends).collect() } else { Vec::new() })
+}
+
+/// The mean time of results at each pair of values of the two settings in which they differ.
+pub(super) struct Grid {
+    /// The two settings: along the columns, along the rows.
+    pub(super) keys: [String; 2],
+    /// Their values in ascending order, as words.
+    pub(super) values: [Vec<String>; 2],
+    /// Row by row; `None` where no result has a time.
+    pub(super) cells: Vec<Vec<Option<f64>>>,
+}
+
+/// The grid of results that differ in two settings, each with three values or more that are numbers.
+pub(super) fn grid(results: &[RunResult]) -> Option<Grid> {
+    let differing = differing(results);
+    let [(first, first_values), (second, second_values)] = &differing[..] else { return None };
+    let axis = |values: &[Option<String>]| -> Option<Vec<String>> {
+        let mut known: Vec<(f64, String)> = Vec::new();
+        for value in values {
+            let text = value.as_deref()?;
+            let number = quantity(text)?.number;
+            if !known.iter().any(|(_, other)| other == text) {
+                known.push((number, text.to_owned()));
+            }
+        }
+        known.sort_by(|one, other| one.0.total_cmp(&other.0));
+        (known.len() >= 3).then(|| known.into_iter().map(|(_, text)| text).collect())
+    };
+    let values = [axis(first_values)?, axis(second_values)?];
+    let time_at = |column: &String, row: &String| {
+        let here = |index: &usize| {
+            first_values[*index].as_ref() == Some(column) && second_values[*index].as_ref() == Some(row)
+        };
+        let times = (0..results.len()).filter(here);
+        let times: Vec<f64> =
+            times.filter_map(|index| results[index].summary.times().map(|times| times.mean)).collect();
+        (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
+    };
+    let cells: Vec<Vec<Option<f64>>> =
+        (values[1].iter()).map(|row| values[0].iter().map(|column| time_at(column, row)).collect()).collect();
+    let is_known = cells.iter().flatten().any(Option::is_some);
+    is_known.then(|| Grid { keys: [first.clone(), second.clone()], values, cells })
 }
 
 impl Along {
@@ -322,6 +402,32 @@ mod tests {
         results.truncate(3);
         results.extend([48, 96, 480].map(|credits| result(ResultKind::Sim, credits, "none", 1.0)));
         assert_eq!(names(&results)[0], "mean, Shaping credits");
+    }
+
+    #[test]
+    fn seeds_become_a_band_around_their_mean() {
+        let points = [(1.0, 2.0), (1.0, 4.0), (1.0, 9.0), (2.0, 1.0)];
+        assert_eq!(means(&points), (vec![(1.0, 5.0), (2.0, 1.0)], vec![(2.0, 9.0), (1.0, 1.0)]));
+        assert_eq!(means(&points[2..]).1, []);
+    }
+
+    #[test]
+    fn two_settings_with_three_values_each_make_a_grid() {
+        let at = |credits: u64, senders: u64| {
+            let mut result = result(ResultKind::Sim, credits, "credits", (credits * senders) as f64);
+            let toml = format!("[shaping]\ncredits = {credits}\n[workload]\nsenders = {senders}\n");
+            result.scenario_toml = Some(toml);
+            result
+        };
+        let results: Vec<_> = [48, 96, 480]
+            .iter()
+            .flat_map(|&credits| [10, 4, 8].map(|senders| at(credits, senders)))
+            .collect();
+        let found = grid(&results).unwrap();
+        assert_eq!(found.keys, ["shaping.credits", "workload.senders"]);
+        assert_eq!(found.values[1], ["4", "8", "10"]);
+        assert_eq!(found.cells[2], [480.0, 960.0, 4800.0].map(Some));
+        assert!(grid(&results[..6]).is_none(), "two values are no axis");
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! The switches: packet memory, congestion signals, flow control and rings.
 
-use fanin_units::{Bytes, Duration};
+use fanin_units::{Bytes, Duration, wire};
 
 use super::ScenarioCheck;
+use super::topology::has_software_switch;
 use crate::types::*;
 
 /// Bytes of an Ethernet frame in addition to the IP packet: header and check sequence.
-const ETHERNET_BYTES: Bytes = Bytes::new(18);
+const ETHERNET_BYTES: Bytes = Bytes::new(wire::ETHERNET_STORED as u64);
 
 impl ScenarioCheck<'_> {
     pub(super) fn switch(&mut self, name: &str, switch: &Switch) {
@@ -70,10 +71,7 @@ impl ScenarioCheck<'_> {
             );
         }
         self.signals(name, switch);
-        let has_software_switch = name == "core"
-            && self.scenario.network.topology == Topology::Hybrid
-            && self.scenario.network.hybrid.host_ports > 0;
-        if switch.buffering == Buffering::Daqring || has_software_switch {
+        if switch.buffering == Buffering::Daqring || has_software_switch(self.scenario, name) {
             self.daqring(name, switch, frame);
         }
     }

@@ -1,6 +1,7 @@
 //! Requirements of the techniques against incast: support by a switch, a second setting, values that let them work.
 
-use super::{ScenarioCheck, switches_used};
+use super::ScenarioCheck;
+use super::topology::switches_used;
 use crate::types::*;
 
 const NO_PAUSE: &str = "PAUSE is not simulated in a network with rings";

@@ -1,6 +1,6 @@
 //! Settings that have no effect in combination with the others: most likely mistakes, so that each gets a warning.
 
-use super::switches_used;
+use super::topology::{has_software_switch, switches_used, topology_facts};
 use crate::errors::Problem;
 use crate::tree::TomlTable;
 use crate::types::*;
@@ -195,35 +195,36 @@ fn shaping(s: &Scenario) -> Vec<SettingRow> {
 }
 
 fn network(s: &Scenario) -> Vec<SettingRow> {
-    let topology = s.network.topology;
-    let has_cores = matches!(topology, Topology::Racks | Topology::Hybrid);
-    let is_star = topology == Topology::Star;
-    let has_planes = topology == Topology::LeafSpine;
+    let facts = topology_facts(s);
     let no_planes = "network.topology is not \"leaf-spine\"";
     let no_cores = "the network has no core routers";
-    let has_groups = has_cores && s.network.readouts_per_group > 0;
-    vec![
-        row("network.leaf_spine", has_planes, no_planes),
-        row("network.hybrid", topology == Topology::Hybrid, "network.topology is not \"hybrid\""),
+    let has_uplinks = facts.reads("uplink");
+    let mut rows = vec![
         row(
             "network.hybrid.link",
-            topology != Topology::Hybrid || s.network.hybrid.host_ports > 0,
+            !facts.reads("network.hybrid") || s.network.hybrid.host_ports > 0,
             "network.hybrid.host_ports is zero",
         ),
-        row("network.cores", has_cores, no_cores),
-        row("network.uplinks_per_core", has_cores, no_cores),
-        row("network.readouts_per_group", has_cores, no_cores),
-        row("network.flow_distribution", !is_star || s.readout.links_per_host > 1, "a star has one path"),
-        row("uplink", !is_star, "network.topology is \"star\", which has no uplinks"),
-        row("core", has_cores, no_cores),
-        row(
+        row("network.flow_distribution", has_uplinks || s.readout.links_per_host > 1, "a star has one path"),
+    ];
+    for (key, why) in [
+        ("network.leaf_spine", no_planes),
+        ("network.hybrid", "network.topology is not \"hybrid\""),
+        ("network.cores", no_cores),
+        ("network.uplinks_per_core", no_cores),
+        ("network.readouts_per_group", no_cores),
+        ("uplink", "network.topology is \"star\", which has no uplinks"),
+        ("core", no_cores),
+        (
             "aggregation",
-            has_groups,
             "the network has no groups of readouts: it has another topology, or network.readouts_per_group is zero",
         ),
-        row("leaf", has_planes, no_planes),
-        row("spine", has_planes, no_planes),
-    ]
+        ("leaf", no_planes),
+        ("spine", no_planes),
+    ] {
+        rows.push(row(key, facts.reads(key), why));
+    }
+    rows
 }
 
 /// The packet memory of a switch.
@@ -234,8 +235,7 @@ fn memory(s: &Scenario, name: &str, switch: &Switch) -> Vec<SettingRow> {
     };
     use Buffering::{Daqring, Dedicated, DynamicThreshold, Shared, Voq};
     let limited = [Dedicated, Shared, DynamicThreshold, Voq];
-    let has_software_switch =
-        name == "core" && s.network.topology == Topology::Hybrid && s.network.hybrid.host_ports > 0;
+    let has_software_switch = has_software_switch(s, name);
     let mut rows = vec![
         of("buffer", &limited, "a scheme with a limit in bytes"),
         of("uplink_buffer", &[Dedicated], "\"dedicated\""),

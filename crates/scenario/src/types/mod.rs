@@ -20,8 +20,8 @@ pub use switch::{
 };
 pub(crate) use transport::profile_defaults;
 pub use transport::{
-    CongestionControl, CreditPolicy, Dctcp, Diatcp, M21Charge, M21tcp, Profile, Sird, Swift, Transport,
-    WindowState,
+    CongestionControl, CreditPolicy, DELAYED_ACK_OF_LINUX, Dctcp, Diatcp, M21Charge, M21tcp, Profile, Sird,
+    Swift, Transport, WindowState,
 };
 pub use workload::{Step, Workload, WorkloadKind};
 

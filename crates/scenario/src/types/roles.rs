@@ -10,7 +10,7 @@ pub use fanin_dataflow::{Arrivals, Policy, StartOrder, TieBreak};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Readout {
-    /// Readout hosts.
+    /// The number of readout hosts.
     #[schemars(range(min = 1, max = 65536))]
     pub hosts: u32,
     /// Fragments of each event on each host. One message requests all that an event needs from a host.
@@ -116,7 +116,7 @@ impl Default for Supervisor {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Logger {
-    /// Logger hosts.
+    /// The number of logger hosts.
     #[schemars(range(min = 0, max = 4096))]
     pub hosts: u32,
     /// Share of the events that are accepted and sent to a logger; 0 to 1.

@@ -19,7 +19,7 @@ pub enum Buffering {
     Voq,
     /// A deep queue in DRAM with a rate limit for each collector (LCN'15).
     Daqring,
-    /// Unlimited memory.
+    /// Memory without a limit.
     Unlimited,
 }
 
@@ -88,7 +88,7 @@ impl JsonSchema for Limit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EcnMode {
-    /// No signal.
+    /// No signal of congestion.
     Off,
     /// Marks if the instantaneous queue is above `threshold`, for DCTCP (RFC 8257 §3.1).
     Threshold,
@@ -122,7 +122,7 @@ pub enum QueueUnit {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ecn {
-    /// The signal.
+    /// The kind of signal.
     pub mode: EcnMode,
     /// The unit of the thresholds.
     pub unit: QueueUnit,

@@ -1,5 +1,5 @@
 pub use fanin_dataflow::CreditPolicy;
-use fanin_units::{Bytes, Duration, Packets, Ratio};
+use fanin_units::{Bytes, Duration, Packets, Ratio, wire};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub enum CongestionControl {
     Cubic,
     /// A fixed window, `transport.static_window` (ICC'15 §IV.C).
     Static,
-    /// RFC 8257.
+    /// DCTCP as RFC 8257 has it.
     Dctcp,
     /// Many-to-one TCP: the switch sets the window of each flow (M21TCP §III).
     M21tcp,
@@ -234,23 +234,28 @@ pub struct Transport {
     pub receive_offload: bool,
     /// Connections negotiate ECN (RFC 3168); with `congestion_control = "dctcp"` they always do.
     pub ecn: bool,
-    /// DCTCP's parameters.
+    /// The parameters of DCTCP.
     pub dctcp: Dctcp,
-    /// M21TCP's parameters.
+    /// The parameters of M21TCP.
     pub m21tcp: M21tcp,
-    /// DIATCP's parameters.
+    /// The parameters of DIATCP.
     pub diatcp: Diatcp,
-    /// Swift's parameters.
+    /// The parameters of Swift.
     pub swift: Swift,
-    /// SIRD's parameters.
+    /// The parameters of SIRD.
     pub sird: Sird,
 }
+
+/// The least delay of an acknowledgement in Linux (`TCP_DELACK_MIN`). A scenario with this `delayed_ack_timeout` follows the
+/// kernel's adaptive rule.
+pub const DELAYED_ACK_OF_LINUX: Duration = Duration::from_millis(40);
 
 impl Transport {
     /// Bytes of the options of every segment with data: timestamps, and 8 bytes of M21TCP's.
     pub fn option_bytes(&self) -> Bytes {
         let m21 = self.congestion_control == CongestionControl::M21tcp;
-        Bytes::new(if self.timestamps { 12 } else { 0 } + if m21 { 8 } else { 0 })
+        let timestamps = if self.timestamps { wire::TCP_TIMESTAMPS } else { 0 };
+        Bytes::new(u64::from(timestamps + if m21 { wire::TCP_M21 } else { 0 }))
     }
 
     /// Payload of a full segment: the MSS less the options that every segment carries.
@@ -278,7 +283,7 @@ impl Default for Transport {
             rto_spread: Ratio::ZERO,
             timer_granularity: Duration::from_millis(1),
             delayed_ack: true,
-            delayed_ack_timeout: Duration::from_millis(40),
+            delayed_ack_timeout: DELAYED_ACK_OF_LINUX,
             nodelay: true,
             offload_burst: Bytes::ZERO,
             receive_offload: false,

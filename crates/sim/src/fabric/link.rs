@@ -3,14 +3,11 @@
 use std::collections::VecDeque;
 
 use fanin_queueing::{Fifo, PauseSignal};
-use fanin_units::{Bytes, Rate};
+use fanin_units::{Bytes, PS_BITS, Rate};
 
 use super::parcel::Parcel;
 use crate::schedule::Schedule;
 use fanin_network::PortIndex;
-
-/// Picoseconds in a second times bits in a byte.
-const PS_BITS: u64 = 8_000_000_000_000;
 
 /// A frame whose departure is known.
 #[derive(Clone, Copy, Default, Debug)]

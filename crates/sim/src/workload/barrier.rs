@@ -1,20 +1,19 @@
 //! The barrier workloads: drives the aggregator and the senders of `fanin_dataflow` over simulated TCP.
 
 use fanin_dataflow::{
-    Aggregator, AggregatorConfig, AnswerSize, BARRIER_REQUEST_BYTES, BarrierMessage, BarrierRecord,
-    BarrierSender, BarrierSenderConfig, Peer,
+    Aggregator, AggregatorConfig, BarrierMessage, BarrierRecord, BarrierSender, BarrierSenderConfig, Peer,
 };
 use fanin_recording::CollectedEvent;
 use fanin_report::{EventOutcome, EventRow, Span, Summary};
 use fanin_scenario::{Scenario, machines};
-use fanin_units::{Bytes, Duration, Instant};
+use fanin_units::{Duration, Instant};
 
-use super::interface::{MeasuredWorkload, Workload, WorkloadRequests};
+use super::interface::{MeasuredWorkload, Workload, WorkloadRequests, ideal_of};
 use crate::Error;
 use crate::index::EndIndex;
 use crate::random::{HostKind, Purpose, host, seed};
 use crate::techniques::MessageKind;
-use fanin_network::{Connection, Ideal, Network, Roles, barrier_connections};
+use fanin_network::{Collection, Connection, Network, Roles, barrier_connections};
 
 /// The aggregator, as the senders know it.
 const AGGREGATOR: Peer = Peer::Collector(0);
@@ -32,7 +31,6 @@ struct Round {
 pub(crate) struct BarrierWorkload {
     aggregator: Aggregator,
     senders: Vec<BarrierSender>,
-    request_size: AnswerSize,
     /// A round that takes longer is late; zero: none is.
     deadline: Duration,
     /// Retransmission timeouts in the round in progress.
@@ -40,8 +38,8 @@ pub(crate) struct BarrierWorkload {
     completed: Vec<Round>,
     /// The round that was completed last, until it is taken.
     collected: Option<CollectedEvent>,
-    ideal: Duration,
-    how: String,
+    /// One round.
+    round: Collection,
 }
 
 impl BarrierWorkload {
@@ -52,45 +50,30 @@ impl BarrierWorkload {
         run: u64,
     ) -> Result<Self, Error> {
         let workload = &scenario.workload;
-        let (senders, request_size) = (workload.senders, machines::request_size(scenario));
+        let senders = workload.senders;
         // The run itself ends a workload that stalls: it sees packets, too.
         let config = AggregatorConfig {
-            senders,
-            request_size,
-            warmup: scenario.run.warmup,
-            stall_limit: None,
             seed: seed(run, host(HostKind::Collector, 0), Purpose::Role),
+            ..machines::aggregator(scenario)
         };
         let aggregator = Aggregator::new(config)
             .map_err(|_| Error::unsupported("workload.request_size", "an empty answer"))?;
-        let sender = |sender| {
+        let sender = |sender: u32| {
             BarrierSender::new(BarrierSenderConfig {
-                answer: request_size.answer(sender, senders),
-                service_delay_max: workload.service_delay_max,
                 seed: seed(run, host(HostKind::Readout, sender.into()), Purpose::Role),
+                ..machines::barrier_sender(scenario, sender)
             })
         };
-        // Of many senders, the first one's delay is close to zero.
-        let shortest = request_size.answer(senders - 1, senders).get();
-        let ideal = Ideal::new(scenario, network, roles, Duration::ZERO, BARRIER_REQUEST_BYTES, shortest)?;
-        let wire = |sender| ideal.wire_bytes(request_size.answer(sender, senders).get());
-        let bytes: u64 = (0..senders).map(wire).sum();
+        let round = Collection::round(scenario, network, roles)?;
         Ok(Self {
             aggregator,
             senders: (0..senders).map(sender).collect(),
-            request_size,
             deadline: workload.deadline,
             timeouts: 0,
             completed: Vec::new(),
             collected: None,
-            ideal: ideal.time(bytes),
-            how: ideal.how(request_size.block(senders), bytes),
+            round,
         })
-    }
-
-    /// Payload of all answers of one round.
-    fn block(&self) -> Bytes {
-        self.request_size.block(self.senders.len() as u32)
     }
 
     /// Takes what the aggregator has to say: completed rounds, and the requests of the next one.
@@ -229,12 +212,12 @@ impl MeasuredWorkload for BarrierWorkload {
     fn rows(&self) -> Vec<EventRow> {
         let row = |(number, round): (usize, &Round)| EventRow {
             id: number as u64,
-            size_bytes: self.block().get(),
+            size_bytes: self.round.payload.get(),
             assigned_ps: round.start.get(),
             first_request_ps: Some(round.start.get()),
             last_byte_ps: Some(round.end.get()),
             collection_time_ps: Some((round.end - round.start).get()),
-            ideal_ps: Some(self.ideal.get()),
+            ideal_ps: Some(self.round.time().get()),
             timeouts: round.timeouts,
             outcome: EventOutcome::Collected,
             ..EventRow::default()
@@ -251,11 +234,6 @@ impl MeasuredWorkload for BarrierWorkload {
         if !self.deadline.is_zero() {
             summary.fill_deadlines(rows, span, self.deadline.get());
         }
-        let goodput = self.block().get() as f64 * 8.0 / self.ideal.as_secs_f64();
-        summary.ideal = Some(fanin_report::Ideal {
-            collection_time_ms: Some(self.ideal.as_millis_f64()),
-            goodput_bps: Some(goodput),
-            how: Some(self.how.clone()),
-        });
+        summary.ideal = Some(ideal_of(&self.round));
     }
 }

@@ -1,8 +1,8 @@
 //! The interface between hosts' applications and the partition that plays them.
 
-use fanin_network::{Connection, Roles};
+use fanin_network::{Collection, Connection, Roles};
 use fanin_recording::CollectedEvent;
-use fanin_report::{EventRow, Span, Summary};
+use fanin_report::{EventRow, Ideal, Span, Summary};
 use fanin_units::Instant;
 
 use crate::index::EndIndex;
@@ -110,4 +110,13 @@ pub(crate) trait MeasuredWorkload: Workload {
     fn stop_assigning(&mut self, now: Instant);
     /// Fills in its figures.
     fn summarise(&self, summary: &mut Summary, rows: &[EventRow], span: Span);
+}
+
+/// The ideal of a collection, as results state it.
+pub(super) fn ideal_of(collection: &Collection) -> Ideal {
+    Ideal {
+        collection_time_ms: Some(collection.time().as_millis_f64()),
+        goodput_bps: Some(collection.goodput_bps()),
+        how: Some(collection.how()),
+    }
 }

@@ -13,6 +13,7 @@ use crate::Error;
 pub(crate) use barrier::BarrierWorkload;
 pub(crate) use building::Building;
 pub(crate) use interface::{MeasuredWorkload, Workload, WorkloadRequests};
+pub use sizes::fragment_mean;
 
 /// A scenario's workload, ready to run.
 pub(crate) enum ReadyWorkload {

@@ -62,6 +62,14 @@ impl RecordedSizes {
     }
 }
 
+/// The mean size of a scenario's fragments, from the file that has them where it names one.
+///
+/// # Errors
+/// [`Error::FragmentSizes`].
+pub fn fragment_mean(scenario: &Scenario) -> Result<Bytes, Error> {
+    Ok(RecordedSizes::read(scenario)?.mean(scenario))
+}
+
 /// A size model in the floats of its distributions.
 #[derive(Clone, Debug)]
 enum Model {

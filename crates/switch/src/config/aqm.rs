@@ -1,7 +1,8 @@
 //! From `mark` of the configuration to the queue management of `fanin-queueing`.
 
 use fanin_queueing::{Aqm, Depth, NotCapable, Red, RedError, RedSettings, Threshold};
-use fanin_units::{Bytes, Packets, Rate, Ratio};
+use fanin_scenario::Ecn;
+use fanin_units::{Bytes, Packets, Rate};
 
 use crate::frame::{ETHERNET_BYTES, WIRE_BYTES};
 
@@ -9,11 +10,6 @@ use super::port_spec::{MarkMode, MarkSpec, MarkUnit, Unmarkable};
 
 /// The rate at which the average of an idle queue decays if neither the queue nor its port has a rate.
 const RATE_ASSUMED: Rate = Rate::new(10_000_000_000);
-/// The defaults of the scenario file.
-const MIN: Packets = Packets::new(15);
-const MAX: Packets = Packets::new(25);
-const WEIGHT: Ratio = Ratio::new(2_000);
-const PROBABILITY_MAX: Ratio = Ratio::new(100_000);
 
 /// The queue management of a queue of this rate, in a switch of this MTU.
 ///
@@ -39,15 +35,16 @@ pub(crate) fn aqm_of(mark: Option<MarkSpec>, mtu: Bytes, rate: Option<Rate>) -> 
         MarkUnit::Packets => Depth::Packets(packets),
         MarkUnit::Bytes => Depth::Bytes(packets.checked_times(frame).unwrap_or(Bytes::MAX)),
     };
+    let defaults = Ecn::default();
     let on_the_wire = Bytes::new(frame.get() + u64::from(WIRE_BYTES));
     Red::new(RedSettings {
-        depth_min: depth(mark.min.unwrap_or(MIN)),
-        depth_max: depth(mark.max.unwrap_or(MAX)),
-        weight: mark.weight.unwrap_or(WEIGHT),
-        probability_max: mark.probability_max.unwrap_or(PROBABILITY_MAX),
-        gentle: mark.gentle.unwrap_or(false),
+        depth_min: depth(mark.min.unwrap_or(defaults.min)),
+        depth_max: depth(mark.max.unwrap_or(defaults.max)),
+        weight: mark.weight.unwrap_or(defaults.weight),
+        probability_max: mark.probability_max.unwrap_or(defaults.probability_max),
+        gentle: mark.gentle.unwrap_or(defaults.gentle),
         ecn: mark.mode == MarkMode::RedMark,
-        hard_drop: mark.hard_drop.unwrap_or(true),
+        hard_drop: mark.hard_drop.unwrap_or(defaults.hard_drop),
         packet_mean: frame,
         packet_time: rate.unwrap_or(RATE_ASSUMED).time_to_send(on_the_wire),
     })

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use fanin_queueing::{PauseThresholds, RING_FRAMES_MAX, TokenBucket};
 use fanin_scenario::{Document, PoolCharge, Problem};
-use fanin_units::{Bytes, Duration, Rate, Ratio};
+use fanin_units::{Bytes, Duration, Rate, Ratio, wire};
 
 use super::aqm::aqm_of;
 use super::limits::{MEMORY_MAX, NAME_BYTES_MAX, WORKERS_MAX};
@@ -19,7 +19,7 @@ const TABLE_MAX: u16 = 15;
 /// The smallest packet memory, enough for the drivers of a few ports.
 const MEMORY_MIN: Bytes = Bytes::new(1 << 20);
 /// The shortest frame of Ethernet.
-const FRAME_MIN: Bytes = Bytes::new(64);
+const FRAME_MIN: Bytes = Bytes::new(wire::ETHERNET_FRAME_MIN as u64);
 /// The longest name of an interface (IFNAMSIZ without its end).
 const INTERFACE_BYTES_MAX: usize = 15;
 

@@ -9,15 +9,15 @@ mod window;
 
 use alloc::boxed::Box;
 
-use fanin_units::{Duration, Instant};
+use fanin_units::Instant;
 
-use crate::config::Config;
+use crate::config::{Config, DelayedAck};
 use crate::rto::RttEstimator;
 use crate::segment::{Flags, PATH_WINDOW_BYTES, Segment};
 use out_of_order::OutOfOrder;
 
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`, in picoseconds.
-const ATO_MIN: u64 = Duration::from_millis(40).get();
+const ATO_MIN: u64 = DelayedAck::LINUX_MIN.get();
 /// Most quick acknowledgements in a row (`TCP_MAX_QUICKACKS`).
 const QUICK_ACKS_MAX: u32 = 16;
 

@@ -7,11 +7,11 @@ use std::net::Ipv4Addr;
 
 use fanin_dataflow::Peer;
 use fanin_network::{
-    Connection, Framing, Ideal, Network, NodeIndex, Roles, SwitchRole, connections, topology,
+    Collection, Connection, Framing, Network, NodeIndex, Roles, SwitchRole, connections, topology,
 };
 use fanin_node::config::Role;
 use fanin_scenario::{Buffering, FlowDistribution, PauseMode, Scenario, Switch, WorkloadKind};
-use fanin_units::{Duration, Rate};
+use fanin_units::{Bytes, Duration, Rate};
 
 use super::{LivePaths, LiveRefusal};
 
@@ -222,18 +222,21 @@ impl LiveNetwork {
         }
     }
 
-    /// The ideal time of collections in this network; see [`Ideal::new`].
+    /// An event of `payload` bytes in this network, with its ideal time. Each host has an equal part.
     ///
     /// # Errors
-    /// Those of [`Ideal::new`], which do not occur for a network that was mapped.
-    pub fn ideal(
-        &self,
-        scenario: &Scenario,
-        response: Duration,
-        request_bytes: u64,
-        answer_bytes: u64,
-    ) -> Result<Ideal, LiveRefusal> {
-        Ok(Ideal::new(scenario, &self.graph, &self.roles, response, request_bytes, answer_bytes)?)
+    /// Those of [`Collection::event`], which do not occur for a network that was mapped.
+    pub fn event(&self, scenario: &Scenario, payload: Bytes) -> Result<Collection, LiveRefusal> {
+        let hosts = Collection::hosts(scenario, &self.roles).max(1);
+        Ok(Collection::event(scenario, &self.graph, &self.roles, Bytes::new(payload.get() / hosts))?)
+    }
+
+    /// A round of a barrier workload in this network, with its ideal time.
+    ///
+    /// # Errors
+    /// Those of [`Collection::round`], which do not occur for a network that was mapped.
+    pub fn round(&self, scenario: &Scenario) -> Result<Collection, LiveRefusal> {
+        Ok(Collection::round(scenario, &self.graph, &self.roles)?)
     }
 
     /// True if a link leads to the software switch of a hybrid.

@@ -12,15 +12,17 @@ use fanin_switch::config::{
     PauseSpec, PortSpec, RingSpec, RuleSpec, SwitchSpec, Unmarkable, WaySpec,
 };
 use fanin_switch::{Mac, MacPrefix};
-use fanin_units::{Bytes, Duration, Packets};
+use fanin_units::{Bytes, Duration, Packets, wire};
 
 use super::{LinkEnd, LiveNetwork, LivePath, LiveSwitch};
 use super::{LiveRefusal, Part};
 
 /// The check sequence, which the scenario's buffers hold and frames between namespaces lack.
-const CHECK_SEQUENCE: Bytes = Bytes::new(4);
+const CHECK_SEQUENCE: Bytes = Bytes::new(wire::ETHERNET_CHECK as u64);
 /// Header and check sequence of a frame.
-const FRAME_BYTES: u64 = 18;
+const FRAME_BYTES: u64 = wire::ETHERNET_STORED as u64;
+/// IPv4 and TCP without options.
+const HEADERS: u64 = (wire::IP_HEADER + wire::TCP_HEADER) as u64;
 /// Chunks of 2048 bytes that a port's driver keeps ready.
 const DRIVER_BYTES: u64 = 2 * 128 * 2048;
 /// Packet memory of a switch without limits, or with rings in deep memory.
@@ -162,7 +164,7 @@ fn buffering(switch: &LiveSwitch) -> SwitchSpec {
 fn own_buffer(scenario: &Scenario, network: &LiveNetwork, port: PortIndex) -> Option<Bytes> {
     let buffer = network.graph.output_buffer(port)?;
     let settings = &network.graph.switch(network.graph.source(port))?.settings;
-    let frame = scenario.transport.mss.get() + 40 + FRAME_BYTES + settings.frame_overhead.get();
+    let frame = scenario.transport.mss.get() + HEADERS + FRAME_BYTES + settings.frame_overhead.get();
     Some(if settings.count_in_service { buffer.saturating_sub(Bytes::new(frame)) } else { buffer })
 }
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use fanin_node::transport::{DELAYED_ACK_USUAL, kernel_name};
-use fanin_scenario::{CongestionControl, Profile, Scenario, Transport};
-use fanin_units::Duration;
+use fanin_node::transport::kernel_name;
+use fanin_scenario::{CongestionControl, DELAYED_ACK_OF_LINUX, Profile, Scenario, Transport};
+use fanin_units::{Duration, wire};
 
 use super::LiveRefusal;
 use crate::Setting;
@@ -150,8 +150,9 @@ pub(super) fn settings(transport: &Transport) -> Vec<Setting> {
 /// If no kernel has the congestion control.
 pub(super) fn route_options(transport: &Transport) -> Result<Vec<String>, LiveRefusal> {
     let mut words = vec!["congctl".to_owned(), congestion_control(transport)?.to_owned()];
+    let headers = u64::from(wire::IP_HEADER + wire::TCP_HEADER);
     let mut add = |key: &str, value: u64| words.extend([key.to_owned(), value.to_string()]);
-    if transport.mss.get() + 40 < transport.mtu.get() {
+    if transport.mss.get() + headers < transport.mtu.get() {
         add("advmss", transport.mss.get());
     }
     // The kernel's own initial window is 10 as well; a static window opens at once.
@@ -174,9 +175,9 @@ pub(super) fn notes(scenario: &Scenario) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if transport.delayed_ack && transport.delayed_ack_timeout != DELAYED_ACK_USUAL {
+    if transport.delayed_ack && transport.delayed_ack_timeout != DELAYED_ACK_OF_LINUX {
         notes.push(format!(
-            "acknowledgements are delayed by the kernel's {DELAYED_ACK_USUAL}, not by {}",
+            "acknowledgements are delayed by the kernel's {DELAYED_ACK_OF_LINUX}, not by {}",
             transport.delayed_ack_timeout
         ));
     }

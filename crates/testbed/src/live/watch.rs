@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use fanin_report::{Network, QueueRow};
 use fanin_scenario::Scenario;
 use fanin_switch::control::Client;
+use fanin_units::wire;
 use serde_json::Value;
 
 use super::hosts::{HostWait, HostWork};
@@ -21,9 +22,9 @@ const EVERY: Duration = Duration::from_millis(100);
 /// The hosts' processes are read in one of this many rounds, because each reads every process of the machine.
 const HOSTS_EVERY: u64 = 5;
 /// Bytes of a frame on an Ethernet link that the switch does not count.
-const WIRE_BYTES: u64 = 24;
+const WIRE_BYTES: u64 = wire::ETHERNET_UNCOUNTED as u64;
 /// The check sequence, which the scenario's buffers count and the switch does not.
-const CHECK_SEQUENCE: u64 = 4;
+const CHECK_SEQUENCE: u64 = wire::ETHERNET_CHECK as u64;
 /// Causes of drops that are the machine's fault, not the network's.
 const MACHINES: [&str; 3] = ["memory", "handover", "impairment-limit"];
 /// Causes of drops that do not concern the system's traffic.

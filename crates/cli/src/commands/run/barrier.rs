@@ -3,12 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use fanin_node::barrier::{BARRIER_REQUEST_BYTES, BarrierLaunch, BarrierPlace, LiveBarrier, read_result};
+use fanin_node::barrier::{BarrierLaunch, BarrierPlace, LiveBarrier, read_result};
 use fanin_node::launch::ended_cpu_seconds;
 use fanin_report::{Records, RunResult, Span, Speed};
-use fanin_scenario::machines;
 use fanin_testbed::live::LiveNetwork;
-use fanin_units::{Bytes, Instant as Moment};
+use fanin_units::Instant as Moment;
 
 use super::job::{Job, end_capture, finish, start_capture, summary_of, unrecorded};
 use super::measured::measured;
@@ -57,21 +56,15 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
         network::fill(job, &mut summary, observed);
     }
     let network = LiveNetwork::of(scenario)?;
-    let (senders, request_size) = (scenario.workload.senders, machines::request_size(scenario));
-    let answers = (0..senders).map(|sender| request_size.answer(sender, senders).get());
-    let shortest = answers.clone().min().unwrap_or(0);
-    let ideal = network.ideal(scenario, fanin_units::Duration::ZERO, BARRIER_REQUEST_BYTES, shortest)?;
-    let (payload, wire) =
-        answers.fold((0, 0), |(payload, wire), bytes| (payload + bytes, wire + ideal.wire_bytes(bytes)));
-    let least = ideal.time(wire);
+    let round = network.round(scenario)?;
     if observed.is_some() {
         for row in &mut records.events {
-            row.ideal_ps = Some(least.get());
+            row.ideal_ps = Some(round.time().get());
         }
         summary.ideal = Some(fanin_report::Ideal {
-            collection_time_ms: Some(least.as_millis_f64()),
-            goodput_bps: Some(payload as f64 * 8.0 / least.as_secs_f64()),
-            how: Some(ideal.how(Bytes::new(payload), wire)),
+            collection_time_ms: Some(round.time().as_millis_f64()),
+            goodput_bps: Some(round.goodput_bps()),
+            how: Some(round.how()),
         });
     }
     let from = Moment::START + scenario.run.warmup;

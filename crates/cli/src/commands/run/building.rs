@@ -372,30 +372,23 @@ fn summarise(
     Ok(summary)
 }
 
-/// Bytes of a request for all fragments of a readout, on its connection.
-const REQUEST_BYTES: u64 = 64;
-
 /// Gives each event its own ideal, with its bytes shared out evenly among the readouts, and states that of a mean event.
 fn wire_ideal(loaded: &Loaded, rows: &mut [EventRow]) -> Result<Option<fanin_report::Ideal>, Failure> {
     let scenario = &loaded.scenario;
-    let readouts = u64::from(scenario.readout.hosts);
     let is_whole = |row: &EventRow| row.last_byte_ps.is_some();
     let (events, sum) = rows
         .iter()
         .filter(|row| is_whole(row))
         .fold((0_u64, 0_u64), |(events, sum), row| (events + 1, sum + row.size_bytes));
     let Some(mean) = sum.checked_div(events) else { return Ok(None) };
-    let response = scenario.readout.response_delay;
-    let ideal = LiveNetwork::of(scenario)?.ideal(scenario, response, REQUEST_BYTES, mean / readouts)?;
-    let wire = |bytes: u64| readouts * ideal.wire_bytes(bytes / readouts);
+    let event = LiveNetwork::of(scenario)?.event(scenario, Bytes::new(mean))?;
     for row in rows.iter_mut().filter(|row| is_whole(row)) {
-        row.ideal_ps = Some(ideal.time(wire(row.size_bytes)).get());
+        row.ideal_ps = Some(event.time_of(Bytes::new(row.size_bytes)).get());
     }
-    let time = ideal.time(wire(mean));
     Ok(Some(fanin_report::Ideal {
-        collection_time_ms: Some(time.as_millis_f64()),
-        goodput_bps: Some(mean as f64 * 8.0 / time.as_secs_f64()),
-        how: Some(ideal.how(Bytes::new(mean), wire(mean))),
+        collection_time_ms: Some(event.time().as_millis_f64()),
+        goodput_bps: Some(event.goodput_bps()),
+        how: Some(event.how()),
     }))
 }
 

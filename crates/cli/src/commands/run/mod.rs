@@ -22,7 +22,7 @@ use crate::commands::run::folder::RunFolder;
 use crate::commands::run::job::Job;
 use crate::commands::source::Source;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Json};
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.check {
@@ -31,6 +31,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.clean {
         return clean_up();
     }
+    if let Some(folder) = &arguments.out {
+        output::prove_folder(folder)?;
+    }
+    arguments.json.as_ref().map_or(Ok(()), Json::prove)?;
     let seed = arguments.seed.map(|seed| format!("run.seed={seed}"));
     let sets = arguments.source.sets.iter().cloned().chain(seed).collect();
     // The parser wants it where neither --check nor --clean is given.

@@ -1,9 +1,12 @@
 //! The messages between the hosts of a shifter.
 
+use fanin_dataflow::answer_bytes;
+use fanin_units::Bytes;
+
 use crate::techniques::hooks::ControlMessage;
 
-/// Bytes of a message: a header, the phase and a flag.
-const MESSAGE_BYTES: u64 = 12 + 8 + 2;
+/// Bytes of a message, as long as an answer without fragments.
+const MESSAGE_BYTES: u64 = answer_bytes(0, Bytes::ZERO).get();
 
 /// A message between the hosts of a shifter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -76,7 +76,7 @@ impl Shifter {
         let settings = &scenario.shaping.barrel_shifter;
         let shift = LinearShift::new(readouts, collectors);
         let slowest = scenario.readout.link.rate.min(scenario.link.rate);
-        let wire = Bytes::new(ideal.wire_bytes(answer_bytes) * u64::from(settings.events));
+        let wire = Bytes::new(ideal.segments().wire_bytes(answer_bytes) * u64::from(settings.events));
         let slot = if settings.slot.is_zero() {
             scenario.shaping.stretched(slowest.time_to_send(wire))
         } else {

@@ -7,13 +7,13 @@ mod steps;
 mod travel;
 
 use fanin_dataflow::{Collector, EventRecord, EventStep, FragmentSet, L1Id, Message, Outcome, Peer};
-use fanin_network::{Answers, Connection, Ideal, Network, Numbering, Roles};
+use fanin_network::{Answers, Collection, Connection, Network, Numbering, Roles};
 use fanin_recording::CollectedEvent;
 use fanin_report::{EventOutcome, EventRow, Span, Summary};
-use fanin_scenario::{Scenario, WorkloadKind};
-use fanin_units::{Bytes, Duration, Instant, Ratio};
+use fanin_scenario::{Scenario, WorkloadKind, machines};
+use fanin_units::{Bytes, Instant};
 
-use super::interface::{MeasuredWorkload, Workload, WorkloadRequests};
+use super::interface::{MeasuredWorkload, Workload, WorkloadRequests, ideal_of};
 use super::sizes::RecordedSizes;
 use crate::Error;
 use crate::index::EndIndex;
@@ -21,7 +21,7 @@ use crate::techniques::{AnswerAction, AnswerHooks, AnswerSetup, MessageKind, ans
 
 use push::{DESTINATION_BYTES, Push};
 use roles::RoleMachines;
-use settings::{answer_bytes, memory_matters, small};
+use settings::memory_matters;
 use steps::Steps;
 pub(crate) use travel::Travel;
 
@@ -38,7 +38,8 @@ pub(crate) struct Building {
     ends: Vec<(u32, Peer)>,
     racks: Vec<u32>,
     rows: Vec<EventRow>,
-    ideal: Ideal,
+    /// An event of mean size.
+    mean: Collection,
     /// The answers for each event.
     answers: Vec<Answers>,
     /// For each readout, the requests that it has not answered: the event, and the time of arrival.
@@ -53,7 +54,6 @@ pub(crate) struct Building {
     collected: Option<CollectedEvent>,
     messages: u64,
     is_stopping: bool,
-    credits: Option<u32>,
     /// Fragments of each readout.
     fragments: u16,
     /// Readout hosts are also collectors: a collector requests nothing from its own.
@@ -64,9 +64,6 @@ pub(crate) struct Building {
     steps: Steps,
     /// The technique that holds answers back, if there is one.
     technique: Option<Box<dyn AnswerHooks>>,
-    how: String,
-    ideal_time: Duration,
-    ideal_bytes: u64,
 }
 
 impl Building {
@@ -77,34 +74,27 @@ impl Building {
         run: u64,
     ) -> Result<Self, Error> {
         let (readouts, collectors) = (roles.readouts.len(), roles.collectors.len());
-        let fragments = small("readout.fragments_per_host", u64::from(scenario.readout.fragments_per_host))?;
+        let fragments =
+            machines::small("readout.fragments_per_host", u64::from(scenario.readout.fragments_per_host))?;
         let data = RecordedSizes::read(scenario)?;
         let mean = data.mean(scenario);
-        let request: Message<Bytes> =
-            Message::Request { tag: 0, event: L1Id(0), fragments: FragmentSet::first(fragments) };
-        let request_bytes = request.wire_bytes().get();
-        let answer = answer_bytes(mean * u64::from(fragments));
-        let response = scenario.readout.response_delay;
-        let mut ideal = Ideal::new(scenario, network, roles, response, request_bytes, answer)?;
         let push = (scenario.workload.kind == WorkloadKind::Push).then(Push::default);
-        if push.is_some() {
-            ideal.without_request();
-        }
+        let event = Collection::event(scenario, network, roles, mean * u64::from(fragments))?;
         let numbering = Numbering::new(roles);
         let technique = answer_technique(&AnswerSetup {
             scenario,
-            ideal: &ideal,
+            ideal: &event.ideal,
             readouts: readouts as u32,
             collectors: collectors as u32,
-            answer_bytes: answer,
+            answer_bytes: event.answer_bytes,
         });
-        let mut building = Self {
+        Ok(Self {
             machines: RoleMachines::new(scenario, roles, &data, run, technique.is_some())?,
             numbering,
             ends: numbering.ends(),
             racks: roles.racks.clone(),
             rows: Vec::new(),
-            ideal,
+            mean: event,
             answers: Vec::new(),
             asked: vec![Vec::new(); readouts],
             held_up: Vec::new(),
@@ -114,32 +104,13 @@ impl Building {
             collected: None,
             messages: 0,
             is_stopping: false,
-            credits: scenario.shaping.credit_limit(),
             fragments,
             shares_hosts: scenario.workload.kind == WorkloadKind::AllToAll,
             keeps_fragments: memory_matters(scenario, mean),
             push,
             steps: Steps::new(scenario),
             technique,
-            how: String::new(),
-            ideal_time: Duration::ZERO,
-            ideal_bytes: 0,
-        };
-        building.state_ideal(scenario, mean);
-        Ok(building)
-    }
-
-    /// The ideal of an event of mean size.
-    fn state_ideal(&mut self, scenario: &Scenario, mean: Bytes) {
-        let fraction =
-            scenario.workload.steps.last().map_or(scenario.workload.fraction, |step| step.fraction);
-        let remote = self.machines.readouts.len() as u64 - u64::from(self.shares_hosts);
-        let readouts = (remote * fraction.get()).div_ceil(Ratio::ONE.get());
-        let payload = mean * u64::from(scenario.readout.fragments_per_host);
-        let wire_bytes = self.ideal.wire_bytes(answer_bytes(payload)) * readouts;
-        self.ideal_bytes = (payload * readouts).get();
-        self.ideal_time = self.ideal.time(wire_bytes);
-        self.how = self.ideal.how(payload * readouts, wire_bytes);
+        })
     }
 
     fn role(&self, host: u32) -> Peer {
@@ -190,7 +161,7 @@ impl Building {
                 let asked = &mut self.asked[usize::from(place)];
                 let found = asked.iter().position(|&(one, _)| one == event.0);
                 let at = found.map_or(now, |index| asked.swap_remove(index).1);
-                let wire_bytes = self.ideal.wire_bytes(bytes);
+                let wire_bytes = self.mean.ideal.segments().wire_bytes(bytes);
                 self.answers[event.0 as usize].add(wire_bytes, bytes, now - at);
             }
             if self.push.is_some() || self.technique.is_some() {
@@ -514,7 +485,7 @@ impl Workload for Building {
             self.machines.collectors.len() as u64
                 * u64::from(self.rows.iter().map(|row| row.unit + 1).max().unwrap_or(0)),
         )];
-        lines.extend(self.machines.waiting_collectors(self.credits));
+        lines.extend(self.machines.waiting_collectors());
         let more = lines.len().saturating_sub(DIAGNOSIS_LINES_MAX);
         lines.truncate(DIAGNOSIS_LINES_MAX);
         if more > 0 {
@@ -541,7 +512,7 @@ impl MeasuredWorkload for Building {
         let mut rows = self.rows.clone();
         for (row, &answers) in rows.iter_mut().zip(&self.answers) {
             let is_known = row.last_byte_ps.is_some() && answers.wire_bytes > 0;
-            row.ideal_ps = is_known.then(|| self.ideal.bound(answers).get());
+            row.ideal_ps = is_known.then(|| self.mean.ideal.bound(answers).get());
         }
         rows
     }
@@ -559,11 +530,11 @@ impl MeasuredWorkload for Building {
             let ideals = rows
                 .iter()
                 .filter(measured)
-                .map(|row| self.ideal.time(self.answers[row.id as usize].wire_bytes).as_millis_f64());
+                .map(|row| self.mean.ideal.time(self.answers[row.id as usize].wire_bytes).as_millis_f64());
             let (count, sum) = ideals.fold((0_u64, 0.0), |(count, sum), one| (count + 1, sum + one));
             times.ideal = (count > 0).then(|| sum / count as f64);
         }
-        if let Some(credits) = self.credits {
+        if let Some(credits) = self.machines.collectors[0].credits_total() {
             let (waited, requests) = self
                 .machines
                 .collectors
@@ -585,12 +556,8 @@ impl MeasuredWorkload for Building {
             let figures = self.machines.memory_figures();
             summary.techniques.insert("readout".to_owned(), figures);
         }
-        if self.ideal_bytes > 0 {
-            summary.ideal = Some(fanin_report::Ideal {
-                collection_time_ms: Some(self.ideal_time.as_millis_f64()),
-                goodput_bps: Some(self.ideal_bytes as f64 * 8.0 / self.ideal_time.as_secs_f64()),
-                how: Some(self.how.clone()),
-            });
+        if !self.mean.payload.is_zero() {
+            summary.ideal = Some(ideal_of(&self.mean));
         }
     }
 }

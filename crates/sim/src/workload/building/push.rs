@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use fanin_dataflow::{FragmentSet, L1Id, Message};
+use fanin_dataflow::{FragmentSet, L1Id, Message, request_bytes};
 use fanin_units::Bytes;
 
-/// Bytes of the message that tells a readout an event's collector: a header, the event and the collector.
-pub(super) const DESTINATION_BYTES: u64 = 12 + 8 + 4;
+/// Bytes of the message that tells a readout an event's collector: as long as a request for one fragment.
+pub(super) const DESTINATION_BYTES: u64 = request_bytes(1).get();
 
 /// The state of one readout's share of an event.
 enum Share {

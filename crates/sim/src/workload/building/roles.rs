@@ -1,14 +1,15 @@
 //! The roles of an event-building system: one state machine a host.
 
 use fanin_dataflow::{
-    ClearConfig, Collector, CollectorConfig, EventRecord, Logger, LoggerConfig, Message, Peer, Readout,
-    ReadoutConfig, Supervisor, SupervisorConfig, Unexpected, UnitModel, WriteModel,
+    Collector, CollectorConfig, EventRecord, Logger, LoggerConfig, Message, Peer, Readout, ReadoutConfig,
+    Supervisor, SupervisorConfig, Unexpected, WriteModel,
 };
 use fanin_network::Roles;
-use fanin_scenario::{Scenario, WorkloadKind, machines};
+use fanin_scenario::machines::{self, small};
+use fanin_scenario::{Scenario, WorkloadKind};
 use fanin_units::{Bytes, Duration, Instant};
 
-use super::settings::{memory_matters, small};
+use super::settings::memory_matters;
 use crate::Error;
 use crate::random::{HostKind, Purpose, host, seed};
 use crate::workload::sizes::{RecordedSizes, Sizes};
@@ -31,61 +32,34 @@ impl RoleMachines {
     ) -> Result<Self, Error> {
         let seed = |kind, place: u64| seed(run, host(kind, place), Purpose::Role);
         let (readouts, collectors) = (roles.readouts.len() as u64, roles.collectors.len() as u64);
-        let units = small("collectors.units_per_host", u64::from(scenario.collectors.units_per_host))?;
         let fragments = small("readout.fragments_per_host", u64::from(scenario.readout.fragments_per_host))?;
-        let loggers = small("logger.hosts", roles.loggers.len() as u64)?;
         let shares_hosts = scenario.workload.kind == WorkloadKind::AllToAll;
         let keeps_fragments = memory_matters(scenario, data.mean(scenario));
         let supervisor = Supervisor::new(SupervisorConfig {
-            units: vec![units; collectors as usize],
-            readouts: small("readout.hosts", readouts)?,
-            arrivals: scenario.supervisor.arrivals,
-            rate: scenario.supervisor.rate,
-            units_awaited: u32::from(units) * collectors as u32,
-            policy: scenario.supervisor.policy,
-            tie_break: scenario.supervisor.tie_break,
-            start_order: scenario.supervisor.start_order,
-            clear: Some(ClearConfig {
-                clear_group: small("supervisor.clear_group", u64::from(scenario.supervisor.clear_group))?,
-                ..ClearConfig::default()
-            }),
             seed: seed(HostKind::Supervisor, 0),
-            ..SupervisorConfig::default()
+            ..machines::supervisor(scenario)?
         })?;
-        let response_delay =
-            machines::delay(scenario.readout.response_delay, scenario.readout.response_delay_sd);
         let readout = |place: u64| -> Result<_, Error> {
+            let config = machines::readout(scenario);
             let config = ReadoutConfig {
-                response_delay,
-                memory: keeps_fragments.then_some(scenario.readout.memory),
+                memory: config.memory.filter(|_| keeps_fragments),
                 seed: seed(HostKind::Readout, place),
-                ..ReadoutConfig::default()
+                ..config
             };
             let sizes = Sizes::new(&scenario.readout.fragment_size, data, fragments, run, place);
             Ok(Readout::new(config, sizes)?)
         };
         let collector = |place: u64| -> Result<_, Error> {
+            // A collector requests nothing from a readout on its own host.
+            let requested = (0..readouts)
+                .map(|readout| if shares_hosts && readout == place % readouts { 0 } else { fragments })
+                .collect();
+            let config = machines::collector(scenario, place, requested)?;
             Ok(Collector::new(CollectorConfig {
-                units,
-                // A collector requests nothing from a readout on its own host.
-                readouts: (0..readouts)
-                    .map(|readout| if shares_hosts && readout == place % readouts { 0 } else { fragments })
-                    .collect(),
-                loggers,
-                credits: scenario.shaping.credit_limit(),
-                discipline: scenario.shaping.discipline,
-                request_order: scenario.shaping.request_order,
-                first_readout: machines::first_readout(place, collectors, readouts),
-                model: UnitModel::Steps(machines::steps(scenario)),
-                clear: None,
                 // A technique that excludes dead hosts itself does so without this delay.
-                readout_wait: if excludes_dead_hosts {
-                    Duration::ZERO
-                } else {
-                    CollectorConfig::default().readout_wait
-                },
+                readout_wait: if excludes_dead_hosts { Duration::ZERO } else { config.readout_wait },
                 seed: seed(HostKind::Collector, place),
-                ..CollectorConfig::default()
+                ..config
             })?)
         };
         // The disk is as fast as the link: the simulation is about the network.
@@ -95,7 +69,7 @@ impl RoleMachines {
             supervisor,
             readouts: (0..readouts).map(readout).collect::<Result<_, _>>()?,
             collectors: (0..collectors).map(collector).collect::<Result<_, _>>()?,
-            loggers: (0..loggers).map(logger).collect::<Result<_, _>>()?,
+            loggers: (0..roles.loggers.len()).map(logger).collect::<Result<_, _>>()?,
         })
     }
 
@@ -148,12 +122,12 @@ impl RoleMachines {
     }
 
     /// A line for each collector that waits, and for each of its events.
-    pub(super) fn waiting_collectors(&self, credits: Option<u32>) -> Vec<String> {
+    pub(super) fn waiting_collectors(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for (place, collector) in self.collectors.iter().enumerate() {
             let (waiting, pending) = (collector.requests_waiting(), collector.requests_pending());
             if waiting + pending > 0 {
-                let credits = match credits {
+                let credits = match collector.credits_total() {
                     Some(credits) => format!("{} of {credits} credits used", collector.credits_used()),
                     None => "no credits".to_owned(),
                 };

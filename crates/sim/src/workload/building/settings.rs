@@ -1,21 +1,7 @@
 //! Settings of the scenario as the roles need them.
 
-use fanin_dataflow::{FragmentSet, L1Id, Message};
 use fanin_scenario::{Arrivals, Scenario};
 use fanin_units::Bytes;
-
-use crate::Error;
-
-/// A number of hosts or fragments as the roles count them.
-pub(super) fn small(key: &'static str, number: u64) -> Result<u16, Error> {
-    u16::try_from(number).map_err(|_| Error::unsupported(key, format!("a number of {number}")))
-}
-
-/// Bytes of an answer with so much payload.
-pub(super) fn answer_bytes(payload: Bytes) -> u64 {
-    let (event, missing) = (L1Id(0), FragmentSet::EMPTY);
-    Message::Answer { tag: 0, event, missing, payload }.wire_bytes().get()
-}
 
 /// True if a readout could run out of memory in this run. Otherwise fragments need not be stored, with the same results.
 pub(super) fn memory_matters(scenario: &Scenario, mean: Bytes) -> bool {

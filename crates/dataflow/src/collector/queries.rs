@@ -1,0 +1,107 @@
+//! The state of a collector, for metrics, diagnoses and tests.
+
+use super::slot::Phase;
+use super::{Collector, CollectorCounters};
+use crate::{FragmentPayload, L1Id, ProcessingUnit, UnitState};
+
+/// The resource that an event in a collector waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// Credits, or the answers to requests.
+    Fragments {
+        /// Requests that are not answered yet, sent or not.
+        requests: u32,
+    },
+    /// The decision of a processing unit.
+    Decision {
+        /// The processing unit's number on its collector.
+        unit: u16,
+    },
+    /// A logger: a certain one, or any.
+    Logger(Option<u16>),
+}
+
+impl<P: FragmentPayload> Collector<P> {
+    /// The counters up to now.
+    pub fn counters(&self) -> &CollectorCounters {
+        &self.counters
+    }
+
+    /// The credits of the collector; `None` without shaping.
+    pub fn credits_total(&self) -> Option<u32> {
+        self.credits.limit()
+    }
+
+    /// Credits that requests hold now.
+    pub fn credits_used(&self) -> u32 {
+        self.credits.used()
+    }
+
+    /// The most credits that requests ever held.
+    pub fn credits_used_max(&self) -> u32 {
+        self.credits.used_max()
+    }
+
+    /// Requests that wait for credits.
+    pub fn requests_waiting(&self) -> usize {
+        self.credits.waiting()
+    }
+
+    /// Requests that are outstanding: neither answered nor given up.
+    pub fn requests_pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// The resource that each of its events waits for.
+    pub fn waits(&self) -> impl Iterator<Item = (L1Id, WaitsFor)> {
+        self.slots.iter().map(|(_, slot)| {
+            let waits = match (slot.phase, slot.unit) {
+                (Phase::Step(_), Some(unit)) if slot.open == 0 => WaitsFor::Decision { unit },
+                (Phase::Unshipped, _) => WaitsFor::Logger(None),
+                (Phase::Offered(logger) | Phase::Sent(logger), _) => WaitsFor::Logger(Some(logger)),
+                _ => WaitsFor::Fragments { requests: slot.open },
+            };
+            (slot.event, waits)
+        })
+    }
+
+    /// The event of a unit: its L1 result and the fragments collected so far.
+    pub fn event_of(&self, unit: u16) -> Option<(L1Id, &P, &P)> {
+        let index = self.units.get(usize::from(unit))?.slot()?;
+        let slot = &self.slots[index];
+        Some((slot.event, &slot.result, &slot.payload))
+    }
+
+    /// The state of a unit.
+    pub fn unit(&self, unit: u16) -> Option<&ProcessingUnit> {
+        self.units.get(usize::from(unit))
+    }
+
+    /// Checks that every unit and event is in exactly one state and that no credit is lost, for tests.
+    ///
+    /// # Panics
+    /// If one is not.
+    pub fn check_invariants(&self) {
+        assert_eq!(
+            self.credits.used(),
+            self.pending.credits(),
+            "requests without an answer hold the credits"
+        );
+        assert!(self.credits.limit().is_none_or(|limit| self.credits.used() <= limit));
+        for (index, slot) in self.slots.iter() {
+            let is_with_unit = matches!(slot.phase, Phase::Step(_));
+            assert_eq!(slot.unit.is_some(), is_with_unit, "an event is with a unit until it is decided");
+            if let Some(unit) = slot.unit {
+                assert_eq!(self.units[usize::from(unit)].slot(), Some(index), "unit and event agree");
+            }
+        }
+        let shipping = self.slots.iter().filter(|(_, slot)| slot.unit.is_none()).count();
+        assert_eq!(usize::from(self.shipping), shipping, "events without a unit go to storage");
+        for (place, unit) in self.units.iter().enumerate() {
+            let number = place as u16;
+            assert!(unit.slot().is_none_or(|index| self.slots[index].unit == Some(number)));
+            assert!(!self.announced[place] || unit.slot().is_none(), "an announced unit has no event");
+            assert!(!self.withheld.contains(&number) || unit.state() == UnitState::Idle);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The messages of one collection, and the ideal time that follows from them.
+
+use fanin_dataflow::{BARRIER_REQUEST_BYTES, answer_bytes, request_bytes};
+use fanin_scenario::{Scenario, WorkloadKind, machines};
+use fanin_units::{Bytes, Duration};
+
+use crate::{Ideal, Network, NetworkError, Roles};
+
+/// A collection whose answers have their mean size. The simulator, the planner and measured runs state its ideal time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Collection {
+    /// The ideal time of collections like this one.
+    pub ideal: Ideal,
+    /// Bytes of a request on its connection; zero where sources push.
+    pub request_bytes: u64,
+    /// Bytes of an answer on its connection; of the shortest, where they differ.
+    pub answer_bytes: u64,
+    /// Hosts that answer.
+    pub hosts: u64,
+    /// Payload of all answers.
+    pub payload: Bytes,
+    /// Bytes of link time of all answers.
+    pub wire_bytes: u64,
+}
+
+impl Collection {
+    /// A whole event, of which each host has `payload`; in steps, all that the last one has collected.
+    ///
+    /// # Errors
+    /// [`NetworkError::NoPath`].
+    pub fn event(
+        scenario: &Scenario,
+        network: &Network,
+        roles: &Roles,
+        payload: Bytes,
+    ) -> Result<Self, NetworkError> {
+        let request = request_bytes(u64::from(scenario.readout.fragments_per_host)).get();
+        let answer = answer_bytes(0, payload).get();
+        let response = scenario.readout.response_delay;
+        let mut ideal = Ideal::new(scenario, network, roles, response, request, answer)?;
+        let is_push = scenario.workload.kind == WorkloadKind::Push;
+        if is_push {
+            ideal.without_request();
+        }
+        let hosts = Self::hosts(scenario, roles);
+        let wire_bytes = ideal.segments().wire_bytes(answer) * hosts;
+        let request_bytes = if is_push { 0 } else { request };
+        Ok(Self { ideal, request_bytes, answer_bytes: answer, hosts, payload: payload * hosts, wire_bytes })
+    }
+
+    /// Hosts that answer until an event is complete. A collector asks all but its own.
+    pub fn hosts(scenario: &Scenario, roles: &Roles) -> u64 {
+        let workload = &scenario.workload;
+        let fraction = workload.steps.last().map_or(workload.fraction, |step| step.fraction);
+        let own = u64::from(workload.kind == WorkloadKind::AllToAll);
+        fraction.ceil_of(roles.readouts.len() as u64 - own)
+    }
+
+    /// A round of a barrier workload. Of many senders, the first one's delay is close to zero.
+    ///
+    /// # Errors
+    /// [`NetworkError::NoPath`].
+    pub fn round(scenario: &Scenario, network: &Network, roles: &Roles) -> Result<Self, NetworkError> {
+        let (senders, size) = (scenario.workload.senders, machines::request_size(scenario));
+        let shortest = size.answer(senders - 1, senders).get();
+        let ideal = Ideal::new(scenario, network, roles, Duration::ZERO, BARRIER_REQUEST_BYTES, shortest)?;
+        let wire = |sender| ideal.segments().wire_bytes(size.answer(sender, senders).get());
+        let wire_bytes = (0..senders).map(wire).sum();
+        Ok(Self {
+            ideal,
+            request_bytes: BARRIER_REQUEST_BYTES,
+            answer_bytes: shortest,
+            hosts: senders.into(),
+            payload: size.block(senders),
+            wire_bytes,
+        })
+    }
+
+    /// Its ideal time.
+    pub fn time(&self) -> Duration {
+        self.ideal.time(self.wire_bytes)
+    }
+
+    /// The ideal time of one that brings so much payload, in equal parts from as many hosts.
+    pub fn time_of(&self, payload: Bytes) -> Duration {
+        let hosts = self.hosts.max(1);
+        let answer = answer_bytes(0, Bytes::new(payload.get() / hosts)).get();
+        self.ideal.time(hosts * self.ideal.segments().wire_bytes(answer))
+    }
+
+    /// Payload over its ideal time, in bits a second.
+    pub fn goodput_bps(&self) -> f64 {
+        self.payload.get() as f64 * 8.0 / self.time().as_secs_f64()
+    }
+
+    /// The formula of its ideal time, with the numbers filled in.
+    pub fn how(&self) -> String {
+        self.ideal.how(self.payload, self.wire_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology;
+
+    fn network(preset: &str) -> (Scenario, Network, Roles) {
+        let scenario = fanin_scenario::load(preset, &[]).unwrap().scenario;
+        let (network, roles) = topology::build(&scenario).unwrap();
+        (scenario, network, roles)
+    }
+
+    #[test]
+    fn a_collector_asks_all_hosts_but_its_own() {
+        let (scenario, network, roles) = network("lcn15-all-to-all");
+        let event = Collection::event(&scenario, &network, &roles, Bytes::new(1000)).unwrap();
+        assert_eq!((event.hosts, event.payload), (11, Bytes::new(11_000)));
+        // A request with one fragment: header 12, L1 ID 8, name 4. An answer has an L1 ID and flags.
+        let fragments = u64::from(scenario.readout.fragments_per_host);
+        assert_eq!((event.request_bytes, event.answer_bytes), (20 + 4 * fragments, 1022));
+    }
+
+    #[test]
+    fn a_round_has_the_answers_of_all_senders() {
+        let (scenario, network, roles) = network("incast");
+        let round = Collection::round(&scenario, &network, &roles).unwrap();
+        let size = scenario.workload.request_size.get();
+        assert_eq!((round.hosts, round.request_bytes), (scenario.workload.senders.into(), 64));
+        assert_eq!(round.payload.get(), size * round.hosts);
+        assert!(round.wire_bytes > round.payload.get());
+        assert_eq!(round.goodput_bps(), round.payload.get() as f64 * 8.0 / round.time().as_secs_f64());
+    }
+}

@@ -1,0 +1,54 @@
+//! A heat map: the mean time at each pair of values of two swept settings.
+
+use std::fmt::Write;
+
+use serde_json::json;
+
+use super::format::{FigureForm, format_f64, typeset};
+use super::markup::escape;
+use super::pictured::Drawing;
+use super::swept::{self, Grid};
+use crate::RunResult;
+
+/// The heat map; none where results do not differ in two settings with three values or more each.
+pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
+    let Grid { keys, values, cells } = swept::grid(results)?;
+    let [columns, rows] = [&keys[0], &keys[1]].map(|key| swept::label(key));
+    let known = || cells.iter().flatten().flatten().copied();
+    let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
+    // Times differ by orders of magnitude where a network collapses.
+    let share = |time: f64| {
+        if high > low && low > 0.0 { (time / low).ln() / (high / low).ln() } else { 0.0 }
+    };
+    let mut html = format!(
+        "<figure class=\"heat\">\n<h3>Mean time against {} and {}</h3>\n<div class=\"scroll\" role=\"region\" \
+         aria-label=\"Heat map\" tabindex=\"0\"><table><thead><tr><th scope=\"col\">{} ↓ &#160; {} →</th>",
+        escape(&columns.to_lowercase()),
+        escape(&rows.to_lowercase()),
+        escape(&rows),
+        escape(&columns)
+    );
+    for value in &values[0] {
+        let _ = write!(html, "<th scope=\"col\" class=\"n\">{}</th>", escape(&typeset(value)));
+    }
+    html += "</tr></thead><tbody>\n";
+    for (value, row) in values[1].iter().zip(&cells) {
+        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(&typeset(value)));
+        for cell in row {
+            let _ = match cell {
+                Some(time) => write!(
+                    html,
+                    "<td class=\"n\" style=\"--heat: {:.0}%\">{}</td>",
+                    share(*time) * 70.0,
+                    format_f64(*time, FigureForm::Millis)
+                ),
+                None => write!(html, "<td class=\"n\">–</td>"),
+            };
+        }
+        html += "</tr>\n";
+    }
+    html += "</tbody></table></div>\n<figcaption class=\"note\">The darker a cell, the longer the time, on a logarithmic scale; means \
+             over seeds.</figcaption>\n</figure>\n";
+    let data = json!({ "title": "Heat map", "keys": keys, "values": values, "time_ms": cells });
+    Some(Drawing { id: "heat".to_owned(), data, html })
+}

@@ -1,0 +1,213 @@
+//! The facts of each topology that checks need: one function a topology, which is all that a new one adds to the checks.
+
+use super::ScenarioCheck;
+use crate::types::*;
+
+/// A topology, as the checks see it.
+pub(super) struct TopologyFacts<'a> {
+    /// Its switches, by section.
+    pub(super) switches: Vec<(&'static str, &'a Switch)>,
+    /// The keys and sections that it reads, of those that only some topologies read.
+    pub(super) keys: &'static [&'static str],
+    /// How many links it has, without those of the collectors.
+    pub(super) links: u64,
+    /// The key to lower where that is too many.
+    pub(super) links_key: &'static str,
+    /// Checks its settings.
+    pub(super) check: fn(&mut ScenarioCheck<'_>),
+}
+
+impl TopologyFacts<'_> {
+    /// True if the topology reads a key, or has the switches of a section.
+    pub(super) fn reads(&self, key: &str) -> bool {
+        self.keys.contains(&key) || self.switches.iter().any(|(section, _)| *section == key)
+    }
+}
+
+/// The facts of a scenario's topology.
+pub(super) fn topology_facts(s: &Scenario) -> TopologyFacts<'_> {
+    match s.network.topology {
+        Topology::Star => star(s),
+        Topology::Racks => {
+            racks(s, &["uplink", "network.cores", "network.uplinks_per_core", "network.readouts_per_group"])
+        }
+        Topology::Hybrid => racks(
+            s,
+            &[
+                "uplink",
+                "network.cores",
+                "network.uplinks_per_core",
+                "network.readouts_per_group",
+                "network.hybrid",
+            ],
+        ),
+        Topology::LeafSpine => leaf_spine(s),
+    }
+}
+
+/// The switches of a scenario's network, by section.
+pub(super) fn switches_used(s: &Scenario) -> Vec<(&'static str, &Switch)> {
+    topology_facts(s).switches
+}
+
+impl ScenarioCheck<'_> {
+    /// Checks the switches that the network has.
+    pub(super) fn switches(&mut self) {
+        for (name, switch) in switches_used(self.scenario) {
+            self.switch(name, switch);
+        }
+    }
+}
+
+/// True if the switches of section `name` share their settings with the software switch of a hybrid.
+pub(super) fn has_software_switch(s: &Scenario, name: &str) -> bool {
+    name == "core" && s.network.topology == Topology::Hybrid && s.network.hybrid.host_ports > 0
+}
+
+/// Links of the hosts that send.
+fn source_links(s: &Scenario) -> u64 {
+    u64::from(s.senders()) * u64::from(s.readout.links_per_host)
+}
+
+fn star(s: &Scenario) -> TopologyFacts<'_> {
+    TopologyFacts {
+        switches: vec![("tor", &s.tor)],
+        keys: &[],
+        links: source_links(s),
+        links_key: "readout.links_per_host",
+        check: check_star,
+    }
+}
+
+fn check_star(check: &mut ScenarioCheck<'_>) {
+    let s = check.scenario;
+    let hosts = if s.is_barrier() {
+        u64::from(s.workload.senders) + 1
+    } else if s.workload.kind == WorkloadKind::AllToAll {
+        u64::from(s.readout.hosts)
+    } else {
+        u64::from(s.readout.hosts) + s.collectors_total()
+    };
+    check.ports("tor", hosts, "hosts");
+    if s.collectors.racks != 1 && !s.is_barrier() {
+        check.fail(
+            "collectors.racks",
+            format!("a star has one switch, not {} racks", s.collectors.racks),
+            "racks",
+            Some(("network.topology", "a star")),
+            "set network.topology = \"racks\", or one rack".to_owned(),
+        );
+    }
+}
+
+fn racks<'a>(s: &'a Scenario, keys: &'static [&'static str]) -> TopologyFacts<'a> {
+    let mut switches = vec![("tor", &s.tor), ("core", &s.core)];
+    if s.network.readouts_per_group > 0 {
+        switches.push(("aggregation", &s.aggregation));
+    }
+    let uplinks = u64::from(s.network.cores) * u64::from(s.network.uplinks_per_core);
+    TopologyFacts {
+        switches,
+        keys,
+        links: source_links(s) + u64::from(s.collectors.racks) * uplinks + u64::from(s.senders()),
+        links_key: "network.uplinks_per_core",
+        check: check_racks,
+    }
+}
+
+fn check_racks(check: &mut ScenarioCheck<'_>) {
+    let s = check.scenario;
+    let per_rack = u64::from(s.collectors.hosts_per_rack);
+    let uplinks = u64::from(s.network.cores) * u64::from(s.network.uplinks_per_core);
+    check.ports("tor", per_rack + uplinks, "collectors and uplinks");
+    let group = s.network.readouts_per_group;
+    let groups = if group == 0 { s.readout.hosts } else { s.readout.hosts.div_ceil(group) };
+    let core = u64::from(groups)
+        + u64::from(s.collectors.racks) * u64::from(s.network.uplinks_per_core)
+        + u64::from(s.network.hybrid.host_ports);
+    check.ports("core", core, "racks and readout groups");
+    if s.network.topology == Topology::Hybrid && s.network.cores != 1 {
+        check.fail(
+            "network.cores",
+            format!("a hybrid network has one core switch, not {}", s.network.cores),
+            "cores",
+            Some(("network.topology", "a hybrid network")),
+            "set network.cores = 1".to_owned(),
+        );
+    }
+    if s.network.hybrid.host_ports > 4 {
+        let message = format!("a hybrid network cannot have {} host ports", s.network.hybrid.host_ports);
+        let path = "network.hybrid.host_ports";
+        check.fail(path, message, "more than 4", None, "give 0 to 4".to_owned());
+    }
+    if s.network.topology == Topology::Racks
+        && s.network.readouts_per_group > 0
+        && s.network.cores > s.network.readouts_per_group
+    {
+        check.fail(
+            "network.cores",
+            format!(
+                "a group of {group} readouts has {} cores; the maximum is one for each readout",
+                s.network.cores
+            ),
+            "more cores than readouts in a group",
+            Some(("network.readouts_per_group", "readouts in a group")),
+            "give fewer cores, or larger groups".to_owned(),
+        );
+    }
+}
+
+fn leaf_spine(s: &Scenario) -> TopologyFacts<'_> {
+    let settings = &s.network.leaf_spine;
+    let spines = u64::from(settings.pods) * u64::from(settings.spines);
+    let hosts = u64::from(s.collectors.racks) + u64::from(s.senders());
+    TopologyFacts {
+        switches: vec![("tor", &s.tor), ("leaf", &s.leaf), ("spine", &s.spine)],
+        keys: &["uplink", "network.leaf_spine"],
+        links: u64::from(settings.planes) * (spines + hosts),
+        links_key: "network.leaf_spine.planes",
+        check: check_leaf_spine,
+    }
+}
+
+fn check_leaf_spine(check: &mut ScenarioCheck<'_>) {
+    let s = check.scenario;
+    let l = &s.network.leaf_spine;
+    // Supervisor and loggers are joined to the leaf switches of the first pod.
+    let services = 1 + u64::from(s.logger.hosts);
+    let hosts = u64::from(s.readout.hosts.div_ceil(l.pods.max(1)))
+        + u64::from(s.collectors.racks.div_ceil(l.pods.max(1)))
+        + services;
+    let leaf = hosts + u64::from(l.spines);
+    if s.readout.links_per_host != 1 {
+        check.fail(
+            "readout.links_per_host",
+            "a host has one link into each plane".to_owned(),
+            "more than one",
+            Some(("network.leaf_spine.planes", "planes")),
+            "give as many planes as a host has links".to_owned(),
+        );
+    }
+    if leaf > u64::from(l.ports) {
+        check.fail(
+            "network.leaf_spine.pods",
+            format!(
+                "a pod of {hosts} readouts, racks, supervisor and loggers and {} spines needs {leaf} ports, but a \
+                 switch has {}",
+                l.spines, l.ports
+            ),
+            "pods",
+            Some(("network.leaf_spine.ports", "ports of each switch")),
+            "give more pods, fewer spines, or switches with more ports".to_owned(),
+        );
+    }
+    if l.pods > l.ports {
+        check.fail(
+            "network.leaf_spine.pods",
+            format!("{} pods need as many ports on each spine, which has {}", l.pods, l.ports),
+            "one port of each spine for each pod",
+            Some(("network.leaf_spine.ports", "ports of each switch")),
+            format!("give at most {} pods, or more planes", l.ports),
+        );
+    }
+}
