@@ -54,6 +54,16 @@ pub(crate) fn text(summary: &Summary) -> String {
             format!("mean {:.3}×, median {:.3}×, p99 {:.2}×, max {:.2}×", s.mean, s.p50, s.p99, s.max),
         );
     }
+    if let (Some(bound), Some(over)) = (&summary.bound, &summary.slowdown_bound) {
+        let least = bound.least.slowdown;
+        line(
+            "over bound",
+            format!(
+                "mean {:.3}×, p99 {:.2}× (any schedule has at least {:.3}× and {:.2}× the ideal)",
+                over.mean, over.p99, least.mean, least.p99
+            ),
+        );
+    }
     if let Some(goodput) = &summary.goodput_bps {
         let each =
             goodput.per_collector_mean.map_or_else(String::new, |bps| format!(", {} a collector", rate(bps)));

@@ -8,6 +8,7 @@
 mod alike;
 mod collection;
 mod connections;
+mod contention;
 mod data;
 mod framing;
 mod graph;
@@ -20,6 +21,7 @@ pub mod topology;
 
 pub use collection::Collection;
 pub use connections::{Connection, Numbering, barrier_connections, connections};
+pub use contention::{ContentionBound, MeanAndTail, MeasuredCollection, ScheduleFigures, SharedLinks};
 pub use data::{DataPaths, DataQueue, InputLinks, LinkClass};
 pub use framing::Framing;
 pub use graph::{Link, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex};

@@ -2,12 +2,48 @@
 
 use std::collections::BTreeSet;
 
-use fanin_network::{NodeIndex, PortIndex};
-use fanin_report::{Load, Network, Summary, Tcp};
+use fanin_network::{MeasuredCollection, NodeIndex, PortIndex, ScheduleFigures, SharedLinks};
+use fanin_report::{Bound, EventRow, Load, MeanP99, Network, ScheduleTimes, Span, Summary, Tcp};
+use fanin_units::{Duration, Instant};
 
 use crate::picture::Finished;
 
+/// Picoseconds as milliseconds.
+const MS: f64 = 1e-9;
+
 impl Finished<'_> {
+    /// Fills in the bound under contention of the events that began within `span`; `wire_bytes` gives the bytes of an
+    /// event's answers on the wire, and nothing for an event that is not one collection.
+    pub fn fill_bound(
+        &self,
+        summary: &mut Summary,
+        span: Span,
+        wire_bytes: impl Fn(&EventRow) -> Option<u64>,
+    ) {
+        let collection = |row: &EventRow| {
+            let (last_byte, time) = (row.last_byte_ps?, row.collection_time_ps?);
+            Some(MeasuredCollection {
+                collector: row.collector,
+                began: Instant::START + Duration::new(last_byte.checked_sub(time)?),
+                wire_bytes: wire_bytes(row)?,
+                ideal: Duration::new(row.ideal_ps.filter(|&ideal| ideal > 0)?),
+            })
+        };
+        let measured = self.rows.iter().filter(|row| span.holds(row.assigned_ps));
+        let collections: Vec<MeasuredCollection> = measured.filter_map(collection).collect();
+        let Some(bound) = SharedLinks::new(self.network, self.roles).bound(&collections) else { return };
+        let figures = |figures: ScheduleFigures| ScheduleTimes {
+            time_ms: MeanP99 { mean: figures.time_ps.mean * MS, p99: figures.time_ps.p99 * MS },
+            slowdown: MeanP99 { mean: figures.slowdown.mean, p99: figures.slowdown.p99 },
+        };
+        let (least, clairvoyant) = (figures(bound.least), figures(bound.clairvoyant));
+        summary.slowdown_bound = summary.slowdown.as_ref().map(|reached| MeanP99 {
+            mean: reached.mean / least.slowdown.mean,
+            p99: reached.p99 / least.slowdown.p99,
+        });
+        summary.bound = Some(Bound { least, clairvoyant });
+    }
+
     /// Fills in the figures of network and transport: what was counted after the warm-up, the drain included; the loads
     /// are those of the measured time. `pauses` are those of the run, where a switch uses PAUSE.
     pub fn fill_network(&self, summary: &mut Summary, uses_tcp: bool, pauses: Option<u64>) {

@@ -51,9 +51,9 @@ pub use result::RunResult;
 pub use rows::{EventOutcome, EventRow, FlowRow, IoRow, QueueRow, Records, WindowRow};
 pub use statistics::{Moments, moments, quantile};
 pub use summary::{
-    EventCounts, Goodput, Ideal, LateSummary, Load, Machine, MeasuredPeriod, Network, NotFinite, PortFigures,
-    RequestCounts, ResultKind, SCHEMA, ScenarioName, Shaping, Slowdown, SourceDrops, Speed, Summary, Tcp,
-    Times,
+    Bound, EventCounts, Goodput, Ideal, LateSummary, Load, Machine, MeanP99, MeasuredPeriod, Network,
+    NotFinite, PortFigures, RequestCounts, ResultKind, SCHEMA, ScenarioName, ScheduleTimes, Shaping,
+    Slowdown, SourceDrops, Speed, Summary, Tcp, Times,
 };
 pub use sweep::{
     SWEEP_CSV, SWEEP_FILE, SWEEP_PAGE, SWEEP_SCHEMA, SWEEP_TABLE, SweepPoint, sweep_value, write_sweep,

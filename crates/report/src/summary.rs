@@ -117,6 +117,34 @@ pub struct Times {
     pub max: f64,
 }
 
+/// Mean and p99 of a figure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MeanP99 {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// 99 % are not larger.
+    pub p99: f64,
+}
+
+/// The times of a schedule of the measured collections, or bounds of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScheduleTimes {
+    /// Collection or request times, in milliseconds.
+    pub time_ms: MeanP99,
+    /// Those times over the events' own ideals.
+    pub slowdown: MeanP99,
+}
+
+/// The bound under contention: collections that share a link cannot all reach their own ideals.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bound {
+    /// No schedule of these collections has less.
+    #[serde(flatten)]
+    pub least: ScheduleTimes,
+    /// A schedule that knows every collection in advance reaches this.
+    pub clairvoyant: ScheduleTimes,
+}
+
 /// Each event's collection time over its own exact wire ideal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Slowdown {
@@ -386,6 +414,12 @@ pub struct Summary {
     /// Collection times over their ideals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowdown: Option<Slowdown>,
+    /// The least times that any schedule of the measured collections could reach; simulations only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+    /// `slowdown` over that of `bound`: 1 is as good as any schedule can be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowdown_bound: Option<MeanP99>,
     /// Outputs of switches that lost frames or filled up, worst first, at most five; absent where none did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<PortFigures>,
@@ -445,6 +479,8 @@ impl Summary {
             requests: None,
             collection_time_ms: None,
             slowdown: None,
+            bound: None,
+            slowdown_bound: None,
             ports: Vec::new(),
             goodput_bps: None,
             load: None,

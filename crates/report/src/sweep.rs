@@ -42,6 +42,7 @@ const FIGURES: &[(&str, &str)] = &[
     ("time_ms_p99", "/requests/time_ms/p99"),
     ("time_ms_max", "/requests/time_ms/max"),
     ("slowdown_mean", "/slowdown/mean"),
+    ("slowdown_bound_mean", "/slowdown_bound/mean"),
     ("goodput_bps", "/goodput_bps/total"),
     ("drops", "/network/drops"),
     ("queue_bytes_max", "/network/queue_bytes_max"),

@@ -76,6 +76,10 @@ pub(crate) const SECTIONS: &[(&str, &[Figure])] = &[
             row("/slowdown/p50", "Median", Factor),
             row("/slowdown/p99", "p99", Factor),
             row("/slowdown/max", "Largest", Factor),
+            row("/bound/slowdown/mean", "Least mean that any schedule could reach", Factor),
+            row("/bound/clairvoyant/slowdown/mean", "Mean of a clairvoyant schedule", Factor),
+            row("/slowdown_bound/mean", "Mean over the least", Factor),
+            row("/slowdown_bound/p99", "p99 over the least", Factor),
         ],
     ),
     (

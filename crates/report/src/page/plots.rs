@@ -95,8 +95,14 @@ fn collection_times(results: &[&RunResult], budget: usize) -> Vec<Chart> {
         .filter_map(|result| result.summary.times().and_then(|times| times.ideal))
         .filter(|ideal| ideal.is_finite() && *ideal > 0.0)
         .collect();
+    // The bound is drawn where contention lifts it visibly above the ideal.
+    let bounds: Vec<f64> = results
+        .iter()
+        .filter_map(|result| Some(result.summary.bound.as_ref()?.least.time_ms.mean))
+        .filter(|bound| ideals.iter().all(|ideal| *bound > 1.01 * ideal))
+        .collect();
     let low = ideals.iter().copied().fold(low, f64::min);
-    let high = ideals.iter().copied().fold(high, f64::max);
+    let high = ideals.iter().chain(&bounds).copied().fold(high, f64::max);
     let log = low > 0.0 && high / low > LOG_FROM;
     // A little air, so that the first and last event do not lie on the frame.
     let (min, max) = if log {
@@ -112,16 +118,16 @@ fn collection_times(results: &[&RunResult], budget: usize) -> Vec<Chart> {
     };
     let scale = if log { ", logarithmic" } else { "" };
     let x = Axis { title: format!("{what} in ms{scale}"), log, min, max };
-    let marks = ideal_marks(&ideals);
+    let marks = [marks_at("ideal", &ideals), marks_at("least mean", &bounds)].concat();
     vec![cdf(&times, events, &x, &marks, budget), histogram(&times, events, &x, &marks)]
 }
 
-/// One mark for ideals that are equal on the plot.
-fn ideal_marks(ideals: &[f64]) -> Vec<Mark> {
+/// One mark for values that are equal on the plot.
+fn marks_at(text: &str, values: &[f64]) -> Vec<Mark> {
     let mut marks: Vec<Mark> = Vec::new();
-    for &at in ideals {
+    for &at in values {
         if !marks.iter().any(|mark| (mark.at / at - 1.0).abs() < 0.01) {
-            marks.push(Mark { text: "ideal".into(), at, level: false });
+            marks.push(Mark { text: text.into(), at, level: false });
         }
     }
     marks

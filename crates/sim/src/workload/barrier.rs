@@ -225,6 +225,10 @@ impl MeasuredWorkload for BarrierWorkload {
         self.completed.iter().enumerate().map(row).collect()
     }
 
+    fn wire_bytes(&self, _row: &EventRow) -> Option<u64> {
+        Some(self.round.wire_bytes)
+    }
+
     fn stop_assigning(&mut self, now: Instant) {
         self.aggregator.handle_stop(now);
     }

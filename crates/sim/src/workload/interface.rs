@@ -106,6 +106,8 @@ pub(crate) trait MeasuredWorkload: Workload {
     fn hosts(&self) -> usize;
     /// Rows of the events or requests.
     fn rows(&self) -> Vec<EventRow>;
+    /// Bytes of a row's answers on the wire; `None` where its time is not that of one collection.
+    fn wire_bytes(&self, row: &EventRow) -> Option<u64>;
     /// Begins no new work from now on: work in progress is finished.
     fn stop_assigning(&mut self, now: Instant);
     /// Fills in its figures.

@@ -517,6 +517,12 @@ impl MeasuredWorkload for Building {
         rows
     }
 
+    fn wire_bytes(&self, row: &EventRow) -> Option<u64> {
+        // A time that was collected in steps is their sum, without what passed between them.
+        let answers = self.answers.get(row.id as usize).filter(|_| self.steps.is_empty())?;
+        Some(answers.wire_bytes).filter(|&bytes| bytes > 0)
+    }
+
     fn stop_assigning(&mut self, now: Instant) {
         self.is_stopping = true;
         // As a readout whose memory is full: the trigger stops.

@@ -19,6 +19,11 @@ impl Steps {
         Self { times: names.iter().map(|_| Vec::new()).collect(), names }
     }
 
+    /// True for a collection in one part.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// All fragments of a step have come, in so many picoseconds.
     pub(super) fn note(&mut self, step: u16, event: u64, time_ps: u64) {
         if let Some(times) = self.times.get_mut(usize::from(step)) {

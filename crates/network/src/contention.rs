@@ -1,0 +1,440 @@
+//! Bounds under contention: the least mean and p99 that any schedule of a run's collections could reach.
+//!
+//! A collection's own ideal assumes that its links are free. Two collections on one link cannot both reach it. Here each link
+//! that collections share is a machine, and each collection a job: released when it began, as long as its bytes
+//! take on the link. Every schedule of the network is a preemptive schedule of that machine, so that what no preemptive schedule
+//! reaches, no network reaches.
+//!
+//! The machines are the last link of each collector, and the links by which all its answers enter the collector's switches,
+//! taken together as one. Acknowledgements, requests and retransmissions are left out, which keeps the bounds valid.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashSet};
+
+use fanin_units::{Bytes, Duration, Instant, Rate};
+
+use crate::{Network, NodeIndex, PortIndex, Roles};
+
+/// A collection that was measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MeasuredCollection {
+    /// The collector's index in [`Roles::collectors`].
+    pub collector: u32,
+    /// When it began.
+    pub began: Instant,
+    /// Bytes of all answers on the wire.
+    pub wire_bytes: u64,
+    /// Its time with nothing else on the links.
+    pub ideal: Duration,
+}
+
+/// Mean and p99 of a figure.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct MeanAndTail {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// 99 % are not larger (nearest rank).
+    pub p99: f64,
+}
+
+/// MeasuredCollection times of a schedule, or bounds of them.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct ScheduleFigures {
+    /// MeasuredCollection times, in picoseconds.
+    pub time_ps: MeanAndTail,
+    /// MeasuredCollection times over their ideals.
+    pub slowdown: MeanAndTail,
+}
+
+/// The bounds of a run's collections.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ContentionBound {
+    /// No schedule has less.
+    pub least: ScheduleFigures,
+    /// A schedule that knows all collections in advance reaches this: on every link the collection with the shortest remaining
+    /// time is served first, without queues elsewhere.
+    pub clairvoyant: ScheduleFigures,
+}
+
+/// Collectors whose answers enter by the same links.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct SharedInputs {
+    collectors: Vec<u32>,
+    /// The rate of those links together; absent where they cannot be the bottleneck.
+    rate: Option<Rate>,
+}
+
+/// The links that collections share.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SharedLinks {
+    /// By collector, the rate of its own links.
+    own: Vec<Rate>,
+    inputs: Vec<SharedInputs>,
+    /// A full frame with preamble and gap, or more.
+    frame: Bytes,
+}
+
+/// A collection on one machine.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    release: u64,
+    /// Its length on the machine, in picoseconds.
+    work: u64,
+    ideal: u64,
+}
+
+impl SharedLinks {
+    /// The links that the answers to the collectors of a network share.
+    pub fn new(network: &Network, roles: &Roles) -> Self {
+        let sum = |ports: &mut dyn Iterator<Item = PortIndex>| {
+            Rate::new(ports.map(|port| network.link(port).rate.get()).sum())
+        };
+        let mut by_node: BTreeMap<NodeIndex, Vec<PortIndex>> = BTreeMap::new();
+        for port in network.ports() {
+            by_node.entry(network.destination(port)).or_default().push(port);
+        }
+        let own =
+            roles.collectors.iter().map(|&node| sum(&mut by_node[&node].iter().copied())).collect::<Vec<_>>();
+        let mut groups: BTreeMap<Vec<NodeIndex>, Vec<u32>> = BTreeMap::new();
+        for (place, node) in roles.collectors.iter().enumerate() {
+            let mut switches: Vec<NodeIndex> =
+                by_node[node].iter().map(|&port| network.source(port)).collect();
+            switches.sort_unstable();
+            switches.dedup();
+            groups.entry(switches).or_default().push(place as u32);
+        }
+        let readouts: HashSet<NodeIndex> = roles.readouts.iter().copied().collect();
+        let mut inputs = Vec::new();
+        for (switches, collectors) in groups {
+            let ports = || switches.iter().filter_map(|switch| by_node.get(switch)).flatten().copied();
+            // Answers of a readout at the same switch do not pass the inputs.
+            let has_readout = ports().any(|port| readouts.contains(&network.source(port)));
+            let rate = sum(&mut ports().filter(|&port| !network.is_host(network.source(port))));
+            let needed: u64 = collectors.iter().map(|&place| own[place as usize].get()).sum();
+            if has_readout || rate.get() >= needed {
+                // Each collector is on its own.
+                inputs.extend(
+                    collectors.iter().map(|&place| SharedInputs { collectors: vec![place], rate: None }),
+                );
+            } else {
+                inputs.push(SharedInputs { collectors, rate: Some(rate) });
+            }
+        }
+        Self { own, inputs, frame: Bytes::new(u64::from(network.frame_bytes) + 24) }
+    }
+
+    /// The bounds of the collections, in any order; `None` without any.
+    pub fn bound(&self, collections: &[MeasuredCollection]) -> Option<ContentionBound> {
+        if collections.is_empty() {
+            return None;
+        }
+        let mut by_collector: Vec<Vec<&MeasuredCollection>> = vec![Vec::new(); self.own.len()];
+        for collection in collections {
+            by_collector[collection.collector as usize].push(collection);
+        }
+        for list in &mut by_collector {
+            list.sort_unstable_by_key(|collection| collection.began);
+        }
+        let machines: Vec<(Vec<Machine>, Option<Machine>)> =
+            self.inputs.iter().map(|inputs| self.machines(inputs, &by_collector)).collect();
+        let clairvoyant = {
+            let mut times = Vec::with_capacity(collections.len());
+            for inputs in &self.inputs {
+                self.serve_shortest(inputs, &by_collector, &mut times);
+            }
+            figures(&mut times)
+        };
+
+        let count = collections.len();
+        let sum = |of: &dyn Fn(&Machine) -> f64| -> f64 {
+            let least = |(own, shared): &(Vec<Machine>, Option<Machine>)| {
+                own.iter().map(of).sum::<f64>().max(shared.as_ref().map_or(0.0, of))
+            };
+            machines.iter().map(least).sum::<f64>() / count as f64
+        };
+        let tail = |allowed: &dyn Fn(&Job, f64) -> f64, from: f64, to: f64| {
+            let late = |level: f64| -> usize {
+                let least = |(own, shared): &(Vec<Machine>, Option<Machine>)| {
+                    let of = |machine: &Machine| machine.late_min(|job| allowed(job, level));
+                    own.iter().map(of).sum::<usize>().max(shared.as_ref().map_or(0, of))
+                };
+                machines.iter().map(least).sum()
+            };
+            least_level(from, to, count - rank_p99(count), late)
+        };
+        let least = ScheduleFigures {
+            time_ps: MeanAndTail {
+                mean: sum(&Machine::time_sum_min),
+                p99: tail(&|_, level| level, 0.0, 2.0 * clairvoyant.time_ps.p99),
+            },
+            slowdown: MeanAndTail {
+                mean: sum(&Machine::slowdown_sum_min),
+                p99: tail(&|job, level| level * job.ideal as f64, 1.0, 2.0 * clairvoyant.slowdown.p99),
+            },
+        };
+        Some(ContentionBound { least, clairvoyant })
+    }
+
+    /// The machines of a group: the collectors' own links, and the inputs that they share.
+    fn machines(
+        &self,
+        inputs: &SharedInputs,
+        by_collector: &[Vec<&MeasuredCollection>],
+    ) -> (Vec<Machine>, Option<Machine>) {
+        let jobs = |place: u32, rate: Rate| {
+            by_collector[place as usize].iter().map(move |collection| Job {
+                release: collection.began.get(),
+                work: rate.time_to_send(Bytes::new(collection.wire_bytes)).get(),
+                ideal: collection.ideal.get(),
+            })
+        };
+        // The part of an ideal that is not spent on the link: propagation, the request, the response delay.
+        let fixed = |place: u32| {
+            let rate = self.own[place as usize];
+            jobs(place, rate).map(|job| job.ideal.saturating_sub(job.work)).min().unwrap_or(0)
+        };
+        let own = inputs
+            .collectors
+            .iter()
+            .map(|&place| Machine::new(jobs(place, self.own[place as usize]).collect(), fixed(place)));
+        let shared = inputs.rate.map(|rate| {
+            // A frame's time on the last link comes after the inputs, and differs between collections.
+            let after = |place: u32| self.own[place as usize].time_to_send(self.frame).get();
+            let fixed =
+                inputs.collectors.iter().map(|&place| fixed(place).saturating_sub(after(place))).min();
+            let all = inputs.collectors.iter().flat_map(|&place| jobs(place, rate));
+            Machine::new(all.collect(), fixed.unwrap_or(0))
+        });
+        (own.collect(), shared)
+    }
+
+    /// Plays the clairvoyant schedule of a group; appends time and ideal of each collection.
+    fn serve_shortest(
+        &self,
+        inputs: &SharedInputs,
+        by_collector: &[Vec<&MeasuredCollection>],
+        times: &mut Vec<(u64, u64)>,
+    ) {
+        /// Picoseconds a second: remaining work is in bits times this.
+        const UNIT: u128 = 1_000_000_000_000;
+        let places = &inputs.collectors;
+        let mut pending: Vec<(u64, usize, &MeasuredCollection)> = Vec::new();
+        for (index, &place) in places.iter().enumerate() {
+            pending.extend(by_collector[place as usize].iter().map(|&one| (one.began.get(), index, one)));
+        }
+        pending.sort_by_key(|&(began, index, _)| (began, index));
+        let mut active: Vec<BinaryHeap<Reverse<(u128, usize)>>> = vec![BinaryHeap::new(); places.len()];
+        let (mut next, mut now) = (0, 0);
+        loop {
+            while let Some(&(began, index, collection)) = pending.get(next).filter(|one| one.0 <= now) {
+                debug_assert!(began <= now, "released in order");
+                active[index].push(Reverse((u128::from(collection.wire_bytes) * 8 * UNIT, next)));
+                next += 1;
+            }
+            let mut first: Vec<(u128, usize)> = active
+                .iter()
+                .enumerate()
+                .filter_map(|(index, heap)| Some((heap.peek()?.0.0, index)))
+                .collect();
+            let release = pending.get(next).map(|one| one.0);
+            if first.is_empty() {
+                match release {
+                    Some(at) => now = at,
+                    None => return,
+                }
+                continue;
+            }
+            first.sort_unstable();
+            let mut left = inputs.rate.map_or(u64::MAX, Rate::get);
+            let mut served = Vec::with_capacity(first.len());
+            for (remaining, index) in first {
+                let rate = self.own[places[index] as usize].get().min(left);
+                if rate == 0 {
+                    break;
+                }
+                left -= rate;
+                served.push((remaining, index, u128::from(rate)));
+            }
+            let soonest = served.iter().map(|&(remaining, _, rate)| remaining.div_ceil(rate)).min();
+            let soonest = soonest.and_then(|step| u64::try_from(step).ok()).unwrap_or(u64::MAX);
+            let step = release.map_or(soonest, |at| soonest.min(at - now));
+            now += step;
+            for (remaining, index, rate) in served {
+                let Some(Reverse((_, job))) = active[index].pop() else { continue };
+                let remaining = remaining.saturating_sub(rate * u128::from(step));
+                if remaining > 0 {
+                    active[index].push(Reverse((remaining, job)));
+                    continue;
+                }
+                let (began, index, collection) = pending[job];
+                let own = self.own[places[index] as usize].time_to_send(Bytes::new(collection.wire_bytes));
+                let fixed = collection.ideal.get().saturating_sub(own.get());
+                times.push((now - began + fixed, collection.ideal.get().max(1)));
+            }
+        }
+    }
+}
+
+/// A link, or links together, as one preemptive machine.
+#[derive(Debug)]
+struct Machine {
+    /// By release.
+    jobs: Vec<Job>,
+    /// Every job ends at least so long after its work on the machine could have ended, were it released at once.
+    fixed: u64,
+}
+
+impl Machine {
+    fn new(mut jobs: Vec<Job>, fixed: u64) -> Self {
+        jobs.sort_unstable_by_key(|job| job.release);
+        Self { jobs, fixed }
+    }
+
+    /// Plays the machine: of the released jobs the one with the largest key is served. `key` takes a job's remaining work;
+    /// `serve` is called with the job, when its service begins, when it ends, and its remaining work then.
+    fn play(&self, key: impl Fn(&Job, u64) -> u64, mut serve: impl FnMut(&Job, u64, u64, u64)) {
+        let mut ready: BinaryHeap<(u64, Reverse<usize>, u64)> = BinaryHeap::new();
+        let (mut next, mut now) = (0, 0);
+        loop {
+            if ready.is_empty() {
+                match self.jobs.get(next) {
+                    Some(job) => now = job.release.max(now),
+                    None => return,
+                }
+            }
+            while let Some(job) = self.jobs.get(next).filter(|job| job.release <= now) {
+                ready.push((key(job, job.work), Reverse(next), job.work));
+                next += 1;
+            }
+            let Some((_, Reverse(place), remaining)) = ready.pop() else { continue };
+            let job = &self.jobs[place];
+            let until = self.jobs.get(next).map_or(u64::MAX, |job| job.release);
+            let end = now.saturating_add(remaining).min(until);
+            let remaining = remaining - (end - now);
+            serve(job, now, end, remaining);
+            if remaining > 0 {
+                ready.push((key(job, remaining), Reverse(place), remaining));
+            }
+            now = end;
+        }
+    }
+
+    /// The least sum of collection times, in picoseconds: shortest remaining time first is optimal on one machine (Schrage 1968).
+    fn time_sum_min(&self) -> f64 {
+        let ideals: u128 = self.jobs.iter().map(|job| u128::from(job.ideal)).sum();
+        let mut flow: u128 = 0;
+        self.play(
+            |_, remaining| u64::MAX - remaining,
+            |job, _, end, remaining| {
+                if remaining == 0 {
+                    flow += u128::from(end - job.release + self.fixed);
+                }
+            },
+        );
+        flow.max(ideals) as f64
+    }
+
+    /// A lower bound of the sum of slowdowns. With weights `1 / ideal` a job's completion is at least its mean busy time and half its
+    /// work, and the weighted sum of mean busy times is least where the job with the largest weight by work is served (Goemans,
+    /// Queyranne, Schulz, Skutella, Wang 2002).
+    fn slowdown_sum_min(&self) -> f64 {
+        let mut sum = 0.0;
+        for job in &self.jobs {
+            let waits = 0.5 * job.work as f64 + self.fixed as f64;
+            sum += waits / job.ideal.max(1) as f64;
+        }
+        self.play(
+            // The order of positive floats is that of their bits.
+            |job, _| (1.0 / (job.work.max(1) as f64 * job.ideal.max(1) as f64)).to_bits(),
+            |job, begin, end, _| {
+                let middle = 0.5 * ((begin - job.release) as f64 + (end - job.release) as f64);
+                sum += (end - begin) as f64 / job.work as f64 * middle / job.ideal.max(1) as f64;
+            },
+        );
+        sum.max(self.jobs.len() as f64)
+    }
+
+    /// A lower bound of the number of collections that take longer than allowed. Within a busy period all jobs count as released
+    /// at its begin, where Moore and Hodgson's rule (1968) leaves the fewest late.
+    fn late_min(&self, allowed: impl Fn(&Job) -> f64) -> usize {
+        let mut late = 0;
+        let mut from = 0;
+        while from < self.jobs.len() {
+            let begin = self.jobs[from].release;
+            let (mut end, mut until) = (begin, from);
+            while let Some(job) = self.jobs.get(until).filter(|job| until == from || job.release < end) {
+                end += job.work;
+                until += 1;
+            }
+            late += late_of(
+                &self.jobs[from..until],
+                |job| (job.release - begin) as f64 + allowed(job) - self.fixed as f64,
+                &allowed,
+            );
+            from = until;
+        }
+        late
+    }
+}
+
+/// The fewest late of jobs that are all released at time 0, by Moore and Hodgson; a job whose ideal alone takes longer than
+/// allowed is late in any case.
+fn late_of(jobs: &[Job], due: impl Fn(&Job) -> f64, allowed: impl Fn(&Job) -> f64) -> usize {
+    let mut order: Vec<(f64, u64)> = Vec::with_capacity(jobs.len());
+    let mut late = 0;
+    for job in jobs {
+        if job.ideal as f64 > allowed(job) {
+            late += 1;
+        } else {
+            order.push((due(job), job.work));
+        }
+    }
+    order.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let (mut kept, mut end) = (BinaryHeap::new(), 0_u64);
+    for (due, work) in order {
+        kept.push(work);
+        end += work;
+        if end as f64 > due {
+            // Dropping the longest leaves the most time to the others.
+            end -= kept.pop().unwrap_or(0);
+            late += 1;
+        }
+    }
+    late
+}
+
+/// Of so many values, how many the p99 is not smaller than.
+const fn rank_p99(count: usize) -> usize {
+    (count * 99).div_ceil(100)
+}
+
+/// The smallest level with at most `most` late, between `from` and `to`, to a ten-thousandth; never above the true one.
+fn least_level(from: f64, to: f64, most: usize, late: impl Fn(f64) -> usize) -> f64 {
+    if late(from) <= most {
+        return from;
+    }
+    let (mut low, mut high) = (from, to.max(from));
+    while high - low > 1e-4 * high {
+        let middle = 0.5 * (low + high);
+        if late(middle) > most { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// The figures of times with their ideals.
+fn figures(times: &mut [(u64, u64)]) -> ScheduleFigures {
+    let count = times.len() as f64;
+    let slowdown = |&(time, ideal): &(u64, u64)| time as f64 / ideal as f64;
+    let place = rank_p99(times.len()).saturating_sub(1);
+    let mut slowdowns: Vec<f64> = times.iter().map(slowdown).collect();
+    slowdowns.sort_unstable_by(f64::total_cmp);
+    times.sort_unstable();
+    let sum: u128 = times.iter().map(|one| u128::from(one.0)).sum();
+    ScheduleFigures {
+        time_ps: MeanAndTail { mean: sum as f64 / count, p99: times[place].0 as f64 },
+        slowdown: MeanAndTail { mean: slowdowns.iter().sum::<f64>() / count, p99: slowdowns[place] },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::topology;
+
+const GIGABIT: Rate = Rate::new(1_000_000_000);
+/// Round trip of every collection here, in picoseconds.
+const FIXED: u64 = 100_000_000;
+
+/// Collectors with a gigabit each behind inputs of so many gigabits together.
+fn links(collectors: u32, inputs: u64) -> SharedLinks {
+    let rate = (inputs < u64::from(collectors)).then(|| Rate::new(inputs * GIGABIT.get()));
+    SharedLinks {
+        own: vec![GIGABIT; collectors as usize],
+        inputs: vec![SharedInputs { collectors: (0..collectors).collect(), rate }],
+        frame: Bytes::new(0),
+    }
+}
+
+fn collection(collector: u32, began_us: u64, wire_bytes: u64) -> MeasuredCollection {
+    let ideal = Duration::new(FIXED) + GIGABIT.time_to_send(Bytes::new(wire_bytes));
+    MeasuredCollection {
+        collector,
+        began: Instant::START + Duration::from_micros(began_us),
+        wire_bytes,
+        ideal,
+    }
+}
+
+#[test]
+fn a_lone_collection_reaches_its_ideal() {
+    let bound = links(1, 1).bound(&[collection(0, 5, 125_000)]).unwrap();
+    let ideal = MeanAndTail { mean: 1.1e9, p99: 1.1e9 };
+    assert_eq!(bound.least.time_ps.mean, ideal.mean);
+    assert_eq!(bound.clairvoyant.time_ps, ideal);
+    assert_eq!((bound.least.slowdown.mean, bound.least.slowdown.p99), (1.0, 1.0));
+    assert!(links(1, 1).bound(&[]).is_none());
+}
+
+#[test]
+fn two_at_once_on_one_link_take_one_and_a_half_times_the_wire() {
+    let both = [collection(0, 0, 125_000), collection(0, 0, 125_000)];
+    let bound = links(1, 1).bound(&both).unwrap();
+    // The first takes 1.1 ms, the second 2.1 ms.
+    assert_eq!((bound.least.time_ps.mean, bound.clairvoyant.time_ps.mean), (1.6e9, 1.6e9));
+    assert_eq!(bound.clairvoyant.time_ps.p99, 2.1e9);
+    assert!((bound.least.time_ps.p99 / 2.1e9 - 1.0).abs() < 2e-4, "{bound:?}");
+    assert!((bound.least.slowdown.mean - 1.6 / 1.1).abs() < 1e-9, "{bound:?}");
+}
+
+#[test]
+fn collectors_behind_one_input_share_it() {
+    let apart = [collection(0, 0, 125_000), collection(1, 0, 125_000)];
+    assert_eq!(links(2, 2).bound(&apart).unwrap().least.time_ps.mean, 1.1e9);
+    let bound = links(2, 1).bound(&apart).unwrap();
+    assert_eq!((bound.least.time_ps.mean, bound.clairvoyant.time_ps.mean), (1.6e9, 1.6e9));
+}
+
+#[test]
+fn a_rack_behind_thin_uplinks_shares_them() {
+    let scenario = |sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+        fanin_scenario::load("thesis-a-1000hz", &sets).unwrap().scenario
+    };
+    let shared = |sets: &[&str]| {
+        let (network, roles) = topology::build(&scenario(sets)).unwrap();
+        SharedLinks::new(&network, &roles).inputs
+    };
+    let rates = |inputs: &[SharedInputs]| inputs.iter().map(|one| one.rate).collect::<Vec<_>>();
+    let thin = shared(&["uplink.rate=1 Gb/s", "network.cores=1", "network.uplinks_per_core=1"]);
+    assert_eq!(rates(&thin), vec![Some(GIGABIT); thin.len()]);
+    assert!(rates(&shared(&["uplink.rate=400 Gb/s"])).iter().all(Option::is_none));
+}
+
+/// The figures of serving whole collections in the given order, never idle while one could be served.
+fn served_in(order: &[usize], collections: &[MeasuredCollection]) -> ScheduleFigures {
+    let mut done = vec![false; order.len()];
+    let (mut now, mut times) = (0, Vec::new());
+    while times.len() < order.len() {
+        let began = |place: usize| collections[place].began.get();
+        let waiting = || order.iter().copied().filter(|&place| !done[place]);
+        let Some(place) = waiting().find(|&place| began(place) <= now) else {
+            now = waiting().map(began).min().unwrap();
+            continue;
+        };
+        let one = &collections[place];
+        now += GIGABIT.time_to_send(Bytes::new(one.wire_bytes)).get();
+        times.push((now - began(place) + FIXED, one.ideal.get()));
+        done[place] = true;
+    }
+    figures(&mut times)
+}
+
+proptest! {
+    /// No schedule is better than the bound, the clairvoyant one neither.
+    #[test]
+    fn no_schedule_beats_the_bound(
+        jobs in prop::collection::vec((0_u64..20_000, 100_u64..2_000_000), 1..60),
+        keys in prop::collection::vec(any::<u32>(), 60),
+        collectors in 1_u32..4,
+    ) {
+        let collections: Vec<MeasuredCollection> = jobs
+            .iter()
+            .enumerate()
+            .map(|(number, &(began, bytes))| collection(number as u32 % collectors, began, bytes))
+            .collect();
+        let bound = links(collectors, 1).bound(&collections).unwrap();
+        let mut order: Vec<usize> = (0..collections.len()).collect();
+        order.sort_by_key(|&place| keys[place]);
+        let first_come = {
+            let mut order = order.clone();
+            order.sort_by_key(|&place| collections[place].began);
+            order
+        };
+        let least = bound.least;
+        for reached in [bound.clairvoyant, served_in(&order, &collections), served_in(&first_come, &collections)] {
+            for (least, reached) in [(least.time_ps, reached.time_ps), (least.slowdown, reached.slowdown)] {
+                prop_assert!(least.mean <= reached.mean * (1.0 + 1e-9), "{least:?} {reached:?}");
+                prop_assert!(least.p99 <= reached.p99 * (1.0 + 1e-9), "{least:?} {reached:?}");
+            }
+        }
+    }
+
+    /// On one link the clairvoyant schedule reaches the least mean time.
+    #[test]
+    fn shortest_first_is_optimal_on_one_link(
+        jobs in prop::collection::vec((0_u64..20_000, 100_u64..2_000_000), 1..60),
+    ) {
+        let collections: Vec<MeasuredCollection> =
+            jobs.iter().map(|&(began, bytes)| collection(0, began, bytes)).collect();
+        let bound = links(1, 1).bound(&collections).unwrap();
+        prop_assert!((bound.least.time_ps.mean / bound.clairvoyant.time_ps.mean - 1.0).abs() < 1e-6, "{bound:?}");
+    }
+}
