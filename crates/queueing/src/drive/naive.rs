@@ -40,7 +40,7 @@ impl<H: Copy + Default> NaiveOutput<H> {
     /// left. Returns the frame if its memory is free at once.
     ///
     /// # Panics
-    /// If the frame before it still takes memory ([`Self::end`]).
+    /// If the frame before it still takes memory ([`Self::settle`]).
     #[inline]
     pub fn depart(&mut self, send: impl FnOnce(H) -> Instant) -> Option<H> {
         assert!(self.sending.is_none(), "a link sends one frame at a time");
