@@ -61,30 +61,24 @@ FIELD_WORDS = {
 }
 # Rooms not yet done with their short doc comments, pages with their long sentences: a count may only fall.
 SHORT_DOCS: dict[str, int] = {
-    "crates/dataflow": 88,
-    "crates/network": 6,
-    "crates/plan": 18,
-    "crates/recording": 14,
-    "crates/scenario": 13,
-    "crates/sim": 9,
-    "crates/switch": 98,
-    "crates/tcp": 17,
-    "crates/testbed": 44,
-    "crates/units": 1,
+    "crates/network": 4,
+    "crates/scenario": 2,
+    "crates/sim": 1,
+    "crates/switch": 9,
 }
 LONG_SENTENCES: dict[str, int] = {
     "docs/ARCHITECTURE.md": 6,
     "docs/DEPENDENCIES.md": 3,
     "docs/compared.md": 1,
-    "docs/networks.md": 12,
+    "docs/networks.md": 6,
     "docs/packetdrill.md": 3,
     "docs/papers.md": 10,
     "docs/reproduced.md": 2,
-    "docs/simulator.md": 23,
-    "docs/switch-operation.md": 11,
-    "docs/switch.md": 12,
-    "docs/techniques.md": 21,
-    "docs/testbed.md": 13,
+    "docs/simulator.md": 6,
+    "docs/switch-operation.md": 1,
+    "docs/switch.md": 4,
+    "docs/techniques.md": 7,
+    "docs/testbed.md": 3,
     "docs/validation.md": 2,
 }
 

@@ -31,7 +31,7 @@ pub struct MeasuredCollection {
 /// Mean and p99 of a figure.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct MeanAndTail {
-    /// Arithmetic mean.
+    /// The arithmetic mean.
     pub mean: f64,
     /// 99 % are not larger (nearest rank).
     pub p99: f64,
@@ -76,7 +76,7 @@ pub struct SharedLinks {
 
 /// A collection on one machine.
 #[derive(Clone, Copy, Debug)]
-struct Job {
+struct LinkJob {
     release: u64,
     /// Its length on the machine, in picoseconds.
     work: u64,
@@ -135,7 +135,7 @@ impl SharedLinks {
         for list in &mut by_collector {
             list.sort_unstable_by_key(|collection| collection.began);
         }
-        let machines: Vec<(Vec<Machine>, Option<Machine>)> =
+        let machines: Vec<(Vec<LinkMachine>, Option<LinkMachine>)> =
             self.inputs.iter().map(|inputs| self.machines(inputs, &by_collector)).collect();
         let clairvoyant = {
             let mut times = Vec::with_capacity(collections.len());
@@ -146,16 +146,16 @@ impl SharedLinks {
         };
 
         let count = collections.len();
-        let sum = |of: &dyn Fn(&Machine) -> f64| -> f64 {
-            let least = |(own, shared): &(Vec<Machine>, Option<Machine>)| {
+        let sum = |of: &dyn Fn(&LinkMachine) -> f64| -> f64 {
+            let least = |(own, shared): &(Vec<LinkMachine>, Option<LinkMachine>)| {
                 own.iter().map(of).sum::<f64>().max(shared.as_ref().map_or(0.0, of))
             };
             machines.iter().map(least).sum::<f64>() / count as f64
         };
-        let tail = |allowed: &dyn Fn(&Job, f64) -> f64, from: f64, to: f64| {
+        let tail = |allowed: &dyn Fn(&LinkJob, f64) -> f64, from: f64, to: f64| {
             let late = |level: f64| -> usize {
-                let least = |(own, shared): &(Vec<Machine>, Option<Machine>)| {
-                    let of = |machine: &Machine| machine.late_min(|job| allowed(job, level));
+                let least = |(own, shared): &(Vec<LinkMachine>, Option<LinkMachine>)| {
+                    let of = |machine: &LinkMachine| machine.late_min(|job| allowed(job, level));
                     own.iter().map(of).sum::<usize>().max(shared.as_ref().map_or(0, of))
                 };
                 machines.iter().map(least).sum()
@@ -164,11 +164,11 @@ impl SharedLinks {
         };
         let least = ScheduleFigures {
             time_ps: MeanAndTail {
-                mean: sum(&Machine::time_sum_min),
+                mean: sum(&LinkMachine::time_sum_min),
                 p99: tail(&|_, level| level, 0.0, 2.0 * clairvoyant.time_ps.p99),
             },
             slowdown: MeanAndTail {
-                mean: sum(&Machine::slowdown_sum_min),
+                mean: sum(&LinkMachine::slowdown_sum_min),
                 p99: tail(&|job, level| level * job.ideal as f64, 1.0, 2.0 * clairvoyant.slowdown.p99),
             },
         };
@@ -180,9 +180,9 @@ impl SharedLinks {
         &self,
         inputs: &SharedInputs,
         by_collector: &[Vec<&MeasuredCollection>],
-    ) -> (Vec<Machine>, Option<Machine>) {
+    ) -> (Vec<LinkMachine>, Option<LinkMachine>) {
         let jobs = |place: u32, rate: Rate| {
-            by_collector[place as usize].iter().map(move |collection| Job {
+            by_collector[place as usize].iter().map(move |collection| LinkJob {
                 release: collection.began.get(),
                 work: rate.time_to_send(Bytes::new(collection.wire_bytes)).get(),
                 ideal: collection.ideal.get(),
@@ -196,14 +196,14 @@ impl SharedLinks {
         let own = inputs
             .collectors
             .iter()
-            .map(|&place| Machine::new(jobs(place, self.own[place as usize]).collect(), fixed(place)));
+            .map(|&place| LinkMachine::new(jobs(place, self.own[place as usize]).collect(), fixed(place)));
         let shared = inputs.rate.map(|rate| {
             // A frame's time on the last link comes after the inputs, and differs between collections.
             let after = |place: u32| self.own[place as usize].time_to_send(self.frame).get();
             let fixed =
                 inputs.collectors.iter().map(|&place| fixed(place).saturating_sub(after(place))).min();
             let all = inputs.collectors.iter().flat_map(|&place| jobs(place, rate));
-            Machine::new(all.collect(), fixed.unwrap_or(0))
+            LinkMachine::new(all.collect(), fixed.unwrap_or(0))
         });
         (own.collect(), shared)
     }
@@ -277,22 +277,22 @@ impl SharedLinks {
 
 /// A link, or links together, as one preemptive machine.
 #[derive(Debug)]
-struct Machine {
+struct LinkMachine {
     /// By release.
-    jobs: Vec<Job>,
+    jobs: Vec<LinkJob>,
     /// Every job ends at least so long after its work on the machine could have ended, were it released at once.
     fixed: u64,
 }
 
-impl Machine {
-    fn new(mut jobs: Vec<Job>, fixed: u64) -> Self {
+impl LinkMachine {
+    fn new(mut jobs: Vec<LinkJob>, fixed: u64) -> Self {
         jobs.sort_unstable_by_key(|job| job.release);
         Self { jobs, fixed }
     }
 
     /// Plays the machine: of the released jobs the one with the largest key is served. `key` takes a job's remaining work;
     /// `serve` is called with the job, when its service begins, when it ends, and its remaining work then.
-    fn play(&self, key: impl Fn(&Job, u64) -> u64, mut serve: impl FnMut(&Job, u64, u64, u64)) {
+    fn play(&self, key: impl Fn(&LinkJob, u64) -> u64, mut serve: impl FnMut(&LinkJob, u64, u64, u64)) {
         let mut ready: BinaryHeap<(u64, Reverse<usize>, u64)> = BinaryHeap::new();
         let (mut next, mut now) = (0, 0);
         loop {
@@ -356,7 +356,7 @@ impl Machine {
 
     /// A lower bound of the number of collections that take longer than allowed. Within a busy period all jobs count as released
     /// at its begin, where Moore and Hodgson's rule (1968) leaves the fewest late.
-    fn late_min(&self, allowed: impl Fn(&Job) -> f64) -> usize {
+    fn late_min(&self, allowed: impl Fn(&LinkJob) -> f64) -> usize {
         let mut late = 0;
         let mut from = 0;
         while from < self.jobs.len() {
@@ -379,7 +379,7 @@ impl Machine {
 
 /// The fewest late of jobs that are all released at time 0, by Moore and Hodgson; a job whose ideal alone takes longer than
 /// allowed is late in any case.
-fn late_of(jobs: &[Job], due: impl Fn(&Job) -> f64, allowed: impl Fn(&Job) -> f64) -> usize {
+fn late_of(jobs: &[LinkJob], due: impl Fn(&LinkJob) -> f64, allowed: impl Fn(&LinkJob) -> f64) -> usize {
     let mut order: Vec<(f64, u64)> = Vec::with_capacity(jobs.len());
     let mut late = 0;
     for job in jobs {

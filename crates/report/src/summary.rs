@@ -120,7 +120,7 @@ pub struct Times {
 /// Mean and p99 of a figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MeanP99 {
-    /// Arithmetic mean.
+    /// The arithmetic mean.
     pub mean: f64,
     /// 99 % are not larger.
     pub p99: f64,
