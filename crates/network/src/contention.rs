@@ -278,7 +278,7 @@ impl SharedLinks {
 /// A link, or links together, as one preemptive machine.
 #[derive(Debug)]
 struct LinkMachine {
-    /// By release.
+    /// The jobs in the order of their release.
     jobs: Vec<LinkJob>,
     /// Every job ends at least so long after its work on the machine could have ended, were it released at once.
     fixed: u64,

@@ -85,7 +85,7 @@ pub enum NetworkError {
     /// A link names a node that does not exist, or joins a node to itself.
     #[error("link {link} does not join two of the {nodes} nodes")]
     LinkEnds {
-        /// Which link.
+        /// The link's index in [`Network::links`].
         link: usize,
         /// How many nodes there are.
         nodes: usize,
@@ -93,7 +93,7 @@ pub enum NetworkError {
     /// A link's rate is zero, or so low that a frame takes minutes.
     #[error("link {link} between {from} and {to} is too slow: {rate}")]
     LinkRate {
-        /// Which link.
+        /// The link's index in [`Network::links`].
         link: usize,
         /// One end's name.
         from: String,
@@ -185,7 +185,7 @@ impl Network {
         &self.links[port as usize / 2]
     }
 
-    /// All ports.
+    /// All ports: two a link, one for each direction.
     pub fn ports(&self) -> std::ops::Range<PortIndex> {
         0..2 * self.links.len() as PortIndex
     }

@@ -162,7 +162,7 @@ impl ScenarioCheck<'_> {
         }
     }
 
-    /// SIRD.
+    /// Checks SIRD's keys against one another.
     fn sird(&mut self) {
         let (s, t) = (self.scenario, &self.scenario.transport.sird);
         self.share("transport.sird.gain", t.gain);

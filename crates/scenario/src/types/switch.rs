@@ -202,7 +202,7 @@ impl Default for Pause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DaqringService {
-    /// Round robin.
+    /// In turns, one frame each.
     RoundRobin,
     /// The longest ring first.
     LongestFirst,

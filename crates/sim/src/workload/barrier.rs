@@ -38,7 +38,7 @@ pub(crate) struct BarrierWorkload {
     completed: Vec<Round>,
     /// The round that was completed last, until it is taken.
     collected: Option<CollectedEvent>,
-    /// One round.
+    /// One round with its ideal time.
     round: Collection,
 }
 

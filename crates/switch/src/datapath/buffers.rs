@@ -67,12 +67,12 @@ impl Buffers {
         Ok(Self { memory, common })
     }
 
-    /// As [`Memory::set_aqm`].
+    /// Does what [`Memory::set_aqm`] does, in the memory that these workers share.
     pub(super) fn set_aqm(&mut self, output: usize, aqm: Aqm) {
         self.memory.set_aqm(output, aqm);
     }
 
-    /// As [`Memory::arrive`].
+    /// Does what [`Memory::arrive`] does, in the memory that these workers share.
     #[inline]
     pub(super) fn arrive(
         &mut self,
@@ -126,26 +126,26 @@ impl Buffers {
         }
     }
 
-    /// As [`Memory::room`].
+    /// Does what [`Memory::room`] does, in the memory that these workers share.
     #[inline]
     pub(super) fn room(&mut self, input: usize, output: usize) -> u32 {
         self.see_common(input, output, SharedCounts::taken);
         self.memory.room(input, output)
     }
 
-    /// As [`Memory::pass`].
+    /// Does what [`Memory::pass`] does, in the memory that these workers share.
     #[inline]
     pub(super) fn pass(&mut self, at: Instant, output: usize, passed: FrameCount) {
         self.memory.pass(at, output, passed);
     }
 
-    /// As [`Memory::withdraw`].
+    /// Does what [`Memory::withdraw`] does, in the memory that these workers share.
     pub(super) fn withdraw(&mut self, input: usize, output: usize, bytes: u32, limit: AdmissionLimit) {
         self.memory.withdraw(input, output, bytes, limit);
         self.give(input, output, bytes);
     }
 
-    /// As [`Memory::depart`].
+    /// Does what [`Memory::depart`] does, in the memory that these workers share.
     #[inline]
     pub(super) fn depart(&mut self, at: Instant, input: usize, output: usize, bytes: u32) {
         self.memory.depart(at, input, output, bytes);
@@ -162,18 +162,18 @@ impl Buffers {
         }
     }
 
-    /// As [`Memory::output`].
+    /// Does what [`Memory::output`] does, in the memory that these workers share.
     #[inline]
     pub(super) fn output(&self, output: usize) -> &Occupancy {
         self.memory.output(output)
     }
 
-    /// As [`Memory::counters`].
+    /// Does what [`Memory::counters`] does, in the memory that these workers share.
     pub(super) fn counters(&self, output: usize) -> &Counters {
         self.memory.counters(output)
     }
 
-    /// As [`Memory::reset_marks`].
+    /// Does what [`Memory::reset_marks`] does, in the memory that these workers share.
     pub(super) fn reset_marks(&mut self) {
         self.memory.reset_marks();
     }
