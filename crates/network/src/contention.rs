@@ -70,7 +70,7 @@ pub struct SharedLinks {
     /// By collector, the rate of its own links.
     own: Vec<Rate>,
     inputs: Vec<SharedInputs>,
-    /// A full frame with preamble and gap, or more.
+    /// A full frame on the wire.
     frame: Bytes,
 }
 
@@ -120,7 +120,9 @@ impl SharedLinks {
                 inputs.push(SharedInputs { collectors, rate: Some(rate) });
             }
         }
-        Self { own, inputs, frame: Bytes::new(u64::from(network.frame_bytes) + 24) }
+        let framing = network.framing;
+        let frame = Bytes::new(u64::from(network.frame_bytes - framing.stored_bytes + framing.link_bytes));
+        Self { own, inputs, frame }
     }
 
     /// The bounds of the collections, in any order; `None` without any.
