@@ -110,7 +110,11 @@ fn a_replay_is_built_stored_and_identical() {
     std::fs::write(folder.join("live/system.toml"), "mine").unwrap();
     let output = run(&[]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("holds other files; choose an empty folder"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("holds other files; choose an empty folder"),
+        "{}",
+        text(&output.stderr)
+    );
     std::fs::remove_dir_all(folder).unwrap();
 }
 
