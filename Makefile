@@ -30,8 +30,9 @@ test: setup-test ## every check and test; the last line says how many passed
 lint: setup-test ## formats, lints and types only
 	@$(PYTHON) scripts/test.py --only format clippy ruff-format ruff mypy
 
-docs: setup-test ## the API pages, and the pages that are generated from the code
+docs: setup-test ## the generated pages, the documentation as a site, and the API pages
 	@$(PYTHON) scripts/docs.py
+	@$(PYTHON) scripts/website.py
 	@cargo doc --workspace --no-deps --quiet
 	@echo "API pages: $(TARGET)/doc/fanin_units/index.html"
 

@@ -114,6 +114,7 @@ def steps() -> list[Step]:
         Step("bpf-clippy", ("cargo", "clippy", *WITH_BPF, "--all-targets", "--", "-D", "warnings")),
         Step("bpf-test", ("cargo", "test", *WITH_BPF, "--test", "bpf", "--test", "m21"), count_cargo),
         Step("generated-docs", (python, "scripts/docs.py", "--check"), environment=binary),
+        Step("site", (python, "scripts/website.py")),
         Step("ruff-format", (python, "-m", "ruff", "format", "--check")),
         Step("ruff", (python, "-m", "ruff", "check")),
         Step("mypy", (python, "-m", "mypy")),

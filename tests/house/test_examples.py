@@ -6,14 +6,16 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import pictures
 import pytest
 
 import fanin
 
+ROOT = Path(__file__).resolve().parents[2]
 # `fanin …` in running text, `$ fanin …` in a block, and the example of each command's help.
 EXAMPLES = (
     re.compile(r"`(fanin [^`\n]+)`"),
-    re.compile(r"^\$ (fanin .+)$", re.MULTILINE),
+    re.compile(r"^ *\$ (fanin .+)$", re.MULTILINE),
     re.compile(r"^Example: (fanin .+)$", re.MULTILINE),
 )
 # A word that stands for something else, as in `fanin plan SCENARIO` or `fanin man <name>`.
@@ -25,10 +27,13 @@ DOCUMENTS = (
     "docs/CONTRIBUTING.md",
     "docs/commands.md",
     "docs/first-scenario.md",
+    "docs/tutorial.md",
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "howto").glob("*.md")),
 )
-# A file that a document tells its reader to save, named in its first line.
+# A file that a document tells its reader to save, named in its first line or in the sentence before it.
 SAVED = re.compile(r"^```toml\n# ([\w-]+\.toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-TUTORIAL = "docs/first-scenario.md"
+NAMED = re.compile(r"^Save this as `([\w.-]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^( *)```console\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="session")
@@ -41,10 +46,9 @@ def binary() -> Path:
 
 def examples() -> list[tuple[str, str]]:
     """Return every example with the document it stands in."""
-    root = Path(__file__).resolve().parents[2]
     found = []
     for document in DOCUMENTS:
-        text = (root / document).read_text()
+        text = (ROOT / document).read_text()
         for pattern in EXAMPLES:
             for command in pattern.findall(text):
                 if not PLACEHOLDER.search(command) and (document, command) not in found:
@@ -52,38 +56,98 @@ def examples() -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize(("document", "command"), examples())
-def test_an_example_runs(document: str, command: str, root: Path, binary: Path, tmp_path: Path) -> None:
-    for name, text in SAVED.findall((root / TUTORIAL).read_text()):
-        (tmp_path / name).write_text(text)
-    # A shell runs it as a reader would, but in an empty home.
+def saved(document: str) -> dict[str, str]:
+    """Return the files that a document tells its reader to save."""
+    text = (ROOT / document).read_text()
+    return dict(SAVED.findall(text)) | dict(NAMED.findall(text))
+
+
+def sessions(document: str) -> list[list[tuple[str, list[str]]]]:
+    """Return the blocks of a terminal, each command with the lines of output that the document shows."""
+    found = []
+    for indent, block in BLOCK.findall((ROOT / document).read_text()):
+        session: list[tuple[str, list[str]]] = []
+        for line in (line.removeprefix(indent) for line in block.splitlines()):
+            if line.startswith("$ "):
+                session.append((line.removeprefix("$ "), []))
+            elif line:
+                session[-1][1].append(line)
+        found.append(session)
+    return found
+
+
+def run(command: str, folder: Path, binary: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command as a reader's shell would, but in an empty home."""
     environment = os.environ | {
         "PATH": f"{binary.parent}:{os.environ['PATH']}",
-        "HOME": str(tmp_path),
+        "HOME": str(folder),
         "COLUMNS": "100",
     }
-    for folder in re.findall(r"> (~?[\w./-]+)/[\w.-]+$", command):
-        Path(folder.replace("~", str(tmp_path))).mkdir(parents=True, exist_ok=True)
-    assert shlex.split(command)[0] == binary.name
-    run = subprocess.run(
+    for name in re.findall(r"> (~?[\w./-]+)/[\w.-]+$", command):
+        Path(name.replace("~", str(folder))).mkdir(parents=True, exist_ok=True)
+    return subprocess.run(
         ["bash", "-c", command],
-        cwd=tmp_path,
+        cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
         timeout=EXAMPLE_SECONDS_MAX,
         check=False,
     )
-    assert run.returncode == 0, (
-        f"{document} shows {command!r}, which ends with {run.returncode}: {run.stderr}"
+
+
+ONE_BY_ONE = [(document, command) for document, command in examples() if not sessions(document)]
+
+
+@pytest.mark.parametrize(("document", "command"), ONE_BY_ONE)
+def test_an_example_runs(document: str, command: str, binary: Path, tmp_path: Path) -> None:
+    assert shlex.split(command)[0] == binary.name
+    result = run(command, tmp_path, binary)
+    assert result.returncode == 0, (
+        f"{document} shows {command!r}, which ends with {result.returncode}: {result.stderr}"
     )
 
 
-def test_the_scenarios_of_the_tutorial_are_sound(root: Path) -> None:
-    saved = SAVED.findall((root / TUTORIAL).read_text())
-    assert {name for name, _ in saved} >= {"mine.toml", "variation.toml"}
-    for name, text in saved:
-        assert fanin.Scenario.load_text(name, text).settings["title"]
+@pytest.mark.parametrize("document", [name for name in DOCUMENTS if sessions(name)])
+def test_a_session_prints_what_the_page_shows(document: str, binary: Path, tmp_path: Path) -> None:
+    for name, text in saved(document).items():
+        (tmp_path / name).write_text(text)
+    shown = [step for session in sessions(document) for step in session]
+    known = {command for command, _ in shown}
+    rest: list[tuple[str, list[str]]] = [
+        (command, []) for page, command in examples() if page == document and command not in known
+    ]
+    for command, lines in [*shown, *rest]:
+        result = run(command, tmp_path, binary)
+        assert result.returncode == 0, f"{document} shows {command!r}: {result.stderr}"
+        printed = result.stdout.splitlines()
+        missing = [line for line in lines if line not in printed]
+        assert not missing, f"{document} shows lines that {command!r} does not print now: {missing}"
+
+
+def test_the_scenarios_of_the_guides_are_sound() -> None:
+    names = set()
+    for document in ("docs/first-scenario.md", "docs/tutorial.md"):
+        for name, text in saved(document).items():
+            assert fanin.Scenario.load_text(name, text).settings["title"]
+            names.add(name)
+    assert names == {"mine.toml", "variation.toml", "rack.toml"}
+
+
+def test_the_recording_shows_what_its_commands_print(binary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FANIN_BIN", str(binary))
+    kept = (pictures.PICTURES / "recording.txt").read_text()
+    assert pictures.play() == kept, "run `python scripts/pictures.py recording`"
+
+
+@pytest.mark.parametrize("curve", pictures.CURVES)
+def test_the_cliff_is_where_the_picture_shows_it(
+    curve: str, binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FANIN_BIN", str(binary))
+    rows = pictures.sweep(pictures.CURVES[curve][2], tmp_path / "out", "workload.senders=8,9", 1)
+    kept = [tuple(row.values()) for row in pictures.read_cliff()]
+    assert all((curve, *row) in kept for row in rows), "run `python scripts/pictures.py cliff`"
 
 
 def test_the_picture_draws_as_planned_what_is_not_built(root: Path, binary: Path) -> None:
@@ -91,6 +155,5 @@ def test_the_picture_draws_as_planned_what_is_not_built(root: Path, binary: Path
     boxes = re.findall(r'<rect class="box( planned)?"[^>]*/>\s*<text class="code"[^>]*>fanin (\w+)<', picture)
     assert {name for _, name in boxes} == {"plan", "sim", "run", "report"}
     for planned, name in boxes:
-        run = subprocess.run([binary, name, "--help"], capture_output=True, check=False)
-        exists = run.returncode == 0
+        exists = subprocess.run([binary, name, "--help"], capture_output=True, check=False).returncode == 0
         assert exists != bool(planned), f"fanin {name}: change the picture's class 'planned'"
