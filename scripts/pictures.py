@@ -42,6 +42,8 @@ SESSION = (
     "fanin sim rack.toml --sweep tor.buffer=192..384:64kB",
 )
 SECONDS = 20
+# The whole session is shown first, for programs that show one frame of a picture.
+SECONDS_WHOLE = 1.5
 SECONDS_A_LETTER = 0.045
 WIDTH_LETTERS = 100
 
@@ -150,8 +152,9 @@ def draw_recording(text: str) -> str:
     # A command takes as long as its letters; its output comes at once, and is read for a while.
     commands = [line for line in lines if line.startswith("$ ")]
     typing = sum(len(command) for command in commands) * SECONDS_A_LETTER
-    reading = (SECONDS - typing) / len(commands)
-    styles, texts, now = [], [], 0.3
+    reading = (SECONDS - typing - SECONDS_WHOLE) / len(commands)
+    styles, texts, now = [], [], SECONDS_WHOLE + 0.3
+    whole = 100 * SECONDS_WHOLE / SECONDS
     for number, line in enumerate(lines):
         y = margin + 22 + (number + 1) * line_height - 5
         kind = "command" if line.startswith("$ ") else "output"
@@ -161,7 +164,8 @@ def draw_recording(text: str) -> str:
             now += len(line) * SECONDS_A_LETTER
         share = 100 * now / SECONDS
         styles.append(
-            f"@keyframes l{number}{{0%,{share:.2f}%{{opacity:0}}{share + 0.01:.2f}%,100%{{opacity:1}}}}"
+            f"@keyframes l{number}{{0%,{whole:.2f}%{{opacity:1}}{whole + 0.01:.2f}%,{share:.2f}%{{opacity:0}}"
+            f"{share + 0.01:.2f}%,100%{{opacity:1}}}}"
             f".l{number}{{animation:l{number} {SECONDS}s infinite}}"
         )
         texts.append(

@@ -30,6 +30,8 @@ DOCUMENTS = (
     "docs/tutorial.md",
     *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "howto").glob("*.md")),
 )
+# The pages whose scenarios others name.
+GUIDES = ("docs/first-scenario.md", "docs/tutorial.md")
 # A file that a document tells its reader to save, named in its first line or in the sentence before it.
 SAVED = re.compile(r"^```toml\n# ([\w-]+\.toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"^Save this as `([\w.-]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -56,10 +58,13 @@ def examples() -> list[tuple[str, str]]:
     return found
 
 
-def saved(document: str) -> dict[str, str]:
-    """Return the files that a document tells its reader to save."""
-    text = (ROOT / document).read_text()
-    return dict(SAVED.findall(text)) | dict(NAMED.findall(text))
+def saved(*documents: str) -> dict[str, str]:
+    """Return the files that documents tell their readers to save."""
+    found: dict[str, str] = {}
+    for document in documents:
+        text = (ROOT / document).read_text()
+        found |= dict(SAVED.findall(text)) | dict(NAMED.findall(text))
+    return found
 
 
 def sessions(document: str) -> list[list[tuple[str, list[str]]]]:
@@ -102,6 +107,8 @@ ONE_BY_ONE = [(document, command) for document, command in examples() if not ses
 @pytest.mark.parametrize(("document", "command"), ONE_BY_ONE)
 def test_an_example_runs(document: str, command: str, binary: Path, tmp_path: Path) -> None:
     assert shlex.split(command)[0] == binary.name
+    for name, text in saved(*GUIDES).items():
+        (tmp_path / name).write_text(text)
     result = run(command, tmp_path, binary)
     assert result.returncode == 0, (
         f"{document} shows {command!r}, which ends with {result.returncode}: {result.stderr}"
@@ -110,7 +117,7 @@ def test_an_example_runs(document: str, command: str, binary: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("document", [name for name in DOCUMENTS if sessions(name)])
 def test_a_session_prints_what_the_page_shows(document: str, binary: Path, tmp_path: Path) -> None:
-    for name, text in saved(document).items():
+    for name, text in saved(*GUIDES, document).items():
         (tmp_path / name).write_text(text)
     shown = [step for session in sessions(document) for step in session]
     known = {command for command, _ in shown}
@@ -126,12 +133,10 @@ def test_a_session_prints_what_the_page_shows(document: str, binary: Path, tmp_p
 
 
 def test_the_scenarios_of_the_guides_are_sound() -> None:
-    names = set()
-    for document in ("docs/first-scenario.md", "docs/tutorial.md"):
-        for name, text in saved(document).items():
-            assert fanin.Scenario.load_text(name, text).settings["title"]
-            names.add(name)
-    assert names == {"mine.toml", "variation.toml", "rack.toml"}
+    files = saved(*GUIDES)
+    for name, text in files.items():
+        assert fanin.Scenario.load_text(name, text).settings["title"]
+    assert set(files) == {"mine.toml", "variation.toml", "rack.toml"}
 
 
 def test_the_recording_shows_what_its_commands_print(binary: Path, monkeypatch: pytest.MonkeyPatch) -> None:

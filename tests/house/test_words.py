@@ -124,7 +124,11 @@ def sentences(page: str) -> Iterator[str]:
 
 def long_sentences() -> Iterator[tuple[str, str, int, str]]:
     """Yield each sentence that is too long: twice its page, its words and itself."""
-    for path in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]:
+    for path in [
+        *sorted((ROOT / "docs").glob("*.md")),
+        *sorted((ROOT / "docs/howto").glob("*.md")),
+        ROOT / "README.md",
+    ]:
         name = str(path.relative_to(ROOT))
         for sentence in sentences(path.read_text()):
             words = sum(1 for word in sentence.split() if re.search(r"\w", word))
