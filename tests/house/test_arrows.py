@@ -27,6 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "sim": {"units", "dataflow", "events", "queueing", "recording", "report", "scenario", "tcp", "network"},
     "testbed": {"units", "dataflow", "events", "report", "scenario", "switch", "network", "node"},
     "reproduce": {"units", "report", "scenario", "sim"},
+    "tune": {"units", "report", "scenario"},
     "cli": {
         "units",
         "events",
@@ -39,6 +40,7 @@ ALLOWED: dict[str, set[str]] = {
         "sim",
         "testbed",
         "reproduce",
+        "tune",
     },
 }
 

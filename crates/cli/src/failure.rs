@@ -54,6 +54,21 @@ pub(crate) enum Failure {
     /// The scenario cannot be simulated.
     #[error(transparent)]
     Sim(#[from] fanin_sim::Error),
+    /// The objective or the constraints of a search are wrong.
+    #[error(transparent)]
+    Goal(#[from] fanin_tune::GoalError),
+    /// A setting cannot be tuned.
+    #[error(transparent)]
+    Key(#[from] fanin_tune::TunedKeyError),
+    /// No setting to tune was given.
+    #[error("nothing to tune: name settings, for example --over tor.buffer,shaping.credits=60..1200")]
+    NothingToTune,
+    /// No tried point meets the constraints.
+    #[error("{finding}")]
+    Infeasible {
+        /// The ranges, the constraints and the nearest point.
+        finding: String,
+    },
     /// The switch does not start.
     #[error(transparent)]
     Switch(#[from] fanin_switch::StartError),
@@ -258,6 +273,7 @@ impl Failure {
             | Self::Claims { .. }
             | Self::Validation { .. }
             | Self::Check { .. }
+            | Self::Infeasible { .. }
             | Self::Undelivered { .. }
             | Self::NothingAssigned
             | Self::Fragments { .. } => 1,
@@ -290,6 +306,9 @@ impl Failure {
             | Self::NoCatalogue { .. }
             | Self::Catalogue(_)
             | Self::Sim(_)
+            | Self::Goal(_)
+            | Self::Key(_)
+            | Self::NothingToTune
             | Self::Config(_)
             | Self::Index(_)
             | Self::Process(_)

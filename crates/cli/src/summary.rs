@@ -222,7 +222,7 @@ fn times_text(times: &Times) -> String {
     )
 }
 
-fn rate(bps: f64) -> String {
+pub(crate) fn rate(bps: f64) -> String {
     let (value, unit) = match bps {
         bps if bps >= 1e12 => (bps / 1e12, "Tb/s"),
         bps if bps >= 1e9 => (bps / 1e9, "Gb/s"),

@@ -15,6 +15,7 @@ mod compare;
 mod figures;
 mod files;
 mod late;
+mod named;
 mod page;
 mod picture;
 mod plan;
@@ -41,6 +42,7 @@ pub use files::{
     read_head, write, write_once,
 };
 pub use late::late_text;
+pub use named::{FigureUnit, NAMED_FIGURES, NamedFigure, named_figure};
 pub use page::{Headline, headline, page};
 pub use picture::{
     LateCause, LateEvent, LateSource, LinkGroup, NetworkGroups, NodeGroup, PICTURE_SCHEMA, PortTimeline,

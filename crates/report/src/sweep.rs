@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::files::{WriteError, write_text};
+use crate::named::{NAMED_FIGURES, NamedFigure};
 use crate::{RunResult, Summary};
 
 /// The schema of a sweep's JSON.
@@ -26,28 +27,6 @@ pub struct SweepPoint<'a> {
     /// Summary of the run.
     pub summary: &'a Summary,
 }
-
-/// The figures of a row: the column's name, and where the figure stands in a summary.
-const FIGURES: &[(&str, &str)] = &[
-    ("events_collected", "/events/collected"),
-    ("requests_completed", "/requests/completed"),
-    ("time_ms_ideal", "/collection_time_ms/ideal"),
-    ("time_ms_mean", "/collection_time_ms/mean"),
-    ("time_ms_p50", "/collection_time_ms/p50"),
-    ("time_ms_p99", "/collection_time_ms/p99"),
-    ("time_ms_max", "/collection_time_ms/max"),
-    ("time_ms_ideal", "/requests/time_ms/ideal"),
-    ("time_ms_mean", "/requests/time_ms/mean"),
-    ("time_ms_p50", "/requests/time_ms/p50"),
-    ("time_ms_p99", "/requests/time_ms/p99"),
-    ("time_ms_max", "/requests/time_ms/max"),
-    ("slowdown_mean", "/slowdown/mean"),
-    ("slowdown_bound_mean", "/slowdown_bound/mean"),
-    ("goodput_bps", "/goodput_bps/total"),
-    ("drops", "/network/drops"),
-    ("queue_bytes_max", "/network/queue_bytes_max"),
-    ("timeouts", "/tcp/timeouts"),
-];
 
 /// The table of a sweep: every cell is a text or a number, or absent.
 struct SweepTable {
@@ -71,28 +50,19 @@ impl SweepTable {
         };
         let keys: Vec<String> =
             points.first().map_or(&[][..], |point| point.set).iter().map(|set| split(set).0).collect();
-        let figure = |summary: &Value, point: &SweepPoint<'_>, name: &str| {
-            let found = FIGURES.iter().filter(|(column, _)| *column == name);
-            let value = found.filter_map(|(_, pointer)| summary.pointer(pointer)?.as_f64()).next();
-            // Of less than a hundred events the 99th percentile is the largest.
-            value.filter(|_| name != "time_ms_p99" || point.summary.has_p99())
-        };
         let trees: Vec<Value> =
             points.iter().map(|point| serde_json::to_value(point.summary).unwrap_or_default()).collect();
-        let mut figures: Vec<&'static str> = Vec::new();
-        for &(name, _) in FIGURES {
-            let is_known = points.iter().zip(&trees).any(|(point, tree)| figure(tree, point, name).is_some());
-            if is_known && !figures.contains(&name) {
-                figures.push(name);
-            }
-        }
+        let known = |figure: &&NamedFigure| {
+            points.iter().zip(&trees).any(|(point, tree)| figure.of_tree(point.summary, tree).is_some())
+        };
+        let figures: Vec<&'static NamedFigure> = NAMED_FIGURES.iter().filter(known).collect();
         let row = |(point, tree): (&SweepPoint<'_>, &Value)| SweepRow {
             values: point.set.iter().map(|set| split(set).1).collect(),
             seed: point.summary.seed,
-            figures: figures.iter().map(|name| figure(tree, point, name)).collect(),
+            figures: figures.iter().map(|figure| figure.of_tree(point.summary, tree)).collect(),
         };
         let rows = points.iter().zip(&trees).map(row).collect();
-        Self { keys, figures, rows }
+        Self { keys, figures: figures.iter().map(|figure| figure.column).collect(), rows }
     }
 
     fn csv(&self) -> String {

@@ -15,6 +15,7 @@ mod sim;
 mod source;
 mod sweep;
 mod switch;
+mod tune;
 mod validate;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -49,6 +50,8 @@ pub(crate) enum FaninCommand {
     Switch(switch::Arguments),
     /// Simulate all techniques against incast, and compare them in a table.
     Compare(compare::Arguments),
+    /// Find the best values of settings by simulation, under constraints.
+    Tune(tune::Arguments),
     /// Compare the papers' checkable results with the simulator's.
     Reproduce(reproduce::Arguments),
     /// Compare simulations of small scenarios with runs on this machine's kernel.
@@ -77,6 +80,7 @@ pub(crate) fn run(command: FaninCommand) -> Result<(), Failure> {
         FaninCommand::Node(arguments) => node::run(&arguments),
         FaninCommand::Switch(arguments) => switch::run(&arguments),
         FaninCommand::Compare(arguments) => compare::run(&arguments),
+        FaninCommand::Tune(arguments) => tune::run(&arguments),
         FaninCommand::Reproduce(arguments) => reproduce::run(&arguments),
         FaninCommand::Validate(arguments) => validate::run(&arguments),
         FaninCommand::Report(arguments) => report::run(&arguments),

@@ -83,7 +83,7 @@ impl FromStr for Shard {
     }
 }
 
-fn seed(text: &str) -> Result<u64, String> {
+pub(super) fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
 }
 
@@ -223,18 +223,23 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
             .zip(&combinations)
             .map(|(result, sets)| (named(sets, result, " ", repeats), &result.summary));
         output::print(&summary::table(rows))?;
-        let mut cautions: BTreeMap<String, usize> = BTreeMap::new();
-        for caution in results.iter().flat_map(RunResult::cautions) {
-            *cautions.entry(caution).or_default() += 1;
-        }
-        for (caution, count) in cautions {
-            eprintln!("note: {count} of {} points: {caution}", results.len());
-        }
+        caution(&results);
         if let Some(folder) = whole {
             output::print(&format!("\nThe page: {}\n", folder.join(fanin_report::SWEEP_PAGE).display()))?;
         }
     }
     ending
+}
+
+/// Prints what to mind about results on standard error, each note once.
+pub(super) fn caution(results: &[RunResult]) {
+    let mut cautions: BTreeMap<String, usize> = BTreeMap::new();
+    for caution in results.iter().flat_map(RunResult::cautions) {
+        *cautions.entry(caution).or_default() += 1;
+    }
+    for (caution, count) in cautions {
+        eprintln!("note: {count} of {} points: {caution}", results.len());
+    }
 }
 
 /// A point's settings as one text, with the seed where several were run.
@@ -305,7 +310,7 @@ fn resume(
 }
 
 /// A run's result under its scenario's name, and how the command ends because of it.
-fn finish(
+pub(super) fn finish(
     loaded: &Loaded,
     outcome: RunOutcome,
     pcap: Option<&Path>,
@@ -336,7 +341,7 @@ fn verdict(summary: &Summary) -> Result<(), Failure> {
     if lost > 0 || duplicated > 0 { Err(Failure::Lost { lost, duplicated }) } else { Ok(()) }
 }
 
-fn write(folder: &Path, result: &RunResult) -> Result<(), Failure> {
+pub(super) fn write(folder: &Path, result: &RunResult) -> Result<(), Failure> {
     let Records { events, queues, flows, io, windows } = &result.records;
     let rows = events.len() + queues.len() + flows.len() + io.len() + windows.len();
     interrupt::writing(rows, || {

@@ -1,0 +1,319 @@
+//! The table, JSON and CSV of `fanin tune`.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use fanin_report::{FigureUnit, NAMED_FIGURES, NamedFigure, RunResult, ScenarioName, SweepPoint};
+use fanin_tune::{
+    Goal, Interval, SearchLimits, SearchOutcome, Sense, Target, TriedPoint, TunedKey, interval,
+};
+use fanin_units::Bytes;
+use serde_json::{Map, Value, json};
+
+use super::trials::{Played, folder_name};
+use crate::failure::Failure;
+use crate::summary::rate;
+
+/// The schema of the JSON.
+const SCHEMA: &str = "fanin.tune/1";
+/// The JSON's file in the folder of the simulations.
+const TUNE_FILE: &str = "tune.json";
+/// A table of the tried points.
+const TUNE_CSV: &str = "tune.csv";
+/// Points within this share of the best one are as good for most purposes.
+const FLAT: f64 = 0.05;
+
+/// A finished search with what it was asked.
+pub(super) struct Tuned<'a> {
+    pub(super) goal: &'a Goal,
+    pub(super) keys: &'a [TunedKey],
+    pub(super) limits: SearchLimits,
+    pub(super) found: &'a SearchOutcome,
+    pub(super) played: &'a [Played],
+}
+
+/// A value with its unit.
+fn figure_text(figure: &NamedFigure, value: f64) -> String {
+    match figure.unit {
+        FigureUnit::Millis => format!("{value:.2} ms"),
+        FigureUnit::Bytes => Bytes::new(value.round() as u64).to_string(),
+        FigureUnit::BitsPerSecond => rate(value),
+        FigureUnit::Count if value.fract() == 0.0 => format!("{value}"),
+        FigureUnit::Count => format!("{value:.1}"),
+        FigureUnit::Factor => format!("{value:.3}"),
+    }
+}
+
+impl Tuned<'_> {
+    /// The simulations of a point, with their numbers.
+    fn of_point<'a>(&'a self, point: &'a TriedPoint) -> impl Iterator<Item = (usize, &'a Played)> {
+        self.played.iter().enumerate().filter(move |(_, played)| played.trial.values == point.values)
+    }
+
+    /// A figure of a point over its seeds; absent where a seed lacks it.
+    fn figure(&self, figure: &NamedFigure, point: &TriedPoint) -> Option<Interval> {
+        let values: Option<Vec<f64>> =
+            self.of_point(point).map(|(_, played)| figure.of(&played.result.summary)).collect();
+        interval(&values?)
+    }
+
+    /// The settings of a point as `--set` takes them.
+    fn set(&self, point: &TriedPoint) -> Vec<String> {
+        self.keys.iter().zip(&point.values).map(|(key, value)| key.set(*value)).collect()
+    }
+
+    /// The figures that the table shows: the objective and those of the constraints.
+    fn shown(&self) -> Vec<&'static NamedFigure> {
+        let objective = match &self.goal.objective.target {
+            Target::Figure(figure) => Some(*figure),
+            Target::Key(_) => None,
+        };
+        let mut shown: Vec<&'static NamedFigure> = objective.into_iter().collect();
+        for constraint in &self.goal.constraints {
+            if !shown.contains(&constraint.figure) {
+                shown.push(constraint.figure);
+            }
+        }
+        shown
+    }
+
+    fn cell(&self, figure: &NamedFigure, point: &TriedPoint) -> String {
+        let Some(Interval { mean, half }) = self.figure(figure, point) else { return "-".to_owned() };
+        let half = half.filter(|half| *half > 0.0).map_or_else(String::new, |half| {
+            // The unit stands once.
+            let text = figure_text(figure, half);
+            format!(" ± {text}")
+        });
+        figure_text(figure, mean) + &half
+    }
+
+    /// All tried points, the best one, and how sure and how flat it is.
+    pub(super) fn text(&self) -> String {
+        let figures = self.shown();
+        let heads = self.keys.iter().map(|key| key.key.clone()).chain(["seeds".to_owned()]);
+        let heads: Vec<String> =
+            heads.chain(figures.iter().map(|figure| figure.name.to_owned())).chain(["".to_owned()]).collect();
+        let mut points: Vec<&TriedPoint> = self.found.tried.iter().collect();
+        points.sort_by(|one, other| one.values.cmp(&other.values));
+        let best = self.found.best();
+        let rows: Vec<Vec<String>> = points
+            .iter()
+            .map(|point| {
+                let values = self.keys.iter().zip(&point.values).map(|(key, value)| key.kind.text(*value));
+                let figures = figures.iter().map(|figure| self.cell(figure, point));
+                let verdict = match (point.is_feasible(), Some(*point) == best) {
+                    (true, true) => "best",
+                    (true, false) => "",
+                    (false, true) => "nearest",
+                    (false, false) => "not met",
+                };
+                let cells = values.chain([point.scores.len().to_string()]).chain(figures);
+                cells.chain([verdict.to_owned()]).collect()
+            })
+            .collect();
+        let width = |column: usize| {
+            let cells = rows.iter().map(|row| row[column].chars().count());
+            cells.chain([heads[column].chars().count()]).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+        let mut out = String::new();
+        for row in std::iter::once(&heads).chain(&rows) {
+            let cells: Vec<String> =
+                row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "{}", cells.join("  ").trim_end());
+        }
+        out.push('\n');
+        let points = self.found.tried.len();
+        let _ = writeln!(out, "{points} points tried in {} simulations", self.found.simulations);
+        if let Some(best) = best.filter(|best| best.is_feasible()) {
+            self.describe(best, &mut out);
+        }
+        out
+    }
+
+    /// The best point in words.
+    fn describe(&self, best: &TriedPoint, out: &mut String) {
+        let set = self.set(best).join(" ");
+        let objective = &self.goal.objective;
+        let _ = match &objective.target {
+            Target::Figure(figure) => {
+                let half = self.figure(figure, best).and_then(|interval| interval.half);
+                let sure = match half {
+                    Some(_) => format!(" (95 % confidence over {} seeds)", best.scores.len()),
+                    None => " (one seed; --seeds 3 gives an interval)".to_owned(),
+                };
+                writeln!(out, "best: {set} with {} {}{sure}", figure.name, self.cell(figure, best))
+            }
+            Target::Key(_) => {
+                let which = if objective.sense == Sense::Minimise { "smallest" } else { "largest" };
+                let constraints = self.constraints();
+                writeln!(out, "best: {set}, the {which} tried that meets {constraints} with each seed")
+            }
+        };
+        if !matches!(objective.target, Target::Figure(_)) {
+            return;
+        }
+        for (number, key) in self.keys.iter().enumerate() {
+            if let Some((low, high)) = self.found.flat(number, FLAT) {
+                let (low, high) = (key.kind.text(low), key.kind.text(high));
+                let _ = writeln!(out, "within 5 % of it: {} from {low} to {high}", key.key);
+            }
+            let value = best.values[number];
+            if value == key.axis.low || value == key.axis.high {
+                let _ = writeln!(
+                    out,
+                    "note: {} is at the end of its range {}; a wider one may hold a better value",
+                    key.key,
+                    key.range()
+                );
+            }
+        }
+    }
+
+    fn constraints(&self) -> String {
+        if self.goal.constraints.is_empty() {
+            return "no constraint".to_owned();
+        }
+        self.goal.constraints.iter().map(|constraint| constraint.text.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// That no point meets the constraints, and how near the nearest one is.
+    pub(super) fn nearest(&self, best: &TriedPoint) -> String {
+        let ranges: Vec<String> =
+            self.keys.iter().map(|key| format!("{} within {}", key.key, key.range())).collect();
+        let figures: Vec<String> = self
+            .shown()
+            .iter()
+            .map(|figure| match self.figure(figure, best) {
+                Some(_) => format!("{} {}", figure.name, self.cell(figure, best)),
+                None => format!("no {}", figure.name),
+            })
+            .collect();
+        let unmet = match (self.goal.constraints.is_empty(), self.goal.objective.name()) {
+            (true, objective) => format!("gives {objective}"),
+            (false, _) => format!("meets {}", self.constraints()),
+        };
+        format!(
+            "no tried value of {} {unmet}; nearest was {} with {}",
+            ranges.join(", "),
+            self.set(best).join(" "),
+            figures.join(", ")
+        )
+    }
+
+    /// The search as JSON.
+    pub(super) fn value(&self, scenario: &ScenarioName) -> Value {
+        let objective = &self.goal.objective;
+        let sense = if objective.sense == Sense::Minimise { "minimise" } else { "maximise" };
+        let over: Vec<Value> = self
+            .keys
+            .iter()
+            .map(|key| json!({ "key": key.key, "low": key.kind.text(key.axis.low), "high": key.kind.text(key.axis.high) }))
+            .collect();
+        let constraints: Vec<&str> =
+            self.goal.constraints.iter().map(|constraint| constraint.text.as_str()).collect();
+        let points: Vec<Value> = self.found.tried.iter().map(|point| self.point(point)).collect();
+        let mut value = json!({
+            "schema": SCHEMA,
+            "scenario": scenario,
+            sense: objective.name(),
+            "subject": constraints,
+            "over": over,
+            "seeds": self.limits.seeds,
+            "precision": self.limits.precision,
+            "simulations": self.found.simulations,
+            "stopped": self.found.is_stopped,
+        });
+        if let Some(best) = self.found.best() {
+            let mut about = self.point(best);
+            let flat: Map<String, Value> = self
+                .keys
+                .iter()
+                .enumerate()
+                .filter_map(|(number, key)| {
+                    let (low, high) = self.found.flat(number, FLAT)?;
+                    Some((key.key.clone(), json!([key.kind.text(low), key.kind.text(high)])))
+                })
+                .collect();
+            if !flat.is_empty() && matches!(objective.target, Target::Figure(_)) {
+                about["within_5_percent"] = Value::Object(flat);
+            }
+            let place = if best.is_feasible() { "best" } else { "nearest" };
+            value[place] = about;
+        }
+        value["points"] = Value::Array(points);
+        value
+    }
+
+    /// A tried point: settings, the means of its figures with intervals, and where its simulations are.
+    fn point(&self, point: &TriedPoint) -> Value {
+        let mut figures = Map::new();
+        for figure in NAMED_FIGURES {
+            if let Some(Interval { mean, half }) = self.figure(figure, point) {
+                let mut about = json!({ "mean": mean });
+                if let Some(half) = half {
+                    about["low"] = json!(mean - half);
+                    about["high"] = json!(mean + half);
+                }
+                figures.insert(figure.column.to_owned(), about);
+            }
+        }
+        let folders: Vec<String> = self.of_point(point).map(|(number, _)| folder_name(number)).collect();
+        json!({
+            "set": self.set(point),
+            "seeds": point.scores.len(),
+            "meets": point.is_feasible(),
+            "figures": figures,
+            "folders": folders,
+        })
+    }
+
+    fn csv(&self) -> String {
+        let known: Vec<&NamedFigure> = NAMED_FIGURES
+            .iter()
+            .filter(|figure| self.found.tried.iter().any(|point| self.figure(figure, point).is_some()))
+            .collect();
+        let keys = self.keys.iter().map(|key| key.key.clone());
+        let columns =
+            known.iter().flat_map(|figure| [figure.column.to_owned(), format!("{}_half", figure.column)]);
+        let head: Vec<String> = keys.chain(["seeds".to_owned(), "meets".to_owned()]).chain(columns).collect();
+        let mut text = head.join(",") + "\n";
+        for point in &self.found.tried {
+            let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+            let figures = known.iter().flat_map(|figure| {
+                let interval = self.figure(figure, point);
+                [number(interval.map(|i| i.mean)), number(interval.and_then(|i| i.half))]
+            });
+            let values = self.keys.iter().zip(&point.values).map(|(key, value)| key.kind.text(*value));
+            let counts = [point.scores.len().to_string(), point.is_feasible().to_string()];
+            text += &(values.chain(counts).chain(figures).collect::<Vec<_>>().join(",") + "\n");
+        }
+        text
+    }
+
+    /// Writes the search and, as a sweep does, all its simulations with their page.
+    pub(super) fn write(&self, folder: &Path, value: &Value) -> Result<(), Failure> {
+        let points: Vec<SweepPoint<'_>> = self
+            .played
+            .iter()
+            .map(|played| SweepPoint { set: &played.set, summary: &played.result.summary })
+            .collect();
+        let labelled = |played: &Played| {
+            let mut result = played.result.clone();
+            let seed = result.summary.seed.map(|seed| format!("run.seed={seed}"));
+            result.label = played.set.iter().cloned().chain(seed).collect::<Vec<_>>().join(", ");
+            result
+        };
+        let results: Vec<RunResult> = self.played.iter().map(labelled).collect();
+        fanin_report::write_sweep(folder, &points, &results)?;
+        // Values of JSON alone: no figure is missing or infinite.
+        let mut text = serde_json::to_string_pretty(value).expect("a search is JSON");
+        text.push('\n');
+        for (name, text) in [(TUNE_CSV, self.csv()), (TUNE_FILE, text)] {
+            let path = folder.join(name);
+            std::fs::write(&path, text).map_err(|error| Failure::Write { path, error })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! One dimension of a search: whole numbers between two ends, on a logarithmic scale.
+
+/// The range of one setting in its base unit (bytes, picoseconds, bits a second, a count).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SearchAxis {
+    /// The least value.
+    pub low: u64,
+    /// The largest value, at least `low`.
+    pub high: u64,
+    /// The scenario's own value, where a search of several settings begins; held within the ends.
+    pub start: u64,
+}
+
+/// Digits of a value between the ends: 480, 786 kB.
+const DIGITS: u32 = 3;
+/// A range from zero has its logarithms offset by this share of its upper end.
+const ZERO_SHARE: f64 = 64.0;
+
+impl SearchAxis {
+    fn offset(self) -> f64 {
+        if self.low == 0 { (self.high as f64 / ZERO_SHARE).max(1.0) } else { 0.0 }
+    }
+
+    /// The place of a value on the scale.
+    pub(crate) fn place(self, value: u64) -> f64 {
+        (value as f64 + self.offset()).ln()
+    }
+
+    /// The value at a place of the scale: within the ends, with few digits.
+    pub(crate) fn value(self, place: f64) -> u64 {
+        let exact = (place.exp() - self.offset()).round().clamp(self.low as f64, self.high as f64);
+        let exact = (exact as u64).clamp(self.low, self.high);
+        let step = 10_u64.pow(exact.checked_ilog10().unwrap_or(0).saturating_sub(DIGITS - 1));
+        let rounded = exact.saturating_add(step / 2) / step * step;
+        if (self.low..=self.high).contains(&rounded) { rounded } else { exact }
+    }
+
+    /// Length of the range on the scale.
+    pub(crate) fn width(self) -> f64 {
+        self.place(self.high) - self.place(self.low)
+    }
+
+    /// The value halfway between two others; `None` where no other value lies between them.
+    pub(crate) fn between(self, one: u64, other: u64) -> Option<u64> {
+        let value = self.value((self.place(one) + self.place(other)) / 2.0);
+        (value > one.min(other) && value < one.max(other)).then_some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_between_the_ends_have_few_digits() {
+        let axis = SearchAxis { low: 60, high: 1200, start: 480 };
+        assert_eq!(axis.between(60, 1200), Some(268));
+        assert_eq!(axis.between(268, 270), Some(269));
+        assert_eq!(axis.between(268, 269), None);
+        let bytes = SearchAxis { low: 65_536, high: 16_777_216, start: 65_536 };
+        assert_eq!(bytes.between(65_536, 16_777_216), Some(1_050_000));
+        assert_eq!((bytes.value(0.0), bytes.value(90.0)), (65_536, 16_777_216), "the ends are exact");
+    }
+
+    #[test]
+    fn a_range_may_begin_at_zero() {
+        let axis = SearchAxis { low: 0, high: 640, start: 0 };
+        assert_eq!(axis.value(axis.place(0)), 0);
+        assert_eq!(axis.value(axis.place(640)), 640);
+        assert!(axis.between(0, 640).is_some_and(|middle| (30..200).contains(&middle)));
+        assert_eq!(SearchAxis { low: 0, high: 1, start: 0 }.between(0, 1), None);
+    }
+}

@@ -1,0 +1,136 @@
+//! The outcome of a search: the tried points, the best of them, and how sure and how flat it is.
+
+use crate::search::Score;
+
+/// A point that was tried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TriedPoint {
+    /// A value for each axis.
+    pub values: Vec<u64>,
+    /// Scores of its seeds, the first seed first; fewer than all seeds where the first was clearly worse.
+    pub scores: Vec<Score>,
+}
+
+impl TriedPoint {
+    /// Returns true if each seed met the constraints.
+    pub fn is_feasible(&self) -> bool {
+        self.scores.iter().all(|score| score.violation == 0.0)
+    }
+
+    /// Mean of the objective over seeds, with its confidence interval.
+    pub fn objective(&self) -> Option<Interval> {
+        interval(&self.scores.iter().map(|score| score.objective).collect::<Vec<_>>())
+    }
+}
+
+/// The result of a search.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchOutcome {
+    /// All points, in the order in which they were tried.
+    pub tried: Vec<TriedPoint>,
+    /// Index of the best point, or of the nearest one if none meets the constraints; `None` where nothing was simulated.
+    pub best: Option<usize>,
+    /// Number of simulations.
+    pub simulations: usize,
+    /// True if the evaluating function gave fewer scores than were asked for.
+    pub is_stopped: bool,
+}
+
+impl SearchOutcome {
+    /// The best point; the nearest one if none meets the constraints.
+    pub fn best(&self) -> Option<&TriedPoint> {
+        self.best.map(|best| &self.tried[best])
+    }
+
+    /// The least and the largest tried value of an axis whose objective is within `share` of the best one's, with the other
+    /// axes at their best values. The range ends at the first point that is worse or does not meet the constraints.
+    pub fn flat(&self, axis: usize, share: f64) -> Option<(u64, u64)> {
+        let best = self.best()?;
+        let objective = best.objective()?.mean;
+        let is_on_line = |point: &&TriedPoint| {
+            let pairs = point.values.iter().zip(&best.values);
+            pairs.enumerate().all(|(number, (value, best))| number == axis || value == best)
+        };
+        let mut line: Vec<&TriedPoint> = self.tried.iter().filter(is_on_line).collect();
+        line.sort_unstable_by_key(|point| point.values[axis]);
+        let at = line.iter().position(|point| point.values == best.values)?;
+        let is_near = |point: &&&TriedPoint| {
+            let mean = point.objective().map(|objective| objective.mean);
+            point.is_feasible() && mean.is_some_and(|mean| mean - objective <= share * objective.abs())
+        };
+        let last = |point: &&TriedPoint| point.values[axis];
+        let low = line[..=at].iter().rev().take_while(is_near).last().map(last)?;
+        let high = line[at..].iter().take_while(is_near).last().map(last)?;
+        Some((low, high))
+    }
+}
+
+/// A mean and its confidence interval of 95 %.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// Half the width of the interval; absent for a single value.
+    pub half: Option<f64>,
+}
+
+/// 97.5 % quantiles of Student's t distribution for 1, 2, … degrees of freedom; the normal distribution's beyond.
+const STUDENT: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+];
+const NORMAL: f64 = 1.96;
+
+/// The mean of independent values with its confidence interval of 95 %; `None` without values.
+pub fn interval(values: &[f64]) -> Option<Interval> {
+    let count = values.len();
+    let mean = (count > 0).then(|| values.iter().sum::<f64>() / count as f64)?;
+    let student = |freedom: usize| STUDENT.get(freedom - 1).copied().unwrap_or(NORMAL);
+    let half = (count > 1).then(|| student(count - 1) * deviation(values) / (count as f64).sqrt());
+    Some(Interval { mean, half })
+}
+
+/// Standard deviation of a sample (divided by n − 1); zero for a single value.
+pub(crate) fn deviation(values: &[f64]) -> f64 {
+    if values.len() < 2 {
+        return 0.0;
+    }
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (squares / (values.len() - 1) as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_is_students() {
+        assert_eq!(interval(&[]), None);
+        assert_eq!(interval(&[3.0]), Some(Interval { mean: 3.0, half: None }));
+        // Deviation 1, three values: 4.303 / √3.
+        let of_three = interval(&[1.0, 2.0, 3.0]).unwrap();
+        assert!((of_three.half.unwrap() - 2.4843).abs() < 1e-3, "{of_three:?}");
+        let many: Vec<f64> = (0..100).map(|number| f64::from(number % 2)).collect();
+        assert!((interval(&many).unwrap().half.unwrap() - 1.96 * 0.050_25).abs() < 1e-3);
+    }
+
+    #[test]
+    fn the_flat_range_ends_at_the_first_worse_point() {
+        let point = |value, objective, violation| TriedPoint {
+            values: vec![value],
+            scores: vec![Score { violation, objective }],
+        };
+        let tried = vec![
+            point(10, 1.0, 0.0),
+            point(20, 1.2, 0.0),
+            point(30, 1.04, 0.0),
+            point(40, 1.0, 0.0),
+            point(50, 1.045, 0.0),
+            point(60, 1.0, 7.0),
+        ];
+        let found = SearchOutcome { tried, best: Some(3), simulations: 6, is_stopped: false };
+        assert_eq!(found.flat(0, 0.05), Some((30, 50)));
+        assert_eq!(found.flat(0, 0.0), Some((40, 40)));
+    }
+}

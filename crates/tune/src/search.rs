@@ -1,0 +1,249 @@
+//! The search: bracketing for one setting, coordinates with a shrinking step for several.
+//!
+//! **One setting.** Five values at equal factors, ends included. Then, again and again, the values halfway between the best
+//! one and its two neighbours, until the neighbours are closer than the precision. This finds the minimum of a function that
+//! falls and then rises, and one wrong comparison costs little: neighbours are measured values, not discarded parts of the range.
+//! Where the objective is the setting itself ([`End`]), only the side towards the objective is halved, which is bisection.
+//!
+//! **Several settings.** A pattern search (Hooke and Jeeves 1961): from the best point a step up and down on each scale, and,
+//! after a success, the same move again. A round without a success halves the steps.
+//!
+//! **Noise.** All points have the same seeds in the same order (common random numbers), and two points are compared on the
+//! seeds that both have. A point that is clearly worse on its first seed gets no others.
+
+use std::cmp::Ordering;
+
+use crate::axis::SearchAxis;
+use crate::found::{SearchOutcome, TriedPoint, deviation};
+
+/// One simulation that a search asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// A value for each axis.
+    pub values: Vec<u64>,
+    /// Number of the seed, from 0.
+    pub seed: u32,
+}
+
+/// How good the result of a trial is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Score {
+    /// Zero if all constraints are met; else how far the result is from meeting them.
+    pub violation: f64,
+    /// The value to minimise.
+    pub objective: f64,
+}
+
+/// The end of the range at which the objective, the one setting itself, is best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The smallest value that meets the constraints is sought.
+    Low,
+    /// The largest one.
+    High,
+}
+
+/// The cost and the precision of a search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SearchLimits {
+    /// Seeds of each point, at least 1.
+    pub seeds: u32,
+    /// The most trials.
+    pub simulations: usize,
+    /// The search ends when neighbours are this close, as a share of their value.
+    pub precision: f64,
+}
+
+/// A point is clearly worse on one seed beyond this share of the best one's objective.
+const CLEARLY_WORSE: f64 = 0.05;
+/// And beyond so many standard deviations of the best point's seeds.
+const DEVIATIONS: f64 = 3.0;
+/// Values of one setting that are tried first.
+const FIRST_VALUES: usize = 5;
+/// The first step of a search of several settings, as a share of each range.
+const FIRST_STEP: f64 = 0.25;
+
+/// A function that simulates trials and gives their scores in order; fewer than asked for end the search.
+type Evaluate<'a> = dyn FnMut(&[Trial]) -> Vec<Score> + 'a;
+
+/// Searches the axes for the point with the least objective of those that meet the constraints.
+///
+/// `end` is given where the objective is the value of the only axis itself.
+pub fn search(
+    axes: &[SearchAxis],
+    end: Option<End>,
+    limits: SearchLimits,
+    evaluate: &mut Evaluate<'_>,
+) -> SearchOutcome {
+    let mut race = Race { limits, evaluate, tried: Vec::new(), simulations: 0, is_stopped: false };
+    match axes {
+        [] => race.measure(&[Vec::new()]),
+        [axis] => bracket(*axis, end, &mut race),
+        _ => pattern(axes, &mut race),
+    }
+    let best = race.best();
+    SearchOutcome { tried: race.tried, best, simulations: race.simulations, is_stopped: race.is_stopped }
+}
+
+/// Order of two points on the seeds that both have: those that meet the constraints first, then by objective.
+fn order(one: &TriedPoint, other: &TriedPoint) -> Ordering {
+    let seeds = one.scores.len().min(other.scores.len());
+    let mean = |point: &TriedPoint, of: fn(&Score) -> f64| {
+        point.scores[..seeds].iter().map(of).sum::<f64>() / seeds.max(1) as f64
+    };
+    let by = |of: fn(&Score) -> f64| mean(one, of).total_cmp(&mean(other, of));
+    by(|score| score.violation).then_with(|| by(|score| score.objective))
+}
+
+/// The points tried so far, and what is left to spend.
+struct Race<'a, 'b> {
+    limits: SearchLimits,
+    evaluate: &'a mut Evaluate<'b>,
+    tried: Vec<TriedPoint>,
+    simulations: usize,
+    is_stopped: bool,
+}
+
+impl Race<'_, '_> {
+    fn is_over(&self) -> bool {
+        self.is_stopped || self.simulations >= self.limits.simulations
+    }
+
+    /// The best point: of those that are alike the one with the most seeds, then the first.
+    fn best(&self) -> Option<usize> {
+        let most = self.tried.iter().map(|point| point.scores.len()).max()?;
+        let whole = |index: &usize| self.tried[*index].scores.len() == most;
+        (0..self.tried.len()).filter(whole).min_by(|one, other| order(&self.tried[*one], &self.tried[*other]))
+    }
+
+    /// Simulates points that are not known yet: one seed of each, then the other seeds of those that are not clearly worse.
+    fn measure(&mut self, points: &[Vec<u64>]) {
+        let mut new: Vec<usize> = Vec::new();
+        for values in points {
+            if self.tried.iter().all(|point| point.values != *values) {
+                new.push(self.tried.len());
+                self.tried.push(TriedPoint { values: values.clone(), scores: Vec::new() });
+            }
+        }
+        self.seeds(&new, 0..1);
+        let first = |index: &usize| self.tried.get(*index).and_then(|point| point.scores.first().copied());
+        let known: Vec<usize> = (0..self.tried.len()).filter(|index| first(index).is_some()).collect();
+        let better = |one: &usize, other: &usize| order(&self.tried[*one], &self.tried[*other]);
+        let Some(best) = known.iter().copied().min_by(better) else { return };
+        let more: Vec<usize> =
+            new.into_iter().filter(|index| *index == best || !self.is_clearly_worse(*index, best)).collect();
+        self.seeds(&more, 1..self.limits.seeds);
+        // A point without any score was not simulated: the search is over.
+        self.tried.retain(|point| !point.scores.is_empty());
+    }
+
+    /// Simulates seeds of points in one batch, as far as the budget goes.
+    fn seeds(&mut self, points: &[usize], seeds: std::ops::Range<u32>) {
+        let all = points.iter().flat_map(|point| seeds.clone().map(move |seed| (*point, seed)));
+        let left = self.limits.simulations.saturating_sub(self.simulations);
+        let asked: Vec<(usize, u32)> = all
+            .filter(|(point, _)| *point < self.tried.len())
+            .take(if self.is_stopped { 0 } else { left })
+            .collect();
+        if asked.is_empty() {
+            return;
+        }
+        let trials: Vec<Trial> = asked
+            .iter()
+            .map(|(point, seed)| Trial { values: self.tried[*point].values.clone(), seed: *seed })
+            .collect();
+        let scores = (self.evaluate)(&trials);
+        self.is_stopped |= scores.len() < trials.len();
+        self.simulations += scores.len().min(trials.len());
+        for ((point, _), score) in asked.into_iter().zip(scores) {
+            self.tried[point].scores.push(score);
+        }
+    }
+
+    /// Returns true if the first seed of a point is enough to rule it out against another one.
+    fn is_clearly_worse(&self, point: usize, best: usize) -> bool {
+        let (Some(first), best) = (self.tried[point].scores.first(), &self.tried[best]) else { return true };
+        let same = best.scores[0];
+        if same.violation == 0.0 && first.violation > 0.0 {
+            return true;
+        }
+        let worse = |one: f64, other: f64, noise: f64| one - other > noise.max(CLEARLY_WORSE * other.abs());
+        if first.violation > 0.0 {
+            return first.violation.is_infinite() || worse(first.violation, same.violation, same.violation);
+        }
+        let objectives: Vec<f64> = best.scores.iter().map(|score| score.objective).collect();
+        worse(first.objective, same.objective, DEVIATIONS * deviation(&objectives))
+    }
+}
+
+/// Searches one axis between the neighbours of the best value.
+fn bracket(axis: SearchAxis, end: Option<End>, race: &mut Race<'_, '_>) {
+    let count = if end.is_some() { 3 } else { FIRST_VALUES };
+    let step = axis.width() / (count - 1) as f64;
+    let low = axis.place(axis.low);
+    let mut first: Vec<Vec<u64>> =
+        (0..count).map(|number| vec![axis.value(low + number as f64 * step)]).collect();
+    (first[0], first[count - 1]) = (vec![axis.low], vec![axis.high]);
+    // Bisection gains nothing from the end that is best if the middle already meets the constraints.
+    race.measure(&first);
+    while !race.is_over() {
+        let Some(best) = race.best() else { return };
+        let is_met = race.tried[best].is_feasible();
+        let best = race.tried[best].values[0];
+        let below = race.tried.iter().map(|point| point.values[0]).filter(|value| *value < best).max();
+        let above = race.tried.iter().map(|point| point.values[0]).filter(|value| *value > best).min();
+        let sides = [
+            below.filter(|_| !(is_met && end == Some(End::High))),
+            above.filter(|_| !(is_met && end == Some(End::Low))),
+        ];
+        let next: Vec<Vec<u64>> = sides
+            .into_iter()
+            .flatten()
+            .filter(|side| (axis.place(*side) - axis.place(best)).abs() > race.limits.precision.ln_1p())
+            .filter_map(|side| Some(vec![axis.between(side, best)?]))
+            .collect();
+        if next.is_empty() {
+            return;
+        }
+        race.measure(&next);
+    }
+}
+
+/// Searches several axes by steps from the best point.
+fn pattern(axes: &[SearchAxis], race: &mut Race<'_, '_>) {
+    let mut centre: Vec<u64> = axes.iter().map(|axis| axis.start.clamp(axis.low, axis.high)).collect();
+    let mut share = FIRST_STEP;
+    race.measure(std::slice::from_ref(&centre));
+    let mut last: Option<Vec<u64>> = None;
+    while !race.is_over() {
+        let mut next: Vec<Vec<u64>> = Vec::new();
+        for (number, axis) in axes.iter().enumerate() {
+            for step in [-share, share] {
+                let mut point = centre.clone();
+                point[number] = axis.value(axis.place(centre[number]) + step * axis.width());
+                next.push(point);
+            }
+        }
+        if let Some(last) = last.take() {
+            // The last success again: along a valley that no axis follows.
+            let again = axes.iter().zip(centre.iter().zip(&last));
+            next.push(
+                again
+                    .map(|(axis, (now, before))| axis.value(2.0 * axis.place(*now) - axis.place(*before)))
+                    .collect(),
+            );
+        }
+        race.measure(&next);
+        let Some(best) = race.best() else { return };
+        let best = race.tried[best].values.clone();
+        if best == centre {
+            share /= 2.0;
+            let is_fine = |axis: &SearchAxis| share * axis.width() < race.limits.precision.ln_1p();
+            if axes.iter().all(is_fine) {
+                return;
+            }
+        } else {
+            last = Some(std::mem::replace(&mut centre, best));
+        }
+    }
+}
