@@ -49,8 +49,7 @@ fn wrong_usage_is_two_and_goes_to_stderr() {
 
 #[test]
 fn every_command_has_an_example_in_its_help() {
-    let mut waiting = vec![vec!["man".to_owned()]];
-    waiting.extend(subcommands(&[]));
+    let mut waiting = subcommands(&[]);
     let mut seen = 0;
     while let Some(path) = waiting.pop() {
         seen += 1;

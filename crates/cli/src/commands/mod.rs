@@ -67,7 +67,6 @@ pub(crate) enum FaninCommand {
     /// Print a completion script for a shell.
     Completions(completions::Arguments),
     /// Write the man pages into a folder.
-    #[command(hide = true)]
     Man(man::Arguments),
 }
 
