@@ -119,6 +119,7 @@ def steps() -> list[Step]:
         Step("ruff", (python, "-m", "ruff", "check")),
         Step("mypy", (python, "-m", "mypy")),
         Step("maturin", (python, "-m", "maturin", "develop", "--locked")),
+        Step("notebooks", (python, "scripts/notebooks.py", "--check"), count_lines),
         Step("pytest", (python, "-m", "pytest", f"--junitxml={LOGS / 'pytest.xml'}"), count_pytest, binary),
     ]
 
