@@ -115,6 +115,10 @@ struct Rare {
 pub struct Rings<H> {
     rings: Vec<RingState<H>>,
     rare: Vec<Rare>,
+    /// The ring that is served before all others, if there is one.
+    first: Option<usize>,
+    /// The first ring may send now. It then stands in no list.
+    first_is_ready: bool,
     ready: ReadyRings,
     wheel: Wheel,
     discipline: Discipline,
@@ -146,6 +150,8 @@ impl<H: Copy + Default> Rings<H> {
         Ok(Self {
             rings: Vec::new(),
             rare: Vec::new(),
+            first: None,
+            first_is_ready: false,
             ready,
             wheel: Wheel::new(),
             discipline,
@@ -228,6 +234,16 @@ impl<H: Copy + Default> Rings<H> {
         Ok(self.rings.len() - 1)
     }
 
+    /// Serves a ring before all others, whatever the discipline. The port's rate and the ring's own hold it back as before.
+    ///
+    /// # Panics
+    /// If another ring is served first, or if this one holds frames or does not exist.
+    pub fn serve_first(&mut self, ring: usize) {
+        assert!(self.first.is_none_or(|first| first == ring), "a port serves one ring before all others");
+        assert!(!self.rings[ring].holds, "ring {ring} is to be served first and holds frames");
+        self.first = Some(ring);
+    }
+
     /// A frame arrives for a ring. `draw` gives 32 uniform random bits and is called only where RED needs them.
     ///
     /// # Panics
@@ -273,7 +289,7 @@ impl<H: Copy + Default> Rings<H> {
                 self.join(now, ring, waits, opens_at);
             }
         } else if self.discipline == Discipline::LongestFirst && state.state == RingWait::Ready {
-            self.ready.remove(ring as u32);
+            self.remove_ready(ring);
             self.insert_ready(ring);
         }
         Verdict::Accepted { marked }
@@ -294,7 +310,7 @@ impl<H: Copy + Default> Rings<H> {
     /// A lower bound of the times at which queued frames have their tokens.
     #[inline]
     pub fn none_before(&self) -> Instant {
-        if self.ready.is_empty() { self.wheel.earliest().unwrap_or(Instant::START) } else { Instant::START }
+        if self.has_ready() { Instant::START } else { self.wheel.earliest().unwrap_or(Instant::START) }
     }
 
     /// Hands up to `frames_max` frames that may depart at `now` to `send`, and returns why it stopped.
@@ -305,33 +321,31 @@ impl<H: Copy + Default> Rings<H> {
         frames_max: usize,
         mut send: impl FnMut(usize, Frame, H),
     ) -> Rest {
-        let Self { wheel, ready, rings, rare, discipline, .. } = self;
-        // A ring that is parked from here on waits for a time later than `now`.
-        wheel.expire(now, |ring| {
-            let place = ring as usize;
-            debug_assert_eq!(rings[place].state, RingWait::Parked, "a ring that waits for tokens");
-            rings[place].state = RingWait::Ready;
-            ready.insert(ring, || key(&rings[place], &rare[place], *discipline));
-        });
+        let mut is_expired = false;
         let earliest = Instant::new(now.get().saturating_sub(self.late_max.get())).max(self.held_until);
         for _ in 0..frames_max {
+            // A ring that is parked from here on waits for a time later than `now`.
+            if !self.first_is_ready && !is_expired {
+                self.expire(now);
+                is_expired = true;
+            }
             let mut at = earliest;
             if let Some(shaper) = &self.shaper {
                 let open_at = shaper.open_at();
                 if open_at > now {
                     return match self.wheel.earliest() {
-                        _ if !self.ready.is_empty() => Rest::NotBefore(open_at),
+                        _ if self.has_ready() => Rest::NotBefore(open_at),
                         Some(earliest) => Rest::NotBefore(earliest.max(open_at)),
                         None => Rest::Empty,
                     };
                 }
                 at = at.max(open_at);
             }
-            let Some(ring) = self.ready.pop() else {
+            let Some(ring) = self.pop_ready() else {
                 return self.wheel.earliest().map_or(Rest::Empty, Rest::NotBefore);
             };
-            let (frame, handle) = self.depart_from(now, ring as usize, at);
-            send(ring as usize, frame, handle);
+            let (frame, handle) = self.depart_from(now, ring, at);
+            send(ring, frame, handle);
         }
         Rest::More
     }
@@ -431,7 +445,7 @@ impl<H: Copy + Default> Rings<H> {
     /// # Panics
     /// If one of these does not hold.
     pub fn assert_conserved(&self) {
-        let mut frames = 0;
+        let (mut frames, mut first_is_ready) = (0, false);
         for (ring, (state, rare)) in self.rings.iter().zip(&self.rare).enumerate() {
             let mut stored = FrameCount::default();
             state.slots().for_each(|slot| stored.add(slot.frame.bytes));
@@ -447,8 +461,10 @@ impl<H: Copy + Default> Rings<H> {
                 state.state != RingWait::Idle,
                 "ring {ring} waits if it holds frames and may send"
             );
+            first_is_ready |= self.first == Some(ring) && state.state == RingWait::Ready;
             frames += stored.frames;
         }
+        assert_eq!(self.first_is_ready, first_is_ready, "the first ring waits for its turn");
         assert_eq!(self.frames, frames, "the frames of all rings");
     }
 
@@ -480,16 +496,60 @@ impl<H: Copy + Default> Rings<H> {
         }
     }
 
+    /// Lets the rings send that have their tokens by now.
+    #[inline]
+    fn expire(&mut self, now: Instant) {
+        let Self { wheel, first, first_is_ready, ready, rings, rare, discipline, .. } = self;
+        wheel.expire(now, |ring| {
+            let place = ring as usize;
+            debug_assert_eq!(rings[place].state, RingWait::Parked, "a ring that waits for tokens");
+            rings[place].state = RingWait::Ready;
+            if *first == Some(place) {
+                *first_is_ready = true;
+            } else {
+                ready.insert(ring, || key(&rings[place], &rare[place], *discipline));
+            }
+        });
+    }
+
+    /// Returns true if a ring waits for its turn.
+    #[inline]
+    const fn has_ready(&self) -> bool {
+        self.first_is_ready || !self.ready.is_empty()
+    }
+
     #[inline]
     fn insert_ready(&mut self, ring: usize) {
         let Self { rings, rare, discipline, .. } = self;
-        self.ready.insert(ring as u32, || key(&rings[ring], &rare[ring], *discipline));
+        if self.first == Some(ring) {
+            self.first_is_ready = true;
+        } else {
+            self.ready.insert(ring as u32, || key(&rings[ring], &rare[ring], *discipline));
+        }
+    }
+
+    #[inline]
+    fn remove_ready(&mut self, ring: usize) {
+        if self.first == Some(ring) {
+            self.first_is_ready = false;
+        } else {
+            self.ready.remove(ring as u32);
+        }
+    }
+
+    /// Takes out the ring whose turn it is: the first ring, or that of the discipline.
+    #[inline]
+    fn pop_ready(&mut self) -> Option<usize> {
+        if core::mem::take(&mut self.first_is_ready) {
+            return self.first;
+        }
+        self.ready.pop().map(|ring| ring as usize)
     }
 
     fn deactivate(&mut self, ring: usize) {
         match core::mem::replace(&mut self.rings[ring].state, RingWait::Idle) {
             RingWait::Idle => {}
-            RingWait::Ready => self.ready.remove(ring as u32),
+            RingWait::Ready => self.remove_ready(ring),
             RingWait::Parked => self.wheel.remove(ring as u32),
         }
     }

@@ -87,6 +87,12 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("{ bytes = \"30 kB\" }", "{ mode = \"red\" }", "red", "red-mark"),
     ("frames = 14000", "", "[[ring]]", "has no capacity"),
     ("frames = 14000", "frames = 0", "frames", "1 to 16777216 frames"),
+    (
+        "tagged = [8, 9]",
+        "tagged = [8, 9]\nplain_frames = 0",
+        "plain_frames",
+        "the plain queue holds 1 to 16777216 frames",
+    ),
     ("frames = 14000", "bytes = \"99.99 PB\"", "bytes", "all of the packet memory"),
     ("tagged = [8, 9]", "tagged = [8, 9]\nmac_entries = 0", "mac_entries", "at least one station"),
     ("rate = \"0.78 Gb/s\"", "burst = \"3 kB\"", "burst", "without a rate"),

@@ -13,7 +13,7 @@ impl<H: Copy + Default> Rings<H> {
     /// The answer holds until a frame arrives, if [`Self::depart_many`] was called at `now`.
     #[inline]
     pub fn is_clear(&self, now: Instant) -> bool {
-        self.ready.is_empty()
+        !self.has_ready()
             && self.shaper.is_none()
             && self.held_until <= now
             && self.wheel.earliest().is_none_or(|earliest| earliest > now)

@@ -19,7 +19,7 @@ use crate::occurrence::Occurrence;
 use crate::schedule::{NEVER, Schedule};
 use fanin_network::PortIndex;
 
-/// The ring of frames that no rule names. It has no turn, and is emptied before all others.
+/// The ring of frames that no rule names. It is served before all others.
 pub(super) const OTHERS: u16 = 0;
 
 /// An output with rings.
@@ -60,7 +60,7 @@ impl RingOutput {
         let mut rings = Rings::new(discipline, None)?.with_overhead(unstored_bytes);
         let others = rings.add_ring(&RingSettings::new(settings.frames))?;
         assert_eq!(others, usize::from(OTHERS), "the first ring is that of frames that no rule names");
-        rings.pause(others);
+        rings.serve_first(others);
         Ok(Self {
             rings,
             settings: settings.clone(),
@@ -93,9 +93,6 @@ impl RingOutput {
 
     /// The next frame that may go, or from when on one may.
     fn depart(&mut self, now: Instant) -> Result<Parcel, u64> {
-        if let Some((_, parcel)) = self.rings.take(now, usize::from(OTHERS)) {
-            return Ok(parcel);
-        }
         match self.rings.depart(now) {
             Departure::Frame { handle, .. } => Ok(handle),
             Departure::NotBefore(at) => Err(at.get()),
@@ -117,9 +114,8 @@ impl RingOutput {
             match self.depart(Instant::new(now)) {
                 Ok(parcel) => {
                     let departure = link.send_next(schedule, now, index, parcel);
-                    // Where all other rings lack tokens at the departure too, the next one is later.
-                    let has_others = self.rings.occupancy(usize::from(OTHERS)).frames > 0;
-                    departure.max(if has_others { 0 } else { self.rings.none_before().get() })
+                    // If all rings lack tokens at the departure too, the next one is later.
+                    departure.max(self.rings.none_before().get())
                 }
                 Err(at) => at,
             }

@@ -1,9 +1,13 @@
 //! An output with rings, by itself.
 
 use fanin_units::{Bytes, Rate};
+use proptest::prelude::*;
 
 use super::*;
 use crate::ties::Ties;
+
+#[path = "../../../queueing/tests/common/served_first.rs"]
+mod served_first;
 
 const WIRE: u32 = 1538;
 
@@ -103,6 +107,26 @@ fn play(settings: &Daqrings, arrivals: &[(u64, bool)]) -> Vec<(u64, u32)> {
     }
     assert_eq!(port.frames(), 0, "all frames have left");
     arrived
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    #[test]
+    fn frames_that_no_rule_names_go_first_as_in_the_live_switch(
+        steps in served_first::steps(),
+        frames_max in 1..9usize,
+        longest_first: bool,
+    ) {
+        let service = if longest_first { DaqringService::LongestFirst } else { DaqringService::RoundRobin };
+        let mut port = output(&Daqrings { frames: frames_max as u32, service, ..Daqrings::default() });
+        for end in 1..served_first::RINGS as u32 {
+            port.ring(Some(end)).unwrap();
+        }
+        served_first::compare(longest_first, frames_max, &steps, |step, number| match step {
+            Some(ring) => port.arrive(0, ring as u16, to(number)).then_some(number),
+            None => port.depart(Instant::START).ok().map(|parcel| parcel.end()),
+        });
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use fanin_queueing::{PauseThresholds, RING_FRAMES_MAX, TokenBucket};
 use fanin_scenario::{Document, PoolCharge, Problem};
-use fanin_units::{Bytes, Duration, Rate, Ratio, wire};
+use fanin_units::{Bytes, Duration, Packets, Rate, Ratio, wire};
 
 use super::aqm::aqm_of;
 use super::limits::{MEMORY_MAX, NAME_BYTES_MAX, WORKERS_MAX};
@@ -106,6 +106,16 @@ fn check_buffer(key: &'static str, buffer: Option<Bytes>, mistakes: &mut Vec<Mis
         && buffer < FRAME_MIN
     {
         let message = format!("a buffer holds at least a frame of {FRAME_MIN}; got {buffer}");
+        mistakes.push(Mistake::new(key, message));
+    }
+}
+
+/// Checks the limit of a queue, which `what` names.
+fn check_frames(key: &'static str, what: &str, frames: Option<Packets>, mistakes: &mut Vec<Mistake>) {
+    if let Some(frames) = frames
+        && (frames.is_zero() || frames.get() > RING_FRAMES_MAX.into())
+    {
+        let message = format!("{what} holds 1 to {RING_FRAMES_MAX} frames; got {frames}");
         mistakes.push(Mistake::new(key, message));
     }
 }
@@ -245,6 +255,8 @@ impl PortSpec {
             rate: None,
             buffer: None,
             discipline: DisciplineSpec::RoundRobin,
+            plain_first: false,
+            plain_frames: None,
             mark: None,
             untagged: None,
             tagged: Vec::new(),
@@ -295,6 +307,7 @@ impl PortSpec {
         }
         check_rate("rate", self.rate, Bytes::ZERO, &mut mistakes);
         check_buffer("buffer", self.buffer, &mut mistakes);
+        check_frames("plain_frames", "the plain queue", self.plain_frames, &mut mistakes);
         check_mark(self.mark, &mut mistakes);
         if self.untagged.is_some_and(|vlan| self.tagged.contains(&vlan)) {
             mistakes.push(Mistake::new("tagged", "a VLAN is tagged or untagged on a port, not both"));
@@ -396,15 +409,12 @@ impl RingSpec {
         if !has_port {
             mistakes.push(unknown("port", "port", &self.port, &ports()));
         }
+        check_frames("frames", "a ring", self.frames, &mut mistakes);
         match (self.frames, self.bytes) {
             (None, None) => mistakes.push(
                 Mistake::new("", format!("ring `{}` has no capacity", self.name))
                     .help("give `frames = 14000`, or `bytes = \"27.3 MB\"`, or both"),
             ),
-            (Some(frames), _) if frames.is_zero() || frames.get() > RING_FRAMES_MAX.into() => {
-                let message = format!("a ring holds 1 to {RING_FRAMES_MAX} frames; got {frames}");
-                mistakes.push(Mistake::new("frames", message));
-            }
             (_, Some(bytes)) if bytes < FRAME_MIN || bytes > memory => {
                 let message =
                     format!("a ring holds {FRAME_MIN} to {memory}, all of the packet memory; got {bytes}");

@@ -39,6 +39,12 @@ pub struct PortSpec {
     /// The scheduler of its queues.
     #[serde(default)]
     pub discipline: DisciplineSpec,
+    /// True to serve its plain queue before its rings, whatever the discipline.
+    #[serde(default)]
+    pub plain_first: bool,
+    /// The most frames of its plain queue, in addition to the limits of `switch.buffering`.
+    #[serde(default)]
+    pub plain_frames: Option<Packets>,
     /// Marking in its plain queue: frames that no rule sends to a ring.
     #[serde(default)]
     pub mark: Option<MarkSpec>,

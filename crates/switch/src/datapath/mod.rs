@@ -33,6 +33,8 @@ pub use switch::{Activity, Switch};
 #[cfg(test)]
 mod churn_tests;
 #[cfg(test)]
+mod served_first_tests;
+#[cfg(test)]
 mod verdicts_tests;
 #[cfg(test)]
 mod workers_tests;

@@ -199,8 +199,12 @@ impl<H: Copy + Default> Output<H> {
             },
         };
         // Its memory, which decides about each frame, is in `buffers.rs`.
-        let plain = output.queue.add_ring(&RingSettings::new(RING_FRAMES_MAX));
+        let frames_max = spec.plain_frames.map_or(RING_FRAMES_MAX, |frames| frames.get() as u32);
+        let plain = output.queue.add_ring(&RingSettings::new(frames_max));
         assert!(matches!(plain, Ok(PLAIN)), "the first ring of a port is the plain queue");
+        if spec.plain_first {
+            output.queue.serve_first(PLAIN);
+        }
         Ok(output)
     }
 

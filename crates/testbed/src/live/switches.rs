@@ -66,6 +66,7 @@ pub fn configure(
         let place = ports.iter().position(|(other, _)| *other == link);
         names[place.expect("a way leads by a port of the switch")].clone()
     };
+    let has_rings = switch.settings.buffering == Buffering::Daqring;
     for (place, (link, end)) in ports.iter().enumerate() {
         let name = names[place].as_str();
         let rate = network.links[*link].rate;
@@ -82,6 +83,8 @@ pub fn configure(
                 DaqringService::RoundRobin => DisciplineSpec::RoundRobin,
                 DaqringService::LongestFirst => DisciplineSpec::LongestFirst,
             },
+            plain_first: has_rings,
+            plain_frames: has_rings.then_some(Packets::new(switch.settings.daqring.frames.into())),
             mark: mark(network, switch),
             flood: false,
             pause: pause(network, switch, *end)?,
@@ -104,7 +107,7 @@ pub fn configure(
             macs.map(move |mac| WaySpec { table: 1 + table as u16, mac, port: port.clone() })
         }));
     }
-    if switch.settings.buffering == Buffering::Daqring {
+    if has_rings {
         rings(network, number, &mut config);
     }
     Ok(config)
@@ -376,6 +379,18 @@ mod tests {
         assert_eq!((shared.layout().pool_sizes().len(), shared.switch.pool_charge), (2, PoolCharge::Input));
         assert_eq!(shared.switch.input_limit, Some(Bytes::new(300_000)));
         assert!(!configured(&["buffering=unlimited"]).layout().couples_outputs());
+    }
+
+    #[test]
+    fn frames_that_no_rule_names_go_before_the_rings_and_have_their_limit() {
+        let sets = ["buffering=daqring", "daqring.service=longest-first", "daqring.frames=77"];
+        let config = configured(&sets);
+        assert!(config.port.iter().all(|port| port.plain_first));
+        let limits = |frames: Option<Packets>| frames == Some(Packets::new(77));
+        assert!(config.port.iter().all(|port| limits(port.plain_frames)));
+        assert!(!config.ring.is_empty() && config.ring.iter().all(|ring| limits(ring.frames)));
+        let without = configured(&["buffering=unlimited"]);
+        assert!(without.port.iter().all(|port| !port.plain_first && port.plain_frames.is_none()));
     }
 
     #[test]
