@@ -35,6 +35,8 @@ GUIDES = ("docs/first-scenario.md", "docs/tutorial.md")
 # A file that a document tells its reader to save, named in its first line or in the sentence before it.
 SAVED = re.compile(r"^```toml\n# ([\w-]+\.toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"^Save this as `([\w.-]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# A command that goes on in the next line.
+CONTINUED = re.compile(r"\\\n\s*")
 BLOCK = re.compile(r"^( *)```console\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 
@@ -50,7 +52,7 @@ def examples() -> list[tuple[str, str]]:
     """Return every example with the document it stands in."""
     found = []
     for document in DOCUMENTS:
-        text = (ROOT / document).read_text()
+        text = CONTINUED.sub("", (ROOT / document).read_text())
         for pattern in EXAMPLES:
             for command in pattern.findall(text):
                 if not PLACEHOLDER.search(command) and (document, command) not in found:
@@ -70,7 +72,7 @@ def saved(*documents: str) -> dict[str, str]:
 def sessions(document: str) -> list[list[tuple[str, list[str]]]]:
     """Return the blocks of a terminal, each command with the lines of output that the document shows."""
     found = []
-    for indent, block in BLOCK.findall((ROOT / document).read_text()):
+    for indent, block in BLOCK.findall(CONTINUED.sub("", (ROOT / document).read_text())):
         session: list[tuple[str, list[str]]] = []
         for line in (line.removeprefix(indent) for line in block.splitlines()):
             if line.startswith("$ "):
