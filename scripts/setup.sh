@@ -34,6 +34,7 @@ system_test=(
     'has valgrind|valgrind|counting instructions'
     'python3 -c "import ensurepip, venv"|python3-venv|the Python tools, in .venv'
     'has chromium|chromium|the tests of the page'
+    'has tshark && has text2pcap|tshark|the test of the Wireshark dissector'
     'has ovs-vswitchd|openvswitch-switch|the test of OpenFlow rules'
     'has systemd-analyze|systemd|the check of the units under deploy/'
     'has kubectl|kubernetes-client|the check of the Kubernetes manifest'
