@@ -139,6 +139,39 @@ impl<T> CreditPool<T> {
         }
     }
 
+    /// Puts back a part of a request that was just popped, before all others of its slot. Its credits come back.
+    ///
+    /// # Panics
+    /// If more come back than were taken.
+    pub fn put_back(&mut self, slot: u32, cost: u16, request: T) {
+        self.give_back(cost);
+        self.waiting += 1;
+        let entry = QueuedRequest { request, slot, cost };
+        match &mut self.queue {
+            CreditQueue::Fifo(queue) => queue.push_front(entry),
+            CreditQueue::RoundRobin { queues, turns } => {
+                let queue = &mut queues[slot as usize];
+                if queue.is_empty() {
+                    turns.push_back(slot);
+                }
+                queue.push_front(entry);
+            }
+            CreditQueue::Smallest { queues, active, best } => {
+                let queue = &mut queues[slot as usize];
+                if queue.requests.is_empty() {
+                    active.push(slot);
+                }
+                queue.remaining += u64::from(cost);
+                queue.requests.push_front(entry);
+                *best = None;
+            }
+            CreditQueue::FirstFit { by_cost, .. } => {
+                grow(by_cost, usize::from(cost), VecDeque::new);
+                by_cost[usize::from(cost)].push_front((0, entry));
+            }
+        }
+    }
+
     /// The next request that may be sent; its credits are taken.
     pub fn pop(&mut self) -> Option<T> {
         if self.waiting == 0 {

@@ -54,6 +54,7 @@ mod credit;
 mod ictcp;
 mod logger;
 mod message;
+mod paced_credits;
 mod payload;
 mod peer;
 mod policy;
@@ -85,6 +86,7 @@ pub use message::{
     CONTROL_BYTES_MAX, EventStream, FRAME_HEADER_BYTES, FinishedEvent, Hello, Message, Outcome, Selection,
     Wanted, answer_bytes, clear_bytes, event_bytes, request_bytes,
 };
+pub use paced_credits::{ByteCredit, PacedCredits, PacedCreditsConfig, RelativeSize};
 pub use payload::{FragmentPayload, FragmentSet, FragmentSource, UniformSource};
 pub use peer::{L1Id, Peer, Unexpected};
 pub use policy::{Assignment, Policy, TieBreak, UnitLayout};

@@ -86,6 +86,9 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
     if matches!(s.shaping.method, ShapingMethod::Fastpass | ShapingMethod::BarrelShifter) {
         return Err("messages of a scheduler are not counted".to_owned());
     }
+    if s.shaping.method == ShapingMethod::PacedCredits {
+        return Err("paced credits measure their window during the run".to_owned());
+    }
     let ack = u128::from(system.segments.ack_buffered_max());
     let framed = |message: Bytes| u128::from(system.segments.message(message).buffered.get());
     let fixed = s.is_barrier() || matches!(s.readout.fragment_size, SizeModel::Fixed(_));

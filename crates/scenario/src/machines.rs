@@ -5,11 +5,11 @@
 
 use fanin_dataflow::{
     AggregatorConfig, AnswerSize, BarrierSenderConfig, ClearConfig, CollectionStep, CollectorConfig, Delay,
-    ReadoutConfig, Selection, SupervisorConfig, UnitModel,
+    PacedCreditsConfig, ReadoutConfig, Selection, SupervisorConfig, UnitModel,
 };
-use fanin_units::{Duration, Ratio};
+use fanin_units::{Duration, Rate, Ratio};
 
-use crate::{Scenario, WorkloadKind};
+use crate::{Scenario, ShapingMethod, WorkloadKind};
 
 /// A number of the scenario that a state machine cannot count to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +85,7 @@ pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result
         readouts: fragments,
         loggers: small("logger.hosts", u64::from(scenario.logger.hosts))?,
         credits: scenario.shaping.credit_limit(),
+        paced_credits: paced_credits(scenario),
         discipline: scenario.shaping.discipline,
         request_order: scenario.shaping.request_order,
         first_readout: first_readout(place, collectors, readouts),
@@ -92,6 +93,18 @@ pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result
         clear: None,
         ..CollectorConfig::default()
     })
+}
+
+/// What paced credits know of a collector's own link: its rate, less the headers of full frames.
+fn paced_credits(scenario: &Scenario) -> Option<PacedCreditsConfig> {
+    if scenario.shaping.method != ShapingMethod::PacedCredits {
+        return None;
+    }
+    let frame = scenario.transport.segment_payload();
+    let headers = scenario.network.framing.overhead();
+    let wire = scenario.transport.mtu.saturating_add(headers);
+    let rate = u128::from(scenario.link.rate.get()) * u128::from(frame.get()) / u128::from(wire.get().max(1));
+    Some(PacedCreditsConfig { rate: Rate::new(rate as u64), frame })
 }
 
 /// The aggregator of a barrier workload. It never stalls on its own.

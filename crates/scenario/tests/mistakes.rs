@@ -163,6 +163,18 @@ fn impossible_combinations_point_at_the_setting_to_blame() {
         8,
         &["this workload has no events"],
     );
+    one(
+        "[workload]\nkind = 'fixed-block'\n[network]\ntopology = 'star'\n[shaping]\nmethod = 'paced-credits'\n",
+        6,
+        10,
+        &["this workload has no events"],
+    );
+    one(
+        "[workload]\nkind = 'push'\n[shaping]\nmethod = 'paced-credits'\n",
+        4,
+        10,
+        &["credits limit requests, and a push workload has none"],
+    );
     one("[transport.sird]\nbucket = 0\n", 2, 10, &["without credit no message is sent"]);
     one("[transport.sird]\ntimeout = '0 s'\n", 2, 11, &["everything is requested twice"]);
     one("[transport.sird]\ngain = 2\n", 2, 8, &["more than the whole"]);
@@ -212,7 +224,11 @@ fn settings_that_nothing_reads_are_pointed_out() {
             "is not \"flow\"",
         ),
         ("[workload]\ndeadline = '10 ms'\n", "only barrier workloads count deadlines"),
-        ("[shaping]\ndiscipline = 'round-robin'\n", "shaping.method is not \"credits\""),
+        ("[shaping]\ndiscipline = 'round-robin'\n", "neither \"credits\" nor \"paced-credits\""),
+        (
+            "[shaping]\nmethod = 'paced-credits'\nutilisation = 0.9\n",
+            "neither shaping.method = \"fastpass\" nor",
+        ),
         ("[shaping]\nutilisation = 0.9\n", "neither shaping.method = \"fastpass\" nor"),
         ("[shaping]\nmethod = 'fastpass'\nfastpass.standby = false\n", "the arbiter never fails"),
         ("[shaping]\nmethod = 'barrel-shifter'\nbarrel_shifter.slot = '1 ms'\n", "barrier is not \"clock\""),

@@ -43,8 +43,10 @@ const INCAST: [&[&str]; 20] = [
 ];
 
 /// And for a small rack behind core routers, whose switch stops their uplinks where it uses PAUSE.
-const RACK: [&[&str]; 26] = [
+const RACK: [&[&str]; 28] = [
     &[],
+    &["shaping.method=paced-credits"],
+    &["shaping.method=paced-credits", "shaping.discipline=smallest-remaining"],
     &["shaping.method=credits", "shaping.credits=18"],
     &["shaping.method=credits", "shaping.credits=6", "shaping.discipline=round-robin"],
     &["transport.congestion_control=static"],
@@ -269,6 +271,8 @@ fn every_technique_in_every_set_up() {
         }
     }
     let expected: Vec<(&str, &str)> = vec![
+        ("push", "shaping.method=paced-credits"),
+        ("push", "shaping.method=paced-credits"),
         ("push", "shaping.method=credits"),
         ("push", "shaping.method=credits"),
         // Racks with daqrings at the core, and PAUSE.

@@ -441,3 +441,25 @@ fn requests_within_their_deadline_are_counted() {
     assert!(met < some.completed, "{met} of {}", some.completed);
     assert_eq!(requests("workload.deadline=10 s").deadlines_met, Some(some.completed));
 }
+
+#[test]
+fn paced_credits_need_no_setting() {
+    // Thesis switch A with a twelfth of its buffer, as shipped otherwise.
+    let sets = [
+        "shaping.method=paced-credits",
+        "supervisor.policy=node-round-robin",
+        "tor.buffer=64 kB",
+        "run.duration=200 ms",
+        "run.warmup=100 ms",
+    ];
+    let paced = outcome("thesis-a-1000hz", &sets);
+    assert_eq!((paced.summary.network.drops, paced.summary.tcp.as_ref().unwrap().timeouts), (0, 0));
+    let slowdown = paced.summary.slowdown.as_ref().unwrap();
+    assert!(slowdown.mean < 1.04 && slowdown.p99 < 1.06, "{slowdown:?}");
+    assert_eq!(figure(&paced.summary, "paced_credits.losses"), 0.0);
+    // A round trip of 400 us and three answers of five frames at most, and the request that fills the window.
+    assert!(figure(&paced.summary, "paced_credits.outstanding_bytes_max") < 100e3);
+    // A fixed number of credits that suits 786 kB drops frames here.
+    let fixed = outcome("thesis-a-1000hz", &[&["shaping.credits=480"], &sets[1..]].concat());
+    assert!(fixed.summary.network.drops > 0);
+}

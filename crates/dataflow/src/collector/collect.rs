@@ -8,7 +8,10 @@ use super::pending::PendingRequest;
 use super::slot::{Phase, SlotKey};
 use super::state::{Blocked, CollectorTimer};
 use crate::timers::later;
-use crate::{EventRecord, EventStep, FragmentPayload, FragmentSet, L1Id, Message, Peer, Selection};
+use crate::{
+    ByteCredit, EventRecord, EventStep, FragmentPayload, FragmentSet, L1Id, Message, Peer, RelativeSize,
+    Selection,
+};
 
 /// Any fragment that a readout may have.
 const EVERY: FragmentSet = FragmentSet::first(FragmentSet::FRAGMENTS_MAX);
@@ -99,9 +102,11 @@ impl<P: FragmentPayload> Collector<P> {
     /// Sends the requests that there are credits for.
     #[inline]
     pub(super) fn send_requests(&mut self, now: Instant) {
-        while let Some(blocked) = self.credits.pop() {
-            let Blocked { slot: key, readout, retries, fragments, planned } = blocked;
-            let cost = fragments.len();
+        while self.paced.as_mut().is_none_or(|paced| paced.may_send(now))
+            && let Some(blocked) = self.credits.pop()
+        {
+            let Blocked { slot: key, readout, retries, mut fragments, planned } = blocked;
+            let mut cost = fragments.len();
             if !self.readouts[usize::from(readout)].up {
                 self.credits.give_back(cost);
                 self.enqueue(now, blocked);
@@ -112,6 +117,18 @@ impl<P: FragmentPayload> Collector<P> {
                 continue;
             }
             let slot = &mut self.slots[key.index];
+            let mut paced_credit = None;
+            if let Some(paced) = &mut self.paced {
+                let count = paced.fragments_of_part(readout, cost, slot.size);
+                if count < cost {
+                    let part = fragments.lowest(count);
+                    let rest = Blocked { fragments: fragments.without(part), ..blocked };
+                    self.credits.put_back(key.index, cost - count, rest);
+                    (fragments, cost) = (part, count);
+                    slot.open += 1;
+                }
+                paced_credit = Some(paced.on_sent(now, readout, cost, slot.size));
+            }
             slot.requests += 1;
             let event = slot.event;
             if slot.first_request.is_none() {
@@ -135,6 +152,7 @@ impl<P: FragmentPayload> Collector<P> {
                 slot: key,
                 readout,
                 cost,
+                paced: paced_credit,
                 retries,
                 fragments,
                 sent: now,
@@ -160,7 +178,7 @@ impl<P: FragmentPayload> Collector<P> {
             self.counters.stale_answers += 1;
             return Ok(());
         };
-        let PendingRequest { slot: key, readout: asked, cost, fragments, sent, .. } = *pending;
+        let PendingRequest { slot: key, readout: asked, cost, paced: credit, fragments, sent, .. } = *pending;
         if asked != readout {
             return Err("another readout was asked");
         }
@@ -169,6 +187,13 @@ impl<P: FragmentPayload> Collector<P> {
         }
         self.pending.remove(tag);
         self.credits.give_back(cost);
+        if let (Some(paced), Some(credit)) = (&mut self.paced, credit) {
+            let size = self.slots.find(key).map_or_else(RelativeSize::default, |slot| slot.size);
+            let size = paced.on_answer(now, readout, cost, credit, sent, (payload.size(), size));
+            if self.slots.find(key).is_some() {
+                self.slots[key.index].size = size;
+            }
+        }
         if self.slots.find(key).is_none() {
             self.counters.stale_answers += 1;
             return Ok(());
@@ -207,6 +232,7 @@ impl<P: FragmentPayload> Collector<P> {
     pub(super) fn repeat(&mut self, now: Instant, tag: u32) {
         let Some(pending) = self.pending.remove(tag) else { return };
         self.credits.give_back(pending.cost);
+        self.return_paced(pending.paced);
         let PendingRequest { slot, readout, retries, fragments, .. } = pending;
         let blocked = Blocked { slot, readout, retries, fragments, planned: now };
         if self.slots.find(slot).is_none() {
@@ -237,11 +263,13 @@ impl<P: FragmentPayload> Collector<P> {
         link.up = false;
         link.give_up = later(now, self.config.readout_wait);
         for tag in self.pending.tags_to(readout) {
-            let Some(PendingRequest { slot, cost, retries, fragments, sent, .. }) = self.pending.remove(tag)
+            let Some(PendingRequest { slot, cost, paced, retries, fragments, sent, .. }) =
+                self.pending.remove(tag)
             else {
                 continue;
             };
             self.credits.give_back(cost);
+            self.return_paced(paced);
             if self.slots.find(slot).is_some() {
                 self.enqueue(now, Blocked { slot, readout, retries, fragments, planned: sent });
             }
@@ -252,6 +280,13 @@ impl<P: FragmentPayload> Collector<P> {
         let link = &mut self.readouts[usize::from(readout)];
         for blocked in core::mem::take(&mut link.stalled) {
             self.lose_fragments(now, blocked);
+        }
+    }
+
+    /// Takes the credit of a request back that will have no answer.
+    fn return_paced(&mut self, credit: Option<ByteCredit>) {
+        if let (Some(paced), Some(credit)) = (&mut self.paced, credit) {
+            paced.on_withdrawn(credit);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use fanin_units::{Duration, Ratio};
+use fanin_units::{Bytes, Duration, Rate, Ratio};
 
 use crate::{Delay, Selection};
 
@@ -81,6 +81,14 @@ pub enum CollectorError {
         readout: u16,
         /// The credits that the request costs.
         fragments: u16,
+    },
+    /// Paced credits without a link rate or a frame.
+    #[error("paced credits need a link rate and a frame above zero, not {rate} and {frame}")]
+    NoPace {
+        /// The rate that was set.
+        rate: Rate,
+        /// The frame that was set.
+        frame: Bytes,
     },
     /// A share exceeds 1.
     #[error("a share or probability exceeds 1")]

@@ -26,7 +26,8 @@ use crate::clear::ClearBatch;
 use crate::timers::{Timers, later};
 use crate::{
     ClearConfig, CreditDiscipline, CreditPool, Delay, EventRecord, EventStep, FinishedEvent, FragmentPayload,
-    FragmentSet, Hello, L1Id, Message, Peer, ProcessingUnit, Random, Selection, Unexpected, UnitState,
+    FragmentSet, Hello, L1Id, Message, PacedCredits, PacedCreditsConfig, Peer, ProcessingUnit, Random,
+    Selection, Unexpected, UnitState,
 };
 
 /// A processing unit's decision on its event.
@@ -71,6 +72,8 @@ pub struct CollectorConfig {
     pub loggers: u16,
     /// Credits that its units share: a request costs one for each fragment. `None`: no shaping.
     pub credits: Option<u32>,
+    /// Credits in bytes at the pace of the collector's link, in place of a fixed number (`shaping.method = "paced-credits"`).
+    pub paced_credits: Option<PacedCreditsConfig>,
     /// The order in which requests that wait for credits are sent.
     pub discipline: CreditDiscipline,
     /// The order of the requests of one step.
@@ -116,6 +119,7 @@ impl Default for CollectorConfig {
             readouts: Vec::new(),
             loggers: 0,
             credits: None,
+            paced_credits: None,
             discipline: CreditDiscipline::Fifo,
             request_order: RequestOrder::Fixed,
             first_readout: 0,
@@ -156,6 +160,11 @@ impl CollectorConfig {
             if let Some(credits) = self.credits.filter(|&credits| credits < u32::from(fragments)) {
                 return Err(CollectorError::CreditsBelowRequest { credits, readout, fragments });
             }
+        }
+        if let Some(PacedCreditsConfig { rate, frame }) = self.paced_credits
+            && (rate.is_zero() || frame.is_zero())
+        {
+            return Err(CollectorError::NoPace { rate, frame });
         }
         let first = self.first_readout;
         if usize::from(first) >= self.readouts.len().max(1) {
@@ -206,6 +215,7 @@ pub struct Collector<P> {
     shipping: u16,
     unshipped: VecDeque<SlotKey>,
     credits: CreditPool<Blocked>,
+    paced: Option<PacedCredits>,
     pending: PendingTable,
     /// Request time-outs in order: all are equally long.
     timeouts: VecDeque<(Instant, u32)>,
@@ -254,6 +264,7 @@ impl<P: FragmentPayload> Collector<P> {
             shipping: 0,
             unshipped: VecDeque::new(),
             credits: CreditPool::new(config.credits, config.discipline),
+            paced: config.paced_credits.map(|paced| PacedCredits::new(paced, readouts)),
             pending: PendingTable::default(),
             timeouts: VecDeque::new(),
             timers: Timers::new(),
@@ -430,7 +441,9 @@ impl<P: FragmentPayload> Collector<P> {
         let request = self.timeouts.front().map(|&(at, _)| at);
         let clear =
             self.clear.as_ref().filter(|_| self.link == SupervisorLink::Up).and_then(ClearBatch::deadline);
-        [timer, request, clear].into_iter().flatten().min()
+        let paced = self.paced.as_ref().filter(|_| self.credits.waiting() > 0);
+        let paced = paced.and_then(PacedCredits::poll_deadline);
+        [timer, request, clear, paced].into_iter().flatten().min()
     }
 
     /// Sends the requests that credits allow and completes events, until nothing changes.

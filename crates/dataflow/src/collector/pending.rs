@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use fanin_units::Instant;
 
 use super::slot::SlotKey;
-use crate::FragmentSet;
+use crate::{ByteCredit, FragmentSet};
 
 /// Bits of a tag that are the place in the table; the others tell a place's requests apart.
 const PLACE_BITS: u32 = 20;
@@ -17,6 +17,8 @@ pub(crate) struct PendingRequest {
     pub(crate) readout: u16,
     /// Credits that it holds.
     pub(crate) cost: u16,
+    /// Paced credit that it holds, if requests are paced.
+    pub(crate) paced: Option<ByteCredit>,
     pub(crate) retries: u8,
     pub(crate) fragments: FragmentSet,
     pub(crate) sent: Instant,
@@ -81,6 +83,12 @@ impl PendingTable {
             .sum()
     }
 
+    /// Bytes of paced credit that all requests hold.
+    pub(crate) fn paced_bytes(&self) -> u64 {
+        let pending = self.entries.iter().filter_map(|(_, pending)| pending.as_ref());
+        pending.filter_map(|pending| pending.paced).map(|credit| credit.bytes().get()).sum()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
@@ -97,6 +105,7 @@ mod tests {
             slot,
             readout: 7,
             cost: 1,
+            paced: None,
             retries: 0,
             fragments: FragmentSet::first(1),
             sent: Instant::START,

@@ -2,7 +2,7 @@
 
 use super::slot::Phase;
 use super::{Collector, CollectorCounters};
-use crate::{FragmentPayload, L1Id, ProcessingUnit, UnitState};
+use crate::{FragmentPayload, L1Id, PacedCredits, ProcessingUnit, UnitState};
 
 /// The resource that an event in a collector waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,11 @@ impl<P: FragmentPayload> Collector<P> {
     /// The most credits that requests ever held.
     pub fn credits_used_max(&self) -> u32 {
         self.credits.used_max()
+    }
+
+    /// The paced credits, if requests are paced.
+    pub fn paced_credits(&self) -> Option<&PacedCredits> {
+        self.paced.as_ref()
     }
 
     /// Requests that wait for credits.
@@ -87,6 +92,11 @@ impl<P: FragmentPayload> Collector<P> {
             self.pending.credits(),
             "requests without an answer hold the credits"
         );
+        if let Some(paced) = &self.paced {
+            paced.check_invariants();
+            let bytes = paced.outstanding().get() + paced.overdue().get();
+            assert_eq!(bytes, self.pending.paced_bytes(), "requests without an answer hold the bytes");
+        }
         assert!(self.credits.limit().is_none_or(|limit| self.credits.used() <= limit));
         for (index, slot) in self.slots.iter() {
             let is_with_unit = matches!(slot.phase, Phase::Step(_));

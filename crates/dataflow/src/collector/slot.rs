@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use fanin_units::{Bytes, Instant};
 
-use crate::{FragmentSet, L1Id, Selection};
+use crate::{FragmentSet, L1Id, RelativeSize, Selection};
 
 /// The phase of an event in a collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +43,8 @@ pub(crate) struct EventSlot<P> {
     pub(crate) began: Instant,
     pub(crate) first_request: Option<Instant>,
     pub(crate) requests: u32,
+    /// Its size as paced credits predict it.
+    pub(crate) size: RelativeSize,
     pub(crate) bytes: Bytes,
     pub(crate) missing: u32,
     /// Number of offers to loggers.
@@ -90,6 +92,7 @@ impl<P: Default> EventSlots<P> {
                 first_request: None,
                 requests: 0,
                 bytes: Bytes::ZERO,
+                size: RelativeSize::default(),
                 missing: 0,
                 offers: 0,
                 sends: 0,
@@ -111,6 +114,7 @@ impl<P: Default> EventSlots<P> {
         slot.first_request = None;
         slot.requests = 0;
         slot.bytes = Bytes::ZERO;
+        slot.size = RelativeSize::default();
         slot.missing = 0;
         slot.offers = 0;
         slot.sends = 0;

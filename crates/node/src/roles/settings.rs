@@ -29,10 +29,10 @@ pub fn check(scenario: &Scenario) -> Result<(), ProcessError> {
         }
     }
     match scenario.shaping.method {
-        ShapingMethod::None | ShapingMethod::Credits => {}
+        ShapingMethod::None | ShapingMethod::Credits | ShapingMethod::PacedCredits => {}
         ShapingMethod::Fastpass | ShapingMethod::BarrelShifter => {
             return unsupported(
-                "the live system does `shaping.method = \"none\"` and `\"credits\"`, and no other",
+                "the live system does `shaping.method` \"none\", \"credits\" and \"paced-credits\", and no other",
             );
         }
     }

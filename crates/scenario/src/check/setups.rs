@@ -74,7 +74,7 @@ impl ScenarioCheck<'_> {
                     "collect whole events, or set workload.kind = \"event-building\"".to_owned(),
                 );
             }
-            if s.shaping.method == ShapingMethod::Credits {
+            if matches!(s.shaping.method, ShapingMethod::Credits | ShapingMethod::PacedCredits) {
                 self.fail(
                     "shaping.method",
                     "credits limit requests, and a push workload has none".to_owned(),

@@ -166,7 +166,11 @@ fn shaping(s: &Scenario) -> Vec<SettingRow> {
     let no_host_fails = shifter.failed_readouts.is_empty() && shifter.failed_collectors.is_empty();
     vec![
         row("shaping.credits", has_credits, no_credits),
-        row("shaping.discipline", has_credits, no_credits),
+        row(
+            "shaping.discipline",
+            has_credits || method == ShapingMethod::PacedCredits,
+            "shaping.method is neither \"credits\" nor \"paced-credits\"",
+        ),
         row(
             "shaping.request_order",
             !s.is_barrier() && s.workload.kind != WorkloadKind::Push,

@@ -1,4 +1,4 @@
-use fanin_units::{Duration, Rate};
+use fanin_units::{Bytes, Duration, Rate, wire};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +52,18 @@ pub enum Framing {
     Ethernet,
     /// The two-byte header of ns-3's point-to-point links, for comparison with studies in ns-3.
     PointToPoint,
+}
+
+impl Framing {
+    /// The bytes that a link adds to an IP packet on the wire, without padding.
+    #[must_use]
+    pub fn overhead(self) -> Bytes {
+        let bytes = match self {
+            Self::Ethernet => wire::ETHERNET_LINK,
+            Self::PointToPoint => 2,
+        };
+        Bytes::new(u64::from(bytes))
+    }
 }
 
 /// Parallel leaf-spine planes with pods.

@@ -12,6 +12,9 @@ pub enum ShapingMethod {
     /// Each collector has a fixed number of credits; a request takes one for each fragment, its answer returns them (thesis §4.3,
     /// ICC'15 §III.B).
     Credits,
+    /// Each collector requests bytes at the rate of its own link, with a window of a measured round trip and three answers; a
+    /// large answer is requested in parts, and late answers lower the pace. Nothing has to be set.
+    PacedCredits,
     /// A central arbiter allocates a timeslot to every packet (Fastpass; thesis §6.4).
     Fastpass,
     /// Hosts send to one another in phases that are separated by barriers (linear shift, as in LHCb and CMS).

@@ -471,6 +471,7 @@ impl Workload for Building {
     fn assert_conserved(&self) {
         assert_eq!(self.assigned, self.rows.len() as u64, "an event has no row, or two");
         assert!(self.completed <= self.assigned, "events were completed twice");
+        self.machines.assert_conserved();
         if let Some(technique) = &self.technique {
             technique.assert_conserved();
         }
@@ -553,6 +554,9 @@ impl MeasuredWorkload for Building {
                 credits: Some(u64::from(credits)),
                 wait_ms_mean: (requests > 0).then(|| waited / requests as f64),
             });
+        }
+        if let Some(figures) = self.machines.paced_figures() {
+            summary.techniques.insert("paced_credits".to_owned(), figures);
         }
         self.steps.fill(summary, rows, span);
         if let Some(technique) = &self.technique {
