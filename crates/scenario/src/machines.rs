@@ -95,7 +95,7 @@ pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result
     })
 }
 
-/// What paced credits know of a collector's own link: its rate, less the headers of full frames.
+/// The payload rate and the frame of a collector's own link, for paced credits.
 fn paced_credits(scenario: &Scenario) -> Option<PacedCreditsConfig> {
     if scenario.shaping.method != ShapingMethod::PacedCredits {
         return None;
