@@ -60,6 +60,9 @@ pub(crate) enum Failure {
     /// A setting cannot be tuned.
     #[error(transparent)]
     Key(#[from] fanin_tune::TunedKeyError),
+    /// The catalogue of switches cannot be used.
+    #[error(transparent)]
+    Gear(#[from] fanin_tune::GearError),
     /// No setting to tune was given.
     #[error("nothing to tune: name settings, for example --over tor.buffer,shaping.credits=60..1200")]
     NothingToTune,
@@ -309,6 +312,7 @@ impl Failure {
             | Self::Goal(_)
             | Self::Key(_)
             | Self::NothingToTune
+            | Self::Gear(_)
             | Self::Config(_)
             | Self::Index(_)
             | Self::Process(_)

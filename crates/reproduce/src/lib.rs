@@ -14,6 +14,7 @@ mod lab;
 mod lcn15;
 mod m21tcp;
 mod multihost;
+mod needs;
 mod pause;
 mod thesis;
 mod windows;
@@ -22,6 +23,7 @@ pub use claim::Claim;
 pub use compare::{Compared, Figures, Row, TECHNIQUES, Technique, compare};
 pub use judge::{Judged, Known, Status};
 pub use lab::{ClaimRun, DURATION, Got, LabError, Progress, reproduce};
+pub use needs::{TECHNIQUE_NEEDS, TechniqueNeeds};
 
 /// All claims of the papers that a simulation can check, paper by paper in their order.
 pub fn claims() -> Vec<Claim> {

@@ -20,6 +20,7 @@
 
 mod axis;
 mod found;
+mod gear;
 mod goal;
 mod key;
 mod number;
@@ -27,6 +28,7 @@ mod search;
 
 pub use axis::SearchAxis;
 pub use found::{Interval, SearchOutcome, TriedPoint, interval};
+pub use gear::{Gear, GearError};
 pub use goal::{Constraint, Goal, GoalError, Objective, Sense, Target};
 pub use key::{KeyRange, TunedKey, TunedKeyError};
 pub use number::NumberKind;

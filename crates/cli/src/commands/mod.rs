@@ -1,5 +1,6 @@
 //! The commands of `fanin`, one file each.
 
+mod advise;
 mod compare;
 mod completions;
 mod events;
@@ -50,6 +51,8 @@ pub(crate) enum FaninCommand {
     Switch(switch::Arguments),
     /// Simulate all techniques against incast, and compare them in a table.
     Compare(compare::Arguments),
+    /// Advise buffers, settings, techniques and switches for a scenario, by simulation.
+    Advise(advise::Arguments),
     /// Find the best values of settings by simulation, under constraints.
     Tune(tune::Arguments),
     /// Compare the papers' checkable results with the simulator's.
@@ -79,6 +82,7 @@ pub(crate) fn run(command: FaninCommand) -> Result<(), Failure> {
         FaninCommand::Node(arguments) => node::run(&arguments),
         FaninCommand::Switch(arguments) => switch::run(&arguments),
         FaninCommand::Compare(arguments) => compare::run(&arguments),
+        FaninCommand::Advise(arguments) => advise::run(&arguments),
         FaninCommand::Tune(arguments) => tune::run(&arguments),
         FaninCommand::Reproduce(arguments) => reproduce::run(&arguments),
         FaninCommand::Validate(arguments) => validate::run(&arguments),

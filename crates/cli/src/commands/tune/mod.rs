@@ -1,7 +1,7 @@
 //! `fanin tune`: the best values of settings, found by simulation.
 
-mod table;
-mod trials;
+pub(super) mod table;
+pub(super) mod trials;
 
 use std::path::PathBuf;
 
@@ -71,7 +71,7 @@ pub(crate) struct Arguments {
     quiet: bool,
 }
 
-fn precision(text: &str) -> Result<Ratio, String> {
+pub(super) fn precision(text: &str) -> Result<Ratio, String> {
     let ratio = text.parse::<Ratio>().map_err(|error| error.to_string())?;
     let is_sound = (1_000..=1_000_000).contains(&ratio.get());
     if is_sound { Ok(ratio) } else { Err("a precision is a share from 0.1 % to 100 %".to_owned()) }

@@ -24,12 +24,12 @@ const TUNE_CSV: &str = "tune.csv";
 const FLAT: f64 = 0.05;
 
 /// A finished search with what it was asked.
-pub(super) struct Tuned<'a> {
-    pub(super) goal: &'a Goal,
-    pub(super) keys: &'a [TunedKey],
-    pub(super) limits: SearchLimits,
-    pub(super) found: &'a SearchOutcome,
-    pub(super) played: &'a [Played],
+pub(crate) struct Tuned<'a> {
+    pub(crate) goal: &'a Goal,
+    pub(crate) keys: &'a [TunedKey],
+    pub(crate) limits: SearchLimits,
+    pub(crate) found: &'a SearchOutcome,
+    pub(crate) played: &'a [Played],
 }
 
 /// A value with its unit.
@@ -51,7 +51,7 @@ impl Tuned<'_> {
     }
 
     /// A figure of a point over its seeds; absent where a seed lacks it.
-    fn figure(&self, figure: &NamedFigure, point: &TriedPoint) -> Option<Interval> {
+    pub(crate) fn figure(&self, figure: &NamedFigure, point: &TriedPoint) -> Option<Interval> {
         let values: Option<Vec<f64>> =
             self.of_point(point).map(|(_, played)| figure.of(&played.result.summary)).collect();
         interval(&values?)
@@ -77,7 +77,8 @@ impl Tuned<'_> {
         shown
     }
 
-    fn cell(&self, figure: &NamedFigure, point: &TriedPoint) -> String {
+    /// A figure of a point as text, with its interval.
+    pub(crate) fn cell(&self, figure: &NamedFigure, point: &TriedPoint) -> String {
         let Some(Interval { mean, half }) = self.figure(figure, point) else { return "-".to_owned() };
         let half = half.filter(|half| *half > 0.0).map_or_else(String::new, |half| {
             // The unit stands once.
@@ -88,7 +89,7 @@ impl Tuned<'_> {
     }
 
     /// All tried points, the best one, and how sure and how flat it is.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let figures = self.shown();
         let heads = self.keys.iter().map(|key| key.key.clone()).chain(["seeds".to_owned()]);
         let heads: Vec<String> =
@@ -179,7 +180,7 @@ impl Tuned<'_> {
     }
 
     /// That no point meets the constraints, and how near the nearest one is.
-    pub(super) fn nearest(&self, best: &TriedPoint) -> String {
+    pub(crate) fn nearest(&self, best: &TriedPoint) -> String {
         let ranges: Vec<String> =
             self.keys.iter().map(|key| format!("{} within {}", key.key, key.range())).collect();
         let figures: Vec<String> = self
@@ -203,7 +204,7 @@ impl Tuned<'_> {
     }
 
     /// The search as JSON.
-    pub(super) fn value(&self, scenario: &ScenarioName) -> Value {
+    pub(crate) fn value(&self, scenario: &ScenarioName) -> Value {
         let objective = &self.goal.objective;
         let sense = if objective.sense == Sense::Minimise { "minimise" } else { "maximise" };
         let over: Vec<Value> = self
@@ -293,7 +294,7 @@ impl Tuned<'_> {
     }
 
     /// Writes the search and, as a sweep does, all its simulations with their page.
-    pub(super) fn write(&self, folder: &Path, value: &Value) -> Result<(), Failure> {
+    pub(crate) fn write(&self, folder: &Path, value: &Value) -> Result<(), Failure> {
         let points: Vec<SweepPoint<'_>> = self
             .played
             .iter()

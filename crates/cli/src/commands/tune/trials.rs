@@ -14,22 +14,22 @@ use crate::failure::Failure;
 use crate::{interrupt, output};
 
 /// Simulations at a time unless the user says otherwise.
-pub(super) fn cores() -> usize {
+pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// A trial that was simulated.
-pub(super) struct Played {
+pub(crate) struct Played {
     /// The settings, as for `--set`.
-    pub(super) set: Vec<String>,
+    pub(crate) set: Vec<String>,
     /// The point and its seed.
-    pub(super) trial: Trial,
+    pub(crate) trial: Trial,
     /// Its result, without tables.
-    pub(super) result: RunResult,
+    pub(crate) result: RunResult,
 }
 
 /// The trials of one search.
-pub(super) struct Trials<'a> {
+pub(crate) struct Trials<'a> {
     source: &'a Source,
     keys: &'a [TunedKey],
     goal: &'a Goal,
@@ -42,7 +42,7 @@ pub(super) struct Trials<'a> {
 }
 
 impl<'a> Trials<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         source: &'a Source,
         keys: &'a [TunedKey],
         goal: &'a Goal,
@@ -57,17 +57,17 @@ impl<'a> Trials<'a> {
     }
 
     /// The simulated trials, in order.
-    pub(super) fn played(&self) -> &[Played] {
+    pub(crate) fn played(&self) -> &[Played] {
         &self.played
     }
 
     /// The scenario without the tuned settings.
-    pub(super) fn scenario(&self) -> ScenarioName {
+    pub(crate) fn scenario(&self) -> ScenarioName {
         ScenarioName { name: self.base.name.clone(), hash: self.base.hash() }
     }
 
     /// Searches for the best point.
-    pub(super) fn search(&mut self, limits: SearchLimits) -> Result<SearchOutcome, Failure> {
+    pub(crate) fn search(&mut self, limits: SearchLimits) -> Result<SearchOutcome, Failure> {
         let axes: Vec<_> = self.keys.iter().map(|key| key.axis).collect();
         let end: Option<End> = self.goal.end().filter(|_| axes.len() == 1);
         let bar = output::bar(self.quiet, "{wide_bar} {pos} of at most {len} simulations");
@@ -144,6 +144,6 @@ impl<'a> Trials<'a> {
 }
 
 /// The folder of a simulation.
-pub(super) fn folder_name(number: usize) -> String {
+pub(crate) fn folder_name(number: usize) -> String {
     format!("{number:03}")
 }

@@ -1,0 +1,299 @@
+//! `fanin advise`: which buffers, settings, techniques and switches do, each line by simulations made for it.
+
+mod lines;
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use fanin_reproduce::{TECHNIQUE_NEEDS, TECHNIQUES, Technique};
+use fanin_scenario::{Loaded, Topology};
+use fanin_tune::{Constraint, Gear, Goal, KeyRange, Objective, SearchLimits, Sense, TunedKey};
+
+use crate::commands::sim;
+use crate::commands::source::Source;
+use crate::commands::tune::table::Tuned;
+use crate::commands::tune::trials::{self, Trials};
+use crate::failure::Failure;
+use crate::output::{self, Json};
+use lines::{Advice, AdviceLine, AdvicePart};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example: fanin advise incast --only buffers --set \"run.duration=1 s\"
+
+Each line is found by simulations of its own; --out keeps them, with a page for each line. That nothing works is an answer,
+not a failure: the exit code is 0, and 130 after Ctrl-C.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    source: Source,
+    /// A constraint that each answer must meet, such as \"p99<20 ms\"; may be given several times. By default drops=0.
+    #[arg(long, value_name = "CONSTRAINT")]
+    subject: Vec<Constraint>,
+    /// Only these parts of the advice.
+    #[arg(long, value_name = "PART,...", value_delimiter = ',')]
+    only: Vec<AdvicePart>,
+    /// Switches to judge in place of the built-in ones: TOML, `[[gear]]` with name, buffer, port and source.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    catalogue: Option<PathBuf>,
+    /// Seeds of each simulated point.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    seeds: u32,
+    /// The first seed, in place of the scenario's `run.seed`.
+    #[arg(long, value_name = "N", value_parser = sim::seed)]
+    seed: Option<u64>,
+    /// Simulations at a time; results never depend on it. By default one for each core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Write advice.json, advice.txt, and for each line a folder with its simulations and their page.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    out: Option<PathBuf>,
+    /// Write what is in advice.json to a file; `-` is standard output, which then holds nothing else.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    json: Option<Json>,
+    /// Show no progress and no text.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Buffers of the classes of ports.
+const BUFFERS: [&str; 10] = [
+    "tor.buffer",
+    "tor.uplink_buffer",
+    "core.buffer",
+    "core.uplink_buffer",
+    "aggregation.buffer",
+    "aggregation.uplink_buffer",
+    "leaf.buffer",
+    "leaf.uplink_buffer",
+    "spine.buffer",
+    "spine.uplink_buffer",
+];
+/// The setting of a technique whose range is found.
+const KNOBS: [(&str, &str); 4] = [
+    ("credits", "shaping.credits"),
+    ("static", "transport.static_window=1 packets..64 packets"),
+    ("diatcp", "transport.diatcp.global_window"),
+    ("daqring", "tor.daqring.rate"),
+];
+/// Limits of the search behind one line.
+const SIMULATIONS: usize = 24;
+const PRECISION: f64 = 0.1;
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if let Some(folder) = &arguments.out {
+        output::prove_folder(folder)?;
+    }
+    arguments.json.as_ref().map_or(Ok(()), Json::prove)?;
+    let gear = match &arguments.catalogue {
+        Some(path) => Gear::read(
+            &std::fs::read_to_string(path)
+                .map_err(|error| Failure::NoCatalogue { path: path.clone(), error })?,
+        )?,
+        None => Gear::read(Gear::BUILT_IN)?,
+    };
+    let seed = arguments.seed.map(|seed| format!("run.seed={seed}"));
+    let sets: Vec<String> = arguments.source.sets.iter().cloned().chain(seed).collect();
+    let source = Source { source: arguments.source.source.clone(), sets };
+    let loaded = source.load()?;
+    let mut constraints = arguments.subject.clone();
+    if constraints.is_empty() {
+        constraints.push("drops=0".parse()?);
+    }
+    let mut adviser = Adviser { arguments, source, loaded, constraints, advice: Advice::default() };
+    // Contradictions are found before anything runs.
+    adviser.goal(Sense::Minimise, "mean")?;
+    let parts = if arguments.only.is_empty() { AdvicePart::ALL.to_vec() } else { arguments.only.clone() };
+    for part in AdvicePart::ALL.into_iter().filter(|part| parts.contains(part)) {
+        match part {
+            AdvicePart::Buffers => adviser.buffers()?,
+            AdvicePart::Ranges => adviser.ranges()?,
+            AdvicePart::Techniques => adviser.techniques()?,
+            AdvicePart::Gear => adviser.gear(&gear)?,
+        }
+    }
+    let advice = adviser.advice;
+    let value = advice.value(&adviser.loaded, &adviser.constraints);
+    let text = advice.text();
+    if let Some(folder) = &arguments.out {
+        advice.write(folder, &value, &text)?;
+    }
+    if let Some(json) = &arguments.json {
+        json.write(&value)?;
+    }
+    if !arguments.quiet && !arguments.json.as_ref().is_some_and(Json::is_stdout) {
+        output::print(&text)?;
+    }
+    if advice.is_stopped { Err(Failure::Stopped) } else { Ok(()) }
+}
+
+/// The advice in the making.
+struct Adviser<'a> {
+    arguments: &'a Arguments,
+    source: Source,
+    loaded: Loaded,
+    constraints: Vec<Constraint>,
+    advice: Advice,
+}
+
+impl Adviser<'_> {
+    fn goal(&self, sense: Sense, of: &str) -> Result<Goal, Failure> {
+        Ok(Goal::new(Objective::new(sense, of)?, self.constraints.clone())?)
+    }
+
+    /// The scenario with more settings; an error says why it refuses them.
+    fn with(&self, sets: &[String]) -> Result<Loaded, String> {
+        let sets: Vec<String> = self.source.sets.iter().chain(sets).cloned().collect();
+        fanin_scenario::load(&self.source.source, &sets).map_err(|errors| {
+            errors.problems().first().map_or_else(String::new, |problem| problem.message().to_owned())
+        })
+    }
+
+    /// Simulates one line: a search over the keys, or a single point without any.
+    fn line(
+        &mut self,
+        part: AdvicePart,
+        name: &str,
+        sets: &[String],
+        keys: &[TunedKey],
+        goal: &Goal,
+        needs: &str,
+    ) -> Result<(), Failure> {
+        if self.advice.is_stopped {
+            return Ok(());
+        }
+        let sets = self.source.sets.iter().chain(sets).cloned().collect();
+        let source = Source { source: self.source.source.clone(), sets };
+        let folder = lines::folder_name(part, name);
+        let out = self.arguments.out.as_ref().map(|out| out.join(&folder));
+        let threads = self.arguments.threads.map_or_else(trials::cores, usize::from);
+        let mut trials = Trials::new(&source, keys, goal, threads, out.as_deref(), self.arguments.quiet)?;
+        let limits = SearchLimits {
+            seeds: self.arguments.seeds,
+            simulations: SIMULATIONS.max(self.arguments.seeds as usize),
+            precision: PRECISION,
+        };
+        let found = match trials.search(limits) {
+            Ok(found) => found,
+            Err(Failure::Sim(error)) => {
+                self.advice.refused(part, name, &error.to_string(), needs);
+                return Ok(());
+            }
+            Err(failure) => return Err(failure),
+        };
+        let tuned = Tuned { goal, keys, limits, found: &found, played: trials.played() };
+        let value = tuned.value(&trials.scenario());
+        if let Some(out) = &out {
+            tuned.write(out, &value)?;
+        }
+        self.advice.is_stopped |= found.is_stopped;
+        if !found.is_stopped {
+            let folder = out.map(|_| folder);
+            self.advice.lines.push(AdviceLine::new(part, name, &tuned, needs, folder, value));
+        }
+        Ok(())
+    }
+
+    /// Keys of buffers that have an effect in this scenario.
+    fn effective_buffers(&self) -> Vec<TunedKey> {
+        let has_effect = |key: &TunedKey| {
+            let own = self.loaded.warnings.problems().len();
+            // A star's switch has no uplinks. A default that is set again is not warned of, so another value is.
+            let is_there = self.loaded.scenario.network.topology != Topology::Star
+                || !key.key.ends_with("uplink_buffer");
+            is_there
+                && self
+                    .with(&[key.set(key.axis.high)])
+                    .is_ok_and(|with| with.warnings.problems().len() <= own)
+        };
+        let keys =
+            BUFFERS.iter().filter_map(|key| TunedKey::new(&KeyRange::objective(key), &self.loaded).ok());
+        keys.filter(has_effect).collect()
+    }
+
+    /// The smallest buffer of each class of ports, with all other buffers large.
+    fn buffers(&mut self) -> Result<(), Failure> {
+        let keys = self.effective_buffers();
+        for key in &keys {
+            let mut key = key.clone();
+            while key.axis.low < key.axis.start && self.with(&[key.set(key.axis.low)]).is_err() {
+                key.axis.low *= 2;
+            }
+            let others = keys.iter().filter(|other| other.key != key.key);
+            let sets: Vec<String> = others.map(|other| other.set(other.axis.high)).collect();
+            let goal = self.goal(Sense::Minimise, &key.key)?;
+            self.line(AdvicePart::Buffers, &key.key.clone(), &sets, &[key], &goal, "")?;
+        }
+        Ok(())
+    }
+
+    /// The range of each technique's main setting that works.
+    fn ranges(&mut self) -> Result<(), Failure> {
+        let goal = self.goal(Sense::Minimise, "mean")?;
+        for (name, knob) in KNOBS {
+            let Some(technique) = TECHNIQUES.iter().find(|technique| technique.name == name) else {
+                continue;
+            };
+            let sets = settings(technique);
+            let range: KeyRange = if knob == "tor.daqring.rate" {
+                let rate = self.loaded.scenario.link.rate;
+                format!("{knob}={}..{rate}", rate / 4).parse().unwrap_or_else(|_| KeyRange::objective(knob))
+            } else {
+                knob.parse().unwrap_or_else(|_| KeyRange::objective(knob))
+            };
+            let key = self
+                .with(&sets)
+                .and_then(|loaded| TunedKey::new(&range, &loaded).map_err(|error| error.to_string()));
+            match key {
+                Ok(key) => {
+                    self.line(AdvicePart::Ranges, &key.key.clone(), &sets, &[key], &goal, technique.what)?;
+                }
+                Err(why) => self.advice.refused(AdvicePart::Ranges, &range.key, &why, technique.what),
+            }
+        }
+        Ok(())
+    }
+
+    /// Figures of each technique, with its settings of `fanin compare`.
+    fn techniques(&mut self) -> Result<(), Failure> {
+        let goal = self.goal(Sense::Minimise, "mean")?;
+        for (technique, needs) in TECHNIQUES.iter().zip(TECHNIQUE_NEEDS) {
+            let sets = settings(technique);
+            let needs = format!("switches: {}; hosts: {} [{}]", needs.switches, needs.hosts, needs.source);
+            match self.with(&sets) {
+                Ok(_) => self.line(AdvicePart::Techniques, technique.name, &sets, &[], &goal, &needs)?,
+                Err(why) => self.advice.refused(AdvicePart::Techniques, technique.name, &why, &needs),
+            }
+        }
+        Ok(())
+    }
+
+    /// Simulates each switch of the catalogue as the collectors' switch, its buffer shared by a dynamic threshold.
+    fn gear(&mut self, gear: &[Gear]) -> Result<(), Failure> {
+        let goal = self.goal(Sense::Minimise, "mean")?;
+        let buffers = self.effective_buffers();
+        let Some((section, _)) = buffers.first().and_then(|key| key.key.split_once('.')) else {
+            return Ok(());
+        };
+        for one in gear {
+            let sets = [
+                format!("{section}.buffering=dynamic-threshold"),
+                format!("{section}.buffer={}", one.buffer),
+            ];
+            let rate = self.loaded.scenario.link.rate;
+            if one.port < rate {
+                let why = format!("its ports have {}, the scenario's links {rate}", one.port);
+                self.advice.refused(AdvicePart::Gear, &one.name, &why, &one.source);
+                continue;
+            }
+            let about = format!("{} shared by dynamic threshold [{}]", one.buffer, one.source);
+            match self.with(&sets) {
+                Ok(_) => self.line(AdvicePart::Gear, &one.name, &sets, &[], &goal, &about)?,
+                Err(why) => self.advice.refused(AdvicePart::Gear, &one.name, &why, &about),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn settings(technique: &Technique) -> Vec<String> {
+    technique.sets.iter().map(|&set| set.to_owned()).collect()
+}
