@@ -1,10 +1,10 @@
 //! The TCP stack that a scenario describes.
 
-use fanin_scenario::{CongestionControl as Wanted, DELAYED_ACK_OF_LINUX, M21Charge, Profile, Transport};
+use fanin_scenario::{CongestionControl as Wanted, DELAYED_ACK_OF_LINUX, Profile, Transport};
 use fanin_units::Ratio;
 
-use crate::Error;
-use fanin_tcp::{Config, CongestionControl, DctcpParameters, DelayedAck, Segmentation, SwiftParameters};
+use crate::{Error, techniques};
+use fanin_tcp::{Config, CongestionControl, DelayedAck, Segmentation};
 
 /// `tcp_tso_win_divisor` of Linux: a burst waits for more ACKs while it is smaller than this part of the window.
 const BURST_WINDOW_DIVISOR: u32 = 3;
@@ -34,44 +34,19 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
             cubic @ CongestionControl::Cubic(_) => cubic,
             _ => Config::linux_6().congestion_control,
         },
-        // M21TCP bounds the window of the profile's congestion control (M21TCP §III.C).
-        Wanted::M21tcp => profile.congestion_control,
-        Wanted::Static => CongestionControl::Static { static_window: packets(transport.static_window.get()) },
-        Wanted::Dctcp => CongestionControl::Dctcp(DctcpParameters {
-            gain: transport.dctcp.gain.get() as u32,
-            alpha_initial: transport.dctcp.alpha_initial.get() as u32,
-            window_min: packets(transport.dctcp.window_min.get()),
-        }),
-        // The receiver steers; the sender is that of the profile (ICC'15 §IV.D.1, ICTCP §IV).
-        Wanted::Diatcp | Wanted::Ictcp => profile.congestion_control,
-        // TCP's endpoints stay idle.
-        Wanted::Sird => profile.congestion_control,
         Wanted::Bbr => {
-            return Err(Error::unsupported("transport.congestion_control", "bbr, which only the kernel has"));
+            return Err(Error::unsupported(
+                "transport.congestion_control",
+                "bbr (only the kernel has it, and `fanin run` uses it; cubic is similar)",
+            ));
         }
-        Wanted::Swift => CongestionControl::Swift(SwiftParameters {
-            target: transport.swift.target,
-            scaling: transport.swift.scaling,
-            beta: transport.swift.beta.get() as u32,
-            decrease_max: transport.swift.decrease_max.get() as u32,
-        }),
+        // The technique's folder says what else it changes.
+        _ => profile.congestion_control,
     };
-    config.ecn_exact = matches!(config.congestion_control, CongestionControl::Dctcp(_));
-    config.ecn = transport.ecn || config.ecn_exact;
-    config.path_window = transport.congestion_control == Wanted::M21tcp;
-    config.path_window_deduction = match transport.m21tcp.charge {
-        M21Charge::Flow => transport.option_bytes().get() as u32,
-        M21Charge::Packet => 0,
-    };
+    config.ecn = transport.ecn;
     config.slow_start_after_idle = transport.slow_start_after_idle;
     config.receive_window = u32::try_from(transport.receive_window.get()).unwrap_or(u32::MAX >> 2);
-    if transport.congestion_control == Wanted::Diatcp {
-        // Shares are whole segments, which a window scale would round up. A share may shrink.
-        let most = transport.diatcp.global_window.get().saturating_mul(mss);
-        config.receive_window = config.receive_window.min(u32::try_from(most).unwrap_or(u32::MAX));
-        config.window_scale = 0;
-    }
-    config.shrink_window |= matches!(transport.congestion_control, Wanted::Diatcp | Wanted::Ictcp);
+    techniques::configure(transport, &mut config);
     config.receive_window_initial = config.receive_window_initial.min(config.receive_window);
     // The window field has 16 bits.
     while config.receive_window >> config.window_scale > u32::from(u16::MAX) {
@@ -102,6 +77,7 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
     Ok(config)
 }
 
-fn packets(number: u64) -> u32 {
+/// A number of packets as TCP counts them.
+pub(crate) fn packets(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX).max(1)
 }

@@ -226,6 +226,9 @@ pub(crate) enum Installed {
     Transport(Box<dyn TransportHooks>),
 }
 
+/// Changes TCP's settings, if the scenario uses the technique.
+pub(crate) type Configure = fn(&fanin_scenario::Transport, &mut fanin_tcp::Config);
+
 /// Builds a technique, if the scenario uses it.
 pub(crate) type Build = fn(&Setup<'_>) -> Result<Option<Installed>, Error>;
 

@@ -18,6 +18,8 @@ mod sird;
 mod static_window;
 mod swift;
 
+use fanin_scenario::Transport;
+use fanin_tcp::Config;
 use serde_json::Value;
 
 use crate::Error;
@@ -26,7 +28,7 @@ use crate::fabric::Crossing;
 use crate::index::EndIndex;
 use crate::occurrence::TechniqueStep;
 
-use hooks::{ActsAt, Build, BuildAnswers, Installed, TechniqueHooks, TransportHooks};
+use hooks::{ActsAt, Build, BuildAnswers, Configure, Installed, TechniqueHooks, TransportHooks};
 
 pub(crate) use hooks::{AnswerAction, AnswerHooks, AnswerSetup, ControlMessage, MessageKind, RunView, Setup};
 
@@ -45,8 +47,23 @@ const ALL: [Build; 11] = [
     static_window::build,
 ];
 
+/// What techniques change in TCP's settings.
+const CONFIGURE: [Configure; 6] = [
+    m21tcp::configure,
+    ictcp::configure,
+    swift::configure,
+    diatcp::configure,
+    dctcp::configure,
+    static_window::configure,
+];
+
 /// Every technique that schedules answers.
 const ANSWERS: [BuildAnswers; 1] = [barrel_shifter::build];
+
+/// Lets the techniques of a scenario change TCP's settings, which are those of its profile and keys.
+pub(crate) fn configure(transport: &Transport, config: &mut Config) {
+    CONFIGURE.iter().for_each(|configure| configure(transport, config));
+}
 
 /// Builds the technique that schedules the answers of a scenario, if it uses one.
 pub(crate) fn answer_technique(setup: &AnswerSetup<'_>) -> Option<Box<dyn AnswerHooks>> {

@@ -1,13 +1,28 @@
-//! DCTCP: its figures. Endpoints estimate the marked share and reduce their windows themselves.
+//! DCTCP: its settings and figures. Endpoints estimate the marked share and reduce their windows themselves.
 
-use fanin_scenario::CongestionControl;
+use fanin_scenario::{CongestionControl, Transport};
+use fanin_tcp::{Config, DctcpParameters};
 use serde_json::{Value, json};
 
 use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
 use crate::Error;
 use crate::engine::Engine;
+use crate::stack::packets;
 
 struct Dctcp;
+
+/// Marks are echoed exactly (RFC 8257 §3.2).
+pub(super) fn configure(transport: &Transport, config: &mut Config) {
+    if transport.congestion_control == CongestionControl::Dctcp {
+        let settings = &transport.dctcp;
+        config.congestion_control = fanin_tcp::CongestionControl::Dctcp(DctcpParameters {
+            gain: settings.gain.get() as u32,
+            alpha_initial: settings.alpha_initial.get() as u32,
+            window_min: packets(settings.window_min.get()),
+        });
+        (config.ecn, config.ecn_exact) = (true, true);
+    }
+}
 
 pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let is_used = setup.scenario.transport.congestion_control == CongestionControl::Dctcp;

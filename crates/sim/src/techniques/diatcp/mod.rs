@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use fanin_dataflow::WindowShares;
-use fanin_scenario::CongestionControl;
+use fanin_scenario::{CongestionControl, Transport};
+use fanin_tcp::Config;
 use fanin_units::{Duration, Instant};
 use serde_json::{Value, json};
 
@@ -36,6 +37,16 @@ struct Diatcp {
     /// Hosts whose windows are to be shared out anew.
     changed: Vec<u32>,
     counters: DiatcpCounters,
+}
+
+/// The sender is that of the profile (ICC'15 §IV.D.1). Shares are whole segments, which a window scale would round up; a
+/// share may shrink.
+pub(super) fn configure(transport: &Transport, config: &mut Config) {
+    if transport.congestion_control == CongestionControl::Diatcp {
+        let most = transport.diatcp.global_window.get().saturating_mul(config.mss.into());
+        config.receive_window = config.receive_window.min(u32::try_from(most).unwrap_or(u32::MAX));
+        (config.window_scale, config.shrink_window) = (0, true);
+    }
 }
 
 pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {

@@ -1,7 +1,8 @@
 //! ICTCP (Wu et al., IEEE/ACM ToN 2013): receivers set the window of each connection, as [`fanin_dataflow::Ictcp`] decides.
 
 use fanin_dataflow::{Ictcp, IctcpCounters};
-use fanin_scenario::CongestionControl;
+use fanin_scenario::{CongestionControl, Transport};
+use fanin_tcp::Config;
 use fanin_units::Rate;
 use serde_json::{Value, json};
 
@@ -15,6 +16,11 @@ struct Receivers {
     ictcp: Ictcp,
     /// The receiving ends, their hosts and the rates of their links.
     ends: Vec<(EndIndex, u32, Rate)>,
+}
+
+/// The sender is that of the profile (ICTCP §IV). A window may shrink.
+pub(super) fn configure(transport: &Transport, config: &mut Config) {
+    config.shrink_window |= transport.congestion_control == CongestionControl::Ictcp;
 }
 
 pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {

@@ -4,7 +4,8 @@
 mod switches;
 
 use fanin_queueing::{M21Accounting, M21Switch};
-use fanin_scenario::{CongestionControl, M21Charge, M21tcp as Settings};
+use fanin_scenario::{CongestionControl, M21Charge, M21tcp as Settings, Transport};
+use fanin_tcp::Config;
 use fanin_units::Bytes;
 use serde_json::{Value, json};
 
@@ -18,6 +19,17 @@ use switches::{M21Counters, M21Switches};
 
 struct M21tcp {
     switches: M21Switches,
+}
+
+/// The path's window bounds that of the profile's congestion control (M21TCP §III.C).
+pub(super) fn configure(transport: &Transport, config: &mut Config) {
+    if transport.congestion_control == CongestionControl::M21tcp {
+        config.path_window = true;
+        config.path_window_deduction = match transport.m21tcp.charge {
+            M21Charge::Flow => transport.option_bytes().get() as u32,
+            M21Charge::Packet => 0,
+        };
+    }
 }
 
 pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {

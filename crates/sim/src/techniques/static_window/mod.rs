@@ -1,13 +1,22 @@
-//! Static windows (ICC'15): their figures. Endpoints keep the window that the scenario gives them.
+//! Static windows (ICC'15): their settings and figures. Endpoints keep the window that the scenario gives them.
 
-use fanin_scenario::{CongestionControl, WorkloadKind};
+use fanin_scenario::{CongestionControl, Transport, WorkloadKind};
+use fanin_tcp::Config;
 use serde_json::{Value, json};
 
 use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
 use crate::Error;
 use crate::engine::Engine;
+use crate::stack::packets;
 
 struct StaticWindow;
+
+pub(super) fn configure(transport: &Transport, config: &mut Config) {
+    if transport.congestion_control == CongestionControl::Static {
+        let static_window = packets(transport.static_window.get());
+        config.congestion_control = fanin_tcp::CongestionControl::Static { static_window };
+    }
+}
 
 pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let is_used = setup.scenario.transport.congestion_control == CongestionControl::Static;

@@ -1,6 +1,7 @@
-//! Swift: its figures. Endpoints control their windows by the delay themselves.
+//! Swift: its settings and figures. Endpoints control their windows by the delay themselves.
 
-use fanin_scenario::CongestionControl;
+use fanin_scenario::{CongestionControl, Transport};
+use fanin_tcp::{Config, SwiftParameters};
 use serde_json::{Value, json};
 
 use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
@@ -8,6 +9,18 @@ use crate::Error;
 use crate::engine::Engine;
 
 struct Swift;
+
+pub(super) fn configure(transport: &Transport, config: &mut Config) {
+    if transport.congestion_control == CongestionControl::Swift {
+        let settings = &transport.swift;
+        config.congestion_control = fanin_tcp::CongestionControl::Swift(SwiftParameters {
+            target: settings.target,
+            scaling: settings.scaling,
+            beta: settings.beta.get() as u32,
+            decrease_max: settings.decrease_max.get() as u32,
+        });
+    }
+}
 
 pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let is_used = setup.scenario.transport.congestion_control == CongestionControl::Swift;
