@@ -8,8 +8,9 @@ use alloc::vec;
 pub struct Fifo<T> {
     /// The slots: a power of two, or none yet.
     slots: Box<[T]>,
-    head: u32,
-    len: u32,
+    /// Values taken out and put in so far. Both wrap; as in the kernel's `kfifo`, a count's place is its rest by the slots.
+    out: u32,
+    put: u32,
 }
 
 impl<T: Copy + Default> Fifo<T> {
@@ -18,19 +19,19 @@ impl<T: Copy + Default> Fifo<T> {
 
     /// An empty queue without memory.
     pub fn new() -> Self {
-        Self { slots: Box::default(), head: 0, len: 0 }
+        Self { slots: Box::default(), out: 0, put: 0 }
     }
 
     /// The number of values.
     #[inline]
     pub const fn len(&self) -> u32 {
-        self.len
+        self.put.wrapping_sub(self.out)
     }
 
     /// Returns true if the queue is empty.
     #[inline]
     pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.put == self.out
     }
 
     /// Makes room for `len` values at once, so that pushing them allocates nothing.
@@ -50,48 +51,39 @@ impl<T: Copy + Default> Fifo<T> {
     /// If it would hold more than [`Self::LEN_MAX`].
     #[inline]
     pub fn push(&mut self, value: T) {
-        if self.len as usize == self.slots.len() {
-            self.grow((self.len * 2).max(4));
+        if self.len() as usize == self.slots.len() {
+            self.grow((self.len() * 2).max(4));
         }
-        let index = self.index(self.len);
-        self.slots[index] = value;
-        self.len += 1;
+        let place = self.place(self.put);
+        self.slots[place] = value;
+        self.put = self.put.wrapping_add(1);
     }
 
     /// All values, in order.
     pub fn iter(&self) -> impl Iterator<Item = T> {
-        (0..self.len).map(|offset| self.slots[self.index(offset)])
+        (0..self.len()).map(|offset| self.slots[self.place(self.out.wrapping_add(offset))])
     }
 
     /// The first value.
     #[inline]
     pub fn front(&self) -> Option<&T> {
-        if self.len == 0 { None } else { self.slots.get(self.head as usize) }
+        if self.is_empty() { None } else { self.slots.get(self.place(self.out)) }
     }
 
     /// Takes the first value out.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
-        if self.len == 0 {
-            return None;
-        }
-        let value = self.slots[self.head as usize];
-        self.len -= 1;
-        // A queue that ran empty starts over, so that one which stays short stays in one place of the cache.
-        self.head = if self.len == 0 { 0 } else { self.index(1) as u32 };
+        let value = *self.front()?;
+        self.out = self.out.wrapping_add(1);
         Some(value)
     }
 
     /// Takes out values from the front while `takes` returns true.
     #[inline]
     pub(crate) fn pop_while(&mut self, mut takes: impl FnMut(&T) -> bool) {
-        let (mut head, mut left) = (self.head as usize, self.len);
-        while left > 0 && self.slots.get(head).is_some_and(&mut takes) {
-            head = (head + 1) & (self.slots.len() - 1);
-            left -= 1;
+        while self.front().is_some_and(&mut takes) {
+            self.out = self.out.wrapping_add(1);
         }
-        self.len = left;
-        self.head = if left == 0 { 0 } else { head as u32 };
     }
 
     /// Takes out the first value that `wanted` accepts, wherever it is; those behind it move up. Searches the whole queue.
@@ -100,28 +92,29 @@ impl<T: Copy + Default> Fifo<T> {
     /// If there is none.
     #[cold]
     pub(crate) fn remove(&mut self, wanted: impl Fn(&T) -> bool) {
-        let found = (0..self.len).find(|&offset| wanted(&self.slots[self.index(offset)]));
+        let mut offsets = 0..self.len();
+        let found = offsets.find(|&offset| wanted(&self.slots[self.place(self.out.wrapping_add(offset))]));
         let found = found.expect("a value that is removed is in the queue");
-        for offset in found + 1..self.len {
-            let (to, from) = (self.index(offset - 1), self.index(offset));
-            self.slots[to] = self.slots[from];
+        let found = self.out.wrapping_add(found);
+        for offset in 1..self.put.wrapping_sub(found) {
+            let behind = found.wrapping_add(offset);
+            self.slots[self.place(behind.wrapping_sub(1))] = self.slots[self.place(behind)];
         }
-        self.len -= 1;
+        self.put = self.put.wrapping_sub(1);
     }
 
+    /// The place of the value with this count.
     #[inline]
-    fn index(&self, offset: u32) -> usize {
-        (self.head.wrapping_add(offset)) as usize & (self.slots.len().wrapping_sub(1))
+    fn place(&self, count: u32) -> usize {
+        count as usize & self.slots.len().wrapping_sub(1)
     }
 
     #[cold]
     fn grow(&mut self, capacity: u32) {
         assert!(capacity <= Self::LEN_MAX, "a queue outgrows its limit of {} values", Self::LEN_MAX);
         let mut slots = vec![T::default(); capacity as usize];
-        for (offset, slot) in slots.iter_mut().enumerate().take(self.len as usize) {
-            *slot = self.slots[self.index(offset as u32)];
-        }
+        slots.iter_mut().zip(self.iter()).for_each(|(slot, value)| *slot = value);
+        (self.out, self.put) = (0, self.len());
         self.slots = slots.into_boxed_slice();
-        self.head = 0;
     }
 }

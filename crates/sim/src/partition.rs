@@ -134,38 +134,37 @@ impl<W: Workload> Partition<W> {
         stop: &AtomicBool,
         mut progress: impl FnMut(Instant),
     ) -> Ending {
-        let mut unwatched = 0;
         loop {
-            unwatched += 1;
-            if unwatched == OCCURRENCES_UNWATCHED {
-                unwatched = 0;
-                if stop.load(Ordering::Relaxed) {
-                    return Ending::Stopped;
+            for _ in 0..OCCURRENCES_UNWATCHED {
+                if let Some(ending) = self.step(until.get()) {
+                    return ending;
                 }
-                progress(self.engine.time());
             }
-            let Some((time, what)) = self.engine.schedule.pop(until.get()) else {
-                return if self.workload.is_done() { Ending::Done } else { Ending::Stuck };
-            };
-            if time > self.recorder.bin_end() {
-                self.close_bins(time.min(until.get()));
+            if stop.load(Ordering::Relaxed) {
+                return Ending::Stopped;
             }
-            let Some(what) = what else {
-                self.engine.now = until.get();
-                return Ending::Time;
-            };
-            debug_assert!(time >= self.engine.now, "time runs backwards");
-            self.engine.now = time;
-            if let Some(ending) = self.handle(what) {
-                return ending;
-            }
-            if self.was_called {
-                if self.workload.is_done() {
-                    return Ending::Done;
-                }
-                self.was_called = false;
-            }
+            progress(self.engine.time());
         }
+    }
+
+    /// Takes the earliest occurrence and lets it happen; returns why the run ends with it, if it does.
+    #[inline]
+    fn step(&mut self, until: u64) -> Option<Ending> {
+        let Some((time, what)) = self.engine.schedule.pop(until) else {
+            return Some(if self.workload.is_done() { Ending::Done } else { Ending::Stuck });
+        };
+        if time > self.recorder.bin_end() {
+            self.close_bins(time.min(until));
+        }
+        let Some(what) = what else {
+            self.engine.now = until;
+            return Some(Ending::Time);
+        };
+        debug_assert!(time >= self.engine.now, "time runs backwards");
+        self.engine.now = time;
+        let ending = self.handle(what);
+        let is_done = std::mem::take(&mut self.was_called) && self.workload.is_done();
+        ending.or(is_done.then_some(Ending::Done))
     }
 
     /// Lets one occurrence happen; returns why the run ends with it, if it does.
@@ -204,7 +203,7 @@ impl<W: Workload> Partition<W> {
     fn is_stalled(&mut self) -> bool {
         self.housekeeping -= 1;
         let progress = self.progress();
-        if self.engine.schedule.pending() > self.housekeeping {
+        if self.engine.schedule.holds_more_than(self.housekeeping) {
             self.schedule_housekeeping(self.engine.now + self.patience, Occurrence::StallCheck);
         }
         std::mem::replace(&mut self.progress, progress) == progress
@@ -215,7 +214,7 @@ impl<W: Workload> Partition<W> {
         let (fabric, now) = (&mut self.engine.fabric, self.engine.now);
         let next = self.recorder.sample(now, |port| fabric.queue(now, port));
         if let Some(next) = next
-            && self.engine.schedule.pending() > self.housekeeping
+            && self.engine.schedule.holds_more_than(self.housekeeping)
         {
             self.schedule_housekeeping(next, Occurrence::QueueSample);
         }
