@@ -1,6 +1,6 @@
 //! How a command can end, and the exit code of each end. Scripts rely on the codes; CHANGELOG.md lists changes.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -339,9 +339,14 @@ impl Failure {
             // Whoever closed the pipe has seen enough: that is a use, not a failure.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
             // These bring their own word "error", one for each problem.
-            Self::Scenario(errors) => eprintln!("{}", errors.render(output::is_coloured(&io::stderr()))),
-            _ => eprintln!("error: {self}"),
+            Self::Scenario(errors) => complain(&errors.render(output::is_coloured(&io::stderr()))),
+            _ => complain(&format!("error: {self}")),
         }
         ExitCode::from(self.code())
     }
+}
+
+/// Writes to standard error. A reader that has closed it wants no more.
+fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
 }

@@ -227,11 +227,6 @@ impl Network {
         self.switch(self.destination(port)).map_or(Duration::ZERO, |kind| kind.settings.latency)
     }
 
-    /// The port that leads directly from one node to another, if there is one.
-    pub fn port_between(&self, from: NodeIndex, to: NodeIndex) -> Option<PortIndex> {
-        self.ports().find(|&port| self.source(port) == from && self.destination(port) == to)
-    }
-
     /// A port's name in records: `tor:0->collector:3`.
     pub fn port_name(&self, port: PortIndex) -> String {
         let name = |node: NodeIndex| &self.nodes[node as usize].name;

@@ -58,12 +58,6 @@ impl SegmentFraming {
         Self { options: wire::TCP_TIMESTAMPS as u64, ..self }
     }
 
-    /// The same with another MTU.
-    #[must_use]
-    pub const fn with_mtu(self, mtu: u64) -> Self {
-        Self { mtu, ..self }
-    }
-
     /// The same with segments held to `mss` bytes of payload.
     #[must_use]
     pub const fn with_mss(self, mss: u64) -> Self {
@@ -171,7 +165,7 @@ mod tests {
         assert_eq!(plain.message(Bytes::new(6)).wire, Bytes::new(84));
         assert_eq!(plain.message(Bytes::new(7)).wire, Bytes::new(85));
         assert_eq!(plain.message(Bytes::ZERO).wire, Bytes::ZERO);
-        assert_eq!(plain.with_mtu(9000).mss(), 8960);
+        assert_eq!(SegmentFraming { mtu: 9000, ..plain }.mss(), 8960);
     }
 
     #[test]

@@ -45,7 +45,6 @@ impl Buffer {
 struct Mapping {
     base: NonNull<u8>,
     bytes: usize,
-    huge: bool,
 }
 
 // SAFETY: the mapping is plain memory, and each chunk has one holder.
@@ -74,7 +73,7 @@ impl Mapping {
         };
         if hugepages != Hugepages::Off {
             match map(libc::MAP_HUGETLB | libc::MAP_POPULATE) {
-                Ok(base) => return Ok(Self { base, bytes, huge: true }),
+                Ok(base) => return Ok(Self { base, bytes }),
                 Err(error) if hugepages == Hugepages::Require => return Err(error),
                 Err(_) => {}
             }
@@ -85,7 +84,7 @@ impl Mapping {
             // SAFETY: the range is the mapping just made. Transparent huge pages are optional.
             unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
         }
-        Ok(Self { base, bytes, huge: false })
+        Ok(Self { base, bytes })
     }
 }
 
@@ -162,11 +161,6 @@ impl Pool {
     /// The most bytes of a frame in one chunk.
     pub const fn room(&self) -> u32 {
         self.chunk_bytes() - HEADROOM
-    }
-
-    /// Returns true if it consists of huge pages.
-    pub fn is_huge(&self) -> bool {
-        self.mapping.huge
     }
 
     pub(crate) fn base(&self) -> *mut u8 {

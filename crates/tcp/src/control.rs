@@ -60,19 +60,6 @@ impl Endpoint {
         self.window.limit_to_path(config, bytes);
     }
 
-    /// Bounds the congestion window, in segments, from now on (`snd_cwnd_clamp`).
-    pub fn set_cwnd_clamp(&mut self, config: &Config, segments: u32) {
-        self.window.set_clamp(config, segments);
-    }
-
-    /// Sets the window and the threshold, in segments, as a metric of a route or a test does.
-    pub fn set_cwnd(&mut self, config: &Config, cwnd: u32, ssthresh: Option<u32>) {
-        self.window.cwnd = cwnd.max(1) * config.segment_units();
-        if let Some(ssthresh) = ssthresh {
-            self.window.ssthresh = ssthresh.saturating_mul(config.segment_units()).min(SSTHRESH_INFINITE);
-        }
-    }
-
     /// Bounds the window offered to the peer, in bytes, from now on (`TCP_WINDOW_CLAMP`). What was offered
     /// is not withdrawn unless [`Config::shrink_window`] says so.
     pub fn set_window_clamp(&mut self, bytes: u32) {

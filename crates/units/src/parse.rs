@@ -36,6 +36,12 @@ pub enum ParseError {
         /// A correct text.
         example: Example,
     },
+    /// The number is below zero.
+    #[error("{what} is never below 0")]
+    Negative {
+        /// The quantity that was expected.
+        what: &'static str,
+    },
     /// The number has no unit.
     #[error("{what} needs a unit, one of {units}")]
     NoUnit {
@@ -78,8 +84,10 @@ pub struct Example(&'static [Unit]);
 
 impl fmt::Display for Example {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unit = printed(self.0).nth(1).or_else(|| printed(self.0).next());
-        write!(out, "10 {}", unit.map_or("", |unit| unit.name))
+        match printed(self.0).nth(1).or_else(|| printed(self.0).next()) {
+            Some(unit) if !unit.name.is_empty() => write!(out, "10 {}", unit.name),
+            _ => out.write_str("0.5"),
+        }
     }
 }
 
@@ -134,6 +142,11 @@ fn printed(units: &'static [Unit]) -> impl Iterator<Item = &'static Unit> {
 /// Reads `"1.1 kB"`: digits (with `_` between them), an optional fraction, an optional space, a unit.
 pub(crate) fn parse(text: &str, what: &'static str, units: &'static [Unit]) -> Result<u64, ParseError> {
     let text = text.trim();
+    let is_negative =
+        text.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    if is_negative {
+        return Err(ParseError::Negative { what });
+    }
     let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
     let (number, name) = (&text[..split], text[split..].trim_start());
     let decimal = Decimal::parse(number).ok_or(ParseError::Number { what, example: Example(units) })?;

@@ -18,7 +18,7 @@ Example: fanin sim incast --out out/incast && fanin explain 3 --in out/incast"
 )]
 pub(crate) struct Arguments {
     /// The L1 ID of the event.
-    #[arg(value_name = "EVENT")]
+    #[arg(value_name = "EVENT", value_parser = read_event)]
     event: u64,
     /// The folder that --out of the run named, or the one with its journals.
     #[arg(long = "in", value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -26,6 +26,10 @@ pub(crate) struct Arguments {
     /// Write the explanation as JSON to a file; `-` is standard output, which then holds nothing else.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     json: Option<Json>,
+}
+
+fn read_event(text: &str) -> Result<u64, &'static str> {
+    text.parse().map_err(|_| "an event's L1 ID is a whole number, such as 3; the folder follows as --in DIR")
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
