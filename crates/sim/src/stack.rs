@@ -3,7 +3,8 @@
 use fanin_scenario::{CongestionControl as Wanted, DELAYED_ACK_OF_LINUX, Profile, Transport};
 use fanin_units::Ratio;
 
-use crate::{Error, techniques};
+use crate::Error;
+use crate::techniques::{configure, packets};
 use fanin_tcp::{Config, CongestionControl, DelayedAck, Segmentation};
 
 /// `tcp_tso_win_divisor` of Linux: a burst waits for more ACKs while it is smaller than this part of the window.
@@ -46,7 +47,7 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
     config.ecn = transport.ecn;
     config.slow_start_after_idle = transport.slow_start_after_idle;
     config.receive_window = u32::try_from(transport.receive_window.get()).unwrap_or(u32::MAX >> 2);
-    techniques::configure(transport, &mut config);
+    configure(transport, &mut config);
     config.receive_window_initial = config.receive_window_initial.min(config.receive_window);
     // The window field has 16 bits.
     while config.receive_window >> config.window_scale > u32::from(u16::MAX) {
@@ -75,9 +76,4 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
         autosize: profile.segmentation.is_some_and(|segmentation| segmentation.autosize),
     });
     Ok(config)
-}
-
-/// A number of packets as TCP counts them.
-pub(crate) fn packets(number: u64) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX).max(1)
 }

@@ -229,6 +229,11 @@ pub(crate) enum Installed {
 /// Changes TCP's settings, if the scenario uses the technique.
 pub(crate) type Configure = fn(&fanin_scenario::Transport, &mut fanin_tcp::Config);
 
+/// A number of packets as TCP counts them.
+pub(crate) fn packets(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX).max(1)
+}
+
 /// Builds a technique, if the scenario uses it.
 pub(crate) type Build = fn(&Setup<'_>) -> Result<Option<Installed>, Error>;
 

@@ -30,7 +30,9 @@ use crate::occurrence::TechniqueStep;
 
 use hooks::{ActsAt, Build, BuildAnswers, Configure, Installed, TechniqueHooks, TransportHooks};
 
-pub(crate) use hooks::{AnswerAction, AnswerHooks, AnswerSetup, ControlMessage, MessageKind, RunView, Setup};
+pub(crate) use hooks::{
+    AnswerAction, AnswerHooks, AnswerSetup, ControlMessage, MessageKind, RunView, Setup, packets,
+};
 
 /// Every technique below the applications.
 const ALL: [Build; 11] = [
@@ -47,7 +49,7 @@ const ALL: [Build; 11] = [
     static_window::build,
 ];
 
-/// What techniques change in TCP's settings.
+/// Functions that change TCP's settings for a technique.
 const CONFIGURE: [Configure; 6] = [
     m21tcp::configure,
     ictcp::configure,

@@ -4,10 +4,9 @@ use fanin_scenario::{CongestionControl, Transport, WorkloadKind};
 use fanin_tcp::Config;
 use serde_json::{Value, json};
 
-use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
+use super::hooks::{Installed, RunView, Setup, TechniqueHooks, packets};
 use crate::Error;
 use crate::engine::Engine;
-use crate::stack::packets;
 
 struct StaticWindow;
 
