@@ -85,6 +85,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("{ bytes = \"30 kB\" }", "{ mode = \"red-drop\", min = 25 }", "mark", "must lie below"),
     ("{ bytes = \"30 kB\" }", "{ mode = \"red-drop\", weight = \"0 %\" }", "mark", "weight must be above 0"),
     ("{ bytes = \"30 kB\" }", "{ mode = \"red\" }", "red", "red-mark"),
+    ("{ bytes = \"30 kB\" }", "{ mode = \"red-mark\", frame = \"99 PB\" }", "mark", "a full frame takes"),
     ("frames = 14000", "", "[[ring]]", "has no capacity"),
     ("frames = 14000", "frames = 0", "frames", "1 to 16777216 frames"),
     (

@@ -12,6 +12,8 @@ use super::port_spec::*;
 use super::ring_spec::*;
 use super::switch_spec::*;
 
+/// The longest frame: the largest MTU with header and check sequence.
+const FRAME_MAX: Bytes = Bytes::new(9000 + wire::ETHERNET_STORED as u64);
 /// The longest delay of an impairment.
 const DELAY_MAX: Duration = Duration::from_secs(10);
 /// Tables of ways; with their number above a VLAN's 12 bits they fit a station's key.
@@ -122,8 +124,8 @@ fn check_frames(key: &'static str, what: &str, frames: Option<Packets>, mistakes
 
 fn check_mark(mark: Option<MarkSpec>, mistakes: &mut Vec<Mistake>) {
     let Some(mark) = mark else { return };
-    let MarkSpec { unit, min, max, weight, probability_max, gentle, hard_drop, .. } = mark;
-    let has_red = (unit.is_some() || min.is_some() || max.is_some() || weight.is_some())
+    let MarkSpec { unit, frame, min, max, weight, probability_max, gentle, hard_drop, .. } = mark;
+    let has_red = (unit.is_some() || frame.is_some() || min.is_some() || max.is_some() || weight.is_some())
         || (probability_max.is_some() || gentle.is_some() || hard_drop.is_some());
     let has_threshold = mark.bytes.is_some() || mark.frames.is_some();
     if mark.mode == MarkMode::Threshold {
@@ -144,6 +146,9 @@ fn check_mark(mark: Option<MarkSpec>, mistakes: &mut Vec<Mistake>) {
             Mistake::new("mark", "random early detection has `min` and `max`, not the keys of a threshold")
                 .help("write mark = { mode = \"red-mark\", min = 15, max = 25 }"),
         );
+    } else if let Some(frame) = frame.filter(|frame| !(FRAME_MIN..=FRAME_MAX).contains(frame)) {
+        let message = format!("a full frame takes {FRAME_MIN} to {FRAME_MAX}; got {frame}");
+        mistakes.push(Mistake::new("mark", message));
     } else if let Err(error) = aqm_of(Some(mark), Bytes::new(1500), None) {
         mistakes.push(Mistake::new("mark", error.to_string()));
     }

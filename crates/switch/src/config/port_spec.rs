@@ -147,6 +147,9 @@ pub struct MarkSpec {
     /// RED: the unit of `min` and `max`; packets by default, or bytes in units of a full frame.
     #[serde(default)]
     pub unit: Option<MarkUnit>,
+    /// RED: bytes of a full frame with its check sequence; a payload of `switch.mtu` by default.
+    #[serde(default)]
+    pub frame: Option<Bytes>,
     /// RED: below this averaged queue nothing is marked; 15 packets.
     #[serde(default)]
     pub min: Option<Packets>,

@@ -370,6 +370,7 @@ impl Reduced {
         let mut graph = Network { nodes: Vec::new(), links: Vec::new(), ..whole.clone() };
         // Virtual links carry Ethernet, also if the scenario has another framing.
         graph.framing = Framing::ETHERNET;
+        graph.frame_bytes = Framing::ETHERNET.frame_bytes(whole.frame_bytes - whole.framing.stored_bytes);
         let mut place = vec![None; whole.nodes.len()];
         for (node, described) in (0..).zip(&whole.nodes) {
             if uplink_of[node as usize].is_none() && (!whole.is_host(node) || is_used(node)) {

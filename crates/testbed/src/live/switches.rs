@@ -19,10 +19,6 @@ use super::{LiveRefusal, Part};
 
 /// The check sequence, which the scenario's buffers hold and frames between namespaces lack.
 const CHECK_SEQUENCE: Bytes = Bytes::new(wire::ETHERNET_CHECK as u64);
-/// Header and check sequence of a frame.
-const FRAME_BYTES: u64 = wire::ETHERNET_STORED as u64;
-/// IPv4 and TCP without options.
-const HEADERS: u64 = (wire::IP_HEADER + wire::TCP_HEADER) as u64;
 /// Chunks of 2048 bytes that a port's driver keeps ready.
 const DRIVER_BYTES: u64 = 2 * 128 * 2048;
 /// Packet memory of a switch without limits, or with rings in deep memory.
@@ -72,7 +68,7 @@ pub fn configure(
         let rate = network.links[*link].rate;
         // The software switch of a hybrid sends every frame back by the port where it arrived.
         let is_software = network.software == Some(number);
-        let own_buffer = own_buffer(scenario, network, network.graph_port(number, *link));
+        let own_buffer = own_buffer(network, network.graph_port(number, *link));
         let mut port = PortSpec {
             interface: Some(format!("p{place}")),
             rate: Some(rate),
@@ -164,11 +160,16 @@ fn buffering(switch: &LiveSwitch) -> SwitchSpec {
 
 /// The buffer of one output. If the scenario's switch counts the frame in service, its size is subtracted: the software
 /// switch has removed it from its queue by then.
-fn own_buffer(scenario: &Scenario, network: &LiveNetwork, port: PortIndex) -> Option<Bytes> {
+fn own_buffer(network: &LiveNetwork, port: PortIndex) -> Option<Bytes> {
     let buffer = network.graph.output_buffer(port)?;
     let settings = &network.graph.switch(network.graph.source(port))?.settings;
-    let frame = scenario.transport.mss.get() + HEADERS + FRAME_BYTES + settings.frame_overhead.get();
-    Some(if settings.count_in_service { buffer.saturating_sub(Bytes::new(frame)) } else { buffer })
+    let frame = full_frame(network) + settings.frame_overhead;
+    Some(if settings.count_in_service { buffer.saturating_sub(frame) } else { buffer })
+}
+
+/// A full frame with its check sequence.
+fn full_frame(network: &LiveNetwork) -> Bytes {
+    Bytes::new(network.graph.frame_bytes.into())
 }
 
 fn memory(switch: &LiveSwitch, ports: usize) -> Bytes {
@@ -200,6 +201,7 @@ fn mark(network: &LiveNetwork, switch: &LiveSwitch) -> Option<MarkSpec> {
     let red = |mode| MarkSpec {
         mode,
         unit: Some(unit),
+        frame: Some(full_frame(network)),
         min: Some(ecn.min),
         max: Some(ecn.max),
         weight: Some(ecn.weight),
@@ -218,8 +220,7 @@ fn mark(network: &LiveNetwork, switch: &LiveSwitch) -> Option<MarkSpec> {
             Some(MarkSpec { frames: Some(ecn.threshold), others, ..MarkSpec::default() })
         }
         (EcnMode::Threshold, QueueUnit::Bytes) => {
-            let frame = Bytes::new(u64::from(network.graph.frame_bytes));
-            let bytes = ecn.threshold.checked_times(frame).unwrap_or(Bytes::MAX);
+            let bytes = ecn.threshold.checked_times(full_frame(network)).unwrap_or(Bytes::MAX);
             Some(MarkSpec { bytes: Some(bytes), others, ..MarkSpec::default() })
         }
         (EcnMode::RedMark, _) => Some(red(MarkMode::RedMark)),
@@ -277,7 +278,7 @@ fn m21(
         return Err(LiveRefusal::switch(switch.section, "buffering", "\"dedicated\" for M21TCP"));
     }
     let mss = transport.segment_payload();
-    let frame = Bytes::new(u64::from(network.graph.frame_bytes)) + *frame_overhead;
+    let frame = full_frame(network) + *frame_overhead;
     Ok(Some(M21Spec {
         buffer,
         mss,
@@ -391,6 +392,55 @@ mod tests {
         assert!(!config.ring.is_empty() && config.ring.iter().all(|ring| limits(ring.frames)));
         let without = configured(&["buffering=unlimited"]);
         assert!(without.port.iter().all(|port| !port.plain_first && port.plain_frames.is_none()));
+    }
+
+    #[test]
+    fn the_live_switch_divides_its_memory_as_the_simulated_one() {
+        let limits = ["buffer=1 MB", "port_limit=200 kB", "input_limit=300 kB", "frame_overhead=8 B"];
+        for scheme in [
+            &["buffering=dedicated", "uplink_buffer=2 MB", "count_in_service=false"][..],
+            &["buffering=shared"],
+            &["buffering=shared", "pool_split=12", "pool_charge=input"],
+            &["buffering=dynamic-threshold", "alpha=2"],
+            &["buffering=voq", "module_ports=4"],
+            &["buffering=unlimited"],
+        ] {
+            let sets = [scheme, &limits[..]].concat();
+            let live = configured(&sets).layout();
+            let sets: Vec<String> = sets.iter().map(|set| format!("tor.{set}")).collect();
+            let network = LiveNetwork::of(&fanin_scenario::load("replay", &sets).unwrap().scenario).unwrap();
+            let ports = network.ports_of(0);
+            let is_uplink =
+                ports.iter().map(|(link, _)| network.graph.is_uplink(network.graph_port(0, *link)));
+            let is_uplink: Vec<bool> = is_uplink.collect();
+            let settings = &network.switches[0].settings;
+            let mut simulated = fanin_network::memory_layout(settings, &is_uplink).unwrap();
+            // Frames of the live switch lack the check sequence.
+            simulated.overhead += CHECK_SEQUENCE;
+            assert_eq!(live, simulated, "{scheme:?}");
+        }
+    }
+
+    #[test]
+    fn a_full_frame_is_that_of_the_network() {
+        for framing in ["ethernet", "point-to-point"] {
+            let sets = [
+                "tor.ecn.mode=red-mark",
+                "tor.ecn.unit=bytes",
+                "tor.buffering=dedicated",
+                "tor.buffer=100 kB",
+                "tor.frame_overhead=6 B",
+                "tor.count_in_service=true",
+                "transport.mss=536 B",
+                &format!("network.framing={framing}"),
+            ];
+            let scenario = fanin_scenario::load("replay", &sets.map(str::to_owned)).unwrap().scenario;
+            let network = LiveNetwork::of(&scenario).unwrap();
+            let config = configure(&scenario, &network, 0, Path::new("/nowhere")).unwrap();
+            let port = &config.port[0];
+            assert_eq!(port.mark.unwrap().frame, Some(Bytes::new(594)), "{framing}");
+            assert_eq!(port.buffer, Some(Bytes::new(99_400)), "{framing}");
+        }
     }
 
     #[test]
