@@ -1,12 +1,12 @@
 //! From `mark` of the configuration to the queue management of `fanin-queueing`.
 
 use fanin_queueing::{Aqm, Depth, NotCapable, Red, RedError, RedSettings, Threshold};
-use fanin_scenario::Ecn;
+use fanin_scenario::{Ecn, QueueUnit};
 use fanin_units::{Bytes, Packets, Rate, wire};
 
 use crate::frame::WIRE_BYTES;
 
-use super::port_spec::{MarkMode, MarkSpec, MarkUnit, Unmarkable};
+use super::port_spec::{MarkMode, MarkSpec, Unmarkable};
 
 /// The rate at which the average of an idle queue decays if neither the queue nor its port has a rate.
 const RATE_ASSUMED: Rate = Rate::new(10_000_000_000);
@@ -33,9 +33,9 @@ pub(crate) fn aqm_of(mark: Option<MarkSpec>, mtu: Bytes, rate: Option<Rate>) -> 
     let frame = mark.frame.unwrap_or(mtu.saturating_add(Bytes::new(wire::ETHERNET_STORED.into())));
     // Frames of the switch lack the check sequence.
     let stored = frame.saturating_sub(Bytes::new(wire::ETHERNET_CHECK.into()));
-    let depth = |packets: Packets| match mark.unit.unwrap_or_default() {
-        MarkUnit::Packets => Depth::Packets(packets),
-        MarkUnit::Bytes => Depth::Bytes(packets.checked_times(frame).unwrap_or(Bytes::MAX)),
+    let depth = |packets: Packets| match mark.unit.unwrap_or(QueueUnit::Packets) {
+        QueueUnit::Packets => Depth::Packets(packets),
+        QueueUnit::Bytes => Depth::Bytes(packets.checked_times(frame).unwrap_or(Bytes::MAX)),
     };
     let defaults = Ecn::default();
     let on_the_wire = stored.saturating_add(Bytes::new(WIRE_BYTES.into()));
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn red_counts_full_frames() {
         let rate = Rate::new(1_000_000_000);
-        let spec = MarkSpec { mode: MarkMode::RedMark, unit: Some(MarkUnit::Bytes), ..MarkSpec::default() };
+        let spec = MarkSpec { mode: MarkMode::RedMark, unit: Some(QueueUnit::Bytes), ..MarkSpec::default() };
         for (frame, bytes) in [(None, 1518), (Some(Bytes::new(594)), 594)] {
             let defaults = Ecn::default();
             let expected = Red::new(RedSettings {

@@ -1,5 +1,6 @@
 //! The configuration of a port. [`crate::Command`] uses the same types.
 
+use fanin_scenario::QueueUnit;
 use fanin_units::{Bytes, Duration, Packets, Rate, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -146,7 +147,7 @@ pub struct MarkSpec {
     pub others: Unmarkable,
     /// RED: the unit of `min` and `max`; packets by default, or bytes in units of a full frame.
     #[serde(default)]
-    pub unit: Option<MarkUnit>,
+    pub unit: Option<QueueUnit>,
     /// RED: bytes of a full frame with its check sequence; a payload of `switch.mtu` by default.
     #[serde(default)]
     pub frame: Option<Bytes>,
@@ -181,17 +182,6 @@ pub enum MarkMode {
     RedMark,
     /// Drops by RED on the averaged queue.
     RedDrop,
-}
-
-/// The unit of RED's thresholds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum MarkUnit {
-    /// Packets of any size.
-    #[default]
-    Packets,
-    /// Bytes, in units of a full frame.
-    Bytes,
 }
 
 impl MarkSpec {

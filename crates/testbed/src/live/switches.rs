@@ -8,8 +8,8 @@ use fanin_scenario::{
     Scenario, Switch,
 };
 use fanin_switch::config::{
-    self, Config, ControlSpec, DisciplineSpec, Hugepages, ImpairSpec, M21Spec, MarkMode, MarkSpec, MarkUnit,
-    PauseSpec, PortSpec, RingSpec, RuleSpec, SwitchSpec, Unmarkable, WaySpec,
+    self, Config, ControlSpec, DisciplineSpec, Hugepages, ImpairSpec, M21Spec, MarkMode, MarkSpec, PauseSpec,
+    PortSpec, RingSpec, RuleSpec, SwitchSpec, Unmarkable, WaySpec,
 };
 use fanin_switch::{Mac, MacPrefix};
 use fanin_units::{Bytes, Duration, Packets, wire};
@@ -194,13 +194,9 @@ fn memory(switch: &LiveSwitch, ports: usize) -> Bytes {
 
 fn mark(network: &LiveNetwork, switch: &LiveSwitch) -> Option<MarkSpec> {
     let ecn = &switch.settings.ecn;
-    let unit = match ecn.unit {
-        QueueUnit::Packets => MarkUnit::Packets,
-        QueueUnit::Bytes => MarkUnit::Bytes,
-    };
     let red = |mode| MarkSpec {
         mode,
-        unit: Some(unit),
+        unit: Some(ecn.unit),
         frame: Some(full_frame(network)),
         min: Some(ecn.min),
         max: Some(ecn.max),
