@@ -5,8 +5,8 @@ mod common;
 use common::{Fault, Parts, World};
 use fanin_dataflow::{
     Arrivals, Backpressure, ClearConfig, CollectionStep, CollectorConfig, CreditDiscipline, Delay, EventStep,
-    LoggerConfig, Peer, Policy, Random, ReadoutConfig, RequestOrder, Selection, StartOrder, SupervisorConfig,
-    TieBreak, UnitModel, WriteModel,
+    LoggerConfig, PacedCreditsConfig, Peer, Policy, Random, ReadoutConfig, RequestOrder, Selection,
+    StartOrder, SupervisorConfig, TieBreak, UnitModel, WriteModel,
 };
 use fanin_units::{Bytes, Duration, Frequency, Instant, Rate, Ratio};
 use proptest::prelude::*;
@@ -21,6 +21,7 @@ struct Choice {
     discipline: CreditDiscipline,
     order: RequestOrder,
     credits: Option<u32>,
+    is_paced: bool,
     backpressure: Backpressure,
     arrivals: Arrivals,
     two_phase: bool,
@@ -57,7 +58,7 @@ fn choices() -> impl Strategy<Value = Choice> {
             (policy, tie_break),
             discipline,
             order,
-            prop_oneof![Just(None), (12_u32..60).prop_map(Some)],
+            (prop_oneof![Just(None), (12_u32..60).prop_map(Some)], any::<bool>()),
         ),
         (prop_oneof![Just(Backpressure::Hold), Just(Backpressure::Inhibit)], arrivals, any::<bool>()),
         (wait.clone(), wait, any::<bool>(), any::<bool>(), any::<bool>(), 0_u8..12),
@@ -68,7 +69,8 @@ fn choices() -> impl Strategy<Value = Choice> {
             tie_break: first.1.1,
             discipline: first.2,
             order: first.3,
-            credits: first.4,
+            credits: first.4.0.filter(|_| !first.4.1),
+            is_paced: first.4.1,
             backpressure: second.0,
             arrivals: second.1,
             two_phase: second.2,
@@ -105,6 +107,9 @@ fn world(choice: &Choice) -> World {
         readouts: fragments.clone(),
         loggers: 2,
         credits: choice.credits,
+        paced_credits: choice
+            .is_paced
+            .then_some(PacedCreditsConfig { rate: Rate::new(1_000_000_000), frame: Bytes::new(1_448) }),
         discipline: choice.discipline,
         request_order: choice.order,
         first_readout: 2,

@@ -204,6 +204,9 @@ mod tests {
         let collector = |sets: &[&str]| collector(&scenario(sets), 0, vec![12; 160]).unwrap();
         assert_eq!(collector(&["shaping.credits=96"]).credits, Some(96));
         assert_eq!(collector(&["shaping.method=fastpass"]).credits, None);
+        let paced = collector(&["shaping.method=paced-credits"]).paced_credits.unwrap();
+        // 1448 of 1538 bytes are payload.
+        assert_eq!((paced.rate.get(), paced.frame.get()), (941_482_444, 1_448));
         assert_eq!(small("readout.hosts", 65_536), Err(TooMany { key: "readout.hosts", got: 65_536 }));
     }
 }

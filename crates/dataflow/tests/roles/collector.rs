@@ -1,9 +1,9 @@
 use fanin_dataflow::{
     ClearConfig, CollectionStep, Collector, CollectorConfig, CollectorError, CreditDiscipline, Decision,
-    Delay, EventStep, EventStream, FragmentSet, L1Id, Message, Outcome, Peer, RequestOrder, Selection,
-    UnitCommand, UnitModel, UnitState, WaitsFor, Wanted,
+    Delay, EventStep, EventStream, FragmentSet, L1Id, Message, Outcome, PacedCreditsConfig, Peer,
+    RequestOrder, Selection, UnitCommand, UnitModel, UnitState, WaitsFor, Wanted,
 };
-use fanin_units::{Bytes, Duration, Instant, Ratio};
+use fanin_units::{Bytes, Duration, Instant, Rate, Ratio};
 
 use crate::{drain, ms};
 
@@ -527,6 +527,14 @@ fn impossible_settings_are_refused() {
     let credits = CollectorError::CreditsBelowRequest { credits: 11, readout: 0, fragments: 12 };
     assert_eq!(error(CollectorConfig { credits: Some(11), ..config() }), Some(credits));
     assert_eq!(error(CollectorConfig { credits: Some(12), ..config() }), None);
+    for (rate, frame) in [(0, 1_448), (1_000, 0)] {
+        let (rate, frame) = (Rate::new(rate), Bytes::new(frame));
+        let paced_credits = Some(PacedCreditsConfig { rate, frame });
+        assert_eq!(
+            error(CollectorConfig { paced_credits, ..config() }),
+            Some(CollectorError::NoPace { rate, frame })
+        );
+    }
     let fragments = CollectorError::TooManyFragments { readout: 1, fragments: 129, max: 128 };
     assert_eq!(error(CollectorConfig { readouts: vec![1, 129], ..config() }), Some(fragments));
     assert_eq!(error(CollectorConfig { units: 0, ..config() }), Some(CollectorError::NoUnits));
