@@ -82,6 +82,12 @@ pub enum CollectorError {
         /// The credits that the request costs.
         fragments: u16,
     },
+    /// Two kinds of credits at once.
+    #[error("a collector has {credits} credits and paced credits: give it one of the two")]
+    TwoCredits {
+        /// The credits that were set.
+        credits: u32,
+    },
     /// Paced credits without a link rate or a frame.
     #[error("paced credits need a link rate and a frame above zero, not {rate} and {frame}")]
     NoPace {

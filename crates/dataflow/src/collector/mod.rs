@@ -161,6 +161,9 @@ impl CollectorConfig {
                 return Err(CollectorError::CreditsBelowRequest { credits, readout, fragments });
             }
         }
+        if let (Some(credits), Some(_)) = (self.credits, self.paced_credits) {
+            return Err(CollectorError::TwoCredits { credits });
+        }
         if let Some(PacedCreditsConfig { rate, frame }) = self.paced_credits
             && (rate.is_zero() || frame.is_zero())
         {

@@ -527,6 +527,12 @@ fn impossible_settings_are_refused() {
     let credits = CollectorError::CreditsBelowRequest { credits: 11, readout: 0, fragments: 12 };
     assert_eq!(error(CollectorConfig { credits: Some(11), ..config() }), Some(credits));
     assert_eq!(error(CollectorConfig { credits: Some(12), ..config() }), None);
+    let (rate, frame) = (Rate::new(1_000), Bytes::new(1_448));
+    let paced_credits = Some(PacedCreditsConfig { rate, frame });
+    assert_eq!(
+        error(CollectorConfig { credits: Some(60), paced_credits, ..config() }),
+        Some(CollectorError::TwoCredits { credits: 60 })
+    );
     for (rate, frame) in [(0, 1_448), (1_000, 0)] {
         let (rate, frame) = (Rate::new(rate), Bytes::new(frame));
         let paced_credits = Some(PacedCreditsConfig { rate, frame });
