@@ -105,6 +105,7 @@ pub(crate) fn text(summary: &Summary) -> String {
             ("retransmitted", tcp.retransmits),
             ("spuriously", tcp.spurious_retransmits),
             ("time-outs", tcp.timeouts),
+            ("tail loss probes", tcp.tail_loss_probes.filter(|&probes| probes > 0)),
             ("fast retransmits", tcp.fast_retransmits),
         ];
         let mut parts: Vec<_> =

@@ -66,6 +66,7 @@ impl Finished<'_> {
             timeouts: Some(after.timeouts - before.timeouts),
             fast_retransmits: Some(after.fast_retransmits - before.fast_retransmits),
             spurious_retransmits: Some(after.spurious_retransmits - before.spurious_retransmits),
+            tail_loss_probes: Some(after.tail_loss_probes - before.tail_loss_probes),
         });
         let shares = self.utilisation();
         if shares.is_empty() {

@@ -26,6 +26,8 @@ pub struct RunTotals {
     pub fast_retransmits: u64,
     /// Retransmits of segments that had arrived.
     pub spurious_retransmits: u64,
+    /// Tail loss probes that they sent.
+    pub tail_loss_probes: u64,
     /// By port, the bytes on the wire that arrived over its link.
     pub port_bytes: Vec<u64>,
 }

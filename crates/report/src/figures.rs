@@ -156,6 +156,7 @@ pub fn tcp<'a>(rows: impl IntoIterator<Item = &'a FlowRow>) -> Tcp {
         // Known in all only where each connection knows it.
         fast_retransmits: Some(0),
         spurious_retransmits: Some(0),
+        tail_loss_probes: None,
     };
     let add = |sum: &mut Option<u64>, more: Option<u64>| {
         *sum = sum.zip(more).map(|(sum, more)| sum.saturating_add(more));

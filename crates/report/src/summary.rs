@@ -239,6 +239,8 @@ section!(
         fast_retransmits: u64,
         /// Retransmissions of what had already arrived.
         spurious_retransmits: u64,
+        /// Tail loss probes (RFC 8985 §7). One may wait as long as a timeout: with one segment in flight, Linux adds the minimum RTO.
+        tail_loss_probes: u64,
     }
 );
 

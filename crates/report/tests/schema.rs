@@ -66,6 +66,7 @@ fn everything() -> Summary {
         timeouts: Some(0),
         fast_retransmits: Some(0),
         spurious_retransmits: Some(0),
+        tail_loss_probes: Some(0),
     });
     summary.shaping = Some(Shaping { credits: Some(480), wait_ms_mean: Some(6.2) });
     summary.speed = Some(Speed {

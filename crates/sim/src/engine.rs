@@ -213,11 +213,12 @@ impl Engine {
     /// The sums over the whole network at the present time.
     pub(crate) fn totals(&self) -> RunTotals {
         let (drops, marks) = self.fabric.drops_and_marks();
-        let mut counts = [0; 5];
+        let mut counts = [0; 6];
         for end in &self.ends {
             counts.iter_mut().zip(end.endpoint.counts()).for_each(|(sum, count)| *sum += count);
         }
-        let [segments, retransmits, timeouts, fast_retransmits, spurious_retransmits] = counts;
+        let [segments, retransmits, timeouts, fast_retransmits, spurious_retransmits, tail_loss_probes] =
+            counts;
         RunTotals {
             at: self.time(),
             frames: self.frames_sent,
@@ -229,6 +230,7 @@ impl Engine {
             timeouts,
             fast_retransmits,
             spurious_retransmits,
+            tail_loss_probes,
             port_bytes: self.fabric.ports.iter().map(|port| port.link.arrived_bytes()).collect(),
         }
     }

@@ -4,7 +4,7 @@ use fanin_units::Duration;
 
 use crate::config::Config;
 use crate::congestion::SSTHRESH_INFINITE;
-use crate::endpoint::{CongestionState, Endpoint, Stats};
+use crate::endpoint::{CongestionState, Counters, Endpoint, Stats};
 
 /// The state of the retransmission queue and of the timers, as `tcp_info` of Linux shows it. Counts are in segments.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -92,14 +92,15 @@ impl Endpoint {
         self.receiver.ack_now();
     }
 
-    /// Segments with payload, retransmissions, time-outs, entries into fast recovery and needless retransmissions: five of
-    /// the counters of [`stats`](Self::stats).
+    /// Segments with payload, retransmissions, time-outs, entries into fast recovery, needless retransmissions and tail loss
+    /// probes: six of the counters of [`stats`](Self::stats).
     #[inline]
-    pub fn counts(&self) -> [u64; 5] {
-        let counters = &self.counters;
-        let rare = [counters.retransmits, counters.timeouts, counters.fast_retransmits, counters.spurious];
-        let [retransmits, timeouts, fast_retransmits, spurious] = rare.map(u64::from);
-        [self.segments_sent, retransmits, timeouts, fast_retransmits, spurious]
+    pub fn counts(&self) -> [u64; 6] {
+        let Counters { retransmits, timeouts, fast_retransmits, spurious, tail_loss_probes, .. } =
+            self.counters;
+        let [retransmits, timeouts, fast_retransmits, spurious, probes] =
+            [retransmits, timeouts, fast_retransmits, spurious, tail_loss_probes].map(u64::from);
+        [self.segments_sent, retransmits, timeouts, fast_retransmits, spurious, probes]
     }
 
     /// Counters and state.
@@ -111,7 +112,8 @@ impl Endpoint {
             retransmits: u64::from(self.counters.retransmits),
             timeouts: u64::from(self.counters.timeouts),
             fast_retransmits: u64::from(self.counters.fast_retransmits),
-            probes: u64::from(self.counters.probes),
+            tail_loss_probes: u64::from(self.counters.tail_loss_probes),
+            window_probes: u64::from(self.counters.window_probes),
             spurious_retransmits: u64::from(self.counters.spurious),
             ecn_reductions: u64::from(self.counters.ecn_reductions),
             alpha_ppm: self.congestion.alpha_ppm(),

@@ -26,8 +26,10 @@ pub struct Stats {
     pub timeouts: u64,
     /// Entries into fast recovery.
     pub fast_retransmits: u64,
-    /// Tail loss probes and window probes.
-    pub probes: u64,
+    /// Tail loss probes (RFC 8985 §7).
+    pub tail_loss_probes: u64,
+    /// Probes of a closed window.
+    pub window_probes: u64,
     /// Retransmissions that proved needless (by DSACK, or by timestamps when a reduction was undone).
     pub spurious_retransmits: u64,
     /// Window reductions after an ECN echo.
@@ -71,7 +73,8 @@ pub(crate) struct Counters {
     pub(crate) retransmits: u32,
     pub(crate) timeouts: u32,
     pub(crate) fast_retransmits: u32,
-    pub(crate) probes: u32,
+    pub(crate) tail_loss_probes: u32,
+    pub(crate) window_probes: u32,
     pub(crate) spurious: u32,
     pub(crate) ecn_reductions: u32,
 }

@@ -117,7 +117,7 @@ impl Endpoint {
             self.send_new(config, now, len, &mut segment);
             return Some(segment);
         }
-        self.counters.probes += 1;
+        self.counters.window_probes += 1;
         self.acks_sent += 1;
         Some(self.make_segment(config, now, self.snd_una.saturating_sub(1), 0, Flags::ACK))
     }

@@ -14,7 +14,7 @@ impl Endpoint {
         if self.flight.size == 0 {
             return None;
         }
-        self.counters.probes += 1;
+        self.counters.tail_loss_probes += 1;
         let new = self.send_new_forced(config, now);
         let is_retransmission = new.is_none();
         let segment = match new {

@@ -92,7 +92,7 @@ fn a_lost_tail_waits_for_the_timeout() {
     let mut pair = transfer(&config, 10, &[10]);
     let took = finish(&mut pair, 10);
     let stats = pair.ends[0].stats(&config);
-    assert_eq!((stats.timeouts, stats.probes), (0, 1));
+    assert_eq!((stats.timeouts, stats.tail_loss_probes), (0, 1));
     assert!(took < Duration::from_millis(300), "{took}");
 }
 

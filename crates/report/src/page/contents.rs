@@ -120,6 +120,7 @@ pub(crate) const SECTIONS: &[(&str, &[Figure])] = &[
         "TCP",
         &[
             row("/tcp/timeouts", "Retransmission time-outs", Number),
+            row("/tcp/tail_loss_probes", "Tail loss probes", Number),
             row("/events/timeouts_mean", "Time-outs that hold up an event, mean", Number),
             row("/requests/timeouts_mean", "Time-outs that hold up a round, mean", Number),
             row("/tcp/retransmits", "Retransmissions", Number),

@@ -343,6 +343,13 @@ fn the_verdict_follows_the_figures() {
     assert!(
         words(&|summary| {
             summary.network.as_mut().unwrap().drops = Some(1);
+            summary.tcp.as_mut().unwrap().tail_loss_probes = Some(1);
+        })
+        .ends_with("wait to probe for the last of a burst")
+    );
+    assert!(
+        words(&|summary| {
+            summary.network.as_mut().unwrap().drops = Some(1);
             summary.tcp.as_mut().unwrap().timeouts = Some(1);
         })
         .starts_with("Incast")

@@ -73,6 +73,7 @@ fn headline(summary: &Summary) -> (Standing, &'static str) {
     let network = summary.network.as_ref();
     let drops = network.and_then(|network| network.drops);
     let timeouts = summary.tcp.as_ref().and_then(|tcp| tcp.timeouts);
+    let probes = summary.tcp.as_ref().and_then(|tcp| tcp.tail_loss_probes);
     let events = summary.events.as_ref();
     let above = |count: Option<u64>| count.is_some_and(|count| count > 0);
     // The first row that applies is the verdict.
@@ -83,6 +84,11 @@ fn headline(summary: &Summary) -> (Standing, &'static str) {
             above(drops) && above(timeouts),
             Standing::Bad,
             "Incast: frames are dropped and connections time out",
+        ),
+        (
+            above(drops) && above(probes),
+            Standing::Bad,
+            "Frames are dropped, and senders wait to probe for the last of a burst",
         ),
         (above(drops), Standing::Bad, "Frames are dropped, and recovered without a time-out"),
         (above(timeouts), Standing::Bad, "Connections time out, though no frame was dropped"),
@@ -118,6 +124,11 @@ fn sentence(summary: &Summary, data: &Value, at: &str) -> String {
         (Some(drops), None) => parts.push(format!("Frames dropped: {drops}.")),
         (None, Some(timeouts)) => parts.push(format!("Retransmission time-outs: {timeouts}.")),
         (None, None) => {}
+    }
+    let has_probes =
+        summary.tcp.as_ref().and_then(|tcp| tcp.tail_loss_probes).is_some_and(|probes| probes > 0);
+    if let Some(probes) = get("/tcp/tail_loss_probes", FigureForm::Number).filter(|_| has_probes) {
+        parts.push(format!("Tail loss probes: {probes}; one may wait as long as a time-out."));
     }
     parts.join(" ")
 }
