@@ -46,7 +46,6 @@ impl SearchOutcome {
     /// axes at their best values. The range ends at the first point that is worse or does not meet the constraints.
     pub fn flat(&self, axis: usize, share: f64) -> Option<(u64, u64)> {
         let best = self.best()?;
-        let objective = best.objective()?.mean;
         let is_on_line = |point: &&TriedPoint| {
             let pairs = point.values.iter().zip(&best.values);
             pairs.enumerate().all(|(number, (value, best))| number == axis || value == best)
@@ -55,8 +54,10 @@ impl SearchOutcome {
         line.sort_unstable_by_key(|point| point.values[axis]);
         let at = line.iter().position(|point| point.values == best.values)?;
         let is_near = |point: &&&TriedPoint| {
-            let mean = point.objective().map(|objective| objective.mean);
-            point.is_feasible() && mean.is_some_and(|mean| mean - objective <= share * objective.abs())
+            // On the seeds that both have.
+            let seeds = point.scores.len().min(best.scores.len());
+            let sum = |of: &TriedPoint| of.scores[..seeds].iter().map(|score| score.objective).sum::<f64>();
+            point.is_feasible() && sum(point) - sum(best) <= share * sum(best).abs()
         };
         let last = |point: &&TriedPoint| point.values[axis];
         let low = line[..=at].iter().rev().take_while(is_near).last().map(last)?;
@@ -80,12 +81,15 @@ const STUDENT: [f64; 30] = [
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 const NORMAL: f64 = 1.96;
+/// By so much over the degrees of freedom, the quantile is above the normal distribution's.
+const NORMAL_EXCESS: f64 = 2.4;
 
 /// The mean of independent values with its confidence interval of 95 %; `None` without values.
 pub fn interval(values: &[f64]) -> Option<Interval> {
     let count = values.len();
     let mean = (count > 0).then(|| values.iter().sum::<f64>() / count as f64)?;
-    let student = |freedom: usize| STUDENT.get(freedom - 1).copied().unwrap_or(NORMAL);
+    let student =
+        |freedom: usize| STUDENT.get(freedom - 1).copied().unwrap_or(NORMAL + NORMAL_EXCESS / freedom as f64);
     let half = (count > 1).then(|| student(count - 1) * deviation(values) / (count as f64).sqrt());
     Some(Interval { mean, half })
 }
@@ -112,7 +116,7 @@ mod tests {
         let of_three = interval(&[1.0, 2.0, 3.0]).unwrap();
         assert!((of_three.half.unwrap() - 2.4843).abs() < 1e-3, "{of_three:?}");
         let many: Vec<f64> = (0..100).map(|number| f64::from(number % 2)).collect();
-        assert!((interval(&many).unwrap().half.unwrap() - 1.96 * 0.050_25).abs() < 1e-3);
+        assert!((interval(&many).unwrap().half.unwrap() - 1.984 * 0.050_25).abs() < 1e-4);
     }
 
     #[test]

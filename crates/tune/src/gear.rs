@@ -9,7 +9,7 @@ pub struct Gear {
     pub name: String,
     /// Packet buffer that its ports share.
     pub buffer: Bytes,
-    /// Rate of its fastest port.
+    /// Rate of the ports that hosts use.
     pub port: Rate,
     /// Place of the figures.
     pub source: String,

@@ -43,6 +43,14 @@ pub enum GoalError {
         /// The given name.
         name: String,
     },
+    /// The objective is a setting, which nothing bounds.
+    #[error(
+        "`{key}` is a setting, and nothing bounds it: write a constraint with it, for example --subject drops=0"
+    )]
+    Unbounded {
+        /// The key of the setting.
+        key: String,
+    },
     /// The constraint has no relation.
     #[error("`{text}` is no constraint: write for example drops=0, \"p99<20 ms\" or \"goodput>=1 Gb/s\"")]
     NoRelation {
@@ -213,8 +221,11 @@ impl Goal {
     /// An objective with constraints that do not contradict one another.
     ///
     /// # Errors
-    /// If no value of a figure can meet all its constraints.
+    /// If no value of a figure can meet all its constraints, or a setting is the objective and has none.
     pub fn new(objective: Objective, constraints: Vec<Constraint>) -> Result<Self, GoalError> {
+        if let (Target::Key(key), []) = (&objective.target, constraints.as_slice()) {
+            return Err(GoalError::Unbounded { key: key.clone() });
+        }
         for (at, one) in constraints.iter().enumerate() {
             for other in &constraints[..=at] {
                 if one.figure != other.figure {

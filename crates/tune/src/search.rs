@@ -1,6 +1,6 @@
 //! The search: bracketing for one setting, coordinates with a shrinking step for several.
 //!
-//! **One setting.** Five values at equal factors, ends included. Then, again and again, the values halfway between the best
+//! **One setting.** Five values at equal factors, ends included; three for bisection. Then, again and again, the values halfway between the best
 //! one and its two neighbours, until the neighbours are closer than the precision. This finds the minimum of a function that
 //! falls and then rises, and one wrong comparison costs little: neighbours are measured values, not discarded parts of the range.
 //! Where the objective is the setting itself ([`End`]), only the side towards the objective is halved, which is bisection.
@@ -9,7 +9,8 @@
 //! after a success, the same move again. A round without a success halves the steps.
 //!
 //! **Noise.** All points have the same seeds in the same order (common random numbers), and two points are compared on the
-//! seeds that both have. A point that is clearly worse on its first seed gets no others.
+//! seeds that both have. The point that seems best gets all its seeds first. One that is clearly worse on its first seed gets no
+//! others.
 
 use std::cmp::Ordering;
 
@@ -126,15 +127,32 @@ impl Race<'_, '_> {
             }
         }
         self.seeds(&new, 0..1);
-        let first = |index: &usize| self.tried.get(*index).and_then(|point| point.scores.first().copied());
-        let known: Vec<usize> = (0..self.tried.len()).filter(|index| first(index).is_some()).collect();
-        let better = |one: &usize, other: &usize| order(&self.tried[*one], &self.tried[*other]);
-        let Some(best) = known.iter().copied().min_by(better) else { return };
-        let more: Vec<usize> =
-            new.into_iter().filter(|index| *index == best || !self.is_clearly_worse(*index, best)).collect();
-        self.seeds(&more, 1..self.limits.seeds);
-        // A point without any score was not simulated: the search is over.
+        // A point without any score was not simulated, nor was one after it: the search is over.
         self.tried.retain(|point| !point.scores.is_empty());
+        new.retain(|index| *index < self.tried.len());
+        let Some(best) = self.complete_best() else { return };
+        new.retain(|index| self.tried[*index].scores.len() == 1 && !self.is_clearly_worse(*index, best));
+        self.seeds(&new, 1..self.limits.seeds);
+    }
+
+    /// Simulates all seeds of the point that seems best, until the best one has all of them: another seed may show that a
+    /// point does not meet the constraints.
+    fn complete_best(&mut self) -> Option<usize> {
+        loop {
+            let violation = |index: &usize| {
+                let scores = &self.tried[*index].scores;
+                scores.iter().map(|score| score.violation).sum::<f64>() / scores.len() as f64
+            };
+            let best = (0..self.tried.len()).min_by(|one, other| {
+                let by_violation = violation(one).total_cmp(&violation(other));
+                by_violation.then_with(|| order(&self.tried[*one], &self.tried[*other]))
+            })?;
+            let known = self.tried[best].scores.len() as u32;
+            if known >= self.limits.seeds || self.is_over() {
+                return Some(best);
+            }
+            self.seeds(&[best], known..self.limits.seeds);
+        }
     }
 
     /// Simulates seeds of points in one batch, as far as the budget goes.
@@ -184,7 +202,6 @@ fn bracket(axis: SearchAxis, end: Option<End>, race: &mut Race<'_, '_>) {
     let mut first: Vec<Vec<u64>> =
         (0..count).map(|number| vec![axis.value(low + number as f64 * step)]).collect();
     (first[0], first[count - 1]) = (vec![axis.low], vec![axis.high]);
-    // Bisection gains nothing from the end that is best if the middle already meets the constraints.
     race.measure(&first);
     while !race.is_over() {
         let Some(best) = race.best() else { return };

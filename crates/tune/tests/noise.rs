@@ -207,3 +207,26 @@ fn a_stopped_search_keeps_what_it_has() {
     assert_eq!((found.tried.len(), found.simulations), (7, 7));
     assert_eq!(found.best().unwrap().values, [268]);
 }
+
+#[test]
+fn a_value_that_fails_with_a_later_seed_gives_way_to_the_next() {
+    // The least sizes that suffice, by seed: the first seed is the easiest.
+    let least = [900_000, 1_300_000, 1_000_000];
+    let axis = SearchAxis { low: 16_000, high: 64_000_000, start: 1_000_000 };
+    let limits = SearchLimits { seeds: 3, simulations: 200, precision: 0.02 };
+    let found = checked(&[axis], Some(End::Low), limits, &mut |trial| {
+        let (size, least) = (trial.values[0], least[trial.seed as usize]);
+        let violation = if size >= least { 0.0 } else { 1.0 - size as f64 / least as f64 };
+        Score { violation, objective: size as f64 }
+    });
+    let best = found.best().unwrap();
+    assert!(best.is_feasible() && best.scores.len() == 3, "{best:?}");
+    assert!((1_300_000..=1_330_000).contains(&best.values[0]), "{best:?}");
+}
+
+#[test]
+fn a_search_that_is_stopped_at_once_has_no_best_point() {
+    let limits = SearchLimits { seeds: 2, simulations: 20, precision: 0.02 };
+    let found = search(&[CREDITS], None, limits, &mut |_| Vec::new());
+    assert!(found.is_stopped && found.best().is_none() && found.tried.is_empty(), "{found:?}");
+}

@@ -22,6 +22,8 @@ const GAIN: f64 = 1.0 / 16.0;
 const MEAN_GAIN: f64 = 1.0 / 64.0;
 /// The first answers of an event are taken to be larger than usual by this many mean deviations.
 const EVENT_DEVIATIONS: f64 = 3.0;
+/// An event is taken to be at least this much of the usual size: an empty first answer must not free all others of their pace.
+const RELATIVE_SIZE_MIN: f64 = 1.0 / 4.0;
 /// An answer that takes this many times the usual delay and the window's time is overdue: something was lost.
 const OVERDUE_FACTOR: f64 = 4.0;
 /// Factor of pace and window after a loss.
@@ -255,7 +257,8 @@ impl PacedCredits {
     /// A request is given up, or repeated with a new credit.
     pub fn on_withdrawn(&mut self, credit: ByteCredit) {
         let Some(index) = credit.number.checked_sub(self.first) else {
-            self.overdue -= credit.bytes;
+            let left = self.overdue.checked_sub(credit.bytes);
+            self.overdue = left.expect("a credit comes back once");
             return;
         };
         let request = &mut self.requests[index as usize];
@@ -347,7 +350,7 @@ impl PacedCredits {
 
 impl RelativeSize {
     fn factor(self) -> Option<f64> {
-        (self.usual > 0.0).then(|| self.bytes / self.usual)
+        (self.usual > 0.0).then(|| (self.bytes / self.usual).max(RELATIVE_SIZE_MIN))
     }
 }
 

@@ -103,8 +103,8 @@ impl AdviceLine {
             (Some(best), Some(_)) if !is_met => tuned.nearest(best),
             (Some(best), Some(key)) if matches!(tuned.goal.objective.target, Target::Key(_)) => {
                 let value = best.values[0];
-                let less =
-                    tuned.found.tried.iter().map(|point| point.values[0]).filter(|less| *less < value).max();
+                let failed = tuned.found.tried.iter().filter(|point| !point.is_feasible());
+                let less = failed.map(|point| point.values[0]).filter(|less| *less < value).max();
                 let less = less.map_or_else(
                     || "the least that was tried".to_owned(),
                     |less| format!("{} is not", key.kind.text(less)),

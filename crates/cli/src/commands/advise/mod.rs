@@ -168,7 +168,7 @@ impl Adviser<'_> {
         let mut trials = Trials::new(&source, keys, goal, threads, out.as_deref(), self.arguments.quiet)?;
         let limits = SearchLimits {
             seeds: self.arguments.seeds,
-            simulations: SIMULATIONS.max(self.arguments.seeds as usize),
+            simulations: SIMULATIONS.saturating_mul(self.arguments.seeds as usize),
             precision: PRECISION,
         };
         let found = match trials.search(limits) {

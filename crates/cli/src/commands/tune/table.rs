@@ -127,6 +127,9 @@ impl Tuned<'_> {
         out.push('\n');
         let points = self.found.tried.len();
         let _ = writeln!(out, "{points} points tried in {} simulations", self.found.simulations);
+        if self.found.simulations >= self.limits.simulations {
+            out.push_str("note: that is all that --simulations allows; more may find a better value\n");
+        }
         if let Some(best) = best.filter(|best| best.is_feasible()) {
             self.describe(best, &mut out);
         }
@@ -149,7 +152,12 @@ impl Tuned<'_> {
             Target::Key(_) => {
                 let which = if objective.sense == Sense::Minimise { "smallest" } else { "largest" };
                 let constraints = self.constraints();
-                writeln!(out, "best: {set}, the {which} tried that meets {constraints} with each seed")
+                let seeds = best.scores.len();
+                writeln!(
+                    out,
+                    "best: {set}, the {which} tried that meets {constraints} with {seeds} of {} seeds",
+                    self.limits.seeds
+                )
             }
         };
         if !matches!(objective.target, Target::Figure(_)) {
