@@ -86,14 +86,17 @@ pub fn search(
     SearchOutcome { tried: race.tried, best, simulations: race.simulations, is_stopped: race.is_stopped }
 }
 
-/// Order of two points on the seeds that both have: those that meet the constraints first, then by objective.
+/// Order of two points: the one that is nearer to meeting the constraints on all seeds of its own, then by objective on the seeds
+/// that both have.
 fn order(one: &TriedPoint, other: &TriedPoint) -> Ordering {
-    let seeds = one.scores.len().min(other.scores.len());
-    let mean = |point: &TriedPoint, of: fn(&Score) -> f64| {
+    let common = one.scores.len().min(other.scores.len());
+    let mean = |point: &TriedPoint, seeds: usize, of: fn(&Score) -> f64| {
         point.scores[..seeds].iter().map(of).sum::<f64>() / seeds.max(1) as f64
     };
-    let by = |of: fn(&Score) -> f64| mean(one, of).total_cmp(&mean(other, of));
-    by(|score| score.violation).then_with(|| by(|score| score.objective))
+    let violation = |point: &TriedPoint| mean(point, point.scores.len(), |score| score.violation);
+    let objective = |point: &TriedPoint| mean(point, common, |score| score.objective);
+    let by = |of: &dyn Fn(&TriedPoint) -> f64| of(one).total_cmp(&of(other));
+    by(&violation).then_with(|| by(&objective))
 }
 
 /// The points tried so far, and what is left to spend.
@@ -139,14 +142,8 @@ impl Race<'_, '_> {
     /// point does not meet the constraints.
     fn complete_best(&mut self) -> Option<usize> {
         loop {
-            let violation = |index: &usize| {
-                let scores = &self.tried[*index].scores;
-                scores.iter().map(|score| score.violation).sum::<f64>() / scores.len() as f64
-            };
-            let best = (0..self.tried.len()).min_by(|one, other| {
-                let by_violation = violation(one).total_cmp(&violation(other));
-                by_violation.then_with(|| order(&self.tried[*one], &self.tried[*other]))
-            })?;
+            let best =
+                (0..self.tried.len()).min_by(|one, other| order(&self.tried[*one], &self.tried[*other]))?;
             let known = self.tried[best].scores.len() as u32;
             if known >= self.limits.seeds || self.is_over() {
                 return Some(best);
