@@ -25,7 +25,8 @@ impl Framing {
         stored_bytes: wire::ETHERNET_STORED,
     };
     /// The two-byte PPP header of ns-3's point-to-point links.
-    pub const PPP: Self = Self { link_bytes: 2, ip_bytes_min: 0, stored_bytes: 2 };
+    pub const PPP: Self =
+        Self { link_bytes: wire::PPP_HEADER, ip_bytes_min: 0, stored_bytes: wire::PPP_HEADER };
 
     /// Bytes on the wire of an IP packet of `ip_bytes`.
     #[inline]

@@ -51,7 +51,7 @@ const fn p99(
     unit: FigureUnit,
     places: &'static [&'static str],
 ) -> NamedFigure {
-    NamedFigure { name, column, unit, places, is_p99: true }
+    NamedFigure { is_p99: true, ..figure(name, column, unit, places) }
 }
 
 use FigureUnit::{BitsPerSecond, Bytes, Count, Factor, Millis};

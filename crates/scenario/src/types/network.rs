@@ -60,7 +60,7 @@ impl Framing {
     pub fn overhead(self) -> Bytes {
         let bytes = match self {
             Self::Ethernet => wire::ETHERNET_LINK,
-            Self::PointToPoint => 2,
+            Self::PointToPoint => wire::PPP_HEADER,
         };
         Bytes::new(u64::from(bytes))
     }
