@@ -1,8 +1,8 @@
 //! Exact integer quantities: times in picoseconds, bytes, bit rates, frequencies, packets and ratios.
 //!
 //! No float is stored or used anywhere inside. Text such as `"1.1 kB"` or `"12.5 ns"` is parsed as a
-//! decimal number and refused when the unit cannot hold it exactly; printing gives back the shortest
-//! text that parses to the same value.
+//! decimal number, and refused if the unit cannot hold it exactly. Printing gives the shortest text
+//! that parses to the same value.
 //!
 //! ```
 //! use fanin_units::{Bytes, Duration, Rate};
@@ -29,6 +29,7 @@ mod parse;
 mod quantity;
 mod rate;
 mod ratio;
+pub mod tcp;
 mod time;
 pub mod wire;
 

@@ -20,7 +20,7 @@ macro_rules! quantity {
             /// The name of this quantity in messages.
             pub const WHAT: &'static str = $what;
 
-            #[doc = concat!("A value of so many ", $base, ".")]
+            #[doc = concat!("A quantity of `value` ", $base, ".")]
             #[inline]
             pub const fn new(value: u64) -> Self {
                 Self(value)

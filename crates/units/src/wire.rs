@@ -27,6 +27,8 @@ pub const ETHERNET_MTU: u32 = 1500;
 pub const IP_HEADER: u32 = 20;
 /// A TCP header without options.
 pub const TCP_HEADER: u32 = 20;
+/// IPv4 and TCP headers without options.
+pub const IP_TCP_HEADERS: u32 = IP_HEADER + TCP_HEADER;
 /// The most bytes of TCP options.
 pub const TCP_OPTIONS_MAX: u32 = 40;
 /// TCP's timestamp option with two bytes of padding.
