@@ -1,6 +1,6 @@
 //! One connection, driven by lines on standard input: `tests/packetdrill/run.py` plays packetdrill's scripts against it.
 //!
-//! Times are in nanoseconds, offsets those of [`Segment`]. Each request is one line; the reply is a line `out …` for each segment
+//! Times are in nanoseconds, offsets those of [`Segment`]. Each request is one line. The reply is a line `out …` for each segment
 //! that the connection sends, and a line `ok …` with its state, or `error …`.
 //!
 //! | request | what it does |

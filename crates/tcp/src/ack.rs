@@ -18,24 +18,18 @@ impl Endpoint {
     #[inline(always)]
     pub(crate) fn handle_ack(&mut self, config: &Config, now: Instant, segment: &Segment) {
         let ack = segment.ack;
-        if ack > self.snd_nxt || ack < self.snd_una {
+        if ack > self.send.nxt() || ack < self.send.una() {
             // An old ACK may still bring SACK blocks (tcp_ack's old_ack).
-            if ack < self.snd_una && segment.sack_count() > 0 && self.flight.size > 0 {
+            if ack < self.send.una() && segment.sack_count() > 0 && self.flight.size > 0 {
                 self.handle_ack_slow(config, now, segment, false);
             }
             return;
         }
-        // RFC 9293 §3.10.7.4: SND.WL1 and SND.WL2 guard against old segments.
-        let edge = ack + u64::from(segment.window);
-        let wl1 = segment.offset + 1;
-        let updates_window =
-            ack > self.snd_una || wl1 > self.snd_wl1 || (wl1 == self.snd_wl1 && edge > self.snd_wnd_end);
-        if updates_window {
-            self.snd_wl1 = wl1;
-            self.snd_wnd_end = edge;
-            if segment.window > self.max_window || self.timer == Timer::WindowProbe {
-                self.update_window(config, edge, segment.window);
-            }
+        let updates_window = self.send.take_window(segment);
+        if updates_window
+            && (segment.window > self.send.window_max() || self.timer.pending() == Timer::WindowProbe)
+        {
+            self.handle_wider_window(config, segment.window);
         }
         if config.path_window && segment.flags.contains(Flags::PATH_WINDOW_ECHO) {
             self.limit_window(config, segment.path_window_echo);
@@ -44,7 +38,7 @@ impl Endpoint {
             && !segment.flags.intersects(Flags::ECE)
             && segment.sack[0].start == segment.sack[0].end;
         if is_plain {
-            if ack > self.snd_una {
+            if ack > self.send.una() {
                 self.handle_ack_fast(config, now, segment);
                 return;
             }
@@ -63,9 +57,9 @@ impl Endpoint {
         let ack = segment.ack;
         let flight_size = self.flight.size;
         let (acked, first_sent_at, last_sent_at) = self.flight.acknowledge_fast(config, ack);
-        self.snd_una = ack;
-        self.probe_backoff = 0;
-        let sample = AckSample { now, acked, snd_una: ack, snd_nxt: self.snd_nxt, has_ece: false };
+        self.send.acknowledge(ack);
+        self.timer.forget_window_probes();
+        let sample = AckSample { now, acked, snd_una: ack, snd_nxt: self.send.nxt(), has_ece: false };
         let rtt_ps = match config.rtt_source {
             RttSource::TimestampFirst if segment.ts_echo != 0 => config.since_timestamp(now, segment.ts_echo),
             _ => now.get() - first_sent_at,
@@ -83,26 +77,16 @@ impl Endpoint {
     #[inline]
     pub(crate) fn sample_rtt(&mut self, config: &Config, rtt_ps: u64) {
         let ticks = (rtt_ps / config.rtt_tick.get()).min(u64::from(u32::MAX >> 4)) as u32;
-        if self.rtt.sample(config, ticks, self.snd_una > self.rtt_seq) {
-            self.rtt_seq = self.snd_nxt;
-        }
+        self.rtt.sample(config, ticks, self.send.una(), self.send.nxt());
     }
 
     /// The peer offers a larger window than ever, or ends a closed one.
-    pub(crate) fn update_window(&mut self, config: &Config, edge: u64, window: u32) {
-        self.snd_wnd_end = edge;
-        self.idle_checked = false;
-        if window > self.max_window {
-            self.max_window = window;
-            if config.half_window_mss {
-                // tcp_bound_to_half_wnd: segments of at most half the largest window, so that two fit.
-                let cut = if window > 536 { window >> 1 } else { window };
-                self.mss = config.mss.min(cut.max(48).min(u32::from(u16::MAX)) as u16);
-            }
-        }
-        if self.timer == Timer::WindowProbe && self.snd_wnd_end > self.snd_nxt {
-            self.timer = Timer::None;
-            self.probe_backoff = 0;
+    fn handle_wider_window(&mut self, config: &Config, window: u32) {
+        self.usage.check_idleness_again();
+        self.send.note_window(config, window);
+        if self.timer.pending() == Timer::WindowProbe && self.send.room() > 0 {
+            self.timer.stop();
+            self.timer.forget_window_probes();
         }
     }
 
@@ -110,10 +94,10 @@ impl Endpoint {
     fn handle_ack_slow(&mut self, config: &Config, now: Instant, segment: &Segment, updates_window: bool) {
         let prior_pipe = self.flight.pipe();
         let prior_fack =
-            if config.sack { self.flight.highest_sacked() } else { None }.unwrap_or(self.snd_una);
-        let snd_nxt = self.snd_nxt;
-        let advances = segment.ack > self.snd_una;
-        let high_seq = self.recovery_mut().high_seq;
+            if config.sack { self.flight.highest_sacked() } else { None }.unwrap_or(self.send.una());
+        let snd_nxt = self.send.nxt();
+        let advances = segment.ack > self.send.una();
+        let high_seq = self.recovery_mut().high_seq();
         let mut newly = NewlyAcked::default();
         // tcp_rack_advance: a copy that is acknowledged sooner than any round trip did not cause the ACK.
         if let Some(min) = self.rtt.min_ps(config) {
@@ -129,10 +113,10 @@ impl Endpoint {
                 newly.spurious_from = newly.spurious_from.min(echoed);
             }
             self.flight.acknowledge(config, segment.ack, high_seq, &mut newly);
-            self.snd_una = segment.ack;
+            self.send.acknowledge(segment.ack);
         }
-        if let Some((sent_at, end, again)) = newly.newest {
-            self.advance_rack(now, newly.latest, sent_at, end, again);
+        if let Some(newest) = newly.newest {
+            self.recovery_mut().rack.advance(now, newly.latest, newest);
         }
         self.measure_rtt(config, now, segment, &newly, advances);
         self.note_reordering(config, prior_fack, &newly);
@@ -168,7 +152,7 @@ impl Endpoint {
         } else if (advances || newly_sacked > 0)
             && (!has_ece || self.window.in_slow_start())
             // tcp_may_raise_cwnd: SACKs alone make it grow only on a path known to reorder.
-            && (advances || self.reordering > config.reordering * config.segment_units())
+            && (advances || self.reordering.is_raised(config))
             && self.is_cwnd_limited(config, prior_pipe)
         {
             let acked = if config.reduction == Reduction::Proportional { ack.delivered } else { newly.acked };
@@ -198,23 +182,23 @@ impl Endpoint {
                 let span = end.saturating_sub(start).min(u64::from(u32::MAX)) as u32;
                 // The needless copy was delivered, too (tcp_dsack_seen).
                 if config.loss_detection == LossDetection::Rack && self.counters.retransmits > 0 {
-                    duplicate_units = config.units(span, self.mss);
+                    duplicate_units = config.units(span, self.send.mss());
                 }
                 self.handle_dsack(end);
                 continue;
             }
             // A block outside of the flight is stale.
-            if end > self.snd_nxt || start < self.snd_una.min(segment.ack) {
+            if end > self.send.nxt() || start < self.send.una().min(segment.ack) {
                 continue;
             }
-            self.flight.sack(config, start.max(self.snd_una), end, high_seq, newly);
+            self.flight.sack(config, start.max(self.send.una()), end, high_seq, newly);
         }
         (has_dsack, duplicate_units)
     }
 
-    /// Restarts the timer after an ACK of the slow path (`tcp_set_xmit_timer`): RACK's timer while a segment waits to be
-    /// declared lost, else the RTO or the probe time-out if data was acknowledged. A SACK restarts it only while the
-    /// head of the flight is younger than what was SACKed, or the time-out would recede for ever.
+    /// Restarts the timer after an ACK of the slow path (`tcp_set_xmit_timer`). It is RACK's timer while a segment waits
+    /// to be declared lost. Else it is the RTO or the probe timeout, if data was acknowledged. A SACK restarts it only
+    /// while the head of the flight is younger than what was SACKed, or the timeout would recede for ever.
     fn restart_timer_slow(
         &mut self,
         config: &Config,
@@ -222,23 +206,22 @@ impl Endpoint {
         advances: bool,
         sacked_sent_at: Option<u64>,
     ) {
-        let wait = core::mem::take(&mut self.recovery_mut().rack_wait);
+        let wait = self.recovery_mut().rack.take_wait();
         if wait > 0 && self.flight.size > 0 {
             // tcp_rack_mark_lost adds TCP_TIMEOUT_MIN_US.
-            let wait = wait + TIMEOUT_MARGIN;
-            self.start_timer(config, Timer::Reordering, now.get(), wait);
+            self.timer.start(config, Timer::Reordering, now, wait + TIMEOUT_MARGIN);
             return;
         }
         if advances
             && config.impatient
             && !config.sack
             && self.ca_state == CongestionState::Recovery
-            && core::mem::replace(&mut self.recovery_mut().had_partial_ack, true)
+            && self.recovery_mut().note_partial_ack()
         {
             return;
         }
         if advances && config.timeout_rules == crate::TimeoutRules::Ns3 {
-            self.rtt.backoff = 0;
+            self.rtt.end_back_off();
         }
         let head_sent_at = self.flight.runs.front().map_or(0, |run| run.sent_at);
         let is_young =
@@ -276,8 +259,13 @@ impl Endpoint {
             && advances
         {
             let has_ece = segment.flags.contains(Flags::ECE);
-            let sample =
-                AckSample { now, acked: newly.acked, snd_una: segment.ack, snd_nxt: self.snd_nxt, has_ece };
+            let sample = AckSample {
+                now,
+                acked: newly.acked,
+                snd_una: segment.ack,
+                snd_nxt: self.send.nxt(),
+                has_ece,
+            };
             let is_open = self.ca_state == CongestionState::Open;
             let delays = [now.get() - last_sent_at, self.rtt.smoothed(config).get()];
             self.congestion.on_sample(config, &mut self.window, sample, delays, is_open);

@@ -40,12 +40,12 @@ pub struct CubicParameters {
     pub scale: u32,
     /// True if HyStart's delay and ACK-train signals end slow start.
     pub hystart: bool,
-    /// True for `tcp_cubic.c` as it is since 5.16: the window estimate counts acknowledged segments (3.18), bursts lengthen the
-    /// train of ACKs that HyStart allows (5.6), and its rounds begin with a sample. False for that of 2.6, which estimates the
-    /// ratio of segments to ACKs.
+    /// True for `tcp_cubic.c` since 5.16. Its window estimate counts acknowledged segments (3.18), bursts lengthen the train of
+    /// ACKs that HyStart allows (5.6), and its rounds begin with a sample. False for that of 2.6, which estimates the ratio of
+    /// segments to ACKs.
     pub counts_segments: bool,
-    /// True if the window after a spurious loss returns to the last maximum that CUBIC remembers (before 4.13) rather
-    /// than to the window before the loss.
+    /// True if a spurious loss restores the last maximum that CUBIC remembers (before 4.13) instead of the window
+    /// before the loss.
     pub undoes_to_maximum: bool,
 }
 
@@ -111,20 +111,20 @@ pub enum Reduction {
     RateHalving,
     /// Proportional rate reduction (RFC 6937 with the slow-start reduction bound, Linux since 3.2).
     Proportional,
-    /// Proportional rate reduction of ns-3 (`TcpPrrRecovery` 3.48 as `TcpSocketBase` drives it without SACK): it reads the
+    /// Proportional rate reduction of ns-3 (`TcpPrrRecovery` 3.48 as `TcpSocketBase` drives it without SACK). It reads the
     /// flight before the duplicate ACK leaves it, so that each duplicate releases a new segment.
     Ns3,
 }
 
-/// Rules of a retransmission time-out.
+/// Rules of a retransmission timeout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TimeoutRules {
-    /// RFC 5681 equation 4 (half the flight, once for each loss) and Karn's algorithm: the back-off lasts until a
-    /// segment that was sent once is acknowledged.
+    /// RFC 5681 equation 4 (half the flight, once for each loss) and Karn's algorithm. The back-off lasts until
+    /// the acknowledgement of a segment that was not retransmitted.
     Rfc6298,
-    /// `TcpSocketBase::ReTxTimeout` and `NewAck` of ns-3: each time-out takes half of the pipe, any new
-    /// acknowledgement ends the back-off, and duplicate ACKs do not count until all is acknowledged that was sent before
-    /// the time-out.
+    /// `TcpSocketBase::ReTxTimeout` and `NewAck` of ns-3. Each timeout takes half of the pipe, and any new
+    /// acknowledgement ends the back-off. Duplicate ACKs count again once all data sent before the timeout is
+    /// acknowledged.
     Ns3,
 }
 
@@ -149,7 +149,7 @@ pub enum RttSource {
     Transmissions,
 }
 
-/// The retransmission time-out.
+/// The retransmission timeout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RtoConfig {
     /// RTO before the first sample (RFC 6298 §2.1).
@@ -161,12 +161,12 @@ pub struct RtoConfig {
     pub max: Duration,
     /// The estimator of the round-trip time.
     pub estimator: RtoEstimator,
-    /// Largest random addition to each time-out, in 1/1024 of the RTO (Vasudevan et al. 2009 §4); the endpoint's salt
+    /// Largest random addition to each timeout, in 1/1024 of the RTO (Vasudevan et al. 2009 §4); the endpoint's salt
     /// seeds it. 0 for none.
     pub spread: u32,
 }
 
-/// The estimator of the retransmission time-out.
+/// The estimator of the retransmission timeout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RtoEstimator {
     /// RFC 6298: `max(srtt + max(granularity, 4 rttvar), min)`.
@@ -184,21 +184,16 @@ pub enum RtoEstimator {
 pub enum DelayedAck {
     /// At once, every segment (`quickack 1` on the route).
     Off,
-    /// Every second full segment, or after the time-out (RFC 1122, RFC 5681).
+    /// Every second full segment, or after the timeout (RFC 1122, RFC 5681).
     Rfc1122 {
         /// Longest delay of an acknowledgement.
         timeout: Duration,
     },
-    /// Linux: quick-ACK phases, interactive mode, and an adaptive time-out between 40 ms and `max`.
+    /// Linux: quick-ACK phases, interactive mode, and an adaptive timeout between 40 ms and `max`.
     Linux {
-        /// Largest time-out: `TCP_DELACK_MAX`, 200 ms.
+        /// Largest timeout: `TCP_DELACK_MAX`, 200 ms.
         max: Duration,
     },
-}
-
-impl DelayedAck {
-    /// The least time-out of [`Self::Linux`]: `TCP_DELACK_MIN`, `TCP_ATO_MIN`.
-    pub const LINUX_MIN: Duration = Duration::from_millis(40);
 }
 
 /// Segmentation offload on the sending side.
@@ -230,7 +225,7 @@ pub struct Config {
     /// DCTCP's marks (RFC 8257 §3.2): each acknowledgement echoes the mark of the segments that it covers, and
     /// every segment is ECN-capable, as in Linux (`INET_ECN_xmit`). Needs [`Self::ecn`].
     pub ecn_exact: bool,
-    /// The path-window option on every segment with data, and its echo on acknowledgements: switches on the path lower the
+    /// The path-window option on every segment with data, and its echo on acknowledgements. Switches on the path lower the
     /// window in it, which bounds the sender's congestion window.
     pub path_window: bool,
     /// Bytes that a sender deducts from the path window: those of its options, where the switch does not deduct them
@@ -258,19 +253,19 @@ pub struct Config {
     pub reordering_max: u32,
     /// Window reduction in recovery.
     pub reduction: Reduction,
-    /// Rules of a retransmission time-out.
+    /// Rules of a retransmission timeout.
     pub timeout_rules: TimeoutRules,
-    /// Without SACK only the first partial ACK of a recovery restarts the retransmission timer (RFC 6582 §3.2 step 5),
-    /// so that a recovery of many segments ends in a time-out.
+    /// Without SACK only the first partial ACK of a recovery restarts the retransmission timer (RFC 6582 §3.2 step 5).
+    /// A recovery of many segments then ends in a timeout.
     pub impatient: bool,
     /// Limited transmit (RFC 3042): the first duplicate ACKs release new segments.
     pub limited_transmit: bool,
     /// Tail loss probes (RFC 8985 §7).
     pub tail_loss_probe: bool,
-    /// Undo of needless reductions (RFC 3522 Eifel, RFC 3708 DSACK) and detection of spurious time-outs
+    /// Undo of needless reductions (RFC 3522 Eifel, RFC 3708 DSACK) and detection of spurious timeouts
     /// (RFC 5682).
     pub undo: bool,
-    /// Bounds and rules of the retransmission time-out.
+    /// Bounds and rules of the retransmission timeout.
     pub rto: RtoConfig,
     /// Source of round-trip samples.
     pub rtt_source: RttSource,
@@ -306,7 +301,7 @@ pub struct Config {
     pub shrink_window: bool,
     /// True if segments are at most half the largest window offered (`tcp_bound_to_half_wnd`).
     pub half_window_mss: bool,
-    /// Addition to the probe time-out of a flight of one segment: the minimum RTO (`tcp_rto_min_us`).
+    /// Addition to the probe timeout of a flight of one segment: the minimum RTO (`tcp_rto_min_us`).
     pub probe_delayed_ack: Duration,
 }
 
@@ -366,9 +361,9 @@ impl Config {
         }
     }
 
-    /// When a timer of `delay` expires that is started now: `jiffies + delay` rounded up to the tick, then to the
-    /// granularity of the timer wheel's level (`calc_wheel_index`: 64 ticks at granularity 1, then 8 times coarser for each
-    /// factor of 8).
+    /// Expiry of a timer of `delay` that starts now: `jiffies + delay`, rounded up to the tick, then to the granularity of
+    /// the timer wheel's level. By `calc_wheel_index` the first 64 ticks have granularity 1, and each further factor of 8
+    /// is 8 times coarser.
     pub(crate) fn timer_expiry(&self, now: Instant, delay: Duration) -> Instant {
         let tick = self.timer_granularity.get();
         if tick <= 1 {

@@ -44,11 +44,11 @@ impl Endpoint {
             sacked: segments(self.flight.sacked),
             lost: segments(self.flight.lost),
             retransmitted: segments(self.flight.retransmitted),
-            reordering: self.reordering / config.segment_units(),
-            is_reordering_seen: self.reordering_seen,
-            backoff: u32::from(self.rtt.backoff.max(self.probe_backoff)),
-            window_probes: u32::from(self.probe_backoff),
-            mss: self.mss.into(),
+            reordering: self.reordering.units() / config.segment_units(),
+            is_reordering_seen: self.reordering.is_seen(),
+            backoff: u32::from(self.rtt.backoff().max(self.timer.window_probes())),
+            window_probes: u32::from(self.timer.window_probes()),
+            mss: self.send.mss().into(),
             mss_received: self.receiver.mss().into(),
             rtt_variation: self.rtt.variation(config),
             rtt_min: Duration::new(self.rtt.min_ps(config).unwrap_or(0)),
@@ -92,23 +92,24 @@ impl Endpoint {
         self.receiver.ack_now();
     }
 
-    /// Segments with payload, retransmissions, time-outs, entries into fast recovery, needless retransmissions and tail loss
+    /// Segments with payload, retransmissions, timeouts, entries into fast recovery, needless retransmissions and tail loss
     /// probes: six of the counters of [`stats`](Self::stats).
     #[inline]
     pub fn counts(&self) -> [u64; 6] {
-        let Counters { retransmits, timeouts, fast_retransmits, spurious, tail_loss_probes, .. } =
-            self.counters;
+        let Counters {
+            segments, retransmits, timeouts, fast_retransmits, spurious, tail_loss_probes, ..
+        } = self.counters;
         let [retransmits, timeouts, fast_retransmits, spurious, probes] =
             [retransmits, timeouts, fast_retransmits, spurious, tail_loss_probes].map(u64::from);
-        [self.segments_sent, retransmits, timeouts, fast_retransmits, spurious, probes]
+        [segments, retransmits, timeouts, fast_retransmits, spurious, probes]
     }
 
     /// Counters and state.
     pub fn stats(&self, config: &Config) -> Stats {
         let in_bytes = |units| config.bytes(units);
         Stats {
-            segments: self.segments_sent,
-            acks: u64::from(self.acks_sent),
+            segments: self.counters.segments,
+            acks: u64::from(self.counters.acks),
             retransmits: u64::from(self.counters.retransmits),
             timeouts: u64::from(self.counters.timeouts),
             fast_retransmits: u64::from(self.counters.fast_retransmits),
@@ -132,8 +133,9 @@ impl Endpoint {
 
     /// Panics if an invariant does not hold. For tests; it walks the whole flight.
     pub fn check(&self, config: &Config) {
-        assert!(self.snd_una <= self.snd_nxt && self.snd_nxt <= self.write_seq);
-        self.flight.check(config, self.snd_una, self.snd_nxt);
+        self.send.assert_order();
+        self.assert_order();
+        self.flight.check(config, self.send.una(), self.send.nxt());
         assert!(
             self.recovery.is_some() || (self.ca_state == CongestionState::Open && self.flight.sacked == 0)
         );

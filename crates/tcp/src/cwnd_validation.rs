@@ -5,6 +5,55 @@ use fanin_units::Instant;
 use crate::config::{Config, Validation};
 use crate::endpoint::{CongestionState, Endpoint};
 
+/// The use of the congestion window: the largest flights, and when the window was last full.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct CwndUsage {
+    /// The offset that ends the present window (`cwnd_usage_seq`), and the largest flight in it (`max_packets_out`).
+    window_seq: u64,
+    flight_max: u32,
+    /// Largest flight since `full_at` (`snd_cwnd_used`).
+    used: u32,
+    /// When the window was last in full use, in ps (`snd_cwnd_stamp`).
+    full_at: u64,
+    /// The window limited the last transmission (`is_cwnd_limited`).
+    is_limited: bool,
+    /// New segments were sent since the use of the window was last validated.
+    is_unvalidated: bool,
+    /// Idleness was checked since the application last wrote or the offered window opened.
+    is_idle_checked: bool,
+}
+
+impl CwndUsage {
+    /// The window keeps a segment back.
+    #[inline]
+    pub(crate) fn note_limit(&mut self) {
+        self.is_limited = true;
+    }
+
+    /// The window was in full use now: restarts the clock of disuse.
+    pub(crate) fn restart(&mut self, now: Instant) {
+        self.set_full_at(now);
+        self.used = 0;
+    }
+
+    /// Restarts the clock of disuse. The largest flight so far counts on.
+    pub(crate) fn set_full_at(&mut self, now: Instant) {
+        self.full_at = now.get();
+    }
+
+    /// The application has written or the offered window has opened: the next transmission may end an idle period.
+    #[inline]
+    pub(crate) fn check_idleness_again(&mut self) {
+        self.is_idle_checked = false;
+    }
+
+    /// Returns whether segments were sent since the last validation.
+    #[inline]
+    pub(crate) fn is_unvalidated(&self) -> bool {
+        self.is_unvalidated
+    }
+}
+
 impl Endpoint {
     /// Returns whether the congestion window limits the sender, so that it may grow (`tcp_is_cwnd_limited`).
     #[inline]
@@ -21,8 +70,8 @@ impl Endpoint {
                     })
             }
             Validation::MaximumFlight => {
-                self.cwnd_limited
-                    || (self.window.in_slow_start() && self.window.cwnd < 2 * self.max_packets_out)
+                self.usage.is_limited
+                    || (self.window.in_slow_start() && self.window.cwnd < 2 * self.usage.flight_max)
             }
         }
     }
@@ -31,55 +80,50 @@ impl Endpoint {
     #[inline]
     pub(crate) fn note_transmission(&mut self, config: &Config) {
         let full = self.flight.pipe() + config.segment_units() > self.window.cwnd;
+        let usage = &mut self.usage;
         match config.validation {
             Validation::MaximumFlight => {
-                if self.snd_una >= self.cwnd_usage_seq
+                if self.send.una() >= usage.window_seq
                     || full
-                    || (!self.cwnd_limited && self.flight.size > self.max_packets_out)
+                    || (!usage.is_limited && self.flight.size > usage.flight_max)
                 {
-                    self.cwnd_limited = full;
-                    self.max_packets_out = self.flight.size;
-                    self.cwnd_usage_seq = self.snd_nxt;
+                    usage.is_limited = full;
+                    usage.flight_max = self.flight.size;
+                    usage.window_seq = self.send.nxt();
                 }
             }
-            Validation::Burst | Validation::None => self.cwnd_limited = full,
+            Validation::Burst | Validation::None => usage.is_limited = full,
         }
-        self.cwnd_unvalidated = true;
+        usage.is_unvalidated = true;
     }
 
     /// Validates the window once nothing more can be sent: one that was not full for an RTO shrinks towards its use
     /// (RFC 2861; `tcp_cwnd_validate`, `tcp_cwnd_application_limited`).
     pub(crate) fn validate_cwnd(&mut self, config: &Config, now: Instant) {
-        self.cwnd_unvalidated = false;
+        self.usage.is_unvalidated = false;
         let full = match config.validation {
             Validation::None => return,
             Validation::Burst => self.flight.size >= self.window.cwnd,
             Validation::MaximumFlight => self.is_cwnd_limited(config, self.flight.pipe()),
         };
         if full {
-            self.note_cwnd_used(now);
+            self.usage.restart(now);
             return;
         }
-        self.cwnd_used = self.cwnd_used.max(self.flight.size);
+        self.usage.used = self.usage.used.max(self.flight.size);
         if !config.slow_start_after_idle
-            || now.get().saturating_sub(self.cwnd_stamp) < self.rtt.rto(config).get()
+            || now.get().saturating_sub(self.usage.full_at) < self.rtt.rto(config).get()
         {
             return;
         }
         if self.ca_state == CongestionState::Open {
-            let used = self.cwnd_used.max(config.initial_cwnd());
+            let used = self.usage.used.max(config.initial_cwnd());
             if used < self.window.cwnd {
                 self.window.ssthresh = self.current_ssthresh();
                 self.window.cwnd = (self.window.cwnd + used) >> 1;
             }
         }
-        self.note_cwnd_used(now);
-    }
-
-    /// The window was in full use now: restarts the clock of disuse (`snd_cwnd_stamp`, `snd_cwnd_used`).
-    pub(crate) fn note_cwnd_used(&mut self, now: Instant) {
-        self.cwnd_stamp = now.get();
-        self.cwnd_used = 0;
+        self.usage.restart(now);
     }
 
     /// Data is sent and none is outstanding: halves the window for each RTO of idleness (RFC 2861, RFC 5681 §4.1;
@@ -92,7 +136,7 @@ impl Endpoint {
             return;
         }
         self.congestion.on_restart(config, now, Instant::new(self.last_sent_at));
-        let was_checked = core::mem::replace(&mut self.idle_checked, true);
+        let was_checked = core::mem::replace(&mut self.usage.is_idle_checked, true);
         if was_checked && config.validation == Validation::MaximumFlight {
             return;
         }
@@ -108,7 +152,7 @@ impl Endpoint {
         }
         self.window.cwnd = self.window.cwnd.max(floor);
         self.window.ssthresh = threshold;
-        self.note_cwnd_used(now);
+        self.usage.restart(now);
     }
 
     /// The slow-start threshold, or three quarters of the window if that is more (`tcp_current_ssthresh`).

@@ -102,10 +102,11 @@ impl Flight {
     /// Appends a segment that was just sent for the first time.
     #[inline(always)]
     pub(crate) fn push(&mut self, config: &Config, start: u64, len: u32, mss: u16, now: u64) {
-        debug_assert!(len > 0, "an empty segment is not outstanding");
-        debug_assert!(self.runs.back().is_none_or(|last| last.end() == start), "a gap before {start}");
+        assert!(len > 0, "an empty segment is not outstanding");
         self.size += config.units(len, mss);
-        if let Some(last) = self.runs.back_mut()
+        let last = self.runs.back_mut();
+        let last = last.inspect(|last| assert!(last.end() == start, "a gap before {start}"));
+        if let Some(last) = last
             && last.sent_at == now
             && last.state == 0
             && last.mss == mss
@@ -151,7 +152,7 @@ impl Flight {
                 break;
             }
         }
-        debug_assert!(units <= self.size, "{units} units acknowledged of {}", self.size);
+        assert!(units <= self.size, "{units} units acknowledged of {}", self.size);
         self.size -= units;
         (units, first, last)
     }
@@ -187,7 +188,7 @@ impl Flight {
 
     /// Takes `units` of state `state` out of the sums, but for `size`.
     fn forget(&mut self, state: u8, units: u32) {
-        debug_assert!(
+        assert!(
             state & SACKED == 0 || state & (LOST | RETRANSMITTED) == 0,
             "SACKed, and yet lost or in the network"
         );

@@ -10,11 +10,11 @@
 //! | [`handle_deadline`](TcpConnection::handle_deadline): it is that late | [`received`](TcpConnection::received), [`readable`](TcpConnection::readable), [`state`](TcpConnection::state) |
 //!
 //! After each input, drain `poll_transmit`, then ask `poll_deadline` anew. An [`Endpoint`] is the established part of a
-//! connection alone, for drivers whose connections are open from the start, as the simulator's are; there one [`Config`]
-//! serves many endpoints.
+//! connection alone. It serves drivers whose connections are open from the start, as the simulator's are; there one
+//! [`Config`] serves many endpoints.
 //!
 //! Payload is lengths only: the driver moves the bytes; `examples/lossy_channel.rs` is a driver of 40 lines. Stream offsets
-//! are 64 bits wide, start at 0 in each direction and never wrap; a driver that speaks the wire format adds its initial
+//! are 64 bits wide, start at 0 in each direction and never wrap. A driver that speaks the wire format adds its initial
 //! sequence numbers. A [`Config`] is a named profile, such as [`Config::linux_6`], or one changed field by field.
 //!
 //! ```
@@ -53,10 +53,10 @@
 //! | file | what |
 //! |---|---|
 //! | `connection/` | set-up, tear-down, RST (RFC 9293, RFC 5961) |
-//! | `endpoint.rs` | the state of an established connection |
+//! | `endpoint.rs`, `send_sequence.rs` | the state of an established connection; SND.UNA, SND.NXT and the offered window |
 //! | `ack.rs` | an acknowledgement arrives: fast path, slow path |
 //! | `transmit.rs`, `segmentation.rs` | what may be sent: windows, Nagle's rule, bursts |
-//! | `rto.rs`, `timers.rs`, `timeout.rs` | round-trip time and RTO (RFC 6298), the timer, what a time-out does |
+//! | `rto.rs`, `timers.rs`, `timeout.rs` | round-trip time and RTO (RFC 6298), the timer, what a timeout does |
 //! | `loss_detection.rs`, `recovery.rs`, `reduction.rs`, `undo.rs` | RACK, FACK, SACK; fast recovery; PRR; Eifel and F-RTO |
 //! | `retransmit.rs`, `tail_loss_probe.rs` | retransmissions and probes |
 //! | `congestion/` | one file a congestion control |
@@ -90,6 +90,7 @@ mod rto;
 mod runs;
 mod segment;
 mod segmentation;
+mod send_sequence;
 mod tail_loss_probe;
 mod timeout;
 mod timers;

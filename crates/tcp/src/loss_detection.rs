@@ -4,36 +4,128 @@ use fanin_units::Instant;
 
 use crate::config::{Config, LossDetection};
 use crate::endpoint::{CongestionState, Endpoint};
-use crate::flight::{EVER_RETRANSMITTED, LOST, NewlyAcked, RETRANSMITTED, SACKED};
-use crate::recovery::AckEvent;
+use crate::flight::{EVER_RETRANSMITTED, LOST, NewlyAcked, RETRANSMITTED, SACKED, SegmentRun};
+use crate::recovery::{AckEvent, RecoveryState};
 
-impl Endpoint {
-    /// RFC 8985 §6.2 step 2 (`tcp_rack_advance`): the round trip is that of the last run covered.
-    pub(crate) fn advance_rack(&mut self, now: Instant, latest: u64, sent_at: u64, end: u64, again: bool) {
-        let recovery = self.recovery_mut();
-        if !again {
-            recovery.latest_delivery = recovery.latest_delivery.max(sent_at);
+/// DSACKs widen the reordering window up to this many steps.
+const WINDOW_STEPS_MAX: u8 = 64;
+
+/// The segment sent last among those delivered (RFC 8985 §6.1), and the timer that follows from it.
+#[derive(Clone, Debug)]
+pub(crate) struct RackState {
+    /// When the segment was sent, in ps, and its end (RACK.xmit_ts, RACK.end_seq).
+    sent_at: u64,
+    end: u64,
+    /// Its round-trip time in ps (RACK.rtt).
+    rtt: u64,
+    /// Time until the youngest candidate is lost, in ps; 0 if there is none.
+    wait: u64,
+    /// Transmission time of the latest original that was delivered, for FACK's test of lost retransmissions.
+    original_sent_at: u64,
+    /// DSACKs widen the reordering window (RACK.reo_wnd_mult).
+    window_steps: u8,
+    /// The segment has changed since losses were last looked for.
+    is_advanced: bool,
+}
+
+impl RackState {
+    /// Nothing is delivered.
+    pub(crate) fn new() -> Self {
+        Self { sent_at: 0, end: 0, rtt: 0, wait: 0, original_sent_at: 0, window_steps: 1, is_advanced: false }
+    }
+
+    /// RFC 8985 §6.2 step 2 (`tcp_rack_advance`): takes the newest transmission that an ACK covers. The round trip is that of
+    /// the last run covered, sent at `latest`.
+    pub(crate) fn advance(
+        &mut self,
+        now: Instant,
+        latest: u64,
+        (sent_at, end, is_retransmission): (u64, u64, bool),
+    ) {
+        assert!(latest <= now.get() && sent_at <= now.get(), "acknowledged before it was sent");
+        if !is_retransmission {
+            self.original_sent_at = self.original_sent_at.max(sent_at);
         }
-        debug_assert!(latest <= now.get() && sent_at <= now.get(), "acknowledged before it was sent");
-        recovery.rack_rtt = now.get() - latest;
-        recovery.rack_advanced = true;
-        if (sent_at, end) > (recovery.rack_sent_at, recovery.rack_end) {
-            recovery.rack_sent_at = sent_at;
-            recovery.rack_end = end;
+        self.rtt = now.get() - latest;
+        self.is_advanced = true;
+        if (sent_at, end) > (self.sent_at, self.end) {
+            (self.sent_at, self.end) = (sent_at, end);
         }
     }
 
+    /// A DSACK shows reordering: widens the window.
+    pub(crate) fn widen_window(&mut self) {
+        self.window_steps = (self.window_steps + 1).min(WINDOW_STEPS_MAX);
+    }
+
+    /// Returns whether the segment has changed since the last call.
+    fn take_advance(&mut self) -> bool {
+        core::mem::replace(&mut self.is_advanced, false)
+    }
+
+    /// Takes the time until the youngest candidate is lost, in ps; 0 if there is none.
+    pub(crate) fn take_wait(&mut self) -> u64 {
+        core::mem::take(&mut self.wait)
+    }
+
+    /// RFC 8985 §6.2 step 5: returns whether `run` is lost. If it only may be, notes how long it is still waited for.
+    fn is_lost(&mut self, run: &SegmentRun, now: Instant, window: u64) -> bool {
+        if (run.sent_at, run.end()) >= (self.sent_at, self.end) {
+            return false;
+        }
+        let left = (run.sent_at + self.rtt + window).saturating_sub(now.get());
+        self.wait = self.wait.max(left);
+        left == 0
+    }
+}
+
+/// How far segments overtake one another on this path, as far as it was seen (`tcp_sock::reordering`).
+#[derive(Clone, Debug)]
+pub(crate) struct ReorderingDegree {
+    /// In units of the window.
+    units: u32,
+    /// Reordering has been seen.
+    is_seen: bool,
+}
+
+impl ReorderingDegree {
+    /// The configured degree: no reordering was seen.
+    pub(crate) fn new(config: &Config) -> Self {
+        Self { units: config.reordering * config.segment_units(), is_seen: false }
+    }
+
+    /// The degree in units of the window.
+    pub(crate) fn units(&self) -> u32 {
+        self.units
+    }
+
+    /// Returns whether reordering has been seen.
+    pub(crate) fn is_seen(&self) -> bool {
+        self.is_seen
+    }
+
+    /// Returns whether the degree has grown since the connection began.
+    pub(crate) fn is_raised(&self, config: &Config) -> bool {
+        self.units > config.reordering * config.segment_units()
+    }
+
+    /// An original arrived after one `distance` units above it.
+    fn note(&mut self, config: &Config, distance: u32) {
+        self.is_seen = true;
+        let most = config.reordering_max.saturating_mul(config.segment_units());
+        self.units = self.units.max(distance.min(most));
+    }
+}
+
+impl Endpoint {
     /// Learns the reordering degree from an original that arrived after one above it (`tcp_check_sack_reordering`).
     pub(crate) fn note_reordering(&mut self, config: &Config, prior_fack: u64, newly: &NewlyAcked) {
         let Some(lowest) = newly.lowest_original else { return };
         if !config.sack || lowest >= prior_fack {
             return;
         }
-        self.reordering_seen = true;
-        let segment = config.segment_units();
-        let distance = config.units((prior_fack - lowest).min(u64::from(u32::MAX)) as u32, self.mss);
-        let most = config.reordering_max.saturating_mul(segment);
-        self.reordering = self.reordering.max(distance.min(most));
+        let distance = (prior_fack - lowest).min(u64::from(u32::MAX)) as u32;
+        self.reordering.note(config, config.units(distance, self.send.mss()));
     }
 
     /// Returns whether duplicate ACKs or SACKs suffice to enter recovery (`tcp_time_to_recover`), proven losses aside.
@@ -43,14 +135,14 @@ impl Endpoint {
             LossDetection::DuplicateAcks => self.flight.sacked >= config.reordering * segment,
             LossDetection::Fack => {
                 let fackets = self.fackets(config);
-                if fackets > self.reordering {
+                if fackets > self.reordering.units() {
                     return true;
                 }
                 // A small flight cannot yield three duplicates: half of it suffices when nothing new can be sent.
                 let packets = self.flight.size;
-                packets <= self.reordering
+                packets <= self.reordering.units()
                     && self.flight.sacked >= (packets / 2).max(config.reordering * segment)
-                    && (self.unsent() == 0 || self.flight.pipe() >= self.window.cwnd)
+                    && (!self.send.has_unsent() || self.flight.pipe() >= self.window.cwnd)
             }
             LossDetection::Rfc6675 | LossDetection::Rack => false,
         }
@@ -58,7 +150,7 @@ impl Endpoint {
 
     /// Units from SND.UNA to the highest SACK (`fackets_out`). Reordering turns FACK off: then SACKed units alone.
     fn fackets(&self, config: &Config) -> u32 {
-        if self.reordering_seen {
+        if self.reordering.is_seen() {
             return self.flight.sacked + config.segment_units();
         }
         match self.flight.highest_sacked() {
@@ -103,7 +195,7 @@ impl Endpoint {
                 }
             }
             LossDetection::Rack => {
-                if core::mem::replace(&mut self.recovery_mut().rack_advanced, false) || newly_sacked {
+                if self.recovery_mut().rack.take_advance() || newly_sacked {
                     self.detect_rack(config, now);
                 }
             }
@@ -139,12 +231,12 @@ impl Endpoint {
     fn detect_fack(&mut self, config: &Config) {
         let segment = config.segment_units();
         let Some(highest) = self.flight.highest_sacked() else { return };
-        let (mut budget, counts_all) = if self.reordering_seen {
-            (self.flight.sacked.saturating_sub(self.reordering).max(segment), false)
+        let (mut budget, counts_all) = if self.reordering.is_seen() {
+            (self.flight.sacked.saturating_sub(self.reordering.units()).max(segment), false)
         } else {
-            (self.fackets(config).saturating_sub(self.reordering).max(segment), true)
+            (self.fackets(config).saturating_sub(self.reordering.units()).max(segment), true)
         };
-        let mut limit = self.snd_una;
+        let mut limit = self.send.una();
         for run in self.flight.runs.iter() {
             if run.start >= highest || budget == 0 {
                 break;
@@ -165,22 +257,22 @@ impl Endpoint {
 
     /// A retransmission is lost if a segment arrived that was first sent after it (`tcp_mark_lost_retrans`).
     fn detect_lost_retransmissions(&mut self, config: &Config) {
-        if self.flight.retransmitted == 0 || self.reordering_seen {
+        if self.flight.retransmitted == 0 || self.reordering.is_seen() {
             return;
         }
-        let latest = self.recovery_mut().latest_delivery;
+        let latest = self.recovery_mut().rack.original_sent_at;
         self.flight.mark_lost(config, |run| run.is(RETRANSMITTED) && run.sent_at < latest);
     }
 
     /// RACK.reo_wnd in picoseconds (RFC 8985 §6.2 step 4; `tcp_rack_reo_wnd`).
     fn reordering_window(&self, config: &Config) -> u64 {
-        if !self.reordering_seen
+        if !self.reordering.is_seen()
             && (matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss)
                 || self.flight.sacked >= config.reordering * config.segment_units())
         {
             return 0;
         }
-        let steps = u64::from(self.recovery.as_ref().map_or(1, |recovery| recovery.rack_steps));
+        let steps = u64::from(self.recovery.as_ref().map_or(1, |recovery| recovery.rack.window_steps));
         let srtt = self.rtt.smoothed(config).get();
         (self.rtt.min_ps(config).unwrap_or(0) / 4 * steps).min(srtt)
     }
@@ -188,17 +280,9 @@ impl Endpoint {
     /// RFC 8985 §6.2 step 5; `tcp_rack_detect_loss`.
     pub(crate) fn detect_rack(&mut self, config: &Config, now: Instant) {
         let window = self.reordering_window(config);
-        let recovery = self.recovery_mut();
-        let (sent_at, end, rtt) = (recovery.rack_sent_at, recovery.rack_end, recovery.rack_rtt);
-        let mut wait = 0;
-        self.flight.mark_lost(config, |run| {
-            if (run.sent_at, run.end()) >= (sent_at, end) {
-                return false;
-            }
-            let left = (run.sent_at + rtt + window).saturating_sub(now.get());
-            wait = wait.max(left);
-            left == 0
-        });
-        self.recovery_mut().rack_wait = wait;
+        let snd_nxt = self.send.nxt();
+        let rack = &mut RecoveryState::in_place(&mut self.recovery, snd_nxt).rack;
+        rack.wait = 0;
+        self.flight.mark_lost(config, |run| rack.is_lost(run, now, window));
     }
 }

@@ -30,11 +30,13 @@
 //! `linux-6` is checked segment by segment against traces of Linux 6.18 (`tests/kernel.rs`); the older
 //! kernels follow the source named.
 //!
-//! Left out of all of them: pacing (CUBIC paces only under the `fq` queueing discipline), urgent
-//! data, SYN cookies, fast open, path MTU discovery, keep-alives, compressed SACKs
-//! (`tcp_comp_sack_delay_ns`), hints of the route cache, and the limit of the socket's send buffer.
+//! No profile has pacing (CUBIC paces only under the `fq` queueing discipline), urgent data, SYN
+//! cookies, fast open, path MTU discovery or keep-alives. Compressed SACKs
+//! (`tcp_comp_sack_delay_ns`), hints of the route cache and the limit of the socket's send buffer
+//! are left out too.
 
 use fanin_units::Duration;
+use fanin_units::tcp::RTO_MIN_LINUX;
 
 use crate::config::{
     Config, CongestionControl, CubicParameters, DelayedAck, Growth, LossDetection, Reduction, RtoConfig,
@@ -104,7 +106,7 @@ impl Config {
             undo: true,
             rto: RtoConfig {
                 initial: Duration::from_secs(1),
-                min: Duration::from_millis(200),
+                min: RTO_MIN_LINUX,
                 max: Duration::from_secs(120),
                 estimator: RtoEstimator::Linux,
                 spread: 0,
@@ -125,7 +127,7 @@ impl Config {
             window_scale: 7,
             shrink_window: false,
             half_window_mss: true,
-            probe_delayed_ack: Duration::from_millis(200),
+            probe_delayed_ack: RTO_MIN_LINUX,
         }
     }
 

@@ -9,78 +9,67 @@ use fanin_units::Instant;
 use crate::config::{Config, LossDetection, WindowUnit};
 use crate::endpoint::{CongestionState, Endpoint, Forced};
 use crate::flight::{LOST, SACKED};
+use crate::loss_detection::RackState;
+use crate::reduction::ReductionCourse;
+use crate::tail_loss_probe::ProbeState;
 use crate::timers::{TIMEOUT_MARGIN, Timer};
+use crate::undo::UndoState;
 
 /// State of an endpoint while a segment is lost, SACKed or retransmitted; boxed, so that idle endpoints stay small.
 #[derive(Clone, Debug)]
 pub(crate) struct RecoveryState {
     /// The episode ends when this offset is acknowledged (`high_seq`).
-    pub(crate) high_seq: u64,
+    high_seq: u64,
     /// All retransmissions lie below this offset.
-    pub(crate) retransmitted_below: u64,
-    /// SND.UNA when the reduction began that may be undone (`undo_marker`); `None` if there is nothing to undo.
-    pub(crate) undo_marker: Option<u64>,
-    /// Retransmissions since then that no DSACK has reported (`undo_retrans`); `None` before the first.
-    pub(crate) undo_retrans: Option<u32>,
-    /// Slow-start threshold before the reduction; 0 for none.
-    pub(crate) prior_ssthresh: u32,
-    /// Congestion window before the reduction.
-    pub(crate) prior_cwnd: u32,
-    /// Timestamp of the first retransmission of the episode (`retrans_stamp`).
-    pub(crate) retrans_stamp: Option<u32>,
-    /// RecoverFS of RFC 6937: the window when the reduction began.
-    pub(crate) prr_prior_cwnd: u32,
-    /// Units delivered and units sent since then (prr_delivered, prr_out).
-    pub(crate) prr_delivered: u32,
-    pub(crate) prr_out: u32,
-    /// Rate halving lowers the window with the next ACK.
-    pub(crate) halving_odd: bool,
-    /// RACK.xmit_ts and RACK.end_seq: the segment sent last among those delivered.
-    pub(crate) rack_sent_at: u64,
-    pub(crate) rack_end: u64,
-    /// Round-trip time of the segment sent last that was delivered, in ps (RACK.rtt).
-    pub(crate) rack_rtt: u64,
-    /// RACK.segment has changed since losses were last looked for.
-    pub(crate) rack_advanced: bool,
-    /// Time until the youngest candidate is lost, in ps; 0 if there is none.
-    pub(crate) rack_wait: u64,
-    /// RACK.reo_wnd_mult: DSACKs widen the reordering window.
-    pub(crate) rack_steps: u8,
-    /// SND.NXT after the outstanding tail loss probe (TLP.end_seq), and whether the probe was a retransmission.
-    pub(crate) tlp_high_seq: Option<(u64, bool)>,
-    /// F-RTO watches whether the time-out was spurious (RFC 5682).
-    pub(crate) frto: bool,
+    retransmitted_below: u64,
     /// A partial ACK of this recovery has restarted the timer (RFC 6582 §3.2 step 5).
-    pub(crate) had_partial_ack: bool,
-    /// Transmission time of the latest original that was delivered, for FACK's test of lost retransmissions.
-    pub(crate) latest_delivery: u64,
+    had_partial_ack: bool,
+    pub(crate) undo: UndoState,
+    pub(crate) reduction: ReductionCourse,
+    pub(crate) rack: RackState,
+    pub(crate) probe: ProbeState,
 }
 
 impl RecoveryState {
-    fn new(high_seq: u64) -> Self {
-        Self {
-            high_seq,
-            retransmitted_below: 0,
-            undo_marker: None,
-            undo_retrans: None,
-            prior_ssthresh: 0,
-            prior_cwnd: 0,
-            retrans_stamp: None,
-            prr_prior_cwnd: 0,
-            prr_delivered: 0,
-            prr_out: 0,
-            halving_odd: false,
-            rack_sent_at: 0,
-            rack_end: 0,
-            rack_rtt: 0,
-            rack_advanced: false,
-            rack_wait: 0,
-            rack_steps: 1,
-            tlp_high_seq: None,
-            frto: false,
-            had_partial_ack: false,
-            latest_delivery: 0,
-        }
+    /// The state in `place`, which begins at SND.NXT if there is none.
+    #[inline]
+    pub(crate) fn in_place(place: &mut Option<Box<Self>>, snd_nxt: u64) -> &mut Self {
+        place.get_or_insert_with(|| {
+            Box::new(Self {
+                high_seq: snd_nxt,
+                retransmitted_below: 0,
+                had_partial_ack: false,
+                undo: UndoState::default(),
+                reduction: ReductionCourse::default(),
+                rack: RackState::new(),
+                probe: ProbeState::default(),
+            })
+        })
+    }
+
+    /// The offset whose acknowledgement ends the episode.
+    pub(crate) fn high_seq(&self) -> u64 {
+        self.high_seq
+    }
+
+    /// An episode begins: it ends when all below SND.NXT is acknowledged.
+    pub(crate) fn begin_episode(&mut self, snd_nxt: u64) {
+        self.high_seq = snd_nxt;
+    }
+
+    /// Segments below SND.NXT are retransmitted.
+    pub(crate) fn note_retransmissions(&mut self, snd_nxt: u64) {
+        self.retransmitted_below = self.retransmitted_below.max(snd_nxt);
+    }
+
+    /// No retransmission lies at `offset` or above.
+    pub(crate) fn forget_retransmissions(&mut self, offset: u64) {
+        self.retransmitted_below = self.retransmitted_below.min(offset);
+    }
+
+    /// Notes a partial ACK. Returns whether this recovery had one before.
+    pub(crate) fn note_partial_ack(&mut self) -> bool {
+        core::mem::replace(&mut self.had_partial_ack, true)
     }
 }
 
@@ -108,8 +97,7 @@ pub(crate) struct AckEvent {
 impl Endpoint {
     /// The recovery state, which begins here if there is none.
     pub(crate) fn recovery_mut(&mut self) -> &mut RecoveryState {
-        let high_seq = self.snd_nxt;
-        self.recovery.get_or_insert_with(|| Box::new(RecoveryState::new(high_seq)))
+        RecoveryState::in_place(&mut self.recovery, self.send.nxt())
     }
 
     /// Drops the recovery state when nothing is lost, SACKed or retransmitted any more.
@@ -117,8 +105,8 @@ impl Endpoint {
         if let Some(recovery) = &self.recovery
             && self.ca_state == CongestionState::Open
             && self.flight.sacked + self.flight.lost + self.flight.retransmitted == 0
-            && recovery.tlp_high_seq.is_none()
-            && self.snd_una >= recovery.retransmitted_below
+            && !recovery.probe.is_outstanding()
+            && self.send.una() >= recovery.retransmitted_below
         {
             self.recovery = None;
         }
@@ -126,7 +114,7 @@ impl Endpoint {
 
     /// Returns whether a tail loss probe is outstanding.
     pub(crate) fn has_tail_loss_probe(&self) -> bool {
-        self.recovery.as_ref().is_some_and(|recovery| recovery.tlp_high_seq.is_some())
+        self.recovery.as_ref().is_some_and(|recovery| recovery.probe.is_outstanding())
     }
 
     /// Takes an ACK that may tell of loss, reordering or marks (`tcp_fastretrans_alert`).
@@ -140,7 +128,7 @@ impl Endpoint {
     ) {
         let lost_before = self.flight.lost + self.flight.retransmitted;
         if ack.has_ece {
-            self.recovery_mut().prior_ssthresh = 0;
+            self.recovery_mut().undo.forget_ssthresh();
         }
         self.end_episode(config, now, ack);
         match self.ca_state {
@@ -163,8 +151,8 @@ impl Endpoint {
                 self.detect_losses(config, now, ack, newly_sacked);
             }
             CongestionState::Loss => {
-                // RFC 5682: a segment arrived that was sent before the time-out.
-                if self.recovery_mut().frto
+                // RFC 5682: a segment arrived that was sent before the timeout.
+                if self.recovery_mut().undo.watches_timeout()
                     && original
                     && config.undo
                     && (ack.advances || newly_sacked)
@@ -173,7 +161,7 @@ impl Endpoint {
                     return;
                 }
                 if ack.advances {
-                    self.recovery_mut().frto = false;
+                    self.recovery_mut().undo.watch_timeout(false);
                     if self.try_undo(config, ack) {
                         self.keep_open();
                         return;
@@ -201,8 +189,8 @@ impl Endpoint {
                     self.counters.ecn_reductions += 1;
                 } else if self.ca_state != CongestionState::Cwr {
                     self.keep_open();
-                    let high_seq = self.snd_nxt;
-                    self.recovery_mut().high_seq = high_seq;
+                    let snd_nxt = self.send.nxt();
+                    self.recovery_mut().begin_episode(snd_nxt);
                 }
             }
         }
@@ -211,14 +199,14 @@ impl Endpoint {
 
     /// Ends recovery or reduction if all is acknowledged that was outstanding when it began.
     fn end_episode(&mut self, config: &Config, now: Instant, ack: &AckEvent) {
-        let high_seq = self.recovery_mut().high_seq;
-        if self.snd_una < high_seq {
+        let (snd_una, high_seq) = (self.send.una(), self.recovery_mut().high_seq);
+        if snd_una < high_seq {
             return;
         }
         match self.ca_state {
             CongestionState::Open | CongestionState::Disorder => {}
             CongestionState::Cwr => {
-                if self.snd_una > high_seq || self.flight.size == 0 {
+                if snd_una > high_seq || self.flight.size == 0 {
                     self.end_reduction(config, now);
                 }
             }
@@ -232,7 +220,7 @@ impl Endpoint {
             CongestionState::Loss => {
                 self.flight.sacked = if config.sack { self.flight.sacked } else { 0 };
                 if !self.try_undo(config, ack) {
-                    self.clear_undo();
+                    self.recovery_mut().undo.clear();
                 }
                 self.ca_state = CongestionState::Open;
             }
@@ -246,15 +234,12 @@ impl Endpoint {
         if self.ca_state != CongestionState::Cwr {
             self.start_reduction(config, has_ece);
         }
-        let snd_una = self.snd_una;
-        let snd_nxt = self.snd_nxt;
+        let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
         let retransmitted = self.flight.retransmitted;
         let recovery = self.recovery_mut();
-        recovery.undo_marker = Some(snd_una);
-        recovery.undo_retrans = (retransmitted > 0).then_some(retransmitted);
-        recovery.retrans_stamp = None;
+        recovery.undo.begin(snd_una, retransmitted);
         recovery.had_partial_ack = false;
-        recovery.high_seq = snd_nxt;
+        recovery.begin_episode(snd_nxt);
         self.ca_state = CongestionState::Recovery;
         self.forced = Forced::LostHead;
         if config.detection() == LossDetection::DuplicateAcks {
@@ -303,9 +288,9 @@ impl Endpoint {
                 self.reduce(config, &event);
             }
         }
-        let wait = core::mem::take(&mut self.recovery_mut().rack_wait);
+        let wait = self.recovery_mut().rack.take_wait();
         if wait > 0 {
-            self.start_timer(config, Timer::Reordering, now.get(), wait + TIMEOUT_MARGIN);
+            self.timer.start(config, Timer::Reordering, now, wait + TIMEOUT_MARGIN);
         } else {
             self.restart_timer(config, now);
         }

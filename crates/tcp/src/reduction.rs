@@ -9,6 +9,50 @@ use crate::congestion::SSTHRESH_INFINITE;
 use crate::endpoint::{CongestionState, Endpoint};
 use crate::recovery::AckEvent;
 
+/// The course of a reduction (RFC 6937).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReductionCourse {
+    /// The window when the reduction began (RecoverFS).
+    prior_cwnd: u32,
+    /// Units delivered and units sent since then (prr_delivered, prr_out).
+    delivered: u32,
+    sent: u32,
+    /// Rate halving lowers the window with the next ACK.
+    is_halving_next: bool,
+}
+
+impl ReductionCourse {
+    fn begin(prior_cwnd: u32) -> Self {
+        Self { prior_cwnd, ..Self::default() }
+    }
+
+    /// Counts units that are sent.
+    pub(crate) fn note_sent(&mut self, units: u32) {
+        self.sent += units;
+    }
+
+    /// An ACK arrives: rate halving lowers the window with every second one.
+    fn halves(&mut self) -> bool {
+        self.is_halving_next = !self.is_halving_next;
+        !self.is_halving_next
+    }
+
+    /// Takes the units that an ACK delivered. Returns how many may be sent (RFC 6937 §3). Below the threshold these are at most
+    /// those delivered, plus `safe` units.
+    fn send_quota(&mut self, config: &Config, delivered: u32, safe: u32, pipe: u32, ssthresh: u32) -> u32 {
+        self.delivered += delivered;
+        let quota = if pipe > ssthresh {
+            let share = u64::from(ssthresh) * u64::from(self.delivered);
+            (share.div_ceil(u64::from(self.prior_cwnd.max(1))) as u32).saturating_sub(self.sent)
+        } else {
+            let limit = self.delivered.saturating_sub(self.sent).max(delivered) + safe;
+            limit.min(ssthresh - pipe)
+        };
+        // The first retransmission always goes.
+        if self.sent == 0 { quota.max(config.segment_units()) } else { quota }
+    }
+}
+
 impl Endpoint {
     /// Begins a reduction of the window, after a mark where `has_ece` is set (`tcp_init_cwnd_reduction`).
     pub(crate) fn start_reduction(&mut self, config: &Config, has_ece: bool) {
@@ -19,21 +63,16 @@ impl Endpoint {
             Reduction::Ns3 => flight_size.saturating_sub(config.segment_units()),
             _ => self.window.cwnd,
         };
-        let snd_nxt = self.snd_nxt;
+        let snd_nxt = self.send.nxt();
         let prior_cwnd = self.window.cwnd;
         let ssthresh = self.congestion.ssthresh(config, &self.window, flight_size, has_ece);
-        debug_assert!(ssthresh > 0, "a threshold of nothing");
         self.window.ssthresh = ssthresh;
         self.window.cwnd_cnt = 0;
         let recovery = self.recovery_mut();
-        recovery.prior_ssthresh = if has_ece { 0 } else { prior_ssthresh };
-        recovery.prior_cwnd = prior_cwnd;
-        recovery.prr_prior_cwnd = prr_prior_cwnd;
-        recovery.prr_delivered = 0;
-        recovery.prr_out = 0;
-        recovery.halving_odd = false;
-        recovery.high_seq = snd_nxt;
-        recovery.tlp_high_seq = None;
+        recovery.undo.remember(if has_ece { 0 } else { prior_ssthresh }, prior_cwnd);
+        recovery.reduction = ReductionCourse::begin(prr_prior_cwnd);
+        recovery.begin_episode(snd_nxt);
+        recovery.probe.cancel();
         if config.ecn {
             self.send_cwr = true;
         }
@@ -71,10 +110,7 @@ impl Endpoint {
             return;
         }
         let segment = config.segment_units();
-        let recovery = self.recovery_mut();
-        recovery.halving_odd = !recovery.halving_odd;
-        let falls = !recovery.halving_odd;
-        if falls && self.window.cwnd > self.window.ssthresh {
+        if self.recovery_mut().reduction.halves() && self.window.cwnd > self.window.ssthresh {
             self.window.cwnd -= segment;
         }
         self.window.cwnd = self.window.cwnd.min(self.flight.pipe() + segment);
@@ -85,27 +121,8 @@ impl Endpoint {
         if ack.delivered == 0 && !ack.is_duplicate && ack.lost == 0 {
             return;
         }
-        let segment = config.segment_units();
-        let pipe = self.flight.pipe();
-        let ssthresh = self.window.ssthresh;
-        let recovery = self.recovery_mut();
-        recovery.prr_delivered += ack.delivered;
-        let mut send = if pipe > ssthresh {
-            let share = u64::from(ssthresh) * u64::from(recovery.prr_delivered);
-            (share.div_ceil(u64::from(recovery.prr_prior_cwnd.max(1))) as u32)
-                .saturating_sub(recovery.prr_out)
-        } else {
-            let mut limit = recovery.prr_delivered.saturating_sub(recovery.prr_out).max(ack.delivered);
-            if ack.advances && ack.lost == 0 {
-                limit += segment;
-            }
-            limit.min(ssthresh - pipe)
-        };
-        // The first retransmission always goes.
-        if recovery.prr_out == 0 {
-            send = send.max(segment);
-        }
-        self.window.cwnd = (pipe + send).max(segment);
+        let safe = if ack.advances && ack.lost == 0 { config.segment_units() } else { 0 };
+        self.follow_course(config, ack.delivered, safe, self.flight.pipe());
     }
 
     /// `TcpPrrRecovery::DoRecovery` of ns-3.48: duplicates count as delivered, and so do the bytes of the ACK that follows
@@ -115,30 +132,25 @@ impl Endpoint {
             return;
         }
         let segment = config.segment_units();
-        let ssthresh = self.window.ssthresh;
-        let is_first = self.recovery_mut().prr_out == 0;
-        let pipe = self.flight.pipe() + if ack.is_duplicate && !is_first { segment } else { 0 };
-        let recovery = self.recovery_mut();
-        let counts = ack.advances || recovery.prr_delivered < recovery.prr_prior_cwnd;
+        let course = &self.recovery_mut().reduction;
+        let is_first = course.sent == 0;
+        let counts = ack.advances || course.delivered < course.prior_cwnd;
         let delivered = match (ack.advances, counts) {
             (true, _) => ack.acked,
             (false, true) => segment,
             // Nothing delivered leaves the window as it is.
             (false, false) => return,
         };
-        recovery.prr_delivered += delivered;
-        let send = if pipe > ssthresh {
-            let share = u64::from(ssthresh) * u64::from(recovery.prr_delivered);
-            (share.div_ceil(u64::from(recovery.prr_prior_cwnd.max(1))) as u32)
-                .saturating_sub(recovery.prr_out)
-        } else {
-            let limit = recovery.prr_delivered.saturating_sub(recovery.prr_out).max(delivered);
-            let safe = if ack.advances { segment } else { 0 };
-            (limit + safe).min(ssthresh - pipe)
-        };
-        // The first retransmission always goes.
-        let send = if is_first { send.max(segment) } else { send };
-        self.window.cwnd = (pipe + send).max(segment);
+        let pipe = self.flight.pipe() + if ack.is_duplicate && !is_first { segment } else { 0 };
+        let safe = if ack.advances { segment } else { 0 };
+        self.follow_course(config, delivered, safe, pipe);
+    }
+
+    /// Sets the window to the pipe and what may be sent now.
+    fn follow_course(&mut self, config: &Config, delivered: u32, safe: u32, pipe: u32) {
+        let ssthresh = self.window.ssthresh;
+        let quota = self.recovery_mut().reduction.send_quota(config, delivered, safe, pipe, ssthresh);
+        self.window.cwnd = (pipe + quota).max(config.segment_units());
     }
 
     /// Ends the reduction: the window is the slow-start threshold (`tcp_end_cwnd_reduction`, `tcp_complete_cwr`).
@@ -149,8 +161,8 @@ impl Endpoint {
                 _ => self.window.ssthresh,
             };
         }
-        self.note_cwnd_used(now);
-        self.clear_undo();
+        self.usage.restart(now);
+        self.recovery_mut().undo.clear();
         self.ca_state = CongestionState::Open;
     }
 }

@@ -43,7 +43,7 @@ impl Endpoint {
         // RFC 6675 §4 NextSeg rule 3: nothing lost, nothing new to send: what lies below the highest SACK.
         if config.detection() == LossDetection::Rfc6675
             && self.ca_state == CongestionState::Recovery
-            && self.unsent() == 0
+            && !self.send.has_unsent()
             && let Some(highest) = self.flight.highest_sacked()
             && let Some(index) = self
                 .flight
@@ -58,33 +58,28 @@ impl Endpoint {
     /// Retransmits the first segment of run `index`.
     pub(crate) fn retransmit(&mut self, config: &Config, now: Instant, index: usize) -> Segment {
         let (offset, len) = self.flight.retransmit(config, index, now.get());
-        debug_assert!(offset >= self.snd_una && offset + u64::from(len) <= self.snd_nxt);
-        let units = config.units(len, self.mss);
-        let stamp = config.timestamp(now);
-        let snd_nxt = self.snd_nxt;
+        let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
+        assert!(offset >= snd_una && offset + u64::from(len) <= snd_nxt, "{offset} is not in the flight");
+        let units = config.units(len, self.send.mss());
         let recovery = self.recovery_mut();
-        recovery.prr_out += units;
-        recovery.retransmitted_below = recovery.retransmitted_below.max(snd_nxt);
-        recovery.retrans_stamp.get_or_insert(stamp);
-        if recovery.undo_marker.is_some() {
-            *recovery.undo_retrans.get_or_insert(0) += 1;
-        }
-        self.segments_sent += 1;
+        recovery.reduction.note_sent(units);
+        recovery.note_retransmissions(snd_nxt);
+        recovery.undo.note_retransmission(config.timestamp(now));
+        self.counters.segments += 1;
         self.counters.retransmits += 1;
         self.last_sent_at = now.get();
         // RFC 6298 §5.1 leaves a running timer alone; Linux restarts it with the head (tcp_xmit_retransmit_queue).
-        let restarts = match self.timer {
+        let restarts = match self.timer.pending() {
             Timer::None => true,
             Timer::Reordering => false,
-            Timer::Retransmission => offset == self.snd_una && !config.impatient,
-            Timer::TailLossProbe | Timer::WindowProbe => offset == self.snd_una,
+            Timer::Retransmission => offset == snd_una && !config.impatient,
+            Timer::TailLossProbe | Timer::WindowProbe => offset == snd_una,
         };
         if restarts {
-            let rto = self.with_spread(config, now, self.rtt.rto(config).get());
-            self.start_timer(config, Timer::Retransmission, now.get(), rto);
+            self.timer.start_rto(config, now, &self.rtt);
         }
         let mut flags = Flags::ACK | Flags::RETRANSMISSION;
-        if offset + u64::from(len) == self.snd_nxt && self.unsent() == 0 {
+        if offset + u64::from(len) == snd_nxt && !self.send.has_unsent() {
             flags.insert(Flags::PSH);
         }
         self.make_segment(config, now, offset, len, flags)
@@ -92,8 +87,8 @@ impl Endpoint {
 
     /// Sends new data without regard to the congestion window, if the offered window has room.
     pub(crate) fn send_new_forced(&mut self, config: &Config, now: Instant) -> Option<Segment> {
-        let len = self.unsent().min(u64::from(self.mss)) as u32;
-        if len == 0 || self.snd_nxt + u64::from(len) > self.snd_wnd_end {
+        let len = self.send.next_payload();
+        if len == 0 || !self.send.has_room(len) {
             return None;
         }
         let mut segment = Segment::default();
@@ -104,21 +99,20 @@ impl Endpoint {
     /// Probes a closed window: sends what fits of the next segment, or an old offset that the peer must acknowledge
     /// (`tcp_write_wakeup`).
     fn send_window_probe(&mut self, config: &Config, now: Instant) -> Option<Segment> {
-        if self.unsent() == 0 {
+        if !self.send.has_unsent() {
             return None;
         }
         if self.flight.size == 0 {
-            self.start_window_probe_timer(config, now);
+            self.timer.start_window_probe(config, now, &self.rtt);
         }
-        let room = self.snd_wnd_end.saturating_sub(self.snd_nxt).min(self.unsent());
-        let len = room.min(u64::from(self.mss)) as u32;
+        let len = self.send.room().min(u64::from(self.send.next_payload())) as u32;
         if len > 0 {
             let mut segment = Segment::default();
             self.send_new(config, now, len, &mut segment);
             return Some(segment);
         }
         self.counters.window_probes += 1;
-        self.acks_sent += 1;
-        Some(self.make_segment(config, now, self.snd_una.saturating_sub(1), 0, Flags::ACK))
+        self.counters.acks += 1;
+        Some(self.make_segment(config, now, self.send.una().saturating_sub(1), 0, Flags::ACK))
     }
 }

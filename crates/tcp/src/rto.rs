@@ -1,14 +1,17 @@
-//! The retransmission time-out: SRTT, RTTVAR and RTO of RFC 6298, or as Linux computes them.
+//! The retransmission timeout: SRTT, RTTVAR and RTO of RFC 6298, or as Linux computes them.
 
 use fanin_units::Duration;
 
 use crate::config::{Config, RtoEstimator};
 
+/// The RTO is doubled at most this often.
+const BACKOFF_MAX: u8 = 30;
+
 /// The estimator, in ticks of [`Config::rtt_tick`] scaled as the kernel scales them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RttEstimator {
     /// SRTT times 8; 0 before the first sample.
-    pub(crate) srtt: u32,
+    srtt: u32,
     /// Mean deviation, times 4.
     mdev: u32,
     /// Largest mean deviation of this flight (Linux).
@@ -16,15 +19,18 @@ pub(crate) struct RttEstimator {
     /// RTTVAR times 4.
     rttvar: u32,
     /// Least sample ever; 0 before the first.
-    pub(crate) min: u32,
+    min: u32,
     /// The RTO without back-off, in picoseconds.
     rto_ps: u64,
     /// How often the RTO was doubled since the last sample.
-    pub(crate) backoff: u8,
+    backoff: u8,
+    /// End of the flight over which the variation is measured (`rtt_seq`).
+    flight_end: u64,
 }
 
 impl RttEstimator {
     pub(crate) fn new(config: &Config) -> Self {
+        assert!(config.rto.min <= config.rto.max, "RTO bounds {} and {}", config.rto.min, config.rto.max);
         Self { rto_ps: config.rto.initial.get(), ..Self::default() }
     }
 
@@ -34,16 +40,36 @@ impl RttEstimator {
         self.rto_ps = rto.get();
     }
 
-    /// RTO in force: doubled for each time-out since the last sample (RFC 6298 §5.5).
+    /// RTO in force: doubled for each timeout since the last sample (RFC 6298 §5.5).
     #[inline]
     pub(crate) fn rto(&self, config: &Config) -> Duration {
         let max = config.rto.max.get();
-        Duration::new(self.rto_ps.saturating_mul(1 << self.backoff.min(30)).min(max))
+        Duration::new(self.rto_ps.saturating_mul(1 << self.backoff).min(max))
     }
 
     /// The smoothed round-trip time, zero before the first sample.
     pub(crate) fn smoothed(&self, config: &Config) -> Duration {
         Duration::new(u64::from(self.srtt) * config.rtt_tick.get() / 8)
+    }
+
+    /// Twice the smoothed round-trip time in picoseconds, `None` before the first sample.
+    pub(crate) fn twice_smoothed(&self, config: &Config) -> Option<u64> {
+        (self.srtt > 0).then(|| (u64::from(self.srtt) >> 2) * config.rtt_tick.get())
+    }
+
+    /// How often the RTO was doubled since the last sample.
+    pub(crate) fn backoff(&self) -> u8 {
+        self.backoff
+    }
+
+    /// Doubles the RTO after a timeout (RFC 6298 §5.5).
+    pub(crate) fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(BACKOFF_MAX);
+    }
+
+    /// Ends the back-off without a sample.
+    pub(crate) fn end_back_off(&mut self) {
+        self.backoff = 0;
     }
 
     /// The mean deviation of the round-trip time.
@@ -60,34 +86,29 @@ impl RttEstimator {
         (self.min > 0).then(|| u64::from(self.min) * config.rtt_tick.get())
     }
 
-    /// Takes a sample in ticks. `flight_over`: the ACK passed the end of the flight over which the variation is measured.
-    /// Returns whether the next such flight begins.
+    /// Takes a sample in ticks, from an ACK that leaves SND.UNA and SND.NXT as given.
     #[inline]
-    pub(crate) fn sample(&mut self, config: &Config, ticks: u32, flight_over: bool) -> bool {
+    pub(crate) fn sample(&mut self, config: &Config, ticks: u32, snd_una: u64, snd_nxt: u64) {
         // A clock that has not moved counts one tick (`tcp_rtt_estimator`, `tcp_valid_rtt_meas`).
         let measured = ticks.max(1);
         if self.min == 0 || measured < self.min {
             self.min = measured;
         }
         self.backoff = 0;
-        debug_assert!(
-            config.rto.min <= config.rto.max,
-            "RTO bounds {} and {}",
-            config.rto.min,
-            config.rto.max
-        );
         match config.rto.estimator {
-            RtoEstimator::Linux => self.sample_linux(config, measured, flight_over),
-            RtoEstimator::Rfc6298 { granularity } => {
-                self.sample_rfc6298(config, measured, granularity);
-                false
+            RtoEstimator::Linux => {
+                if self.sample_linux(config, measured, snd_una > self.flight_end) {
+                    self.flight_end = snd_nxt;
+                }
             }
+            RtoEstimator::Rfc6298 { granularity } => self.sample_rfc6298(config, measured, granularity),
         }
     }
 
-    /// `tcp_rtt_estimator` and `tcp_set_rto` of `net/ipv4/tcp_input.c`, in Jacobson's integer arithmetic.
+    /// `tcp_rtt_estimator` and `tcp_set_rto` of `net/ipv4/tcp_input.c`, in Jacobson's integer arithmetic. `is_flight_over`: the ACK
+    /// passed the end of the flight over which the variation is measured. Returns whether the next such flight begins.
     #[inline]
-    fn sample_linux(&mut self, config: &Config, measured: u32, flight_over: bool) -> bool {
+    fn sample_linux(&mut self, config: &Config, measured: u32, is_flight_over: bool) -> bool {
         let tick = config.rtt_tick.get();
         let floor = (config.rto.min.get() / tick) as u32;
         let mut begins = false;
@@ -114,7 +135,7 @@ impl RttEstimator {
                 self.mdev_max = self.mdev;
                 self.rttvar = self.rttvar.max(self.mdev_max);
             }
-            if flight_over {
+            if is_flight_over {
                 if self.mdev_max < self.rttvar {
                     self.rttvar -= (self.rttvar - self.mdev_max) >> 2;
                 }
@@ -152,7 +173,7 @@ mod tests {
         let mut rtt = RttEstimator::new(config);
         for &sample in samples_ms {
             let ticks = (Duration::from_millis(sample).get() / config.rtt_tick.get()) as u32;
-            rtt.sample(config, ticks, true);
+            rtt.sample(config, ticks, 1, 0);
         }
         rtt.rto(config)
     }
@@ -180,10 +201,10 @@ mod tests {
         let mut seen = Vec::new();
         for _ in 0..8 {
             seen.push(rtt.rto(&config).get() / 1_000_000_000_000);
-            rtt.backoff += 1;
+            rtt.back_off();
         }
         assert_eq!(seen, [1, 2, 4, 8, 16, 32, 60, 60]);
-        rtt.sample(&config, 1_000_000, false);
+        rtt.sample(&config, 1_000_000, 0, 0);
         assert_eq!(rtt.rto(&config), Duration::from_secs(3), "a sample ends the back-off");
     }
 

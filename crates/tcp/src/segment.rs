@@ -198,10 +198,10 @@ impl Default for SynOptions {
 const OPTION_BYTES_MAX: u32 = wire::TCP_OPTIONS_MAX;
 /// Timestamp option with its two bytes of padding (RFC 7323 appendix A).
 pub(crate) const TIMESTAMP_BYTES: u32 = wire::TCP_TIMESTAMPS;
+/// The flags of segments that carry path windows.
+const PATH_WINDOWS: Flags = Flags::PATH_WINDOW.union(Flags::PATH_WINDOW_ECHO);
 /// Path-window option, as M21TCP lays it out: kind, length, 16-bit id that says forward or echo, 32-bit window.
 pub(crate) const PATH_WINDOW_BYTES: u32 = wire::TCP_M21;
-/// IPv4 and TCP headers without options.
-const HEADER_BYTES: u32 = wire::IP_HEADER + wire::TCP_HEADER;
 
 impl Segment {
     /// The options of a SYN. They lie where another segment has its third SACK block: a SYN has none.
@@ -241,17 +241,18 @@ impl Segment {
     /// Bytes of TCP options, padded to four as Linux lays them out (`tcp_options_write`).
     #[inline]
     pub fn option_bytes(&self) -> u32 {
-        let mut bytes = 0;
-        if self.flags.contains(Flags::TIMESTAMP) {
-            bytes += TIMESTAMP_BYTES;
-        }
-        if self.flags.intersects(Flags::PATH_WINDOW.union(Flags::PATH_WINDOW_ECHO)) {
-            bytes += PATH_WINDOW_BYTES
-                * (self.flags.intersection(Flags::PATH_WINDOW.union(Flags::PATH_WINDOW_ECHO))).count();
-        }
+        let bytes = if self.flags.contains(Flags::TIMESTAMP) { TIMESTAMP_BYTES } else { 0 };
+        let has_others =
+            self.flags.intersects(Flags::SYN.union(PATH_WINDOWS)) || self.sack[0].start != self.sack[0].end;
+        if has_others { bytes + self.other_option_bytes() } else { bytes }
+    }
+
+    /// Bytes of the options of a SYN, of path windows and of SACK blocks.
+    fn other_option_bytes(&self) -> u32 {
+        let mut bytes = PATH_WINDOW_BYTES * self.flags.intersection(PATH_WINDOWS).count();
         if self.flags.contains(Flags::SYN) {
-            // MSS 4, window scale 4 with padding, SACK permitted 4 (its 2 share the timestamp's padding in
-            // Linux; the difference is 4 bytes on a SYN).
+            // MSS 4, window scale 4 with padding, SACK permitted 4. In Linux its 2 share the timestamp's
+            // padding; the difference is 4 bytes on a SYN.
             bytes += 8 + if self.flags.contains(Flags::TIMESTAMP) { 0 } else { 4 };
         }
         if self.sack[0].start != self.sack[0].end {
@@ -270,7 +271,7 @@ impl Segment {
     /// Size of the IP packet in bytes.
     #[inline]
     pub fn ip_bytes(&self) -> u32 {
-        HEADER_BYTES + self.option_bytes() + u32::from(self.payload)
+        wire::IP_TCP_HEADERS + self.option_bytes() + u32::from(self.payload)
     }
 }
 

@@ -9,19 +9,63 @@ use crate::segment::Flags;
 /// A burst waits for ACKs only this long after a transmission, in picoseconds (`tcp_tso_should_defer`).
 const DEFER_SPAN: u64 = Duration::from_millis(1).get();
 
+/// The segmentation-offload burst that is being sent.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct OffloadBurst {
+    /// Segments sent of it, and its size.
+    segments: u8,
+    segments_max: u8,
+    /// The rest of the window waits for the next ACK, to make a larger burst (`tcp_tso_should_defer`).
+    is_deferred: bool,
+}
+
+impl OffloadBurst {
+    /// Returns whether the next segment begins a burst.
+    #[inline]
+    pub(crate) fn is_new(self) -> bool {
+        self.segments == 0
+    }
+
+    /// Returns whether new data waits for the next ACK.
+    #[inline]
+    pub(crate) fn is_deferred(self) -> bool {
+        self.is_deferred
+    }
+
+    /// New data waits for the next ACK.
+    pub(crate) fn defer(&mut self) {
+        self.is_deferred = true;
+    }
+
+    /// An ACK, new data or a timer ends the wait.
+    #[inline]
+    pub(crate) fn resume(&mut self) {
+        self.is_deferred = false;
+    }
+
+    /// A segment was sent; `has_more` segments could follow it now. Returns whether the next belongs to the same burst.
+    fn count(&mut self, has_more: bool) -> bool {
+        self.segments += 1;
+        let continues = has_more && self.segments < self.segments_max;
+        if !continues {
+            self.segments = 0;
+        }
+        continues
+    }
+}
+
 impl Endpoint {
-    /// Returns whether a small burst waits for the next ACK (`tcp_tso_should_defer`): not if it is all there is to send, is as
-    /// large as a burst may be, or the ACK is half a round trip away.
+    /// Returns whether a small burst waits for the next ACK (`tcp_tso_should_defer`). It does not if it has all unsent data
+    /// or is as large as a burst may be. Nor does it if the ACK is half a round trip away.
     pub(crate) fn should_defer(
         &self,
         config: &Config,
         now: Instant,
         offload: Segmentation,
         pipe: u32,
-        unsent: u64,
     ) -> bool {
         let room = self.window.cwnd - pipe;
-        let all = config.units(unsent.min(u64::from(u32::MAX)) as u32, self.mss);
+        let all = config.units(self.send.unsent().min(u64::from(u32::MAX)) as u32, self.send.mss());
         if all <= room || room >= self.window.cwnd / offload.window_divisor {
             return false;
         }
@@ -37,7 +81,7 @@ impl Endpoint {
     /// Segments of a burst (`tcp_tso_autosize`, `tcp_update_pacing_rate`): what the path carries in a millisecond, more
     /// for a near peer, at least [`Config::burst_segments_min`].
     fn burst_segments_max(&self, config: &Config, offload: Segmentation) -> u8 {
-        let mss = u64::from(self.mss);
+        let mss = u64::from(self.send.mss());
         let most = (u64::from(offload.offload_burst) / mss).clamp(1, 255);
         let srtt = self.rtt.smoothed(config).get();
         if !offload.autosize || srtt == 0 {
@@ -55,32 +99,28 @@ impl Endpoint {
     /// Sets [`Flags::BURST_CONTINUES`] if the next segment belongs to the burst of the one just sent.
     pub(crate) fn mark_burst(&mut self, config: &Config, flags: &mut Flags) {
         let Some(segmentation) = config.segmentation else { return };
-        if self.snd_nxt == self.write_seq {
-            self.burst_segments = 0;
+        if !self.send.has_unsent() {
+            self.burst.segments = 0;
             return;
         }
-        let waiting = (self.write_seq - self.snd_nxt).min(u64::from(self.mss)) as u32;
-        if self.burst_segments == 0 {
-            self.burst_max = self.burst_segments_max(config, segmentation);
+        let waiting = self.send.next_payload();
+        if self.burst.is_new() {
+            self.burst.segments_max = self.burst_segments_max(config, segmentation);
             if segmentation.autosize {
                 // tcp_cwnd_test: two bursts at least fill a window (since 3.18).
                 let half = (self.window.cwnd / config.segment_units() / 2).max(1);
-                self.burst_max = self.burst_max.min(half.min(255) as u8);
+                self.burst.segments_max = self.burst.segments_max.min(half.min(255) as u8);
             }
         }
         let cost = match config.unit {
             WindowUnit::Segments => 1,
             WindowUnit::Bytes => waiting,
         };
-        let more = self.flight.pipe() + cost <= self.window.cwnd
-            && (self.snd_nxt + u64::from(waiting) <= self.snd_wnd_end
-                || (config.fills_window && self.snd_nxt < self.snd_wnd_end))
-            && (config.nodelay || waiting >= u32::from(self.mss));
-        self.burst_segments += 1;
-        if more && self.burst_segments < self.burst_max {
+        let has_more = self.flight.pipe() + cost <= self.window.cwnd
+            && (self.send.has_room(waiting) || (config.fills_window && self.send.room() > 0))
+            && (config.nodelay || waiting >= u32::from(self.send.mss()));
+        if self.burst.count(has_more) {
             flags.insert(Flags::BURST_CONTINUES);
-        } else {
-            self.burst_segments = 0;
         }
     }
 }

@@ -8,6 +8,49 @@ use crate::recovery::AckEvent;
 use crate::segment::Segment;
 use crate::timers::Timer;
 
+/// A tail loss probe that is outstanding.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ProbeState {
+    /// SND.NXT after the probe (TLP.end_seq), and whether it was a retransmission; `None` if no probe is outstanding.
+    sent: Option<(u64, bool)>,
+}
+
+/// The fate of a probe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ProbeFate {
+    Outstanding,
+    /// Nothing was lost.
+    Needless,
+    /// The probe arrived in place of its original, which was lost.
+    RepairedLoss,
+}
+
+impl ProbeState {
+    /// Returns whether a probe is outstanding.
+    pub(crate) fn is_outstanding(&self) -> bool {
+        self.sent.is_some()
+    }
+
+    /// A reduction or a timeout ends the wait for the probe's ACK.
+    pub(crate) fn cancel(&mut self) {
+        self.sent = None;
+    }
+
+    /// RFC 8985 §7.4.2: the fate of the probe that ends at `end`, after an ACK of all below `ack`.
+    fn judge(end: u64, is_retransmission: bool, event: &AckEvent, ack: u64, newly_sacked: bool) -> ProbeFate {
+        if !is_retransmission || event.has_dsack {
+            ProbeFate::Needless
+        } else if ack > end {
+            ProbeFate::RepairedLoss
+        } else if !event.advances && !newly_sacked && event.is_duplicate {
+            // Both the original and the probe arrived.
+            ProbeFate::Needless
+        } else {
+            ProbeFate::Outstanding
+        }
+    }
+}
+
 impl Endpoint {
     /// Sends a probe (RFC 8985 §7.3): new data if the offered window has room, else the last segment once more.
     pub(crate) fn send_tail_loss_probe(&mut self, config: &Config, now: Instant) -> Option<Segment> {
@@ -31,11 +74,11 @@ impl Endpoint {
                 self.retransmit(config, now, index)
             }
         };
-        let snd_nxt = self.snd_nxt;
-        self.recovery_mut().tlp_high_seq = Some((snd_nxt, is_retransmission));
+        let snd_nxt = self.send.nxt();
+        self.recovery_mut().probe.sent = Some((snd_nxt, is_retransmission));
         // The RTO counts from the probe.
         let rto = self.rtt.rto(config).get();
-        self.start_timer(config, Timer::Retransmission, now.get(), rto);
+        self.timer.start(config, Timer::Retransmission, now, rto);
         Some(segment)
     }
 
@@ -47,29 +90,27 @@ impl Endpoint {
         acknowledged: u64,
         newly_sacked: bool,
     ) {
-        let Some((high_seq, is_retransmission)) = self.recovery_mut().tlp_high_seq else { return };
-        if acknowledged < high_seq {
+        let Some((end, is_retransmission)) = self.recovery_mut().probe.sent else { return };
+        if acknowledged < end {
             return;
         }
-        if !is_retransmission || event.has_dsack {
-            self.recovery_mut().tlp_high_seq = None;
-        } else if acknowledged > high_seq {
-            // The original was lost: the window falls as after any other loss.
-            self.recovery_mut().tlp_high_seq = None;
-            if !matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss) {
-                self.start_reduction(config, false);
-                self.window.cwnd = self.window.ssthresh;
-                self.cwnd_stamp = event.now.get();
-                self.keep_open();
+        match ProbeState::judge(end, is_retransmission, event, acknowledged, newly_sacked) {
+            ProbeFate::Outstanding => return,
+            ProbeFate::Needless => self.recovery_mut().probe.cancel(),
+            ProbeFate::RepairedLoss => {
+                self.recovery_mut().probe.cancel();
+                // The window falls as after any other loss.
+                if !matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss) {
+                    self.start_reduction(config, false);
+                    self.window.cwnd = self.window.ssthresh;
+                    self.usage.set_full_at(event.now);
+                    self.keep_open();
+                }
             }
-        } else if !event.advances && !newly_sacked && event.is_duplicate {
-            // Both the original and the probe arrived.
-            self.recovery_mut().tlp_high_seq = None;
         }
-        if self.recovery_mut().tlp_high_seq.is_none() && self.ca_state == CongestionState::Open {
-            let snd_una = self.snd_una;
-            let recovery = self.recovery_mut();
-            recovery.retransmitted_below = recovery.retransmitted_below.min(snd_una.max(high_seq));
+        if self.ca_state == CongestionState::Open {
+            let snd_una = self.send.una();
+            self.recovery_mut().forget_retransmissions(snd_una.max(end));
         }
     }
 }

@@ -4,17 +4,20 @@ use fanin_units::{Duration, Instant, MIX_STEP, mix};
 
 use crate::config::Config;
 use crate::endpoint::{CongestionState, Endpoint, Forced};
+use crate::rto::RttEstimator;
 
 /// `TCP_TIMEOUT_MIN_US`: what Linux adds to probe and reordering timers, in picoseconds.
 pub(crate) const TIMEOUT_MARGIN: u64 = Duration::from_millis(2).get();
+/// The persist timer is doubled at most this often.
+const PROBE_BACKOFF_MAX: u8 = 16;
 
-/// The purpose of the timer. There is one timer, as in the kernel (`icsk_pending`).
+/// The purpose of the timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Timer {
     None,
-    /// The retransmission time-out (RFC 6298).
+    /// The retransmission timeout (RFC 6298).
     Retransmission,
-    /// The probe time-out (RFC 8985 §7.2).
+    /// The probe timeout (RFC 8985 §7.2).
     TailLossProbe,
     /// RACK's reordering timer (RFC 8985 §6.3).
     Reordering,
@@ -22,94 +25,176 @@ pub(crate) enum Timer {
     WindowProbe,
 }
 
-impl Endpoint {
-    /// (Re)starts the timer after an ACK or a transmission: for a tail loss probe where one may be sent, else for the
-    /// RTO (RFC 6298 §5.1 to §5.3).
+/// The one timer of a sender, as in the kernel (`icsk_pending`), and a lower bound of all deadlines of its endpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct SenderTimer {
+    /// Lower bound of the time at which a timer expires, the receiver's included, in ps.
+    deadline_bound: u64,
+    /// When the timer was started, in ps, and its duration.
+    base: u64,
+    delay: u64,
+    /// Seed of the random share of timeouts.
+    salt: u32,
+    pending: Timer,
+    /// How often the window probe's timer was doubled: probes without an answer.
+    probe_backoff: u8,
+}
+
+impl SenderTimer {
+    /// No timer runs.
+    pub(crate) fn new() -> Self {
+        Self { deadline_bound: u64::MAX, base: 0, delay: 0, salt: 0, pending: Timer::None, probe_backoff: 0 }
+    }
+
+    /// The timer that runs.
     #[inline]
-    pub(crate) fn restart_timer(&mut self, config: &Config, now: Instant) {
-        if self.flight.size == 0 {
-            self.timer = Timer::None;
-            return;
-        }
-        let rto = self.rtt.rto(config).get();
-        // tcp_schedule_loss_probe: also while the window falls after a mark (TCP_CA_CWR).
-        let may_probe = matches!(self.ca_state, CongestionState::Open | CongestionState::Cwr);
-        if config.tail_loss_probe && config.sack && may_probe && !self.has_tail_loss_probe() {
-            let delay = self.probe_timeout(config).min(rto);
-            self.start_timer(config, Timer::TailLossProbe, now.get(), delay);
-        } else {
-            let delay = self.with_spread(config, now, rto);
-            self.start_timer(config, Timer::Retransmission, now.get(), delay);
+    pub(crate) fn pending(&self) -> Timer {
+        self.pending
+    }
+
+    /// Lower bound of the endpoint's next deadline, in ps.
+    #[inline]
+    pub(crate) fn deadline_bound(&self) -> u64 {
+        self.deadline_bound
+    }
+
+    /// Notes a deadline of the receiver.
+    #[inline]
+    pub(crate) fn note_deadline(&mut self, deadline: Instant) {
+        self.deadline_bound = self.deadline_bound.min(deadline.get());
+    }
+
+    /// Makes the bound exact, after the timers that expired have run.
+    pub(crate) fn settle(&mut self, config: &Config, now: Instant, receiver_deadline: u64) {
+        self.deadline_bound = self.expiry(config).min(receiver_deadline);
+        assert!(self.deadline_bound > now.get(), "a timer that has expired is due again");
+    }
+
+    /// Starts the timer. The exact expiry costs divisions, so that only a lower bound of it is noted here.
+    #[inline]
+    pub(crate) fn start(&mut self, config: &Config, timer: Timer, now: Instant, delay: u64) {
+        self.pending = timer;
+        self.base = now.get();
+        self.delay = delay;
+        let bound = (self.base + delay).saturating_sub(config.timer_granularity.get());
+        self.deadline_bound = self.deadline_bound.min(bound.max(self.base + 1));
+    }
+
+    /// Lets the timer run for its whole duration from now.
+    #[inline]
+    pub(crate) fn postpone(&mut self, now: Instant) {
+        self.base = now.get();
+    }
+
+    /// Stops the timer.
+    #[inline]
+    pub(crate) fn stop(&mut self) {
+        self.pending = Timer::None;
+    }
+
+    /// Takes the timer if it has expired.
+    pub(crate) fn take_expired(&mut self, config: &Config, now: Instant) -> Option<Timer> {
+        (self.expiry(config) <= now.get()).then(|| core::mem::replace(&mut self.pending, Timer::None))
+    }
+
+    /// When the timer expires, in ps; `u64::MAX` for never.
+    fn expiry(&self, config: &Config) -> u64 {
+        match self.pending {
+            Timer::None => u64::MAX,
+            _ => config.timer_expiry(Instant::new(self.base), Duration::new(self.delay)).get(),
         }
     }
 
-    /// The time-out plus the random share that [`RtoConfig::spread`](crate::RtoConfig) asks for.
+    /// The timeout plus the random share that [`RtoConfig::spread`](crate::RtoConfig) asks for.
     #[inline]
     pub(crate) fn with_spread(&self, config: &Config, now: Instant, rto: u64) -> u64 {
         if config.rto.spread == 0 {
             return rto;
         }
         // Of the time and the endpoint's salt: no state, and the same in every run.
-        let steps = self.salt.wrapping_sub(1).wrapping_mul(MIX_STEP);
+        let steps = u64::from(self.salt).wrapping_sub(1).wrapping_mul(MIX_STEP);
         let share = u64::from(config.rto.spread) * (mix(now.get().wrapping_add(steps)) & 1023);
         rto + rto / (1024 * 1024) * share
     }
 
+    /// Starts the timer for the RTO.
+    pub(crate) fn start_rto(&mut self, config: &Config, now: Instant, rtt: &RttEstimator) {
+        let delay = self.with_spread(config, now, rtt.rto(config).get());
+        self.start(config, Timer::Retransmission, now, delay);
+    }
+
+    /// Starts the persist timer: the RTO, doubled for each probe that did not open the window.
+    pub(crate) fn start_window_probe(&mut self, config: &Config, now: Instant, rtt: &RttEstimator) {
+        let rto = rtt.rto(config).get();
+        let delay = rto.saturating_mul(1 << self.probe_backoff).min(config.rto.max.get());
+        self.start(config, Timer::WindowProbe, now, delay);
+    }
+
+    /// Window probes without an answer.
+    #[inline]
+    pub(crate) fn window_probes(&self) -> u8 {
+        self.probe_backoff
+    }
+
+    /// A window probe is sent.
+    fn note_window_probe(&mut self) {
+        self.probe_backoff = (self.probe_backoff + 1).min(PROBE_BACKOFF_MAX);
+    }
+
+    /// The peer answers: the next closed window begins with the plain RTO.
+    #[inline]
+    pub(crate) fn forget_window_probes(&mut self) {
+        self.probe_backoff = 0;
+    }
+}
+
+impl Endpoint {
+    /// (Re)starts the timer after an ACK or a transmission. It is a tail loss probe's timer where one may be sent,
+    /// else the RTO's (RFC 6298 §5.1 to §5.3).
+    #[inline]
+    pub(crate) fn restart_timer(&mut self, config: &Config, now: Instant) {
+        if self.flight.size == 0 {
+            self.timer.stop();
+            return;
+        }
+        // tcp_schedule_loss_probe: also while the window falls after a mark (TCP_CA_CWR).
+        let may_probe = matches!(self.ca_state, CongestionState::Open | CongestionState::Cwr);
+        if config.tail_loss_probe && config.sack && may_probe && !self.has_tail_loss_probe() {
+            let delay = self.probe_timeout(config).min(self.rtt.rto(config).get());
+            self.timer.start(config, Timer::TailLossProbe, now, delay);
+        } else {
+            self.timer.start_rto(config, now, &self.rtt);
+        }
+    }
+
     /// Seeds this endpoint's random delays (see [`RtoConfig::spread`](crate::RtoConfig)).
     pub fn set_salt(&mut self, salt: u32) {
-        self.salt = salt.into();
+        self.timer.salt = salt;
     }
 
     /// PTO of RFC 8985 §7.2 (`tcp_schedule_loss_probe`): two round trips, and time for a delayed ACK when one segment
     /// is outstanding.
     fn probe_timeout(&self, config: &Config) -> u64 {
-        if self.rtt.srtt == 0 {
-            return config.rto.initial.get();
-        }
-        let twice = (u64::from(self.rtt.srtt) >> 2) * config.rtt_tick.get();
-        if self.flight.size <= config.segment_units() {
-            twice + config.probe_delayed_ack.get()
-        } else {
-            twice + TIMEOUT_MARGIN
-        }
-    }
-
-    /// Starts the timer. The exact expiry costs divisions, so that only a lower bound of it is noted here.
-    #[inline]
-    pub(crate) fn start_timer(&mut self, config: &Config, timer: Timer, base: u64, delay: u64) {
-        self.timer = timer;
-        self.timer_base = base;
-        self.timer_delay = delay;
-        let bound = (base + delay).saturating_sub(config.timer_granularity.get());
-        self.deadline_bound = self.deadline_bound.min(bound.max(base + 1));
-    }
-
-    /// Starts the persist timer: the RTO, doubled for each probe that did not open the window.
-    pub(crate) fn start_window_probe_timer(&mut self, config: &Config, now: Instant) {
-        let rto = self.rtt.rto(config).get();
-        let delay = rto.saturating_mul(1 << self.probe_backoff.min(16)).min(config.rto.max.get());
-        self.start_timer(config, Timer::WindowProbe, now.get(), delay);
-    }
-
-    /// When the timer expires, in ps; `u64::MAX` for never.
-    pub(crate) fn timer_expiry(&self, config: &Config) -> u64 {
-        match self.timer {
-            Timer::None => u64::MAX,
-            _ => config.timer_expiry(Instant::new(self.timer_base), Duration::new(self.timer_delay)).get(),
+        match self.rtt.twice_smoothed(config) {
+            None => config.rto.initial.get(),
+            Some(twice) if self.flight.size <= config.segment_units() => {
+                twice + config.probe_delayed_ack.get()
+            }
+            Some(twice) => twice + TIMEOUT_MARGIN,
         }
     }
 
     /// The timer has expired.
-    pub(crate) fn handle_timer(&mut self, config: &Config, now: Instant) {
-        self.tso_deferred = false;
-        match core::mem::replace(&mut self.timer, Timer::None) {
+    pub(crate) fn handle_timer(&mut self, config: &Config, now: Instant, expired: Timer) {
+        self.burst.resume();
+        match expired {
             Timer::None => {}
             Timer::Retransmission => self.handle_timeout(config, now),
             Timer::TailLossProbe => self.forced = Forced::TailLossProbe,
             Timer::Reordering => self.handle_reordering_timeout(config, now),
             Timer::WindowProbe => {
                 self.forced = Forced::WindowProbe;
-                self.probe_backoff = (self.probe_backoff + 1).min(16);
+                self.timer.note_window_probe();
             }
         }
     }

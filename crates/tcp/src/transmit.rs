@@ -27,14 +27,14 @@ impl Endpoint {
             *segment = again;
             return Written::Segment;
         }
-        if self.snd_nxt < self.write_seq
-            && !self.tso_deferred
+        if self.send.has_unsent()
+            && !self.burst.is_deferred()
             && let Some(len) = self.may_send(config, now)
         {
             self.send_new(config, now, len, segment);
             return Written::Segment;
         }
-        if self.cwnd_unvalidated {
+        if self.usage.is_unvalidated() {
             self.validate_cwnd(config, now);
         }
         if self.receiver.wants_ack() {
@@ -47,9 +47,8 @@ impl Endpoint {
     /// Payload of the next new segment, if the windows and Nagle's rule let it be sent.
     #[inline(always)]
     fn may_send(&mut self, config: &Config, now: Instant) -> Option<u32> {
-        let unsent = self.unsent();
-        let len = unsent.min(u64::from(self.mss)) as u32;
-        if self.snd_nxt == self.snd_una {
+        let len = self.send.next_payload();
+        if self.send.is_idle() {
             self.restart_after_idle(config, now);
         }
         let pipe = self.flight.pipe();
@@ -64,31 +63,31 @@ impl Endpoint {
             self.flight.size
         };
         if counted + cost > self.window.cwnd && !(self.flight.size == 0 && pipe == 0) {
-            self.cwnd_limited = true;
+            self.usage.note_limit();
             return None;
         }
-        if self.snd_nxt + u64::from(len) > self.snd_wnd_end {
-            let room = self.snd_wnd_end.saturating_sub(self.snd_nxt);
-            if config.fills_window && config.nodelay && room > 0 && self.burst_segments > 0 {
+        if !self.send.has_room(len) {
+            let room = self.send.room();
+            if config.fills_window && config.nodelay && room > 0 && !self.burst.is_new() {
                 // tcp_mss_split_point: the end of a burst fills the window, however short.
                 return Some(room as u32);
             }
             return self.wait_for_window(config, now);
         }
-        if len < u32::from(self.mss) && !config.nodelay && self.flight.size > 0 {
+        if len < u32::from(self.send.mss()) && !config.nodelay && self.flight.size > 0 {
             return None;
         }
-        if self.burst_segments == 0
+        if self.burst.is_new()
             && let Some(segmentation) = config.segmentation
             && segmentation.window_divisor > 0
             && self.flight.size > 0
             && (self.ca_state == CongestionState::Open
                 || (segmentation.autosize
                     && matches!(self.ca_state, CongestionState::Disorder | CongestionState::Cwr)))
-            && self.should_defer(config, now, segmentation, pipe, unsent)
+            && self.should_defer(config, now, segmentation, pipe)
         {
-            self.cwnd_limited = true;
-            self.tso_deferred = true;
+            self.usage.note_limit();
+            self.burst.defer();
             return None;
         }
         Some(len)
@@ -97,8 +96,8 @@ impl Endpoint {
     /// A whole segment does not fit into the offered window: waits, and starts the persist timer when nothing is
     /// outstanding (`tcp_snd_wnd_test`, `tcp_check_probe_timer`).
     fn wait_for_window(&mut self, config: &Config, now: Instant) -> Option<u32> {
-        if self.flight.size == 0 && self.timer == Timer::None && self.forced == Forced::None {
-            self.start_window_probe_timer(config, now);
+        if self.flight.size == 0 && self.timer.pending() == Timer::None && self.forced == Forced::None {
+            self.timer.start_window_probe(config, now, &self.rtt);
         }
         None
     }
@@ -106,13 +105,11 @@ impl Endpoint {
     /// Sends `len` new bytes.
     #[inline(always)]
     pub(crate) fn send_new(&mut self, config: &Config, now: Instant, len: u32, segment: &mut Segment) {
-        debug_assert!(len > 0 && u64::from(len) <= self.unsent(), "{len} bytes of {}", self.unsent());
-        debug_assert!(self.snd_nxt + u64::from(len) <= self.snd_wnd_end, "beyond the offered window");
-        let offset = self.snd_nxt;
+        let offset = self.send.send(len);
+        let mss = self.send.mss();
         let is_first = self.flight.size == 0;
-        self.flight.push(config, offset, len, self.mss, now.get());
-        self.snd_nxt += u64::from(len);
-        self.segments_sent += 1;
+        self.flight.push(config, offset, len, mss, now.get());
+        self.counters.segments += 1;
         let mut flags = Flags::ACK;
         if config.ecn {
             flags.insert(Flags::ECT);
@@ -121,17 +118,17 @@ impl Endpoint {
                 flags.insert(Flags::CWR);
             }
         }
-        if self.snd_nxt == self.write_seq {
+        if !self.send.has_unsent() {
             flags.insert(Flags::PSH);
         }
         if let Some(recovery) = &mut self.recovery {
-            recovery.prr_out += config.units(len, self.mss);
+            recovery.reduction.note_sent(config.units(len, mss));
         }
         self.note_transmission(config);
-        match self.timer {
-            // The probe time-out counts from the last transmission; its duration changes with the second segment.
+        match self.timer.pending() {
+            // The probe timeout counts from the last transmission; its duration changes with the second segment.
             Timer::TailLossProbe if self.flight.size > 2 * config.segment_units() => {
-                self.timer_base = now.get();
+                self.timer.postpone(now);
             }
             Timer::TailLossProbe | Timer::None => self.restart_timer(config, now),
             _ if is_first => self.restart_timer(config, now),
@@ -146,8 +143,8 @@ impl Endpoint {
 
     #[inline]
     fn send_ack(&mut self, config: &Config, now: Instant, segment: &mut Segment) {
-        self.acks_sent += 1;
-        self.write_segment(config, now, self.snd_nxt, 0, Flags::ACK, segment);
+        self.counters.acks += 1;
+        self.write_segment(config, now, self.send.nxt(), 0, Flags::ACK, segment);
     }
 
     /// A segment of its own; see [`write_segment`](Self::write_segment).

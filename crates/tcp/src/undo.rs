@@ -4,78 +4,128 @@ use fanin_units::Instant;
 
 use crate::config::Config;
 use crate::endpoint::Endpoint;
-use crate::recovery::{AckEvent, RecoveryState};
+use crate::recovery::AckEvent;
+
+/// A reduction that may be undone, and the evidence that it was needless.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UndoState {
+    /// SND.UNA when the reduction began (`undo_marker`); `None` if there is nothing to undo.
+    marker: Option<u64>,
+    /// Retransmissions since then that no DSACK has reported (`undo_retrans`); `None` before the first.
+    unreported: Option<u32>,
+    /// Slow-start threshold before the reduction; 0 for none.
+    prior_ssthresh: u32,
+    /// Congestion window before the reduction.
+    prior_cwnd: u32,
+    /// Timestamp of the first retransmission of the episode (`retrans_stamp`).
+    first_stamp: Option<u32>,
+    /// F-RTO watches whether the timeout was spurious (RFC 5682).
+    watches_timeout: bool,
+}
+
+impl UndoState {
+    /// Remembers threshold and window before a reduction.
+    pub(crate) fn remember(&mut self, ssthresh: u32, cwnd: u32) {
+        self.prior_ssthresh = ssthresh;
+        self.prior_cwnd = cwnd;
+    }
+
+    /// A mark reduces the window: the threshold is not restored.
+    pub(crate) fn forget_ssthresh(&mut self) {
+        self.prior_ssthresh = 0;
+    }
+
+    /// An episode begins at `snd_una`, with `retransmitted` units in the network.
+    pub(crate) fn begin(&mut self, snd_una: u64, retransmitted: u32) {
+        self.marker = Some(snd_una);
+        self.unreported = (retransmitted > 0).then_some(retransmitted);
+        self.first_stamp = None;
+    }
+
+    /// Starts F-RTO, or ends it.
+    pub(crate) fn watch_timeout(&mut self, watches: bool) {
+        self.watches_timeout = watches;
+    }
+
+    /// Returns whether F-RTO watches the last timeout.
+    pub(crate) fn watches_timeout(&self) -> bool {
+        self.watches_timeout
+    }
+
+    /// A segment is retransmitted at the timestamp `stamp`.
+    pub(crate) fn note_retransmission(&mut self, stamp: u32) {
+        self.first_stamp.get_or_insert(stamp);
+        if self.marker.is_some() {
+            *self.unreported.get_or_insert(0) += 1;
+        }
+    }
+
+    /// Takes a DSACK block that ends at `end`. Returns whether it reports a retransmission of the episode.
+    fn note_duplicate(&mut self, end: u64) -> bool {
+        match (self.marker, self.unreported) {
+            (Some(marker), Some(left)) if end > marker && left > 0 => {
+                self.unreported = Some(left - 1);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns whether DSACKs reported all retransmissions.
+    fn is_all_reported(&self) -> bool {
+        self.marker.is_some() && self.unreported == Some(0)
+    }
+
+    /// Returns whether the ACK echoes a timestamp from before the first retransmission (RFC 3522).
+    fn predates_retransmissions(&self, ack: &AckEvent) -> bool {
+        self.marker.is_some() && self.first_stamp.is_some_and(|stamp| ack.ts_echo != 0 && ack.ts_echo < stamp)
+    }
+
+    /// Returns whether the reduction was needless (`tcp_may_undo`). It was if all retransmissions were reported as duplicates,
+    /// nothing was retransmitted, or a timestamp says so.
+    fn is_needless(&self, ack: &AckEvent) -> bool {
+        let is_unused = self.marker.is_some() && self.first_stamp.is_none();
+        self.is_all_reported() || is_unused || (ack.advances && self.predates_retransmissions(ack))
+    }
+
+    /// Forgets the reduction, which can no longer be undone.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
 
 impl Endpoint {
     /// Takes a DSACK block that ends at `end` (RFC 2883, RFC 3708; `tcp_check_dsack`).
     pub(crate) fn handle_dsack(&mut self, end: u64) {
-        let mut is_spurious = false;
         let recovery = self.recovery_mut();
-        if let (Some(marker), Some(left)) = (recovery.undo_marker, recovery.undo_retrans)
-            && end > marker
-            && left > 0
-        {
-            recovery.undo_retrans = Some(left - 1);
-            is_spurious = true;
-        }
-        if recovery.rack_steps < 64 {
-            recovery.rack_steps += 1;
-        }
+        recovery.rack.widen_window();
+        let is_spurious = recovery.undo.note_duplicate(end);
         self.counters.spurious += u32::from(is_spurious);
-    }
-
-    /// Forgets the reduction, which can no longer be undone.
-    pub(crate) fn clear_undo(&mut self) {
-        let recovery = self.recovery_mut();
-        recovery.undo_marker = None;
-        recovery.undo_retrans = None;
-        recovery.prior_ssthresh = 0;
-        recovery.retrans_stamp = None;
-        recovery.frto = false;
-    }
-
-    /// Returns whether the reduction was needless (`tcp_may_undo`): all retransmissions were reported as duplicates, nothing was
-    /// retransmitted, or the ACK echoes a timestamp from before the first retransmission (RFC 3522).
-    fn may_undo(&self, config: &Config, ack: &AckEvent) -> bool {
-        let Some(recovery) = &self.recovery else { return false };
-        if !config.undo || recovery.undo_marker.is_none() {
-            return false;
-        }
-        let by_timestamp = recovery
-            .retrans_stamp
-            .is_some_and(|stamp| ack.ts_echo != 0 && ack.ts_echo < stamp && ack.advances);
-        recovery.undo_retrans == Some(0) || by_timestamp || recovery.retrans_stamp.is_none()
     }
 
     /// Undoes the reduction if it was needless. Returns whether it did.
     pub(crate) fn try_undo(&mut self, config: &Config, ack: &AckEvent) -> bool {
-        if !self.may_undo(config, ack) {
-            return false;
+        let is_needless = config.undo && self.recovery.as_ref().is_some_and(|it| it.undo.is_needless(ack));
+        if is_needless {
+            self.undo(config, ack.now, true);
         }
-        self.undo(config, ack.now, true);
-        true
+        is_needless
     }
 
     /// Undoes the reduction if DSACKs reported all retransmissions (`tcp_try_undo_dsack`). Returns whether it did.
     pub(crate) fn try_undo_dsack(&mut self, config: &Config, now: Instant) -> bool {
-        let all_reported = self
-            .recovery
-            .as_ref()
-            .is_some_and(|recovery| recovery.undo_marker.is_some() && recovery.undo_retrans == Some(0));
-        if all_reported && config.undo {
+        let is_needless = config.undo && self.recovery.as_ref().is_some_and(|it| it.undo.is_all_reported());
+        if is_needless {
             self.undo(config, now, false);
         }
-        all_reported && config.undo
+        is_needless
     }
 
     /// Undoes the reduction on a partial ACK, where a timestamp proves it needless (`tcp_try_undo_partial`). Returns
     /// whether it did.
     pub(crate) fn try_undo_partial(&mut self, config: &Config, ack: &AckEvent, original: bool) -> bool {
-        let by_timestamp = self.recovery.as_ref().is_some_and(|recovery| {
-            recovery.undo_marker.is_some()
-                && recovery.retrans_stamp.is_some_and(|stamp| ack.ts_echo != 0 && ack.ts_echo < stamp)
-        });
-        if !(config.undo && by_timestamp && original) || self.flight.retransmitted > 0 {
+        let is_early = self.recovery.as_ref().is_some_and(|it| it.undo.predates_retransmissions(ack));
+        if !(config.undo && is_early && original) || self.flight.retransmitted > 0 {
             return false;
         }
         self.undo(config, ack.now, true);
@@ -85,27 +135,26 @@ impl Endpoint {
 
     /// Restores window and threshold (`tcp_undo_cwnd_reduction`).
     fn undo(&mut self, config: &Config, now: Instant, unmark_lost: bool) {
-        let needless = self.recovery_mut().undo_retrans.unwrap_or(0);
-        self.counters.spurious += needless;
         if unmark_lost {
             self.flight.unmark_lost();
         }
-        let &mut RecoveryState { prior_ssthresh, prior_cwnd, .. } = self.recovery_mut();
+        let UndoState { unreported, prior_ssthresh, prior_cwnd, .. } = self.recovery_mut().undo;
+        self.counters.spurious += unreported.unwrap_or(0);
         if prior_ssthresh > 0 {
             self.window.cwnd = self.congestion.undo_cwnd(config, &self.window, prior_cwnd);
             self.window.ssthresh = self.window.ssthresh.max(prior_ssthresh);
         }
-        self.cwnd_stamp = now.get();
-        self.clear_undo();
+        self.usage.set_full_at(now);
+        self.recovery_mut().undo.clear();
     }
 
-    /// Undoes a time-out that F-RTO found spurious. Returns whether it did.
+    /// Undoes a timeout that F-RTO found spurious. Returns whether it did.
     pub(crate) fn undo_timeout(&mut self, config: &Config, now: Instant) -> bool {
-        if self.recovery_mut().undo_marker.is_none() {
+        if self.recovery_mut().undo.marker.is_none() {
             return false;
         }
         self.undo(config, now, true);
-        self.rtt.backoff = 0;
+        self.rtt.end_back_off();
         self.keep_open();
         true
     }

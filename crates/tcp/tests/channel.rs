@@ -1,4 +1,4 @@
-//! Two endpoints over a channel that loses, reorders and duplicates: every byte arrives once and in order,
+//! Two endpoints over a channel that loses, reorders and duplicates. Every byte arrives once and in order,
 //! windows are never exceeded, books balance, and the same seed gives the same trace.
 
 mod harness;

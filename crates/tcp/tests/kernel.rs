@@ -1,8 +1,9 @@
 //! Plays the scripts under `scripts/`, whose expected output a real kernel wrote (`record.py`),
 //! against the profile that each names.
 //!
-//! The segments sent must agree exactly, and in order. The times: at once where the kernel answered an input, and
-//! within two timer ticks where a timer decided, for the phase of the kernel's ticks is not known.
+//! The segments sent must agree exactly, and in order. If the kernel answered an input, the time must be that of
+//! the input. If a timer decided, it must be within two timer ticks, for the phase of the kernel's ticks is
+//! unknown.
 
 mod harness;
 

@@ -38,7 +38,7 @@ fn newreno() -> Config {
     config
 }
 
-// RFC 6582: two losses in one window are repaired one a round trip by partial ACKs, without a time-out and
+// RFC 6582: two losses in one window are repaired one a round trip by partial ACKs, without a timeout and
 // with one reduction.
 #[test]
 fn newreno_repairs_a_hole_a_round_trip() {
@@ -75,7 +75,7 @@ fn the_third_duplicate_counts() {
 }
 
 // RFC 5681 §3.2, and the reason for incast: with fewer than three segments behind it a loss waits for the
-// time-out.
+// timeout.
 #[test]
 fn a_lost_tail_waits_for_the_timeout() {
     for name in ["linux-2.6.32", "linux-2.6.26", "ns3-newreno", "textbook"] {
@@ -109,7 +109,7 @@ fn sack_repairs_many_holes_at_once() {
     }
 }
 
-// RFC 5681 §3.1 and §3.5: after a time-out one segment, then slow start to half the flight.
+// RFC 5681 §3.1 and §3.5: after a timeout one segment, then slow start to half the flight.
 #[test]
 fn a_timeout_starts_over() {
     let config = newreno();
@@ -128,7 +128,7 @@ fn a_timeout_starts_over() {
     assert_eq!(pair.ends[0].stats(&config).timeouts, 1);
 }
 
-// RFC 6298 §5.5: the time-out doubles.
+// RFC 6298 §5.5: the timeout doubles.
 #[test]
 fn timeouts_back_off() {
     let config = newreno();
@@ -250,7 +250,7 @@ fn an_echoed_path_window_bounds_the_flight() {
     assert_eq!(pair.ends[0].stats(&config).cwnd, 3 * 1440);
 }
 
-// Randomised time-outs keep flows that lost together from retrying together (Vasudevan et al. 2009).
+// Randomised timeouts keep flows that lost together from retrying together (Vasudevan et al. 2009).
 #[test]
 fn jitter_spreads_timeouts() {
     let mut config = newreno();
@@ -259,7 +259,7 @@ fn jitter_spreads_timeouts() {
     for salt in 0..20 {
         let mut pair = transfer(&config, 1, &[1]);
         pair.ends[0].set_salt(salt);
-        // The time-out was started before the salt was set; the second one has it.
+        // The timeout was started before the salt was set; the second one has it.
         pair.wires[0].drop_data = [1, 2].into();
         finish(&mut pair, 1);
         let at: Vec<_> = pair.trace.iter().filter(|line| line.1 == 0).map(|line| line.0).collect();
@@ -272,7 +272,7 @@ fn jitter_spreads_timeouts() {
     assert!(first_retries.len() >= 18, "{first_retries:?}");
 }
 
-// RFC 3522 and RFC 5682: a path that stalls for longer than the time-out costs no window.
+// RFC 3522 and RFC 5682: a path that stalls for longer than the timeout costs no window.
 #[test]
 fn a_spurious_timeout_is_undone() {
     for name in ["linux-6", "linux-2.6.32"] {

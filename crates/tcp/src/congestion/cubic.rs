@@ -50,11 +50,12 @@ pub(crate) struct Cubic {
     window_reno: u32,
     /// Segments covered by an ACK, in sixteenths.
     ack_ratio: u32,
-    /// HyStart: the offset that ends the round; when the round began and when the last ACK of a train came, in
-    /// microseconds; the least delay of the round; how many samples it has.
+    /// HyStart: the offset that ends the round. HyStart: the offset that ends the round.
     round_end: u64,
+    /// HyStart: the start of the round, and the last ACK of a train, in microseconds.
     round_start: u32,
     last_ack: u32,
+    /// HyStart: the least delay of the round, in microseconds, and its number of samples.
     round_delay: u32,
     samples: u8,
     /// HyStart has ended slow start.
@@ -83,8 +84,8 @@ fn micros_of(rtt_ps: u64) -> u32 {
     ((rtt_ps / 1_000_000) as u32).max(1)
 }
 
-/// The time that four large bursts take at the pacing rate of slow start, twice the window a round trip, in microseconds
-/// (`hystart_ack_delay`): what bursts may add to a train of ACKs.
+/// The time that four large bursts take at the pacing rate of slow start, in microseconds (`hystart_ack_delay`). That
+/// rate is twice the window a round trip. Bursts may lengthen a train of ACKs by this time.
 fn burst_delay(config: &Config, cwnd: u32, srtt_ps: u64) -> u32 {
     let window = 2 * u64::from(cwnd) * u64::from(config.mss);
     (HYSTART_BURST_BYTES * (srtt_ps / 1_000_000) / window).min(HYSTART_BURST_DELAY_MAX.into()) as u32
@@ -304,8 +305,8 @@ impl Cubic {
         true
     }
 
-    /// HyStart (`hystart_update`): ends slow start when a train of ACKs is as long as half the least round trip and
-    /// `burst_delay` (since 5.6), or when the delay rises.
+    /// HyStart (`hystart_update`) ends slow start when the delay rises, or when a train of ACKs is long enough. Its
+    /// length is half the sum of the least round trip and `burst_delay` (since 5.6).
     fn hystart(&mut self, ack: AckSample, delay: u32, burst_delay: u32) -> bool {
         let now = micros(ack.now);
         if now.wrapping_sub(self.last_ack) <= HYSTART_ACK_DELTA {

@@ -50,7 +50,7 @@ impl Dctcp {
     }
 
     /// RFC 8257 §3.3, steps 1 to 9. In the RFC a window ends with an ACK beyond its end, in Linux with one that reaches it
-    /// (`dctcp_update_alpha`): a connection that falls silent then begins its next answer with a new window.
+    /// (`dctcp_update_alpha`). After a pause, a connection in Linux then begins its next answer with a new window.
     #[inline]
     pub(super) fn on_sample(&mut self, parameters: DctcpParameters, ack: AckSample, ends_when_reached: bool) {
         self.acked += ack.acked;
@@ -66,7 +66,7 @@ impl Dctcp {
             let moved = (share as i64 - i64::from(self.alpha)) * i64::from(parameters.gain) / 1_000_000;
             self.alpha = (i64::from(self.alpha) + moved).clamp(0, ONE as i64) as u32;
         }
-        debug_assert!(u64::from(self.alpha) <= ONE && self.marked <= self.acked);
+        assert!(u64::from(self.alpha) <= ONE && self.marked <= self.acked);
         (self.acked, self.marked, self.window_end) = (0, 0, ack.snd_nxt);
     }
 

@@ -66,7 +66,7 @@ impl Algorithm {
             Self::Swift(_) => swift::ssthresh(config, swift::parameters(config), window),
             Self::Static => static_window::cwnd(config),
         };
-        debug_assert!(ssthresh > 0, "a threshold of zero stops the sender");
+        assert!(ssthresh > 0, "a threshold of zero stops the sender");
         ssthresh
     }
 

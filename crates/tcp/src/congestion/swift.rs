@@ -68,8 +68,8 @@ impl Swift {
         }
     }
 
-    /// The reduced window after a delay of `delay_ps`, or `None`: falls once a round trip, in proportion to the excess, by
-    /// at most the largest factor (algorithm 1, lines 12 to 15).
+    /// The reduced window after a delay of `delay_ps`, or `None`. The window falls once a round trip, in proportion to the
+    /// excess, by at most the largest factor (algorithm 1, lines 12 to 15).
     fn decreased(
         &mut self,
         parameters: SwiftParameters,

@@ -19,8 +19,8 @@
 //!                                     CLOSED ◀────────┘
 //! ```
 //!
-//! A FIN occupies one offset, as RFC 9293 §3.4 has it: it is one byte more of the endpoint's stream, so that loss detection
-//! and retransmission treat it as data. Initial sequence numbers are not modelled: the first byte has offset 0.
+//! A FIN occupies one offset (RFC 9293 §3.4). It is one byte more of the endpoint's stream, so that loss detection and
+//! retransmission treat it as data. Initial sequence numbers are not modelled: the first byte has offset 0.
 
 mod handshake;
 mod segment_arrives;
@@ -97,7 +97,7 @@ impl core::error::Error for WrongState {}
 pub struct ConnectionLimits {
     /// Retransmissions of a SYN or SYN-ACK before the connection is given up (`tcp_syn_retries`).
     pub syn_retries_max: u32,
-    /// Time-outs and window probes in a row, without any answer, before it is given up (`tcp_retries2`; R2 of RFC 9293
+    /// Timeouts and window probes in a row, without any answer, before it is given up (`tcp_retries2`; R2 of RFC 9293
     /// §3.8.3).
     pub retries_max: u32,
     /// Duration of TIME-WAIT: two maximum segment lifetimes (`TCP_TIMEWAIT_LEN`).
@@ -142,7 +142,7 @@ pub struct TcpConnection {
     reset: Option<Segment>,
     /// The application aborted the connection: a RST is to be sent.
     sends_reset: bool,
-    /// Time-outs and probes since the peer was last heard of.
+    /// Timeouts and probes since the peer was last heard of.
     unanswered: u32,
     /// When the last challenge ACK was sent.
     challenged_at: Option<Instant>,

@@ -121,7 +121,7 @@ impl TcpConnection {
             return;
         }
         // RFC 5961 §5.2: an ACK of data not sent yet, or older than any window, may be forged.
-        let oldest = self.endpoint.acked().saturating_sub(u64::from(self.endpoint.max_window));
+        let oldest = self.endpoint.acked().saturating_sub(u64::from(self.endpoint.send.window_max()));
         if segment.ack > self.endpoint.sent() || segment.ack < oldest {
             return self.challenge(now);
         }

@@ -13,7 +13,7 @@ pub(super) struct SynTimer {
     pub(super) peer_scales: bool,
     /// When it was first sent.
     pub(super) first_sent_at: Option<Instant>,
-    /// How often it was retransmitted after a time-out.
+    /// How often it was retransmitted after a timeout.
     pub(super) retries: u32,
     pub(super) deadline: Instant,
 }

@@ -46,7 +46,7 @@ impl Receiver {
         self.flags & PUSHED_AGAIN != 0 || (self.flags & PUSHED != 0 && self.flags & INTERACTIVE == 0)
     }
 
-    /// Delays the ACK by the adapted time-out (`tcp_send_delayed_ack`).
+    /// Delays the ACK by the adapted timeout (`tcp_send_delayed_ack`).
     fn delay_ack_as_linux(&mut self, config: &Config, now: Instant, max: u64, rtt: &RttEstimator) -> Instant {
         let mut timeout = self.ato;
         if timeout > ATO_MIN {
@@ -112,7 +112,7 @@ impl Receiver {
         if self.flags & ACK_TIMER == 0 { u64::MAX } else { self.due(config) }
     }
 
-    /// Learns from a segment in order: the size of full ones, and the pace of arrivals, which sets the time-out
+    /// Learns from a segment in order: the size of full ones, and the pace of arrivals, which sets the timeout
     /// (`tcp_measure_rcv_mss`, `tcp_event_data_recv`).
     #[inline]
     pub(super) fn measure(&mut self, config: &Config, segment: &Segment, now: Instant, rtt: &RttEstimator) {

@@ -10,14 +10,15 @@ mod window;
 use alloc::boxed::Box;
 
 use fanin_units::Instant;
+use fanin_units::tcp::DELAYED_ACK_MIN_LINUX;
 
-use crate::config::{Config, DelayedAck};
+use crate::config::Config;
 use crate::rto::RttEstimator;
 use crate::segment::{Flags, PATH_WINDOW_BYTES, Segment};
 use out_of_order::OutOfOrder;
 
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`, in picoseconds.
-const ATO_MIN: u64 = DelayedAck::LINUX_MIN.get();
+const ATO_MIN: u64 = DELAYED_ACK_MIN_LINUX.get();
 /// Most quick acknowledgements in a row (`TCP_MAX_QUICKACKS`).
 const QUICK_ACKS_MAX: u32 = 16;
 
@@ -50,7 +51,7 @@ pub(crate) struct Receiver {
     rcv_wnd_end: u64,
     /// When data last arrived, in ps.
     last_data_at: u64,
-    /// Delayed-ACK time-out in force, in ps; 0 before the first data (`icsk_ack.ato`).
+    /// Delayed-ACK timeout in force, in ps; 0 before the first data (`icsk_ack.ato`).
     ato: u64,
     /// When the delayed ACK is due, in ps.
     delayed_until: u64,
@@ -223,7 +224,8 @@ impl Receiver {
     #[inline(always)]
     pub(crate) fn fill(&mut self, config: &Config, now: Instant, segment: &mut Segment) {
         self.rcv_wnd_end = self.window_to_offer(config);
-        debug_assert!(self.rcv_wup <= self.rcv_nxt && self.rcv_nxt <= self.rcv_wnd_end);
+        debug_assert!(self.rcv_wup <= self.rcv_nxt, "acknowledged before it was received");
+        debug_assert!(self.rcv_nxt <= self.rcv_wnd_end, "received beyond the window");
         segment.ack = self.rcv_nxt;
         segment.window = (self.rcv_wnd_end - self.rcv_nxt).min(u64::from(u32::MAX)) as u32;
         if config.timestamps {
@@ -249,7 +251,7 @@ impl Receiver {
                 self.ato = ATO_MIN;
             }
         }
-        // The time-out is zero before the first data, so that nothing is an answer then.
+        // The timeout is zero before the first data, so that nothing is an answer then.
         let is_answer = (segment.payload > 0) & (now.get() - self.last_data_at < self.ato);
         self.rcv_wup = self.rcv_nxt;
         self.flags &= !(ACK_NOW | ACK_TIMER | PUSHED | PUSHED_AGAIN);

@@ -87,7 +87,7 @@ impl OutOfOrder {
             joined += 1;
         }
         self.ranges.drain(..joined);
-        debug_assert!(rcv_nxt >= before && self.ranges.first().is_none_or(|range| range.0 > rcv_nxt));
+        assert!(rcv_nxt >= before && self.ranges.first().is_none_or(|range| range.0 > rcv_nxt));
         rcv_nxt
     }
 

@@ -83,7 +83,7 @@ impl Receiver {
     /// The application reads `bytes` (`tcp_cleanup_rbuf`): sends an ACK if that doubles the window, or if everything is read
     /// and a short segment ended it.
     pub(crate) fn read(&mut self, config: &Config, bytes: u64) {
-        debug_assert!(self.read <= self.rcv_nxt, "read before it arrived");
+        assert!(self.read <= self.rcv_nxt, "read before it arrived");
         let before = self.offered();
         self.read = (self.read + bytes).min(self.rcv_nxt);
         let after = self.window_to_offer(config).saturating_sub(self.rcv_nxt);

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use fanin_tcp::{Config, ConnectionState as S, Flags, Segment, TcpConnection};
-use fanin_units::{Duration, Instant};
+use fanin_units::{Duration, Instant, MIX_STEP, mix};
 
 const DELAY: Duration = Duration::from_micros(100);
 
@@ -13,11 +13,9 @@ pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound.max(1)
+        let number = mix(self.0);
+        self.0 = self.0.wrapping_add(MIX_STEP);
+        number % bound.max(1)
     }
 }
 

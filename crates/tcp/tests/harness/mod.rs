@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use fanin_tcp::{Config, Endpoint, Flags, Segment};
-use fanin_units::{Bytes, Duration, Instant, Rate};
+use fanin_units::{Bytes, Duration, Instant, MIX_STEP, Rate, mix};
 
 /// A reproducible random number generator (SplitMix64).
 #[derive(Clone, Debug)]
@@ -14,11 +14,9 @@ pub struct Random(pub u64);
 
 impl Random {
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        let number = mix(self.0);
+        self.0 = self.0.wrapping_add(MIX_STEP);
+        number
     }
 
     pub fn below(&mut self, bound: u64) -> u64 {
