@@ -9,23 +9,15 @@ use fanin_queueing::{
     BookedMemory, Departure, Discipline, Frame, InService, Layout, OutputLink, Passage, RingSettings, Rings,
     TokenBucket,
 };
-use fanin_units::{Bytes, Duration, Instant, Rate, Ratio};
+use fanin_units::{Bytes, Duration, Instant, MIX_STEP, Rate, Ratio, mix};
 
 /// Frames a measured pass.
 const FRAMES: usize = 1 << 14;
 
-/// Numbers below `bound` that repeat, from a fixed seed (splitmix64).
+/// Numbers below `bound` that repeat, from a fixed seed (SplitMix64).
 fn numbers(bound: usize) -> Vec<u32> {
-    let mut state = 42u64;
-    (0..FRAMES)
-        .map(|_| {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = state;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((z ^ (z >> 31)) % bound as u64) as u32
-        })
-        .collect()
+    let states = (0..FRAMES as u64).map(|step| step.wrapping_mul(MIX_STEP).wrapping_add(42));
+    states.map(|state| (mix(state) % bound as u64) as u32).collect()
 }
 
 /// Random arrivals at 48 gigabit ports, admitted and lazily released.

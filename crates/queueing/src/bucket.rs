@@ -5,9 +5,9 @@ use fanin_units::{Bytes, Instant, PS_BITS, Rate};
 /// A token bucket: on average `rate`, and at once at most `burst`.
 ///
 /// It keeps the time at which the bucket will be full again (the "virtual scheduling" of ITU-T I.371). So nothing is
-/// refilled and nothing drifts: the rate is exact to a part in 10^9 from 1 kb/s to 400 Gb/s, at any number of calls.
-/// A frame larger than the burst passes when the bucket is full and leaves a debt; so no frame waits for ever.
-/// A burst of zero spaces frames as a link of this rate would.
+/// refilled and nothing drifts. The rate is exact to a part in 10^9 from 1 kb/s to 400 Gb/s, at any number of calls.
+/// A frame larger than the burst passes when the bucket is full and leaves a debt; so no frame waits for ever. A
+/// burst of zero spaces frames as a link of this rate would.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenBucket {
     /// When the bucket is full, in ps.

@@ -102,9 +102,19 @@ impl Dedicated {
     /// Frames with `charges` bytes of memory left, the last of them at `at`.
     #[inline]
     pub(crate) fn depart_many(&mut self, at: Instant, charges: u64, departed: FrameCount) {
-        debug_assert!(at >= self.emptied_at, "departures run backwards");
+        assert!(at >= self.emptied_at, "departures run backwards");
         self.occupancy.remove(charges, departed.frames);
         self.counters.departed += departed;
+        self.emptied_at = at;
+    }
+
+    /// All frames left, as many as `frames`, the last of them at `at`.
+    #[inline]
+    pub(crate) fn depart_all(&mut self, at: Instant, frames: u32) {
+        assert!(at >= self.emptied_at, "departures run backwards");
+        assert_eq!(self.occupancy.frames, u64::from(frames), "frames and departures");
+        (self.occupancy.bytes, self.occupancy.frames) = (0, 0);
+        self.counters.departed = self.counters.enqueued;
         self.emptied_at = at;
     }
 

@@ -70,6 +70,18 @@ impl<T: Copy + Default> Fifo<T> {
         if self.is_empty() { None } else { self.slots.get(self.place(self.out)) }
     }
 
+    /// The last value.
+    #[inline]
+    pub(crate) fn back(&self) -> Option<&T> {
+        if self.is_empty() { None } else { self.slots.get(self.place(self.put.wrapping_sub(1))) }
+    }
+
+    /// Takes all values out.
+    #[inline]
+    pub(crate) const fn clear(&mut self) {
+        self.out = self.put;
+    }
+
     /// Takes the first value out.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
@@ -81,9 +93,11 @@ impl<T: Copy + Default> Fifo<T> {
     /// Takes out values from the front while `takes` returns true.
     #[inline]
     pub(crate) fn pop_while(&mut self, mut takes: impl FnMut(&T) -> bool) {
-        while self.front().is_some_and(&mut takes) {
-            self.out = self.out.wrapping_add(1);
+        let mut out = self.out;
+        while out != self.put && self.slots.get(self.place(out)).is_some_and(&mut takes) {
+            out = out.wrapping_add(1);
         }
+        self.out = out;
     }
 
     /// Takes out the first value that `wanted` accepts, wherever it is; those behind it move up. Searches the whole queue.

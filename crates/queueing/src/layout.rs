@@ -3,14 +3,107 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use fanin_units::Bytes;
+use fanin_units::{Bytes, Ratio};
 
 use crate::dynamic_threshold::ThresholdSettings;
-use crate::shared::PoolSettings;
+use crate::shared::{PoolSettings, PortLimits};
 use crate::voq::VoqSettings;
 
 /// The most ports, in or out, that one switch's memory serves.
 pub const PORTS_MAX: usize = 1 << 16;
+
+/// The division of a switch's packet memory among its ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "schemars",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "kebab-case")
+)]
+pub enum Buffering {
+    /// Each output port has its own `buffer` (`uplink_buffer` on uplinks of a scenario).
+    Dedicated,
+    /// All ports of a pool share `buffer`, each up to `port_limit`.
+    Shared,
+    /// Ports share `buffer`; each may hold up to `alpha` times the free memory (Choudhury and Hahne).
+    DynamicThreshold,
+    /// Modules of `module_ports` input ports, each with `buffer` and a queue for every output (VOQ).
+    Voq,
+    /// A deep queue in DRAM with a rate limit for each collector (LCN'15). Flows without a ring have no limit.
+    Daqring,
+    /// Memory without a limit.
+    Unlimited,
+}
+
+impl Buffering {
+    /// Returns true if the memory of frames without a ring has a limit.
+    pub const fn has_limit(self) -> bool {
+        !matches!(self, Self::Unlimited | Self::Daqring)
+    }
+}
+
+/// The port whose share of a pool a frame occupies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "schemars",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "kebab-case")
+)]
+pub enum PoolCharge {
+    /// Its output port.
+    Output,
+    /// Its input port (switch B of the thesis, §4.2.1).
+    Input,
+}
+
+/// The settings of a switch's packet memory; each scheme reads some of them.
+#[derive(Debug, Clone)]
+pub struct MemorySettings {
+    /// The buffering scheme itself.
+    pub buffering: Buffering,
+    /// Dedicated: the buffer of each output. Its length is the number of ports under every scheme.
+    pub output_buffers: Vec<Bytes>,
+    /// The size of each pool or module.
+    pub buffer: Bytes,
+    /// The most bytes of one output in a pool or module.
+    pub port_limit: Option<Bytes>,
+    /// Shared: the most bytes of one input.
+    pub input_limit: Option<Bytes>,
+    /// Shared: ports with a pool of their own, counted from the first; 0 for one pool.
+    pub pool_split: u32,
+    /// Shared: the port whose pool holds a frame.
+    pub pool_charge: PoolCharge,
+    /// VOQ: input ports of each module.
+    pub module_ports: u32,
+    /// Dynamic threshold: the limit of one output, as a multiple of the free memory.
+    pub alpha: Ratio,
+    /// Bookkeeping that is stored with each frame.
+    pub overhead: Bytes,
+    /// The size of a memory cell.
+    pub cell: Bytes,
+}
+
+impl MemorySettings {
+    /// The division that these settings describe.
+    pub fn layout(self) -> Layout {
+        let ports = self.output_buffers.len();
+        let output = self.port_limit.unwrap_or(Bytes::MAX);
+        let layout = match self.buffering {
+            Buffering::Unlimited | Buffering::Daqring => Layout::unlimited(ports),
+            Buffering::Dedicated => Layout::dedicated(self.output_buffers),
+            Buffering::DynamicThreshold => Layout {
+                output_limits: vec![output; ports],
+                ..Layout::dynamic_threshold(ports, self.buffer, self.alpha)
+            },
+            Buffering::Voq => Layout::voq(ports, self.module_ports as usize, self.buffer, output),
+            Buffering::Shared => {
+                let by_input = self.pool_charge == PoolCharge::Input;
+                let limits = PortLimits { ports, input: self.input_limit.unwrap_or(Bytes::MAX), output };
+                Layout::shared_split(self.buffer, self.pool_split as usize, by_input, limits)
+            }
+        };
+        Layout { overhead: self.overhead, cell: self.cell, ..layout }
+    }
+}
 
 /// The memory that outputs share, in addition to the limit of each.
 #[derive(Debug, Clone, PartialEq, Eq)]

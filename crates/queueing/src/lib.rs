@@ -53,8 +53,8 @@
 //! 1. State in one sentence when a frame is refused. Write one file for the scheme here, with its settings, its accounts and their
 //!    verbs, and a constructor of [`Layout`] (models: `dynamic_threshold.rs`, `voq.rs`). A limit must only loosen when memory is
 //!    freed: settling late relies on it.
-//! 2. Add its settings to [`Sharing`] in `layout.rs`, with its pools in [`Layout::pool_sizes`] and what it refuses in
-//!    [`Layout::check`]; and its accounts to `SharedAccounts` in `memory.rs`, which asks them.
+//! 2. Add its settings to [`Sharing`] in `layout.rs`, with its pools in [`Layout::pool_sizes`] and the settings to
+//!    refuse in [`Layout::check`]. Add its accounts to `SharedAccounts` in `memory.rs`, which calls them.
 //! 3. Give a new limit a name in [`AdmissionLimit`], at its place in the order in which limits are tried, in [`AdmissionLimit::ALL`] and in
 //!    [`AdmissionLimit::name`].
 //! 4. Add the scheme to `layouts()` and its rule, spelled out naively, to `Naive` in `tests/drive.rs`. The property tests then
@@ -63,7 +63,7 @@
 //!
 //! The other rooms follow: "Add a buffering scheme" in `docs/CONTRIBUTING.md`.
 //!
-//! A discipline with an order of its own, which limits alone cannot express, is a queue like [`Rings`]: it gets an arm in
+//! A discipline with an order of its own, which limits alone cannot express, is a queue like [`Rings`]. It gets an arm in
 //! the simulator's `OutputQueue` too.
 
 #![no_std]
@@ -102,7 +102,7 @@ pub use dynamic_threshold::ThresholdSettings;
 pub use fifo::Fifo;
 pub use flows::{FLOWS_MAX, FlowCounter, FlowStage};
 pub use frame::{AdmissionLimit, Counters, EcnCodepoint, Frame, FrameCount, MemoryLevel, Occupancy, Verdict};
-pub use layout::{Layout, LayoutError, PORTS_MAX, Sharing};
+pub use layout::{Buffering, Layout, LayoutError, MemorySettings, PORTS_MAX, PoolCharge, Sharing};
 pub use link::{InService, OutputLink, Passage};
 pub use m21tcp::{M21Accounting, M21Switch, m21tcp_flows_max, m21tcp_window};
 pub use memory::{Memory, StoredFrame};

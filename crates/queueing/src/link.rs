@@ -14,8 +14,8 @@ pub struct OutputLink {
 }
 
 impl OutputLink {
-    /// A link of this rate that carries `overhead` bytes in addition to each frame's own: 20 for Ethernet's preamble and
-    /// gap if frame lengths include the check sequence.
+    /// A link of this rate that carries `overhead` bytes in addition to each frame's own. They are 20 for Ethernet's
+    /// preamble and gap if frame lengths include the check sequence.
     ///
     /// # Panics
     /// If the rate is zero.

@@ -62,10 +62,10 @@ pub const fn m21tcp_flows_max(buffer: Bytes, mss: Bytes, accounting: M21Accounti
 
 /// The M21TCP part of one switch: follows the flows, and computes the bytes that each may have in flight.
 ///
-/// A flow is granted the smaller one of two shares: of its output's own limit and of its pool, each divided by the flows
-/// that use it. The caller lowers the window in the option of a passing frame to [`Self::window`] and never raises it. So
-/// over several switches the smallest window arrives (§III.B). The caller may lower the echo on its way back too, to the
-/// present [`Self::window`] of the port by which the data leave. The echo enters by that port.
+/// A flow is granted the smaller one of two shares: of its output's own limit, and of its pool. Each is divided by the
+/// flows that use it. The caller lowers the window in the option of a passing frame to [`Self::window`] and never raises
+/// it. So over several switches the smallest window arrives (§III.B). The caller may lower the echo on its way back too,
+/// to the present [`Self::window`] of the port by which the data leave. The echo enters by that port.
 #[derive(Debug, Clone)]
 pub struct M21Switch {
     flows: FlowCounter,

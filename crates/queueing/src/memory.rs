@@ -77,6 +77,29 @@ impl SharedAccounts {
         }
     }
 
+    /// Charges a frame, unless departures could change the verdict on it, or a high-water mark. Returns false then.
+    #[inline]
+    fn admit_below_marks(&mut self, input: usize, output: usize, queued: u64, charge: u64) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Pools(shared) => {
+                let is_below = !shared.depends_on_departures(input, output, charge);
+                if is_below {
+                    shared.admit(input, output, charge);
+                }
+                is_below
+            }
+            Self::DynamicThreshold(shared) => {
+                let is_below = !shared.depends_on_departures(queued, charge);
+                if is_below {
+                    shared.admit(charge);
+                }
+                is_below
+            }
+            Self::Voqs(shared) => shared.admit_below_marks(input, output, charge),
+        }
+    }
+
     /// Gives back the memory of a frame.
     #[inline]
     pub(crate) fn depart(&mut self, input: usize, output: usize, charge: u64) {
@@ -172,8 +195,8 @@ impl Memory {
     /// A frame arrives from `input` for `output`. `draw` gives 32 uniform random bits and is called only where RED needs them.
     ///
     /// The output's own limit is tried before those that outputs share. A limit is met while the occupancy, with this frame, does
-    /// not exceed it; the dynamic threshold looks at the queue without the frame, as its authors do. Markers see the queue without
-    /// the frame.
+    /// not exceed it. The dynamic threshold compares the queue without the frame, as its authors do. Markers see the queue
+    /// without the frame.
     ///
     /// # Panics
     /// If there is no such port.
@@ -289,13 +312,11 @@ impl Memory {
     pub(crate) fn admit_below_marks(&mut self, input: usize, output: usize, bytes: u32) -> bool {
         let own = &mut self.outputs[output];
         let (charge, queued) = (own.charge(bytes), own.occupancy().bytes);
-        if own.depends_on_departures(charge)
-            || self.shared.depends_on_departures(input, output, queued, charge)
+        if own.depends_on_departures(charge) || !self.shared.admit_below_marks(input, output, queued, charge)
         {
             return false;
         }
         own.admit(charge, bytes, false);
-        self.shared.admit(input, output, charge);
         true
     }
 
@@ -351,8 +372,8 @@ impl Memory {
         self.shared.reset_marks();
     }
 
-    /// Asserts that every accepted frame has departed or is among `frames`, and that outputs, inputs, pools and virtual output
-    /// queues have the bytes of these frames.
+    /// Asserts that every accepted frame has departed or is among `frames`. Outputs, inputs, pools and virtual output queues
+    /// must have the bytes of these frames.
     ///
     /// # Panics
     /// If one has more or less.

@@ -3,9 +3,9 @@
 //! An input's ingress occupancy is the bytes that came in by it and are still queued, at whatever output. At XOFF or more
 //! its sender is due a PAUSE, and at XON or less a RESUME. In between nothing is due (hysteresis), so that signals alternate.
 //!
-//! [`Ingress`] holds that account and the last signal. The simulator and the live switch both call it. Outside stay
-//! what carries a signal (a simulated control frame, or a frame of the driver whose quanta run out), which frames count, and
-//! in the live switch how a worker learns what the others hold.
+//! [`Ingress`] holds that account and the last signal. The simulator and the live switch both call it. The callers keep the
+//! carrier of a signal: a simulated control frame, or a frame of the driver whose quanta run out. They also decide which
+//! frames count, and in the live switch how a worker learns the occupancies of the others.
 
 use fanin_units::{Bytes, Duration, Rate};
 
@@ -18,12 +18,12 @@ pub enum PauseSignal {
     Resume,
 }
 
-/// The headroom of an input: the memory above the `xoff` of [`PauseThresholds`] that it needs to lose no frame after
-/// sending PAUSE (IEEE 802.1Q annex N).
+/// The headroom of an input: its memory above the `xoff` of [`PauseThresholds`]. It needs this much to lose no frame
+/// after sending PAUSE (IEEE 802.1Q annex N).
 ///
-/// The PAUSE frame, of `pause` bytes on the wire, waits for a frame in service of up to `frame_max` bytes on the wire,
-/// travels for `delay`, and takes effect after `reaction`. The neighbour then ends the frame in service, which travels
-/// back.
+/// The PAUSE frame has `pause` bytes on the wire. It waits for a frame in service of up to `frame_max` bytes on the
+/// wire, travels for `delay`, and takes effect after `reaction`. The neighbour then ends the frame in service, which
+/// travels back.
 pub fn pause_headroom(
     rate: Rate,
     delay: Duration,
@@ -74,8 +74,8 @@ impl PauseThresholds {
 /// One input: its ingress occupancy, and the last signal to its sender.
 ///
 /// Several workers may keep an account each for one input. A frame may then arrive at one account and depart from another,
-/// so that an account by itself may be negative; their sum is the occupancy. The worker of the input polls for signals
-/// with what the others hold, `elsewhere`; a single account has 0 elsewhere.
+/// so that a single account may be negative. Their sum is the occupancy. The worker of the input polls for signals.
+/// `elsewhere` is the sum of the other accounts, 0 if there is one account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ingress {
     /// Bytes that arrived less bytes that departed, of this account.

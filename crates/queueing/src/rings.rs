@@ -71,14 +71,14 @@ struct RingState<H> {
     others: Fifo<RingSlot<H>>,
     bytes: u64,
     /// The lesser of limit and high-water mark: an arrival that stays below touches neither.
-    bytes_easy: u64,
-    frames_easy: u32,
-    state: RingWait,
+    bytes_unchecked_max: u64,
+    frames_unchecked_max: u32,
+    wait: RingWait,
     /// There is a first frame.
-    holds: bool,
+    has_first: bool,
     shaped: bool,
     /// The bits [`PAUSED`] and [`HAS_AQM`].
-    bars: u8,
+    flags: u8,
     bucket: TokenBucket,
     /// The earliest time at which its first frame could depart, by its arrival and its rate.
     due: Instant,
@@ -95,7 +95,7 @@ const HAS_AQM: u8 = 2;
 
 /// The part of a ring's state that only drops, marks and readers of counters touch.
 #[derive(Debug, Clone)]
-struct Rare {
+struct ColdState {
     bytes_max: u64,
     frames_limit: u32,
     frames_max: u32,
@@ -106,15 +106,15 @@ struct Rare {
     dropped: [FrameCount; AdmissionLimit::ALL.len()],
 }
 
-/// An output port with one or more rings of frames, generic over an opaque handle: a packet's index in the simulator, a
-/// frame buffer's address in the switch. It stores descriptors and handles only.
+/// An output port with one or more rings of frames, generic over an opaque handle. That is a packet's index in the
+/// simulator, and a frame buffer's address in the switch. It stores descriptors and handles only.
 ///
 /// Rings are independent: a full ring refuses, and a paused ring or one without tokens delays, only its own frames. A
 /// frame's cost does not depend on the number of rings. Only the doubling of a ring allocates. Time must not run backwards.
 #[derive(Debug, Clone)]
 pub struct Rings<H> {
     rings: Vec<RingState<H>>,
-    rare: Vec<Rare>,
+    cold: Vec<ColdState>,
     /// The ring that is served before all others, if there is one.
     first: Option<usize>,
     /// The first ring may send now. It then stands in no list.
@@ -149,7 +149,7 @@ impl<H: Copy + Default> Rings<H> {
         }
         Ok(Self {
             rings: Vec::new(),
-            rare: Vec::new(),
+            cold: Vec::new(),
             first: None,
             first_is_ready: false,
             ready,
@@ -203,12 +203,12 @@ impl<H: Copy + Default> Rings<H> {
         self.rings.push(RingState {
             others,
             bytes: 0,
-            bytes_easy: 0,
-            frames_easy: 0,
-            state: RingWait::Idle,
-            holds: false,
+            bytes_unchecked_max: 0,
+            frames_unchecked_max: 0,
+            wait: RingWait::Idle,
+            has_first: false,
             shaped: shaping.is_some(),
-            bars: if matches!(settings.aqm, Aqm::None) { 0 } else { HAS_AQM },
+            flags: if matches!(settings.aqm, Aqm::None) { 0 } else { HAS_AQM },
             bucket,
             due: Instant::START,
             bytes_limit: bytes_max.get(),
@@ -216,7 +216,7 @@ impl<H: Copy + Default> Rings<H> {
             enqueued: FrameCount::default(),
             departed: FrameCount::default(),
         });
-        self.rare.push(Rare {
+        self.cold.push(ColdState {
             bytes_max: 0,
             frames_limit: frames_max,
             frames_max: 0,
@@ -240,7 +240,7 @@ impl<H: Copy + Default> Rings<H> {
     /// If another ring is served first, or if this one holds frames or does not exist.
     pub fn serve_first(&mut self, ring: usize) {
         assert!(self.first.is_none_or(|first| first == ring), "a port serves one ring before all others");
-        assert!(!self.rings[ring].holds, "ring {ring} is to be served first and holds frames");
+        assert!(!self.rings[ring].has_first, "ring {ring} is to be served first and holds frames");
         self.first = Some(ring);
     }
 
@@ -259,36 +259,36 @@ impl<H: Copy + Default> Rings<H> {
     ) -> Verdict {
         let state = &mut self.rings[ring];
         let mut marked = false;
-        if state.bars & HAS_AQM != 0 {
+        if state.flags & HAS_AQM != 0 {
             let held = Occupancy { bytes: state.bytes, frames: state.len().into(), ..Occupancy::default() };
-            let rare = &mut self.rare[ring];
-            match rare.aqm.decide(now, &held, rare.emptied_at, frame, draw) {
+            let cold = &mut self.cold[ring];
+            match cold.aqm.decide(now, &held, cold.emptied_at, frame, draw) {
                 AqmDecision::Pass => {}
                 AqmDecision::Mark => marked = true,
                 AqmDecision::Drop => return self.refuse(ring, AdmissionLimit::Early, frame.bytes),
             }
         }
         let bytes = state.bytes + u64::from(frame.bytes);
-        if (state.len() >= state.frames_easy || bytes > state.bytes_easy)
-            && !state.rises_to(bytes, &mut self.rare[ring])
+        if (state.len() >= state.frames_unchecked_max || bytes > state.bytes_unchecked_max)
+            && !state.admits_above_mark(bytes, &mut self.cold[ring])
         {
             return self.refuse(ring, AdmissionLimit::Ring, frame.bytes);
         }
         if marked {
-            self.rare[ring].marked.add(frame.bytes);
+            self.cold[ring].marked.add(frame.bytes);
             frame.ecn = EcnCodepoint::Congestion;
         }
         state.push(RingSlot { frame, handle });
         state.bytes = bytes;
         state.enqueued.add(frame.bytes);
         self.frames += 1;
-        if state.state == RingWait::Idle {
-            if state.bars & PAUSED == 0 {
+        if state.wait == RingWait::Idle {
+            if state.flags & PAUSED == 0 {
                 let opens_at = state.opens_at(now, frame.bytes + self.overhead);
                 let waits = state.wait_until(now, opens_at);
                 self.join(now, ring, waits, opens_at);
             }
-        } else if self.discipline == Discipline::LongestFirst && state.state == RingWait::Ready {
+        } else if self.discipline == Discipline::LongestFirst && state.wait == RingWait::Ready {
             self.remove_ready(ring);
             self.insert_ready(ring);
         }
@@ -354,8 +354,8 @@ impl<H: Copy + Default> Rings<H> {
     #[inline]
     fn depart_from(&mut self, now: Instant, ring: usize, earliest: Instant) -> (Frame, H) {
         let state = &mut self.rings[ring];
-        debug_assert_eq!(state.state, RingWait::Ready, "a ring departs in its turn");
-        debug_assert_eq!(state.bars & PAUSED, 0, "a paused ring has no turn");
+        assert_eq!(state.wait, RingWait::Ready, "a ring departs in its turn");
+        assert_eq!(state.flags & PAUSED, 0, "a paused ring has no turn");
         let (RingSlot { frame, handle }, next) = state.pop();
         self.frames -= 1;
         let bytes = frame.bytes + self.overhead;
@@ -374,9 +374,9 @@ impl<H: Copy + Default> Rings<H> {
                 self.join(now, ring, waits, opens_at);
             }
             None => {
-                state.state = RingWait::Idle;
-                if state.bars & HAS_AQM != 0 {
-                    self.rare[ring].emptied_at = now;
+                state.wait = RingWait::Idle;
+                if state.flags & HAS_AQM != 0 {
+                    self.cold[ring].emptied_at = now;
                 }
             }
         }
@@ -385,17 +385,17 @@ impl<H: Copy + Default> Rings<H> {
 
     /// Takes a frame out of one ring regardless of rate, pause or turn: to empty a ring before its removal.
     pub fn take(&mut self, now: Instant, ring: usize) -> Option<(Frame, H)> {
-        if !self.rings[ring].holds {
+        if !self.rings[ring].has_first {
             return None;
         }
         self.deactivate(ring);
         let state = &mut self.rings[ring];
         let (RingSlot { frame, handle }, _) = state.pop();
         self.frames -= 1;
-        if state.holds {
+        if state.has_first {
             self.awaken(now, ring);
-        } else if state.bars & HAS_AQM != 0 {
-            self.rare[ring].emptied_at = now;
+        } else if state.flags & HAS_AQM != 0 {
+            self.cold[ring].emptied_at = now;
         }
         Some((frame, handle))
     }
@@ -412,56 +412,56 @@ impl<H: Copy + Default> Rings<H> {
 
     /// The occupancy of a ring; bytes are the frames' own.
     pub fn occupancy(&self, ring: usize) -> Occupancy {
-        let (state, rare) = (&self.rings[ring], &self.rare[ring]);
+        let (state, cold) = (&self.rings[ring], &self.cold[ring]);
         Occupancy {
             bytes: state.bytes,
             frames: state.len().into(),
-            bytes_max: rare.bytes_max,
-            frames_max: rare.frames_max.into(),
+            bytes_max: cold.bytes_max,
+            frames_max: cold.frames_max.into(),
         }
     }
 
     /// The counters of a ring.
     pub fn counters(&self, ring: usize) -> Counters {
-        let (state, rare) = (&self.rings[ring], &self.rare[ring]);
+        let (state, cold) = (&self.rings[ring], &self.cold[ring]);
         Counters {
             enqueued: state.enqueued,
             departed: state.departed,
-            marked: rare.marked,
-            dropped: rare.dropped,
+            marked: cold.marked,
+            dropped: cold.dropped,
         }
     }
 
     /// Starts a ring's high-water marks afresh from its present occupancy.
     pub fn reset_marks(&mut self, ring: usize) {
-        let (state, rare) = (&mut self.rings[ring], &mut self.rare[ring]);
-        (rare.bytes_max, rare.frames_max) = (state.bytes, state.len());
-        state.set_easy(rare);
+        let (state, cold) = (&mut self.rings[ring], &mut self.cold[ring]);
+        (cold.bytes_max, cold.frames_max) = (state.bytes, state.len());
+        state.update_unchecked(cold);
     }
 
-    /// Asserts that the frames and bytes of each ring are those that arrived and have not departed, and those that its
-    /// occupancy says; that each ring waits where it should; and that the port's total is that of its rings.
+    /// Asserts that the frames and bytes of each ring are those that arrived and have not departed, and agree with its
+    /// occupancy. Each ring must wait in the right place, and the port's total must be that of its rings.
     ///
     /// # Panics
     /// If one of these does not hold.
     pub fn assert_conserved(&self) {
         let (mut frames, mut first_is_ready) = (0, false);
-        for (ring, (state, rare)) in self.rings.iter().zip(&self.rare).enumerate() {
+        for (ring, (state, cold)) in self.rings.iter().zip(&self.cold).enumerate() {
             let mut stored = FrameCount::default();
             state.slots().for_each(|slot| stored.add(slot.frame.bytes));
             let mut known = state.departed;
             known += stored;
             assert_eq!(state.enqueued, known, "frames of ring {ring} are unaccounted for");
             assert_eq!(state.bytes, stored.bytes, "the bytes that ring {ring} holds");
-            assert!(state.bytes <= rare.bytes_max, "the high-water mark of ring {ring}");
-            assert!(stored.frames <= rare.frames_max.into(), "the high-water mark of ring {ring}");
-            let waits = state.holds && state.bars & PAUSED == 0;
+            assert!(state.bytes <= cold.bytes_max, "the high-water mark of ring {ring}");
+            assert!(stored.frames <= cold.frames_max.into(), "the high-water mark of ring {ring}");
+            let waits = state.has_first && state.flags & PAUSED == 0;
             assert_eq!(
                 waits,
-                state.state != RingWait::Idle,
+                state.wait != RingWait::Idle,
                 "ring {ring} waits if it holds frames and may send"
             );
-            first_is_ready |= self.first == Some(ring) && state.state == RingWait::Ready;
+            first_is_ready |= self.first == Some(ring) && state.wait == RingWait::Ready;
             frames += stored.frames;
         }
         assert_eq!(self.first_is_ready, first_is_ready, "the first ring waits for its turn");
@@ -470,7 +470,7 @@ impl<H: Copy + Default> Rings<H> {
 
     #[cold]
     fn refuse(&mut self, ring: usize, limit: AdmissionLimit, bytes: u32) -> Verdict {
-        self.rare[ring].dropped[limit as usize].add(bytes);
+        self.cold[ring].dropped[limit as usize].add(bytes);
         Verdict::Dropped(limit)
     }
 
@@ -478,7 +478,7 @@ impl<H: Copy + Default> Rings<H> {
     #[inline(never)]
     fn awaken(&mut self, now: Instant, ring: usize) {
         let state = &mut self.rings[ring];
-        if state.bars & PAUSED != 0 {
+        if state.flags & PAUSED != 0 {
             return;
         }
         let opens_at = state.opens_at(now, state.first.frame.bytes + self.overhead);
@@ -499,15 +499,15 @@ impl<H: Copy + Default> Rings<H> {
     /// Lets the rings send that have their tokens by now.
     #[inline]
     fn expire(&mut self, now: Instant) {
-        let Self { wheel, first, first_is_ready, ready, rings, rare, discipline, .. } = self;
+        let Self { wheel, first, first_is_ready, ready, rings, cold, discipline, .. } = self;
         wheel.expire(now, |ring| {
             let place = ring as usize;
-            debug_assert_eq!(rings[place].state, RingWait::Parked, "a ring that waits for tokens");
-            rings[place].state = RingWait::Ready;
+            assert_eq!(rings[place].wait, RingWait::Parked, "a ring that waits for tokens");
+            rings[place].wait = RingWait::Ready;
             if *first == Some(place) {
                 *first_is_ready = true;
             } else {
-                ready.insert(ring, || key(&rings[place], &rare[place], *discipline));
+                ready.insert(ring, || key(&rings[place], &cold[place], *discipline));
             }
         });
     }
@@ -520,11 +520,11 @@ impl<H: Copy + Default> Rings<H> {
 
     #[inline]
     fn insert_ready(&mut self, ring: usize) {
-        let Self { rings, rare, discipline, .. } = self;
+        let Self { rings, cold, discipline, .. } = self;
         if self.first == Some(ring) {
             self.first_is_ready = true;
         } else {
-            self.ready.insert(ring as u32, || key(&rings[ring], &rare[ring], *discipline));
+            self.ready.insert(ring as u32, || key(&rings[ring], &cold[ring], *discipline));
         }
     }
 
@@ -547,7 +547,7 @@ impl<H: Copy + Default> Rings<H> {
     }
 
     fn deactivate(&mut self, ring: usize) {
-        match core::mem::replace(&mut self.rings[ring].state, RingWait::Idle) {
+        match core::mem::replace(&mut self.rings[ring].wait, RingWait::Idle) {
             RingWait::Idle => {}
             RingWait::Ready => self.remove_ready(ring),
             RingWait::Parked => self.wheel.remove(ring as u32),
@@ -557,10 +557,10 @@ impl<H: Copy + Default> Rings<H> {
 
 /// The key of a ring among those that may send.
 #[inline]
-fn key<H: Copy + Default>(state: &RingState<H>, rare: &Rare, discipline: Discipline) -> u32 {
+fn key<H: Copy + Default>(state: &RingState<H>, cold: &ColdState, discipline: Discipline) -> u32 {
     match discipline {
         Discipline::RoundRobin => 0,
-        Discipline::StrictPriority => rare.priority.into(),
+        Discipline::StrictPriority => cold.priority.into(),
         Discipline::LongestFirst => state.len().min(KEY_MAX),
     }
 }

@@ -192,8 +192,8 @@ impl Layout {
         Self { sharing: Sharing::Pools(pools), ..Self::dedicated(vec![output; ports]) }
     }
 
-    /// Several pools, each shared by the input ports assigned to it, with the same limit on every port's
-    /// input and output queue (switch B of thesis §4.2.1).
+    /// Several pools, each shared by the input ports assigned to it. Every port's input and output queue
+    /// has the same limit (switch B of thesis §4.2.1).
     pub fn shared_by_input(pool_of_input: Vec<usize>, sizes: Vec<Bytes>, port_limit: Bytes) -> Self {
         let limits = vec![port_limit; pool_of_input.len()];
         let by = PoolBy::Input(pool_of_input);

@@ -100,6 +100,21 @@ impl VirtualOutputQueues {
             || self.queues[self.queue_of(input, output)].refuses(charge)
     }
 
+    /// Charges a frame, unless departures could change the verdict on it, or the high-water mark of a module. Returns false
+    /// then.
+    #[inline]
+    pub(crate) fn admit_below_marks(&mut self, input: usize, output: usize, charge: u64) -> bool {
+        let queue = self.queue_of(input, output);
+        let module = self.module_of(input);
+        let (module, queue) = (&mut self.modules[module], &mut self.queues[queue]);
+        if module.depends_on_departures(charge) || queue.refuses(charge) {
+            return false;
+        }
+        module.admit(charge);
+        queue.admit(charge);
+        true
+    }
+
     /// Charges a frame that no limit refuses.
     #[inline]
     pub(crate) fn admit(&mut self, input: usize, output: usize, charge: u64) {

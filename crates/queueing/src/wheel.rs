@@ -17,8 +17,8 @@ const NEVER: u64 = u64::MAX;
 
 /// A timing wheel with one timer a ring. It knows the earliest time exactly, not to a slot.
 ///
-/// A ring that waits alone stays out of the slots, whose 16 KiB a port with one shaped ring (a collector's in a rack)
-/// would walk through: with dozens of such ports they are never in the near cache.
+/// A ring that waits alone stays out of the slots. A port with one shaped ring (a collector's in a rack) would step
+/// through their 16 KiB. Dozens of such ports would exceed the near cache.
 #[derive(Debug, Clone)]
 pub(crate) struct Wheel {
     /// The only ring that waits, not in any slot; [`NIL`] where none or several do.

@@ -33,6 +33,11 @@ impl Depth {
 
 /// The treatment of a frame that is due for a mark but is not ECN-capable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(
+    feature = "schemars",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "kebab-case")
+)]
 pub enum NotCapable {
     /// Drops it (RFC 3168 §5).
     #[default]

@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn marks_as_often_as_the_probability_says() {
-        // With a weight of 1 the average is the queue; at 20 of 15..25 the base probability is 1 %, and the count
+        // With a weight of 1 the average is the queue. At 20 of 15..25 the base probability is 1 %. The count
         // makes the gap between marks uniform over 1..=100: one mark in 50.5 frames.
         let exact = RedSettings { weight: Ratio::ONE, ..settings() };
         let mut red = Red::new(exact).unwrap();

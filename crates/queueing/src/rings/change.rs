@@ -10,29 +10,33 @@ use crate::rings::Discipline;
 
 impl<H: Copy + Default> Rings<H> {
     /// Keeps a ring from sending. Others are not touched.
+    ///
+    /// # Panics
+    /// If the ring is paused.
     pub fn pause(&mut self, ring: usize) {
-        if !self.is_paused(ring) {
-            self.rings[ring].bars |= PAUSED;
-            self.deactivate(ring);
-            assert_eq!(self.rings[ring].state, RingWait::Idle, "a paused ring waits for no turn");
-        }
+        assert!(!self.is_paused(ring), "ring {ring} is paused twice");
+        self.rings[ring].flags |= PAUSED;
+        self.deactivate(ring);
+        assert_eq!(self.rings[ring].wait, RingWait::Idle, "a paused ring waits for no turn");
     }
 
-    /// Lets a ring send again.
+    /// Lets a paused ring send again.
+    ///
+    /// # Panics
+    /// If the ring is not paused.
     pub fn resume(&mut self, now: Instant, ring: usize) {
-        if self.is_paused(ring) {
-            let state = &mut self.rings[ring];
-            assert_eq!(state.state, RingWait::Idle, "a paused ring waits for no turn");
-            state.bars &= !PAUSED;
-            if state.holds {
-                self.awaken(now, ring);
-            }
+        assert!(self.is_paused(ring), "ring {ring} resumes, and was not paused");
+        let state = &mut self.rings[ring];
+        assert_eq!(state.wait, RingWait::Idle, "a paused ring waits for no turn");
+        state.flags &= !PAUSED;
+        if state.has_first {
+            self.awaken(now, ring);
         }
     }
 
     /// Returns true if a ring is paused.
     pub fn is_paused(&self, ring: usize) -> bool {
-        self.rings[ring].bars & PAUSED != 0
+        self.rings[ring].flags & PAUSED != 0
     }
 
     /// Changes a ring's capacity. Frames that are queued stay, even above the new one.
@@ -40,9 +44,9 @@ impl<H: Copy + Default> Rings<H> {
         if frames_max == 0 || frames_max > RING_FRAMES_MAX {
             return Err(RingError::Frames { got: frames_max, reserved: 0, max: RING_FRAMES_MAX });
         }
-        let (state, rare) = (&mut self.rings[ring], &mut self.rare[ring]);
-        (rare.frames_limit, state.bytes_limit) = (frames_max, bytes_max.get());
-        state.set_easy(rare);
+        let (state, cold) = (&mut self.rings[ring], &mut self.cold[ring]);
+        (cold.frames_limit, state.bytes_limit) = (frames_max, bytes_max.get());
+        state.update_unchecked(cold);
         if self.discipline == Discipline::LongestFirst {
             self.ready.reserve_keys(frames_max);
         }
@@ -63,7 +67,7 @@ impl<H: Copy + Default> Rings<H> {
             None => {}
         }
         state.shaped = shaping.is_some();
-        if state.state != RingWait::Idle {
+        if state.wait != RingWait::Idle {
             self.deactivate(ring);
             self.awaken(now, ring);
         }
@@ -82,8 +86,8 @@ impl<H: Copy + Default> Rings<H> {
 
     /// Changes a ring's place under [`Discipline::StrictPriority`].
     pub fn set_priority(&mut self, now: Instant, ring: usize, priority: u8) {
-        self.rare[ring].priority = priority;
-        if self.rings[ring].state != RingWait::Idle {
+        self.cold[ring].priority = priority;
+        if self.rings[ring].wait != RingWait::Idle {
             self.deactivate(ring);
             self.awaken(now, ring);
         }
@@ -93,14 +97,15 @@ impl<H: Copy + Default> Rings<H> {
     /// and removes rings for a long time uses them again.
     ///
     /// # Panics
-    /// If the ring holds a frame.
+    /// If the ring holds a frame or is paused.
     pub fn renew_ring(
         &mut self,
         now: Instant,
         ring: usize,
         settings: &RingSettings,
     ) -> Result<(), RingError> {
-        assert!(!self.rings[ring].holds, "ring {ring} is renewed while it holds frames");
+        assert!(!self.rings[ring].has_first, "ring {ring} is renewed while it holds frames");
+        assert!(!self.is_paused(ring), "ring {ring} is renewed while it is paused");
         let bucket = match settings.shaping {
             Some((rate, burst)) => TokenBucket::new(rate, burst)?,
             None => TokenBucket::new(TokenBucket::RATE_MAX, Bytes::ZERO)?,
@@ -110,19 +115,18 @@ impl<H: Copy + Default> Rings<H> {
         let state = &mut self.rings[ring];
         (state.bucket, state.shaped) = (bucket, settings.shaping.is_some());
         (state.enqueued, state.departed) = (FrameCount::default(), FrameCount::default());
-        state.bars &= !PAUSED;
-        let rare = &mut self.rare[ring];
-        (rare.bytes_max, rare.frames_max) = (0, 0);
-        state.set_easy(rare);
-        rare.priority = settings.priority;
-        (rare.marked, rare.dropped, rare.emptied_at) = (FrameCount::default(), Default::default(), now);
+        let cold = &mut self.cold[ring];
+        (cold.bytes_max, cold.frames_max) = (0, 0);
+        state.update_unchecked(cold);
+        cold.priority = settings.priority;
+        (cold.marked, cold.dropped, cold.emptied_at) = (FrameCount::default(), Default::default(), now);
         Ok(())
     }
 
     /// Changes a ring's marking; averages start afresh.
     pub fn set_aqm(&mut self, ring: usize, aqm: Aqm) {
         let state = &mut self.rings[ring];
-        state.bars = state.bars & PAUSED | if matches!(aqm, Aqm::None) { 0 } else { HAS_AQM };
-        self.rare[ring].aqm = aqm;
+        state.flags = state.flags & PAUSED | if matches!(aqm, Aqm::None) { 0 } else { HAS_AQM };
+        self.cold[ring].aqm = aqm;
     }
 }

@@ -72,7 +72,7 @@ impl<H: Copy + Default> Rings<H> {
     #[inline]
     pub fn passed(&mut self, ring: usize, passed: FrameCount) {
         let state = &mut self.rings[ring];
-        assert!(passed.frames == 0 || !state.holds, "a frame passed others in its ring");
+        assert!(passed.frames == 0 || !state.has_first, "a frame passed others in its ring");
         state.enqueued += passed;
         state.departed += passed;
     }
@@ -88,6 +88,6 @@ impl<H: Copy + Default> RingState<H> {
     /// Returns true if a frame may pass, regardless of tokens and length.
     #[inline]
     fn is_open(&self) -> bool {
-        !self.holds && self.bars == 0
+        !self.has_first && self.flags == 0
     }
 }

@@ -12,8 +12,13 @@ pub const RINGS_MAX: usize = 1 << 16;
 /// The largest capacity of one ring, in frames.
 pub const RING_FRAMES_MAX: u32 = 1 << 24;
 
-/// The order in which rings that may send are served.
+/// The order in which a port serves its rings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(
+    feature = "schemars",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "kebab-case")
+)]
 pub enum Discipline {
     /// Round-robin, a frame each.
     #[default]

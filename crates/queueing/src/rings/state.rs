@@ -2,71 +2,71 @@
 
 use fanin_units::Instant;
 
-use super::{Rare, RingSlot, RingState, RingWait, Rings};
+use super::{ColdState, RingSlot, RingState, RingWait, Rings};
 use crate::frame::Frame;
 
 impl<H: Copy + Default> RingState<H> {
     /// How many frames it holds.
     #[inline]
     pub(super) fn len(&self) -> u32 {
-        self.others.len() + u32::from(self.holds)
+        self.others.len() + u32::from(self.has_first)
     }
 
     #[inline]
     pub(super) fn push(&mut self, slot: RingSlot<H>) {
-        debug_assert!(self.holds || self.others.is_empty(), "frames behind no first one");
-        if self.holds {
+        assert!(self.has_first || self.others.is_empty(), "frames behind no first one");
+        if self.has_first {
             self.others.push(slot);
         } else {
-            (self.first, self.holds) = (slot, true);
+            (self.first, self.has_first) = (slot, true);
         }
     }
 
     /// Removes the first frame and counts it as departed. Returns it, and the next one, which becomes the first.
     #[inline]
     pub(super) fn pop(&mut self) -> (RingSlot<H>, Option<Frame>) {
-        assert!(self.holds, "a frame departs from a ring that holds none");
+        assert!(self.has_first, "a frame departs from a ring that holds none");
         let departing = self.first;
         self.bytes -= u64::from(departing.frame.bytes);
         self.departed.add(departing.frame.bytes);
         let next = self.others.pop();
         match next {
             Some(slot) => self.first = slot,
-            None => self.holds = false,
+            None => self.has_first = false,
         }
-        debug_assert!(self.holds || self.bytes == 0, "bytes without a frame");
+        assert!(self.has_first || self.bytes == 0, "bytes without a frame");
         (departing, next.map(|slot| slot.frame))
     }
 
     /// All frames, in order.
     pub(super) fn slots(&self) -> impl Iterator<Item = RingSlot<H>> {
-        let first = self.holds.then_some(self.first);
+        let first = self.has_first.then_some(self.first);
         first.into_iter().chain(self.others.iter())
     }
 
     /// Decides an arrival that exceeds a high-water mark or a limit. Returns true if it may enter, and then sets the marks.
     #[inline(never)]
-    pub(super) fn rises_to(&mut self, bytes: u64, rare: &mut Rare) -> bool {
+    pub(super) fn admits_above_mark(&mut self, bytes: u64, cold: &mut ColdState) -> bool {
         let frames = self.len() + 1;
-        let fits = frames <= rare.frames_limit && bytes <= self.bytes_limit;
+        let fits = frames <= cold.frames_limit && bytes <= self.bytes_limit;
         if fits {
-            rare.frames_max = rare.frames_max.max(frames);
-            rare.bytes_max = rare.bytes_max.max(bytes);
-            self.set_easy(rare);
+            cold.frames_max = cold.frames_max.max(frames);
+            cold.bytes_max = cold.bytes_max.max(bytes);
+            self.update_unchecked(cold);
         }
         fits
     }
 
-    pub(super) fn set_easy(&mut self, rare: &Rare) {
-        self.frames_easy = rare.frames_max.min(rare.frames_limit);
-        self.bytes_easy = rare.bytes_max.min(self.bytes_limit);
+    pub(super) fn update_unchecked(&mut self, cold: &ColdState) {
+        self.frames_unchecked_max = cold.frames_max.min(cold.frames_limit);
+        self.bytes_unchecked_max = cold.bytes_max.min(self.bytes_limit);
     }
 
     /// Notes where the ring waits, and returns whether it lacks tokens now.
     #[inline]
     pub(super) fn wait_until(&mut self, now: Instant, opens_at: Instant) -> bool {
         let waits = opens_at > now;
-        self.state = if waits { RingWait::Parked } else { RingWait::Ready };
+        self.wait = if waits { RingWait::Parked } else { RingWait::Ready };
         waits
     }
 
