@@ -5,8 +5,8 @@
 //! first, such that no link of their paths carries more than its rate.
 //!
 //! Thousands of pairs wait and a few dozen get a timeslot. Pairs that share the link of one host and the adjacent link form a
-//! group, and a group whose links are allocated is skipped as a whole. Groups are sorted by their first pair; the order is
-//! kept from one timeslot to the next.
+//! group. A group whose links are allocated is skipped as a whole. Groups are sorted by their first pair; the order is kept
+//! from one timeslot to the next.
 
 use alloc::collections::{BTreeMap, BinaryHeap, VecDeque};
 use alloc::vec::Vec;
@@ -208,8 +208,8 @@ impl Arbiter {
         }
     }
 
-    /// Adds one direction of a link and returns its number. `time` is the transmission time of one timeslot's bytes: below a
-    /// timeslot the link takes several pairs, above it the link is busy for several timeslots.
+    /// Adds one direction of a link and returns its number. `time` is the transmission time of one timeslot's bytes. If it
+    /// is below a timeslot, the link takes several pairs; if above, the link is busy for several timeslots.
     pub fn add_link(&mut self, time: Duration) -> u32 {
         let time = time.get();
         let spare = self.slot - time.min(self.slot);

@@ -7,8 +7,8 @@ use crate::{EventRecord, EventStep, L1Id, Outcome};
 
 /// Follows the records of all roles, from one process or from the journals of many, in any order.
 ///
-/// The rule: every assigned L1 ID is finished exactly once, as rejected, accepted, stored or debug; what is said to be
-/// stored is on disk, once, unless an event was taken from a collector or sent to a second logger.
+/// The rule: every assigned L1 ID is finished exactly once, as rejected, accepted, stored or debug. A stored event is
+/// on disk exactly once, unless it was taken from a collector or sent to a second logger.
 #[derive(Debug, Default)]
 pub struct Auditor {
     events: BTreeMap<L1Id, Life>,

@@ -3,8 +3,8 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Which waiting request is sent first when credits come back (`shaping.discipline`). The papers do not name the discipline
-/// of the ATLAS software.
+/// The waiting request that is sent first when credits come back (`shaping.discipline`). The papers do not name the
+/// discipline of the ATLAS software.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(
     feature = "schemars",
@@ -26,12 +26,13 @@ pub enum CreditDiscipline {
 
 /// Credits that requests take and answers give back, and the requests that wait for them.
 ///
-/// `T` is a request; each belongs to a slot, the collector's number for an event in collection. Adding, and
-/// serving after a credit came back, cost O(1); [`CreditDiscipline::SmallestRemaining`] looks over the slots in use when
-/// an event enters or leaves, and [`CreditDiscipline::FirstFit`] over the distinct costs, of which there are at most 128.
+/// `T` is a request; each belongs to a slot, the collector's number for an event in collection. Adding a request, and
+/// serving one after a credit came back, cost O(1). [`CreditDiscipline::SmallestRemaining`] searches the slots in use
+/// when an event enters or leaves. [`CreditDiscipline::FirstFit`] searches the distinct costs, at most 128.
 #[derive(Debug)]
 pub struct CreditPool<T> {
-    limit: Option<u32>,
+    /// The credits in all; `None`: no request waits.
+    credits: Option<u32>,
     used: u32,
     used_max: u32,
     waiting: usize,
@@ -72,8 +73,8 @@ struct SlotQueue<T> {
 }
 
 impl<T> CreditPool<T> {
-    /// A pool with `limit` credits; with `None` no request waits.
-    pub fn new(limit: Option<u32>, discipline: CreditDiscipline) -> Self {
+    /// A pool of `credits`; with `None` no request waits.
+    pub fn new(credits: Option<u32>, discipline: CreditDiscipline) -> Self {
         let queue = match discipline {
             CreditDiscipline::Fifo => CreditQueue::Fifo(VecDeque::new()),
             CreditDiscipline::RoundRobin => {
@@ -84,12 +85,12 @@ impl<T> CreditPool<T> {
             }
             CreditDiscipline::FirstFit => CreditQueue::FirstFit { by_cost: Vec::new(), order: 0 },
         };
-        Self { limit, used: 0, used_max: 0, waiting: 0, queue }
+        Self { credits, used: 0, used_max: 0, waiting: 0, queue }
     }
 
     /// The credits in all.
-    pub fn limit(&self) -> Option<u32> {
-        self.limit
+    pub fn credits(&self) -> Option<u32> {
+        self.credits
     }
 
     /// Credits that requests hold now.
@@ -177,7 +178,7 @@ impl<T> CreditPool<T> {
         if self.waiting == 0 {
             return None;
         }
-        let available = self.limit.map_or(u32::MAX, |limit| limit.saturating_sub(self.used));
+        let available = self.credits.map_or(u32::MAX, |credits| credits.saturating_sub(self.used));
         let fits = |entry: &QueuedRequest<T>| u32::from(entry.cost) <= available;
         let entry = match &mut self.queue {
             CreditQueue::Fifo(queue) => {
@@ -226,8 +227,8 @@ impl<T> CreditPool<T> {
         self.used += u32::from(entry.cost);
         self.used_max = self.used_max.max(self.used);
         assert!(
-            self.limit.is_none_or(|limit| self.used <= limit),
-            "free and used credits add up to the limit"
+            self.credits.is_none_or(|credits| self.used <= credits),
+            "free and used credits add up to all credits"
         );
         Some(entry.request)
     }

@@ -1,8 +1,8 @@
 //! ICTCP: a receiver that adjusts each connection's window from its throughput (Wu et al., IEEE/ACM ToN 2013, §IV to §V).
 //!
-//! Time at a receiving host runs in slots of two round trips; the second half of each is for increases. A connection whose
-//! measured throughput is near what its window allows may have a segment more, if the link has room for it below nine tenths of
-//! its rate; one that lags far behind for three round trips loses a segment. No window is below two segments.
+//! Time at a receiving host runs in slots of two round trips; the second half of each is for increases. A window may grow if
+//! its connection's throughput is near that limit and the link has room below nine tenths of its rate. A connection that lags
+//! far behind its window for three round trips loses a segment. No window is below two segments.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -112,7 +112,7 @@ impl Ictcp {
         WINDOW_MIN * self.mss
     }
 
-    /// Asserts that each connection has the window that was granted it, and that the windows of each host add up; `held`
+    /// Asserts that each connection has the window that it was granted, and that the windows of each host add up. `held`
     /// gives the end, the host and the window in bytes of every connection.
     ///
     /// # Panics

@@ -15,8 +15,8 @@
 //! is seeded by the configuration. Messages are generic over their payload, which is never looked into: the
 //! simulator's is a length ([`fanin_units::Bytes`]), a live process' a buffer.
 //!
-//! A driver reports `handle_closed` of an old connection before `handle_connected` of a new one to the same peer,
-//! keeps messages of one connection in order, and drops those of a connection that was lost. A deadline of
+//! A driver reports `handle_closed` of an old connection before `handle_connected` of a new one to the same peer.
+//! It keeps messages of one connection in order, and drops those of a lost connection. A deadline of
 //! [`fanin_units::Instant::FAR_FUTURE`] never comes.
 //!
 //! ```

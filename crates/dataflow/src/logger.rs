@@ -205,8 +205,8 @@ impl<P: FragmentPayload> Logger<P> {
                 }
             }
             Message::Event { event, stream, missing, payload } => {
-                // If a grant and a withdrawal cross and the event is offered again, it arrives by the earlier grant, while its
-                // second offer waits or was refused.
+                // A grant and a withdrawal can cross. If the event is offered again, it arrives by the earlier grant, while
+                // its second offer waits or was refused.
                 let offered = self.forget_offer(collector, event);
                 let granted = match self.granted.remove(&(collector, event)) {
                     Some(granted) => granted,

@@ -21,7 +21,7 @@ const FRAGMENT: u64 = 4;
 /// Bytes of a message without lists and payload, at most: [`Message::Offer`].
 pub const CONTROL_BYTES_MAX: u64 = FRAME_HEADER_BYTES + 2 * L1_ID;
 
-/// Bytes on the stream of a request for so many fragments.
+/// Bytes on the stream of a request for `fragments` fragments.
 pub const fn request_bytes(fragments: u64) -> Bytes {
     Bytes::new(FRAME_HEADER_BYTES + L1_ID + FRAGMENT * fragments)
 }
@@ -31,7 +31,7 @@ pub const fn answer_bytes(missing: u64, payload: Bytes) -> Bytes {
     Bytes::new(FRAME_HEADER_BYTES + L1_ID + STATUS + FRAGMENT * missing + payload.get())
 }
 
-/// Bytes on the stream of a clear that names so many events.
+/// Bytes on the stream of a clear that names `events` events.
 pub const fn clear_bytes(events: u64) -> Bytes {
     Bytes::new(FRAME_HEADER_BYTES + L1_ID * events)
 }
@@ -54,7 +54,7 @@ pub enum Outcome {
     Debug,
 }
 
-/// Which stream of files an event is stored in.
+/// The stream of files in which an event is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventStream {
     /// Events that a unit accepted.
@@ -77,11 +77,11 @@ pub struct FinishedEvent {
 pub struct Wanted {
     /// The readout's number.
     pub readout: u16,
-    /// Which of its fragments.
+    /// The requested fragments of it.
     pub fragments: FragmentSet,
 }
 
-/// Which fragments of an event a step collects; what was requested before is left out.
+/// The fragments of an event that a step collects; those requested before are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Selection {
     /// Everything that was not requested yet: full event building.

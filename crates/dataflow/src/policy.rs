@@ -91,7 +91,7 @@ pub enum Policy {
     UnitRoundRobin,
 }
 
-/// Which host wins a tie of `node-load-balancing`, where several hosts have equally many idle units.
+/// The host that wins a tie of `node-load-balancing`, where several hosts have equally many idle units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(
     feature = "schemars",

@@ -135,9 +135,9 @@ pub enum EventStep {
     },
     /// Readout: its fragments were deleted.
     Deleted,
-    /// Whoever drives a role of a live system: connections timed out on which messages of this event waited.
+    /// From the driver of a live role: connections timed out while messages of this event waited on them.
     TimedOut {
-        /// The number of time-outs.
+        /// The number of timeouts.
         times: u32,
     },
 }

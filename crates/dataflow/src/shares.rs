@@ -118,8 +118,8 @@ impl WindowShares {
         self.has_changed
     }
 
-    /// Shares the window out anew where something changed; `tell` is called with each sender whose share
-    /// changed, the share in segments, and true if it grew.
+    /// Shares the window out again if anything changed. Calls `tell` for each sender whose share
+    /// changed, with the share in segments and true if it grew.
     pub fn share_out(&mut self, now: Instant, mut tell: impl FnMut(u32, u32, bool)) {
         if !core::mem::take(&mut self.has_changed) {
             return;

@@ -1,11 +1,11 @@
 //! Event building by linear shift: hosts send to one another in turns, separated by barriers.
 //!
 //! The event builders of CMS ("barrel shifter"; G. Antchev et al., "The CMS event builder demonstrator and results with
-//! Myrinet", Comput. Phys. Commun. 140, 2001) and LHCb ("linear shift"; F. Pisani et al., "Design and commissioning of
-//! the first 32-Tbit/s event-builder", IEEE Trans. Nucl. Sci. 70, 2023) work like this: in phase `k` source `i` sends to
+//! Myrinet", Comput. Phys. Commun. 140, 2001) and LHCb ("linear shift"; F. Pisani et al., "Design and commissioning of the
+//! first 32-Tbit/s event-builder", IEEE Trans. Nucl. Sci. 70, 2023) work like this: in phase `k` source `i` sends to
 //! destination `(i + k) mod N`, so that no two sources ever share a destination's link. Where one side has fewer hosts, or
-//! some have died, their places stay empty ("ghost nodes"): the bandwidth of these phases is lost, and the turns of all
-//! other hosts stay as they are.
+//! some have died, their places stay empty ("ghost nodes"). The bandwidth of these phases is lost, and all other hosts
+//! keep their turns.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -87,7 +87,7 @@ pub struct BarrierCounters {
 
 /// The barrier between phases: lets all sources go on when every transfer of a phase is reported complete.
 ///
-/// Sources report when they have sent, destinations when they have received. A host without a report for the time-out is
+/// Sources report when they have sent, destinations when they have received. A host without a report for the timeout is
 /// taken for dead, and the shift goes on without it.
 #[derive(Debug, Clone)]
 pub struct PhaseBarrier {

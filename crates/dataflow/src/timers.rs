@@ -60,7 +60,7 @@ impl<T> Timers<T> {
         self.heap.len()
     }
 
-    /// The earliest time, and what it is for.
+    /// The earliest time, and the purpose of its timer.
     pub(crate) fn first(&self) -> Option<(Instant, &T)> {
         self.heap.peek().map(|Reverse(entry)| (entry.at, &entry.what))
     }

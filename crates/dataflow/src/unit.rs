@@ -15,8 +15,8 @@ pub enum UnitState {
 
 /// One processing unit, as its collector sees it.
 ///
-/// A unit collects and processes in turn, as many times as it wants, until it decides; a unit that is lost leaves its
-/// event behind (thesis §3.7.4).
+/// A unit collects and processes in turn, as many times as it wants, until it decides. A lost unit leaves its event
+/// behind (thesis §3.7.4).
 #[derive(Debug, Clone)]
 pub struct ProcessingUnit {
     state: UnitState,
@@ -45,7 +45,7 @@ impl ProcessingUnit {
         self.slot = slot;
     }
 
-    /// Has what it asked for.
+    /// Has the fragments that it requested.
     pub(crate) fn process(&mut self) {
         assert!(self.state == UnitState::Collecting, "a unit was given data that it did not ask for");
         self.state = UnitState::Processing;

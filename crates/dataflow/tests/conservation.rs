@@ -109,7 +109,7 @@ fn world(choice: &Choice) -> World {
         credits: choice.credits,
         paced_credits: choice
             .is_paced
-            .then_some(PacedCreditsConfig { rate: Rate::new(1_000_000_000), frame: Bytes::new(1_448) }),
+            .then_some(PacedCreditsConfig { rate: Rate::new(1_000_000_000), segment: Bytes::new(1_448) }),
         discipline: choice.discipline,
         request_order: choice.order,
         first_readout: 2,

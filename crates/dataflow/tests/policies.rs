@@ -78,8 +78,8 @@ fn mean_collection_ms(policy: Policy, start_order: StartOrder, rate_hz: u64) -> 
 #[test]
 fn policies_rank_as_in_the_thesis() {
     // Claims T051 to T058: unit round-robin is far worse than FCFS, then random, then load-balancing and
-    // round-robin, which reach the ideal; and the spread grows with the load. FCFS is worse than random only as long
-    // as the order remembers that collectors announced their units one after the other.
+    // round-robin, which reach the ideal. The spread grows with the load. FCFS is worse than random only as long as
+    // the order remembers that collectors announced their units one after the other.
     let order = StartOrder::ByHost;
     let balance = Policy::NodeLoadBalancing;
     let mut spreads = Vec::new();

@@ -69,8 +69,8 @@ fn a_slow_destination_is_left_alone_while_it_receives() {
 }
 
 proptest! {
-    /// No port has two senders or two receivers in one timeslot; every demand is served, once; and no pair could have
-    /// been added to what was allocated.
+    /// No port has two senders or two receivers in one timeslot. Every demand is served once. No pair could have been
+    /// added to those allocated.
     #[test]
     fn a_timeslot_is_a_maximal_matching(
         sources in 1u32..9, destinations in 1u32..9, demands in prop::collection::vec((0u32..81, 1u32..5), 1..40),
@@ -142,8 +142,8 @@ impl Naive {
 }
 
 proptest! {
-    /// Groups change no result: for any paths, rates and demands, the same pairs get the same timeslots in the same order as
-    /// from the naive search.
+    /// Groups change no result. For any paths, rates and demands the same pairs get the same timeslots in the same order
+    /// as from the naive search.
     #[test]
     fn groups_change_no_result(
         times in prop::collection::vec(prop::sample::select(vec![1_230_u64, 4_000, 6_152, 12_304, 30_000]), 6..14),

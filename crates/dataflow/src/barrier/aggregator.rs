@@ -1,7 +1,7 @@
 //! The aggregator of a barrier workload: requests from all senders at once, waits for the last answer, requests again.
 //!
-//! Each round asks the senders in a new random order: requests leave one after the other, and the first sender to be asked would
-//! always find the emptiest queue.
+//! Each round asks the senders in a new random order. Requests leave one after the other, so that in a fixed order the first
+//! sender would always find the emptiest queue.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -352,7 +352,7 @@ impl Aggregator {
     }
 
     fn request(&mut self, sender: usize) {
-        debug_assert!(self.senders[sender].owed == self.answer_bytes(sender), "a whole answer is requested");
+        assert!(self.senders[sender].owed == self.answer_bytes(sender), "a whole answer is requested");
         let is_measured = self.start.saturating_since(self.first_start) >= self.config.warmup;
         let request = BarrierMessage::Request { round: self.round, is_measured };
         self.out.push_back((Peer::Readout(sender as u16), request));
@@ -360,7 +360,7 @@ impl Aggregator {
     }
 
     fn end_round(&mut self, now: Instant) {
-        debug_assert!(self.senders.iter().all(|sender| sender.owed == 0), "every answer is complete");
+        assert!(self.senders.iter().all(|sender| sender.owed == 0), "every answer is complete");
         self.records.push_back(BarrierRecord::Round { round: self.round, start: self.start, end: now });
         self.round += 1;
         if self.is_stopping {

@@ -1,4 +1,4 @@
-//! The barrier workloads of the datacentre papers (M21TCP §II.A): an [`Aggregator`] requests data from all senders at
+//! The barrier workloads of the datacentre papers (M21TCP §II.A). An [`Aggregator`] requests data from all senders at
 //! once, and requests again when the last [`BarrierSender`] has answered.
 //!
 //! One round is one request to every sender and all their answers. Both state machines work without I/O, as the roles of

@@ -88,13 +88,13 @@ pub enum CollectorError {
         /// The credits that were set.
         credits: u32,
     },
-    /// Paced credits without a link rate or a frame.
-    #[error("paced credits need a link rate and a frame above zero, not {rate} and {frame}")]
+    /// Paced credits without a link rate or a segment.
+    #[error("paced credits need a link rate and a segment above zero, not {rate} and {segment}")]
     NoPace {
         /// The rate that was set.
         rate: Rate,
-        /// The frame that was set.
-        frame: Bytes,
+        /// The payload of a full segment that was set.
+        segment: Bytes,
     },
     /// A share exceeds 1.
     #[error("a share or probability exceeds 1")]

@@ -50,7 +50,7 @@ pub enum UnitCommand {
         unit: u16,
         /// The event of the unit.
         event: L1Id,
-        /// Which step of it, from zero.
+        /// The step of it, from zero.
         step: u16,
     },
     /// The unit took too long, or its event was taken away: end the process, start another, and call
@@ -109,8 +109,9 @@ pub struct CollectorConfig {
 }
 
 impl Default for CollectorConfig {
-    /// One unit that collects everything, decides at once and rejects; no readout yet, no credits; no time-outs except 5 s for
-    /// a readout to come back; at most 64 events in storage; clears as in [`ClearConfig::default`], once stored.
+    /// One unit that collects everything, decides at once and rejects. There is no readout yet, and there are no credits. The
+    /// only timeout is the 5 s for a readout to come back. At most 64 events are in storage. Events are cleared as
+    /// [`ClearConfig::default`] says, once stored.
     fn default() -> Self {
         let step =
             CollectionStep { collect: Selection::Rest, processing_time: Delay::ZERO, accept: Ratio::ZERO };
@@ -164,10 +165,10 @@ impl CollectorConfig {
         if let (Some(credits), Some(_)) = (self.credits, self.paced_credits) {
             return Err(CollectorError::TwoCredits { credits });
         }
-        if let Some(PacedCreditsConfig { rate, frame }) = self.paced_credits
-            && (rate.is_zero() || frame.is_zero())
+        if let Some(PacedCreditsConfig { rate, segment }) = self.paced_credits
+            && (rate.is_zero() || segment.is_zero())
         {
-            return Err(CollectorError::NoPace { rate, frame });
+            return Err(CollectorError::NoPace { rate, segment });
         }
         let first = self.first_readout;
         if usize::from(first) >= self.readouts.len().max(1) {
@@ -220,7 +221,7 @@ pub struct Collector<P> {
     credits: CreditPool<Blocked>,
     paced: Option<PacedCredits>,
     pending: PendingTable,
-    /// Request time-outs in order: all are equally long.
+    /// Request timeouts in order: all are equally long.
     timeouts: VecDeque<(Instant, u32)>,
     timers: Timers<CollectorTimer>,
     /// Events whose last open request was just closed.

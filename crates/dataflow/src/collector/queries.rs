@@ -29,7 +29,7 @@ impl<P: FragmentPayload> Collector<P> {
 
     /// The credits of the collector; `None` without shaping.
     pub fn credits_total(&self) -> Option<u32> {
-        self.credits.limit()
+        self.credits.credits()
     }
 
     /// Credits that requests hold now.
@@ -97,7 +97,7 @@ impl<P: FragmentPayload> Collector<P> {
             let bytes = paced.outstanding().get() + paced.overdue().get();
             assert_eq!(bytes, self.pending.paced_bytes(), "requests without an answer hold the bytes");
         }
-        assert!(self.credits.limit().is_none_or(|limit| self.credits.used() <= limit));
+        assert!(self.credits.credits().is_none_or(|credits| self.credits.used() <= credits));
         for (index, slot) in self.slots.iter() {
             let is_with_unit = matches!(slot.phase, Phase::Step(_));
             assert_eq!(slot.unit.is_some(), is_with_unit, "an event is with a unit until it is decided");

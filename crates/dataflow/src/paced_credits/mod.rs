@@ -1,8 +1,8 @@
 //! Paced credits: a receiver requests bytes at the rate of its own link, with a window that it measures.
 //!
 //! The idea is that of receiver-driven transports (NDP's pull pacer, ExpressPass, Homa, SIRD), applied to requests. The
-//! receiver predicts the size of each answer, sends requests no faster than its link can carry the answers, and keeps at
-//! most a measured round trip and [`ANSWERS_QUEUED`] answers outstanding. Nothing is set by hand.
+//! receiver predicts the size of each answer and sends requests no faster than its link can carry the answers. It keeps
+//! at most a measured round trip and [`ANSWERS_QUEUED`] answers outstanding. Nothing is set by hand.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -22,7 +22,8 @@ const GAIN: f64 = 1.0 / 16.0;
 const MEAN_GAIN: f64 = 1.0 / 64.0;
 /// The first answers of an event are taken to be larger than usual by this many mean deviations.
 const EVENT_DEVIATIONS: f64 = 3.0;
-/// An event is taken to be at least this much of the usual size: an empty first answer must not free all others of their pace.
+/// The least size of an event, relative to the usual one: an empty first answer must not end the pacing of
+/// all others.
 const RELATIVE_SIZE_MIN: f64 = 1.0 / 4.0;
 /// An answer that takes this many times the usual delay and the window's time is overdue: something was lost.
 const OVERDUE_FACTOR: f64 = 4.0;
@@ -38,14 +39,14 @@ const SHARE_GROWTH: f64 = 1.0 / 1024.0;
 pub struct PacedCreditsConfig {
     /// Rate at which payload can arrive: the rate of the link, less the headers of full frames. Not zero.
     pub rate: Rate,
-    /// Payload of a full frame. A request asks for at most [`Self::FRAMES`] of them, in whole fragments.
-    pub frame: Bytes,
+    /// Payload of a full segment. A request asks for at most [`Self::SEGMENTS`] of them, in whole fragments.
+    pub segment: Bytes,
 }
 
 impl PacedCreditsConfig {
-    /// Full frames that one answer has at most. Larger ones are requested in parts, so that two answers that arrive
+    /// Full segments that one answer has at most. Larger ones are requested in parts, so that two answers that arrive
     /// together fill little of a switch; smaller parts would cost frames.
-    pub const FRAMES: u64 = 5;
+    pub const SEGMENTS: u64 = 5;
 }
 
 /// The credit that a request holds until its answer.
@@ -112,12 +113,13 @@ pub struct PacedCredits {
 }
 
 impl PacedCredits {
-    /// Credits for requests to so many readouts. Nothing is known about delays and sizes yet: the first request goes alone.
+    /// Credits for requests to `readouts` readouts. Nothing is known about delays and sizes yet: the first request goes
+    /// alone.
     ///
     /// # Panics
-    /// If the rate or the frame is zero.
+    /// If the rate or the segment is zero.
     pub fn new(config: PacedCreditsConfig, readouts: usize) -> Self {
-        assert!(!config.rate.is_zero() && !config.frame.is_zero(), "a link has a rate and frames");
+        assert!(!config.rate.is_zero() && !config.segment.is_zero(), "a link has a rate and segments");
         Self {
             config,
             sizes: vec![0.0; readouts],
@@ -183,11 +185,11 @@ impl PacedCredits {
         Some(oldest.sent.checked_add(self.patience()?).unwrap_or(Instant::FAR_FUTURE).max(self.next))
     }
 
-    /// How many of a readout's fragments the next request names: all of them in equal parts of a few frames.
+    /// How many of a readout's fragments the next request names: all of them in equal parts of a few segments.
     #[inline]
     pub fn fragments_of_part(&self, readout: u16, fragments: u16, size: RelativeSize) -> u16 {
         let bytes = self.predict(readout, fragments, size);
-        let most = self.config.frame.get() * PacedCreditsConfig::FRAMES;
+        let most = self.config.segment.get() * PacedCreditsConfig::SEGMENTS;
         let parts = (bytes / most as f64) as u64 + 1;
         let parts = parts.min(u64::from(fragments.max(1))) as u16;
         fragments.div_ceil(parts)

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::*;
 
 const CONFIG: PacedCreditsConfig =
-    PacedCreditsConfig { rate: Rate::new(1_000_000_000), frame: Bytes::new(1_448) };
+    PacedCreditsConfig { rate: Rate::new(1_000_000_000), segment: Bytes::new(1_448) };
 
 fn at(micros: u64) -> Instant {
     Instant::new(micros * 1_000_000)
@@ -65,7 +65,7 @@ fn the_first_request_goes_alone() {
 fn large_answers_are_requested_in_equal_parts() {
     let (paced, _) = served(100);
     let usual = RelativeSize { bytes: 1.0, usual: 1.0 };
-    assert_eq!(paced.fragments_of_part(0, 12, usual), 6, "12 kB are more than five frames");
+    assert_eq!(paced.fragments_of_part(0, 12, usual), 6, "12 kB are more than five segments");
     assert_eq!(paced.fragments_of_part(0, 7, usual), 7);
     let huge = RelativeSize { bytes: 100.0, usual: 1.0 };
     assert_eq!(paced.fragments_of_part(0, 12, huge), 1, "a fragment is never split");

@@ -2,9 +2,9 @@
 //! (Montazeri et al., SIGCOMM 2018). Packets and times in, packets out.
 //!
 //! A sender sends a message up to a threshold at once. For a larger one it requests credit, and sends as much as it has
-//! credit for. A receiver's outstanding credit never exceeds its bucket B (§4.1), nor for one sender that sender's
-//! bucket, which follows the marks of the network and of the sender (§4.2, §4.3). Credit returns with the data. It goes
-//! to the message with the least bytes left, or to the senders in turn.
+//! credit for. A receiver's outstanding credit never exceeds its bucket B (§4.1). Its credit for one sender never
+//! exceeds that sender's bucket, which follows the marks of the network and of the sender (§4.2, §4.3). Credit returns
+//! with the data. It goes to the message with the least bytes left, or to the senders in turn.
 //!
 //! The messages between two hosts form a stream and are delivered in order. A receiver asks again for data that are
 //! overdue; a sender that hears nothing asks about its oldest message.
@@ -30,7 +30,7 @@ pub use packet::SirdPacket;
 
 /// The most gaps that one message asks for.
 const RESENDS_MAX: usize = 64;
-/// Timeouts double up to so many times while nothing arrives.
+/// The most times that a timeout doubles while nothing arrives.
 const BACKOFF_MAX: u32 = 6;
 
 /// The stream that one end of a connection sends.
@@ -74,7 +74,7 @@ struct SirdEnd {
     receiver: u32,
     /// The end reports a backlog of its own link that lasts longer, in picoseconds.
     congested_after: u64,
-    /// Messages up to so many bytes are sent without credit.
+    /// The largest message in bytes that is sent without credit.
     unscheduled: u64,
 }
 
@@ -170,7 +170,7 @@ impl Sird {
         self.receivers.iter().map(|receiver| receiver.bucket).max().unwrap_or(0)
     }
 
-    /// Takes a message of so many bytes; returns the stream offset behind its last byte.
+    /// Takes a message of `bytes` bytes; returns the stream offset behind its last byte.
     pub fn write_message(&mut self, index: u32, bytes: u64) -> u64 {
         let end = &mut self.ends[index as usize];
         let out = &mut end.outgoing;

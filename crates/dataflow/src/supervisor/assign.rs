@@ -20,7 +20,7 @@ impl<P: FragmentPayload> Supervisor<P> {
                 break;
             }
             self.begin();
-            self.go_on(now);
+            self.resume_assigning(now);
             if let Some((event, region, result)) = self.returned.pop_front() {
                 self.assign(now, event, now, true, region, result);
             } else if let Some(due) = self.due.filter(|&due| due <= now) {
@@ -28,7 +28,7 @@ impl<P: FragmentPayload> Supervisor<P> {
             }
         }
         if self.free_count > 0 && self.readouts_full == 0 {
-            self.go_on(now);
+            self.resume_assigning(now);
         }
         self.flush_clear(now);
     }
@@ -132,7 +132,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         }
     }
 
-    fn go_on(&mut self, now: Instant) {
+    fn resume_assigning(&mut self, now: Instant) {
         let Some(since) = self.xoff_since.take() else { return };
         self.counters.xoff_time = self.counters.xoff_time.saturating_add(now.saturating_since(since));
         self.record(now, self.next_event, EventStep::Xon);

@@ -80,7 +80,7 @@ pub struct SupervisorConfig<P> {
     pub events_max: Option<u64>,
     /// The rule that chooses the unit of an event.
     pub policy: Policy,
-    /// Which collector wins a tie of [`Policy::NodeLoadBalancing`].
+    /// The collector that wins a tie of [`Policy::NodeLoadBalancing`].
     pub tie_break: TieBreak,
     /// The order of the first announcements.
     pub start_order: StartOrder,

@@ -123,8 +123,8 @@ impl<P: FragmentPayload> Supervisor<P> {
         })
     }
 
-    /// Takes over from a supervisor that died, as its journal says: `next` is the next event to assign, `outstanding` are the
-    /// events that collectors had and that were not known to be finished.
+    /// Takes over from a supervisor that died, with the values of its journal. `next` is the next event to assign;
+    /// `outstanding` are the events that collectors had and that were not known to be finished.
     ///
     /// Collectors that say hello within the re-assignment delay keep what they still have.
     ///

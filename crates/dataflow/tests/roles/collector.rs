@@ -164,7 +164,7 @@ fn credits_hold_requests_back() {
     let round = requests(&mut collector);
     assert_eq!(asked(&round), [(0, 12), (1, 4)]);
     assert_eq!((collector.credits_used(), collector.requests_waiting()), (16, 4));
-    // 4 credits are not enough for the 8 fragments of readout 3, and whoever is behind waits too.
+    // 4 credits are not enough for the 8 fragments of readout 3, and the requests behind it wait too.
     answer(&mut collector, ms(3), round[1]);
     assert_eq!(requests(&mut collector), []);
     answer(&mut collector, ms(5), round[0]);
@@ -527,18 +527,18 @@ fn impossible_settings_are_refused() {
     let credits = CollectorError::CreditsBelowRequest { credits: 11, readout: 0, fragments: 12 };
     assert_eq!(error(CollectorConfig { credits: Some(11), ..config() }), Some(credits));
     assert_eq!(error(CollectorConfig { credits: Some(12), ..config() }), None);
-    let (rate, frame) = (Rate::new(1_000), Bytes::new(1_448));
-    let paced_credits = Some(PacedCreditsConfig { rate, frame });
+    let (rate, segment) = (Rate::new(1_000), Bytes::new(1_448));
+    let paced_credits = Some(PacedCreditsConfig { rate, segment });
     assert_eq!(
         error(CollectorConfig { credits: Some(60), paced_credits, ..config() }),
         Some(CollectorError::TwoCredits { credits: 60 })
     );
-    for (rate, frame) in [(0, 1_448), (1_000, 0)] {
-        let (rate, frame) = (Rate::new(rate), Bytes::new(frame));
-        let paced_credits = Some(PacedCreditsConfig { rate, frame });
+    for (rate, segment) in [(0, 1_448), (1_000, 0)] {
+        let (rate, segment) = (Rate::new(rate), Bytes::new(segment));
+        let paced_credits = Some(PacedCreditsConfig { rate, segment });
         assert_eq!(
             error(CollectorConfig { paced_credits, ..config() }),
-            Some(CollectorError::NoPace { rate, frame })
+            Some(CollectorError::NoPace { rate, segment })
         );
     }
     let fragments = CollectorError::TooManyFragments { readout: 1, fragments: 129, max: 128 };
