@@ -4,6 +4,7 @@ mod network;
 mod setups;
 mod switch;
 mod techniques;
+mod times;
 mod topology;
 mod transport;
 mod unread;
@@ -34,6 +35,7 @@ pub(crate) fn check(scenario: &Scenario, tree: &TomlTable) -> Vec<Problem> {
     check.size_of_network();
     check.links();
     check.run();
+    check.times();
     check.transport();
     check.workload();
     check.shaping();
@@ -76,14 +78,14 @@ impl ScenarioCheck<'_> {
     fn counts(&mut self) {
         let s = self.scenario;
         let counts = [
-            ("readout.hosts", u64::from(s.readout.hosts), 65_536),
+            ("readout.hosts", u64::from(s.readout.hosts), 65_535),
             ("readout.fragments_per_host", u64::from(s.readout.fragments_per_host), 65_536),
             ("readout.links_per_host", u64::from(s.readout.links_per_host), 16),
             ("collectors.racks", u64::from(s.collectors.racks), 4_096),
             ("collectors.hosts_per_rack", u64::from(s.collectors.hosts_per_rack), 4_096),
             ("collectors.units_per_host", u64::from(s.collectors.units_per_host), 4_096),
             ("supervisor.clear_group", u64::from(s.supervisor.clear_group), 65_536),
-            ("workload.senders", u64::from(s.workload.senders), 65_536),
+            ("workload.senders", u64::from(s.workload.senders), 65_535),
             ("network.cores", u64::from(s.network.cores), 64),
             ("network.uplinks_per_core", u64::from(s.network.uplinks_per_core), 64),
             ("network.leaf_spine.planes", u64::from(s.network.leaf_spine.planes), 64),

@@ -1,6 +1,6 @@
 //! The scenario file: describes a system and its use. Read once into types that hold valid values only.
 //!
-//! A scenario is TOML. It contains only the differences from the defaults or from the file that it `extends`; [`load`]
+//! A scenario is TOML. It contains only the differences from the defaults or from the file that it `extends`. [`load`]
 //! merges, completes and checks it, and reports every problem with line and caret.
 //!
 //! ```
@@ -16,6 +16,8 @@ mod check;
 mod de;
 mod document;
 mod errors;
+mod histogram;
+pub mod import;
 mod load;
 pub mod machines;
 mod presets;
@@ -29,7 +31,8 @@ mod types;
 pub use de::expected_in_words;
 pub use document::Document;
 pub use errors::{Errors, Problem, Warnings};
+pub use histogram::{HistogramError, SizeHistogram};
 pub use load::{Loaded, load, load_text};
 pub use presets::{Preset, preset, presets};
-pub use reference::{json_schema, reference_markdown};
+pub use reference::{json_schema, keys, reference_markdown};
 pub use types::*;

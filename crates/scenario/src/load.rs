@@ -39,8 +39,9 @@ impl Loaded {
         digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The name under which a simulation of this scenario is stored: 32 hexadecimal digits of everything that decides its
-    /// result, which are the settings with the seed, the file of sizes that they name, and the version of Fanin.
+    /// The name under which a simulation of this scenario is stored: 32 hexadecimal digits of a hash. It covers
+    /// everything that decides the result: the settings with the seed, the file of sizes that they name, and the version
+    /// of Fanin.
     pub fn point_key(&self, version: &str) -> String {
         let text = toml::to_string(&self.scenario).unwrap_or_default();
         let mut digest = Sha256::new();
@@ -62,8 +63,8 @@ impl Loaded {
 
 /// Reads, merges and checks a scenario.
 ///
-/// `source` is a path or the name of a preset; each of `sets` is `KEY=VALUE` with a dotted key, the value as in a
-/// file, with or without its quotes.
+/// `source` is a path or the name of a preset. Each of `sets` is `KEY=VALUE` with a dotted key; the value is
+/// written as in a file, with or without its quotes.
 ///
 /// # Errors
 /// Every problem, with its file, line and column.
@@ -273,6 +274,15 @@ fn parse_set(set: &str) -> Result<TomlTable, Box<Problem>> {
         return Ok(table);
     }
     let start = set.len() - value.len();
+    let digits = value.trim();
+    if digits.parse::<i64>().is_err()
+        && !digits.is_empty()
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        let place = SourcePlace { source: Arc::clone(&source), span: start..set.len() };
+        let message = format!("{digits} is above {}, the largest whole number of TOML", i64::MAX);
+        return Err(Box::new(Problem::at(place, message)));
+    }
     let value_place = SourcePlace { source: Arc::clone(&source), span: start..set.len() };
     let key_place = SourcePlace { source: Arc::clone(&source), span: 0..key.len() };
     let mut node = TomlNode {
@@ -309,9 +319,6 @@ const FOLLOWS: &[(&str, &str, &str)] = &[
     ("spine.uplink_buffer", "spine.buffer", "as spine.buffer"),
 ];
 
-/// Bytes of an IPv4 and a TCP header without options.
-const IP_TCP_HEADERS: u64 = (fanin_units::wire::IP_HEADER + fanin_units::wire::TCP_HEADER) as u64;
-
 /// Fills in all missing settings: first those that depend on other settings, then the defaults.
 ///
 /// The defaults are filled in key by key: the switches share one type, but a core router's defaults differ from a rack
@@ -319,7 +326,7 @@ const IP_TCP_HEADERS: u64 = (fanin_units::wire::IP_HEADER + fanin_units::wire::T
 fn derive(tree: &mut TomlTable) {
     let profile = match tree.find("transport.profile").map(|node| &node.value) {
         Some(Value::String(name)) => name.clone(),
-        _ => "linux-2.6.32".to_owned(),
+        _ => "linux-6".to_owned(),
     };
     if let Some(text) = profile_defaults(&profile) {
         for (key, node) in own_text(text).0 {
@@ -338,7 +345,7 @@ fn derive(tree: &mut TomlTable) {
     if let Some(Value::String(text)) = tree.find("transport.mtu").map(|node| &node.value)
         && let Ok(mtu) = text.parse::<fanin_units::Bytes>()
     {
-        let mss = mtu.saturating_sub(fanin_units::Bytes::new(IP_TCP_HEADERS));
+        let mss = mtu.saturating_sub(fanin_units::Bytes::new(fanin_units::wire::IP_TCP_HEADERS.into()));
         let origin = Origin::Derived("transport.mtu less 40 B of headers");
         tree.fill("transport.mss", Value::String(mss.to_string()), &origin);
     }

@@ -1,7 +1,7 @@
 //! The configurations of the state machines (`fanin-dataflow`), from a scenario.
 //!
 //! Both the simulated and the live system start from these functions, so that a key has one meaning. Each side then sets
-//! its own seeds, and what only it has: time-outs of real processes, or the simulated disk.
+//! its own seeds, and what only it has: timeouts of real processes, or the simulated disk.
 
 use fanin_dataflow::{
     AggregatorConfig, AnswerSize, BarrierSenderConfig, ClearConfig, CollectionStep, CollectorConfig, Delay,
@@ -95,16 +95,17 @@ pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result
     })
 }
 
-/// The payload rate and the frame of a collector's own link, for paced credits.
+/// The payload rate and the full segment of a collector's own link, for paced credits.
 fn paced_credits(scenario: &Scenario) -> Option<PacedCreditsConfig> {
     if scenario.shaping.method != ShapingMethod::PacedCredits {
         return None;
     }
-    let frame = scenario.transport.segment_payload();
+    let segment = scenario.transport.segment_payload();
     let headers = scenario.network.framing.overhead();
     let wire = scenario.transport.mtu.saturating_add(headers);
-    let rate = u128::from(scenario.link.rate.get()) * u128::from(frame.get()) / u128::from(wire.get().max(1));
-    Some(PacedCreditsConfig { rate: Rate::new(rate as u64), frame })
+    let rate =
+        u128::from(scenario.link.rate.get()) * u128::from(segment.get()) / u128::from(wire.get().max(1));
+    Some(PacedCreditsConfig { rate: Rate::new(rate as u64), segment })
 }
 
 /// The aggregator of a barrier workload. It never stalls on its own.
@@ -206,7 +207,7 @@ mod tests {
         assert_eq!(collector(&["shaping.method=fastpass"]).credits, None);
         let paced = collector(&["shaping.method=paced-credits"]).paced_credits.unwrap();
         // 1448 of 1538 bytes are payload.
-        assert_eq!((paced.rate.get(), paced.frame.get()), (941_482_444, 1_448));
+        assert_eq!((paced.rate.get(), paced.segment.get()), (941_482_444, 1_448));
         assert_eq!(small("readout.hosts", 65_536), Err(TooMany { key: "readout.hosts", got: 65_536 }));
     }
 }

@@ -65,6 +65,49 @@ pub(crate) fn range_of(path: &[&str]) -> Option<(u64, u64)> {
     Some((node.get("minimum")?.as_u64()?, node.get("maximum")?.as_u64()?))
 }
 
+/// All dotted keys that `--set` takes, without those of lists.
+pub fn keys() -> Vec<String> {
+    fn add(root: &Value, node: &Value, path: &str, out: &mut Vec<String>) {
+        let properties = resolve(root, node).get("properties").and_then(Value::as_object);
+        for (key, value) in properties.into_iter().flatten() {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            if resolve(root, value).get("properties").is_some() {
+                add(root, value, &path, out);
+            } else if !is_table(root, value) && path != "extends" {
+                out.push(path);
+            }
+        }
+    }
+    let schema = json_schema();
+    let mut keys = Vec::new();
+    add(&schema, &schema, "", &mut keys);
+    keys
+}
+
+/// The meaning of the key at a path, in one line; a number in the path stands for an entry of a list. For a setting with
+/// choices, the meaning of the chosen one follows.
+pub(crate) fn meaning_of(schema: &Value, path: &str, value: &str) -> Option<String> {
+    let mut node = schema;
+    for key in path.split('.') {
+        node = resolve(schema, node);
+        node = match key.parse::<usize>() {
+            Ok(_) => node.get("items")?,
+            Err(_) => node.get("properties")?.get(key)?,
+        };
+    }
+    let about = node.get("description").or_else(|| resolve(schema, node).get("description"));
+    let mut words = about?.as_str()?.replace('\n', " ");
+    let chosen = resolve(schema, node).get("oneOf").and_then(Value::as_array).and_then(|choices| {
+        let chosen =
+            choices.iter().find(|choice| choice.get("const").and_then(Value::as_str) == Some(value))?;
+        chosen.get("description")?.as_str()
+    });
+    if let Some(chosen) = chosen {
+        let _ = write!(words, " `{value}`: {}", chosen.replace('\n', " "));
+    }
+    Some(words)
+}
+
 impl ReferencePage<'_> {
     fn section(&mut self, node: &Value, path: &str) {
         let empty = Map::new();
@@ -88,8 +131,9 @@ impl ReferencePage<'_> {
                 description(root, value),
             );
         }
-        for (_, value) in rows {
+        for (key, value) in rows {
             variants(resolve(root, value), &mut self.out);
+            distributions(root, key, resolve(root, value), &mut self.out);
         }
         for (key, value) in properties.iter().filter(|(_, value)| is_table(root, value)) {
             let default = node.get("default").and_then(|d| d.get(key)).or_else(|| value.get("default"));
@@ -166,6 +210,31 @@ fn variants(value: &Value, out: &mut String) {
     }
 }
 
+/// The tables that stand for a size, with all their keys.
+fn tables(value: &Value) -> Option<&Vec<Value>> {
+    let forms = value.get("anyOf")?.as_array()?;
+    forms.iter().find_map(|form| form.get("oneOf")?.as_array())
+}
+
+/// The distributions of a setting, each with its keys.
+fn distributions(root: &Value, key: &str, value: &Value, out: &mut String) {
+    let Some(tables) = tables(value) else { return };
+    let _ = writeln!(
+        out,
+        "\nThe tables of `{key}`, such as `{{ distribution = \"file\", path = \"sizes.csv\" }}`:\n"
+    );
+    out.push_str("| `distribution` | key | type | meaning |\n|---|---|---|---|\n");
+    for table in tables {
+        let keys = table.get("properties").and_then(Value::as_object);
+        let name =
+            table.pointer("/properties/distribution/const").and_then(Value::as_str).unwrap_or_default();
+        let _ = writeln!(out, "| `{name}` | | | {} |", description(root, table));
+        for (key, value) in keys.into_iter().flatten().filter(|(key, _)| *key != "distribution") {
+            let _ = writeln!(out, "| | `{key}` | {} | {} |", kind(root, value), description(root, value));
+        }
+    }
+}
+
 fn kind(root: &Value, value: &Value) -> String {
     let value = resolve(root, value);
     if let Some(choices) = value.get("oneOf").and_then(Value::as_array) {
@@ -178,14 +247,20 @@ fn kind(root: &Value, value: &Value) -> String {
             return names.join(", ");
         }
     }
-    if value.get("anyOf").is_some() {
+    if tables(value).is_some() {
         return "size, or table with `distribution`".to_owned();
+    }
+    if let Some(word) = value.pointer("/anyOf/1/const").and_then(Value::as_str) {
+        return format!("size, or `{word}`");
     }
     if let Some(example) = value.pointer("/examples/0") {
         return format!("like `{example}`");
     }
     match value.get("type") {
-        Some(Value::String(name)) if name == "array" => "list".to_owned(),
+        Some(Value::String(name)) if name == "array" => match value.pointer("/items/examples/0") {
+            Some(example) => format!("list, like `[{example}]`"),
+            None => "list".to_owned(),
+        },
         Some(Value::String(name)) if name == "integer" => {
             match (value.get("minimum"), value.get("maximum")) {
                 (Some(min), Some(max)) => format!("whole number, {min} to {max}"),

@@ -2,8 +2,11 @@
 
 use std::fmt::Write;
 
+use serde_json::Value;
+
 use crate::load::Loaded;
-use crate::tree::Origin;
+use crate::reference::{json_schema, meaning_of};
+use crate::tree::{self, Origin, TomlNode};
 
 /// The column of the origins, if the setting is short enough.
 const ORIGIN_COLUMN: usize = 48;
@@ -51,9 +54,73 @@ impl Loaded {
         }
     }
 
+    /// The settings that files and `--set` give, each with its meaning as a comment: a file to begin with.
+    pub fn to_toml_with_meanings(&self) -> String {
+        let mut out = String::new();
+        if let Ok(toml::Value::Table(table)) = toml::Value::try_from(&self.scenario) {
+            self.write_meanings(&json_schema(), &table, "", &mut out);
+        }
+        out
+    }
+
+    /// True if a file or `--set` gives a setting, or one of a section.
+    fn is_written(&self, path: &str) -> bool {
+        fn any(node: &TomlNode) -> bool {
+            match &node.value {
+                tree::Value::Table(table) => table.0.iter().any(|(_, node)| any(node)),
+                _ => matches!(node.origin, Origin::Written(_)),
+            }
+        }
+        self.tree.find(path).is_some_and(any)
+    }
+
+    fn write_meanings(&self, schema: &Value, table: &toml::Table, path: &str, out: &mut String) {
+        let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+        let written = table.iter().filter(|(key, _)| self.is_written(&join(key)));
+        let (sections, values): (Vec<_>, Vec<_>) = written.partition(|(_, value)| is_section(value));
+        for (key, value) in values {
+            let meaning = meaning_of(schema, &join(key), value.as_str().unwrap_or_default());
+            comment(&meaning.unwrap_or_default(), out);
+            let _ = writeln!(out, "{key} = {}", inline(value));
+        }
+        for (key, value) in sections {
+            let path = join(key);
+            let about = meaning_of(schema, &path, "").unwrap_or_default();
+            match value {
+                toml::Value::Table(inner) => {
+                    out.push('\n');
+                    // A section of which only a section is written needs no line of its own.
+                    let has_values = inner
+                        .iter()
+                        .any(|(key, value)| !is_section(value) && self.is_written(&format!("{path}.{key}")));
+                    if has_values {
+                        comment(&about, out);
+                        let _ = writeln!(out, "[{path}]");
+                    }
+                    self.write_meanings(schema, inner, &path, out);
+                }
+                toml::Value::Array(items) => {
+                    for (index, item) in items.iter().enumerate() {
+                        out.push('\n');
+                        if index == 0 {
+                            comment(&about, out);
+                        }
+                        let _ = writeln!(out, "[[{path}]]");
+                        if let toml::Value::Table(inner) = item {
+                            for (key, value) in inner {
+                                let _ = writeln!(out, "{key} = {}", inline(value));
+                            }
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// The origin of a setting: a file and line, `--set`, another setting, or the default.
     pub fn origin(&self, path: &str) -> String {
-        let written = |node: &crate::tree::TomlNode| match &node.origin {
+        let written = |node: &TomlNode| match &node.origin {
             Origin::Written(place) if place.source.name == "--set" => "--set".to_owned(),
             Origin::Written(place) => format!("{}:{}", place.source.name, place.line()),
             Origin::Derived(words) => (*words).to_owned(),
@@ -61,6 +128,25 @@ impl Loaded {
         };
         // Keys that are optional inside a table have no node of their own.
         self.tree.find(path).map_or_else(|| "default".to_owned(), written)
+    }
+}
+
+/// Columns of a comment.
+const COMMENT_COLUMNS: usize = 100;
+
+/// Writes words as comment lines.
+fn comment(words: &str, out: &mut String) {
+    let mut line = String::from("#");
+    for word in words.split_whitespace() {
+        if line.len() + 1 + word.len() > COMMENT_COLUMNS {
+            let _ = writeln!(out, "{line}");
+            line = String::from("#");
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    if line.len() > 1 {
+        let _ = writeln!(out, "{line}");
     }
 }
 

@@ -2,11 +2,14 @@
 
 use core::fmt;
 
+use fanin_dataflow::Random;
 use fanin_units::{Bytes, Ratio};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::histogram::SizeHistogram;
 
 /// The model of the fragments' sizes.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +38,9 @@ pub enum SizeModel {
         /// Standard deviation of one fragment, as a share of its mean.
         rms: Ratio,
     },
-    /// The fragments of the events in a raw-data file, replayed repeatedly. Sources are assigned in ascending order.
+    /// Each fragment's size is drawn from a histogram, independently of its event.
+    Empirical(SizeHistogram),
+    /// The fragments of the events in a raw-data file or a table, replayed repeatedly. Sources are assigned in ascending order.
     File {
         /// The file, relative to the scenario file; or a sample, `km3net` or `bes3`.
         path: String,
@@ -49,14 +54,74 @@ pub enum SizeModel {
     },
 }
 
+/// The sizes of a model, as arithmetic needs them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FragmentSizes {
+    /// Mean size of a fragment.
+    pub mean: Bytes,
+    /// The most bytes that a readout can have of one event; `None` where sizes have no upper bound.
+    pub answer_max: Option<Bytes>,
+    /// Scale parameter σ of the log-normal distribution that is nearest to the sizes of whole events.
+    pub event_sigma: f64,
+}
+
+impl FragmentSizes {
+    /// σ of the log-normal distribution with this standard deviation, given as a share of the mean.
+    pub fn sigma_of(spread: f64) -> f64 {
+        (spread * spread).ln_1p().sqrt()
+    }
+}
+
 /// The table form in a file.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "distribution", rename_all = "kebab-case", deny_unknown_fields)]
 enum SizeTable {
-    LogNormal { mean: Bytes, sigma: Ratio, fragment_sd: Bytes },
-    Polynomial { offset: Bytes, slope: Bytes, square: Bytes, sigma: Ratio, rms: Ratio },
-    File { path: String },
-    PerSource { path: String, sigma: Ratio },
+    /// Event sizes are log-normal; the fragments vary about their event's mean (thesis §6.2).
+    LogNormal {
+        /// Mean size of a fragment.
+        mean: Bytes,
+        /// Scale parameter σ of the event's size, 0 to 2: for small values its relative standard deviation.
+        sigma: Ratio,
+        /// Standard deviation of a fragment about its event's mean; normal. Zero if absent.
+        #[serde(default)]
+        fragment_sd: Bytes,
+    },
+    /// A fragment has `offset + slope·x + square·x²` bytes on average; x is the event's size over the mean size.
+    Polynomial {
+        /// Bytes at x = 0.
+        offset: Bytes,
+        /// Bytes for each unit of x.
+        slope: Bytes,
+        /// Bytes for each unit of x². Zero if absent.
+        #[serde(default)]
+        square: Bytes,
+        /// Scale parameter σ of x, log-normal with mean 1; 0 to 2. Zero if absent.
+        #[serde(default)]
+        sigma: Ratio,
+        /// Standard deviation of a fragment, as a share of its mean; normal. Zero if absent.
+        #[serde(default)]
+        rms: Ratio,
+    },
+    /// Each fragment is drawn from a histogram, independently of its event. Sizes between two edges are equally likely.
+    Empirical {
+        /// The edges of the ranges, ascending: one more than counts. Two equal edges stand for one size.
+        edges: Vec<Bytes>,
+        /// How often sizes of each range occur.
+        counts: Vec<u64>,
+    },
+    /// The fragments of real events, again and again; sources are dealt out to the readouts in ascending order.
+    File {
+        /// A raw-data file, a table (CSV or Parquet) with the columns event, source and bytes, or a sample, `km3net` or `bes3`.
+        path: String,
+    },
+    /// A size model for each source (as CMS models its front-end drivers), dealt out in ascending order.
+    PerSource {
+        /// A CSV table with the columns source and mean, and rms if wanted, or source, offset, slope, square and rms; or a sample.
+        path: String,
+        /// Scale parameter σ of the relative event size, log-normal with mean 1; 0 to 2. Zero if absent.
+        #[serde(default)]
+        sigma: Ratio,
+    },
 }
 
 /// All keys of all table forms, read before the form is known.
@@ -73,6 +138,8 @@ struct Flat {
     slope: Option<Bytes>,
     square: Option<Bytes>,
     rms: Option<Ratio>,
+    edges: Option<Vec<Bytes>>,
+    counts: Option<Vec<u64>>,
     path: Option<String>,
 }
 
@@ -81,6 +148,7 @@ struct Flat {
 enum Distribution {
     LogNormal,
     Polynomial,
+    Empirical,
     File,
     PerSource,
 }
@@ -95,6 +163,8 @@ impl Flat {
             ("slope", self.slope.is_some()),
             ("square", self.square.is_some()),
             ("rms", self.rms.is_some()),
+            ("edges", self.edges.is_some()),
+            ("counts", self.counts.is_some()),
             ("path", self.path.is_some()),
         ];
         let (name, used, needed): (_, &[&str], &[&str]) = match self.distribution {
@@ -102,6 +172,7 @@ impl Flat {
             Distribution::Polynomial => {
                 ("polynomial", &["offset", "slope", "square", "sigma", "rms"], &["offset", "slope"])
             }
+            Distribution::Empirical => ("empirical", &["edges", "counts"], &["edges", "counts"]),
             Distribution::File => ("file", &["path"], &["path"]),
             Distribution::PerSource => ("per-source", &["path", "sigma"], &["path"]),
         };
@@ -130,6 +201,10 @@ impl Flat {
                 sigma,
                 rms: self.rms.unwrap_or_default(),
             },
+            Distribution::Empirical => {
+                let (edges, counts) = (self.edges.unwrap_or_default(), self.counts.unwrap_or_default());
+                SizeModel::Empirical(SizeHistogram::new(edges, counts).map_err(E::custom)?)
+            }
             Distribution::File => SizeModel::File { path: self.path.unwrap_or_default() },
             Distribution::PerSource => SizeModel::PerSource { path: self.path.unwrap_or_default(), sigma },
         })
@@ -170,6 +245,10 @@ impl Serialize for SizeModel {
             Self::Polynomial { offset, slope, square, sigma, rms } => {
                 SizeTable::Polynomial { offset, slope, square, sigma, rms }.serialize(out)
             }
+            Self::Empirical(histogram) => {
+                let (edges, counts) = (histogram.edges().to_vec(), histogram.counts().to_vec());
+                SizeTable::Empirical { edges, counts }.serialize(out)
+            }
             Self::File { path } => SizeTable::File { path }.serialize(out),
             Self::PerSource { path, sigma } => SizeTable::PerSource { path, sigma }.serialize(out),
         }
@@ -193,7 +272,7 @@ impl SizeModel {
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::File { path } | Self::PerSource { path, .. } => Some(path),
-            Self::Fixed(_) | Self::LogNormal { .. } | Self::Polynomial { .. } => None,
+            Self::Fixed(_) | Self::LogNormal { .. } | Self::Polynomial { .. } | Self::Empirical(_) => None,
         }
     }
 
@@ -201,24 +280,25 @@ impl SizeModel {
     pub(crate) fn path_mut(&mut self) -> Option<&mut String> {
         match self {
             Self::File { path } | Self::PerSource { path, .. } => Some(path),
-            Self::Fixed(_) | Self::LogNormal { .. } | Self::Polynomial { .. } => None,
+            Self::Fixed(_) | Self::LogNormal { .. } | Self::Polynomial { .. } | Self::Empirical(_) => None,
         }
     }
 
-    /// The size of a fragment, for two numbers from the standard normal distribution: one for its event, and one of its
+    /// The size of a fragment, for a number of its event from the standard normal distribution and a random stream of its
     /// own. At least one byte, for its header; `None` if the sizes are in a file.
-    pub fn draw(&self, event: f64, own: f64) -> Option<Bytes> {
+    pub fn draw(&self, event: f64, own: &mut Random) -> Option<Bytes> {
         // The event's relative size is log-normal with mean 1.
         let relative = |sigma: Ratio| (sigma.as_f64() * event - sigma.as_f64() * sigma.as_f64() / 2.0).exp();
         let size = match *self {
             Self::Fixed(bytes) => return Some(bytes),
+            Self::Empirical(ref histogram) => return Some(histogram.at(own.unit())),
             Self::LogNormal { mean, sigma, fragment_sd } => {
-                mean.get() as f64 * relative(sigma) + fragment_sd.get() as f64 * own
+                mean.get() as f64 * relative(sigma) + fragment_sd.get() as f64 * own.normal()
             }
             Self::Polynomial { offset, slope, square, sigma, rms } => {
                 let x = relative(sigma);
                 let base = offset.get() as f64 + slope.get() as f64 * x + square.get() as f64 * x * x;
-                base * (1.0 + rms.as_f64() * own)
+                base + base * rms.as_f64() * own.normal()
             }
             Self::File { .. } | Self::PerSource { .. } => return None,
         };
@@ -230,6 +310,7 @@ impl SizeModel {
         match *self {
             Self::Fixed(bytes) => Some(bytes),
             Self::LogNormal { mean, .. } => Some(mean),
+            Self::Empirical(ref histogram) => Some(histogram.mean()),
             Self::Polynomial { offset, slope, square, sigma, .. } => {
                 // E[x²] of a log-normal with mean 1 is exp(σ²).
                 let second = (sigma.as_f64() * sigma.as_f64()).exp();
@@ -238,5 +319,39 @@ impl SizeModel {
             }
             Self::File { .. } | Self::PerSource { .. } => None,
         }
+    }
+
+    /// The scale parameter that the model itself gives the sizes of its events.
+    fn sigma(&self) -> f64 {
+        match self {
+            Self::LogNormal { sigma, .. }
+            | Self::Polynomial { sigma, .. }
+            | Self::PerSource { sigma, .. } => sigma.as_f64(),
+            Self::Fixed(_) | Self::Empirical(_) | Self::File { .. } => 0.0,
+        }
+    }
+
+    /// The sizes with another mean, for readouts with `fragments` fragments each. Only sizes that never vary are then
+    /// known to have a largest one.
+    pub fn sizes_with_mean(&self, mean: Bytes, fragments: u32) -> FragmentSizes {
+        let is_fixed = matches!(self, Self::Fixed(_));
+        FragmentSizes {
+            mean,
+            answer_max: is_fixed.then(|| mean.checked_mul(fragments.into())).flatten(),
+            event_sigma: self.sigma(),
+        }
+    }
+
+    /// The sizes for `hosts` readouts with `fragments` fragments each; `None` if they are in a file.
+    pub fn sizes(&self, hosts: u32, fragments: u32) -> Option<FragmentSizes> {
+        let sizes = self.sizes_with_mean(self.mean()?, fragments);
+        let Self::Empirical(histogram) = self else { return Some(sizes) };
+        // Independent fragments even each other out.
+        let count = f64::from(hosts) * f64::from(fragments);
+        Some(FragmentSizes {
+            answer_max: histogram.max().checked_mul(fragments.into()),
+            event_sigma: FragmentSizes::sigma_of(histogram.spread() / count.max(1.0).sqrt()),
+            ..sizes
+        })
     }
 }

@@ -196,7 +196,11 @@ fn node(
         DeValue::String(text) => Value::String(text.into_owned()),
         DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
             Ok(number) => Value::Integer(number),
-            Err(_) => return refuse("a whole number outside the 64-bit range"),
+            Err(_) => {
+                return refuse(
+                    "a whole number above 9223372036854775807, the largest of TOML, or below its smallest",
+                );
+            }
         },
         DeValue::Float(number) => match number.as_str().parse::<f64>() {
             Ok(number) if number.is_finite() => Value::Float(number),

@@ -57,8 +57,8 @@ fn wrong_values_say_what_is_expected() {
     );
     one("[supervisor]\npolicy = 3\n", 2, 10, &["expected one of \"fcfs\"", "not a whole number"]);
     one("[readout]\nhosts = 'many'\n", 2, 9, &["invalid type: string"]);
-    one("[readout]\nhosts = -1\n", 2, 9, &["-1", "a whole number from 1 to 65536"]);
-    one("[readout]\nhosts = 0\n", 2, 9, &["`readout.hosts` is 0", "from 1 to 65536"]);
+    one("[readout]\nhosts = -1\n", 2, 9, &["-1", "a whole number from 1 to 65535"]);
+    one("[readout]\nhosts = 0\n", 2, 9, &["`readout.hosts` is 0", "from 1 to 65535"]);
     one("[transport]\nsack = 'yes'\n", 2, 8, &["invalid type: string \"yes\", expected true or false"]);
     one("[logger]\naccept = 1.5\n", 2, 10, &["more than the whole"]);
     one(
@@ -211,7 +211,7 @@ fn settings_that_nothing_reads_are_pointed_out() {
         ("[tor.daqring]\nrate = '1 Gb/s'\n", "tor.buffering is not \"daqring\""),
         ("[tor]\nm21 = true\n", "is not \"m21tcp\""),
         ("[tor]\nalpha = 2\n", "tor.buffering is not \"dynamic-threshold\""),
-        ("[tor]\nport_limit = '90 kB'\n", "is not \"shared\" or \"voq\""),
+        ("[tor]\nport_limit = '90 kB'\n", "is not \"shared\", \"dynamic-threshold\" or \"voq\""),
         ("[tor]\nbuffering = 'unlimited'\nbuffer = '1 MB'\n", "is not a scheme with a limit"),
         ("[transport]\necn = true\n", "no switch marks"),
         (
@@ -375,4 +375,28 @@ fn networks_that_no_machine_can_build_are_refused() {
         &["links is too large", "at most 2000000 links"],
     );
     assert!(wrong("[collectors]\nracks = 1000\nhosts_per_rack = 900\n").is_empty());
+}
+
+#[test]
+fn times_and_sizes_that_no_run_can_hold() {
+    for key in ["sird.timeout", "swift.target", "rto_max", "m21tcp.idle"] {
+        one(&format!("[transport]\n{key} = '25 h'\n"), 2, key.len() + 4, &["the maximum is 24 h"]);
+    }
+    one("[shaping.fastpass]\nclock_error = '5124 h'\n", 2, 15, &["the maximum is 24 h"]);
+    one("[transport]\ncongestion_control = 'sird'\nsird.timeout = '1 ps'\n", 3, 16, &["at least \"1 us\""]);
+    one("[tor]\nframe_overhead = '1 GB'\nbuffering = 'unlimited'\n", 2, 18, &["at most \"1 MiB\""]);
+    one("[tor]\nbuffering = 'daqring'\ndaqring.slot = '1 PB'\n", 3, 16, &["at most \"1 MiB\""]);
+    let slot =
+        "[shaping]\nmethod = 'barrel-shifter'\nbarrel_shifter = { barrier = 'clock', slot = '1 ps' }\n";
+    one(slot, 3, 46, &["ends before a full packet is sent", "12304 ns"]);
+    assert!(wrong(&slot.replace("1 ps", "12304 ns")).is_empty());
+}
+
+#[test]
+fn numbers_that_no_network_and_no_file_can_hold() {
+    one("[workload]\nkind = 'fixed-block'\nsenders = 65536\n", 3, 11, &["from 1 to 65535"]);
+    one("[run]\nseed = 9223372036854775808\n", 2, 8, &["above 9223372036854775807"]);
+    let errors =
+        load_text("test", "", &["run.seed=9223372036854775808".to_owned()]).unwrap_err().render(false);
+    assert!(errors.contains("above 9223372036854775807, the largest whole number of TOML"), "{errors}");
 }

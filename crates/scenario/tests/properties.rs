@@ -19,7 +19,7 @@ fn settings() -> impl Strategy<Value = Vec<String>> {
         proptest::option::of(range).prop_map(move |v| v.map(|v| format!("{key} = '{v} ps'")))
     };
     let roles = (
-        number("readout.hosts", 16..=65_536),
+        number("readout.hosts", 16..=65_535),
         number("readout.fragments_per_host", 1..=64),
         bytes("readout.fragment_size", 1..=1_000_000),
         picoseconds("readout.response_delay", 0..=1_000_000_000),

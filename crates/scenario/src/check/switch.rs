@@ -6,13 +6,15 @@ use super::ScenarioCheck;
 use super::topology::has_software_switch;
 use crate::types::*;
 
-/// Bytes of an Ethernet frame in addition to the IP packet: header and check sequence.
-const ETHERNET_BYTES: Bytes = Bytes::new(wire::ETHERNET_STORED as u64);
+/// The most memory that a switch adds to each frame, as `fanin-queueing` bounds it.
+const OVERHEAD_MAX: Bytes = Bytes::new(1 << 20);
+/// The largest slot of a ring; a frame takes 64 KiB at most.
+const SLOT_MAX: Bytes = Bytes::new(1 << 20);
 
 impl ScenarioCheck<'_> {
     pub(super) fn switch(&mut self, name: &str, switch: &Switch) {
         let path = |key: &str| format!("{name}.{key}");
-        let frame = self.scenario.transport.mtu.saturating_add(ETHERNET_BYTES);
+        let frame = self.scenario.transport.mtu.saturating_add(Bytes::new(wire::ETHERNET_STORED.into()));
         let charged = frame.saturating_add(switch.frame_overhead);
         let memory = !matches!(switch.buffering, Buffering::Unlimited | Buffering::Daqring);
         let limits = [
@@ -55,6 +57,15 @@ impl ScenarioCheck<'_> {
         if switch.buffering == Buffering::DynamicThreshold && switch.alpha.is_zero() {
             let message = "with `alpha` at zero a switch drops every frame".to_owned();
             self.fail(&path("alpha"), message, "zero", None, "1 is usual; give more than 0".to_owned());
+        }
+        if switch.frame_overhead > OVERHEAD_MAX {
+            self.fail(
+                &path("frame_overhead"),
+                format!("a switch cannot add {} to each frame", switch.frame_overhead),
+                &format!("above {OVERHEAD_MAX}"),
+                None,
+                format!("give at most \"{OVERHEAD_MAX}\""),
+            );
         }
         if switch.module_ports == 0 {
             let message = "a module has at least one port".to_owned();
@@ -108,8 +119,7 @@ impl ScenarioCheck<'_> {
                 "give an xon below xoff".to_owned(),
             );
         }
-        let is_limited = !matches!(switch.buffering, Buffering::Unlimited | Buffering::Daqring);
-        if pause.xoff >= switch.buffer && is_limited {
+        if pause.xoff >= switch.buffer && switch.buffering.has_limit() {
             self.fail(
                 &path("pause.xoff"),
                 format!(
@@ -126,11 +136,26 @@ impl ScenarioCheck<'_> {
     fn daqring(&mut self, name: &str, switch: &Switch, frame: Bytes) {
         let path = |key: &str| format!("{name}.daqring.{key}");
         let ring = &switch.daqring;
+        if ring.service == Discipline::StrictPriority {
+            let message =
+                "all rings of a scenario have the same priority: only a live switch's `ring` sets it";
+            let remedy = "give \"round-robin\" or \"longest-first\"".to_owned();
+            self.fail(&path("service"), message.to_owned(), "no ring has a priority", None, remedy);
+        }
         self.flows(name, ring);
         self.signals_of_rings(name, switch);
         if ring.frames == 0 {
             let message = "a ring holds at least one frame".to_owned();
             self.fail(&path("frames"), message, "zero", None, "LCN'15 uses 4096".to_owned());
+        }
+        if ring.slot > SLOT_MAX {
+            self.fail(
+                &path("slot"),
+                format!("a slot cannot have {}", ring.slot),
+                &format!("above {SLOT_MAX}"),
+                None,
+                format!("give at most \"{SLOT_MAX}\""),
+            );
         }
         if ring.slot < frame {
             self.fail(

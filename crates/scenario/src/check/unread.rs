@@ -243,7 +243,7 @@ fn memory(s: &Scenario, name: &str, switch: &Switch) -> Vec<SettingRow> {
     let mut rows = vec![
         of("buffer", &limited, "a scheme with a limit in bytes"),
         of("uplink_buffer", &[Dedicated], "\"dedicated\""),
-        of("port_limit", &[Shared, Voq], "\"shared\" or \"voq\""),
+        of("port_limit", &[Shared, DynamicThreshold, Voq], "\"shared\", \"dynamic-threshold\" or \"voq\""),
         of("input_limit", &[Shared], "\"shared\""),
         of("pool_split", &[Shared], "\"shared\""),
         of("pool_charge", &[Shared], "\"shared\""),

@@ -22,8 +22,9 @@ impl ScenarioCheck<'_> {
                 "give a size such as \"1.1 kB\"".to_owned(),
             );
         }
-        if let SizeModel::LogNormal { sigma, .. } | SizeModel::Polynomial { sigma, .. } =
-            self.scenario.readout.fragment_size
+        if let SizeModel::LogNormal { sigma, .. }
+        | SizeModel::Polynomial { sigma, .. }
+        | SizeModel::PerSource { sigma, .. } = self.scenario.readout.fragment_size
             && sigma > Ratio::new(2_000_000)
         {
             let message = format!("the scale parameter σ of the event sizes is {sigma}");

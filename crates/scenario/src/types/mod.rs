@@ -11,17 +11,19 @@ mod workload;
 
 pub use live::{Live, Processors};
 pub use network::{FlowDistribution, Framing, Hybrid, LeafSpine, Link, Network, Topology};
-pub use roles::{Arrivals, Collectors, Logger, Policy, Readout, SizeModel, StartOrder, Supervisor, TieBreak};
+pub use roles::{
+    Arrivals, Collectors, FragmentSizes, Logger, Policy, Readout, SizeModel, StartOrder, Supervisor, TieBreak,
+};
 pub use run::{Record, Run};
 pub use shaping::{BarrelShifter, Barrier, CreditDiscipline, Fastpass, RequestOrder, Shaping, ShapingMethod};
 pub use switch::{
-    Buffering, DaqringService, Daqrings, Ecn, EcnMode, Limit, NotCapable, Pause, PauseMode, PoolCharge,
+    Buffering, Daqrings, Depth, Discipline, Ecn, EcnMode, Limit, NotCapable, Pause, PauseMode, PoolCharge,
     QueueUnit, Switch,
 };
 pub(crate) use transport::profile_defaults;
 pub use transport::{
-    CongestionControl, CreditPolicy, DELAYED_ACK_OF_LINUX, Dctcp, Diatcp, M21Charge, M21tcp, Profile, Sird,
-    Swift, Transport, WindowState,
+    CongestionControl, CreditPolicy, Dctcp, Diatcp, M21Charge, M21tcp, Profile, Sird, Swift, Transport,
+    WindowState,
 };
 pub use workload::{Step, Workload, WorkloadKind};
 

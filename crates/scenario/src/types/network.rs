@@ -29,8 +29,8 @@ pub enum Topology {
     Racks,
     /// Parallel leaf-spine planes with pods (multi-host paper §II.B, fig. 2).
     LeafSpine,
-    /// As `racks`, with one shallow switch as the core, which sends flows that are sensitive to incast through the queues of a
-    /// software switch (multi-host paper §IV).
+    /// As `racks`, with one shallow switch as the core. The core sends flows that are sensitive to incast through the queues
+    /// of a software switch (multi-host paper §IV).
     Hybrid,
 }
 

@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Link;
-pub use crate::size::SizeModel;
+pub use crate::size::{FragmentSizes, SizeModel};
 pub use fanin_dataflow::{Arrivals, Policy, StartOrder, TieBreak};
 
 /// The hosts that keep the fragments of every event until they receive a delete message (ROS; thesis §3.7.2).
@@ -11,7 +11,7 @@ pub use fanin_dataflow::{Arrivals, Policy, StartOrder, TieBreak};
 #[serde(default, deny_unknown_fields)]
 pub struct Readout {
     /// The number of readout hosts.
-    #[schemars(range(min = 1, max = 65536))]
+    #[schemars(range(min = 1, max = 65535))]
     pub hosts: u32,
     /// Fragments of each event on each host. One message requests all that an event needs from a host.
     #[schemars(range(min = 1, max = 65536))]

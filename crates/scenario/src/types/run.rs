@@ -10,7 +10,7 @@ pub struct Run {
     pub duration: Duration,
     /// Time before the measurement, which no figure counts: at most 24 h.
     pub warmup: Duration,
-    /// Seed of every random stream; the same scenario and seed give the same result to the bit.
+    /// Seed of every random stream, below 2⁶³; the same scenario and seed give the same result to the bit.
     pub seed: u64,
     /// A run without progress for this long ends with a diagnosis: which host waits for which.
     pub stall_limit: Duration,

@@ -1,37 +1,11 @@
 use core::fmt;
 
+pub use fanin_queueing::{Buffering, Depth, Discipline, NotCapable, PoolCharge};
+use fanin_queueing::{Red, RedError, RedSettings};
 use fanin_units::{Bytes, Duration, Packets, Rate, Ratio};
 use schemars::JsonSchema;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-/// The division of a switch's packet memory among its ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Buffering {
-    /// Each output port has its own `buffer` (`uplink_buffer` on uplinks).
-    Dedicated,
-    /// All ports of a pool share `buffer`, each up to `port_limit`.
-    Shared,
-    /// Ports share `buffer`; each may hold up to `alpha` times the free memory (Choudhury and Hahne).
-    DynamicThreshold,
-    /// Modules of `module_ports` input ports, each with `buffer` and a queue for every output (VOQ).
-    Voq,
-    /// A deep queue in DRAM with a rate limit for each collector (LCN'15).
-    Daqring,
-    /// Memory without a limit.
-    Unlimited,
-}
-
-/// The port whose share of a pool a frame occupies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PoolCharge {
-    /// Its output port.
-    Output,
-    /// Its input port (switch B of the thesis, §4.2.1).
-    Input,
-}
 
 /// A limit in bytes, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -98,16 +72,6 @@ pub enum EcnMode {
     RedDrop,
 }
 
-/// The treatment of a packet that would be marked, but whose sender does not support ECN.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum NotCapable {
-    /// Drops it (RFC 3168 §5).
-    Drop,
-    /// Admits it unmarked.
-    Pass,
-}
-
 /// The unit of a queue's thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -116,6 +80,16 @@ pub enum QueueUnit {
     Packets,
     /// Bytes: one packet of a threshold stands for the bytes of a full packet.
     Bytes,
+}
+
+impl QueueUnit {
+    /// The depth of a queue of this many packets, where a full packet takes `frame` bytes.
+    pub fn depth(self, packets: Packets, frame: Bytes) -> Depth {
+        match self {
+            Self::Packets => Depth::Packets(packets),
+            Self::Bytes => Depth::Bytes(packets.checked_times(frame).unwrap_or(Bytes::MAX)),
+        }
+    }
 }
 
 /// Congestion signals of a switch's output queues.
@@ -161,6 +135,27 @@ impl Default for Ecn {
     }
 }
 
+impl Ecn {
+    /// RED of a queue for full packets of `frame` bytes. The queue stores `packet_mean` bytes of each; `packet_time` is the time
+    /// to send it.
+    ///
+    /// # Errors
+    /// If the thresholds or shares are wrong.
+    pub fn red(&self, frame: Bytes, packet_mean: Bytes, packet_time: Duration) -> Result<Red, RedError> {
+        Red::new(RedSettings {
+            depth_min: self.unit.depth(self.min, frame),
+            depth_max: self.unit.depth(self.max, frame),
+            weight: self.weight,
+            probability_max: self.probability_max,
+            gentle: self.gentle,
+            ecn: self.mode == EcnMode::RedMark,
+            hard_drop: self.hard_drop,
+            packet_mean,
+            packet_time,
+        })
+    }
+}
+
 /// Link-level flow control of a switch's inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -198,16 +193,6 @@ impl Default for Pause {
     }
 }
 
-/// The order in which a port serves its rings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DaqringService {
-    /// In turns, one frame each.
-    RoundRobin,
-    /// The longest ring first.
-    LongestFirst,
-}
-
 /// The deep queues of a software switch (LCN'15, multi-host paper §II.B).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -222,7 +207,7 @@ pub struct Daqrings {
     /// Burst of the rate limit: bytes that a ring may send at once after it was idle.
     pub burst: Bytes,
     /// The order in which a port serves its rings.
-    pub service: DaqringService,
+    pub service: Discipline,
     /// Flows that are sensitive to incast and get a ring for each destination: rules such as `"readout->collector"` or
     /// `"readout:3->collector:*"`. All other flows have priority over the rings and no rate limit.
     pub flows: Vec<String>,
@@ -246,7 +231,7 @@ impl Default for Daqrings {
             slot: Bytes::new(2048),
             rate: Rate::ZERO,
             burst: Bytes::new(3036),
-            service: DaqringService::RoundRobin,
+            service: Discipline::RoundRobin,
             flows: vec!["readout->collector".to_owned()],
         }
     }

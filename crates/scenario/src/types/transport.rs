@@ -1,4 +1,5 @@
 pub use fanin_dataflow::CreditPolicy;
+use fanin_units::tcp::{DELAYED_ACK_MIN_LINUX, RTO_MIN_LINUX};
 use fanin_units::{Bytes, Duration, Packets, Ratio, wire};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -138,7 +139,7 @@ impl Default for Swift {
 }
 
 /// SIRD's parameters (Prasopoulos et al. 2025, §4 and §6). One BDP is the rate of the receiver's link times the longest
-/// round-trip time of a full frame and a smallest one back, on idle links.
+/// round-trip time on idle links. That is of a full frame there and a smallest one back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sird {
@@ -246,10 +247,6 @@ pub struct Transport {
     pub sird: Sird,
 }
 
-/// The least delay of an acknowledgement in Linux (`TCP_DELACK_MIN`). A scenario with this `delayed_ack_timeout` follows the
-/// kernel's adaptive rule.
-pub const DELAYED_ACK_OF_LINUX: Duration = Duration::from_millis(40);
-
 impl Transport {
     /// Bytes of the options of every segment with data: timestamps, and 8 bytes of M21TCP's.
     pub fn option_bytes(&self) -> Bytes {
@@ -267,7 +264,7 @@ impl Transport {
 impl Default for Transport {
     fn default() -> Self {
         Self {
-            profile: Profile::Linux2632,
+            profile: Profile::Linux6,
             congestion_control: CongestionControl::Cubic,
             static_window: Packets::new(2),
             mtu: Bytes::new(1500),
@@ -278,12 +275,12 @@ impl Default for Transport {
             window_state: WindowState::Cold,
             slow_start_after_idle: true,
             receive_window: Bytes::new(4 << 20),
-            rto_min: Duration::from_millis(200),
+            rto_min: RTO_MIN_LINUX,
             rto_max: Duration::from_secs(120),
             rto_spread: Ratio::ZERO,
-            timer_granularity: Duration::from_millis(1),
+            timer_granularity: Duration::from_millis(4),
             delayed_ack: true,
-            delayed_ack_timeout: DELAYED_ACK_OF_LINUX,
+            delayed_ack_timeout: DELAYED_ACK_MIN_LINUX,
             nodelay: true,
             offload_burst: Bytes::ZERO,
             receive_offload: false,
@@ -300,17 +297,17 @@ impl Default for Transport {
 /// The defaults that a profile sets, as TOML.
 pub(crate) fn profile_defaults(profile: &str) -> Option<&'static str> {
     Some(match profile {
-        "linux-2.6.32" => "",
+        "linux-6" => "",
+        "linux-2.6.32" => "timer_granularity = '1 ms'",
         // IW by RFC 3390; no tcp_init_cwnd of 10 before 2.6.39 and its back-ports.
-        "linux-2.6.26" => "initial_window = 3",
-        "linux-6" => "timer_granularity = '4 ms'",
+        "linux-2.6.26" => "initial_window = 3\ntimer_granularity = '1 ms'",
         "ns3-newreno" => {
             "congestion_control = 'newreno'\ntimestamps = false\nsack = false\ndelayed_ack = false\n\
              slow_start_after_idle = false\nreceive_window = '1 MiB'\ntimer_granularity = '1 us'"
         }
         "textbook" => {
             "congestion_control = 'newreno'\ntimestamps = false\ninitial_window = 4\nrto_min = '1 s'\n\
-             delayed_ack_timeout = '200 ms'\nrto_max = '60 s'"
+             delayed_ack_timeout = '200 ms'\nrto_max = '60 s'\ntimer_granularity = '1 ms'"
         }
         _ => return None,
     })

@@ -43,7 +43,7 @@ pub struct Workload {
     /// Steps of an iterative or two-phase (L2, then EB) collection; without any, one step over `fraction`.
     pub steps: Vec<Step>,
     /// Senders of a barrier workload (`fixed-fragment`, `fixed-block`).
-    #[schemars(range(min = 1, max = 65536))]
+    #[schemars(range(min = 1, max = 65535))]
     pub senders: u32,
     /// Size of the answer to a request: of each sender (`fixed-fragment`), or of all together (`fixed-block`).
     pub request_size: Bytes,

@@ -1,0 +1,84 @@
+//! Times that no run can contain, and steps that are too many to play.
+
+use fanin_units::{Bytes, Duration, wire};
+
+use super::ScenarioCheck;
+use crate::types::*;
+
+/// The longest time of any setting, which is the longest run.
+const LONGEST: Duration = Duration::from_secs(86_400);
+
+/// The shortest timeout of SIRD: no round trip is shorter, and each expiry sends a message.
+const SIRD_TIMEOUT_MIN: Duration = Duration::from_micros(1);
+
+impl ScenarioCheck<'_> {
+    /// Refuses times above 24 h: a sum of two or three of them still fits the clock of 213 days.
+    pub(super) fn times(&mut self) {
+        let s = self.scenario;
+        let (t, fastpass, barrel) = (&s.transport, &s.shaping.fastpass, &s.shaping.barrel_shifter);
+        let times = [
+            ("run.stall_limit", s.run.stall_limit),
+            ("readout.response_delay", s.readout.response_delay),
+            ("readout.response_delay_sd", s.readout.response_delay_sd),
+            ("collectors.processing_time", s.collectors.processing_time),
+            ("collectors.processing_time_sd", s.collectors.processing_time_sd),
+            ("workload.service_delay_max", s.workload.service_delay_max),
+            ("workload.deadline", s.workload.deadline),
+            ("transport.rto_min", t.rto_min),
+            ("transport.rto_max", t.rto_max),
+            ("transport.timer_granularity", t.timer_granularity),
+            ("transport.delayed_ack_timeout", t.delayed_ack_timeout),
+            ("transport.m21tcp.idle", t.m21tcp.idle),
+            ("transport.swift.target", t.swift.target),
+            ("transport.swift.scaling", t.swift.scaling),
+            ("transport.sird.timeout", t.sird.timeout),
+            ("shaping.fastpass.advance", fastpass.advance),
+            ("shaping.fastpass.delay", fastpass.delay),
+            ("shaping.fastpass.delay_sd", fastpass.delay_sd),
+            ("shaping.fastpass.clock_error", fastpass.clock_error),
+            ("shaping.fastpass.fail_at", fastpass.fail_at),
+            ("shaping.fastpass.failover", fastpass.failover),
+            ("shaping.barrel_shifter.slot", barrel.slot),
+            ("shaping.barrel_shifter.timeout", barrel.timeout),
+            ("shaping.barrel_shifter.fail_at", barrel.fail_at),
+            ("record.queue_interval", s.record.queue_interval),
+        ];
+        for (path, time) in times {
+            if time > LONGEST {
+                let message = format!("`{path}` is {time}; the maximum is 24 h");
+                self.fail(path, message, "above 24 h", None, "give at most \"24 h\"".to_owned());
+            }
+        }
+        let timeout = t.sird.timeout;
+        if t.congestion_control == CongestionControl::Sird && timeout < SIRD_TIMEOUT_MIN && !timeout.is_zero()
+        {
+            self.fail(
+                "transport.sird.timeout",
+                format!("a timeout of {timeout} grants the same bytes again and again"),
+                &format!("below {SIRD_TIMEOUT_MIN}"),
+                None,
+                format!("give at least \"{SIRD_TIMEOUT_MIN}\""),
+            );
+        }
+        self.slot();
+    }
+
+    /// Refuses a barrel shifter whose slots hold no packet: it would play nothing but the starts of slots.
+    fn slot(&mut self) {
+        let s = self.scenario;
+        let slot = s.shaping.barrel_shifter.slot;
+        let packet = s.transport.mtu.saturating_add(Bytes::new(wire::ETHERNET_LINK.into()));
+        let Some(shortest) = s.readout.link.rate.checked_time_to_send(packet) else { return };
+        let by_clock = s.shaping.barrel_shifter.barrier == Barrier::Clock;
+        if s.shaping.method == ShapingMethod::BarrelShifter && by_clock && !slot.is_zero() && slot < shortest
+        {
+            self.fail(
+                "shaping.barrel_shifter.slot",
+                format!("a slot of {slot} ends before a full packet is sent, which takes {shortest}"),
+                "shorter than a packet",
+                Some(("readout.link.rate", "the rate of a readout's link")),
+                format!("give at least \"{shortest}\""),
+            );
+        }
+    }
+}
