@@ -81,7 +81,7 @@ impl Collection {
         self.ideal.time(self.wire_bytes)
     }
 
-    /// The ideal time of one that brings so much payload, in equal parts from as many hosts.
+    /// The ideal time of a collection of `payload` bytes, in equal parts from as many hosts.
     pub fn time_of(&self, payload: Bytes) -> Duration {
         let hosts = self.hosts.max(1);
         let answer = answer_bytes(0, Bytes::new(payload.get() / hosts)).get();

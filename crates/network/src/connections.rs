@@ -1,4 +1,4 @@
-//! Which hosts have a connection, and the numbers of hosts, connections and their ends.
+//! The connections between hosts, and the numbers of hosts, connections and their ends.
 //!
 //! The ends of connection `k` are `2 k` and `2 k + 1`; the first end is the side that opens it.
 
@@ -40,7 +40,7 @@ pub fn barrier_connections(roles: &Roles) -> Vec<Connection> {
     (0..).zip(&roles.readouts).map(connect).collect()
 }
 
-/// The number of a collector's host in an event-building system with so many readouts.
+/// The number of a collector's host in an event-building system with `readouts` readouts.
 pub(crate) const fn collector_host(readouts: u32, collector: u32) -> u32 {
     1 + readouts + collector
 }

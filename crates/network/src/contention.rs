@@ -1,9 +1,9 @@
 //! Bounds under contention: the least mean and p99 that any schedule of a run's collections could reach.
 //!
 //! A collection's own ideal assumes that its links are free. Two collections on one link cannot both reach it. Here each link
-//! that collections share is a machine, and each collection a job: released when it began, as long as its bytes
-//! take on the link. Every schedule of the network is a preemptive schedule of that machine, so that what no preemptive schedule
-//! reaches, no network reaches.
+//! that collections share is a machine, and each collection is a job. A job is released when its collection began, and is as
+//! long as its bytes take on the link. Every schedule of the network is a preemptive schedule of that machine, so that what no
+//! preemptive schedule reaches, no network reaches.
 //!
 //! The machines are the last link of each collector, and the links by which all its answers enter the collector's switches,
 //! taken together as one. Acknowledgements, requests and retransmissions are left out, which keeps the bounds valid.
@@ -51,8 +51,8 @@ pub struct ScheduleFigures {
 pub struct ContentionBound {
     /// No schedule has less.
     pub least: ScheduleFigures,
-    /// A schedule that knows all collections in advance reaches this: on every link the collection with the shortest remaining
-    /// time is served first, without queues elsewhere.
+    /// The figures of a schedule that knows all collections in advance. Every link serves the collection with the shortest
+    /// remaining time first, and no queues are elsewhere.
     pub clairvoyant: ScheduleFigures,
 }
 
@@ -336,9 +336,9 @@ impl LinkMachine {
         flow.max(ideals) as f64
     }
 
-    /// A lower bound of the sum of slowdowns. With weights `1 / ideal` a job's completion is at least its mean busy time and half its
-    /// work, and the weighted sum of mean busy times is least where the job with the largest weight by work is served (Goemans,
-    /// Queyranne, Schulz, Skutella, Wang 2002).
+    /// A lower bound of the sum of slowdowns. With weights `1 / ideal` a job's completion is at least its mean busy time and half
+    /// its work. The weighted sum of mean busy times is least if the job with the largest ratio of weight to work is served
+    /// first. (Goemans, Queyranne, Schulz, Skutella, Wang 2002.)
     fn slowdown_sum_min(&self) -> f64 {
         let mut sum = 0.0;
         for job in &self.jobs {
@@ -379,8 +379,8 @@ impl LinkMachine {
     }
 }
 
-/// The fewest late of jobs that are all released at time 0, by Moore and Hodgson; a job whose ideal alone takes longer than
-/// allowed is late in any case.
+/// The smallest number of late jobs among jobs that are all released at time 0, by Moore and Hodgson. A job whose ideal
+/// alone takes longer than allowed is always late.
 fn late_of(jobs: &[LinkJob], due: impl Fn(&LinkJob) -> f64, allowed: impl Fn(&LinkJob) -> f64) -> usize {
     let mut order: Vec<(f64, u64)> = Vec::with_capacity(jobs.len());
     let mut late = 0;
@@ -405,7 +405,7 @@ fn late_of(jobs: &[LinkJob], due: impl Fn(&LinkJob) -> f64, allowed: impl Fn(&Li
     late
 }
 
-/// Of so many values, how many the p99 is not smaller than.
+/// The rank of the p99 among `count` values, from 1.
 const fn rank_p99(count: usize) -> usize {
     (count * 99).div_ceil(100)
 }

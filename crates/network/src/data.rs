@@ -1,7 +1,8 @@
 //! The paths of event data through a network: classes of links with their share of the data and the queues before them.
 //!
-//! The data of one collector flow through the graph as a fluid, from all its sources at once. Collectors at alike places
-//! have alike paths, so that one of each kind is enough: the cost grows with the links, not with the pairs of hosts.
+//! The data of one collector flow through the graph as a fluid, from all its sources at once. Collectors at equivalent
+//! places have equivalent paths, so that one of each kind is enough. The cost grows with the links, not with the pairs
+//! of hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -15,7 +15,7 @@ pub struct Framing {
 
 impl Framing {
     /// IPv4 and TCP headers without options.
-    pub const HEADER_BYTES: u32 = wire::IP_HEADER + wire::TCP_HEADER;
+    pub const HEADER_BYTES: u32 = wire::IP_TCP_HEADERS;
     /// IPv4 without options, and the longest TCP header.
     pub const HEADER_BYTES_MAX: u32 = Self::HEADER_BYTES + wire::TCP_OPTIONS_MAX;
     /// Ethernet without VLAN tag.
@@ -32,6 +32,11 @@ impl Framing {
     #[inline]
     pub const fn wire_bytes(self, ip_bytes: u32) -> u32 {
         self.link_bytes + if ip_bytes < self.ip_bytes_min { self.ip_bytes_min } else { ip_bytes }
+    }
+
+    /// The part of a frame's bytes on the wire that a switch does not store.
+    pub const fn unstored_bytes(self) -> u32 {
+        self.link_bytes - self.stored_bytes
     }
 
     /// Bytes on the wire of a PAUSE or RESUME frame, which carries an opcode and a time (IEEE 802.3 annex 31B).

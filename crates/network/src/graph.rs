@@ -1,13 +1,12 @@
 //! The graph of a network: hosts, switches and the links between them, as plain data.
 
-use fanin_queueing::ThresholdSettings;
-use fanin_scenario::{Buffering, Limit};
+use fanin_scenario::Buffering;
 use fanin_units::{Bytes, Duration, Rate, wire};
 
 use crate::Framing;
 #[cfg(doc)]
 use crate::Paths;
-use crate::switches::{SwitchKind, output_buffer};
+use crate::switches::{SwitchKind, output_buffer, output_limit};
 
 /// The index of a host or switch in [`Network::nodes`].
 pub type NodeIndex = u32;
@@ -206,19 +205,18 @@ impl Network {
     /// The most bytes that one output of a switch may hold while all others are empty; `None` without a limit.
     pub fn queue_limit(&self, port: PortIndex) -> Option<Bytes> {
         let settings = &self.switch(self.source(port))?.settings;
-        let least = |limit: Limit| limit.0.map_or(settings.buffer, |own| own.min(settings.buffer));
         let frame = Bytes::new(u64::from(self.frame_bytes));
+        let limit = output_limit(settings, self.is_uplink(port), 1);
         match settings.buffering {
-            Buffering::Dedicated => self.output_buffer(port),
-            Buffering::Shared => Some(least(settings.port_limit)),
             // A frame is refused from alpha times the free memory on (Choudhury and Hahne): the last one passes that level.
             Buffering::DynamicThreshold => {
-                let threshold = ThresholdSettings { pool: settings.buffer, alpha: settings.alpha };
-                Some(threshold.share(1) + frame)
+                let port_limit = settings.port_limit.0.unwrap_or(Bytes::MAX);
+                limit.map(|limit| limit.saturating_add(frame).min(port_limit).min(settings.buffer))
             }
             Buffering::Daqring => Some(frame * u64::from(settings.daqring.frames)),
             // The limits of virtual output queues are those of the modules that frames come in by.
-            Buffering::Voq | Buffering::Unlimited => None,
+            Buffering::Voq => None,
+            Buffering::Dedicated | Buffering::Shared | Buffering::Unlimited => limit,
         }
     }
 
@@ -233,8 +231,8 @@ impl Network {
         format!("{}->{}", name(self.source(port)), name(self.destination(port)))
     }
 
-    /// The ports that a pattern names: two node names joined by `->`, in which `*` stands for any number and a name
-    /// without a number for all of that kind.
+    /// The ports that a pattern names: two node names joined by `->`. In it `*` stands for any number, and a name
+    /// without a number for all nodes of that kind.
     pub fn ports_named(&self, pattern: &str) -> Vec<PortIndex> {
         let Some((from, to)) = pattern.split_once("->") else { return Vec::new() };
         let fits = |pattern: &str, node: NodeIndex| {

@@ -71,8 +71,8 @@ impl Answers {
 }
 
 impl Ideal {
-    /// Prepares the calculation for the nearest readout of the first collector of each kind; `response` is the mean
-    /// time from a request's arrival to its answer, of which `answer_bytes` are the mean or the least.
+    /// Prepares the calculation for the nearest readout of the first collector of each kind. `response` is the mean
+    /// time from a request's arrival to its answer. `answer_bytes` is the mean or the least size of an answer.
     pub fn new(
         scenario: &Scenario,
         network: &Network,
@@ -149,7 +149,7 @@ impl Ideal {
     }
 
     /// The time from the request until the first frame of an answer could begin to leave the last switch, and the last
-    /// link's delay; both frames as long as so many bytes make them.
+    /// link's delay. The frames carry `request_bytes` and `answer_bytes`, at most one segment.
     fn round_trip(&self, response: Duration, request_bytes: u64, answer_bytes: u64) -> Duration {
         let frame = |bytes: u64| Bytes::new(self.segments.wire(bytes.min(self.segments.mss())));
         let sent = |rates: &[Rate], frame: Bytes| {
@@ -161,7 +161,7 @@ impl Ideal {
             + sent(&self.before, frame(answer_bytes))
     }
 
-    /// The ideal time of a collection whose answers take so many bytes on the wire together, at the mean response delay.
+    /// The ideal time of a collection whose answers take `wire_bytes` together, at the mean response delay.
     pub fn time(&self, wire_bytes: u64) -> Duration {
         ideal_time(self.round_trip_mean(), Bytes::new(wire_bytes), self.rate)
     }

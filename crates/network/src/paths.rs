@@ -54,7 +54,7 @@ impl<'a> Paths<'a> {
     }
 
     /// The ports on the path from one host to another. Ask for all paths to one destination in a row, and for destinations on
-    /// the same switches: a change of these switches costs a search of the whole network.
+    /// the same switches. Each change of these switches costs a search of the network.
     ///
     /// # Errors
     /// [`NetworkError::NoPath`].

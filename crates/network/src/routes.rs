@@ -89,8 +89,8 @@ pub(crate) fn is_redirected(scenario: &Scenario, roles: &Roles, [readout, collec
     roles.software.is_some() && rules(scenario).names(("readout", readout), ("collector", collector))
 }
 
-/// Both directions of all connections, by their number and the side that sends, sorted by the node that receives: the
-/// order in which [`Paths`] is fast.
+/// Both directions of all connections, by their number and the sending side. They are sorted by the receiving node:
+/// the order in which [`Paths`] is fast.
 fn by_destination(connections: &[Connection], nodes: usize) -> Vec<(usize, usize)> {
     let mut starts = vec![0; nodes + 1];
     for connection in connections {

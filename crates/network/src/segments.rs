@@ -89,12 +89,12 @@ impl SegmentFraming {
         if self.mtu - headers < self.mss_max { self.mtu - headers } else { self.mss_max }
     }
 
-    /// The frame in a switch's memory that carries a segment of so many payload bytes.
+    /// Bytes in a switch's memory of the frame that carries `segment` bytes of payload.
     pub const fn buffered(&self, segment: u64) -> u64 {
         self.framing.frame_bytes(packet(self.headers() + segment)) as u64
     }
 
-    /// The link time in bytes of a segment of so many payload bytes.
+    /// The link time in bytes of the frame that carries `segment` bytes of payload.
     pub const fn wire(&self, segment: u64) -> u64 {
         self.framing.wire_bytes(packet(self.headers() + segment)) as u64
     }

@@ -1,7 +1,7 @@
 //! The switches of a scenario by role: the settings of each, and which section of the scenario describes it.
 
-use fanin_queueing::{Layout, PortLimits};
-use fanin_scenario::{Buffering, Ecn, Limit, PoolCharge, Scenario, Switch};
+use fanin_queueing::{Buffering, Layout, MemorySettings, ThresholdSettings};
+use fanin_scenario::{Ecn, Scenario, Switch};
 use fanin_units::Bytes;
 
 /// The role of a switch in its network.
@@ -67,32 +67,41 @@ fn software(scenario: &Scenario) -> Switch {
 /// The division of a switch's packet memory among its ports, by whether each is an uplink; `None` for rings, which have a capacity
 /// each.
 pub fn memory_layout(switch: &Switch, is_uplink: &[bool]) -> Option<Layout> {
-    let ports = is_uplink.len();
-    let limit = |limit: Limit| limit.0.unwrap_or(Bytes::MAX);
-    let mut layout = match switch.buffering {
-        Buffering::Unlimited => Layout::unlimited(ports),
-        Buffering::Dedicated => {
-            Layout::dedicated(is_uplink.iter().map(|&up| output_buffer(switch, up)).collect())
-        }
-        Buffering::DynamicThreshold => Layout::dynamic_threshold(ports, switch.buffer, switch.alpha),
-        Buffering::Voq => {
-            Layout::voq(ports, switch.module_ports as usize, switch.buffer, limit(switch.port_limit))
-        }
-        Buffering::Shared => {
-            let by_input = switch.pool_charge == PoolCharge::Input;
-            let limits =
-                PortLimits { ports, input: limit(switch.input_limit), output: limit(switch.port_limit) };
-            Layout::shared_split(switch.buffer, switch.pool_split as usize, by_input, limits)
-        }
-        Buffering::Daqring => return None,
+    if switch.buffering == Buffering::Daqring {
+        return None;
+    }
+    let settings = MemorySettings {
+        buffering: switch.buffering,
+        output_buffers: is_uplink.iter().map(|&up| output_buffer(switch, up)).collect(),
+        buffer: switch.buffer,
+        port_limit: switch.port_limit.0,
+        input_limit: switch.input_limit.0,
+        pool_split: switch.pool_split,
+        pool_charge: switch.pool_charge,
+        module_ports: switch.module_ports,
+        alpha: switch.alpha,
+        overhead: switch.frame_overhead,
+        cell: Bytes::new(1),
     };
-    layout.overhead = switch.frame_overhead;
-    Some(layout)
+    Some(settings.layout())
 }
 
 /// The buffer of an output of a switch with dedicated buffers.
-pub const fn output_buffer(settings: &Switch, is_uplink: bool) -> Bytes {
+pub(crate) const fn output_buffer(settings: &Switch, is_uplink: bool) -> Bytes {
     if is_uplink { settings.uplink_buffer } else { settings.buffer }
+}
+
+/// The most bytes that each of `queues` outputs may hold while all others are empty; `None` without a limit in bytes.
+pub fn output_limit(switch: &Switch, is_uplink: bool, queues: u64) -> Option<Bytes> {
+    let whole = match switch.buffering {
+        Buffering::Unlimited | Buffering::Daqring => return None,
+        Buffering::Dedicated => output_buffer(switch, is_uplink),
+        Buffering::Shared | Buffering::Voq => switch.buffer,
+        Buffering::DynamicThreshold => {
+            ThresholdSettings { pool: switch.buffer, alpha: switch.alpha }.share(queues)
+        }
+    };
+    Some(whole.min(switch.port_limit.0.unwrap_or(Bytes::MAX)))
 }
 
 /// The settings that all switches of a role share.

@@ -7,7 +7,7 @@ const GIGABIT: Rate = Rate::new(1_000_000_000);
 /// Round trip of every collection here, in picoseconds.
 const FIXED: u64 = 100_000_000;
 
-/// Collectors with a gigabit each behind inputs of so many gigabits together.
+/// Collectors with a gigabit each behind inputs of `inputs` gigabits together.
 fn links(collectors: u32, inputs: u64) -> SharedLinks {
     let rate = (inputs < u64::from(collectors)).then(|| Rate::new(inputs * GIGABIT.get()));
     SharedLinks {

@@ -89,7 +89,7 @@ impl<'a> NetworkBuilder<'a> {
         }
     }
 
-    /// Adds the supervisor and the loggers, and joins them to each of `switches`, so that their frames pass no rack but
+    /// Adds the supervisor and the loggers, and joins them to each of `switches`. So their frames cross no rack but
     /// that of the collector they go to. Barrier workloads have neither.
     pub(super) fn services(&mut self, switches: &[NodeIndex]) {
         let scenario = self.scenario;

@@ -3,7 +3,7 @@
 use super::builder::NetworkBuilder;
 use crate::{NodeIndex, SwitchRole};
 
-/// Adds the planes (multi-host paper §II.B, figure 2): a pod's readouts and racks share a leaf switch in every plane,
+/// Adds the planes (multi-host paper §II.B, figure 2). A pod's readouts and racks share a leaf switch in every plane,
 /// and every leaf is joined to all spines of its plane. A host has one link into each plane.
 pub(super) fn build(builder: &mut NetworkBuilder<'_>) {
     let scenario = builder.scenario;

@@ -6,8 +6,9 @@ use crate::{NodeIndex, SwitchRole};
 /// Adds the network of the thesis (§4.2.1, figure 5.3), for any number of racks and cores.
 ///
 /// The real routers spread traffic by a hash of the addresses. As in §5.1.4 each group of readouts is split evenly
-/// among the cores, and each part is joined to one core alone: an aggregation switch of its own stands for its share
-/// of the real one. Without groups the readouts are joined to the cores, and each one's links are dealt out among them.
+/// among the cores, and each part is joined to one core alone. An aggregation switch of its own stands for the part's
+/// share of the real one. Without groups the readouts are joined to the cores, and each one's links are dealt out among
+/// them.
 pub(super) fn build(builder: &mut NetworkBuilder<'_>) {
     let scenario = builder.scenario;
     let settings = &scenario.network;

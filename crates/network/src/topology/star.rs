@@ -6,7 +6,7 @@ use super::builder::NetworkBuilder;
 use crate::SwitchRole;
 
 /// Adds one switch with all hosts. In all-to-all workloads (LCN'15, evaluation) the collectors are dealt out among the
-/// readout hosts and share their links; otherwise each has a host of its own.
+/// readout hosts and share their links. Otherwise each has a host of its own.
 pub(super) fn build(builder: &mut NetworkBuilder<'_>) {
     let scenario = builder.scenario;
     let tor = builder.switch(SwitchRole::Tor, 0);
