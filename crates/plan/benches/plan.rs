@@ -10,8 +10,8 @@ fn main() {
     let mut slowest = (0.0, "");
     for preset in fanin_scenario::presets() {
         let Ok(loaded) = fanin_scenario::load(preset.name, &[]) else { continue };
-        let fragment_mean = fanin_sim::fragment_mean(&loaded.scenario).ok();
-        let options = Options { fragment_mean, ..Options::default() };
+        let fragment_sizes = fanin_runs::fragment_sizes(&loaded.scenario).ok();
+        let options = Options { fragment_sizes, ..Options::default() };
         let start = Instant::now();
         let mut characters = 0;
         for _ in 0..ROUNDS {

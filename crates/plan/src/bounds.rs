@@ -19,7 +19,7 @@ pub use host::{memory_bandwidth, messaging, pcie_bandwidth, simulation_time};
 pub use rings::{
     fastpass_queue_max, fastpass_slots, ring_drain_time, ring_memory, ring_rate_sum, scheduler_margin,
 };
-pub use timeouts::{RTO_MIN_FREEBSD, RTO_MIN_LINUX, RTO_MIN_RFC, retransmission_timeout, timeout_slowdown};
+pub use timeouts::{RTO_MIN_FREEBSD, RTO_MIN_RFC, retransmission_timeout, timeout_slowdown};
 pub use windows::{
     WindowRange, bandwidth_delay_product, buffer_needed, gwnd_range, in_flight_max, m21tcp_occupancy,
     m21tcp_packets, m21tcp_senders_max, m21tcp_window, overload, packets_of, throughput_bound,

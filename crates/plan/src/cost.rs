@@ -61,8 +61,8 @@ impl LeafSpineFabric {
 
     /// Switches, spines and leaves: multi-host eq. (5), corrected.
     ///
-    /// The paper buys a set of spines for the last plane even where that plane has no leaf, and its last line drops
-    /// the number of full planes from their leaves. [`Self::switches_as_printed`] is that line.
+    /// The paper buys a set of spines for the last plane even where that plane has no leaf. Its last line drops the
+    /// number of full planes from their leaves. [`Self::switches_as_printed`] is that line.
     pub fn switches(&self) -> Derived<Count> {
         let spines_rest = if self.ports_rest > 0 { self.spines } else { 0 };
         let (leaves, planes, per_plane) =

@@ -3,17 +3,18 @@
 //!
 //! [`plan`] does all of it for a scenario. Its verdict on a queue is that of a fluid model:
 //!
-//! * What can be on its way to a collector at once is an event (in a closed loop one for each unit), or what credits,
-//!   windows or a scheduler allow, whichever is least. It is counted in frames, from addresses to check sequence.
-//! * It comes in at the rate of the links before the queue and leaves at the rate of the link behind it meanwhile.
-//! * Windows that grow let the first windows in at once and then two bytes for each byte that leaves, so that half of
-//!   the rest waits too. Where the switch marks, growth ends after one doubling.
+//! * The bytes on their way to a collector are at most one event (in a closed loop, one for each unit). Credits,
+//!   windows or a scheduler may allow less. They are counted in frames, from addresses to check sequence.
+//! * They come in at the rate of the links before the queue and leave at the rate of the link behind it.
+//! * Windows that grow let the first windows in at once. After that, two bytes enter for each byte that leaves, so
+//!   that half of the rest waits too. Where the switch marks, growth ends after one doubling.
 //! * Collectors that share memory are summed up: with hosts in turn by the rests of the events before, else as queues
 //!   with Poisson arrivals. First come, first served lies between the two; where only the second overflows, the
 //!   verdict is [`BurstOutcome::MayLose`].
 //!
-//! The model is no proof. [`Losses::Never`] is said only where all bytes that can be on their way at once fit every queue; where a
-//! queue overflows, the share of the events that do so by their size is said; all else is [`Losses::Depends`].
+//! The model is no proof. [`Losses::Never`] is the answer only where all bytes that can be on their way at once fit every queue.
+//! Where a queue overflows, the answer is the share of events that overflow it by their size. In all other cases it is
+//! [`Losses::Depends`].
 //!
 //! It says nothing about what a timeout does next, nor about jitter of the answers: that is for the simulator.
 //!
@@ -29,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bounds;
+mod bracket;
 mod bursts;
 mod catalogue;
 pub mod cost;
@@ -44,6 +46,7 @@ mod table;
 mod warnings;
 pub mod wire;
 
+pub use bracket::LossBracket;
 pub use catalogue::{Catalogue, CatalogueError, Chips, MultiHost, Price, Rack, Router, Server};
 pub use derived::{Area, Count, Derivation, Derived, Factor, Money, Quantity, brief, ratio_of};
 pub use plan::{Cost, IdealCase, LinkLoad, Options, Plan, Section, plan};

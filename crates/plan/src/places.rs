@@ -19,7 +19,7 @@ pub(crate) struct QueuePlace<'a> {
     pub(crate) sharers: u64,
     /// Collectors with a queue of their own in the same memory.
     pub(crate) neighbours: u64,
-    /// Share of the system's events that pass this queue or memory, as one in so many.
+    /// Share of the system's events that pass this queue or memory: one in this many.
     pub(crate) events_one_in: u64,
     pub(crate) is_uplink: bool,
     /// True if each collector has a ring of its own here.
@@ -29,7 +29,7 @@ pub(crate) struct QueuePlace<'a> {
 }
 
 impl QueuePlace<'_> {
-    /// A collector's burst is split over so many queues like this one.
+    /// The queues like this one over which a collector's burst is split.
     pub(crate) fn ways(&self) -> u64 {
         (self.whole / self.part.max(1)).max(1)
     }

@@ -1,15 +1,15 @@
-//! The plan of a scenario: what it offers to every link, what would be ideal, what every queue has to hold, and what
-//! each technique would have to be set to.
+//! The plan of a scenario: its load on every link, its ideal times, the bytes that every queue has to hold, and the
+//! techniques' settings.
 
 use std::borrow::Cow;
 
-use fanin_scenario::{Scenario, Topology, WorkloadKind};
-use fanin_units::{Bytes, Duration, Rate, Ratio};
+use fanin_scenario::{FragmentSizes, Scenario, Topology, WorkloadKind};
+use fanin_units::{Duration, Rate, Ratio};
 
 use crate::bursts::burst;
 use crate::catalogue::Catalogue;
 use crate::cost::{CostComparison, compare, sweep};
-use crate::derived::{Derivation, Derived, brief};
+use crate::derived::{Derivation, Derived, brief, ratio_of};
 use crate::proof::never_loses;
 use crate::queues::{BurstOutcome, Losses, Queue, queues};
 use crate::sections::{buffers, credits, link_loads, rates, techniques, windows, workload};
@@ -22,8 +22,8 @@ use crate::wire::goodput_ideal;
 pub struct Options {
     /// Prices and dimensions.
     pub catalogue: Catalogue,
-    /// The mean fragment size, where the scenario leaves it to a file. It overrides the scenario's own.
-    pub fragment_mean: Option<Bytes>,
+    /// The fragment sizes, where the scenario leaves them to a file. They override the scenario's own.
+    pub fragment_sizes: Option<FragmentSizes>,
     /// Share of the events, or of the time, that a buffer has to be large enough for; above 0 and below 1.
     pub quantile: Ratio,
     /// True if cost and space are wanted for networks that are not leaf-spine too, with a sweep over port counts.
@@ -34,7 +34,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             catalogue: Catalogue::shipped(),
-            fragment_mean: None,
+            fragment_sizes: None,
             quantile: Ratio::new(999_000),
             cost: false,
         }
@@ -54,7 +54,7 @@ pub struct IdealCase {
     pub goodput: Derived<Rate>,
 }
 
-/// All links of one kind and what is offered to them.
+/// All links of one kind and their load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkLoad {
     /// The kinds of nodes that they lead from and to: `tor->collector`.
@@ -126,7 +126,7 @@ pub fn plan(scenario: &Scenario, options: &Options) -> Result<Plan, PlanError> {
         "a quantile is above 0 and below 1, not {}",
         options.quantile
     );
-    let system = SystemFigures::new(scenario, options.fragment_mean)?;
+    let system = SystemFigures::new(scenario, options.fragment_sizes)?;
     let burst = burst(scenario, &system);
     let queues = queues(scenario, &system, &burst, options.quantile);
     let ideal = IdealCase {
@@ -183,10 +183,12 @@ impl Plan {
                 Losses::InShare(share) => format!("loses frames in {} of the events", brief(share)),
                 Losses::Never | Losses::Depends => "loses frames".to_owned(),
             };
-            return (BurstOutcome::Loses, format!("{how_often}: {}", queue.reason));
+            let text = format!("{how_often}: {}", queue.reason);
+            return (BurstOutcome::Loses, text + &bracket(queue));
         }
         if let Some(queue) = first(BurstOutcome::MayLose) {
-            return (BurstOutcome::MayLose, format!("may lose frames: {}", queue.reason));
+            let text = format!("may lose frames: {}", queue.reason);
+            return (BurstOutcome::MayLose, text + &bracket(queue));
         }
         if let Some(queue) = first(BurstOutcome::HoldsBack) {
             return (
@@ -199,8 +201,33 @@ impl Plan {
             return (BurstOutcome::Fits, format!("loses frames in {share} of the events: {}", queue.reason));
         }
         let why = self.proof.as_ref().err().map_or(String::new(), |why| format!("; not proven, since {why}"));
-        let reason = self.queues.first().map_or("", |queue| &queue.reason);
-        (BurstOutcome::Fits, format!("depends on how events meet: {reason}{why}"))
+        let queue = self.open().or(self.queues.first());
+        match queue.and_then(|queue| Some((queue, queue.bracket?))) {
+            Some((queue, bracket)) => {
+                let text = bracket.text(&queue.name);
+                // The bound says the same as the proof that fails.
+                let why = if bracket.waiting_max.is_some() { String::new() } else { why };
+                (BurstOutcome::Fits, format!("depends on how events meet: {text}{why}"))
+            }
+            None => {
+                let reason = queue.map_or("", |queue| &queue.reason);
+                (BurstOutcome::Fits, format!("depends on how events meet: {reason}{why}"))
+            }
+        }
+    }
+
+    /// The queue whose bracket decides where the verdict depends: the one that may lose the largest share of the events, or
+    /// may be overfilled most.
+    pub(crate) fn open(&self) -> Option<&Queue> {
+        let risk = |queue: &&Queue| {
+            let bracket = queue.bracket?;
+            let share = bracket.share.map_or(Ratio::ONE, |[_, most]| most);
+            let fill = bracket.waiting_max.map(|most| ratio_of(most.get(), bracket.fits.get().max(1)));
+            Some((queue.outcome.risk(), share, fill.unwrap_or(Ratio::new(u64::MAX))))
+        };
+        let open = self.queues.iter().filter(|queue| queue.losses == Losses::Depends);
+        // Of queues with the same risk, the one nearest to the collector.
+        open.filter(|queue| queue.bracket.is_some()).rev().max_by_key(risk)
     }
 
     /// How often frames are lost anywhere.
@@ -243,6 +270,12 @@ impl Plan {
     fn link_load(&self, name: &str) -> Option<Ratio> {
         self.links.iter().find(|link| link.name == name).map(|link| link.load.value)
     }
+}
+
+/// The bracket of a queue as the end of a sentence.
+fn bracket(queue: &Queue) -> String {
+    let bracket = queue.bracket.filter(|_| queue.losses == Losses::Depends);
+    bracket.map_or_else(String::new, |bracket| format!("; {}", bracket.text(&queue.name)))
 }
 
 fn cost(s: &Scenario, ports: u64, options: &Options) -> Cost {

@@ -1,17 +1,15 @@
 //! Proofs that no switch can refuse a frame: all bytes that can be on their way at once fit every queue.
 //!
-//! The bounds use only rules that the roles and TCP keep: a unit works on one event at a time, credits and static windows
-//! limit what is asked for and sent, and sizes that do not vary have a largest one. They hold whatever the order of frames,
-//! the policy and the paths. They say nothing where sizes have no upper bound and no window limits them.
+//! The bounds use only rules that the roles and TCP keep. A unit works on one event at a time. Credits and static windows
+//! limit requests and data. Sizes that do not vary, and those of a histogram or a file, have a largest one. They hold whatever the order of frames, the policy
+//! and the paths. They say nothing where sizes have no upper bound and no window limits them.
 
 use fanin_dataflow::{
     BARRIER_REQUEST_BYTES, CONTROL_BYTES_MAX, answer_bytes, clear_bytes, event_bytes, request_bytes,
 };
 use fanin_network::SwitchKind;
 use fanin_queueing::ThresholdSettings;
-use fanin_scenario::{
-    Buffering, CongestionControl, EcnMode, Scenario, ShapingMethod, SizeModel, WorkloadKind,
-};
+use fanin_scenario::{Buffering, CongestionControl, EcnMode, Scenario, ShapingMethod, WorkloadKind};
 use fanin_units::Bytes;
 
 use crate::derived::brief;
@@ -38,6 +36,30 @@ struct InFlight {
     frames: u128,
 }
 
+/// The most bytes that can wait, if nothing is lost on the way: whatever the order of frames, and however events meet.
+#[derive(Clone, Copy)]
+pub(crate) struct WaitingMax {
+    /// Towards one collector.
+    pub(crate) to_collector: Bytes,
+    /// In the whole network.
+    pub(crate) total: Bytes,
+}
+
+/// The most bytes that can wait anywhere; an error says why there is no such bound. `overhead` is added to each frame.
+pub(crate) fn waiting_max(
+    s: &Scenario,
+    system: &SystemFigures,
+    overhead: Bytes,
+) -> Result<WaitingMax, String> {
+    let all = in_flight(s, system)?;
+    no_copies(s, system, &all)?;
+    let with = |data: u128, frames: u128| bytes(data + frames * u128::from(overhead.get()));
+    Ok(WaitingMax {
+        to_collector: with(all.to_collector, all.to_collector_frames),
+        total: with(all.total, all.frames),
+    })
+}
+
 /// Proves that no frame can be lost, in one sentence; or says why that cannot be proven.
 pub(crate) fn never_loses(s: &Scenario, system: &SystemFigures) -> Result<String, String> {
     let limited: Vec<&SwitchKind> =
@@ -49,21 +71,7 @@ pub(crate) fn never_loses(s: &Scenario, system: &SystemFigures) -> Result<String
         return Ok("no switch has a limit".to_owned());
     }
     let all = in_flight(s, system)?;
-    let rings = system.classes.iter().filter_map(|class| {
-        let queue = class.queue.as_ref().filter(|queue| queue.has_rings)?;
-        Some(system.switches[queue.switch].settings.daqring.rate).filter(|rate| !rate.is_zero())
-    });
-    let rates = system.classes.iter().map(|class| class.rate).chain(rings);
-    let slowest = rates.min().unwrap_or(system.last_hop);
-    let last_hop = slowest.checked_time_to_send(bytes(all.total));
-    let sent = last_hop.and_then(|time| time.checked_add(system.rtt.value));
-    if sent.is_none_or(|sent| sent >= s.transport.rto_min) {
-        return Err(format!(
-            "{} may be on its way at once, longer than the least time-out of {}: copies add to it",
-            brief(bytes(all.total)),
-            s.transport.rto_min
-        ));
-    }
+    no_copies(s, system, &all)?;
     for kind in limited {
         fits(s, system, kind, &all)?;
     }
@@ -74,8 +82,41 @@ pub(crate) fn never_loses(s: &Scenario, system: &SystemFigures) -> Result<String
     ))
 }
 
+/// Checks that all that can be on its way is delivered before the least timeout, after which copies add to it.
+fn no_copies(s: &Scenario, system: &SystemFigures, all: &InFlight) -> Result<(), String> {
+    let rings = system.classes.iter().filter_map(|class| {
+        let queue = class.queue.as_ref().filter(|queue| queue.has_rings)?;
+        Some(system.switches[queue.switch].settings.daqring.rate).filter(|rate| !rate.is_zero())
+    });
+    let slowest = rings.min().unwrap_or(system.slowest).min(system.slowest);
+    let last_hop = slowest.checked_time_to_send(bytes(all.total));
+    let sent = last_hop.and_then(|time| time.checked_add(system.rtt.value));
+    let t = &s.transport;
+    if sent.is_none_or(|sent| sent >= t.rto_min) {
+        return Err(format!(
+            "{} may be on its way at once, longer than the least timeout of {}: copies add to it",
+            brief(bytes(all.total)),
+            t.rto_min
+        ));
+    }
+    // Kernels lower the delay of acknowledgements where their round trip is short, and never delay beyond the larger of both.
+    let delayed = sent.and_then(|sent| sent.checked_add(t.delayed_ack_timeout.max(sent)));
+    if t.delayed_ack && delayed.is_none_or(|delayed| delayed >= t.rto_min) {
+        return Err(format!(
+            "acknowledgements may be delayed by {}, so that the least timeout of {} sends copies",
+            t.delayed_ack_timeout, t.rto_min
+        ));
+    }
+    Ok(())
+}
+
 fn bytes(value: u128) -> Bytes {
     Bytes::new(u64::try_from(value).unwrap_or(u64::MAX))
+}
+
+/// True if all answers have one size.
+fn is_fixed(system: &SystemFigures) -> bool {
+    system.answer_max == Some(system.answer.payload)
 }
 
 /// The most that can be on its way.
@@ -91,7 +132,6 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
     }
     let ack = u128::from(system.segments.ack_buffered_max());
     let framed = |message: Bytes| u128::from(system.segments.message(message).buffered.get());
-    let fixed = s.is_barrier() || matches!(s.readout.fragment_size, SizeModel::Fixed(_));
     let segments = &system.segments;
     let fragments = u128::from(system.fragments);
     let frame = u128::from(segments.buffered(segments.mss()));
@@ -104,31 +144,26 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
         outstanding = outstanding.min(u128::from(s.shaping.credits) / fragments + 1);
     }
     let flows = outstanding.min(u128::from(system.senders));
-    let (mut data, mut frames) = if fixed {
-        let answer = segments.message(if s.is_barrier() {
-            system.answer_bytes
-        } else {
-            answer_bytes(system.fragments, system.answer.payload)
-        });
-        (
-            Some(outstanding * u128::from(answer.buffered.get())),
-            outstanding * u128::from(answer.segments.get()),
-        )
-    } else {
-        (None, u128::MAX)
-    };
-    if s.transport.congestion_control == CongestionControl::Static {
-        // Ends of answers make frames shorter than full ones, but a window has a frame of payload in two of them.
-        let window = u128::from(s.transport.static_window.get());
-        let least = system.answer.segments.get() > 1;
-        if fixed && least {
-            data = data.map(|data| data.min(flows * window * frame * 2));
-            frames = frames.min(flows * window * 2);
-        }
-    }
-    let Some(data) = data else {
+    let Some(answer_max) = system.answer_max else {
         return Err("event sizes have no upper bound".to_owned());
     };
+    let answer = segments.message(if s.is_barrier() {
+        system.answer_bytes
+    } else {
+        answer_bytes(system.fragments, answer_max)
+    });
+    let mut data = outstanding * u128::from(answer.buffered.get());
+    let mut frames = outstanding * u128::from(answer.segments.get());
+    // Ends of answers make frames shorter than full ones. Where answers do not vary and have several frames, a window has a
+    // frame of payload in two of them.
+    if s.transport.congestion_control == CongestionControl::Static
+        && is_fixed(system)
+        && system.answer.segments.get() > 1
+    {
+        let window = u128::from(s.transport.static_window.get());
+        data = data.min(flows * window * frame * 2);
+        frames = frames.min(flows * window * 2);
+    }
     // A probe of each flow that waits, sent again though nothing was lost.
     let (data, frames) = (data + flows * frame, frames + flows);
     let request = match s.is_barrier() {
@@ -136,8 +171,8 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
         false => request_bytes(system.fragments),
     };
     let request = framed(request) + ack;
-    // Where sources push, the supervisor tells them of each event.
-    let requests = outstanding * request;
+    // Where sources push, the supervisor tells them of each event. Requests that wait are probed as well.
+    let requests = (outstanding + flows) * request;
     // Assignments, decisions, and the lists of events that readouts may delete.
     let roles = if s.is_barrier() {
         0
@@ -153,26 +188,32 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
         let (bytes, frames) = (u128::from(list.buffered.get()), u128::from(list.segments.get()));
         u128::from(system.senders) * lists * (bytes + frames * ack)
     };
-    let stored = if s.is_barrier() || s.logger.accept.is_zero() || s.logger.hosts == 0 {
-        0
+    // Events on their way from one collector to the loggers, and their frames.
+    let (stored, stored_frames) = if s.is_barrier() || s.logger.accept.is_zero() || s.logger.hosts == 0 {
+        (0, 0)
     } else {
-        let event = segments.message(event_bytes(system.payload()));
-        let (bytes, frames) = (u128::from(event.buffered.get()), u128::from(event.segments.get()));
-        units * collectors * (bytes + frames * ack)
+        let event = segments.message(event_bytes(answer_max * system.answers));
+        (units * u128::from(event.buffered.get()), units * u128::from(event.segments.get()))
     };
-    let to_collector = data + outstanding * ack + roles + stored / collectors.max(1) / 10;
+    let to_collector = data + (outstanding + flows + stored_frames) * ack + roles;
+    let to_collector_frames = frames + outstanding + flows + stored_frames + ROLE_MESSAGES * units;
     let acks = collectors * frames * ack;
     let requests = collectors * (requests + roles) + clears;
+    let stored = collectors * (stored + stored_frames * ack);
     Ok(InFlight {
         to_collector,
-        to_collector_frames: frames + outstanding + ROLE_MESSAGES * units,
+        to_collector_frames,
         requests,
         acks,
         stored,
         total: collectors * to_collector + requests + acks + stored,
-        frames: collectors * (2 * frames + 3 * outstanding + 2 * ROLE_MESSAGES * units)
-            + clears / ack
-            + 2 * stored.div_ceil(ack),
+        frames: collectors
+            * (to_collector_frames
+                + frames
+                + 2 * (outstanding + flows)
+                + ROLE_MESSAGES * units
+                + 2 * stored_frames)
+            + clears / ack,
     })
 }
 
@@ -236,9 +277,10 @@ fn fits(s: &Scenario, system: &SystemFigures, kind: &SwitchKind, all: &InFlight)
 }
 
 /// Requests and acknowledgements that can wait on the way back. Acknowledgements leave a collector no faster than its data
-/// come in; where the uplink carries those of a whole rack, they do not wait for each other.
+/// come in. If the uplink carries those of a whole rack, they do not wait for each other.
 fn back(s: &Scenario, system: &SystemFigures, all: &InFlight) -> u128 {
-    if !system.has_uplinks {
+    // Small answers have more acknowledgements for their bytes than those of mean size.
+    if !system.has_uplinks || !is_fixed(system) {
         return all.requests + all.acks;
     }
     let ack = u128::from(system.segments.ack_buffered_max());

@@ -1,13 +1,14 @@
 //! Every queue on the path to a collector: burst, capacity, loss.
 
-use fanin_network::{InputLinks, output_buffer};
-use fanin_queueing::{ThresholdSettings, pause_headroom};
+use fanin_network::{InputLinks, output_limit};
+use fanin_queueing::pause_headroom;
 use fanin_scenario::{Buffering, PauseMode, PoolCharge, Scenario, ShapingMethod, Switch};
 use fanin_units::{Bytes, Frequency, Rate, Ratio};
 
 use crate::bounds::{EventSize, PortChoice, SharedLoad, overflow_share, peak_occupancy};
+use crate::bracket::{LossBracket, busy_share, crowded_share, threshold_shares};
 use crate::bursts::Burst;
-use crate::derived::{Derived, brief, ratio_of};
+use crate::derived::{Derived, brief};
 use crate::places::{QueuePlace, places};
 use crate::system::{EventSpread, SystemFigures};
 
@@ -66,6 +67,8 @@ pub struct Queue {
     pub outcome: BurstOutcome,
     /// How often the queue loses frames.
     pub losses: Losses,
+    /// The range in which its losses lie; `None` where the queue has no limit, or stops its neighbours.
+    pub bracket: Option<LossBracket>,
     /// The verdict in words, with the numbers.
     pub reason: String,
 }
@@ -109,31 +112,48 @@ fn judge(
         overflow_share: None,
         outcome: BurstOutcome::Fits,
         losses: Losses::Depends,
+        bracket: None,
         reason: String::new(),
     };
     let size = EventSize {
         mean: frames,
         sigma: if burst.varies { sigma_of_sum(system.sigma, bursts) } else { 0.0 },
     };
+    // Where windows grow, half of what is beyond the first ones waits.
+    let grown = |capacity: Bytes| {
+        if at_once == frames {
+            Bytes::ZERO
+        } else {
+            capacity.saturating_add(capacity).saturating_sub(at_once)
+        }
+    };
+    let mut shares = None;
     if let Some(capacity) = capacity
         && size.sigma > 0.0
     {
-        // Where windows grow, half of what is beyond the first ones waits.
-        let grown = capacity.saturating_add(capacity).saturating_sub(at_once);
-        let grown = if at_once == frames { Bytes::ZERO } else { grown };
-        queue.overflow_share = Some(overflow_share(capacity, size, place.inflow, outflow, grown));
+        let overflow = overflow_share(capacity, size, place.inflow, outflow, grown(capacity));
+        shares = Some([overflow.value; 2]);
+        queue.overflow_share = Some(overflow);
+    }
+    let has_threshold = switch.buffering == Buffering::DynamicThreshold && !ring;
+    if has_threshold && place.neighbours > 1 && !system.closed_loop && burst.is_unshaped {
+        let flow = [place.inflow, outflow];
+        shares = Some(threshold_shares(system, place, size, flow, &grown, active));
     }
     let tolerated = Ratio::ONE.saturating_sub(quantile);
     let scheduled = matches!(s.shaping.method, ShapingMethod::Fastpass | ShapingMethod::BarrelShifter);
     let pool = SharedDemand::new(system, burst, &queue, place, active, quantile);
     let waits = brief(queue.peak.value);
-    let share = queue.overflow_share.as_ref().map_or(Ratio::ZERO, |share| share.value);
+    shares = pool.as_ref().and_then(|pool| pool.shares).or(shares);
+    let [share, share_max] = shares.unwrap_or_default();
+    let pool_models = pool.as_ref().is_some_and(|pool| pool.shares.is_some());
+    let together = pool.as_ref().map(|pool| (pool.demand.max(queue.peak.value), pool.memory));
     (queue.outcome, queue.reason) = match capacity {
-        None => (BurstOutcome::Unlimited, format!("{waits} wait at most, and the queue has no limit")),
+        None => (BurstOutcome::Unlimited, format!("{waits} wait, and the queue has no limit")),
         Some(_) if scheduled => {
             (BurstOutcome::Fits, "transfers take turns, so that next to nothing waits".to_owned())
         }
-        Some(capacity) if queue.peak.value > capacity || share > tolerated => {
+        Some(capacity) if queue.peak.value > capacity || (!pool_models && share > tolerated) => {
             let what = what_arrives(system, burst, frames, place.ways(), bursts);
             let mut reason =
                 format!("{what}, of which {waits} wait at once > {} at {}", brief(capacity), place.name);
@@ -147,31 +167,51 @@ fn judge(
             }
             stops(system, place, capacity, reason)
         }
+        Some(capacity) if !pool_models && share_max > tolerated => (
+            BurstOutcome::MayLose,
+            format!(
+                "{waits} fit {} at {} where hosts take turns; where they do not, up to {} of the events find too many \
+                 ports filling",
+                brief(capacity),
+                place.name,
+                brief(share_max)
+            ),
+        ),
         Some(capacity) => match pool {
             Some(pool) => pool.judge(system, place),
             None if system.spread == EventSpread::InTurn
                 || system.closed_loop
                 || queue.peak.value.is_zero() =>
             {
-                (
-                    BurstOutcome::Fits,
-                    format!("{waits} wait at most, {} fit at {}", brief(capacity), place.name),
-                )
+                (BurstOutcome::Fits, format!("{waits} wait, {} fit at {}", brief(capacity), place.name))
             }
             None if !burst.is_unshaped => (
                 BurstOutcome::Fits,
-                format!("{waits} wait at most ({}), {} fit at {}", burst.limit, brief(capacity), place.name),
+                format!("{waits} wait ({}), {} fit at {}", burst.limit, brief(capacity), place.name),
             ),
             None => collisions(system, &queue, capacity, place),
         },
     };
-    queue.losses = match (queue.outcome, capacity, &queue.overflow_share) {
+    let is_known = share == share_max;
+    queue.losses = match (queue.outcome, capacity, shares) {
         (BurstOutcome::Unlimited, ..) => Losses::Never,
         (BurstOutcome::Loses, ..) if share >= ALWAYS_SHARE => Losses::Always,
-        (BurstOutcome::Loses | BurstOutcome::Fits, ..) if !share.is_zero() => Losses::InShare(share),
+        (BurstOutcome::Loses | BurstOutcome::Fits, ..) if is_known && !share.is_zero() => {
+            Losses::InShare(share)
+        }
         (BurstOutcome::Loses, Some(capacity), None) if queue.peak.value > capacity => Losses::Always,
         _ => Losses::Depends,
     };
+    if let Some(capacity) = capacity.filter(|_| queue.outcome != BurstOutcome::HoldsBack) {
+        // Events that meet at one port may lose as well.
+        let meets = crowded_share(system, outflow, queue.peak.value, capacity);
+        let shares = (burst.is_unshaped && !system.closed_loop && !scheduled).then(|| {
+            let together = if pool_models { Ratio::ZERO } else { meets };
+            [share, share_max.saturating_add(together).min(Ratio::ONE)]
+        });
+        let (waiting, fits) = together.unwrap_or((queue.peak.value, capacity));
+        queue.bracket = Some(LossBracket::new(s, system, place, waiting, fits, shares));
+    }
     queue
 }
 
@@ -186,13 +226,10 @@ fn collisions(
     if waits.saturating_add(waits) <= capacity {
         return (
             BurstOutcome::Fits,
-            format!("{} wait at most, {} fit at {}", brief(waits), brief(capacity), place.name),
+            format!("{} wait, {} fit at {}", brief(waits), brief(capacity), place.name),
         );
     }
-    let busy = ratio_of(
-        system.offered(system.answer.buffered).get(),
-        queue.outflow.get().saturating_mul(system.collectors).max(1),
-    );
+    let busy = busy_share(system, queue.outflow);
     let text = format!(
         "one event fits ({} of {}), two at once do not; assigned without regard to hosts, about {} of the events \
          find another on its way at {}",
@@ -338,15 +375,7 @@ fn capacity(
         let bytes = slots * u128::from(burst.frames.value.get()) / u128::from(burst.packets.get().max(1));
         return Some(Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)));
     }
-    let pool = match switch.buffering {
-        Buffering::Unlimited | Buffering::Daqring => return None,
-        Buffering::Dedicated => output_buffer(switch, place.is_uplink),
-        Buffering::Voq | Buffering::Shared => switch.buffer,
-        Buffering::DynamicThreshold => {
-            ThresholdSettings { pool: switch.buffer, alpha: switch.alpha }.share(active)
-        }
-    };
-    Some(pool.min(switch.port_limit.0.unwrap_or(Bytes::MAX)))
+    output_limit(switch, place.is_uplink, active)
 }
 
 /// The demand of all collectors that share one memory.
@@ -356,6 +385,8 @@ struct SharedDemand {
     demand: Bytes,
     /// With events assigned without regard to hosts, where that is possible.
     demand_at_random: Bytes,
+    /// Shares of the events that overflow the memory, in both cases, where a model has them.
+    shares: Option<[Ratio; 2]>,
     /// The collectors, in words.
     who: String,
 }
@@ -373,8 +404,8 @@ impl SharedDemand {
         if switch.buffering != Buffering::Shared || place.neighbours < 2 || place.has_rings {
             return None;
         }
-        // Charged to the output, a split switch has its collectors in two pools; charged to the input, all that
-        // comes from the uplinks is in theirs.
+        // If frames are charged to the output, the collectors of a split switch are in two pools. If to the
+        // input, all frames from the uplinks are in the uplinks' pool.
         let is_split = switch.pool_split > 0 && switch.pool_charge == PoolCharge::Output;
         let pools = if is_split && place.neighbours > u64::from(switch.pool_split) { 2 } else { 1 };
         let memory = switch.buffer.saturating_add(if pools == 2 { switch.buffer } else { Bytes::ZERO });
@@ -389,22 +420,25 @@ impl SharedDemand {
             };
             if load.port_load() < Ratio::ONE {
                 let at_random = SharedLoad { assignment: PortChoice::AtRandom, ..load };
-                let [in_turn, at_random] = [load, at_random].map(|load| load.memory(quantile.as_f64()).value);
-                let (demand, demand_at_random) = match system.spread {
-                    EventSpread::InTurn => (in_turn, in_turn),
-                    EventSpread::FirstCome => (in_turn, at_random),
+                let (least, most) = match system.spread {
+                    EventSpread::InTurn => (load, load),
+                    EventSpread::FirstCome => (load, at_random),
                     EventSpread::AtRandom => (at_random, at_random),
                 };
+                let [demand, demand_at_random] =
+                    [least, most].map(|load| load.memory(quantile.as_f64()).value);
+                let shares = Some([least, most].map(|load| load.share_above(memory)));
                 let who = format!(
                     "the events of {} collectors, in {} of the time,",
                     place.neighbours,
                     brief(quantile)
                 );
-                return Some(Self { memory, demand, demand_at_random, who });
+                return Some(Self { memory, demand, demand_at_random, shares, who });
             }
         }
         let demand = queue.peak.value.checked_mul(active).unwrap_or(Bytes::MAX);
-        Some(Self { memory, demand, demand_at_random: demand, who: format!("{active} collectors at once") })
+        let who = format!("{active} collectors at once");
+        Some(Self { memory, demand, demand_at_random: demand, shares: None, who })
     }
 
     fn judge(&self, system: &SystemFigures, place: &QueuePlace<'_>) -> (BurstOutcome, String) {
@@ -414,7 +448,7 @@ impl SharedDemand {
             let reason = format!("{who} take {demand} together > {memory} shared at {name}");
             return stops(system, place, self.memory, reason);
         }
-        if system.spread == EventSpread::FirstCome && self.demand_at_random > self.memory {
+        if self.demand_at_random > self.memory {
             let text = format!(
                 "{who} take {demand} together where hosts take turns, but up to {at_random} > {memory} where they do \
                  not, at {name}"

@@ -291,7 +291,7 @@ pub(crate) fn credits(s: &Scenario, system: &SystemFigures, last: &Queue) -> Sec
 pub(crate) fn techniques(s: &Scenario, system: &SystemFigures, burst: &Burst) -> Section {
     let mut rows = Vec::new();
     let frame = system.segments.wire_max();
-    // Rings wherever the network has them, else what a ring for each collector would take.
+    // Rings wherever the network has them, else the needs of a ring for each collector.
     let rings =
         system.classes.iter().position(|class| class.queue.as_ref().is_some_and(|queue| queue.has_rings));
     let ring_at = rings.and_then(|at| system.classes[at].queue.as_ref());

@@ -3,6 +3,7 @@
 use fanin_units::Ratio;
 use serde::Serialize;
 
+use crate::bracket::LossBracket;
 use crate::cost::CostComparison;
 use crate::derived::Derivation;
 use crate::plan::{LinkLoad, Plan, key};
@@ -11,7 +12,7 @@ use crate::queues::{BurstOutcome, Losses, Queue};
 /// The schema that summaries of all kinds follow.
 pub const SCHEMA: &str = "fanin.summary/1";
 
-/// Which scenario a summary is about.
+/// The scenario of a summary.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlannedScenario {
     /// The name of the scenario.
@@ -66,7 +67,23 @@ struct SummaryVerdict {
     losses: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     losing_share: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bracket: Option<BracketFigures>,
     text: String,
+}
+
+/// The range in which losses lie.
+#[derive(Clone, Debug, Serialize)]
+struct BracketFigures {
+    queue: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    losing_share_min: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    losing_share_max: Option<f64>,
+    waiting_bytes_min: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting_bytes_max: Option<u64>,
+    fits_bytes: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -93,6 +110,8 @@ struct QueueFigures {
     capacity_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     overflow_share: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bracket: Option<BracketFigures>,
     text: String,
 }
 
@@ -124,6 +143,17 @@ struct ComparisonFigures {
 }
 
 impl BurstOutcome {
+    /// Order of the outcomes, the worst last.
+    pub(crate) const fn risk(self) -> u8 {
+        match self {
+            Self::Unlimited => 0,
+            Self::HoldsBack => 1,
+            Self::Fits => 2,
+            Self::MayLose => 3,
+            Self::Loses => 4,
+        }
+    }
+
     /// A short name for files.
     pub const fn name(self) -> &'static str {
         match self {
@@ -189,6 +219,10 @@ impl Plan {
                     loses_frames: outcome == BurstOutcome::Loses,
                     losses: self.losses().name(),
                     losing_share: self.losses().share().map(share),
+                    bracket: self
+                        .open()
+                        .filter(|_| self.losses() == Losses::Depends)
+                        .and_then(|queue| bracket(&queue.name, queue.bracket)),
                     text,
                 },
                 warnings: self.warnings.clone(),
@@ -246,8 +280,21 @@ fn queue(queue: &Queue) -> QueueFigures {
         peak_bytes: queue.peak.value.get(),
         capacity_bytes: queue.capacity.map(|capacity| capacity.get()),
         overflow_share: queue.overflow_share.as_ref().map(|overflow| share(overflow.value)),
+        bracket: bracket(&queue.name, queue.bracket),
         text: queue.reason.clone(),
     }
+}
+
+fn bracket(queue: &str, bracket: Option<LossBracket>) -> Option<BracketFigures> {
+    let bracket = bracket?;
+    Some(BracketFigures {
+        queue: queue.to_owned(),
+        losing_share_min: bracket.share.map(|[least, _]| share(least)),
+        losing_share_max: bracket.share.map(|[_, most]| share(most)),
+        waiting_bytes_min: bracket.waiting.get(),
+        waiting_bytes_max: bracket.waiting_max.map(|most| most.get()),
+        fits_bytes: bracket.fits.get(),
+    })
 }
 
 fn comparison(comparison: &CostComparison) -> ComparisonFigures {

@@ -7,7 +7,7 @@ use fanin_network::{
     Collection, DataPaths, Link, LinkClass, Network, NetworkError, Node, NodeIndex, NodeKind, Roles,
     SegmentFraming, SwitchKind, WireMessage, topology,
 };
-use fanin_scenario::{Arrivals, FlowDistribution, Policy, Scenario, SizeModel, WorkloadKind};
+use fanin_scenario::{Arrivals, FlowDistribution, FragmentSizes, Policy, Scenario, WorkloadKind};
 use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 use crate::bounds::Requests;
@@ -34,7 +34,7 @@ pub enum PlanError {
     Network(#[from] NetworkError),
 }
 
-/// One step of a collection: so many hosts answer, and so many of the events get that far.
+/// One step of a collection: the hosts that answer, and the share of events that reach it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PlannedStep {
     pub(crate) name: String,
@@ -64,6 +64,8 @@ pub(crate) struct SystemFigures {
     pub(crate) answer: WireMessage,
     /// Bytes of the answer on its connection.
     pub(crate) answer_bytes: Bytes,
+    /// Payload of the largest answer; `None` where sizes have no upper bound.
+    pub(crate) answer_max: Option<Bytes>,
     /// The request for it; nothing where sources push.
     pub(crate) request: WireMessage,
     /// Scale parameter of the event sizes.
@@ -82,6 +84,8 @@ pub(crate) struct SystemFigures {
     pub(crate) overlap: u64,
     pub(crate) rtt: Derived<Duration>,
     pub(crate) last_hop: Rate,
+    /// Rate of the slowest link, those of the supervisor and the loggers included.
+    pub(crate) slowest: Rate,
     pub(crate) ideal: Derived<Duration>,
     pub(crate) processing: Duration,
     pub(crate) rate: Derived<Frequency>,
@@ -104,13 +108,19 @@ pub(crate) struct SystemFigures {
 }
 
 impl SystemFigures {
-    /// Reads what matters from a scenario. `fragment_mean` stands in for sizes that only a file knows.
-    pub(crate) fn new(s: &Scenario, fragment_mean: Option<Bytes>) -> Result<Self, PlanError> {
+    /// Reads what matters from a scenario. `fragment_sizes` stand in for sizes that only a file knows.
+    pub(crate) fn new(s: &Scenario, fragment_sizes: Option<FragmentSizes>) -> Result<Self, PlanError> {
         let (network, roles) = topology::build(s)?;
         let paths = DataPaths::new(s, &network, &roles)?;
         let framing = SegmentFraming::of(&s.transport, network.framing);
         let senders = paths.sources;
-        let (payload, fragments) = answer_payload(s, fragment_mean)?;
+        let readout = &s.readout;
+        let sizes = fragment_sizes
+            .or_else(|| readout.fragment_size.sizes(readout.hosts, readout.fragments_per_host))
+            .filter(|_| !s.is_barrier());
+        let (payload, fragments) = answer_payload(s, sizes)?;
+        let answer_max =
+            if s.is_barrier() { Some(payload) } else { sizes.and_then(|sizes| sizes.answer_max) };
         let whole = if s.is_barrier() {
             Collection::round(s, &network, &roles)?
         } else {
@@ -122,16 +132,7 @@ impl SystemFigures {
         let steps = steps(s, senders);
         let answers = steps.iter().map(|step| step.answers).sum();
         let answers_mean = steps.iter().map(|step| step.reach * step.answers).sum();
-        let sigma = match s.readout.fragment_size {
-            SizeModel::LogNormal { sigma, .. }
-            | SizeModel::Polynomial { sigma, .. }
-            | SizeModel::PerSource { sigma, .. }
-                if !s.is_barrier() =>
-            {
-                sigma.as_f64()
-            }
-            _ => 0.0,
-        };
+        let sigma = sizes.map_or(0.0, |sizes| sizes.event_sigma);
         let rtt = round_trip(s, &paths);
         let last_hop = paths.classes.last().map_or(s.link.rate, |class| class.rate);
         let wire = checked(answer.wire, answers, "the size of an event")?;
@@ -149,6 +150,7 @@ impl SystemFigures {
             segments: framing,
             answer,
             answer_bytes: stream_bytes,
+            answer_max,
             request,
             sigma,
             steps,
@@ -162,6 +164,7 @@ impl SystemFigures {
             overlap: if closed_loop { units / collectors } else { 1 },
             rtt,
             last_hop,
+            slowest: network.links.iter().map(|link| link.rate).min().unwrap_or(last_hop),
             ideal,
             processing,
             rate: Derived::new(
@@ -289,7 +292,7 @@ fn ports(network: &Network, roles: &Roles) -> u64 {
 }
 
 /// Payload of one host's answer, and how many fragments that is.
-fn answer_payload(s: &Scenario, fragment_mean: Option<Bytes>) -> Result<(Bytes, u64), PlanError> {
+fn answer_payload(s: &Scenario, sizes: Option<FragmentSizes>) -> Result<(Bytes, u64), PlanError> {
     let fragments = u64::from(s.readout.fragments_per_host);
     match s.workload.kind {
         WorkloadKind::FixedFragment => return Ok((s.workload.request_size, 1)),
@@ -298,17 +301,11 @@ fn answer_payload(s: &Scenario, fragment_mean: Option<Bytes>) -> Result<(Bytes, 
         }
         WorkloadKind::EventBuilding | WorkloadKind::Push | WorkloadKind::AllToAll => {}
     }
-    let mean = match (&s.readout.fragment_size, fragment_mean) {
-        (_, Some(mean)) => mean,
-        (model, None) => match model.mean() {
-            Some(mean) => mean,
-            None => {
-                let path = model.path().unwrap_or_default().to_owned();
-                return Err(PlanError::FragmentSizeUnknown { path });
-            }
-        },
+    let Some(sizes) = sizes else {
+        let path = s.readout.fragment_size.path().unwrap_or_default().to_owned();
+        return Err(PlanError::FragmentSizeUnknown { path });
     };
-    Ok((checked(mean, fragments, "the size of an answer")?, fragments))
+    Ok((checked(sizes.mean, fragments, "the size of an answer")?, fragments))
 }
 
 fn steps(s: &Scenario, senders: u64) -> Vec<PlannedStep> {

@@ -5,6 +5,7 @@ use fanin_plan::bounds::*;
 use fanin_plan::cost::*;
 use fanin_plan::wire::*;
 use fanin_plan::*;
+use fanin_units::tcp::RTO_MIN_LINUX;
 use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 const GIGABIT: Rate = Rate::new(1_000_000_000);
@@ -23,7 +24,7 @@ fn hertz(hertz: u64) -> Frequency {
     Frequency::new(hertz * 1_000)
 }
 
-/// `value` rounded to so many units of `step`, as a paper prints it.
+/// `value` in units of `step`, rounded, as a paper prints it.
 fn printed(value: u64, step: u64) -> u64 {
     (value + step / 2) / step
 }
@@ -419,7 +420,7 @@ fn m006_window_of_the_many_to_one_switch() {
         let packets = m21tcp_packets(buffer, flows, mss, header).value;
         assert!((mss + header) * packets.get() * flows <= buffer);
     }
-    // Headers are charged once a flow, not once a packet: a sender that fills its window to the last byte overflows
+    // Headers are charged once a flow, not once a packet. A sender that fills its window to the last byte overflows
     // the buffer by 4 to 7 per cent.
     for (flows, per_mille) in [(8, 1_072), (16, 1_072), (32, 1_062), (64, 1_041)] {
         let occupancy = m21tcp_occupancy(buffer, flows, mss, header).value;

@@ -7,8 +7,8 @@ use serde_json::Value;
 fn planned(name: &str, sets: &[&str]) -> Plan {
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
     let loaded = fanin_scenario::load(name, &sets).unwrap();
-    let fragment_mean = Some(fanin_sim::fragment_mean(&loaded.scenario).unwrap());
-    plan(&loaded.scenario, &Options { cost: true, fragment_mean, ..Options::default() }).unwrap()
+    let fragment_sizes = Some(fanin_runs::fragment_sizes(&loaded.scenario).unwrap());
+    plan(&loaded.scenario, &Options { cost: true, fragment_sizes, ..Options::default() }).unwrap()
 }
 
 fn from_text(text: &str) -> Plan {
@@ -118,8 +118,8 @@ fn losses_are_predicted_where_the_papers_saw_them() {
         // ICC'15 §III.B: 200 hosts, safe up to 550 credits of 1 kB.
         ("icc15-1dcm", &["shaping.credits=360"], Fits),
         ("icc15-1dcm", &["shaping.credits=660"], Loses),
-        // LCN'15, buffering: 14 000 slots hold the 9790 packets. The paper saw losses below 9000 slots; packets that
-        // come in later than all at once, as the model has it, find some of the others gone.
+        // LCN'15, buffering: 14 000 slots hold the 9790 packets. The paper saw losses below 9000 slots. In the model
+        // all packets come in at once; packets that come in later find some of the others gone.
         ("lcn15-all-to-one", &[], Fits),
         ("lcn15-all-to-one", &["tor.daqring.frames=10000"], Fits),
         ("lcn15-all-to-one", &["tor.daqring.frames=8500"], Loses),
@@ -164,8 +164,8 @@ fn pause_holds_back_instead_of_losing() {
     assert_eq!(outcome("thesis-b-1000hz", &["tor.pause.mode=pause"]), BurstOutcome::HoldsBack);
 }
 
-/// Each input may hold its threshold before it is stopped: where those together are more than the buffer, it overflows first, as in
-/// the simulator, in which no pause is ever sent in the first case.
+/// Each input may hold its threshold before it is stopped. If those together are more than the buffer, it overflows first. So it
+/// does in the simulator, which sends no PAUSE at all in the first case.
 #[test]
 fn pause_that_comes_too_late_loses() {
     let sets = |xoff: &'static str, buffer: &'static str| {
@@ -286,7 +286,8 @@ fn sizes_from_a_file_have_to_be_given() {
     let loaded = fanin_scenario::load_text("test", text, &[]).unwrap();
     let error = plan(&loaded.scenario, &Options::default()).unwrap_err();
     assert_eq!(error.to_string(), "readout.fragment_size: give the mean of the sizes in run.root");
-    let options = Options { fragment_mean: Some(Bytes::new(1_100)), ..Options::default() };
+    let sizes = loaded.scenario.readout.fragment_size.sizes_with_mean(Bytes::new(1_100), 12);
+    let options = Options { fragment_sizes: Some(sizes), ..Options::default() };
     let plan = plan(&loaded.scenario, &options).unwrap();
     assert_eq!(plan.find("event_payload").unwrap().value.to_string(), "2112 kB");
 }
@@ -301,7 +302,7 @@ fn a_sample_has_the_mean_of_its_events() {
 #[test]
 fn sizes_beyond_arithmetic_are_refused() {
     let sets = [
-        "readout.hosts=65536",
+        "readout.hosts=65535",
         "readout.fragments_per_host=65536",
         "readout.fragment_size=\"1 GiB\"",
         "readout.memory=\"64 TiB\"",
@@ -315,7 +316,7 @@ fn sizes_beyond_arithmetic_are_refused() {
 fn extreme_settings_never_panic() {
     // Every setting at both of its ends, in many mixtures; what the checks refuse is skipped.
     let ends: &[(&str, &[&str])] = &[
-        ("readout.hosts", &["1", "65536"]),
+        ("readout.hosts", &["1", "65535"]),
         ("readout.fragments_per_host", &["1", "65536"]),
         (
             "readout.fragment_size",
@@ -337,7 +338,7 @@ fn extreme_settings_never_panic() {
         ("network.hybrid.host_ports", &["0", "4"]),
         ("network.flow_distribution", &["ecmp", "per-destination"]),
         ("workload.kind", &["event-building", "push", "fixed-fragment", "fixed-block"]),
-        ("workload.senders", &["1", "65536"]),
+        ("workload.senders", &["1", "65535"]),
         ("workload.request_size", &["\"64 KiB\"", "\"1 TiB\""]),
         ("link.rate", &["\"1 kb/s\"", "\"10 Tb/s\""]),
         ("link.delay", &["\"0 s\"", "\"1 s\""]),

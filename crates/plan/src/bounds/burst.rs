@@ -152,7 +152,7 @@ pub fn queueing_delay(queue: Bytes, rate: Rate) -> Derived<Duration> {
     )
 }
 
-/// Which port the next event goes to.
+/// The port that the next event goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortChoice {
     /// The ports in turn, so that an event never meets another at its port.
@@ -174,7 +174,7 @@ pub struct SharedLoad {
     pub outflow: Rate,
     /// Ports that events leave by.
     pub ports: u64,
-    /// Which port the next event goes to.
+    /// The port that the next event goes to.
     pub assignment: PortChoice,
 }
 
@@ -198,7 +198,7 @@ impl SharedLoad {
             third += events * (m3 - 3.0 * m1 * m2 + 2.0 * m1 * m1 * m1);
         };
         add(self.size.moments_above(kept, 0.0), 1.0);
-        // The largest of all events, by eight deviations, is gone after so many periods.
+        // The largest of all events, by eight deviations, is gone after this many periods.
         let largest = self.size.mean.get() as f64 * libm::exp(8.0 * self.size.sigma);
         let events = libm::ceil(largest / (out * period));
         let stride = libm::ceil(events / TERMS_MAX).max(1.0);
@@ -217,8 +217,8 @@ impl SharedLoad {
         (mean, deviation, skewness)
     }
 
-    /// The same for events that go to any port: each port is a queue with Poisson arrivals and general service
-    /// (Pollaczek and Khinchine, with Takács' second moment), and the ports are taken as independent.
+    /// The same for events that go to any port. Each port is a queue with Poisson arrivals and general service
+    /// (Pollaczek and Khinchine, with Takács' second moment). The ports are taken as independent.
     fn moments_at_random(&self) -> (f64, f64, f64) {
         let out = self.outflow.get() as f64 / 8.0;
         let kept = (1.0 - self.outflow.get() as f64 / self.inflow.get() as f64).max(0.0);
@@ -234,6 +234,16 @@ impl SharedLoad {
         (ports * mean + n1, libm::sqrt(ports * variance + n2 - n1 * n1), 0.0)
     }
 
+    /// Mean, standard deviation and skewness of the occupancy at its peaks.
+    fn moments(&self) -> (f64, f64, f64) {
+        assert!(!self.rate.is_zero() && !self.outflow.is_zero() && !self.inflow.is_zero(), "a rate is zero");
+        assert!(self.port_load() < Ratio::ONE, "ports are offered more than they carry");
+        match self.assignment {
+            PortChoice::InTurn => self.moments_in_turn(),
+            PortChoice::AtRandom => self.moments_at_random(),
+        }
+    }
+
     /// Shared memory that a share `probability` of the peaks does not exceed.
     ///
     /// The sum is taken as normal, corrected for its skewness by the first term of Cornish and Fisher.
@@ -242,12 +252,7 @@ impl SharedLoad {
     /// If a rate is zero, ports are offered more than they carry ([`Self::port_load`]), or the probability is not
     /// between 0 and 1, both excluded.
     pub fn memory(&self, probability: f64) -> Derived<Bytes> {
-        assert!(!self.rate.is_zero() && !self.outflow.is_zero() && !self.inflow.is_zero(), "a rate is zero");
-        assert!(self.port_load() < Ratio::ONE, "ports are offered more than they carry");
-        let (mean, deviation, skewness) = match self.assignment {
-            PortChoice::InTurn => self.moments_in_turn(),
-            PortChoice::AtRandom => self.moments_at_random(),
-        };
+        let (mean, deviation, skewness) = self.moments();
         let z = normal_quantile(probability);
         let z = z + (z * z - 1.0) * skewness / 6.0;
         Derived::new(
@@ -261,6 +266,30 @@ impl SharedLoad {
             ),
             "thesis §6.5, fluid model",
         )
+    }
+
+    /// The share of the peaks that exceed `memory`: the other way round from [`Self::memory`].
+    ///
+    /// # Panics
+    /// As [`Self::memory`].
+    pub fn share_above(&self, memory: Bytes) -> Ratio {
+        let (mean, deviation, skewness) = self.moments();
+        let above = memory.get() as f64 - mean;
+        if deviation < 1.0 {
+            return if above < 0.0 { Ratio::ONE } else { Ratio::ZERO };
+        }
+        // The corrected quantile rises with z from here on.
+        let lowest = if skewness > 0.0 { (-3.0 / skewness).max(-39.0) } else { -39.0 };
+        let (mut low, mut high) = (lowest, 39.0);
+        while high - low > 1e-9 {
+            let z = 0.5 * (low + high);
+            if (z + (z * z - 1.0) * skewness / 6.0) * deviation < above {
+                low = z;
+            } else {
+                high = z;
+            }
+        }
+        Ratio::new(libm::round(normal_cdf(-0.5 * (low + high)) * 1e6) as u64)
     }
 
     /// The share of time that a port is busy.
@@ -427,6 +456,8 @@ mod tests {
             assignment: PortChoice::InTurn,
         };
         assert_eq!(load.memory(0.999).value, Bytes::new(950_000));
+        assert_eq!(load.share_above(Bytes::new(949_999)), Ratio::ONE);
+        assert_eq!(load.share_above(Bytes::new(950_001)), Ratio::ZERO);
         assert_eq!(overflow_share(Bytes::new(949_999), size, UPLINKS, HOST, Bytes::ZERO).value, Ratio::ONE);
         assert_eq!(overflow_share(Bytes::new(950_001), size, UPLINKS, HOST, Bytes::ZERO).value, Ratio::ZERO);
     }

@@ -5,7 +5,7 @@ use fanin_units::{Bytes, Duration, Rate, Ratio};
 use crate::derived::{Count, Derived, brief, ratio_of};
 use crate::wire::{SegmentFraming, WireMessage};
 
-/// How one event is asked for: so many requests, each for so many fragments of one readout host.
+/// The requests for one event: their number, and the fragments of one readout host in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requests {
     /// Requests an event takes.

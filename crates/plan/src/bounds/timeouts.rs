@@ -1,11 +1,9 @@
-//! Retransmission time-outs and their cost.
+//! Retransmission timeouts and their cost.
 
 use fanin_units::Duration;
 
 use crate::derived::{Derived, Factor, brief};
 
-/// Minimum RTO of Linux.
-pub const RTO_MIN_LINUX: Duration = Duration::from_millis(200);
 /// Minimum RTO of FreeBSD.
 pub const RTO_MIN_FREEBSD: Duration = Duration::from_millis(30);
 /// Minimum RTO of RFC 6298 §2.4.

@@ -29,7 +29,8 @@ pub fn packets_of(bytes: Bytes, size: Bytes) -> Derived<Packets> {
     )
 }
 
-/// By what factor `senders`, each with one packet of `size` in flight, exceed the bandwidth-delay product.
+/// The factor by which `senders`, each with one packet of `size` in flight, exceed the bandwidth-delay
+/// product.
 ///
 /// # Panics
 /// If the product is zero.
@@ -132,7 +133,7 @@ pub fn in_flight_max(readouts: u64, collectors: u64, window: Packets, size: Byte
     )
 }
 
-/// Buffer that holds what is in flight beyond the path itself: ICC'15 §IV.C.1.
+/// Buffer that holds the bytes in flight beyond the path itself: ICC'15 §IV.C.1.
 pub fn buffer_needed(in_flight: Bytes, bdp: Bytes) -> Derived<Bytes> {
     Derived::new(
         "buffer_needed",

@@ -1,0 +1,126 @@
+//! The bracket of a verdict that depends: shares of events and bytes between which the outcome lies.
+
+use fanin_network::output_limit;
+use fanin_scenario::{Buffering, Scenario};
+use fanin_units::{Bytes, Rate, Ratio};
+
+use crate::bounds::{EventSize, overflow_share};
+use crate::derived::{brief, ratio_of};
+use crate::places::QueuePlace;
+use crate::proof::waiting_max;
+use crate::system::{EventSpread, SystemFigures};
+
+/// The range in which the losses of one queue lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LossBracket {
+    /// The least and the largest share of the events that lose frames; `None` where events do not come one by one.
+    pub share: Option<[Ratio; 2]>,
+    /// Bytes that wait at the deepest if the bursts of events do not meet.
+    pub waiting: Bytes,
+    /// The most bytes that can wait, however events meet; `None` where nothing limits them.
+    pub waiting_max: Option<Bytes>,
+    /// Bytes that fit.
+    pub fits: Bytes,
+}
+
+impl LossBracket {
+    /// The bracket of a queue with room for `fits`, of which `waiting` are taken by events that do not meet.
+    pub(crate) fn new(
+        s: &Scenario,
+        system: &SystemFigures,
+        place: &QueuePlace<'_>,
+        waiting: Bytes,
+        fits: Bytes,
+        shares: Option<[Ratio; 2]>,
+    ) -> Self {
+        let switch = place.switch;
+        let most = waiting_max(s, system, switch.frame_overhead).ok();
+        // A port of its own at the collectors' switch carries what goes to one collector.
+        let own = switch.buffering == Buffering::Dedicated && place.sharers == 1 && place.neighbours > 0;
+        let waiting_max = most.map(|most| if own { most.to_collector } else { most.total }.max(waiting));
+        let share = if waiting_max.is_some_and(|most| most <= fits) {
+            Some([Ratio::ZERO; 2])
+        } else {
+            // That no event is lost by the model is no bound.
+            shares.filter(|[_, most]| !most.is_zero()).map(|[least, most]| [least.min(most), most])
+        };
+        Self { share, waiting, waiting_max, fits }
+    }
+
+    /// The bracket in words, for the queue `name`.
+    pub(crate) fn text(&self, name: &str) -> String {
+        let share =
+            self.share.filter(|[_, most]| !most.is_zero()).map_or_else(String::new, |[least, most]| {
+                if least == most {
+                    format!("{} of the events lose frames; ", brief(most))
+                } else {
+                    format!("between {} and {} of the events lose frames; ", brief(least), brief(most))
+                }
+            });
+        let (waiting, fits) = (brief(self.waiting), brief(self.fits));
+        match self.waiting_max {
+            Some(most) if most > self.waiting => {
+                format!("{share}between {waiting} and {} wait at {name}, where {fits} fit", brief(most))
+            }
+            Some(_) => format!("{share}{waiting} wait at {name}, where {fits} fit"),
+            None => format!("{share}{waiting} or more wait at {name}, where {fits} fit"),
+        }
+    }
+}
+
+/// The share of events that find another one on its way at their collector, where hosts are chosen without regard to that.
+pub(crate) fn busy_share(system: &SystemFigures, outflow: Rate) -> Ratio {
+    ratio_of(
+        system.offered(system.answer.buffered).get(),
+        outflow.get().saturating_mul(system.collectors).max(1),
+    )
+}
+
+/// The share of events that find others on their way at their collector, and too many of them for `fits`.
+pub(crate) fn crowded_share(system: &SystemFigures, outflow: Rate, waits: Bytes, fits: Bytes) -> Ratio {
+    let others = (fits.get() / waits.get().max(1)).clamp(1, 32) as i32;
+    let share = libm::pow(busy_share(system, outflow).as_f64(), f64::from(others));
+    // Both that meet may lose.
+    Ratio::new(libm::round(2e6 * share).min(1e6) as u64)
+}
+
+/// Terms of the sum over ports that fill at once.
+const ACTIVE_MAX: u64 = 1_000;
+
+/// Shares of the events that are larger than a port of a dynamic threshold may hold.
+///
+/// The first is with hosts in turn, the second with events at random: there the number of ports that fill at once follows
+/// Poisson's distribution.
+pub(crate) fn threshold_shares(
+    system: &SystemFigures,
+    place: &QueuePlace<'_>,
+    size: EventSize,
+    flow: [Rate; 2],
+    grown: &dyn Fn(Bytes) -> Bytes,
+    active: u64,
+) -> [Ratio; 2] {
+    let share = |ports: u64| {
+        let capacity = output_limit(place.switch, place.is_uplink, ports).expect("a pool has a size");
+        overflow_share(capacity, size, flow[0], flow[1], grown(capacity)).value.as_f64()
+    };
+    let in_turn = share(active);
+    // Little's law.
+    let mean = system.rate.value.get() as f64 * system.ideal.value.get() as f64
+        / (1e15 * place.events_one_in as f64);
+    let most = place.neighbours.min(ACTIVE_MAX);
+    let (mut at_random, mut probability, mut rest) = (0.0, libm::exp(-mean), 1.0);
+    for others in 0..most.saturating_sub(1) {
+        at_random += probability * share(others + 1);
+        rest -= probability;
+        probability *= mean / (others + 1) as f64;
+    }
+    at_random += rest.max(0.0) * share(most.max(1));
+    let ratio = |share: f64| Ratio::new(libm::round(share * 1e6) as u64);
+    let [in_turn, at_random] = [in_turn, at_random].map(ratio);
+    match system.spread {
+        EventSpread::InTurn => [in_turn; 2],
+        // A queue that fills alone is the least that first come, first served can have.
+        EventSpread::FirstCome => [ratio(share(1)), in_turn.max(at_random)],
+        EventSpread::AtRandom => [at_random; 2],
+    }
+}

@@ -1,0 +1,129 @@
+//! The bracket of a verdict that depends holds the simulation's outcome.
+
+use fanin_plan::{BurstOutcome, LossBracket, Losses, Options, Plan, PlannedScenario, plan};
+use fanin_runs::{RunControl, run};
+use fanin_scenario::{Scenario, load, load_text};
+use fanin_units::Ratio;
+
+fn planned(scenario: &Scenario) -> Plan {
+    plan(scenario, &Options::default()).unwrap()
+}
+
+fn preset(name: &str, sets: &[&str]) -> Scenario {
+    let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+    load(name, &sets).unwrap().scenario
+}
+
+/// Frames that the simulation drops, and the most bytes that wait in one queue.
+fn simulated(scenario: &Scenario, seed: u64) -> (u64, u64) {
+    let network = run(scenario, seed, &RunControl::default()).unwrap().summary.network.unwrap();
+    (network.drops.unwrap_or_default(), network.queue_bytes_max.unwrap_or_default())
+}
+
+/// Events of one mean size at random hosts, behind a shared memory or a dynamic threshold.
+fn shared(scheme: &str, buffer: &str, policy: &str, sigma: &str) -> Scenario {
+    let text = format!(
+        "[readout]\nhosts = 40\nfragments_per_host = 1\nlink = {{ rate = '10 Gb/s' }}\n\
+         fragment_size = {{ distribution = 'log-normal', mean = '5 kB', sigma = {sigma} }}\n\
+         [collectors]\nhosts_per_rack = 10\nunits_per_host = 8\n\
+         processing_time = '100 us'\n[link]\nrate = '10 Gb/s'\n\
+         [supervisor]\nrate = '30 kHz'\npolicy = '{policy}'\n[network]\ntopology = 'star'\n\
+         [transport]\nprofile = 'linux-6'\n[tor]\nbuffering = '{scheme}'\nbuffer = '{buffer}'\n\
+         [run]\nduration = '100 ms'\nwarmup = '20 ms'\n"
+    );
+    load_text("shared", &text, &[]).unwrap().scenario
+}
+
+#[test]
+fn a_verdict_that_depends_has_a_bracket_in_words_and_json() {
+    let scenario = preset(
+        "incast",
+        &[
+            "workload.senders=10",
+            "workload.request_size=32 kB",
+            "tor.buffer=256 kB",
+            "transport.profile=linux-6",
+        ],
+    );
+    let plan = planned(&scenario);
+    assert_eq!(plan.losses(), Losses::Depends);
+    let LossBracket { waiting, waiting_max, fits, .. } = plan.queues[0].bracket.unwrap();
+    assert!(waiting < fits && waiting_max.unwrap() > fits);
+    let (outcome, text) = plan.verdict();
+    assert_eq!(outcome, BurstOutcome::Fits);
+    assert!(text.contains(" wait at tor->collector, where 256 kB fit"), "{text}");
+    let name = PlannedScenario { name: "name".to_owned(), hash: "hash".to_owned() };
+    let json = serde_json::to_value(plan.summary(name, "0", None)).unwrap();
+    let bracket = json.pointer("/plan/verdict/bracket").unwrap();
+    assert_eq!(bracket["queue"], "tor->collector");
+    assert_eq!(bracket["waiting_bytes_max"], waiting_max.unwrap().get());
+}
+
+#[test]
+fn nothing_waits_beyond_the_bracket() {
+    let mut checked = 0;
+    for senders in [4, 16, 32] {
+        for size in ["4 kB", "20 kB", "60 kB"] {
+            for control in ["newreno", "cubic"] {
+                let senders = format!("workload.senders={senders}");
+                let size = format!("workload.request_size={size}");
+                let control = format!("transport.congestion_control={control}");
+                let sets = [senders.as_str(), &size, &control, "tor.buffer=64 MB", "run.duration=200 ms"];
+                let scenario = preset("incast", &sets);
+                let plan = planned(&scenario);
+                let Some(most) = plan.queues[0].bracket.and_then(|bracket| bracket.waiting_max) else {
+                    continue;
+                };
+                let (drops, deepest) = simulated(&scenario, 1);
+                assert_eq!(drops, 0);
+                assert!(deepest <= most.get(), "{sets:?}: {deepest} wait, {most} at most");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 5, "only {checked} have a bound");
+}
+
+#[test]
+fn shared_memories_are_judged_by_shares_of_events() {
+    let mut lossy = 0;
+    for scheme in ["shared", "dynamic-threshold"] {
+        for buffer in ["300 kB", "1 MB", "8 MB"] {
+            for policy in ["node-round-robin", "random", "fcfs"] {
+                let scenario = shared(scheme, buffer, policy, "0.4");
+                let plan = planned(&scenario);
+                let at = format!("{scheme} {buffer} {policy}: {}", plan.verdict().1);
+                let (drops, _) = simulated(&scenario, 1);
+                let bracket = plan.queues[0].bracket;
+                if drops > 0 {
+                    lossy += 1;
+                    assert_ne!(plan.losses(), Losses::Never, "{at}");
+                    let most = bracket.and_then(|bracket| bracket.share).map_or(Ratio::ONE, |[_, most]| most);
+                    assert!(!most.is_zero(), "{drops} dropped, {at}");
+                }
+                // A share that is said to be lost at least is lost.
+                let least = match plan.losses() {
+                    Losses::InShare(share) => share,
+                    Losses::Always => Ratio::ONE,
+                    _ => bracket.and_then(|bracket| bracket.share).map_or(Ratio::ZERO, |[least, _]| least),
+                };
+                // Of 3000 events, a hundredth and more show for certain.
+                assert!(least < Ratio::new(10_000) || drops > 0, "nothing dropped, {at}");
+            }
+        }
+    }
+    assert!(lossy > 5, "only {lossy} lose frames");
+}
+
+#[test]
+fn a_random_order_of_hosts_loses_no_less_than_hosts_in_turn() {
+    for scheme in ["shared", "dynamic-threshold"] {
+        let share = |policy: &str| {
+            let plan = planned(&shared(scheme, "1 MB", policy, "0.4"));
+            plan.queues[0].bracket.and_then(|bracket| bracket.share)
+        };
+        let (in_turn, either, random) = (share("node-round-robin"), share("fcfs"), share("random"));
+        let ([_, in_turn], [least, most], [_, random]) = (in_turn.unwrap(), either.unwrap(), random.unwrap());
+        assert!(in_turn <= random && least <= most && most <= random.max(in_turn), "{scheme}");
+    }
+}
