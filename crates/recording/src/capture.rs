@@ -45,10 +45,12 @@ const SERVER_PORT: u16 = 9_000;
 /// The first TCP port of the other ends.
 const CLIENT_PORT: u16 = 32_768;
 
-const ETHERNET_BYTES: usize = wire::ETHERNET_HEADER as usize;
+const ETHERNET_HEADER: usize = wire::ETHERNET_HEADER as usize;
 const IP_BYTES: usize = wire::IP_HEADER as usize;
 const TCP_BYTES: usize = wire::TCP_HEADER as usize;
-/// The check sequence, which captures leave out.
+/// The protocol field of PPP for IPv4 (RFC 1332), all that a point-to-point link adds.
+const PPP_IPV4: [u8; wire::PPP_HEADER as usize] = [0x00, 0x21];
+/// The check sequence of Ethernet, which captures leave out.
 const CHECK_BYTES: u32 = wire::ETHERNET_CHECK;
 
 impl LinkCapture {
@@ -60,17 +62,21 @@ impl LinkCapture {
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         let application = concat!("fanin ", env!("CARGO_PKG_VERSION"));
         let mut capture = fanin_report::Capture::new(out, application, 0)?;
-        let link = capture.add_interface(&self.link, self.rate, Bytes::ZERO)?;
+        let (link, uncaptured_bytes) = if self.framing == Framing::PPP {
+            (capture.add_ppp_interface(&self.link, self.rate)?, 0)
+        } else {
+            (capture.add_interface(&self.link, self.rate, Bytes::ZERO)?, CHECK_BYTES)
+        };
         for seen in &self.frames {
             let head = self.head(seen);
-            let length = self.framing.frame_bytes(seen.segment.ip_bytes()) - CHECK_BYTES;
+            let length = self.framing.frame_bytes(seen.segment.ip_bytes()) - uncaptured_bytes;
             capture.write_frame(link, seen.at, &head[..head.len().min(length as usize)], length)?;
         }
         capture.finish()?;
         Ok(())
     }
 
-    /// The Ethernet, IP and TCP headers of a frame.
+    /// The headers of a frame: those of the link (Ethernet or PPP), IP and TCP.
     pub fn head(&self, seen: &FrameSeen) -> Vec<u8> {
         let [from, to] = {
             let [to_node, from_node] = self.ends[seen.end as usize];
@@ -81,13 +87,17 @@ impl LinkCapture {
         // The first end of a connection is the client; a frame for it comes from the server.
         let (source, destination) =
             if seen.end.is_multiple_of(2) { (SERVER_PORT, client) } else { (client, SERVER_PORT) };
-        let mut bytes = Vec::with_capacity(ETHERNET_BYTES + IP_BYTES + TCP_BYTES + 40);
-        for node in [to, from] {
-            // A locally administered address.
-            bytes.extend([2, 0]);
-            bytes.extend(node.to_be_bytes());
+        let mut bytes = Vec::with_capacity(ETHERNET_HEADER + IP_BYTES + TCP_BYTES + 40);
+        if self.framing == Framing::PPP {
+            bytes.extend(PPP_IPV4);
+        } else {
+            for node in [to, from] {
+                // A locally administered address.
+                bytes.extend([2, 0]);
+                bytes.extend(node.to_be_bytes());
+            }
+            bytes.extend([0x08, 0x00]);
         }
-        bytes.extend([0x08, 0x00]);
         ip_header(&mut bytes, segment, [address(from), address(to)]);
         self.tcp_header(&mut bytes, segment, [address(from), address(to)], [source, destination]);
         bytes
@@ -318,5 +328,16 @@ mod tests {
         assert_eq!(file[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
         assert!(file.windows(4).any(|bytes| bytes == 1514_u32.to_le_bytes()));
         assert!(file.windows(4).any(|bytes| bytes == 60_u32.to_le_bytes()));
+    }
+
+    #[test]
+    fn a_point_to_point_link_has_two_bytes_before_the_packet() {
+        let full = Segment { payload: 1460, flags: Flags::ACK, ..Segment::default() };
+        let capture = LinkCapture { framing: Framing::PPP, frames: vec![seen(full, 0)], ..capture() };
+        assert_eq!(capture.head(&capture.frames[0])[..3], [0x00, 0x21, 0x45]);
+        let mut file = Vec::new();
+        capture.write(&mut file).unwrap();
+        // All of the frame: 2 bytes and a packet of 1500.
+        assert!(file.windows(4).any(|bytes| bytes == 1502_u32.to_le_bytes()));
     }
 }

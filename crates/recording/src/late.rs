@@ -12,8 +12,11 @@ use crate::trace::{LateTrace, MessageStep};
 
 /// Sources of a late event that are kept: those that finished last.
 const LATE_SOURCES_MAX: usize = 512;
-/// Losses and time-outs that are kept of each of them.
+/// Losses, timeouts and probes that are kept of each of them.
 const MARKS_MAX: usize = 64;
+
+/// Reads the times of one kind from a source.
+type TimesOf<'a> = &'a dyn Fn(&LateSource) -> Vec<u64>;
 
 impl Finished<'_> {
     /// The late event with its sources and the causes of its lateness.
@@ -35,6 +38,7 @@ impl Finished<'_> {
                 MessageStep::LastByte => source.last_byte_ps = Some(entry.at),
                 MessageStep::Loss(_) => keep(&mut source.losses_ps),
                 MessageStep::Timeout => keep(&mut source.timeouts_ps),
+                MessageStep::Probe => keep(&mut source.probes_ps),
             }
         }
         let collector =
@@ -101,8 +105,8 @@ impl Finished<'_> {
                 ..LateCause::default()
             });
         }
-        let of = |times: fn(&LateSource) -> &Vec<u64>| {
-            let all: Vec<u64> = sources.iter().flat_map(|source| times(source).iter().copied()).collect();
+        let of = |times: TimesOf<'_>| {
+            let all: Vec<u64> = sources.iter().flat_map(times).collect();
             let struck = sources.iter().filter(|source| !times(source).is_empty());
             let longest = struck.clone().max_by_key(|source| source.last_byte_ps);
             let (first, last) = (all.iter().min().copied()?, all.iter().max().copied()?);
@@ -114,7 +118,7 @@ impl Finished<'_> {
                 longest.map(|source| source.name.clone()),
             ))
         };
-        if let Some((first, last, _, struck, _)) = of(|source| &source.losses_ps) {
+        if let Some((first, last, _, struck, _)) = of(&|source| source.losses_ps.clone()) {
             chain.push(LateCause {
                 what: "loss".into(),
                 from_ms: since(first),
@@ -125,16 +129,25 @@ impl Finished<'_> {
                 ..LateCause::default()
             });
         }
-        if let Some((first, last, count, struck, source)) = of(|source| &source.timeouts_ps) {
-            chain.push(LateCause {
-                what: "rto".into(),
-                from_ms: since(first),
-                until_ms: since(last),
-                count: Some(count),
-                sources: Some(struck),
-                source,
-                ..LateCause::default()
-            });
+        // A probe of a source that lost nothing repairs nothing: its answer waits in a queue.
+        let probes = |source: &LateSource| {
+            let lost = source.losses_ps.first().copied().unwrap_or(u64::MAX);
+            source.probes_ps.iter().copied().filter(|&at| at > lost).collect()
+        };
+        let timers: [(&str, TimesOf<'_>); 2] =
+            [("tail-loss-probe", &probes), ("rto", &|source| source.timeouts_ps.clone())];
+        for (what, times) in timers {
+            if let Some((first, last, count, struck, source)) = of(times) {
+                chain.push(LateCause {
+                    what: what.into(),
+                    from_ms: since(first),
+                    until_ms: since(last),
+                    count: Some(count),
+                    sources: Some(struck),
+                    source,
+                    ..LateCause::default()
+                });
+            }
         }
         chain
     }

@@ -1,4 +1,4 @@
-//! Records what a simulated run shows, and makes its results from that.
+//! Records a simulated run, and makes its results from the records.
 //!
 //! The simulator reports observations to a [`Recorder`]: a frame that was lost, a message that arrived, the depth of a
 //! queue. At the end it hands [`Finished`] the run's [`RunTotals`], and takes the tables, the summary's figures of the network and
@@ -13,7 +13,6 @@ mod losses;
 mod picture;
 mod recorder;
 mod samples;
-mod speed;
 mod summary;
 mod tables;
 mod timeline;
@@ -24,7 +23,6 @@ pub use capture::{FrameSeen, LinkCapture};
 pub use picture::Finished;
 pub use recorder::Recorder;
 pub use samples::QueueState;
-pub use speed::Meter;
 pub use tables::EndStats;
 pub use totals::RunTotals;
 pub use trace::{CollectedEvent, MessageStep};

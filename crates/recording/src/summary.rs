@@ -12,8 +12,8 @@ use crate::picture::Finished;
 const MS: f64 = 1e-9;
 
 impl Finished<'_> {
-    /// Fills in the bound under contention of the events that began within `span`; `wire_bytes` gives the bytes of an
-    /// event's answers on the wire, and nothing for an event that is not one collection.
+    /// Fills in the bound under contention of the events that began within `span`. `wire_bytes` gives the bytes of an
+    /// event's answers on the wire, and `None` for an event that is not one collection.
     pub fn fill_bound(
         &self,
         summary: &mut Summary,

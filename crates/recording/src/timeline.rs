@@ -1,4 +1,4 @@
-//! The timeline of a run: queues, losses, time-outs and delivered bytes in a fixed number of bins that double their width.
+//! The timeline of a run: queues, losses, timeouts and delivered bytes in a fixed number of bins that double their width.
 //!
 //! Nothing is scheduled for it: a bin is closed before the first occurrence that lies behind it. All outputs are looked at
 //! once in as many bins as the frames that arrived pay for; the fullest ones in every bin.
@@ -51,7 +51,7 @@ pub(crate) struct TimelineRecorder {
 }
 
 impl TimelineRecorder {
-    /// Of a run that takes about so many picoseconds, over these outputs of a network with so many ports.
+    /// A timeline of a run of about `run_ps`, over these outputs of a network with `ports` ports.
     pub(crate) fn new(run_ps: u64, outputs: Vec<PortIndex>, ports: usize) -> Self {
         // The last bins are for what is finished after the measured time.
         let width = run_ps.div_ceil(BINS as u64 * 15 / 16).max(1);
@@ -71,7 +71,7 @@ impl TimelineRecorder {
         }
     }
 
-    /// Closes all bins that end before `time`, when so many frames and payload bytes have arrived.
+    /// Closes all bins that end before `time`, when `frames` frames and `payload` bytes have arrived.
     pub(crate) fn close_until(
         &mut self,
         time: u64,
@@ -168,7 +168,7 @@ impl TimelineRecorder {
         }
     }
 
-    /// An output that holds so many bytes dropped a frame.
+    /// An output that holds `bytes` bytes dropped a frame.
     pub(crate) fn note_loss(&mut self, port: PortIndex, bytes: u64) {
         self.note(port, bytes, 1);
     }

@@ -1,5 +1,5 @@
-//! The trace of messages: a bounded log of the requests, answers, losses and time-outs of the last events, from which the
-//! history of an event that was late is taken when it is complete.
+//! The trace of messages: a bounded log of the requests, answers, losses, timeouts and probes of the last events. When a late
+//! event is complete, its history is taken from this log.
 
 use std::collections::VecDeque;
 
@@ -21,6 +21,8 @@ pub enum MessageStep {
     Loss(PortIndex),
     /// A retransmission timer expired.
     Timeout,
+    /// The probe timeout expired: a tail loss probe is sent.
+    Probe,
 }
 
 /// One line of the log.
