@@ -1,14 +1,14 @@
 //! How fast the simulator is: packet-hops a second of processor time.
 //!
-//! `cargo bench -p fanin-sim --bench sim` prints one line for each case: the classical incast without loss (S1), the
-//! thesis' rack with credits (S3), both again in collapse, and a full farm. The best of a few repeats counts: other work on
-//! the machine only ever slows a run down. Times differ from machine to machine; what to compare are the ratios of the last
+//! `cargo bench -p fanin-runs --bench sim` prints one line for each case. They are the classical incast without loss (S1),
+//! the thesis' rack with credits (S3), both again in collapse, and a full farm. The best of a few repeats counts: other
+//! work on the machine only ever slows a run down. Times differ from machine to machine. Compare the ratios of the last
 //! lines: collapse against the same without loss, and a farm against one rack.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measures")]
 
+use fanin_runs::{RunControl, RunEnd, run};
 use fanin_scenario::{Scenario, load};
-use fanin_sim::{RunControl, RunEnd, run};
 
 /// Repeats of each case.
 const REPEATS: usize = 5;

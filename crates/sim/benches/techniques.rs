@@ -1,18 +1,18 @@
 //! The cost of each technique against the plain simulation of the same scenario: processor time a packet-hop.
 //!
-//! `cargo bench -p fanin-sim --bench techniques` prints one line for each; `-- NAME` only those whose name has NAME in it.
-//! Plain and technique take turns, so that other work on the machine touches both alike. What to look at is the ratio, the
-//! median of those of the pairs; the times are the least of the repeats. The scenario is the thesis' rack at 1 kHz with
-//! 480 credits, in which nothing is lost: the data packets are the same. Where a technique sends acknowledgements or window
-//! updates of its own, or shapes by itself, its hops differ a little in number, which the last column but one says; the ratio is
-//! by hop. The last column is the ratio by packet, where messages that a technique sends outside TCP are packets, too: Fastpass'
-//! requests and timeslots, each of which takes its time on a host's link, and PAUSE frames. SIRD is also compared on the classical
-//! incast, in which a hop of TCP costs least.
+//! `cargo bench -p fanin-runs --bench techniques` prints one line for each; `-- NAME` only those whose name has NAME in it. Plain
+//! and technique take turns, so that other work on the machine touches both alike. What to look at is the ratio, the median of
+//! those of the pairs; the times are the least of the repeats. The scenario is the thesis' rack at 1 kHz with 480 credits, in
+//! which nothing is lost: the data packets are the same. A technique that sends acknowledgements or window updates of its own, or
+//! shapes by itself, has a few more or fewer hops. The last column but one says how many; the ratio is by hop. The last column is
+//! the ratio by packet. There, messages that a technique sends outside TCP are packets, too. Examples are PAUSE frames and
+//! Fastpass' requests and timeslots, which take time on a host's link. SIRD is also compared on the classical incast, in which a
+//! hop of TCP costs least.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measures")]
 
+use fanin_runs::{RunControl, RunEnd, run};
 use fanin_scenario::{Scenario, load};
-use fanin_sim::{RunControl, RunEnd, run};
 
 /// Repeats of each pair.
 const REPEATS: usize = 5;

@@ -16,7 +16,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match fanin_sim::run(&loaded.scenario, loaded.scenario.run.seed, &fanin_sim::RunControl::default()) {
+    match fanin_runs::run(&loaded.scenario, loaded.scenario.run.seed, &fanin_runs::RunControl::default()) {
         Ok(outcome) => {
             println!("{}", outcome.summary.to_json().expect("figures are finite"));
             println!("{:?}", outcome.end);
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
             let below =
                 |ms: u64| share(&|row| row.collection_time_ps.is_some_and(|ps| ps < ms * 1_000_000_000));
             println!(
-                "below 20 ms {:.1} %, 40 ms {:.1} %, 200 ms {:.1} %, 700 ms {:.1} %; time-outs in {:.1} %, 2 or more in {:.1} %",
+                "below 20 ms {:.1} %, 40 ms {:.1} %, 200 ms {:.1} %, 700 ms {:.1} %; timeouts in {:.1} %, 2 or more in {:.1} %",
                 below(20),
                 below(40),
                 below(200),
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
                 for row in &outcome.records.events {
                     let ms = |ps: u64| ps as f64 / 1e9;
                     println!(
-                        "{} at {:.3} took {:.3} ms, {} time-outs",
+                        "{} at {:.3} took {:.3} ms, {} timeouts",
                         row.id,
                         ms(row.assigned_ps),
                         row.collection_time_ps.map_or(f64::NAN, ms),

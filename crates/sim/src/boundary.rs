@@ -1,8 +1,9 @@
 //! The boundary of a partition: the hosts and switches that it plays, and the frames that leave it.
 //!
-//! A frame that leaves arrives no earlier than the delay of its link from now.
+//! A frame or a signal of PAUSE that leaves arrives no earlier than the delay of its link from now.
 
 use fanin_network::{Connection, Network, NodeIndex, PortIndex};
+use fanin_scenario::PauseMode;
 use fanin_units::Duration;
 
 use crate::fabric::LeavingFrame;
@@ -30,8 +31,8 @@ pub(crate) struct PlayedNodes {
 }
 
 impl PlayedNodes {
-    /// The nodes of a network with so many hosts of a workload, those that `plays` names. A host without a connection belongs
-    /// to the first node.
+    /// The nodes that `plays` names, in a network with `hosts` hosts of a workload. A host without a connection belongs to
+    /// the first node.
     pub(crate) fn new(
         network: &Network,
         connections: &[Connection],
@@ -51,6 +52,7 @@ impl PlayedNodes {
                 played.hosts[host as usize] = plays(node);
             }
         }
+        let has_pause = network.switches_used().any(|kind| kind.settings.pause.mode != PauseMode::Off);
         for port in network.ports() {
             let list = match [network.source(port), network.destination(port)].map(&plays) {
                 [true, false] => &mut played.leading_out,
@@ -58,7 +60,9 @@ impl PlayedNodes {
                 [true, true] | [false, false] => continue,
             };
             list.push(port);
-            played.lookahead = played.lookahead.min(network.link(port).delay + network.latency(port));
+            // A signal of PAUSE does not wait for the latency of the switch that receives it.
+            let latency = if has_pause { Duration::ZERO } else { network.latency(port) };
+            played.lookahead = played.lookahead.min(network.link(port).delay + latency);
         }
         played
     }

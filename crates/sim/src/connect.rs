@@ -30,7 +30,7 @@ pub(crate) fn connect(
     if find_routes(scenario, network, roles, connections, add)?.is_break() {
         return Ok(false);
     }
-    engine.ends.reserve_exact(2 * connections.len());
+    engine.reserve_ends(2 * connections.len());
     for (connection, routes) in connections.iter().zip(routes) {
         if stop.load(Ordering::Relaxed) {
             return Ok(false);

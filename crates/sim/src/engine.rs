@@ -1,13 +1,13 @@
 //! The schedule, the network and the TCP endpoints of a partition: what its event loop and its techniques act on.
 
 use fanin_network::{Network, PortIndex};
-use fanin_recording::RunTotals;
+use fanin_recording::{MessageStep, RunTotals};
 use fanin_tcp::{Config, Endpoint, Segment, Stats, Written};
 use fanin_units::{Duration, Instant, wire};
 
 use crate::Error;
 use crate::boundary::PlayedNodes;
-use crate::fabric::{Fabric, Parcel, PathStep};
+use crate::fabric::{Fabric, Hop, LeavingFrame, Parcel, PathStep};
 use crate::index::{EndIndex, NIL, peer};
 use crate::occurrence::Occurrence;
 use crate::schedule::Schedule;
@@ -32,15 +32,15 @@ pub(crate) struct ConnectionEnd {
     timer_at: u64,
 }
 
-/// Payload bytes by their fate: what is `sent` here or `entered` from another partition has `arrived`, was `dropped`,
-/// has `left` for another one, or is in flight.
+/// Payload bytes by their fate. Bytes `sent` here or `entered` from another partition have `arrived`, were `dropped`,
+/// have `left` for another partition, or are in flight.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(crate) struct PayloadBytes {
-    pub(crate) sent: u64,
-    pub(crate) arrived: u64,
-    pub(crate) dropped: u64,
-    pub(crate) entered: u64,
-    pub(crate) left: u64,
+struct PayloadBytes {
+    sent: u64,
+    arrived: u64,
+    dropped: u64,
+    entered: u64,
+    left: u64,
 }
 
 /// Payload bytes and frames that a technique holds back on the hosts.
@@ -53,18 +53,18 @@ pub(crate) struct HeldBack {
 /// Schedule, links and endpoints of a partition.
 pub(crate) struct Engine {
     /// Simulated time in picoseconds.
-    pub(crate) now: u64,
+    now: u64,
     pub(crate) schedule: Schedule,
     pub(crate) fabric: Fabric,
-    pub(crate) config: Config,
-    pub(crate) ends: Vec<ConnectionEnd>,
-    pub(crate) payload: PayloadBytes,
+    config: Config,
+    ends: Vec<ConnectionEnd>,
+    payload: PayloadBytes,
     /// Frames that hosts have sent.
-    pub(crate) frames_sent: u64,
+    frames_sent: u64,
     /// Bytes on the wire of these frames.
-    pub(crate) wire_bytes_sent: u64,
+    wire_bytes_sent: u64,
     /// Ends that a technique wants to send now.
-    pub(crate) wake: Vec<EndIndex>,
+    awake: Vec<EndIndex>,
     /// Round-trip time that connections know from earlier traffic, if they carried any.
     warm_rtt: Option<Duration>,
 }
@@ -92,7 +92,7 @@ impl Engine {
             payload: PayloadBytes::default(),
             frames_sent: 0,
             wire_bytes_sent: 0,
-            wake: Vec::new(),
+            awake: Vec::new(),
             warm_rtt,
         })
     }
@@ -100,6 +100,24 @@ impl Engine {
     /// The simulated time.
     pub(crate) const fn time(&self) -> Instant {
         Instant::new(self.now)
+    }
+
+    /// The simulated time in picoseconds.
+    #[inline]
+    pub(crate) const fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Sets the clock; time must not run backwards.
+    #[inline]
+    pub(crate) fn advance(&mut self, time: u64) {
+        assert!(time >= self.now, "time runs backwards");
+        self.now = time;
+    }
+
+    /// The settings of all endpoints.
+    pub(crate) const fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Adds an open connection; `routes` lead from its first end to its second and back.
@@ -117,27 +135,104 @@ impl Engine {
         }
     }
 
+    /// Makes room for the ends of connections.
+    pub(crate) fn reserve_ends(&mut self, ends: usize) {
+        self.ends.reserve_exact(ends);
+    }
+
+    /// The ends of all connections.
+    pub(crate) fn ends(&self) -> &[ConnectionEnd] {
+        &self.ends
+    }
+
     /// The end with this number.
     #[inline]
     pub(crate) fn end(&mut self, index: EndIndex) -> &mut ConnectionEnd {
         &mut self.ends[index as usize]
     }
 
-    /// Hands the segment of a frame to its endpoint.
-    pub(crate) fn handle_segment(&mut self, index: EndIndex, place: usize) {
-        let segment = &self.fabric.segments[place];
+    /// Lets an end send when the technique has returned.
+    pub(crate) fn wake(&mut self, index: EndIndex) {
+        self.awake.push(index);
+    }
+
+    /// Takes the ends that techniques have woken.
+    pub(crate) fn take_awake(&mut self) -> Vec<EndIndex> {
+        std::mem::take(&mut self.awake)
+    }
+
+    /// Bounds the congestion window of an end by a window of its path.
+    pub(crate) fn limit_window(&mut self, index: EndIndex, window: u32) {
+        self.ends[index as usize].endpoint.limit_window(&self.config, window);
+    }
+
+    /// Frames that have arrived over a link, and payload bytes that have arrived at their destinations.
+    pub(crate) fn arrived(&self) -> [u64; 2] {
+        [self.fabric.arrived(), self.payload.arrived]
+    }
+
+    /// The first frame on a port's link arrives at the far end.
+    #[inline(always)]
+    pub(crate) fn arrive(&mut self, port: PortIndex) -> Hop {
+        self.fabric.arrive(&mut self.schedule, self.now, port)
+    }
+
+    /// Counts the payload of a frame that is at its destination, and returns it.
+    #[inline]
+    pub(crate) fn note_arrival(&mut self, place: usize) -> u32 {
+        let payload = u32::from(self.fabric.segment(place).payload);
+        self.payload.arrived += u64::from(payload);
+        payload
+    }
+
+    /// Takes back the segment of a frame that a switch has dropped.
+    pub(crate) fn take_dropped(&mut self, place: usize) -> Segment {
+        let lost = *self.fabric.segment(place);
+        self.payload.dropped += u64::from(lost.payload);
+        self.fabric.remove(place);
+        lost
+    }
+
+    /// Takes the next frame that has left by the link of a port for another partition.
+    pub(crate) fn take_leaving(&mut self, port: PortIndex) -> Option<LeavingFrame> {
+        let frame = self.fabric.take_leaving(port)?;
+        self.payload.left += u64::from(frame.segment.payload);
+        Some(frame)
+    }
+
+    /// Takes a frame from another partition.
+    pub(crate) fn accept(&mut self, frame: &LeavingFrame) {
+        self.payload.entered += u64::from(frame.segment.payload);
+        self.fabric.accept(&mut self.schedule, frame);
+    }
+
+    /// Hands the segment of a frame to its endpoint. Returns the bytes that it has received in order.
+    pub(crate) fn handle_segment(&mut self, index: EndIndex, place: usize) -> u64 {
+        let segment = self.fabric.segment(place);
         let end = &mut self.ends[index as usize];
         end.endpoint.handle_segment(&self.config, Instant::new(self.now), segment);
+        end.endpoint.delivered()
     }
 
     /// Writes the endpoint's next segment into the free place of the fabric; returns the place and what it was.
     #[inline(always)]
     pub(crate) fn write_segment(&mut self, index: EndIndex) -> (u32, Written) {
         let place = self.fabric.free_place();
-        let segment = &mut self.fabric.segments[place as usize];
+        let segment = self.fabric.segment_mut(place as usize);
         let end = &mut self.ends[index as usize];
         let written = end.endpoint.write_transmit(&self.config, Instant::new(self.now), segment);
+        if written != Written::Nothing {
+            self.payload.sent += u64::from(segment.payload);
+        }
         (place, written)
+    }
+
+    /// Writes the packet of a transport in TCP's place into the free place of the fabric; returns the place.
+    pub(crate) fn write_packet(&mut self, packet: Segment) -> u32 {
+        let place = self.fabric.free_place();
+        *self.fabric.segment_mut(place as usize) = packet;
+        self.payload.sent += u64::from(packet.payload);
+        place
     }
 
     /// Sends the segment in the free place on an end's path.
@@ -154,12 +249,6 @@ impl Engine {
         self.fabric.send_parcel(&mut self.schedule, self.now, port, parcel);
         self.frames_sent += 1;
         self.wire_bytes_sent += u64::from(parcel.wire_bytes());
-    }
-
-    /// The segment in a place.
-    #[inline]
-    pub(crate) fn segment(&mut self, place: u32) -> &mut Segment {
-        &mut self.fabric.segments[place as usize]
     }
 
     /// Schedules an end's timer, unless an earlier one is pending. A pending timer stays where it is when the deadline
@@ -183,15 +272,17 @@ impl Engine {
         true
     }
 
-    /// Lets an endpoint handle its deadline, if it has come. Returns whether a retransmission timer has expired.
-    pub(crate) fn handle_deadline(&mut self, index: EndIndex) -> bool {
+    /// Lets an endpoint handle its deadline, if it has come. Returns the timeout or probe timeout that has expired.
+    pub(crate) fn handle_deadline(&mut self, index: EndIndex) -> Option<MessageStep> {
         let end = &mut self.ends[index as usize];
         if end.endpoint.poll_deadline().get() > self.now {
-            return false;
+            return None;
         }
         let timeouts = end.endpoint.timeouts();
         end.endpoint.handle_deadline(&self.config, Instant::new(self.now));
-        end.endpoint.timeouts() > timeouts
+        let is_late = end.endpoint.timeouts() > timeouts;
+        let probes = end.endpoint.owes_probe().then_some(MessageStep::Probe);
+        if is_late { Some(MessageStep::Timeout) } else { probes }
     }
 
     /// Starts or ends recording of the frames on the link by which an end sends.
@@ -231,7 +322,7 @@ impl Engine {
             fast_retransmits,
             spurious_retransmits,
             tail_loss_probes,
-            port_bytes: self.fabric.ports.iter().map(|port| port.link.arrived_bytes()).collect(),
+            port_bytes: self.fabric.arrived_bytes(),
         }
     }
 

@@ -21,6 +21,14 @@ pub enum Error {
         /// The name given.
         name: String,
     },
+    /// A queue that is to be sampled does not exist.
+    #[error("record.queues: no queue is called {name:?}; those here are {}", kinds.join(", "))]
+    NoSuchQueue {
+        /// The name given.
+        name: String,
+        /// The queues of this network, one name for each kind.
+        kinds: Vec<String>,
+    },
     /// The queues would be sampled too often.
     #[error(
         "record.queue_interval: {queues} queues every {interval} are {samples} samples, more than 20 million; make it longer"
@@ -33,11 +41,11 @@ pub enum Error {
         /// All samples in the measured time.
         samples: u64,
     },
-    /// Sizes of fragments cannot be taken from a file.
-    #[error("readout.fragment_size: {reason}")]
-    FragmentSizes {
-        /// The file, and what is wrong with it.
-        reason: String,
+    /// The caller has not read the sizes of fragments from the scenario's file.
+    #[error("readout.fragment_size: the sizes in {path} were not read; `fanin-runs` reads them")]
+    SizesNotRead {
+        /// The file that the scenario names.
+        path: String,
     },
     /// The network is invalid.
     #[error(transparent)]
@@ -57,7 +65,7 @@ pub enum Error {
     /// The thresholds of RED are invalid.
     #[error("ecn: {0}")]
     Red(#[from] fanin_queueing::RedError),
-    /// A role cannot count so many hosts, units or fragments.
+    /// More hosts, units or fragments than a role can count.
     #[error(transparent)]
     TooMany(#[from] fanin_scenario::machines::TooMany),
     /// The supervisor's settings are invalid.

@@ -1,9 +1,9 @@
 //! Links, output queues and the frames in them: everything between one host's network card and another's.
 //!
-//! A frame's way: it arrives over a link ([`Fabric::arrive`]); at its destination it is delivered; at a switch it goes to
-//! the queue of its next port, which admits, marks or drops it; it departs, and travels over that port's link. Where the
-//! order of departures is known when a frame arrives, its departure is booked at once and costs no occurrence. Outputs
-//! that PAUSE can stop or that have rings spend an occurrence on each departure of a frame that had to wait.
+//! A frame arrives over a link ([`Fabric::arrive`]). At its destination it is delivered. At a switch it goes to the queue
+//! of its next port, which admits, marks or drops it. It departs, and travels over that port's link. Where the order of
+//! departures is known when a frame arrives, its departure is booked at once and costs no occurrence. Outputs that PAUSE
+//! can stop or that have rings spend an occurrence on each departure of a frame that had to wait.
 //!
 //! At one instant departures come first, everything else follows in the order in which it was scheduled.
 
@@ -15,7 +15,7 @@ use fanin_units::Instant;
 use crate::Error;
 use crate::random::Random;
 use crate::schedule::Schedule;
-use fanin_network::PortIndex;
+use fanin_network::{Framing, PortIndex};
 
 mod boundary;
 mod build;
@@ -34,9 +34,10 @@ pub(crate) use build::switch_layouts;
 use flow_control::FlowControl;
 use link::FrameInFlight;
 use output::OutputQueue;
-pub(crate) use output::Port;
+use output::Port;
 pub(crate) use parcel::Parcel;
 pub(crate) use paths::PathStep;
+pub(crate) use pause::LeavingSignal;
 pub(crate) use rings::RingFigures;
 
 /// The state of a buffer as it is recorded.
@@ -84,27 +85,24 @@ pub(crate) enum Hop {
 
 /// All ports and the frames in flight.
 pub(crate) struct Fabric {
-    pub(crate) ports: Vec<Port>,
+    ports: Vec<Port>,
     /// By switch: the memory that its outputs share, where they do and no switch of the network uses PAUSE.
     memories: Vec<Option<BookedMemory>>,
     /// In a network in which some switch uses PAUSE.
-    pub(crate) flow_control: Option<Box<FlowControl>>,
+    flow_control: Option<Box<FlowControl>>,
     /// By switch: for markers that mark or drop by chance.
     chances: Vec<Random>,
     /// The segments that the frames carry; `free` lists the unused places.
-    pub(crate) segments: Vec<Segment>,
+    segments: Vec<Segment>,
     free: Vec<u32>,
     paths: paths::StoredPaths,
     /// How many observers note the frames on some link.
-    pub(crate) taps: u32,
+    taps: u32,
     /// Frames that have arrived over a link.
     arrived: u64,
-    link_bytes: u32,
-    ip_bytes_min: u32,
-    /// The part of a frame's bytes on the wire that a switch does not store.
+    framing: Framing,
+    /// That of `framing`, read at each hop.
     unstored_bytes: u32,
-    /// Bytes on the wire of a PAUSE or RESUME frame.
-    signal_bytes: u32,
 }
 
 impl Fabric {
@@ -139,8 +137,8 @@ impl Fabric {
         Crossing { switch: to.switch, input: from.input, output: to.output }
     }
 
-    /// The frame that arrives next over a port's link, if a switch will forward it: where it crosses the switch, the end that
-    /// it is for, and the place of its segment.
+    /// The frame that arrives next over a port's link, if a switch will forward it. Returns its ports at that switch, the end
+    /// that it is for, and the place of its segment.
     pub(crate) fn forwarded(&self, port: PortIndex) -> Option<(Crossing, u32, usize)> {
         let parcel = self.first(port)?.parcel;
         let next = self.paths.get(parcel.next())?.step.port;
@@ -182,13 +180,31 @@ impl Fabric {
     /// Bytes on the wire of a segment.
     #[inline]
     pub(crate) fn wire_bytes(&self, segment: &Segment) -> u32 {
-        self.link_bytes + segment.ip_bytes().max(self.ip_bytes_min)
+        self.framing.wire_bytes(segment.ip_bytes())
     }
 
     /// The frame that will arrive next over a port's link.
     #[inline]
     pub(crate) fn first(&self, port: PortIndex) -> Option<&FrameInFlight> {
         self.ports[port as usize].link.first()
+    }
+
+    /// The segment in a place.
+    #[inline]
+    pub(crate) fn segment(&self, place: usize) -> &Segment {
+        &self.segments[place]
+    }
+
+    /// The segment in a place, to be written.
+    #[inline]
+    pub(crate) fn segment_mut(&mut self, place: usize) -> &mut Segment {
+        &mut self.segments[place]
+    }
+
+    /// Returns true if the frames that arrive over a port's link are noted.
+    #[inline]
+    pub(crate) fn is_tapped(&self, port: PortIndex) -> bool {
+        self.taps > 0 && self.ports[port as usize].link.taps > 0
     }
 
     /// Notes all frames on the link of a port, both ways, or no longer.
@@ -263,8 +279,8 @@ impl Fabric {
     /// Takes the segment in the [free place](Self::free_place), for it to be sent now or later.
     #[inline(always)]
     pub(crate) fn wrap(&mut self, place: u32, route: PathStep, end: u32) -> Parcel {
-        let taken = self.take_place();
-        debug_assert_eq!(taken, place, "a segment is written in the free place");
+        let taken = self.free.pop();
+        debug_assert_eq!(taken, Some(place), "a segment is written in the free place");
         let segment = &self.segments[place as usize];
         let ecn =
             if segment.flags.contains(Flags::ECT) { EcnCodepoint::Capable } else { EcnCodepoint::NotCapable };
@@ -326,14 +342,14 @@ impl Fabric {
             }
             OutputQueue::Host => unreachable!("hosts do not forward"),
         };
-        let Passage::Queued { end, marked, .. } = passage else {
+        let Passage::Queued { start, end, marked } = passage else {
             return Hop::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
         };
         if marked {
             self.segments[parcel.segment()].flags.insert(Flags::CE);
             parcel = parcel.marked();
         }
-        link.send(schedule, end.get(), index, parcel);
+        link.send(schedule, [start.get(), end.get()], index, parcel);
         Hop::Forwarded
     }
 
@@ -434,7 +450,14 @@ impl Fabric {
 
     /// Bytes that are queued before a port of a switch, and [the most](Self::port_bytes_max) since the marks were reset.
     pub(crate) fn depth(&mut self, now: u64, index: PortIndex) -> (u64, u64) {
-        (self.queue(now, index).bytes, self.port_bytes_max(index))
+        self.settle(now, index);
+        if let OutputQueue::Rings(queue) = &self.ports[index as usize].queue {
+            return (queue.bytes(), queue.bytes_max());
+        }
+        self.buffer(index).map_or((0, 0), |buffer| {
+            let held = buffer.occupancy();
+            (held.bytes, held.bytes_max)
+        })
     }
 
     /// Frames that have arrived over a link.
@@ -481,6 +504,11 @@ impl Fabric {
             }
         }
         figures
+    }
+
+    /// By port: bytes that have arrived over its link.
+    pub(crate) fn arrived_bytes(&self) -> Vec<u64> {
+        self.ports.iter().map(|port| port.link.arrived_bytes()).collect()
     }
 
     /// Bytes put on links so far.

@@ -1,10 +1,10 @@
 //! Packet-level simulation of fan-in networks: from a [`fanin_scenario::Scenario`] and a seed to records.
 //!
-//! [`run`] builds the network of the scenario (hosts, switches, links, paths), puts the roles of `fanin-dataflow` or a
-//! barrier-synchronised client on its hosts, and lets every TCP segment travel over every link. The same scenario and
-//! seed give the same outcome to the bit, on any number of threads of a [`sweep`]. At the end of every run, in release
-//! builds too, the books are balanced: bytes sent are delivered, dropped or in flight; no link carried more than its
-//! rate; no event was lost or counted twice.
+//! [`run`] builds the network of the scenario: hosts, switches, links, paths. It puts the roles of `fanin-dataflow` or
+//! a barrier-synchronised client on its hosts, and lets every TCP segment travel over every link. The same scenario
+//! and seed give the same outcome to the bit, on any machine. There is no clock, no thread and no file in here: `fanin-runs` has them. The end of every run, in
+//! release builds too, checks conservation. Bytes sent are delivered, dropped or in flight; no link carried more than
+//! its rate; no event was lost or counted twice.
 //!
 //! A partition plays the hosts and switches: an occurrence of its schedule lets a frame arrive, a timer expire or
 //! a technique act. `docs/simulator.md` says what is modelled, `docs/techniques.md` what each technique does.
@@ -25,7 +25,6 @@ mod run;
 mod schedule;
 mod stack;
 mod streams;
-mod sweep;
 mod techniques;
 mod ties;
 mod turns;
@@ -34,5 +33,4 @@ mod workload;
 pub use error::Error;
 pub use fanin_recording::{FrameSeen, LinkCapture};
 pub use run::{RunControl, RunEnd, RunOutcome, run, run_on};
-pub use sweep::{SweepRun, sweep, sweep_each};
-pub use workload::fragment_mean;
+pub use workload::RecordedSizes;

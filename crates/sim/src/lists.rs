@@ -46,7 +46,7 @@ impl<T> Lists<T> {
         }
         let node = self.free;
         let place = &mut self.nodes[node as usize];
-        debug_assert!(place.value.is_none(), "a free node holds nothing");
+        assert!(place.value.is_none(), "a free node holds nothing");
         self.free = place.next;
         *place = new;
         node
@@ -72,7 +72,7 @@ impl<T> Lists<T> {
         }
         let node = &mut self.nodes[list.first as usize];
         let value = node.value.take();
-        debug_assert!(value.is_some(), "a node of a list holds a value");
+        assert!(value.is_some(), "a node of a list holds a value");
         let next = std::mem::replace(&mut node.next, self.free);
         self.free = list.first;
         list.first = next;
@@ -94,29 +94,5 @@ impl<T> Lists<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_list_keeps_its_own_order() {
-        let mut lists = Lists::new();
-        let mut heads = [List::default(); 3];
-        for round in 0..4_u32 {
-            for value in 0..30 {
-                lists.push(&mut heads[value as usize % 3], round * 100 + value);
-            }
-            for (place, head) in heads.iter_mut().enumerate() {
-                let expected: Vec<u32> = (0..30)
-                    .filter(|value| value % 3 == place as u32)
-                    .map(|value| round * 100 + value)
-                    .collect();
-                assert_eq!(lists.iter(*head).copied().collect::<Vec<_>>(), expected);
-                assert_eq!(lists.first(*head), expected.first());
-                let popped: Vec<u32> = std::iter::from_fn(|| lists.pop(head)).collect();
-                assert_eq!(popped, expected);
-                assert!(head.is_empty() && lists.first(*head).is_none());
-            }
-        }
-        assert_eq!(lists.nodes.len(), 30, "nodes are used again");
-    }
-}
+#[path = "../tests/unit/lists.rs"]
+mod tests;

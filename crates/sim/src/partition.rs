@@ -14,12 +14,12 @@ use fanin_units::{Duration, Instant};
 
 use crate::boundary::{BoundaryFrame, PlayedNodes};
 use crate::engine::Engine;
-use crate::fabric::Hop;
+use crate::fabric::{Hop, LeavingSignal};
 use crate::index::{EndIndex, peer};
 use crate::occurrence::{Occurrence, TechniqueStep};
 use crate::streams::Streams;
 use crate::techniques::{MessageKind, TechniqueSet};
-use crate::workload::{Building, Workload, WorkloadRequests};
+use crate::workload::{Building, HostWorkload, WorkloadRequests};
 
 /// A partition can move to another thread: it reaches nothing outside itself.
 const _: () = {
@@ -53,7 +53,7 @@ const fn receives_answers(end: EndIndex) -> bool {
 }
 
 /// A group of hosts and switches with all that it changes.
-pub(crate) struct Partition<W: Workload> {
+pub(crate) struct Partition<W: HostWorkload> {
     pub(crate) engine: Engine,
     pub(crate) workload: W,
     pub(crate) techniques: TechniqueSet,
@@ -77,7 +77,7 @@ pub(crate) struct Partition<W: Workload> {
     was_called: bool,
 }
 
-impl<W: Workload> Partition<W> {
+impl<W: HostWorkload> Partition<W> {
     /// A partition that plays some nodes of a network. The engine knows the whole network, and its connections are open; the
     /// workload has all hosts.
     pub(crate) fn new(
@@ -89,7 +89,7 @@ impl<W: Workload> Partition<W> {
     ) -> Self {
         played.leading_out().iter().for_each(|&port| engine.fabric.lead_out(port));
         Self {
-            streams: Streams::new(engine.ends.len()),
+            streams: Streams::new(engine.ends().len()),
             engine,
             workload,
             techniques,
@@ -157,21 +157,23 @@ impl<W: Workload> Partition<W> {
             self.close_bins(time.min(until));
         }
         let Some(what) = what else {
-            self.engine.now = until;
+            self.engine.advance(until);
             return Some(Ending::Time);
         };
-        debug_assert!(time >= self.engine.now, "time runs backwards");
-        self.engine.now = time;
-        let ending = self.handle(what);
+        self.engine.advance(time);
+        if let Some(ending) = self.handle(what) {
+            return Some(ending);
+        }
         let is_done = std::mem::take(&mut self.was_called) && self.workload.is_done();
-        ending.or(is_done.then_some(Ending::Done))
+        is_done.then_some(Ending::Done)
     }
 
     /// Lets one occurrence happen; returns why the run ends with it, if it does.
     #[inline]
     fn handle(&mut self, what: Occurrence) -> Option<Ending> {
         let engine = &mut self.engine;
-        let (fabric, schedule, now) = (&mut engine.fabric, &mut engine.schedule, engine.now);
+        let now = engine.now();
+        let (fabric, schedule) = (&mut engine.fabric, &mut engine.schedule);
         match what {
             Occurrence::Arrival(port) => self.handle_arrival(port),
             Occurrence::EndpointTimer(end) => self.handle_endpoint_timer(end),
@@ -204,14 +206,15 @@ impl<W: Workload> Partition<W> {
         self.housekeeping -= 1;
         let progress = self.progress();
         if self.engine.schedule.holds_more_than(self.housekeeping) {
-            self.schedule_housekeeping(self.engine.now + self.patience, Occurrence::StallCheck);
+            self.schedule_housekeeping(self.engine.now() + self.patience, Occurrence::StallCheck);
         }
         std::mem::replace(&mut self.progress, progress) == progress
     }
 
     fn sample(&mut self) {
         self.housekeeping -= 1;
-        let (fabric, now) = (&mut self.engine.fabric, self.engine.now);
+        let now = self.engine.now();
+        let fabric = &mut self.engine.fabric;
         let next = self.recorder.sample(now, |port| fabric.queue(now, port));
         if let Some(next) = next
             && self.engine.schedule.holds_more_than(self.housekeeping)
@@ -223,15 +226,14 @@ impl<W: Workload> Partition<W> {
     /// A frame arrives at the far end of a port's link.
     #[inline]
     fn handle_arrival(&mut self, port: PortIndex) {
-        let fabric = &self.engine.fabric;
-        if fabric.taps > 0 && fabric.ports[port as usize].link.taps > 0 {
+        if self.engine.fabric.is_tapped(port) {
             self.record_frame(port);
         }
         if self.techniques.act_at_switches() {
             self.forward(port);
         }
         let engine = &mut self.engine;
-        match engine.fabric.arrive(&mut engine.schedule, engine.now, port) {
+        match engine.arrive(port) {
             Hop::Forwarded => {}
             Hop::Delivered { end, segment, wire_bytes } => self.deliver(end, segment, wire_bytes),
             Hop::Dropped { segment, end, port } => self.drop_frame(segment, end, port),
@@ -250,11 +252,9 @@ impl<W: Workload> Partition<W> {
     #[cold]
     fn drop_frame(&mut self, segment: usize, end: EndIndex, port: PortIndex) {
         let engine = &mut self.engine;
-        let lost = engine.fabric.segments[segment];
-        engine.payload.dropped += u64::from(lost.payload);
+        let lost = engine.take_dropped(segment);
         let wire_bytes = engine.fabric.wire_bytes(&lost);
-        engine.fabric.remove(segment);
-        let at = engine.now;
+        let at = engine.now();
         let (queue_bytes, _) = engine.fabric.depth(at, port);
         self.recorder.note_loss(at, port, queue_bytes, end, wire_bytes);
         let waiting = self.streams.waiting(peer(end)).next().filter(|_| lost.payload > 0);
@@ -266,17 +266,16 @@ impl<W: Workload> Partition<W> {
     /// Hands a frame's segment to the transport of its destination.
     fn deliver(&mut self, index: EndIndex, place: usize, wire_bytes: u32) {
         let engine = &mut self.engine;
-        let payload = u32::from(engine.fabric.segments[place].payload);
-        engine.payload.arrived += u64::from(payload);
+        let payload = engine.note_arrival(place);
         let delivered = if let Some(transport) = self.techniques.transport() {
             transport.handle_packet(engine, index, place);
             transport.delivered(index)
         } else {
-            engine.handle_segment(index, place);
+            let delivered = engine.handle_segment(index, place);
             if self.techniques.act() {
                 self.techniques.on_segment(engine, index, payload, wire_bytes);
             }
-            engine.end(index).endpoint.delivered()
+            delivered
         };
         self.engine.fabric.remove(place);
         self.hand_over(index, delivered);
@@ -327,7 +326,7 @@ impl<W: Workload> Partition<W> {
             && receives_answers(index)
             && let Some(event) = self.workload.event(message)
         {
-            self.recorder.note_message(self.engine.now, event, index, MessageStep::FirstByte);
+            self.recorder.note_message(self.engine.now(), event, index, MessageStep::FirstByte);
         }
     }
 
@@ -361,7 +360,7 @@ impl<W: Workload> Partition<W> {
     /// Appends a message to the stream of an end.
     fn write(&mut self, index: EndIndex, bytes: u64, message: W::Message) {
         if let Some(event) = self.workload.event(&message).filter(|_| receives_answers(index)) {
-            self.recorder.note_message(self.engine.now, event, index, MessageStep::Request);
+            self.recorder.note_message(self.engine.now(), event, index, MessageStep::Request);
         }
         let due = if let Some(transport) = self.techniques.transport() {
             transport.write(index, bytes)
@@ -375,7 +374,7 @@ impl<W: Workload> Partition<W> {
 
     /// Pumps the ends that techniques have woken.
     fn pump_awake(&mut self) {
-        for end in std::mem::take(&mut self.engine.wake) {
+        for end in self.engine.take_awake() {
             self.pump(end);
         }
     }
@@ -392,7 +391,6 @@ impl<W: Workload> Partition<W> {
             if written == Written::Nothing {
                 break;
             }
-            engine.payload.sent += u64::from(engine.segment(place).payload);
             if !(acts && self.techniques.on_send(engine, index, place)) {
                 engine.transmit(index, place);
             }
@@ -400,9 +398,10 @@ impl<W: Workload> Partition<W> {
                 break;
             }
         }
-        let deadline = engine.end(index).endpoint.poll_deadline().get();
+        let end = engine.end(index);
+        let (deadline, is_traced) = (end.endpoint.poll_deadline().get(), end.is_traced);
         engine.arm_timer(index, deadline);
-        if engine.end(index).is_traced {
+        if is_traced {
             self.record_windows(index);
         }
         if acts {
@@ -416,24 +415,28 @@ impl<W: Workload> Partition<W> {
         if !engine.take_timer(index) {
             return;
         }
-        let late = match self.techniques.transport() {
-            Some(transport) => transport.handle_timer(engine.now, index),
-            None => engine.handle_deadline(index).then_some(index),
+        let expired = match self.techniques.transport() {
+            Some(transport) => {
+                transport.handle_timer(engine.now(), index).map(|end| (end, MessageStep::Timeout))
+            }
+            None => engine.handle_deadline(index).map(|step| (index, step)),
         };
-        if let Some(sender) = late {
-            self.recorder.note_timeout();
+        if let Some((sender, step)) = expired {
             let first = self.streams.waiting(sender).next();
             if let Some(event) = first.and_then(|message| self.workload.event(message)) {
-                self.recorder.note_message(self.engine.now, event, sender, MessageStep::Timeout);
+                self.recorder.note_message(self.engine.now(), event, sender, step);
             }
-            let mut waiting = self.streams.waiting(sender);
-            self.workload.handle_timeout(self.engine.time(), sender, &mut waiting);
+            if step == MessageStep::Timeout {
+                self.recorder.note_timeout();
+                let mut waiting = self.streams.waiting(sender);
+                self.workload.handle_timeout(self.engine.time(), sender, &mut waiting);
+            }
         }
         self.pump(index);
     }
 
     fn handle_host_timer(&mut self, host: u32) {
-        if self.host_timers[host as usize] > self.engine.now {
+        if self.host_timers[host as usize] > self.engine.now() {
             return;
         }
         self.host_timers[host as usize] = u64::MAX;
@@ -455,16 +458,16 @@ impl<W: Workload> Partition<W> {
         let deadline = self.workload.poll_deadline(host).get();
         if deadline < self.host_timers[host as usize] {
             self.host_timers[host as usize] = deadline;
-            self.engine.schedule.insert(deadline.max(self.engine.now), Occurrence::HostTimer(host));
+            self.engine.schedule.insert(deadline.max(self.engine.now()), Occurrence::HostTimer(host));
         }
     }
 
     /// Closes the bins of the timeline that end before `time`.
     #[cold]
     fn close_bins(&mut self, time: u64) {
-        let Engine { fabric, payload, .. } = &mut self.engine;
-        self.recorder
-            .close_bins(time, [fabric.arrived(), payload.arrived], |at, port| fabric.depth(at, port));
+        let arrived = self.engine.arrived();
+        let fabric = &mut self.engine.fabric;
+        self.recorder.close_bins(time, arrived, |at, port| fabric.depth(at, port));
     }
 
     /// Records the frame that arrives over a tapped link.
@@ -472,7 +475,7 @@ impl<W: Workload> Partition<W> {
     fn record_frame(&mut self, port: PortIndex) {
         let (fabric, at) = (&self.engine.fabric, self.engine.time());
         let Some(parcel) = fabric.first(port).map(|frame| frame.parcel) else { return };
-        let segment = fabric.segments[parcel.segment()];
+        let segment = *fabric.segment(parcel.segment());
         let (end, wire_bytes) = (parcel.end(), parcel.wire_bytes());
         self.recorder.note_frame(FrameSeen { at, port, end, wire_bytes, segment });
     }
@@ -482,7 +485,7 @@ impl<W: Workload> Partition<W> {
     fn record_windows(&mut self, index: EndIndex) {
         let cwnd = self.engine.stats(index).cwnd;
         let in_flight = self.engine.end(index).endpoint.outstanding();
-        self.recorder.note_windows(self.engine.now, index, cwnd, in_flight);
+        self.recorder.note_windows(self.engine.now(), index, cwnd, in_flight);
     }
 
     /// The nodes that it plays.
@@ -494,9 +497,8 @@ impl<W: Workload> Partition<W> {
     pub(crate) fn take_leaving(&mut self) -> Vec<BoundaryFrame<W::Message>> {
         let mut leaving = Vec::new();
         for &port in self.played.leading_out() {
-            while let Some(frame) = self.engine.fabric.take_leaving(port) {
+            while let Some(frame) = self.engine.take_leaving(port) {
                 let payload = u64::from(frame.segment.payload);
-                self.engine.payload.left += payload;
                 let sent = if payload > 0 { frame.segment.offset + payload } else { 0 };
                 let messages = std::iter::from_fn(|| self.streams.hand_over(peer(frame.end), sent)).collect();
                 leaving.push(BoundaryFrame { frame, messages });
@@ -505,19 +507,29 @@ impl<W: Workload> Partition<W> {
         leaving
     }
 
+    /// Takes the signals of PAUSE that have left by links to other partitions, port by port.
+    pub(crate) fn take_leaving_signals(&mut self) -> Vec<LeavingSignal> {
+        let fabric = &mut self.engine.fabric;
+        let signals = |&port| std::iter::from_fn(|| fabric.take_leaving_signal(port)).collect::<Vec<_>>();
+        self.played.leading_out().iter().flat_map(signals).collect()
+    }
+
+    /// Takes a signal of PAUSE from another partition.
+    pub(crate) fn accept_signal(&mut self, signal: LeavingSignal) {
+        self.engine.fabric.accept_signal(&mut self.engine.schedule, signal);
+    }
+
     /// Takes a frame from another partition, with the messages of its stream.
     pub(crate) fn accept(&mut self, BoundaryFrame { frame, messages }: BoundaryFrame<W::Message>) {
         for message in messages {
             self.streams.accept(peer(frame.end), message);
         }
-        let engine = &mut self.engine;
-        engine.payload.entered += u64::from(frame.segment.payload);
-        engine.fabric.accept(&mut engine.schedule, &frame);
+        self.engine.accept(&frame);
     }
 
     /// The counters of all ends that sent data.
     pub(crate) fn end_stats(&self) -> impl Iterator<Item = EndStats> {
-        let ends = (0..).zip(&self.engine.ends).filter(|(_, end)| end.endpoint.counts()[0] > 0);
+        let ends = (0..).zip(self.engine.ends()).filter(|(_, end)| end.endpoint.counts()[0] > 0);
         ends.map(|(end, _)| {
             let (stats, acked_bytes) = self.techniques.stats(&self.engine, end);
             EndStats { end, stats, acked_bytes }

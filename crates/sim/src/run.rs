@@ -1,10 +1,11 @@
 //! One run: from a scenario and a seed to results.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use fanin_network::{Network, NodeIndex, PortIndex, Roles, topology};
-use fanin_recording::{Finished, LinkCapture, Meter, Recorder};
-use fanin_report::{Records, ResultKind, RunPicture, ScenarioName, Span, Summary};
+use fanin_recording::{Finished, LinkCapture, Recorder};
+use fanin_report::{Records, ResultKind, RunPicture, ScenarioName, Span, Speed, Summary};
 use fanin_scenario::{Scenario, WindowState};
 use fanin_units::{Duration, Instant};
 
@@ -16,11 +17,11 @@ use crate::partition::{Ending, Partition};
 use crate::stack::stack;
 use crate::techniques::{RunView, Setup, TechniqueSet};
 use crate::turns::play;
-use crate::workload::{MeasuredWorkload, ReadyWorkload};
+use crate::workload::{MeasuredWorkload, ReadyWorkload, RecordedSizes};
 
 /// How a caller follows, stops and records a run.
 pub struct RunControl<'a> {
-    /// Ends the run soon after it is set; what was measured until then is returned.
+    /// Ends the run soon after it is set; the results until then are returned.
     pub stop: &'a AtomicBool,
     /// Called from time to time with the simulated time and the time at which the run ends.
     pub progress: &'a (dyn Fn(Instant, Instant) + Sync),
@@ -52,7 +53,7 @@ pub enum RunEnd {
     Stalled {
         /// Simulated time when that was noticed.
         at: Instant,
-        /// The hosts that wait, and what they wait for.
+        /// The hosts that wait, each with the object of its wait.
         diagnosis: String,
     },
 }
@@ -62,8 +63,10 @@ pub enum RunEnd {
 pub struct RunOutcome {
     /// How it ended.
     pub end: RunEnd,
-    /// The figures. The scenario's name and hash are the caller's to fill in.
+    /// The figures. The scenario's name and hash are the caller's to fill in, and so are the figures of speed that need a clock.
     pub summary: Summary,
+    /// Bytes that were put on links.
+    pub wire_bytes: u64,
     /// The tables of events, flows, losses and samples.
     pub records: Records,
     /// Queues over time, one late event, and the network's hot links.
@@ -72,42 +75,52 @@ pub struct RunOutcome {
     pub capture: Option<LinkCapture>,
 }
 
-/// Simulates a scenario. The same scenario and seed give the same outcome to the bit, figures of speed aside.
+/// Simulates a scenario whose fragment sizes are in no file. The same scenario and seed give the same outcome to the bit.
 ///
 /// # Errors
-/// If the scenario asks for something that is not simulated.
+/// If the scenario asks for something that is not simulated, or names a file of fragment sizes.
 ///
 /// # Panics
 /// If the simulator's accounts do not balance at the end: a mistake in this crate.
 pub fn run(scenario: &Scenario, seed: u64, control: &RunControl<'_>) -> Result<RunOutcome, Error> {
     let (network, roles) = topology::build(scenario)?;
-    run_on(scenario, seed, control, &network, &roles)
+    run_on(scenario, &RecordedSizes::None, seed, control, &network, &roles)
 }
 
-/// Simulates a scenario on its network, however its nodes and links are listed. `roles` names the nodes by their indices in it.
+/// Simulates a scenario on its network, however its nodes and links are listed. `roles` names the nodes by their indices in it;
+/// `sizes` is the content of the file that the scenario may name.
 ///
 /// # Errors
-/// As [`run`].
+/// If the scenario asks for something that is not simulated, or names a file whose content `sizes` is not.
 ///
 /// # Panics
 /// As [`run`].
 pub fn run_on(
     scenario: &Scenario,
+    sizes: &RecordedSizes,
     seed: u64,
     control: &RunControl<'_>,
     network: &Network,
     roles: &Roles,
 ) -> Result<RunOutcome, Error> {
     check_samples(scenario, network)?;
-    match crate::workload::plan(scenario, network, roles, seed)? {
+    match crate::workload::plan(scenario, network, roles, sizes, seed)? {
         ReadyWorkload::Barrier(barrier) => simulate(scenario, seed, control, network, roles, *barrier),
         ReadyWorkload::Building(building) => simulate(scenario, seed, control, network, roles, *building),
     }
 }
 
-/// Refuses samples of queues that would fill the memory.
+/// Refuses queues that the network lacks, and samples that would fill the memory.
 fn check_samples(scenario: &Scenario, network: &Network) -> Result<(), Error> {
     let record = &scenario.record;
+    if let Some(name) = record.queues.iter().find(|pattern| network.ports_named(pattern).is_empty()) {
+        let kind = |node| network.kind_name(node);
+        let kinds: BTreeSet<String> = network
+            .ports()
+            .map(|port| format!("{}->{}", kind(network.source(port)), kind(network.destination(port))))
+            .collect();
+        return Err(Error::NoSuchQueue { name: name.clone(), kinds: kinds.into_iter().collect() });
+    }
     let queues = record.queues.iter().map(|pattern| network.ports_named(pattern).len() as u64).sum();
     let samples = (scenario.run.duration.get() / record.queue_interval.get().max(1)).saturating_mul(queues);
     if samples > SAMPLES_MAX {
@@ -133,7 +146,7 @@ pub(crate) fn assemble<W: MeasuredWorkload>(
     let mut engine = Engine::new(network, config, warm_rtt, seed)?;
     let is_connected = connect(scenario, network, roles, &mut engine, &connections, control.stop)?;
     let techniques = if is_connected {
-        debug_assert_eq!(engine.ends.len() as u64, 2 * scenario.connections_total(), "connections");
+        assert_eq!(engine.ends().len() as u64, 2 * scenario.connections_total(), "connections");
         TechniqueSet::new(Setup {
             scenario,
             network,
@@ -161,12 +174,11 @@ fn simulate<W: MeasuredWorkload>(
     roles: &Roles,
     workload: W,
 ) -> Result<RunOutcome, Error> {
-    let meter = Meter::start();
     let whole_network = |_| true;
     let (mut partition, is_connected) =
         assemble(scenario, seed, control, network, roles, workload, whole_network)?;
     if !is_connected {
-        return Ok(unbuilt(seed, &meter, &partition.engine, &partition.workload));
+        return Ok(unbuilt(seed, &partition.workload));
     }
     let connections = partition.workload.connections(roles);
     for &flow in &scenario.record.windows {
@@ -182,10 +194,12 @@ fn simulate<W: MeasuredWorkload>(
     let end = warmup + scenario.run.duration;
     let progress = |now: Instant| (control.progress)(now, end);
     let bulk_connections = partition.workload.bulk_connections();
+    let unstarted = partition.engine.totals();
     partition.start(scenario.run.stall_limit, bulk_connections);
     let mut ending = play(std::slice::from_mut(&mut partition), warmup, control.stop, progress);
-    let before = partition.engine.totals();
-    let now = partition.engine.now;
+    // Without a warm-up, what is sent at the start is measured.
+    let before = if scenario.run.warmup.is_zero() { unstarted } else { partition.engine.totals() };
+    let now = partition.engine.now();
     partition.engine.fabric.reset_marks(now);
     partition.recorder.start_measuring();
     if ending == Ending::Time {
@@ -227,7 +241,8 @@ fn simulate<W: MeasuredWorkload>(
         summary.techniques.insert(key.to_owned(), figures);
     }
     let fabric = &partition.engine.fabric;
-    summary.speed = Some(meter.stop(fabric.hops(), fabric.wire_bytes_sent()));
+    summary.speed = Some(Speed { packet_hops: Some(fabric.hops()), ..Speed::default() });
+    let wire_bytes = fabric.wire_bytes_sent();
     let finished = Finished {
         scenario,
         network,
@@ -240,19 +255,19 @@ fn simulate<W: MeasuredWorkload>(
         queue_bytes_max: network.ports().map(|port| fabric.port_bytes_max(port)).collect(),
         rows,
     };
-    let pauses = fabric.pause_figures(partition.engine.now).map(|figures| figures.pauses);
+    let pauses = fabric.pause_figures(partition.engine.now()).map(|figures| figures.pauses);
     finished.fill_network(&mut summary, partition.techniques.uses_tcp(), pauses);
     finished.fill_bound(&mut summary, span, |row| partition.workload.wire_bytes(row));
     let picture = finished.picture();
     summary.ports = finished.ports(picture.late.as_ref());
-    let capture = captured.map(|port| finished.capture(port, partition.engine.config.window_scale));
+    let capture = captured.map(|port| finished.capture(port, partition.engine.config().window_scale));
     let records = finished.into_records(partition.end_stats());
-    Ok(RunOutcome { end, summary, records, picture: Some(picture), capture })
+    Ok(RunOutcome { end, summary, wire_bytes, records, picture: Some(picture), capture })
 }
 
 /// The circle of ports that wait for one another.
 fn deadlock<W: MeasuredWorkload>(network: &Network, partition: &Partition<W>) -> String {
-    let ports = partition.engine.fabric.flow_control.as_ref().map_or(&[][..], |control| &control.deadlock);
+    let ports = partition.engine.fabric.deadlock();
     let names: Vec<String> = ports.iter().map(|&port| network.port_name(port)).collect();
     format!(
         "PAUSE has come to a deadlock at {}: {} are stopped, and what came in by each waits behind the next, the last \
@@ -264,13 +279,14 @@ fn deadlock<W: MeasuredWorkload>(network: &Network, partition: &Partition<W>) ->
 }
 
 /// The outcome of a run that was stopped while its network was being built.
-fn unbuilt<W: MeasuredWorkload>(seed: u64, meter: &Meter, engine: &Engine, workload: &W) -> RunOutcome {
+fn unbuilt<W: MeasuredWorkload>(seed: u64, workload: &W) -> RunOutcome {
     let span = Span { from: Instant::START, until: Instant::START };
     let mut summary = Summary::new(ResultKind::Sim, env!("CARGO_PKG_VERSION"), ScenarioName::default());
     summary.seed = Some(seed);
     workload.summarise(&mut summary, &[], span);
-    summary.speed = Some(meter.stop(engine.fabric.hops(), engine.fabric.wire_bytes_sent()));
-    RunOutcome { end: RunEnd::Stopped, summary, records: Records::default(), picture: None, capture: None }
+    summary.speed = Some(Speed { packet_hops: Some(0), ..Speed::default() });
+    let records = Records::default();
+    RunOutcome { end: RunEnd::Stopped, summary, wire_bytes: 0, records, picture: None, capture: None }
 }
 
 /// The round-trip time that old connections have measured: of the links and of the readout.

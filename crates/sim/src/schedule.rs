@@ -1,12 +1,12 @@
 //! The schedule: a calendar queue of occurrences in two rings, and a heap for the far future.
 //!
 //! Time is divided into buckets, and buckets into blocks. The inner ring holds the buckets of the present block and of the
-//! next one, each a short list sorted by time: nearly all occurrences are arrivals of frames, a few microseconds ahead, at
+//! next one, each a short list sorted by time. Nearly all occurrences are arrivals of frames: a few microseconds ahead, at
 //! most one a link. The outer ring holds the following blocks as unsorted lists, for timers above all; a block is sorted
 //! into buckets when it comes next. Later occurrences wait in the heap. A bitmap finds the next list that is not empty.
 //!
-//! Of the occurrences of one instant departures come first. When the first of them is taken, those that are scheduled are
-//! sorted by their ranks ([`Ties`]); what is scheduled for the instant after that follows in the order of scheduling.
+//! Of the occurrences of one instant departures come first. When the first of them is taken, the scheduled ones are
+//! sorted by their ranks ([`Ties`]). Occurrences scheduled for this instant after that follow in the order of scheduling.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -48,6 +48,12 @@ const fn first_key(time: u64) -> u64 {
     time << 1
 }
 
+/// The first key behind a block. The last blocks end with the largest key.
+const fn block_end(block: u64, shift: u32) -> u64 {
+    let bits = BLOCK_BITS + shift;
+    if block < u64::MAX >> bits { (block + 1) << bits } else { u64::MAX }
+}
+
 /// First and last node of a list; `last` is meaningless while `first` is [`NIL`].
 #[derive(Clone, Copy)]
 struct Chain {
@@ -61,7 +67,7 @@ impl Chain {
 
 /// One bit for each of `64 * WORDS` lists: whether it holds anything.
 struct Bitmap<const WORDS: usize> {
-    words: Box<[u64; WORDS]>,
+    words: [u64; WORDS],
     /// One bit for each word that is not zero.
     summary: u64,
 }
@@ -69,7 +75,7 @@ struct Bitmap<const WORDS: usize> {
 impl<const WORDS: usize> Bitmap<WORDS> {
     fn new() -> Self {
         const { assert!(WORDS <= 64) };
-        Self { words: Box::new([0; WORDS]), summary: 0 }
+        Self { words: [0; WORDS], summary: 0 }
     }
 
     #[inline]
@@ -130,8 +136,14 @@ pub(crate) struct Schedule {
     far_scheduled: u64,
     /// A bucket spans `1 << shift` keys.
     shift: u32,
-    /// The bucket of the last occurrence taken, counted from time zero.
-    cursor: u64,
+    /// The place of the bucket that the last occurrence was taken from.
+    cursor: usize,
+    /// The present block, counted from time zero.
+    block: u64,
+    /// The first key behind the present block.
+    block_end: u64,
+    /// The first key behind the inner ring.
+    near_end: u64,
     /// Node `p` below this number is reserved for the arrival over the link of port `p`; the others are shared.
     ports: u32,
     nodes: Vec<ScheduleNode>,
@@ -145,10 +157,11 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// An empty schedule for so many ports. Buckets span about `bucket_ps`, rounded down to a power of two; it is fastest
-    /// with about one occurrence a bucket, and gives the same order with any width.
+    /// An empty schedule for `ports` ports. Buckets span about `bucket_ps`, rounded down to a power of two. The order is
+    /// the same with any width; it is fastest with about one occurrence a bucket.
     pub(crate) fn new(bucket_ps: u64, ports: u32, ties: Ties) -> Self {
         let arrival = |port| ScheduleNode { key: 0, what: Occurrence::Arrival(port), next: NIL };
+        let shift = 1 + bucket_ps.clamp(1 << 8, 1 << 36).ilog2();
         Self {
             buckets: Box::new([Chain::EMPTY; BUCKETS]),
             used_buckets: Bitmap::new(),
@@ -156,8 +169,11 @@ impl Schedule {
             used_blocks: Bitmap::new(),
             far: BinaryHeap::new(),
             far_scheduled: 0,
-            shift: 1 + bucket_ps.clamp(1 << 8, 1 << 36).ilog2(),
+            shift,
             cursor: 0,
+            block: 0,
+            block_end: block_end(0, shift),
+            near_end: block_end(1, shift),
             ports,
             nodes: (0..ports).map(arrival).collect(),
             free: NIL,
@@ -180,16 +196,10 @@ impl Schedule {
         true
     }
 
-    /// The present block.
+    /// The block of a key, counted from time zero.
     #[inline]
-    const fn block(&self) -> u64 {
-        self.cursor >> BLOCK_BITS
-    }
-
-    /// The bucket of a key, counted from time zero.
-    #[inline]
-    const fn bucket(&self, key: u64) -> u64 {
-        key >> (self.shift % u64::BITS)
+    const fn block_of(&self, key: u64) -> u64 {
+        key >> self.shift >> BLOCK_BITS
     }
 
     /// Schedules an occurrence; `time` must not lie before the last one taken.
@@ -232,21 +242,19 @@ impl Schedule {
 
     #[inline(always)]
     fn insert_node(&mut self, key: u64, node: u32) {
-        let bucket = self.bucket(key);
-        debug_assert!(bucket >= self.cursor, "an occurrence in the past");
-        let ahead = (bucket >> BLOCK_BITS) - self.block();
-        if ahead < 2 {
-            self.insert_near(bucket, key, node);
+        debug_assert!(key >> 1 >= self.taken >> 1, "an occurrence in the past");
+        if key < self.near_end {
+            self.insert_near(key, node);
         } else {
-            self.insert_later(bucket, key, node);
+            self.insert_later(key, node);
         }
     }
 
     /// Inserts a node that lies beyond the inner ring.
     #[inline(never)]
-    fn insert_later(&mut self, bucket: u64, key: u64, node: u32) {
-        if (bucket >> BLOCK_BITS) - self.block() < BLOCKS as u64 {
-            self.insert_outer(bucket, node);
+    fn insert_later(&mut self, key: u64, node: u32) {
+        if self.block_of(key) - self.block < BLOCKS as u64 {
+            self.insert_outer(key, node);
         } else {
             self.far.push(Reverse((key, self.far_scheduled, node)));
             self.far_scheduled += 1;
@@ -255,8 +263,8 @@ impl Schedule {
 
     /// Inserts a node into its bucket, behind all that are not later.
     #[inline(always)]
-    fn insert_near(&mut self, bucket: u64, key: u64, node: u32) {
-        let slot = bucket as usize % BUCKETS;
+    fn insert_near(&mut self, key: u64, node: u32) {
+        let slot = (key >> (self.shift % u64::BITS)) as usize % BUCKETS;
         let Chain { first, last } = self.buckets[slot];
         if first == NIL {
             self.buckets[slot] = Chain { first: node, last: node };
@@ -279,8 +287,8 @@ impl Schedule {
     }
 
     /// Appends a node to its block of the outer ring.
-    fn insert_outer(&mut self, bucket: u64, node: u32) {
-        let place = (bucket >> BLOCK_BITS) as usize % BLOCKS;
+    fn insert_outer(&mut self, key: u64, node: u32) {
+        let place = self.block_of(key) as usize % BLOCKS;
         let chain = &mut self.blocks[place];
         if chain.first == NIL {
             *chain = Chain { first: node, last: node };
@@ -295,7 +303,7 @@ impl Schedule {
     /// something earlier may then still be scheduled, after `until`.
     #[inline(always)]
     pub(crate) fn pop(&mut self, until: u64) -> Option<(u64, Option<Occurrence>)> {
-        let slot = match self.used_buckets.next(self.cursor as usize % BUCKETS) {
+        let slot = match self.used_buckets.next(self.cursor) {
             Some(slot) => slot,
             None => match self.skip(until)? {
                 Ok(slot) => slot,
@@ -322,10 +330,9 @@ impl Schedule {
         if next == NIL {
             self.used_buckets.clear(slot);
         }
-        let block = self.block();
-        self.cursor = self.bucket(key);
-        if self.block() > block {
-            self.enter_block();
+        self.cursor = slot;
+        if key >= self.block_end {
+            self.enter_block(self.block + 1);
         }
         Some((key >> 1, Some(what)))
     }
@@ -359,33 +366,34 @@ impl Schedule {
     /// Where that block begins after `until`, stays and returns its begin.
     #[cold]
     fn skip(&mut self, until: u64) -> Option<Result<usize, u64>> {
-        let present = self.block() as usize;
+        let present = self.block as usize;
         let next = match self.used_blocks.next(present % BLOCKS) {
-            Some(place) => self.block() + (place.wrapping_sub(present) % BLOCKS) as u64,
-            None => self.bucket(self.far.peek()?.0.0) >> BLOCK_BITS,
+            Some(place) => self.block + (place.wrapping_sub(present) % BLOCKS) as u64,
+            None => self.block_of(self.far.peek()?.0.0),
         };
-        let cursor = self.cursor.max((next - 1) << BLOCK_BITS);
-        let begin = cursor << (self.shift % u64::BITS) >> 1;
+        assert!(next >= self.block + 2, "the inner ring holds its two blocks");
+        let begin = (next - 1) << BLOCK_BITS << self.shift >> 1;
         if begin > until {
             return Some(Err(begin));
         }
-        self.cursor = cursor;
-        self.enter_block();
-        self.used_buckets.next(self.cursor as usize % BUCKETS).map(Ok)
+        self.enter_block(next - 1);
+        self.cursor = ((next - 1) << BLOCK_BITS) as usize % BUCKETS;
+        self.used_buckets.next(self.cursor).map(Ok)
     }
 
-    /// The cursor has entered another block: the outer ring takes from the heap what it covers now, and the inner ring its two
+    /// Enters another block. The outer ring takes the occurrences of its new span from the heap; the inner ring takes its two
     /// blocks from the outer. Nothing else has been inserted there before, so that the order of scheduling is kept.
     #[cold]
-    fn enter_block(&mut self) {
-        let present = self.block();
+    fn enter_block(&mut self, present: u64) {
+        self.block = present;
+        self.block_end = block_end(present, self.shift);
+        self.near_end = block_end(present + 1, self.shift);
         while let Some(&Reverse((key, _, node))) = self.far.peek() {
-            let bucket = self.bucket(key);
-            if (bucket >> BLOCK_BITS) - present >= BLOCKS as u64 {
+            if self.block_of(key) - present >= BLOCKS as u64 {
                 break;
             }
             self.far.pop();
-            self.insert_outer(bucket, node);
+            self.insert_outer(key, node);
         }
         for block in [present, present + 1] {
             let place = block as usize % BLOCKS;
@@ -395,7 +403,7 @@ impl Schedule {
             while node != NIL {
                 let ScheduleNode { key, next, .. } = self.nodes[node as usize];
                 self.nodes[node as usize].next = NIL;
-                self.insert_near(self.bucket(key), key, node);
+                self.insert_near(key, node);
                 node = next;
             }
         }
@@ -403,70 +411,5 @@ impl Schedule {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::occurrence::Occurrence::{Arrival, HostTimer};
-
-    #[test]
-    fn keeps_the_order_of_a_sorted_list() {
-        for bucket_ps in [1 << 8, 1 << 16, 1 << 30] {
-            // Without names all ranks are equal.
-            let mut schedule = Schedule::new(bucket_ps, 50, Ties::default());
-            let mut is_pending = [false; 50];
-            let mut expected: Vec<(u64, Occurrence)> = Vec::new();
-            let mut state = 1_u64;
-            let mut random = move || {
-                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                state >> 33
-            };
-            let mut now = 0;
-            for number in 0..30_000_u32 {
-                // Equal, near, far and very far times.
-                let ahead = match random() % 7 {
-                    0 => 0,
-                    // Within the ring of blocks of one of the widths or another.
-                    6 => random() % (1 << (20 + random() % 28)),
-                    1 => random() % 1_000,
-                    2 => random() % 20_000_000,
-                    3 => random() % 2_000_000_000,
-                    4 => (random() % 8) * 100_000_000_000,
-                    _ => (random() % 4) * 3_000_000_000_000,
-                };
-                // Every other one is an arrival, of which each port has one at a time.
-                let port = number % 50;
-                let what = if number % 2 == 0 && !is_pending[port as usize] {
-                    is_pending[port as usize] = true;
-                    schedule.insert_arrival(now + ahead, port);
-                    Arrival(port)
-                } else {
-                    schedule.insert(now + ahead, HostTimer(number));
-                    HostTimer(number)
-                };
-                let position = expected.partition_point(|&(time, _)| time <= now + ahead);
-                expected.insert(position, (now + ahead, what));
-                if random() % 3 != 0 {
-                    let (time, what) = expected.remove(0);
-                    if time > now {
-                        let waits = schedule.pop(time - 1);
-                        assert!(
-                            matches!(waits, Some((at, None)) if (now..=time).contains(&at)),
-                            "{waits:?} at {time}"
-                        );
-                    }
-                    assert_eq!(schedule.pop(time), Some((time, Some(what))));
-                    now = time;
-                    if let Arrival(port) = what {
-                        is_pending[port as usize] = false;
-                    }
-                }
-            }
-            assert!(
-                schedule.holds_more_than(expected.len() - 1) && !schedule.holds_more_than(expected.len())
-            );
-            for (time, what) in expected {
-                assert_eq!(schedule.pop(NEVER), Some((time, Some(what))));
-            }
-            assert_eq!(schedule.pop(NEVER), None);
-        }
-    }
-}
+#[path = "../tests/unit/schedule.rs"]
+mod tests;

@@ -1,7 +1,8 @@
 //! The TCP stack that a scenario describes.
 
-use fanin_scenario::{CongestionControl as Wanted, DELAYED_ACK_OF_LINUX, Profile, Transport};
+use fanin_scenario::{CongestionControl as Wanted, Profile, Transport};
 use fanin_units::Ratio;
+use fanin_units::tcp::DELAYED_ACK_MIN_LINUX;
 
 use crate::Error;
 use crate::techniques::{configure, packets};
@@ -9,9 +10,6 @@ use fanin_tcp::{Config, CongestionControl, DelayedAck, Segmentation};
 
 /// `tcp_tso_win_divisor` of Linux: a burst waits for more ACKs while it is smaller than this part of the window.
 const BURST_WINDOW_DIVISOR: u32 = 3;
-
-// The scenario's name for the kernel's rule, and the rule itself, agree.
-const _: () = assert!(DELAYED_ACK_OF_LINUX.get() == DelayedAck::LINUX_MIN.get());
 
 /// The TCP settings of a scenario's `transport` section: the named profile, and each key that differs from it.
 pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
@@ -61,8 +59,8 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
     config.timer_granularity = transport.timer_granularity;
     config.delayed_ack = match profile.delayed_ack {
         _ if !transport.delayed_ack => DelayedAck::Off,
-        linux @ DelayedAck::Linux { .. } if transport.delayed_ack_timeout == DELAYED_ACK_OF_LINUX => linux,
-        // icsk_delack_max bounds the adapted time-out of tcp_send_delayed_ack.
+        linux @ DelayedAck::Linux { .. } if transport.delayed_ack_timeout == DELAYED_ACK_MIN_LINUX => linux,
+        // icsk_delack_max bounds the adapted timeout of tcp_send_delayed_ack.
         DelayedAck::Linux { .. } => DelayedAck::Linux { max: transport.delayed_ack_timeout },
         DelayedAck::Off | DelayedAck::Rfc1122 { .. } => {
             DelayedAck::Rfc1122 { timeout: transport.delayed_ack_timeout }

@@ -39,7 +39,7 @@ impl<M> Streams<M> {
         Self { streams: vec![empty; ends], messages: Lists::new(), entered: 0, left: 0 }
     }
 
-    /// Appends a message of so many bytes to the stream of an end; its last byte lies before the offset `due`.
+    /// Appends a message of `bytes` bytes to the stream of an end; its last byte lies before the offset `due`.
     pub(crate) fn write(&mut self, sender: EndIndex, due: u64, bytes: u64, message: M) {
         self.accept(sender, StreamMessage { due, begin: due - bytes, message });
     }
@@ -50,7 +50,7 @@ impl<M> Streams<M> {
         if stream.messages.is_empty() {
             stream.due = message.begin + 1;
         }
-        debug_assert!(stream.due <= message.due, "messages of a stream end in order");
+        assert!(stream.due <= message.due, "messages of a stream end in order");
         self.messages.push(&mut stream.messages, message);
         self.entered += 1;
     }
@@ -61,7 +61,7 @@ impl<M> Streams<M> {
         if first.begin < sent { self.pop(sender) } else { None }
     }
 
-    /// True if so many delivered bytes begin the first message of a stream, or complete it after it was [begun](Self::begin).
+    /// True if `delivered` bytes begin the first message of a stream, or complete it after it was [begun](Self::begin).
     #[inline]
     pub(crate) fn has_news(&self, sender: EndIndex, delivered: u64) -> bool {
         delivered >= self.streams[sender as usize].due
@@ -81,7 +81,7 @@ impl<M> Streams<M> {
         Some(first)
     }
 
-    /// Gives the first message of a stream if so many delivered bytes have begun it, once.
+    /// Returns the first message of a stream, once, if `delivered` bytes have begun it.
     pub(crate) fn begin(&mut self, sender: EndIndex, delivered: u64) -> Option<&M> {
         let stream = &mut self.streams[sender as usize];
         let first = self.messages.first(stream.messages)?;

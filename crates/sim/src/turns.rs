@@ -1,18 +1,19 @@
 //! Plays several partitions of one network in turns.
 //!
-//! A frame that leaves one of them arrives no earlier than the delay of its link from now. So each may run ahead of the
+//! A frame or a signal of PAUSE that leaves one of them arrives no earlier than the delay of its link from now. So each may run ahead of the
 //! others by the least delay of the links between them, the lookahead.
 
 use std::sync::atomic::AtomicBool;
 
+use fanin_network::PortIndex;
 use fanin_units::Instant;
 
 use crate::partition::{Ending, Partition};
-use crate::workload::Workload;
+use crate::workload::HostWorkload;
 
 /// Plays the partitions of one network up to `until`, in turns of the lookahead; one that has the whole network without
 /// turns. Every node is played by one of them.
-pub(crate) fn play<W: Workload>(
+pub(crate) fn play<W: HostWorkload>(
     partitions: &mut [Partition<W>],
     until: Instant,
     stop: &AtomicBool,
@@ -39,15 +40,22 @@ pub(crate) fn play<W: Workload>(
     Ending::Time
 }
 
-/// Hands the frames that have left over to the partitions that play the far ends of their links.
-fn exchange<W: Workload>(partitions: &mut [Partition<W>]) {
+/// Hands the frames and signals that have left over to the partitions that play the far ends of their links.
+fn exchange<W: HostWorkload>(partitions: &mut [Partition<W>]) {
     for from in 0..partitions.len() {
         for leaving in partitions[from].take_leaving() {
-            let port = leaving.frame.port;
-            let to = partitions.iter_mut().find(|partition| partition.played().leads_in(port));
-            to.expect("every node is played").accept(leaving);
+            far_end(partitions, leaving.frame.port).accept(leaving);
+        }
+        for signal in partitions[from].take_leaving_signals() {
+            far_end(partitions, signal.port).accept_signal(signal);
         }
     }
+}
+
+/// The partition that plays the far end of a port's link.
+fn far_end<W: HostWorkload>(partitions: &mut [Partition<W>], port: PortIndex) -> &mut Partition<W> {
+    let to = partitions.iter_mut().find(|partition| partition.played().leads_in(port));
+    to.expect("every node is played")
 }
 
 #[cfg(test)]

@@ -96,8 +96,8 @@ fn an_isolated_event_is_nearly_ideal() {
     assert!(slowdown.p50 >= 1.0 && slowdown.max < 1.03, "{slowdown:?}");
 }
 
-/// T014: alone in the network, a collection takes its round trip and its bytes on the wire: 1.5 ms for 132 kB and 18.4 ms
-/// for the full event (thesis §4.2.2; with every header and timestamp, see `docs/papers.md`).
+/// T014: alone in the network, a collection takes its round trip and its bytes on the wire. That is 1.5 ms for 132 kB and
+/// 18.4 ms for the full event (thesis §4.2.2; with every header and timestamp, see `docs/papers.md`).
 #[test]
 fn isolated_collections_of_the_thesis_take_their_ideal_time() {
     for (fraction, expected_ms) in [("0.0625", 1.528), ("1", 18.448)] {

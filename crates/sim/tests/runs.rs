@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use fanin_report::{Records, Summary};
 use fanin_scenario::{EcnMode, PauseMode, Scenario, load_text};
-use fanin_sim::{RunControl, RunEnd, RunOutcome, SweepRun, run, sweep};
+use fanin_sim::{RunControl, RunEnd, RunOutcome, run};
 
 /// A small system of two racks that runs in milliseconds.
 const SMALL: &str = r#"
@@ -110,21 +110,23 @@ fn records_show_what_was_asked_for() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_outcome_on_any_number_of_threads() {
+fn the_same_seed_gives_the_same_outcome() {
     let scenario = scenario(SMALL, &["tor.buffer=30 kB"]);
-    let points: Vec<SweepRun> =
-        (0..6).map(|seed| SweepRun { scenario: scenario.clone(), seed: seed / 2 }).collect();
-    let done = std::sync::Mutex::new(0);
-    let results = |threads| -> Vec<_> {
-        let results = sweep(&points, threads, &RunControl::default(), &|_| *done.lock().unwrap() += 1);
-        results.into_iter().map(|result| figures(&result.unwrap())).collect()
-    };
-    let one = results(1);
-    assert_eq!(one.len(), 6);
-    assert_eq!(one, results(3));
-    assert_eq!(one[0], one[1]);
-    assert_ne!(one[1], one[2]);
-    assert_eq!(*done.lock().unwrap(), 12);
+    let [first, again, other] = [1, 1, 2].map(|seed| figures(&outcome(&scenario, seed)));
+    assert_eq!(first, again);
+    assert_ne!(first, other);
+}
+
+#[test]
+fn sizes_that_the_caller_has_not_read_are_refused() {
+    for set in [
+        "readout.fragment_size={ distribution = \"file\", path = \"km3net\" }",
+        "readout.fragment_size={ distribution = \"per-source\", path = \"km3net\", sigma = 0.2 }",
+    ] {
+        let scenario = preset("thesis-a-1000hz", &[set]);
+        let error = run(&scenario, 1, &RunControl::default()).unwrap_err();
+        assert_eq!(error, fanin_sim::Error::SizesNotRead { path: "km3net".to_owned() });
+    }
 }
 
 #[test]
@@ -138,8 +140,8 @@ fn more_collectors_do_not_change_the_sizes_of_events() {
 
 #[test]
 fn two_ways_to_count_a_queue_agree() {
-    // A pool that never fills with a limit on each port is a limit on each port; the one is counted by the memory of the
-    // queueing crate, the other by the link's own ring.
+    // A pool that never fills with a limit on each port is a limit on each port. The queueing crate's memory counts the
+    // one, the link's own ring the other.
     for in_service in ["true", "false"] {
         let count = format!("tor.count_in_service={in_service}");
         let own = ["tor.buffer=20 kB", "tor.uplink_buffer=20 kB", "tor.frame_overhead=10 B", &count];
@@ -209,8 +211,6 @@ fn a_stopped_run_gives_what_it_has() {
     let outcome = run(&preset("thesis-a-1000hz", &["shaping.credits=480"]), 1, &control).unwrap();
     assert_eq!(outcome.end, RunEnd::Stopped);
     assert!(!outcome.records.events.is_empty());
-    let left = sweep(&[SweepRun { scenario: scenario(SMALL, &[]), seed: 1 }], 2, &control, &|_| {});
-    assert!(left.is_empty());
 }
 
 #[test]
@@ -317,6 +317,27 @@ fn the_ports_that_lose_are_named_under_every_buffering() {
             outcome.summary.tcp.as_ref().and_then(|tcp| tcp.timeouts)
         );
     }
+}
+
+#[test]
+fn a_late_event_names_the_tail_loss_probes_that_it_waited_for() {
+    let sets = [
+        "transport.profile=linux-6",
+        "workload.senders=40",
+        "workload.request_size=8 kB",
+        "tor.buffer=64 kB",
+    ];
+    let outcome = outcome(&preset("incast", &sets), 1);
+    let probes = outcome.summary.tcp.as_ref().and_then(|tcp| tcp.tail_loss_probes).unwrap();
+    assert!(probes > 0);
+    let late = outcome.picture.unwrap().late.unwrap();
+    let cause = late.chain.iter().find(|cause| cause.what == "tail-loss-probe").expect(&late.text);
+    assert!(late.text.contains("waited for a tail loss probe ("), "{}", late.text);
+    let sent: Vec<u64> = late.sources.iter().flat_map(|source| source.probes_ps.iter().copied()).collect();
+    let count = cause.count.unwrap();
+    assert!((1..=sent.len() as u64).contains(&count) && sent.len() as u64 <= probes, "{count} {sent:?}");
+    let last_ms = sent.iter().map(|at| (at - late.assigned_ps) as f64 / 1e9).fold(0.0, f64::max);
+    assert!(cause.until_ms <= last_ms + 1e-9, "{} {last_ms}", cause.until_ms);
 }
 
 #[test]

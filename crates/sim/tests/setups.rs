@@ -26,6 +26,9 @@ policy = "node-round-robin"
 accept = "10 %"
 [network]
 readouts_per_group = 6
+# The stack of the papers' set-ups.
+[transport]
+profile = "linux-2.6.32"
 "#;
 
 fn scenario(text: &str, sets: &[&str]) -> Scenario {
@@ -299,7 +302,7 @@ fn full_readouts_stop_the_trigger() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the set-up, the books balance (or the run panics), nothing is faster than the wire, and methods that keep
+    /// With any set-up, the books balance (or the run panics), and nothing is faster than the wire. Methods that keep
     /// senders apart lose nothing behind a port that holds two answers.
     #[test]
     fn any_set_up_conserves_what_it_carries(

@@ -1,5 +1,5 @@
-//! Laws that hold for every technique with any settings: nothing is faster than the wire, no queue is above its limit, all that
-//! was asked for arrives, and the same seed gives the same run. That no byte is lost or invented every run asserts by itself.
+//! Laws that hold for every technique with any settings. Nothing is faster than the wire, no queue is above its limit, all
+//! requested data arrive, and the same seed gives the same run. That no byte is lost or invented every run asserts by itself.
 //! Techniques that lose nothing lose nothing in buffers that are just as large as they need, whatever else there is.
 
 use fanin_queueing::pause_headroom;
@@ -499,8 +499,8 @@ proptest! {
     }
 }
 
-/// An answer shorter than a segment takes less than one on the links before the last: seed 229 was faster than an ideal that
-/// did not know.
+/// An answer shorter than a segment takes less than one on the links before the last. Seed 229 was faster than an ideal that
+/// ignored that.
 #[test]
 fn short_answers_have_a_shorter_ideal() {
     let sets = ["run.duration=30 ms", "workload.senders=13", "workload.request_size=1 kB"];
@@ -509,7 +509,8 @@ fn short_answers_have_a_shorter_ideal() {
     for row in &outcome.records.events {
         assert!(row.collection_time_ps >= row.ideal_ps, "{row:?}");
     }
-    // Four times 25 us; a request of 284 B over two links, an answer of 1078 B over the first, thirteen of them over the last.
+    // Four times 25 us. A request of 284 B over two links, an answer of 1078 B over the first, thirteen of
+    // them over the last.
     let ideal_ps = 100_000_000 + (2 * 142 + 1078 + 13 * 1078) * 8_000;
     assert_eq!(outcome.records.events[0].ideal_ps, Some(ideal_ps));
 }

@@ -299,7 +299,7 @@ fn a_stopped_core_holds_up_everybody_behind_it() {
     // What limits each event by itself is as lossless and does not wait for others.
     let credits = run(&["shaping.method=credits", "shaping.credits=480"]);
     assert!(time(&pause).mean >= time(&credits).mean, "{:?} {:?}", time(&pause), time(&credits));
-    assert!(time(&priority).max < 200.0 && time(&pause).max < 200.0, "no time-out");
+    assert!(time(&priority).max < 200.0 && time(&pause).max < 200.0, "no timeout");
     let plain = run(&[]);
     assert!(plain.summary.network.clone().unwrap().drops.unwrap() > 0);
     // Stops spread: a core with little memory stops the groups before it in turn.
@@ -332,8 +332,8 @@ fn minimum_rto_of_microseconds_repairs_at_once() {
     assert!(delayed > 600.0, "{delayed}");
 }
 
-/// A window of one packet waits for each acknowledgement: by the kernel's rule, which begins with quick ones, or for as long as
-/// the scenario says, in all stacks.
+/// A window of one packet waits for each acknowledgement in all stacks. It waits by the kernel's rule, which begins with quick
+/// ones, or as long as the scenario says.
 #[test]
 fn delayed_acknowledgements_wait_no_longer_than_they_may() {
     let mean_ms = |profile: &str, more: &[&str]| {
@@ -435,7 +435,7 @@ fn requests_within_their_deadline_are_counted() {
     let none = requests("workload.deadline=0 s");
     assert_eq!(none.deadlines_met, None);
     let times = none.time_ms.unwrap();
-    assert!(times.max > 150.0, "a time-out is there: {times:?}");
+    assert!(times.max > 150.0, "a timeout is there: {times:?}");
     let some = requests("workload.deadline=100 ms");
     let met = some.deadlines_met.unwrap();
     assert!(met < some.completed, "{met} of {}", some.completed);

@@ -4,7 +4,7 @@ use fanin_dataflow::Random;
 use fanin_network::{Network, NodeIndex, Roles, topology};
 use fanin_report::{Records, Summary};
 use fanin_scenario::{load, load_text};
-use fanin_sim::{RunControl, RunEnd, RunOutcome, run, run_on};
+use fanin_sim::{RecordedSizes, RunControl, RunEnd, RunOutcome, run, run_on};
 
 /// Seeds over which the shares are averaged.
 const SEEDS: u64 = 64;
@@ -96,7 +96,9 @@ fn the_results_do_not_depend_on_the_order_in_which_hosts_are_listed() {
             .scenario;
         let (network, roles) = topology::build(&scenario).unwrap();
         let run = |network: &Network, roles: &Roles| {
-            figures(run_on(&scenario, 3, &RunControl::default(), network, roles).unwrap())
+            figures(
+                run_on(&scenario, &RecordedSizes::None, 3, &RunControl::default(), network, roles).unwrap(),
+            )
         };
         let (summary, records) = run(&network, &roles);
         let losses: u64 = records.flows.iter().map(|flow| flow.retransmits).sum();

@@ -23,9 +23,9 @@ pub(crate) struct LeavingFrame {
 }
 
 impl Fabric {
-    /// Lets the link of a port lead to another partition: its frames wait for [`Self::take_leaving`].
+    /// Lets the link of a port lead to another partition: its frames wait for [`Self::take_leaving`],
+    /// and its signals of PAUSE for [`Self::take_leaving_signal`].
     pub(crate) fn lead_out(&mut self, port: PortIndex) {
-        assert!(self.flow_control.is_none(), "signals of PAUSE do not cross partitions");
         self.ports[port as usize].link.lead_out();
     }
 
@@ -49,6 +49,8 @@ impl Fabric {
         };
         let parcel = Parcel::new(next, end, self.wire_bytes(&segment), place, ecn);
         let link = &mut self.ports[port as usize].link;
-        link.send(schedule, arrival - link.delay(), port, parcel);
+        let departure = arrival - link.delay();
+        let start = departure - link.time_to_send(parcel.wire_bytes());
+        link.send(schedule, [start, departure], port, parcel);
     }
 }

@@ -1,11 +1,11 @@
 //! Builds the ports and the packet memories of a network's switches.
 
 use fanin_queueing::{
-    Aqm, BookedDedicated, BookedMemory, Dedicated, Depth, InService, Layout, Memory, NotCapable, OutputLink,
-    PauseThresholds, Red, RedSettings, Threshold,
+    Aqm, BookedDedicated, BookedMemory, Dedicated, InService, Layout, Memory, OutputLink, PauseThresholds,
+    Threshold,
 };
-use fanin_scenario::{Buffering, Ecn, EcnMode, PauseMode, QueueUnit, Switch};
-use fanin_units::{Bytes, Packets};
+use fanin_scenario::{Buffering, EcnMode, PauseMode, Switch};
+use fanin_units::Bytes;
 
 use super::Fabric;
 use super::flow_control::{FlowControl, PausingSwitch};
@@ -68,7 +68,7 @@ impl Fabric {
                 .switches
                 .iter()
                 .any(|kind| kind.settings.pause.mode == PauseMode::Priority),
-            unstored_bytes: network.framing.link_bytes - network.framing.stored_bytes,
+            unstored_bytes: network.framing.unstored_bytes(),
         };
         for (node, ports) in (0_u32..).zip(&ports_of) {
             if let NodeKind::Switch { like } = network.nodes[node as usize].kind {
@@ -90,10 +90,8 @@ impl Fabric {
             paths: super::paths::StoredPaths::new(2 * network.links.len()),
             taps: 0,
             arrived: 0,
-            link_bytes: network.framing.link_bytes,
-            ip_bytes_min: network.framing.ip_bytes_min,
+            framing: network.framing,
             unstored_bytes,
-            signal_bytes: network.framing.pause_bytes(),
         })
     }
 }
@@ -197,7 +195,19 @@ impl Builder<'_> {
 
     /// The marker of an output.
     fn aqm(&self, settings: &Switch, port: PortIndex) -> Result<Aqm, Error> {
-        aqm(&settings.ecn, self.network.frame_bytes, &self.queue_link(port))
+        let ecn = &settings.ecn;
+        let frame = Bytes::new(self.network.frame_bytes.into());
+        Ok(match ecn.mode {
+            EcnMode::Off => Aqm::None,
+            EcnMode::Threshold => Aqm::Threshold(Threshold {
+                depth: ecn.unit.depth(ecn.threshold, frame),
+                not_capable: ecn.not_capable,
+            }),
+            EcnMode::RedMark | EcnMode::RedDrop => {
+                let packet_time = self.queue_link(port).time_to_send(self.network.frame_bytes);
+                Aqm::Red(ecn.red(frame, frame, packet_time)?)
+            }
+        })
     }
 
     /// The link of a port as its queue has to know it.
@@ -247,46 +257,6 @@ impl Builder<'_> {
 
 const fn in_service(settings: &Switch) -> InService {
     if settings.count_in_service { InService::Counted } else { InService::Free }
-}
-
-/// A depth of a queue in the measure that the scenario has for it; a full frame takes `frame_bytes`.
-fn depth(ecn: &Ecn, packets: Packets, frame_bytes: u32) -> Depth {
-    match ecn.unit {
-        QueueUnit::Packets => Depth::Packets(packets),
-        QueueUnit::Bytes => {
-            let frame = Bytes::new(u64::from(frame_bytes));
-            Depth::Bytes(packets.checked_times(frame).unwrap_or(Bytes::MAX))
-        }
-    }
-}
-
-/// The marker of one output.
-fn aqm(ecn: &Ecn, frame_bytes: u32, link: &OutputLink) -> Result<Aqm, Error> {
-    let red = |marks| {
-        Red::new(RedSettings {
-            depth_min: depth(ecn, ecn.min, frame_bytes),
-            depth_max: depth(ecn, ecn.max, frame_bytes),
-            weight: ecn.weight,
-            probability_max: ecn.probability_max,
-            gentle: ecn.gentle,
-            ecn: marks,
-            hard_drop: ecn.hard_drop,
-            packet_mean: Bytes::new(u64::from(frame_bytes)),
-            packet_time: link.time_to_send(frame_bytes),
-        })
-    };
-    Ok(match ecn.mode {
-        EcnMode::Off => Aqm::None,
-        EcnMode::Threshold => Aqm::Threshold(Threshold {
-            depth: depth(ecn, ecn.threshold, frame_bytes),
-            not_capable: match ecn.not_capable {
-                fanin_scenario::NotCapable::Drop => NotCapable::Drop,
-                fanin_scenario::NotCapable::Pass => NotCapable::Pass,
-            },
-        }),
-        EcnMode::RedMark => Aqm::Red(red(true)?),
-        EcnMode::RedDrop => Aqm::Red(red(false)?),
-    })
 }
 
 /// The ports that leave each node.

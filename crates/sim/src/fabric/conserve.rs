@@ -24,9 +24,9 @@ impl Fabric {
         on_links.chain(self.waiting()).map(|parcel| u64::from(self.segments[parcel.segment()].payload)).sum()
     }
 
-    /// Asserts that no link carried more than its rate, that each port kept its order, that every segment's place is either used
-    /// once or free, and that every account of every queue adds up to the frames that are in it. `elsewhere` segments were
-    /// taken and not sent yet.
+    /// Asserts that no link carried more than its rate and that each port kept its order. Every segment's place must be either
+    /// used once or free. Every account of every queue must add up to the frames in the queue. `elsewhere` segments were taken
+    /// and not sent yet.
     ///
     /// # Panics
     /// If one of these does not hold.
@@ -62,5 +62,11 @@ impl Fabric {
         }
         self.assert_pausable_conserved();
         assert_eq!(in_flight + self.free.len(), self.segments.len(), "frames are unaccounted for");
+        let mut is_used = vec![false; self.segments.len()];
+        let on_links = self.ports.iter().flat_map(|port| port.link.frames()).map(|frame| frame.parcel);
+        let frames = on_links.chain(self.waiting()).map(|parcel| parcel.segment());
+        for place in frames.chain(self.free.iter().map(|&place| place as usize)) {
+            assert!(!std::mem::replace(&mut is_used[place], true), "segment {place} is used twice");
+        }
     }
 }

@@ -19,12 +19,12 @@ pub(super) struct PausingSwitch {
     pub(super) check_at: u64,
 }
 
-/// Which frames are of which class.
+/// The class of each frame.
 #[derive(Clone, Copy)]
 pub(super) struct Classes {
     has_priorities: bool,
     /// Ends below this are those of connections whose second ends answer with bulk data.
-    bulk_ends: u32,
+    pub(super) bulk_ends: u32,
 }
 
 impl Classes {
@@ -36,7 +36,7 @@ impl Classes {
 }
 
 /// Flow control in a network in which some switch uses PAUSE.
-pub(crate) struct FlowControl {
+pub(super) struct FlowControl {
     /// By the port over whose link the frames came in.
     pub(super) ingress: Vec<Ingress>,
     pub(super) switches: Vec<PausingSwitch>,
@@ -47,7 +47,7 @@ pub(crate) struct FlowControl {
     pub(super) resumes: u64,
     pub(super) is_check_scheduled: bool,
     /// The ports of a deadlock, once there is one: each waits for the next, the last for the first.
-    pub(crate) deadlock: Vec<PortIndex>,
+    pub(super) deadlock: Vec<PortIndex>,
 }
 
 impl FlowControl {
@@ -67,11 +67,6 @@ impl FlowControl {
             is_check_scheduled: false,
             deadlock: Vec::new(),
         }
-    }
-
-    /// Connections below this number are those whose second ends answer with bulk data.
-    pub(crate) fn set_bulk_connections(&mut self, connections: u32) {
-        self.classes.bulk_ends = 2 * connections;
     }
 
     /// The memories of all switches.

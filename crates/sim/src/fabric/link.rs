@@ -20,7 +20,7 @@ pub(crate) struct FrameInFlight {
 /// One direction of a link.
 ///
 /// Of all frames on it only the first one's arrival is pending in the schedule.
-pub(crate) struct LinkState {
+pub(super) struct LinkState {
     /// The frames that were sent, or whose departure is booked, in order.
     frames: Fifo<FrameInFlight>,
     /// PAUSE and RESUME frames on their way, with the times at which they arrive at the far end, in order.
@@ -33,12 +33,12 @@ pub(crate) struct LinkState {
     /// Picoseconds a byte lasts; zero where that is no whole number, or a large one.
     ps_per_byte: u32,
     /// How many observers note each frame that arrives.
-    pub(crate) taps: u16,
+    pub(super) taps: u16,
     /// It leads to another partition, which plays the arrivals.
     leads_out: bool,
     rate: Rate,
     /// Bytes sent, everything on the wire counted.
-    pub(crate) wire_bytes: u64,
+    pub(super) wire_bytes: u64,
 }
 
 impl LinkState {
@@ -79,13 +79,16 @@ impl LinkState {
         self.delay
     }
 
-    /// Takes a frame whose last bit leaves at `departure`.
+    /// Takes a frame whose first bit leaves at `start`, and whose last bit has left at `departure`.
     #[inline(always)]
-    pub(super) fn send(&mut self, schedule: &mut Schedule, departure: u64, index: PortIndex, parcel: Parcel) {
-        debug_assert!(
-            departure >= self.free_at + self.time_to_send(parcel.wire_bytes()),
-            "two frames are on the wire at once"
-        );
+    pub(super) fn send(
+        &mut self,
+        schedule: &mut Schedule,
+        [start, departure]: [u64; 2],
+        index: PortIndex,
+        parcel: Parcel,
+    ) {
+        assert!(self.free_at <= start && start < departure, "two frames are on the wire at once");
         self.free_at = departure;
         self.wire_bytes += u64::from(parcel.wire_bytes());
         let arrival = departure + self.delay;
@@ -104,8 +107,9 @@ impl LinkState {
         index: PortIndex,
         parcel: Parcel,
     ) -> u64 {
-        let departure = now.max(self.free_at) + self.time_to_send(parcel.wire_bytes());
-        self.send(schedule, departure, index, parcel);
+        let start = now.max(self.free_at);
+        let departure = start + self.time_to_send(parcel.wire_bytes());
+        self.send(schedule, [start, departure], index, parcel);
         departure
     }
 
@@ -115,17 +119,34 @@ impl LinkState {
         self.free_at
     }
 
-    /// Sends a PAUSE or RESUME frame after the frame that is being sent; returns when it arrives at the far end, whose switch
-    /// does not store it.
+    /// Sends a PAUSE or RESUME frame after the frame in service. Returns its arrival at the far end, whose switch does not
+    /// store it.
     pub(super) fn send_signal(&mut self, now: u64, wire_bytes: u32, signal: PauseSignal) -> u64 {
         let arrival = self.occupy(now, wire_bytes) + self.propagation;
+        self.push_signal(arrival, wire_bytes, signal);
+        arrival
+    }
+
+    /// Takes a PAUSE or RESUME frame from another partition.
+    pub(super) fn accept_signal(&mut self, arrival: u64, wire_bytes: u32, signal: PauseSignal) {
+        // A frame that was sent after it may have been accepted before it.
+        self.free_at = self.free_at.max(arrival - self.propagation);
+        self.push_signal(arrival, wire_bytes, signal);
+    }
+
+    fn push_signal(&mut self, arrival: u64, wire_bytes: u32, signal: PauseSignal) {
         self.wire_bytes += u64::from(wire_bytes);
         assert!(
             self.signals.back().is_none_or(|&(at, last)| at < arrival && last != signal),
             "signals alternate"
         );
         self.signals.push_back((arrival, signal));
-        arrival
+    }
+
+    /// Takes the next PAUSE or RESUME frame, with its arrival, off a link that leads to another partition.
+    pub(super) fn take_leaving_signal(&mut self) -> Option<(u64, PauseSignal)> {
+        debug_assert!(self.leads_out, "signals arrive in this partition");
+        self.signals.pop_front()
     }
 
     /// Takes the first PAUSE or RESUME frame, which has arrived at the far end by `now`.
@@ -158,7 +179,12 @@ impl LinkState {
         parcel
     }
 
-    /// Lets its frames wait for [`Self::take_leaving`] in place of arriving.
+    /// Returns true if it leads to another partition.
+    pub(super) const fn leads_out(&self) -> bool {
+        self.leads_out
+    }
+
+    /// Lets its frames wait for [`Self::take_leaving`] in place of arriving, and its signals for [`Self::take_leaving_signal`].
     pub(super) fn lead_out(&mut self) {
         assert!(self.frames.is_empty(), "frames are on the link");
         self.leads_out = true;
@@ -188,7 +214,7 @@ impl LinkState {
     }
 
     /// Bytes that have arrived at the far end in this partition.
-    pub(crate) fn arrived_bytes(&self) -> u64 {
+    pub(super) fn arrived_bytes(&self) -> u64 {
         if self.leads_out {
             return 0;
         }

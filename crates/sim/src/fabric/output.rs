@@ -28,8 +28,8 @@ pub(super) enum OutputQueue {
 }
 
 /// One direction of a link and the queue before it.
-pub(crate) struct Port {
-    pub(crate) link: LinkState,
+pub(super) struct Port {
+    pub(super) link: LinkState,
     pub(super) queue: OutputQueue,
     /// The number of the switch it belongs to; [`NIL`](crate::index::NIL) at a host.
     pub(super) switch: u32,

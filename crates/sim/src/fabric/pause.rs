@@ -1,10 +1,10 @@
 //! PAUSE (IEEE 802.3 annex 31B) and priority flow control (IEEE 802.1Qbb).
 //!
 //! A switch counts the bytes that came in by each port and wait in it, the ingress occupancy. At XOFF it sends the neighbour a
-//! PAUSE, and at XON a RESUME. The signal is a frame of its own on the way back: it waits for the frame that is being sent,
-//! goes before all that wait, takes its time on the wire, and takes effect after the neighbour's reaction time. Frames behind
-//! a paused port wait wherever they are going (head-of-line blocking), fill the neighbour's memory, and pause that one's
-//! neighbours in turn.
+//! PAUSE, and at XON a RESUME. The signal is a frame of its own on the way back. It waits for the frame in service, goes
+//! before all queued frames, and takes its time on the wire. It takes effect after the neighbour's reaction time. Frames
+//! behind a paused port wait wherever they are going (head-of-line blocking), fill the neighbour's memory, and pause that
+//! one's neighbours in turn.
 //!
 //! With priority flow control bulk data (answers) are one priority, all other frames another one, which goes first and is
 //! never paused. A PAUSE lasts until a RESUME: the frames that would renew it before its 65535 quanta are over are left out.
@@ -31,7 +31,44 @@ mod figures;
 /// A port that is paused for so long is searched for a deadlock.
 const SUSPECT: u64 = Duration::from_millis(10).get();
 
+/// A PAUSE or RESUME that leaves a partition by a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LeavingSignal {
+    /// The port over whose link it travels.
+    pub(crate) port: PortIndex,
+    /// When it arrives at the far end, in picoseconds.
+    arrival: u64,
+    signal: PauseSignal,
+}
+
+impl FlowControl {
+    /// Schedules the next search for a deadlock, unless one is scheduled.
+    fn schedule_check(&mut self, schedule: &mut Schedule, now: u64) {
+        if !self.is_check_scheduled {
+            self.is_check_scheduled = true;
+            schedule.insert(now + SUSPECT, Occurrence::DeadlockCheck);
+        }
+    }
+}
+
 impl Fabric {
+    /// Returns true if a switch of the network uses PAUSE.
+    pub(crate) fn uses_pause(&self) -> bool {
+        self.flow_control.is_some()
+    }
+
+    /// For PAUSE: connections below this number are those whose second ends answer with bulk data.
+    pub(crate) fn set_bulk_connections(&mut self, connections: u32) {
+        if let Some(flow_control) = &mut self.flow_control {
+            flow_control.classes.bulk_ends = 2 * connections;
+        }
+    }
+
+    /// The ports of a deadlock that was found: each waits for the next, the last for the first.
+    pub(crate) fn deadlock(&self) -> &[PortIndex] {
+        self.flow_control.as_ref().map_or(&[], |flow_control| &flow_control.deadlock)
+    }
+
     /// A frame that came in over the link of `input` arrives at a switch's output that can be paused.
     #[inline(never)]
     pub(super) fn arrive_at_pausable(
@@ -150,7 +187,7 @@ impl Fabric {
         let Some(flow_control) = &mut self.flow_control else { return };
         let FlowControl { switches, ingress, .. } = &mut **flow_control;
         let switch = &mut switches[switch as usize];
-        debug_assert_eq!(switch.check_at, now, "a check is scheduled for each of its occurrences");
+        assert_eq!(switch.check_at, now, "a check is scheduled for each of its occurrences");
         switch.check_at = NEVER;
         let mut resumed = Vec::new();
         switch.paused_inputs.retain(|&input| {
@@ -165,23 +202,47 @@ impl Fabric {
         }
     }
 
-    /// Sends a signal to the neighbour whose frames come in over the link of `input`: after the frame that is being sent, and
-    /// before all that wait. The neighbour handles it when its reaction time is over.
+    /// Sends a signal to the neighbour whose frames come in over the link of `input`: after the frame in service, and before
+    /// all queued ones. The neighbour handles it when its reaction time is over.
     fn send_signal(&mut self, schedule: &mut Schedule, now: u64, input: PortIndex, signal: PauseSignal) {
         let back = &mut self.ports[input as usize ^ 1].link;
-        let arrival = back.send_signal(now, self.signal_bytes, signal);
-        let OutputQueue::Pausable(neighbour) = &self.ports[input as usize].queue else {
-            unreachable!("the neighbour of a switch with PAUSE obeys it");
-        };
-        schedule.insert(arrival + neighbour.sender.reaction, Occurrence::PauseSignal(input));
+        let arrival = back.send_signal(now, self.framing.pause_bytes(), signal);
+        if !back.leads_out() {
+            self.schedule_signal(schedule, arrival, input);
+        }
         let flow_control = self.flow_control.as_mut().expect("a network with PAUSE");
         match signal {
             PauseSignal::Pause => flow_control.pauses += 1,
             PauseSignal::Resume => flow_control.resumes += 1,
         }
-        if signal == PauseSignal::Pause && !flow_control.is_check_scheduled {
-            flow_control.is_check_scheduled = true;
-            schedule.insert(now + SUSPECT, Occurrence::DeadlockCheck);
+        if signal == PauseSignal::Pause {
+            flow_control.schedule_check(schedule, now);
+        }
+    }
+
+    /// Schedules the effect of a signal that arrives at the sender of `port`.
+    fn schedule_signal(&self, schedule: &mut Schedule, arrival: u64, port: PortIndex) {
+        let OutputQueue::Pausable(out) = &self.ports[port as usize].queue else {
+            unreachable!("the neighbour of a switch with PAUSE obeys it");
+        };
+        schedule.insert(arrival + out.sender.reaction, Occurrence::PauseSignal(port));
+    }
+
+    /// Takes the next signal that has left by the link of a port.
+    pub(crate) fn take_leaving_signal(&mut self, port: PortIndex) -> Option<LeavingSignal> {
+        let (arrival, signal) = self.ports[port as usize].link.take_leaving_signal()?;
+        Some(LeavingSignal { port, arrival, signal })
+    }
+
+    /// Takes a signal from another partition: it takes effect when it is due.
+    pub(crate) fn accept_signal(&mut self, schedule: &mut Schedule, leaving: LeavingSignal) {
+        let LeavingSignal { port, arrival, signal } = leaving;
+        let wire_bytes = self.framing.pause_bytes();
+        self.ports[port as usize].link.accept_signal(arrival, wire_bytes, signal);
+        self.schedule_signal(schedule, arrival, port ^ 1);
+        if signal == PauseSignal::Pause {
+            let flow_control = self.flow_control.as_mut().expect("a network with PAUSE");
+            flow_control.schedule_check(schedule, arrival);
         }
     }
 

@@ -1,14 +1,14 @@
 //! An output with rings: the deep queues of a software switch ("daqrings").
 //!
-//! LCN'15 ("A Lossless Switch"), multi-host paper §II.B: every flow that is sensitive to incast is stored in a ring of
-//! its destination, which holds a number of frames and is emptied at a rate of its own. Frames that no rule names share one
-//! more ring of the port, without a rate, and go first. The output is driven naively: when its link is free, the next frame
-//! that may go is sent, which costs an occurrence for each frame that had to wait.
+//! LCN'15 ("A Lossless Switch"), multi-host paper §II.B. Every flow that is sensitive to incast is stored in a ring of its
+//! destination. A ring holds a number of frames and is emptied at a rate of its own. Frames that no rule names share one
+//! more ring of the port, without a rate, and go first. The output is driven naively: whenever its link is free, the next
+//! frame that may go is sent. This costs an occurrence for each frame that had to wait.
 
 use std::collections::BTreeMap;
 
-use fanin_queueing::{Departure, Discipline, Frame as Descriptor, RingSettings, Rings, Verdict};
-use fanin_scenario::{DaqringService, Daqrings};
+use fanin_queueing::{Departure, Frame as Descriptor, RingSettings, Rings, Verdict};
+use fanin_scenario::Daqrings;
 use fanin_units::Instant;
 
 use super::link::LinkState;
@@ -50,14 +50,10 @@ pub(crate) struct RingFigures {
 }
 
 impl RingOutput {
-    /// An output without a ring of a destination. Rings store all of a frame but `unstored_bytes`; their token buckets count it
-    /// whole, so that a limit of the next link's rate is that link.
+    /// An output without a ring of a destination. Rings store all of a frame but `unstored_bytes`. Their token buckets count
+    /// the whole frame, so that a limit of the next link's rate is that link.
     pub(super) fn new(settings: &Daqrings, unstored_bytes: u32) -> Result<Self, Error> {
-        let discipline = match settings.service {
-            DaqringService::RoundRobin => Discipline::RoundRobin,
-            DaqringService::LongestFirst => Discipline::LongestFirst,
-        };
-        let mut rings = Rings::new(discipline, None)?.with_overhead(unstored_bytes);
+        let mut rings = Rings::new(settings.service, None)?.with_overhead(unstored_bytes);
         let others = rings.add_ring(&RingSettings::new(settings.frames))?;
         assert_eq!(others, usize::from(OTHERS), "the first ring is that of frames that no rule names");
         rings.serve_first(others);
@@ -121,7 +117,7 @@ impl RingOutput {
             }
         };
         if self.rings.frames() > 0 && self.departure.expect(next) {
-            debug_assert!(next > now, "a frame that may go is kept");
+            assert!(next > now, "a frame that may go is kept");
             // With rings of several destinations a departure has no precedence over an arrival at its instant.
             if self.ring_of.len() > 1 {
                 schedule.insert(next, Occurrence::Departure(index));

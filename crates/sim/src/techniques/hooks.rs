@@ -1,7 +1,8 @@
 //! The hooks by which techniques act on a run.
 
-use fanin_dataflow::{Message, Peer};
+use fanin_dataflow::{Collector, Message, Peer};
 use fanin_network::{Ideal, Network, Roles};
+use fanin_report::Summary;
 use fanin_scenario::Scenario;
 use fanin_tcp::Stats;
 use fanin_units::{Bytes, Instant};
@@ -82,7 +83,7 @@ pub(crate) trait TechniqueHooks: Send {
     /// An endpoint has nothing more to send for now.
     fn on_sent(&mut self, _engine: &mut Engine, _end: EndIndex) {}
 
-    /// An endpoint has handled a segment with so much payload in a frame of so many bytes on the wire.
+    /// An endpoint has handled a segment of `payload` bytes in a frame of `wire_bytes`.
     fn on_segment(&mut self, _engine: &mut Engine, _end: EndIndex, _payload: u32, _wire_bytes: u32) {}
 
     /// A frame for an end arrives at a switch, before the queue of its output. The technique may read and change the segment in
@@ -121,7 +122,7 @@ pub(crate) trait TransportHooks: Send {
     /// The run begins.
     fn on_start(&mut self, _engine: &mut Engine) {}
 
-    /// Takes a message of so many bytes; returns the stream offset behind its last byte.
+    /// Takes a message of `bytes` bytes; returns the stream offset behind its last byte.
     fn write(&mut self, end: EndIndex, bytes: u64) -> u64;
 
     /// Handles the packet in a place of the fabric.
@@ -189,7 +190,7 @@ pub(crate) trait AnswerHooks: Send {
     /// A readout has an answer for a collector.
     fn on_answer(&mut self, now: Instant, readout: u16, collector: u16, bytes: u64, message: Message<Bytes>);
 
-    /// An event was collected of which so many fragments are missing.
+    /// An event was collected that lacks `missing` fragments.
     fn on_collected(&mut self, missing: u32);
 
     /// A message of the technique has arrived at host `to`.
@@ -217,28 +218,42 @@ pub(crate) trait AnswerHooks: Send {
     fn assert_conserved(&self);
 }
 
-/// Builds a technique that schedules answers, if the scenario uses it.
-pub(crate) type BuildAnswers = fn(&AnswerSetup<'_>) -> Option<Box<dyn AnswerHooks>>;
-
 /// A technique's part in a run.
 pub(crate) enum Installed {
     Technique(Box<dyn TechniqueHooks>),
     Transport(Box<dyn TransportHooks>),
 }
 
-/// Changes TCP's settings, if the scenario uses the technique.
-pub(crate) type Configure = fn(&fanin_scenario::Transport, &mut fanin_tcp::Config);
-
 /// A number of packets as TCP counts them.
 pub(crate) fn packets(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX).max(1)
 }
 
-/// Builds a technique, if the scenario uses it.
-pub(crate) type Build = fn(&Setup<'_>) -> Result<Option<Installed>, Error>;
+/// The functions of a technique. Each does nothing if the scenario does not use it.
+#[derive(Clone, Copy)]
+pub(crate) struct TechniqueFunctions {
+    /// Builds what acts below the applications.
+    pub(crate) build: fn(&Setup<'_>) -> Result<Option<Installed>, Error>,
+    /// Changes TCP's settings.
+    pub(crate) configure: fn(&fanin_scenario::Transport, &mut fanin_tcp::Config),
+    /// Builds what schedules the answers of readouts.
+    pub(crate) schedule_answers: fn(&AnswerSetup<'_>) -> Option<Box<dyn AnswerHooks>>,
+    /// Adds the figures of what acts in the collectors to the summary.
+    pub(crate) report_collectors: fn(&[Collector<Bytes>], &mut Summary),
+}
+
+impl TechniqueFunctions {
+    /// A technique without a function.
+    pub(crate) const NONE: Self = Self {
+        build: |_| Ok(None),
+        configure: |_, _| {},
+        schedule_answers: |_| None,
+        report_collectors: |_, _| {},
+    };
+}
 
 impl Installed {
-    /// A technique, for a [`Build`].
+    /// A technique, for a `build`.
     pub(crate) fn technique(technique: impl TechniqueHooks + 'static) -> Option<Self> {
         Some(Self::Technique(Box::new(technique)))
     }

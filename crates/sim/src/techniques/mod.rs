@@ -1,10 +1,11 @@
-//! Techniques against incast: one folder each. What one does to data, to control messages and to the summary stands in
-//! its folder; the event loop calls the hooks of [`TechniqueSet`] and knows none of them.
+//! Techniques against incast: one folder each. A folder holds all that its technique does to data, to control messages
+//! and to the summary. The event loop calls the hooks of [`TechniqueSet`] and names no technique.
 //!
 //! `docs/CONTRIBUTING.md` says how to add one. A technique above the transport schedules the answers of an event-building
 //! system ([`AnswerHooks`]); the workload drives it.
 
 mod barrel_shifter;
+mod credits;
 mod daqring;
 mod dctcp;
 mod diatcp;
@@ -13,13 +14,17 @@ mod fastpass;
 mod hooks;
 mod ictcp;
 mod m21tcp;
+mod paced_credits;
 mod pause;
 mod sird;
 mod static_window;
 mod swift;
 
+use fanin_dataflow::Collector;
+use fanin_report::Summary;
 use fanin_scenario::Transport;
 use fanin_tcp::Config;
+use fanin_units::Bytes;
 use serde_json::Value;
 
 use crate::Error;
@@ -28,48 +33,43 @@ use crate::fabric::Crossing;
 use crate::index::EndIndex;
 use crate::occurrence::TechniqueStep;
 
-use hooks::{ActsAt, Build, BuildAnswers, Configure, Installed, TechniqueHooks, TransportHooks};
+use hooks::{ActsAt, Installed, TechniqueFunctions, TechniqueHooks, TransportHooks};
 
 pub(crate) use hooks::{
     AnswerAction, AnswerHooks, AnswerSetup, ControlMessage, MessageKind, RunView, Setup, packets,
 };
 
-/// Every technique below the applications.
-const ALL: [Build; 11] = [
-    ecn::build,
-    pause::build,
-    m21tcp::build,
-    ictcp::build,
-    swift::build,
-    daqring::build,
-    fastpass::build,
-    sird::build,
-    diatcp::build,
-    dctcp::build,
-    static_window::build,
+/// Every technique: one row each.
+const TECHNIQUES: [TechniqueFunctions; 14] = [
+    ecn::TECHNIQUE,
+    pause::TECHNIQUE,
+    m21tcp::TECHNIQUE,
+    ictcp::TECHNIQUE,
+    swift::TECHNIQUE,
+    daqring::TECHNIQUE,
+    fastpass::TECHNIQUE,
+    sird::TECHNIQUE,
+    diatcp::TECHNIQUE,
+    dctcp::TECHNIQUE,
+    static_window::TECHNIQUE,
+    barrel_shifter::TECHNIQUE,
+    credits::TECHNIQUE,
+    paced_credits::TECHNIQUE,
 ];
-
-/// Functions that change TCP's settings for a technique.
-const CONFIGURE: [Configure; 6] = [
-    m21tcp::configure,
-    ictcp::configure,
-    swift::configure,
-    diatcp::configure,
-    dctcp::configure,
-    static_window::configure,
-];
-
-/// Every technique that schedules answers.
-const ANSWERS: [BuildAnswers; 1] = [barrel_shifter::build];
 
 /// Lets the techniques of a scenario change TCP's settings, which are those of its profile and keys.
 pub(crate) fn configure(transport: &Transport, config: &mut Config) {
-    CONFIGURE.iter().for_each(|configure| configure(transport, config));
+    TECHNIQUES.iter().for_each(|technique| (technique.configure)(transport, config));
 }
 
 /// Builds the technique that schedules the answers of a scenario, if it uses one.
 pub(crate) fn answer_technique(setup: &AnswerSetup<'_>) -> Option<Box<dyn AnswerHooks>> {
-    ANSWERS.iter().find_map(|build| build(setup))
+    TECHNIQUES.iter().find_map(|technique| (technique.schedule_answers)(setup))
+}
+
+/// Adds what techniques of the collectors have counted to the summary.
+pub(crate) fn report_collectors(collectors: &[Collector<Bytes>], summary: &mut Summary) {
+    TECHNIQUES.iter().for_each(|technique| (technique.report_collectors)(collectors, summary));
 }
 
 /// The techniques of a run.
@@ -79,8 +79,8 @@ pub(crate) struct TechniqueSet {
     transport: Option<Box<dyn TransportHooks>>,
     /// Techniques that act on hosts.
     acting: Vec<Box<dyn TechniqueHooks>>,
-    /// By number in [`ALL`]: the place in `acting`.
-    places: [usize; ALL.len()],
+    /// By number in [`TECHNIQUES`]: the place in `acting`.
+    places: [Option<usize>; TECHNIQUES.len()],
     /// Techniques that act at switches.
     at_switches: Vec<Box<dyn TechniqueHooks>>,
     /// Techniques that only have figures.
@@ -91,15 +91,17 @@ impl TechniqueSet {
     /// Builds the techniques that a scenario uses.
     pub(crate) fn new(mut setup: Setup<'_>) -> Result<Self, Error> {
         let mut techniques = Self::default();
-        for (number, build) in ALL.into_iter().enumerate() {
+        for (number, technique) in TECHNIQUES.into_iter().enumerate() {
             setup.technique = number as u8;
-            techniques.places[number] = techniques.acting.len();
-            match build(&setup)? {
+            match (technique.build)(&setup)? {
                 Some(Installed::Transport(transport)) => techniques.transport = Some(transport),
                 Some(Installed::Technique(technique)) => {
                     let list = match technique.acts_at() {
                         ActsAt::Nowhere => &mut techniques.reporting,
-                        ActsAt::Hosts => &mut techniques.acting,
+                        ActsAt::Hosts => {
+                            techniques.places[number] = Some(techniques.acting.len());
+                            &mut techniques.acting
+                        }
                         ActsAt::Switches => &mut techniques.at_switches,
                     };
                     list.push(technique);
@@ -178,7 +180,9 @@ impl TechniqueSet {
     }
 
     pub(crate) fn on_step(&mut self, engine: &mut Engine, step: TechniqueStep) {
-        self.acting[self.places[usize::from(step.technique)]].on_step(engine, step);
+        let place =
+            self.places[usize::from(step.technique)].expect("only techniques that act on hosts have steps");
+        self.acting[place].on_step(engine, step);
     }
 
     /// The key and figures of each technique that has any.
@@ -192,7 +196,7 @@ impl TechniqueSet {
     pub(crate) fn stats(&self, engine: &Engine, end: EndIndex) -> (fanin_tcp::Stats, u64) {
         match &self.transport {
             Some(transport) => transport.stats(end),
-            None => (engine.stats(end), engine.ends[end as usize].endpoint.acked()),
+            None => (engine.stats(end), engine.ends()[end as usize].endpoint.acked()),
         }
     }
 

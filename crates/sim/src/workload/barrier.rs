@@ -8,7 +8,7 @@ use fanin_report::{EventOutcome, EventRow, Span, Summary};
 use fanin_scenario::{Scenario, machines};
 use fanin_units::{Duration, Instant};
 
-use super::interface::{MeasuredWorkload, Workload, WorkloadRequests, ideal_of};
+use super::interface::{HostWorkload, MeasuredWorkload, WorkloadRequests, ideal_of};
 use crate::Error;
 use crate::index::EndIndex;
 use crate::random::{HostKind, Purpose, host, seed};
@@ -76,7 +76,7 @@ impl BarrierWorkload {
         })
     }
 
-    /// Takes what the aggregator has to say: completed rounds, and the requests of the next one.
+    /// Drains the aggregator: its completed rounds, and the requests of the next one.
     fn drain(&mut self, outbox: &mut WorkloadRequests<BarrierMessage>) {
         while let Some(record) = self.aggregator.poll_record() {
             let BarrierRecord::Round { start, end, .. } = record else {
@@ -98,7 +98,7 @@ impl BarrierWorkload {
     }
 }
 
-impl Workload for BarrierWorkload {
+impl HostWorkload for BarrierWorkload {
     type Message = BarrierMessage;
 
     fn handle_message(

@@ -11,7 +11,7 @@ use crate::techniques::MessageKind;
 /// The applications on the hosts of a partition.
 ///
 /// Hosts are numbered as the workload likes; the numbers only tell their deadlines apart.
-pub(crate) trait Workload {
+pub(crate) trait HostWorkload {
     /// The content of a message.
     type Message;
 
@@ -62,7 +62,7 @@ pub(crate) trait Workload {
     /// A number that changes with every step forward; a run in which it stands still for long is ended.
     fn progress(&self) -> u64;
 
-    /// The hosts that wait and what they wait for, for a run that does not move.
+    /// The hosts that wait, each with the object of its wait, for a run that does not progress.
     fn diagnose(&self) -> String;
 }
 
@@ -97,7 +97,7 @@ impl<M> WorkloadRequests<M> {
 }
 
 /// The connections that a workload needs, and its results.
-pub(crate) trait MeasuredWorkload: Workload {
+pub(crate) trait MeasuredWorkload: HostWorkload {
     /// The connections, in order: connection `k` has the ends `2 k` and `2 k + 1`.
     fn connections(&self, roles: &Roles) -> Vec<Connection>;
     /// Number of connections, from the first, that carry bulk data: answers from their second ends to their first.

@@ -12,8 +12,8 @@ use crate::Error;
 
 pub(crate) use barrier::BarrierWorkload;
 pub(crate) use building::Building;
-pub(crate) use interface::{MeasuredWorkload, Workload, WorkloadRequests};
-pub use sizes::fragment_mean;
+pub(crate) use interface::{HostWorkload, MeasuredWorkload, WorkloadRequests};
+pub use sizes::RecordedSizes;
 
 /// A scenario's workload, ready to run.
 pub(crate) enum ReadyWorkload {
@@ -26,6 +26,7 @@ pub(crate) fn plan(
     scenario: &Scenario,
     network: &Network,
     roles: &Roles,
+    sizes: &RecordedSizes,
     seed: u64,
 ) -> Result<ReadyWorkload, Error> {
     match scenario.workload.kind {
@@ -33,7 +34,7 @@ pub(crate) fn plan(
             Ok(ReadyWorkload::Barrier(Box::new(BarrierWorkload::new(scenario, network, roles, seed)?)))
         }
         WorkloadKind::EventBuilding | WorkloadKind::Push | WorkloadKind::AllToAll => {
-            Ok(ReadyWorkload::Building(Box::new(Building::new(scenario, network, roles, seed)?)))
+            Ok(ReadyWorkload::Building(Box::new(Building::new(scenario, network, roles, sizes, seed)?)))
         }
     }
 }

@@ -104,7 +104,7 @@ fn a_ring_of_stopped_ports_is_found_and_named() {
         let (mut fabric, routes, network) = ring(5, 3, mode, 30_000);
         let (delivered, dropped, deadlock) = play(&mut fabric, &routes, 400);
         assert!(deadlock && dropped == 0 && delivered < 5 * 400, "{delivered} {dropped}");
-        let cycle = fabric.flow_control.as_ref().unwrap().deadlock.clone();
+        let cycle = fabric.deadlock().to_vec();
         assert_eq!(cycle.len(), 5, "each switch waits for the next");
         for (place, &port) in cycle.iter().enumerate() {
             let next = cycle[(place + 1) % 5];
@@ -168,8 +168,8 @@ type Send = (u64, usize, u8, u16, bool);
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
-    /// Whatever is sent: each frame is delivered or dropped, every account is zero at the end, and each PAUSE is followed by a
-    /// RESUME unless the ports wait for one another.
+    /// Whatever is sent, each frame is delivered or dropped, and every account is zero at the end. A RESUME follows each PAUSE
+    /// unless the ports wait for one another.
     #[test]
     fn every_account_is_zero_when_all_has_left(
         sends in prop::collection::vec(
@@ -182,7 +182,7 @@ proptest! {
         let buffering = if pool { Buffering::Shared } else { Buffering::Dedicated };
         let (mut fabric, routes, _) =
             ring_of(4, ahead, Switch { count_in_service: counts, buffering, ..settings(mode, 8_000) });
-        fabric.flow_control.as_mut().unwrap().set_bulk_connections(1);
+        fabric.set_bulk_connections(1);
         let mut sends: Vec<Send> = sends;
         sends.sort_unstable_by_key(|send| send.0);
         let mut schedule = Schedule::new(1 << 20, fabric.ports.len() as u32, Ties::default());

@@ -1,5 +1,6 @@
 //! An output with rings, by itself.
 
+use fanin_scenario::Discipline;
 use fanin_units::{Bytes, Rate};
 use proptest::prelude::*;
 
@@ -42,7 +43,7 @@ fn a_ring_holds_its_frames_and_no_more() {
 /// LCN'15, buffering: 9790 frames leave a ring of 0.78 Gb/s in 154 ms, to 1 %.
 #[test]
 fn a_ring_is_emptied_at_its_rate() {
-    for service in [DaqringService::RoundRobin, DaqringService::LongestFirst] {
+    for service in [Discipline::RoundRobin, Discipline::LongestFirst] {
         let rate = Rate::new(780_000_000);
         let mut port = output(&Daqrings { frames: 14_000, rate, service, ..Daqrings::default() });
         let ring = port.ring(Some(0)).unwrap();
@@ -65,7 +66,7 @@ fn a_ring_is_emptied_at_its_rate() {
 
 #[test]
 fn the_longest_ring_goes_first() {
-    let mut port = output(&Daqrings { service: DaqringService::LongestFirst, ..Daqrings::default() });
+    let mut port = output(&Daqrings { service: Discipline::LongestFirst, ..Daqrings::default() });
     let rings = [port.ring(Some(0)).unwrap(), port.ring(Some(1)).unwrap()];
     for (place, count) in [(0, 2), (1, 5)] {
         for _ in 0..count {
@@ -77,8 +78,8 @@ fn the_longest_ring_goes_first() {
     assert_eq!(ends.iter().filter(|&&end| end == 0).count(), 2);
 }
 
-/// Arrivals at an output before a link of 1 Gb/s and 1 us, and the departures between them; returns when each frame arrives at
-/// the far end.
+/// Plays arrivals at an output before a link of 1 Gb/s and 1 us, and the departures between them. Returns when each frame
+/// arrives at the far end.
 fn play(settings: &Daqrings, arrivals: &[(u64, bool)]) -> Vec<(u64, u32)> {
     let mut port = output(settings);
     let ring = port.ring(Some(7)).unwrap();
@@ -117,7 +118,7 @@ proptest! {
         frames_max in 1..9usize,
         longest_first: bool,
     ) {
-        let service = if longest_first { DaqringService::LongestFirst } else { DaqringService::RoundRobin };
+        let service = if longest_first { Discipline::LongestFirst } else { Discipline::RoundRobin };
         let mut port = output(&Daqrings { frames: frames_max as u32, service, ..Daqrings::default() });
         for end in 1..served_first::RINGS as u32 {
             port.ring(Some(end)).unwrap();

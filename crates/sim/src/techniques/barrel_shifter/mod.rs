@@ -1,8 +1,8 @@
 //! The barrel shifter: readouts hold their answers back until it is their turn to send to that collector.
 //!
-//! `fanin_dataflow::shift` decides the turns and the phases. The messages that end a phase travel over the network: from
-//! the supervisor's host, where the barrier is, to the readouts ([`ShiftMessage::Go`]), from them and the collectors back
-//! ([`ShiftMessage::Sent`], [`ShiftMessage::Received`]), and behind the answers of a phase ([`ShiftMessage::End`]).
+//! `fanin_dataflow::shift` decides the turns and the phases. The messages that end a phase travel over the network. From
+//! the supervisor's host, where the barrier is, go [`ShiftMessage::Go`] to the readouts. Readouts and collectors answer
+//! it with [`ShiftMessage::Sent`] and [`ShiftMessage::Received`]. [`ShiftMessage::End`] follows the answers of a phase.
 
 mod message;
 
@@ -13,7 +13,7 @@ use fanin_scenario::{Barrier, ShapingMethod};
 use fanin_units::{Bytes, Duration, Instant};
 use serde_json::{Value, json};
 
-use crate::techniques::hooks::{AnswerAction, AnswerHooks, AnswerSetup, ControlMessage};
+use crate::techniques::hooks::{AnswerAction, AnswerHooks, AnswerSetup, ControlMessage, TechniqueFunctions};
 
 use message::ShiftMessage;
 
@@ -30,7 +30,10 @@ enum Pace {
     Clock { slot: Duration, phase: u64 },
 }
 
-pub(super) fn build(setup: &AnswerSetup<'_>) -> Option<Box<dyn AnswerHooks>> {
+pub(super) const TECHNIQUE: TechniqueFunctions =
+    TechniqueFunctions { schedule_answers: build, ..TechniqueFunctions::NONE };
+
+fn build(setup: &AnswerSetup<'_>) -> Option<Box<dyn AnswerHooks>> {
     let is_used = setup.scenario.shaping.method == ShapingMethod::BarrelShifter;
     if is_used { Some(Box::new(Shifter::new(setup))) } else { None }
 }

@@ -1,18 +1,26 @@
-//! Rings of destinations ("daqrings"): their figures. Output queues hold and shape the frames.
+//! Rings of destinations ("daqrings"): their figures. `crates/queueing/src/rings.rs` holds and shapes the frames.
+//!
+//! `crates/sim/src/fabric/rings.rs` chooses a frame's ring.
 
 use serde_json::{Value, json};
 
-use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
+use super::hooks::{Installed, RunView, Setup, TechniqueFunctions, TechniqueHooks};
 use crate::Error;
 use crate::engine::Engine;
 
-struct Daqring;
+struct DaqringTechnique;
 
-pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
-    Ok(if setup.engine.fabric.ring_figures().is_some() { Installed::technique(Daqring) } else { None })
+pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions { build, ..TechniqueFunctions::NONE };
+
+fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
+    Ok(if setup.engine.fabric.ring_figures().is_some() {
+        Installed::technique(DaqringTechnique)
+    } else {
+        None
+    })
 }
 
-impl TechniqueHooks for Daqring {
+impl TechniqueHooks for DaqringTechnique {
     fn key(&self) -> &'static str {
         "daqring"
     }

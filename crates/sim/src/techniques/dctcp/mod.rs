@@ -1,17 +1,22 @@
-//! DCTCP: its settings and figures. Endpoints estimate the marked share and reduce their windows themselves.
+//! DCTCP: its settings and figures. Senders act in `crates/tcp/src/congestion/dctcp.rs`.
+//!
+//! Switches mark in `crates/queueing/src/aqm/threshold.rs`; receivers echo marks in `crates/tcp/src/receiver/marks.rs`.
 
 use fanin_scenario::{CongestionControl, Transport};
 use fanin_tcp::{Config, DctcpParameters};
 use serde_json::{Value, json};
 
-use super::hooks::{Installed, RunView, Setup, TechniqueHooks, packets};
+use super::hooks::{Installed, RunView, Setup, TechniqueFunctions, TechniqueHooks, packets};
 use crate::Error;
 use crate::engine::Engine;
 
-struct Dctcp;
+struct DctcpTechnique;
+
+pub(super) const TECHNIQUE: TechniqueFunctions =
+    TechniqueFunctions { build, configure, ..TechniqueFunctions::NONE };
 
 /// Marks are echoed exactly (RFC 8257 §3.2).
-pub(super) fn configure(transport: &Transport, config: &mut Config) {
+fn configure(transport: &Transport, config: &mut Config) {
     if transport.congestion_control == CongestionControl::Dctcp {
         let settings = &transport.dctcp;
         config.congestion_control = fanin_tcp::CongestionControl::Dctcp(DctcpParameters {
@@ -23,12 +28,12 @@ pub(super) fn configure(transport: &Transport, config: &mut Config) {
     }
 }
 
-pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
+fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let is_used = setup.scenario.transport.congestion_control == CongestionControl::Dctcp;
-    Ok(if is_used { Installed::technique(Dctcp) } else { None })
+    Ok(if is_used { Installed::technique(DctcpTechnique) } else { None })
 }
 
-impl TechniqueHooks for Dctcp {
+impl TechniqueHooks for DctcpTechnique {
     fn key(&self) -> &'static str {
         "dctcp"
     }

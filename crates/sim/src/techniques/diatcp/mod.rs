@@ -11,7 +11,7 @@ use fanin_tcp::Config;
 use fanin_units::{Duration, Instant};
 use serde_json::{Value, json};
 
-use super::hooks::{ActsAt, Installed, MessageKind, RunView, Setup, TechniqueHooks};
+use super::hooks::{ActsAt, Installed, MessageKind, RunView, Setup, TechniqueFunctions, TechniqueHooks};
 use crate::Error;
 use crate::engine::Engine;
 use crate::index::EndIndex;
@@ -27,7 +27,7 @@ struct DiatcpCounters {
 
 /// The receiving hosts.
 #[derive(Debug)]
-struct Diatcp {
+struct DiatcpTechnique {
     /// Segments that the senders of one host hold together.
     global_window: u32,
     /// The shares of a host that has received nothing so far.
@@ -39,9 +39,12 @@ struct Diatcp {
     counters: DiatcpCounters,
 }
 
+pub(super) const TECHNIQUE: TechniqueFunctions =
+    TechniqueFunctions { build, configure, ..TechniqueFunctions::NONE };
+
 /// The sender is that of the profile (ICC'15 §IV.D.1). Shares are whole segments, which a window scale would round up; a
 /// share may shrink.
-pub(super) fn configure(transport: &Transport, config: &mut Config) {
+fn configure(transport: &Transport, config: &mut Config) {
     if transport.congestion_control == CongestionControl::Diatcp {
         let most = transport.diatcp.global_window.get().saturating_mul(config.mss.into());
         config.receive_window = config.receive_window.min(u32::try_from(most).unwrap_or(u32::MAX));
@@ -49,7 +52,7 @@ pub(super) fn configure(transport: &Transport, config: &mut Config) {
     }
 }
 
-pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
+fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let Setup { scenario, engine, .. } = setup;
     if scenario.transport.congestion_control != CongestionControl::Diatcp {
         return Ok(None);
@@ -57,10 +60,10 @@ pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let settings = &scenario.transport.diatcp;
     let global = u32::try_from(settings.global_window.get()).unwrap_or(u32::MAX);
     let (deadline, aware) = (scenario.workload.deadline, settings.deadline_aware);
-    Ok(Installed::technique(Diatcp::new(global, engine.config.mss, deadline, aware)))
+    Ok(Installed::technique(DiatcpTechnique::new(global, engine.config().mss, deadline, aware)))
 }
 
-impl Diatcp {
+impl DiatcpTechnique {
     /// `global_window` is in segments.
     fn new(global_window: u32, mss: u16, deadline: Duration, deadline_aware: bool) -> Self {
         Self {
@@ -112,9 +115,9 @@ impl Diatcp {
     }
 }
 
-impl Diatcp {
+impl DiatcpTechnique {
     /// Asserts that the senders of each host together hold its whole global window, and that each connection's window is
-    /// its share; `clamp` gives the window of an end in bytes.
+    /// its share. `clamp` gives the window of an end in bytes.
     ///
     /// # Panics
     /// If a share is lost or held twice.
@@ -134,7 +137,7 @@ impl Diatcp {
     }
 }
 
-impl TechniqueHooks for Diatcp {
+impl TechniqueHooks for DiatcpTechnique {
     fn key(&self) -> &'static str {
         "diatcp"
     }
@@ -163,7 +166,7 @@ impl TechniqueHooks for Diatcp {
         self.counters.updates += larger.len() as u64;
         for index in larger {
             engine.end(index).endpoint.update_peer_window();
-            engine.wake.push(index);
+            engine.wake(index);
         }
     }
 
@@ -185,7 +188,7 @@ impl TechniqueHooks for Diatcp {
     }
 
     fn assert_conserved(&self, engine: &Engine) {
-        let clamp = |end: EndIndex| engine.ends[end as usize].endpoint.window_clamp();
+        let clamp = |end: EndIndex| engine.ends()[end as usize].endpoint.window_clamp();
         self.assert_granted(clamp);
     }
 
@@ -209,7 +212,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "holds another share")]
     fn a_window_that_is_not_the_share_is_found() {
-        let mut diatcp = Diatcp::new(12, 1000, Duration::ZERO, false);
+        let mut diatcp = DiatcpTechnique::new(12, 1000, Duration::ZERO, false);
         (0..3).for_each(|end| diatcp.open(Instant::START, 7, end));
         diatcp.share_out(Instant::START, |_, _, _| {});
         diatcp.assert_granted(|_| 4000);
@@ -219,7 +222,7 @@ mod tests {
     #[test]
     fn hosts_share_out_windows_of_their_own() {
         let at = |ms| Instant::START + Duration::from_millis(ms);
-        let mut diatcp = Diatcp::new(12, 1000, Duration::ZERO, false);
+        let mut diatcp = DiatcpTechnique::new(12, 1000, Duration::ZERO, false);
         (0..3).for_each(|end| diatcp.open(at(0), 7, end));
         diatcp.open(at(0), 8, 9);
         let mut changed = Vec::new();

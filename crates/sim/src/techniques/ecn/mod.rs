@@ -1,19 +1,23 @@
-//! Early marking in switches (RED, DCTCP's threshold): its figures. Queues mark by themselves.
+//! Early marking in switches (RED, DCTCP's threshold): its figures. Queues mark in `crates/queueing/src/aqm`.
+//!
+//! Senders with ECN reduce their windows in `crates/tcp/src/reduction.rs`.
 
 use fanin_queueing::AdmissionLimit;
 use serde_json::{Value, json};
 
-use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
+use super::hooks::{Installed, RunView, Setup, TechniqueFunctions, TechniqueHooks};
 use crate::Error;
 use crate::engine::Engine;
 
-struct Ecn;
+struct EcnTechnique;
 
-pub(super) fn build(_: &Setup<'_>) -> Result<Option<Installed>, Error> {
-    Ok(Installed::technique(Ecn))
+pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions { build, ..TechniqueFunctions::NONE };
+
+fn build(_: &Setup<'_>) -> Result<Option<Installed>, Error> {
+    Ok(Installed::technique(EcnTechnique))
 }
 
-impl TechniqueHooks for Ecn {
+impl TechniqueHooks for EcnTechnique {
     fn key(&self) -> &'static str {
         "ecn"
     }

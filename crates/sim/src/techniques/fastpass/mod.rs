@@ -1,7 +1,7 @@
 //! Fastpass below TCP: hosts queue their packets until a central arbiter gives them timeslots.
 //!
 //! J. Perry et al., "Fastpass", SIGCOMM 2014; thesis §6.4. [`fanin_dataflow::Arbiter`] allocates the timeslots. Messages
-//! to and from the arbiter are not frames of the simulation: each takes the delay that the scenario gives, and a request
+//! to and from the arbiter are not frames of the simulation. Each takes the delay that the scenario gives, and a request
 //! occupies its host's link for a smallest frame.
 
 mod pacer;
@@ -15,7 +15,7 @@ use fanin_scenario::ShapingMethod;
 use fanin_units::{Bytes, Duration, Rate};
 use serde_json::{Value, json};
 
-use super::hooks::{ActsAt, Installed, RunView, Setup, TechniqueHooks};
+use super::hooks::{ActsAt, Installed, RunView, Setup, TechniqueFunctions, TechniqueHooks};
 use crate::Error;
 use crate::engine::{Engine, FRAME_BYTES_MIN, HeldBack};
 use crate::index::{EndIndex, NIL};
@@ -29,7 +29,9 @@ struct FastpassHosts {
     pacer: Pacer,
 }
 
-pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
+pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions { build, ..TechniqueFunctions::NONE };
+
+fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     if setup.scenario.shaping.method != ShapingMethod::Fastpass {
         return Ok(None);
     }
@@ -60,10 +62,10 @@ fn parts(setup: &Setup<'_>) -> Parts {
     let mut arbiter = Arbiter::new(slot);
     // By port: the arbiter's number of the link.
     let mut links = vec![NIL; 2 * network.links.len()];
-    let mut known: HashMap<Vec<PortIndex>, u32> = HashMap::with_capacity(engine.ends.len());
+    let mut known: HashMap<Vec<PortIndex>, u32> = HashMap::with_capacity(engine.ends().len());
     let mut pairs: Vec<PairQueue> = Vec::new();
-    let mut pair_of_end = Vec::with_capacity(engine.ends.len());
-    for (index, end) in engine.ends.iter().enumerate() {
+    let mut pair_of_end = Vec::with_capacity(engine.ends().len());
+    for (index, end) in engine.ends().iter().enumerate() {
         let is_answer = index < 2 * setup.bulk_connections as usize && index % 2 == 1;
         let path: Vec<PortIndex> = engine.fabric.ports_on(end.route).collect();
         let Some(&first) = path.first().filter(|_| is_answer || !settings.answers_only) else {
@@ -136,7 +138,7 @@ impl TechniqueHooks for FastpassHosts {
             PacerStep::SlotStart => self.pacer.begin_slot(engine),
             PacerStep::PairSlot(pair) => self.pacer.use_slot(engine, pair),
             PacerStep::RequestInHorizon => self.pacer.handle_request_in_horizon(engine),
-            PacerStep::ArbiterFailure => self.pacer.fail(engine.now),
+            PacerStep::ArbiterFailure => self.pacer.fail(engine.now()),
             PacerStep::ArbiterFailover => self.pacer.fail_over(engine),
         }
     }

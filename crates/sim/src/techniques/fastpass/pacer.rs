@@ -194,7 +194,7 @@ impl Pacer {
 
     /// Queues the segment in the free place until its pair has a timeslot.
     pub(super) fn enqueue(&mut self, engine: &mut Engine, end: EndIndex, place: u32) {
-        let payload = u32::from(engine.segment(place).payload);
+        let payload = u32::from(engine.fabric.segment(place as usize).payload);
         let route = engine.end(end).route;
         let parcel = engine.fabric.wrap(place, route, peer(end));
         let wire_bytes = parcel.wire_bytes();
@@ -209,7 +209,7 @@ impl Pacer {
         self.held_back.payload += u64::from(payload);
         self.held_back.frames += 1;
         self.counters.packets_queued += 1;
-        self.packets.push(&mut pair.queue, WaitingPacket { parcel, payload, since: engine.now });
+        self.packets.push(&mut pair.queue, WaitingPacket { parcel, payload, since: engine.now() });
     }
 
     /// Asks for the timeslots that an end's queued packets need.
@@ -225,12 +225,12 @@ impl Pacer {
         if pair.unasked == 0 {
             return;
         }
-        debug_assert!(pair.granted + pair.unasked <= pair.outstanding);
-        let backlog = engine.fabric.occupy(pair.first, engine.now, FRAME_BYTES_MIN);
+        assert!(pair.granted + pair.unasked <= pair.outstanding);
+        let backlog = engine.fabric.occupy(pair.first, engine.now(), FRAME_BYTES_MIN);
         let ahead = if self.settings.priority { 0 } else { backlog };
         let slots = std::mem::take(&mut pair.unasked);
         self.counters.requests += 1;
-        let arrival = engine.now + ahead + self.delay.draw(&mut self.random).get();
+        let arrival = engine.now() + ahead + self.delay.draw(&mut self.random).get();
         let request = SlotRequest { pair: number, slots, arrival };
         match self.state {
             ArbiterState::Alive => self.handle_request(engine, request),
@@ -241,7 +241,7 @@ impl Pacer {
     /// A request has left its host. The arbiter uses it when it decides the first timeslot after its arrival.
     fn handle_request(&mut self, engine: &mut Engine, request: SlotRequest) {
         let advance = self.settings.advance.get();
-        let horizon = (engine.now + advance) / self.slot + HORIZON_SLOTS;
+        let horizon = (engine.now() + advance) / self.slot + HORIZON_SLOTS;
         let slot = (request.arrival + advance).div_ceil(self.slot).max(self.slot_next);
         if slot >= horizon {
             let at = request.arrival - self.slot * (HORIZON_SLOTS / 2);
@@ -273,7 +273,7 @@ impl Pacer {
 
     /// Thesis §6.4.1: a timeslot is decided `advance` before it begins.
     pub(super) fn decide(&mut self, engine: &mut Engine) {
-        let now = engine.now;
+        let now = engine.now();
         // A decision that an earlier one or the arbiter's failure has replaced does nothing.
         if self.decision_at != Some(now) {
             return;
@@ -285,7 +285,7 @@ impl Pacer {
         self.slot_next = slot + 1;
         let asked = &mut self.by_slot[(slot % HORIZON_SLOTS) as usize];
         while let Some(request) = self.requests.pop(asked) {
-            debug_assert!(request.arrival <= now, "the arbiter knows a request that has not arrived");
+            assert!(request.arrival <= now, "the arbiter knows a request that has not arrived");
             self.in_horizon -= 1;
             self.arbiter.handle_demand(request.pair, request.slots);
         }
@@ -348,7 +348,7 @@ impl Pacer {
             self.held_back.frames -= 1;
             self.counters.packets += 1;
             self.counters.bytes += u64::from(waiting.parcel.wire_bytes());
-            self.counters.waited += u128::from(engine.now - waiting.since);
+            self.counters.waited += u128::from(engine.now() - waiting.since);
             engine.transmit_parcel(pair.first, waiting.parcel);
         }
         if pair.queue.is_empty() {

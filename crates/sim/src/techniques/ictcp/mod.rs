@@ -6,39 +6,42 @@ use fanin_tcp::Config;
 use fanin_units::Rate;
 use serde_json::{Value, json};
 
-use super::hooks::{ActsAt, Installed, RunView, Setup, TechniqueHooks};
+use super::hooks::{ActsAt, Installed, RunView, Setup, TechniqueFunctions, TechniqueHooks};
 use crate::Error;
 use crate::engine::Engine;
 use crate::index::{EndIndex, NIL};
 
 /// ICTCP at the receivers of bulk data.
-struct Receivers {
+struct IctcpTechnique {
     ictcp: Ictcp,
     /// The receiving ends, their hosts and the rates of their links.
     ends: Vec<(EndIndex, u32, Rate)>,
 }
 
+pub(super) const TECHNIQUE: TechniqueFunctions =
+    TechniqueFunctions { build, configure, ..TechniqueFunctions::NONE };
+
 /// The sender is that of the profile (ICTCP §IV). A window may shrink.
-pub(super) fn configure(transport: &Transport, config: &mut Config) {
+fn configure(transport: &Transport, config: &mut Config) {
     config.shrink_window |= transport.congestion_control == CongestionControl::Ictcp;
 }
 
-pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
+fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let Setup { scenario, network, engine, bulk_connections, .. } = setup;
     if scenario.transport.congestion_control != CongestionControl::Ictcp {
         return Ok(None);
     }
     // The first end of a connection receives its answers. One of a host with itself carries nothing.
     let receiver = |index: EndIndex| {
-        let end = &engine.ends[index as usize];
+        let end = &engine.ends()[index as usize];
         let has_path = end.route.port != NIL;
         has_path.then(|| (index, end.host, network.links[end.route.port as usize / 2].rate))
     };
     let ends = (0..2 * bulk_connections).step_by(2).filter_map(receiver).collect();
-    Ok(Installed::technique(Receivers { ictcp: Ictcp::new(engine.config.mss), ends }))
+    Ok(Installed::technique(IctcpTechnique { ictcp: Ictcp::new(engine.config().mss), ends }))
 }
 
-impl TechniqueHooks for Receivers {
+impl TechniqueHooks for IctcpTechnique {
     fn key(&self) -> &'static str {
         "ictcp"
     }
@@ -59,7 +62,7 @@ impl TechniqueHooks for Receivers {
         if payload == 0 {
             return;
         }
-        let (now, rtt) = (engine.now, engine.stats(index).srtt.get());
+        let (now, rtt) = (engine.now(), engine.stats(index).srtt.get());
         let end = engine.end(index);
         if let Some(window) = self.ictcp.handle_data(now, [end.host, index], payload, wire_bytes, rtt) {
             end.endpoint.set_window_clamp(window);
@@ -68,7 +71,7 @@ impl TechniqueHooks for Receivers {
 
     fn assert_conserved(&self, engine: &Engine) {
         let held = |&(index, host, _): &(EndIndex, u32, Rate)| {
-            (index, host, engine.ends[index as usize].endpoint.window_clamp())
+            (index, host, engine.ends()[index as usize].endpoint.window_clamp())
         };
         self.ictcp.assert_conserved(self.ends.iter().map(held));
     }

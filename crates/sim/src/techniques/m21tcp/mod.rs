@@ -4,12 +4,12 @@
 mod switches;
 
 use fanin_queueing::{M21Accounting, M21Switch};
-use fanin_scenario::{CongestionControl, M21Charge, M21tcp as Settings, Transport};
+use fanin_scenario::{CongestionControl, M21Charge, M21tcp, Transport};
 use fanin_tcp::Config;
 use fanin_units::Bytes;
 use serde_json::{Value, json};
 
-use super::hooks::{ActsAt, Installed, RunView, Setup, TechniqueHooks};
+use super::hooks::{ActsAt, Installed, RunView, Setup, TechniqueFunctions, TechniqueHooks};
 use crate::Error;
 use crate::engine::Engine;
 use crate::fabric::{Crossing, switch_layouts};
@@ -17,12 +17,15 @@ use crate::index::{EndIndex, peer};
 
 use switches::{M21Counters, M21Switches};
 
-struct M21tcp {
+struct M21tcpTechnique {
     switches: M21Switches,
 }
 
+pub(super) const TECHNIQUE: TechniqueFunctions =
+    TechniqueFunctions { build, configure, ..TechniqueFunctions::NONE };
+
 /// The path's window bounds that of the profile's congestion control (M21TCP §III.C).
-pub(super) fn configure(transport: &Transport, config: &mut Config) {
+fn configure(transport: &Transport, config: &mut Config) {
     if transport.congestion_control == CongestionControl::M21tcp {
         config.path_window = true;
         config.path_window_deduction = match transport.m21tcp.charge {
@@ -32,7 +35,7 @@ pub(super) fn configure(transport: &Transport, config: &mut Config) {
     }
 }
 
-pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
+fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let Setup { scenario, network, engine, .. } = setup;
     let layouts = switch_layouts(network)?;
     if let Some((kind, _)) = layouts.iter().find(|(kind, layout)| kind.settings.m21 && layout.is_none()) {
@@ -42,18 +45,18 @@ pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     if scenario.transport.congestion_control != CongestionControl::M21tcp {
         return Ok(None);
     }
-    let (settings, mss) = (&scenario.transport.m21tcp, engine.config.mss);
+    let (settings, mss) = (&scenario.transport.m21tcp, engine.config().mss);
     let mut switches = M21Switches::new(settings, mss);
     for (kind, layout) in &layouts {
         let frame = u64::from(network.frame_bytes) + kind.settings.frame_overhead.get();
         let known = layout.as_ref().filter(|_| kind.settings.m21);
         switches.add(known.map(|layout| (layout, accounting(settings, mss, frame))), settings);
     }
-    Ok(Installed::technique(M21tcp { switches }))
+    Ok(Installed::technique(M21tcpTechnique { switches }))
 }
 
 /// How the switches charge a flow's frames; a full frame carries `mss` and takes `frame_bytes` in a buffer.
-fn accounting(settings: &Settings, mss: u16, frame_bytes: u64) -> M21Accounting {
+fn accounting(settings: &M21tcp, mss: u16, frame_bytes: u64) -> M21Accounting {
     match settings.charge {
         M21Charge::Flow => M21Accounting::HeaderPerFlow { header: settings.header },
         M21Charge::Packet => {
@@ -63,7 +66,7 @@ fn accounting(settings: &Settings, mss: u16, frame_bytes: u64) -> M21Accounting 
     }
 }
 
-impl TechniqueHooks for M21tcp {
+impl TechniqueHooks for M21tcpTechnique {
     fn key(&self) -> &'static str {
         "m21tcp"
     }
@@ -74,22 +77,22 @@ impl TechniqueHooks for M21tcp {
 
     /// The handshakes before the run have passed: switches count all flows, and senders know their windows.
     fn on_start(&mut self, engine: &mut Engine) {
-        let Engine { ends, fabric, config, .. } = engine;
-        for (index, end) in ends.iter().enumerate() {
-            for crossing in fabric.crossings(end.route) {
+        for (index, end) in engine.ends().iter().enumerate() {
+            for crossing in engine.fabric.crossings(end.route) {
                 self.switches.open(crossing, peer(index as EndIndex));
             }
         }
-        for end in ends {
-            let granted = fabric.crossings(end.route).map(|crossing| self.switches.granted(crossing)).min();
+        for index in 0..engine.ends().len() as EndIndex {
+            let crossings = engine.fabric.crossings(engine.ends()[index as usize].route);
+            let granted = crossings.map(|crossing| self.switches.granted(crossing)).min();
             if let Some(granted) = granted {
-                end.endpoint.limit_window(config, granted);
+                engine.limit_window(index, granted);
             }
         }
     }
 
     fn on_forward(&mut self, engine: &mut Engine, crossing: Crossing, end: EndIndex, place: usize) {
-        self.switches.handle_frame(engine.now, crossing, end, &mut engine.fabric.segments[place]);
+        self.switches.handle_frame(engine.now(), crossing, end, engine.fabric.segment_mut(place));
     }
 
     fn assert_conserved(&self, _: &Engine) {

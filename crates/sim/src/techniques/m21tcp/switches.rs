@@ -1,7 +1,7 @@
 //! The switches that write M21TCP's option (Adesanmi and Mhamdi, §III).
 
 use fanin_queueing::{FlowStage, Layout, M21Accounting, M21Switch};
-use fanin_scenario::M21tcp as Settings;
+use fanin_scenario::M21tcp;
 use fanin_tcp::{Flags, Segment};
 use fanin_units::{Duration, Instant};
 
@@ -38,14 +38,14 @@ pub(super) struct M21Switches {
 }
 
 impl M21Switches {
-    pub(super) fn new(settings: &Settings, mss: u16) -> Self {
+    pub(super) fn new(settings: &M21tcp, mss: u16) -> Self {
         let counters = M21Counters { window_min: u32::MAX, ..M21Counters::default() };
         let segment = u32::from(mss);
         Self { switches: Vec::new(), rewrites_echo: settings.rewrite_echo, segment, counters }
     }
 
     /// Adds the next switch of the fabric; `None` for one that does not know the option.
-    pub(super) fn add(&mut self, layout: Option<(&Layout, M21Accounting)>, settings: &Settings) {
+    pub(super) fn add(&mut self, layout: Option<(&Layout, M21Accounting)>, settings: &M21tcp) {
         let idle = if settings.idle.is_zero() { Duration::MAX } else { settings.idle };
         self.switches.push(layout.map(|(layout, accounting)| KnownSwitch {
             m21: M21Switch::new(layout, accounting, FLOWS_MAX, idle),
@@ -106,7 +106,7 @@ impl M21Switches {
         }
     }
 
-    /// Asserts that every flow that a switch counts leaves by one of its outputs, and that no output ever had more flows
+    /// Asserts that every flow that a switch counts leaves by one of its outputs. No output may ever have had more flows
     /// than its switch may follow.
     ///
     /// # Panics
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     fn switches() -> M21Switches {
-        let settings = Settings::default();
+        let settings = M21tcp::default();
         let mut switches = M21Switches::new(&settings, 1000);
         let accounting = M21Accounting::FramePerPacket { mss: Bytes::new(1000), overhead: Bytes::ZERO };
         switches.add(Some((&Layout::dedicated(vec![Bytes::new(6000); 3]), accounting)), &settings);

@@ -1,9 +1,11 @@
-//! PAUSE and priority flow control: which connections are bulk data, and the figures. Queues stop their neighbours by
-//! themselves.
+//! PAUSE and priority flow control: marks the connections of bulk data, and gives the figures.
+//!
+//! `crates/queueing/src/pause.rs` decides when an input stops its neighbour; `crates/sim/src/fabric/pause.rs` sends the signal;
+//! `crates/queueing/src/pausable.rs` is the stopped queue.
 
 use serde_json::{Value, json};
 
-use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
+use super::hooks::{Installed, RunView, Setup, TechniqueFunctions, TechniqueHooks};
 use crate::Error;
 use crate::engine::Engine;
 
@@ -11,8 +13,10 @@ struct PauseTechnique {
     bulk_connections: u32,
 }
 
-pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
-    if setup.engine.fabric.flow_control.is_none() {
+pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions { build, ..TechniqueFunctions::NONE };
+
+fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
+    if !setup.engine.fabric.uses_pause() {
         return Ok(None);
     }
     Ok(Installed::technique(PauseTechnique { bulk_connections: setup.bulk_connections }))
@@ -24,13 +28,11 @@ impl TechniqueHooks for PauseTechnique {
     }
 
     fn on_start(&mut self, engine: &mut Engine) {
-        if let Some(flow_control) = &mut engine.fabric.flow_control {
-            flow_control.set_bulk_connections(self.bulk_connections);
-        }
+        engine.fabric.set_bulk_connections(self.bulk_connections);
     }
 
     fn figures(&self, view: &RunView<'_>) -> Option<Value> {
-        let now = view.engine.now;
+        let now = view.engine.now();
         let figures = view.engine.fabric.pause_figures(now)?;
         Some(json!({
             "pauses": figures.pauses,
@@ -46,7 +48,7 @@ impl TechniqueHooks for PauseTechnique {
 
     /// Every RESUME follows a PAUSE. The fabric checks each queue and each input.
     fn assert_conserved(&self, engine: &Engine) {
-        let figures = engine.fabric.pause_figures(engine.now).expect("a switch uses PAUSE");
+        let figures = engine.fabric.pause_figures(engine.now()).expect("a switch uses PAUSE");
         assert!(figures.resumes <= figures.pauses, "more neighbours were resumed than paused");
     }
 }

@@ -8,7 +8,7 @@ use fanin_tcp::{Flags, Segment, Stats};
 use fanin_units::{Duration, Rate};
 use serde_json::{Value, json};
 
-use super::hooks::{Installed, Setup, TransportHooks};
+use super::hooks::{Installed, Setup, TechniqueFunctions, TransportHooks};
 use crate::Error;
 use crate::engine::{Engine, FRAME_BYTES_MIN};
 use crate::index::{EndIndex, NIL, peer};
@@ -22,7 +22,9 @@ struct SirdHosts {
     flags: Flags,
 }
 
-pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
+pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions { build, ..TechniqueFunctions::NONE };
+
+fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let transport = &setup.scenario.transport;
     if transport.congestion_control != CongestionControl::Sird {
         return Ok(None);
@@ -39,9 +41,9 @@ pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
         gain: settings.gain,
         policy: settings.policy,
         timeout: settings.timeout,
-        mss: setup.engine.config.mss,
+        mss: setup.engine.config().mss,
     };
-    let flags = if setup.engine.config.timestamps { Flags::TIMESTAMP } else { Flags::NONE };
+    let flags = if setup.engine.config().timestamps { Flags::TIMESTAMP } else { Flags::NONE };
     let sird = Sird::new(&config, &access_links(setup, flags));
     Ok(Some(Installed::Transport(Box::new(SirdHosts { sird, flags }))))
 }
@@ -49,7 +51,7 @@ pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
 /// The host and link of each end.
 fn access_links(setup: &Setup<'_>, flags: Flags) -> Vec<AccessLink> {
     let Setup { network, engine, .. } = setup;
-    let Engine { fabric, ends, config, .. } = engine;
+    let (fabric, ends, config) = (&engine.fabric, engine.ends(), engine.config());
     let full = fabric.wire_bytes(&Segment { payload: config.mss, flags, ..Segment::default() });
     let link = |(index, end): (usize, &crate::engine::ConnectionEnd)| {
         let there = ends[peer(index as EndIndex) as usize].route;
@@ -76,9 +78,9 @@ impl TransportHooks for SirdHosts {
     }
 
     fn handle_packet(&mut self, engine: &mut Engine, end: EndIndex, place: usize) {
-        let segment = &engine.fabric.segments[place];
+        let segment = engine.fabric.segment(place);
         let is_marked = segment.flags.contains(Flags::CE);
-        self.sird.handle_packet(end, engine.now, from_segment(segment), is_marked);
+        self.sird.handle_packet(end, engine.now(), from_segment(segment), is_marked);
     }
 
     /// Also sends the control packets that its receiver has for other ends.
@@ -87,13 +89,9 @@ impl TransportHooks for SirdHosts {
         while let Some(index) = next {
             let port = engine.end(index).route.port;
             loop {
-                let backlog = engine.fabric.backlog(port, engine.now);
-                let Some(packet) = self.sird.poll_transmit(index, engine.now, backlog) else { break };
-                let place = engine.fabric.free_place();
-                let segment = engine.segment(place);
-                *segment = to_segment(packet, self.flags);
-                let payload = u64::from(segment.payload);
-                engine.payload.sent += payload;
+                let backlog = engine.fabric.backlog(port, engine.now());
+                let Some(packet) = self.sird.poll_transmit(index, engine.now(), backlog) else { break };
+                let place = engine.write_packet(to_segment(packet, self.flags));
                 engine.transmit(index, place);
             }
             engine.arm_timer(index, self.sird.poll_deadline(index));

@@ -1,28 +1,31 @@
-//! Static windows (ICC'15): their settings and figures. Endpoints keep the window that the scenario gives them.
+//! Static windows (ICC'15): their settings and figures. Senders keep theirs in `crates/tcp/src/congestion/static_window.rs`.
 
 use fanin_scenario::{CongestionControl, Transport, WorkloadKind};
 use fanin_tcp::Config;
 use serde_json::{Value, json};
 
-use super::hooks::{Installed, RunView, Setup, TechniqueHooks, packets};
+use super::hooks::{Installed, RunView, Setup, TechniqueFunctions, TechniqueHooks, packets};
 use crate::Error;
 use crate::engine::Engine;
 
-struct StaticWindow;
+struct StaticWindowTechnique;
 
-pub(super) fn configure(transport: &Transport, config: &mut Config) {
+pub(super) const TECHNIQUE: TechniqueFunctions =
+    TechniqueFunctions { build, configure, ..TechniqueFunctions::NONE };
+
+fn configure(transport: &Transport, config: &mut Config) {
     if transport.congestion_control == CongestionControl::Static {
         let static_window = packets(transport.static_window.get());
         config.congestion_control = fanin_tcp::CongestionControl::Static { static_window };
     }
 }
 
-pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
+fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let is_used = setup.scenario.transport.congestion_control == CongestionControl::Static;
-    Ok(if is_used { Installed::technique(StaticWindow) } else { None })
+    Ok(if is_used { Installed::technique(StaticWindowTechnique) } else { None })
 }
 
-impl TechniqueHooks for StaticWindow {
+impl TechniqueHooks for StaticWindowTechnique {
     fn key(&self) -> &'static str {
         "static"
     }

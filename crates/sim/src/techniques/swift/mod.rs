@@ -1,16 +1,19 @@
-//! Swift: its settings and figures. Endpoints control their windows by the delay themselves.
+//! Swift: its settings and figures. Senders act on the delay in `crates/tcp/src/congestion/swift.rs`.
 
 use fanin_scenario::{CongestionControl, Transport};
 use fanin_tcp::{Config, SwiftParameters};
 use serde_json::{Value, json};
 
-use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
+use super::hooks::{Installed, RunView, Setup, TechniqueFunctions, TechniqueHooks};
 use crate::Error;
 use crate::engine::Engine;
 
-struct Swift;
+struct SwiftTechnique;
 
-pub(super) fn configure(transport: &Transport, config: &mut Config) {
+pub(super) const TECHNIQUE: TechniqueFunctions =
+    TechniqueFunctions { build, configure, ..TechniqueFunctions::NONE };
+
+fn configure(transport: &Transport, config: &mut Config) {
     if transport.congestion_control == CongestionControl::Swift {
         let settings = &transport.swift;
         config.congestion_control = fanin_tcp::CongestionControl::Swift(SwiftParameters {
@@ -22,12 +25,12 @@ pub(super) fn configure(transport: &Transport, config: &mut Config) {
     }
 }
 
-pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
+fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let is_used = setup.scenario.transport.congestion_control == CongestionControl::Swift;
-    Ok(if is_used { Installed::technique(Swift) } else { None })
+    Ok(if is_used { Installed::technique(SwiftTechnique) } else { None })
 }
 
-impl TechniqueHooks for Swift {
+impl TechniqueHooks for SwiftTechnique {
     fn key(&self) -> &'static str {
         "swift"
     }
@@ -44,7 +47,7 @@ impl TechniqueHooks for Swift {
 
     /// No window is below a segment.
     fn assert_conserved(&self, engine: &Engine) {
-        let mss = u64::from(engine.config.mss);
+        let mss = u64::from(engine.config().mss);
         assert!(engine.senders().all(|stats| stats.cwnd >= mss), "a window is below a segment");
     }
 }

@@ -6,18 +6,20 @@ mod settings;
 mod steps;
 mod travel;
 
-use fanin_dataflow::{Collector, EventRecord, EventStep, FragmentSet, L1Id, Message, Outcome, Peer};
+use fanin_dataflow::{EventRecord, EventStep, FragmentSet, L1Id, Message, Outcome, Peer};
 use fanin_network::{Answers, Collection, Connection, Network, Numbering, Roles};
 use fanin_recording::CollectedEvent;
 use fanin_report::{EventOutcome, EventRow, Span, Summary};
 use fanin_scenario::{Scenario, WorkloadKind, machines};
 use fanin_units::{Bytes, Instant};
 
-use super::interface::{MeasuredWorkload, Workload, WorkloadRequests, ideal_of};
+use super::interface::{HostWorkload, MeasuredWorkload, WorkloadRequests, ideal_of};
 use super::sizes::RecordedSizes;
 use crate::Error;
 use crate::index::EndIndex;
-use crate::techniques::{AnswerAction, AnswerHooks, AnswerSetup, MessageKind, answer_technique};
+use crate::techniques::{
+    AnswerAction, AnswerHooks, AnswerSetup, MessageKind, answer_technique, report_collectors,
+};
 
 use push::{DESTINATION_BYTES, Push};
 use roles::RoleMachines;
@@ -43,7 +45,7 @@ pub(crate) struct Building {
     /// The answers for each event.
     answers: Vec<Answers>,
     /// For each readout, the requests that it has not answered: the event, and the time of arrival.
-    asked: Vec<Vec<(u64, Instant)>>,
+    outstanding_requests: Vec<Vec<(u64, Instant)>>,
     /// Events whose messages a timeout delays, while they are counted.
     held_up: Vec<u64>,
     /// Events whose traffic is recorded.
@@ -71,13 +73,14 @@ impl Building {
         scenario: &Scenario,
         network: &Network,
         roles: &Roles,
+        sizes: &RecordedSizes,
         run: u64,
     ) -> Result<Self, Error> {
         let (readouts, collectors) = (roles.readouts.len(), roles.collectors.len());
         let fragments =
             machines::small("readout.fragments_per_host", u64::from(scenario.readout.fragments_per_host))?;
-        let data = RecordedSizes::read(scenario)?;
-        let mean = data.mean(scenario);
+        sizes.check(scenario)?;
+        let mean = sizes.mean(scenario);
         let push = (scenario.workload.kind == WorkloadKind::Push).then(Push::default);
         let event = Collection::event(scenario, network, roles, mean * u64::from(fragments))?;
         let numbering = Numbering::new(roles);
@@ -89,14 +92,14 @@ impl Building {
             answer_bytes: event.answer_bytes,
         });
         Ok(Self {
-            machines: RoleMachines::new(scenario, roles, &data, run, technique.is_some())?,
+            machines: RoleMachines::new(scenario, roles, sizes, run, technique.is_some())?,
             numbering,
             ends: numbering.ends(),
             racks: roles.racks.clone(),
             rows: Vec::new(),
             mean: event,
             answers: Vec::new(),
-            asked: vec![Vec::new(); readouts],
+            outstanding_requests: vec![Vec::new(); readouts],
             held_up: Vec::new(),
             watched: scenario.record.events.clone(),
             assigned: 0,
@@ -135,7 +138,7 @@ impl Building {
         let mut message = message;
         match (role, peer, &message) {
             (Peer::Readout(place), _, &Message::Request { event, .. }) => {
-                self.asked[usize::from(place)].push((event.0, now));
+                self.outstanding_requests[usize::from(place)].push((event.0, now));
             }
             // Once it was stopped for good, no readout resumes it.
             (Peer::Supervisor, _, Message::Flow { .. }) if self.is_stopping => return,
@@ -158,9 +161,9 @@ impl Building {
             if let Message::Request { event, .. } = &message {
                 self.answers[event.0 as usize].ask(bytes);
             } else if let (&Message::Answer { event, .. }, Peer::Readout(place)) = (&message, role) {
-                let asked = &mut self.asked[usize::from(place)];
-                let found = asked.iter().position(|&(one, _)| one == event.0);
-                let at = found.map_or(now, |index| asked.swap_remove(index).1);
+                let outstanding = &mut self.outstanding_requests[usize::from(place)];
+                let found = outstanding.iter().position(|&(one, _)| one == event.0);
+                let at = found.map_or(now, |index| outstanding.swap_remove(index).1);
                 let wire_bytes = self.mean.ideal.segments().wire_bytes(bytes);
                 self.answers[event.0 as usize].add(wire_bytes, bytes, now - at);
             }
@@ -224,7 +227,7 @@ impl Building {
     /// A readout that pushes learns an event's collector: it answers as if it was asked.
     fn handle_destination(&mut self, now: Instant, readout: u16, event: L1Id, collector: u16) {
         let request = Message::Request { tag: 0, event, fragments: FragmentSet::first(self.fragments) };
-        self.asked[usize::from(readout)].push((event.0, now));
+        self.outstanding_requests[usize::from(readout)].push((event.0, now));
         self.machines.handle_message(now, Peer::Readout(readout), Peer::Collector(collector), request);
     }
 
@@ -358,7 +361,7 @@ impl Building {
     }
 }
 
-impl Workload for Building {
+impl HostWorkload for Building {
     type Message = Travel;
 
     fn start(&mut self, now: Instant, outbox: &mut WorkloadRequests<Travel>) {
@@ -541,23 +544,7 @@ impl MeasuredWorkload for Building {
             let (count, sum) = ideals.fold((0_u64, 0.0), |(count, sum), one| (count + 1, sum + one));
             times.ideal = (count > 0).then(|| sum / count as f64);
         }
-        if let Some(credits) = self.machines.collectors[0].credits_total() {
-            let (waited, requests) = self
-                .machines
-                .collectors
-                .iter()
-                .map(Collector::counters)
-                .fold((0.0, 0), |(time, requests), one| {
-                    (time + one.wait_time.as_millis_f64(), requests + one.requests)
-                });
-            summary.shaping = Some(fanin_report::Shaping {
-                credits: Some(u64::from(credits)),
-                wait_ms_mean: (requests > 0).then(|| waited / requests as f64),
-            });
-        }
-        if let Some(figures) = self.machines.paced_figures() {
-            summary.techniques.insert("paced_credits".to_owned(), figures);
-        }
+        report_collectors(&self.machines.collectors, summary);
         self.steps.fill(summary, rows, span);
         if let Some(technique) = &self.technique {
             summary.techniques.insert(technique.key().to_owned(), technique.figures());

@@ -144,23 +144,9 @@ impl RoleMachines {
         lines
     }
 
-    /// Figures of paced credits over all collectors: windows at the end, the most that was outstanding, and losses.
-    pub(super) fn paced_figures(&self) -> Option<serde_json::Value> {
-        let paced: Vec<_> = self.collectors.iter().filter_map(Collector::paced_credits).collect();
-        let windows: u64 = paced.iter().map(|one| one.window().get()).sum();
-        let outstanding = paced.iter().map(|one| one.outstanding_max().get()).max()?;
-        let losses: u64 = paced.iter().map(|one| one.losses()).sum();
-        Some(serde_json::json!({
-            "window_bytes_mean": windows as f64 / paced.len() as f64,
-            "outstanding_bytes_max": outstanding,
-            "losses": losses,
-        }))
-    }
-
-    /// Asserts that every byte of paced credit belongs to a request.
+    /// Asserts that the accounts of every role balance: credits and paced bytes belong to requests without an answer.
     pub(super) fn assert_conserved(&self) {
-        let paced = self.collectors.iter().filter(|collector| collector.paced_credits().is_some());
-        paced.for_each(Collector::check_invariants);
+        self.collectors.iter().for_each(Collector::check_invariants);
     }
 
     /// Figures of the readouts' memories: the most that was held, and how often and how long the trigger was stopped.

@@ -13,7 +13,7 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Of a scenario that collects in steps; one without has none.
+    /// The steps of a scenario; none where it collects an event at once.
     pub(super) fn new(scenario: &Scenario) -> Self {
         let names: Vec<String> = scenario.workload.steps.iter().map(|step| step.name.clone()).collect();
         Self { times: names.iter().map(|_| Vec::new()).collect(), names }
@@ -24,7 +24,7 @@ impl Steps {
         self.names.is_empty()
     }
 
-    /// All fragments of a step have come, in so many picoseconds.
+    /// All fragments of a step have arrived, in `time_ps`.
     pub(super) fn note(&mut self, step: u16, event: u64, time_ps: u64) {
         if let Some(times) = self.times.get_mut(usize::from(step)) {
             times.push((event, time_ps));
