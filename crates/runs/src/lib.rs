@@ -1,0 +1,20 @@
+//! Runs of the simulator on this machine.
+//!
+//! `fanin-sim` has no clock, no thread and no file. Here [`run`] reads the file of fragment sizes that a scenario may name,
+//! estimates its memory, and measures what the run cost. [`sweep`] plays many runs at once, one a thread.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod memory;
+mod meter;
+mod run;
+mod sizes;
+mod sweep;
+
+pub use error::Error;
+pub use fanin_sim::{FrameSeen, LinkCapture, RunControl, RunEnd, RunOutcome};
+pub use memory::MemoryEstimate;
+pub use run::run;
+pub use sizes::fragment_sizes;
+pub use sweep::{SweepRun, sweep, sweep_each};

@@ -1,0 +1,145 @@
+//! The memory that a run will need, estimated before it starts.
+
+use fanin_scenario::{Arrivals, Scenario};
+use fanin_units::Bytes;
+
+use crate::error::Error;
+
+/// The command, its tables and an empty run.
+const BASE: u64 = 8_000_000;
+/// A connection: two endpoints, their timers and their row in the table of flows. Measured: 1.2 kB.
+const CONNECTION: u64 = 1_000;
+/// A host: its node, its links and its ports. Measured: 1 to 4 kB.
+const HOST: u64 = 1_000;
+/// An event: its row in the table and its times. Measured: 450 B.
+const EVENT: u64 = 300;
+/// A sample of a queue in the table and its file.
+const SAMPLE: u64 = 50;
+
+/// A lower estimate of the memory of a run, by what needs it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemoryEstimate {
+    /// Connections with their endpoints.
+    pub connections: Bytes,
+    /// Hosts with their links and ports.
+    pub hosts: Bytes,
+    /// Rows of events.
+    pub events: Bytes,
+    /// Samples of queues.
+    pub samples: Bytes,
+}
+
+impl MemoryEstimate {
+    /// The estimate for a scenario, which nothing is built for.
+    pub fn new(scenario: &Scenario) -> Self {
+        let hosts = u64::from(scenario.senders()) + scenario.collectors_total();
+        let each = |count: u64, bytes: u64| Bytes::new(count.saturating_mul(bytes));
+        Self {
+            connections: each(scenario.connections_total(), CONNECTION),
+            hosts: each(hosts, HOST),
+            events: each(events_max(scenario), EVENT),
+            samples: each(samples(scenario), SAMPLE),
+        }
+    }
+
+    /// The sum of the parts.
+    pub fn total(&self) -> Bytes {
+        [self.connections, self.hosts, self.events, self.samples]
+            .into_iter()
+            .fold(Bytes::new(BASE), |sum, part| sum.saturating_add(part))
+    }
+
+    /// The part that needs the most, with the keys that make it smaller.
+    fn largest(&self) -> &'static str {
+        let parts = [
+            (
+                self.connections,
+                "connections: lower readout.hosts, workload.senders or collectors.hosts_per_rack",
+            ),
+            (self.hosts, "hosts: lower readout.hosts, workload.senders or collectors.hosts_per_rack"),
+            (self.events, "events: lower run.duration, run.warmup or supervisor.rate"),
+            (self.samples, "samples of queues: raise record.queue_interval"),
+        ];
+        parts.into_iter().max_by_key(|(bytes, _)| *bytes).map_or("", |(_, text)| text)
+    }
+}
+
+/// Refuses a scenario that needs more memory than this process may have.
+pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
+    let estimate = MemoryEstimate::new(scenario);
+    match available() {
+        Some(available) if estimate.total() > available => {
+            Err(Error::Memory { needed: estimate.total(), available, largest: estimate.largest() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The events of a run, as far as the links and the units of the collectors carry them. Zero where they are not known before.
+fn events_max(scenario: &Scenario) -> u64 {
+    let mean = scenario.readout.fragment_size.mean();
+    let (Some(mean), Arrivals::Periodic | Arrivals::Poisson) = (mean, scenario.supervisor.arrivals) else {
+        return 0;
+    };
+    if scenario.is_barrier() {
+        return 0;
+    }
+    let seconds = scenario.run.duration.saturating_add(scenario.run.warmup).as_secs_f64();
+    let offered = scenario.supervisor.rate.as_hertz_f64() * seconds;
+    let bits = 8.0 * mean.get() as f64 * scenario.fragments_total() as f64;
+    let carried = scenario.link.rate.get() as f64 * scenario.collectors_total() as f64 * seconds / bits;
+    let processing = scenario.collectors.processing_time.as_secs_f64();
+    let processed = scenario.units_total() as f64 * seconds / processing;
+    offered.min(carried).min(processed) as u64
+}
+
+/// The samples of queues of a run, one queue for each name at least.
+fn samples(scenario: &Scenario) -> u64 {
+    let interval = scenario.record.queue_interval.get().max(1);
+    (scenario.run.duration.get() / interval).saturating_mul(scenario.record.queues.len() as u64)
+}
+
+/// The memory that this process may have: the machine's, or the limit of its address space or of its control group.
+fn available() -> Option<Bytes> {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let number = |text: &str| text.split_ascii_whitespace().find_map(|word| word.parse::<u64>().ok());
+    let after = |path: &str, start: &str| {
+        read(path)?.lines().find_map(|line| line.strip_prefix(start)).and_then(number)
+    };
+    let machine = after("/proc/meminfo", "MemTotal:").map(|kib| kib * 1024);
+    let process = after("/proc/self/limits", "Max address space");
+    let group = read("/sys/fs/cgroup/memory.max").as_deref().and_then(number);
+    [machine, process, group].into_iter().flatten().min().map(Bytes::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanin_scenario::load;
+
+    fn estimate(preset: &str, sets: &[&str]) -> MemoryEstimate {
+        let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+        MemoryEstimate::new(&load(preset, &sets).unwrap().scenario)
+    }
+
+    #[test]
+    fn each_part_grows_with_its_keys() {
+        let small = estimate("thesis-a-1000hz", &[]);
+        let large = estimate("thesis-a-1000hz", &["readout.hosts=1600"]);
+        assert!(large.connections.get() > 9 * small.connections.get(), "{large:?}");
+        assert!(small.total() < Bytes::new(100_000_000), "{small:?}");
+        let longer = estimate("thesis-a-1000hz", &["run.duration=24 h"]);
+        assert!(longer.events.get() > 1_000 * small.events.get(), "{longer:?}");
+        // Barrier reads follow each other: their number is not known before.
+        assert_eq!(estimate("incast", &["run.duration=24 h"]).events, Bytes::ZERO);
+    }
+
+    #[test]
+    fn a_run_above_all_memory_is_refused() {
+        let sets = ["readout.hosts=60000", "collectors.racks=1500", "collectors.hosts_per_rack=39"];
+        let scenario = load("thesis-a-1000hz", &sets.map(str::to_owned)).unwrap().scenario;
+        let error = check(&scenario).unwrap_err().to_string();
+        assert!(error.contains("needs at least") && error.contains("readout.hosts"), "{error}");
+        assert!(check(&load("thesis-a-1000hz", &[]).unwrap().scenario).is_ok());
+    }
+}

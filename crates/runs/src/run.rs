@@ -1,0 +1,30 @@
+//! One run, with its file read before and its cost measured.
+
+use fanin_network::topology;
+use fanin_scenario::Scenario;
+use fanin_scenario::machines::small;
+use fanin_sim::{RunControl, RunOutcome, run_on};
+
+use crate::error::Error;
+use crate::memory;
+use crate::meter::Meter;
+use crate::sizes;
+
+/// Simulates a scenario. The same scenario and seed give the same outcome to the bit, figures of speed aside.
+///
+/// # Errors
+/// If it needs more memory than this process may have, or its file of sizes cannot be read.
+/// If it asks for something that is not simulated.
+///
+/// # Panics
+/// If the simulator's accounts do not balance at the end: a mistake in `fanin-sim`.
+pub fn run(scenario: &Scenario, seed: u64, control: &RunControl<'_>) -> Result<RunOutcome, Error> {
+    small("collectors.hosts_per_rack", scenario.collectors_total()).map_err(fanin_sim::Error::from)?;
+    memory::check(scenario)?;
+    let sizes = sizes::read(scenario)?;
+    let (network, roles) = topology::build(scenario).map_err(fanin_sim::Error::from)?;
+    let meter = Meter::start();
+    let mut outcome = run_on(scenario, &sizes, seed, control, &network, &roles)?;
+    meter.stop(outcome.summary.speed.get_or_insert_default(), outcome.wire_bytes);
+    Ok(outcome)
+}

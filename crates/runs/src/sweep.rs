@@ -1,0 +1,71 @@
+//! Many runs at once: one a thread, results in the order of the points.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use fanin_scenario::Scenario;
+use fanin_sim::{RunControl, RunOutcome};
+
+use crate::error::Error;
+use crate::run::run;
+
+/// A run of a sweep.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SweepRun {
+    /// The scenario to simulate.
+    pub scenario: Scenario,
+    /// Seed of its random streams.
+    pub seed: u64,
+}
+
+/// Simulates all points on `threads` threads (at least one) and gives the results in the order of the points. Each equals
+/// that of [`run`], whatever the number of threads. `done` is called with the number of each finished point.
+///
+/// Points that had not begun when the stop flag was set are left out: the results are then fewer than the points.
+///
+/// # Panics
+/// If a run panics.
+pub fn sweep(
+    points: &[SweepRun],
+    threads: usize,
+    control: &RunControl<'_>,
+    done: &(dyn Fn(usize) + Sync),
+) -> Vec<Result<RunOutcome, Error>> {
+    sweep_each(points, threads, control, &|number, outcome| {
+        done(number);
+        outcome
+    })
+}
+
+/// Simulates as [`sweep`] does, and calls `finish` with the number and the outcome of each point, on the thread that ran it.
+/// The returned values take the place of the outcomes, which need not all be in memory at once.
+///
+/// # Panics
+/// If a run or `finish` panics.
+pub fn sweep_each<T: Send>(
+    points: &[SweepRun],
+    threads: usize,
+    control: &RunControl<'_>,
+    finish: &(dyn Fn(usize, Result<RunOutcome, Error>) -> T + Sync),
+) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<T>>> = points.iter().map(|_| Mutex::new(None)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, points.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(point) = points.get(number) else { break };
+                    if control.stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let result = run(&point.scenario, point.seed, control);
+                    let result = finish(number, result);
+                    *results[number].lock().expect("no other thread has this point") = Some(result);
+                }
+            });
+        }
+    });
+    let taken = results.into_iter().map(|result| result.into_inner().expect("its thread has ended"));
+    taken.map_while(|result| result).collect()
+}
