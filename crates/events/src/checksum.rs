@@ -17,8 +17,8 @@ pub fn adler32(bytes: &[u8]) -> u32 {
     b << 16 | a
 }
 
-/// The checksum of an MDF record: Bob Jenkins' one-at-a-time hash, with bytes above 127 taken as negative, as the `char`
-/// of the machines is that write such files.
+/// The checksum of an MDF record: Bob Jenkins' one-at-a-time hash. Bytes above 127 count as negative, like `char` on the
+/// machines that write such files.
 pub fn one_at_a_time(bytes: &[u8]) -> u32 {
     let mut hash = 0_u32;
     for &byte in bytes {

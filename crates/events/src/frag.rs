@@ -1,8 +1,8 @@
 //! The plain fragment container: a table of sources and sizes, and the fragments back to back.
 //!
-//! Little-endian. The file begins with `DAQFRAG1`; each event is a 32-bit marker, the 32-bit number of its fragments
-//! and its 64-bit id, then a 32-bit source and a 32-bit size for each, then their bytes. `docs/events.md` has it as a
-//! table.
+//! Little-endian. The file begins with `DAQFRAG1`. Each event is a 32-bit marker, the 32-bit number of its fragments
+//! and its 64-bit id. A 32-bit source and a 32-bit size of each fragment follow, then their bytes. `docs/events.md`
+//! has it as a table.
 
 use std::io::{self, Write};
 

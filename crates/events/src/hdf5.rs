@@ -1,7 +1,7 @@
 //! Events as columns in an HDF5 file, for h5py, awkward and every other reader of HDF5.
 //!
-//! The file is written without the HDF5 library, which is C: superblock version 2, object headers version 2, and one
-//! contiguous dataset a column ("HDF5 File Format Specification", version 3.0). Event i has the fragments
+//! The file is written without the HDF5 library, which is C. It has superblock version 2, object headers version 2,
+//! and one contiguous dataset a column ("HDF5 File Format Specification", version 3.0). Event i has the fragments
 //! `fragment_start[i]..fragment_start[i + 1]`, fragment j the bytes `byte_start[j]..byte_start[j + 1]` of `bytes`.
 
 use std::io::Write;

@@ -34,6 +34,7 @@ mod reader;
 pub mod sample;
 pub mod sizes;
 pub mod summary;
+mod table;
 mod verify;
 mod words;
 
@@ -41,4 +42,5 @@ pub use error::{Fault, ReadError};
 pub use event::{Event, EventId, Fragment};
 pub use reader::{Events, Format, UnknownName};
 pub use summary::{SizeMoments, SizeShape, Summary};
+pub use table::SizesTableError;
 pub use verify::{FAULTS_KEPT, L1IdOffset, Report, verify};

@@ -1,7 +1,7 @@
 //! Per-source size models: how large a source's fragment is in an event of a given relative size.
 //!
 //! CMS models its front-end drivers like this: a fragment has `offset + slope·x + square·x²` bytes on average, where x
-//! is the event's size over the mean event size, and a spread that is a share of that.
+//! is the event's size over the mean event size. Its spread is a share of that.
 
 use serde::Serialize;
 
@@ -157,6 +157,12 @@ pub enum TableFault {
         /// Number of columns.
         got: usize,
     },
+    /// There are not enough columns in a table of means.
+    #[error("{got} columns; the columns are source, mean and, if wanted, rms")]
+    MeanColumns {
+        /// Number of columns.
+        got: usize,
+    },
     /// A value is not a number in its column's range.
     #[error("{column} is {got:?}, which is not a number in range")]
     Number {
@@ -170,9 +176,22 @@ pub enum TableFault {
 /// Reads a table of size models: a line of column names, then source, offset, slope, square and rms, with commas. Such
 /// tables of the CMS front-end drivers are public.
 ///
+/// A table with the column `mean` needs only that and `source`; `rms` is optional. These sizes grow with the event.
+///
 /// # Errors
 /// With the number of the first line that does not have this form.
 pub fn from_csv(text: &str) -> Result<Vec<SourceModel>, TableError> {
+    let head: Vec<String> = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split(',')
+        .map(|name| name.trim().to_ascii_lowercase())
+        .collect();
+    let place = |wanted: &str| head.iter().position(|name| name == wanted);
+    if let Some(mean) = place("mean") {
+        return means(text, place("source").unwrap_or(0), mean, place("rms"));
+    }
     let mut models = Vec::new();
     for (number, line) in text.lines().enumerate().skip(1) {
         if line.trim().is_empty() {
@@ -199,9 +218,50 @@ pub fn from_csv(text: &str) -> Result<Vec<SourceModel>, TableError> {
     Ok(models)
 }
 
+/// Reads a table of means; `None` for a column that it does not have.
+fn means(text: &str, source: usize, mean: usize, rms: Option<usize>) -> Result<Vec<SourceModel>, TableError> {
+    let mut models = Vec::new();
+    for (line, number) in text.lines().zip(1..).skip(1).filter(|(line, _)| !line.trim().is_empty()) {
+        let columns: Vec<&str> = line.split(',').map(str::trim).collect();
+        let at = |fault| TableError { line: number, fault };
+        let wrong = |column, got: &str| at(TableFault::Number { column, got: got.to_owned() });
+        let cell = |place: usize| {
+            columns.get(place).copied().ok_or_else(|| at(TableFault::MeanColumns { got: columns.len() }))
+        };
+        let value = |column, place: usize| {
+            let text = cell(place)?;
+            let value = text.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
+            value.ok_or_else(|| wrong(column, text))
+        };
+        let name = cell(source)?;
+        models.push(SourceModel {
+            source: name.parse().map_err(|_| wrong("source", name))?,
+            offset: 0.0,
+            slope: value("mean", mean)?,
+            square: 0.0,
+            rms: rms.map_or(Ok(0.0), |place| value("rms", place))?,
+        });
+    }
+    Ok(models)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_of_means_needs_no_more() {
+        let models = from_csv("mean,source\n1200,4\n\n800,5\n").unwrap();
+        let model = |source, slope| SourceModel { source, offset: 0.0, slope, square: 0.0, rms: 0.0 };
+        assert_eq!(models, [model(4, 1200.0), model(5, 800.0)]);
+        assert_eq!(from_csv("source,mean,rms\n4,1200,0.5").unwrap()[0].rms, 0.5);
+        let message = |text: &str| from_csv(text).unwrap_err().to_string();
+        assert_eq!(
+            message("source,mean\n4"),
+            "line 2: 1 columns; the columns are source, mean and, if wanted, rms"
+        );
+        assert_eq!(message("source,mean\n4,-1"), "line 2: mean is \"-1\", which is not a number in range");
+    }
 
     #[test]
     fn a_parabola_is_found_again() {

@@ -9,8 +9,8 @@ use crate::file::uncompress;
 
 const LIMIT: Bytes = Bytes::new(16_000_000);
 
-/// Two time slices of the neutrino telescope KM3NeT, run 25291, as a fragment container: 453 optical modules,
-/// fragments of 2.3 kB on average, 1.03 MB a slice.
+/// Two time slices of the neutrino telescope KM3NeT, run 25291, as a fragment container. They have 453
+/// optical modules, fragments of 2.3 kB on average, and 1.03 MB a slice.
 pub fn km3net() -> Vec<u8> {
     uncompress(include_bytes!("../sample/km3net_run25291_L1.frag.gz"), LIMIT).expect("the sample is whole")
 }

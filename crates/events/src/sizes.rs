@@ -7,6 +7,7 @@ use fanin_units::Bytes;
 
 use crate::file::{self, FileError};
 use crate::models::{self, SourceModel, TableError};
+use crate::table::{SizesTable, SizesTableError};
 use crate::{Events, ReadError, sample};
 
 /// A name, and the function that returns the bytes.
@@ -46,12 +47,20 @@ pub enum SizesError {
         /// Where and how.
         error: ReadError,
     },
+    /// A table of sizes cannot be read.
+    #[error("{path}: {error}")]
+    Rows {
+        /// Path of the file.
+        path: String,
+        /// The row at fault and the reason.
+        error: SizesTableError,
+    },
     /// A table of models has a line that cannot be read.
     #[error("{path}: {error}")]
     Table {
         /// Path of the file.
         path: String,
-        /// Which, and why.
+        /// The line at fault and the reason.
         error: TableError,
     },
     /// There is nothing in it.
@@ -101,8 +110,8 @@ fn fits(path: &str, sources: usize, hosts: u32, fragments: u32) -> Result<(), Si
 }
 
 impl EventSizes {
-    /// Reads the sizes in a raw-data file, or in a sample (`km3net`, `bes3`), for so many readouts with so many fragments
-    /// each.
+    /// Reads the sizes in a raw-data file, or in a sample (`km3net`, `bes3`), for `hosts` readouts with `fragments`
+    /// fragments each. A table of (event, source, bytes), as CSV or Parquet, gives its events in ascending order.
     ///
     /// # Errors
     /// If the file cannot be read, contradicts its format, holds no event, or has more sources than there are places.
@@ -111,9 +120,33 @@ impl EventSizes {
             Some(bytes) => bytes,
             None => read(path, file::LIMIT)?,
         };
+        let sizes = match Self::of_table(path, &bytes)? {
+            Some(sizes) => sizes,
+            None => Self::of_events(path, &bytes)?,
+        };
+        if sizes.sources.is_empty() {
+            return Err(SizesError::Empty { path: path.to_owned(), what: "event with fragments" });
+        }
+        fits(path, sizes.sources.len(), hosts, fragments)?;
+        Ok(sizes)
+    }
+
+    /// The sizes in a table of (event, source, bytes) with this path and content; `None` if the file is no such table.
+    ///
+    /// # Errors
+    /// If a row cannot be read.
+    pub fn of_table(path: &str, bytes: &[u8]) -> Result<Option<Self>, SizesError> {
+        let rows = |error| SizesError::Rows { path: path.to_owned(), error };
+        let Some(table) = SizesTable::read(Path::new(path), bytes) else { return Ok(None) };
+        let (sources, events) = table.and_then(SizesTable::unfold).map_err(rows)?;
+        Ok(Some(Self { sources, events }))
+    }
+
+    /// The sizes in a raw-data file.
+    fn of_events(path: &str, bytes: &[u8]) -> Result<Self, SizesError> {
         let format = |error| SizesError::Format { path: path.to_owned(), error };
         let mut events: Vec<BTreeMap<u32, u64>> = Vec::new();
-        for event in Events::open(&bytes).map_err(format)? {
+        for event in Events::open(bytes).map_err(format)? {
             let mut sizes = BTreeMap::new();
             for fragment in event.map_err(format)?.fragments {
                 *sizes.entry(fragment.source).or_insert(0) += fragment.bytes.len() as u64;
@@ -126,10 +159,6 @@ impl EventSizes {
             .collect::<std::collections::BTreeSet<_>>()
             .into_iter()
             .collect();
-        if sources.is_empty() {
-            return Err(SizesError::Empty { path: path.to_owned(), what: "event with fragments" });
-        }
-        fits(path, sources.len(), hosts, fragments)?;
         let of = |event: &BTreeMap<u32, u64>| -> Vec<u64> {
             sources.iter().map(|source| event.get(source).copied().unwrap_or(0)).collect()
         };
@@ -137,16 +166,32 @@ impl EventSizes {
         Ok(Self { sources, events })
     }
 
-    /// The mean size of a fragment where so many places hold them; places without a source count.
+    /// The mean size of a fragment over `places` places; places without a source count.
     pub fn mean(&self, places: u64) -> Bytes {
         let total: u128 = self.events.iter().flatten().map(|&size| u128::from(size)).sum();
         let count = self.events.len() as u128 * u128::from(places.max(1));
         Bytes::new((total / count.max(1)) as u64)
     }
+
+    /// The most bytes that a readout with `fragments` fragments has of one event.
+    pub fn answer_max(&self, fragments: u32) -> Bytes {
+        let fragments = fragments.max(1) as usize;
+        let answers = self.events.iter().flat_map(|event| event.chunks(fragments));
+        Bytes::new(answers.map(|answer| answer.iter().sum()).max().unwrap_or(0))
+    }
+
+    /// Standard deviation of the events' sizes, as a share of their mean.
+    pub fn event_spread(&self) -> f64 {
+        let sizes: Vec<f64> = self.events.iter().map(|event| event.iter().sum::<u64>() as f64).collect();
+        let count = sizes.len().max(1) as f64;
+        let mean = sizes.iter().sum::<f64>() / count;
+        let variance = sizes.iter().map(|size| (size - mean).powi(2)).sum::<f64>() / count;
+        if mean > 0.0 { variance.sqrt() / mean } else { 0.0 }
+    }
 }
 
-/// Reads a table of size models, one line a source (see [`models::from_csv`]), for so many readouts with so many
-/// fragments each.
+/// Reads a table of size models, one line a source (see [`models::from_csv`]), for `hosts` readouts with
+/// `fragments` fragments each.
 ///
 /// # Errors
 /// If the file cannot be read, has a line that cannot be, no line, or more sources than there are places.
@@ -168,7 +213,7 @@ pub fn read_models(path: &str, hosts: u32, fragments: u32) -> Result<Vec<SourceM
     Ok(models)
 }
 
-/// The mean size of a fragment by size models, where so many places hold them.
+/// The mean size of a fragment by size models, over `places` places.
 pub fn models_mean(models: &[SourceModel], sigma: f64, places: u64) -> Bytes {
     // E[x] = 1 and E[x²] = exp(σ²) for the log-normal relative size x.
     let second = (sigma * sigma).exp();
@@ -188,6 +233,29 @@ mod tests {
         let total: u64 = sizes.events.iter().flatten().sum();
         assert_eq!(total, 2_066_214);
         assert_eq!(sizes.mean(456), Bytes::new(2_066_214 / 2 / 456));
+    }
+
+    #[test]
+    fn tables_and_raw_data_agree() {
+        let path = std::env::temp_dir().join(format!("fanin-sizes-{}.csv", std::process::id()));
+        let raw = EventSizes::read("km3net", 24, 19).unwrap();
+        let mut rows = "event,source,bytes\n".to_owned();
+        for (event, sizes) in raw.events.iter().enumerate().rev() {
+            for (source, bytes) in raw.sources.iter().zip(sizes).filter(|(_, bytes)| **bytes > 0) {
+                rows.push_str(&format!("{event},{source},{bytes}\n"));
+            }
+        }
+        std::fs::write(&path, rows).unwrap();
+        let table = EventSizes::read(&path.to_string_lossy(), 24, 19);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(table.unwrap(), raw);
+    }
+
+    #[test]
+    fn the_largest_answer_and_the_spread() {
+        let sizes = EventSizes { sources: vec![1, 2, 3], events: vec![vec![10, 20, 30], vec![30, 5, 65]] };
+        assert_eq!([1, 2, 3].map(|fragments| sizes.answer_max(fragments).get()), [65, 65, 100]);
+        assert!((sizes.event_spread() - 0.25).abs() < 1e-12);
     }
 
     #[test]

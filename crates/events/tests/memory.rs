@@ -33,7 +33,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes of memory for each byte of a file: an empty fragment takes 8 bytes in a file, and its description 40, twice
+/// Bytes of memory for each byte of a file. An empty fragment takes 8 bytes in a file, and its description 40, twice
 /// while a vector grows.
 const TIMES_MAX: usize = 24;
 /// Memory that does not depend on the file.

@@ -38,6 +38,6 @@ pub mod status {
     pub const OVERFLOW: u32 = 0x10;
     /// A stand-in without data.
     pub const DUMMY: u32 = 0x20;
-    /// Set by the writer for a missing fragment: a stand-in after a time-out.
+    /// Set by the writer for a missing fragment: a stand-in after a timeout.
     pub const MISSING: u32 = TIMEOUT | DUMMY;
 }

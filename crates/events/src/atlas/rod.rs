@@ -4,8 +4,9 @@ use super::ROD;
 use crate::words::{Words, index, slice_at};
 use crate::{Fault, ReadError};
 
-/// The version of a ROD fragment that the writer puts around bytes that were no ROB fragment: major version 3.1, and a
-/// minor version of its own. Its second status word is the number of bytes, which need not fill the last data word.
+/// The version of a ROD fragment that the writer puts around bytes that are not a ROB fragment. Its major version
+/// is 3.1, its minor version is ours. Its second status word is the number of bytes, which need not fill the last
+/// data word.
 pub const WRAPPED_VERSION: u32 = 0x0301_fa11;
 
 pub(super) const HEADER_WORDS: usize = 9;
