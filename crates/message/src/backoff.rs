@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use fanin_units::{MIX_STEP, mix};
+
 /// Pauses between attempts to connect after a lost or refused connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
@@ -36,17 +38,15 @@ impl Backoff {
     }
 }
 
-/// Random bits for jitter (splitmix64).
+/// Random bits for jitter (SplitMix64).
 #[derive(Debug, Clone)]
 pub(crate) struct Jitter(pub(crate) u64);
 
 impl Jitter {
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        word ^ (word >> 31)
+        let word = mix(self.0);
+        self.0 = self.0.wrapping_add(MIX_STEP);
+        word
     }
 }
 

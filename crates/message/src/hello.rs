@@ -24,7 +24,7 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// receiver.
 ///
 /// On the wire, all little-endian: `"FNIN"`, version (16 bits), heartbeat interval in milliseconds (32 bits, 0 for
-/// none), then two names, each after its length (16 bits). An empty second name fits every peer. A caller with a
+/// none). Two names follow, each after its length (16 bits). An empty second name fits every peer. A caller with a
 /// shared key adds a nonce of 32 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HelloMessage {

@@ -225,7 +225,7 @@ impl Outbox {
         messages
     }
 
-    /// Takes the first piece for a write that keeps the buffer until it completes; returns the buffer, and the offset
+    /// Takes the first piece for a write that keeps the buffer until it completes. Returns the buffer, and the offset
     /// of the first byte to send. `None` if the piece is shared, or a write is in flight.
     pub(crate) fn take_flight(&mut self) -> Option<(Vec<u8>, usize)> {
         if self.flight.0 != 0 || !matches!(self.pieces.first.as_ref()?.piece, Piece::Copied(_)) {

@@ -56,7 +56,7 @@ impl Payload {
         Self { store: self.store.clone(), start: self.start + range.start, end: self.start + range.end }
     }
 
-    /// Returns a payload that can be kept for long: if it fills less than half of its buffer, it is copied to one of
+    /// Returns a payload that can be kept for long. If it fills less than half of its buffer, it is copied to one of
     /// its own size.
     ///
     /// Many messages share one receive buffer, which is reused after all of them are dropped. A small payload that is

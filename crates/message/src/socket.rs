@@ -77,9 +77,9 @@ pub struct SocketOptions {
     pub send_buffer: Option<u32>,
     /// Acknowledges at once (TCP_QUICKACK). The kernel resets it, so `true` is set again after every read.
     pub quickack: Option<bool>,
-    /// Lower bound of the retransmission time-out (TCP_RTO_MIN_US, Linux 6.15 and later).
+    /// Lower bound of the retransmission timeout (TCP_RTO_MIN_US, Linux 6.15 and later).
     pub rto_min: Option<Duration>,
-    /// Upper bound of the retransmission time-out, 1 s to 120 s (TCP_RTO_MAX_MS, Linux 6.15 and later).
+    /// Upper bound of the retransmission timeout, 1 s to 120 s (TCP_RTO_MAX_MS, Linux 6.15 and later).
     pub rto_max: Option<Duration>,
     /// Longest delay of an acknowledgement (TCP_DELACK_MAX_US, Linux 6.15 and later).
     pub delayed_ack_max: Option<Duration>,

@@ -45,8 +45,8 @@ pub enum TlsError {
 }
 
 impl Tls {
-    /// Creates settings from PEM texts: this side's certificates, its own first, then the intermediate ones; the key
-    /// of the first; and the certificates of the trusted authorities.
+    /// Creates settings from PEM texts. `certificates` are this side's own first, then the intermediate ones; `key`
+    /// is that of the first; `authorities` are the trusted ones.
     ///
     /// # Errors
     ///

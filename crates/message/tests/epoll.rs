@@ -12,5 +12,5 @@ mod skip;
 #[path = "suite/soak.rs"]
 mod soak;
 
-/// Which one.
+/// The backend of this suite.
 pub(crate) const BACKEND: fanin_message::Backend = fanin_message::Backend::Epoll;

@@ -1,8 +1,8 @@
-//! The hybrid of the multi-host paper (§II-C, §IV-A): an OpenFlow switch forwards all frames, and sends only those to collectors
+//! The hybrid of the multi-host paper (§II-C, §IV-A). An OpenFlow switch forwards all frames, and sends only those to collectors
 //! through the deep queues of the software switch.
 //!
-//! A frame to a collector is redirected to a host port, waits there in the collector's ring, comes back by the same port
-//! and leaves by the collector's port. No frame can loop:
+//! A frame to a collector is redirected to a host port and waits there in the collector's ring. It comes back by the
+//! same port and leaves by the collector's port. No frame can loop:
 //!
 //! - A frame from a host port leaves by a collector's port or is dropped.
 //! - No other frame is sent or flooded to a host port.

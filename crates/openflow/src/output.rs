@@ -33,8 +33,8 @@ pub fn flows(hybrid: &CheckedHybrid) -> String {
     out
 }
 
-/// A shell script that numbers the ports by OVSDB, checks the numbers, keeps floods away from the host ports and
-/// replaces the rules in one transaction.
+/// A shell script that numbers the ports by OVSDB and checks the numbers. It keeps floods away from the host
+/// ports, and replaces the rules in one transaction.
 pub fn commands(hybrid: &CheckedHybrid) -> String {
     let openflow = &hybrid.spec().openflow;
     let bridge = &openflow.bridge;
@@ -113,8 +113,8 @@ pub fn ovsdb(hybrid: &CheckedHybrid) -> String {
     text
 }
 
-/// The rules as a list of JSON objects with the names of OpenFlow's extensible match (1.3 §A.2.3.7), as Ryu's and os-ken's
-/// `ofctl_rest` take them one by one.
+/// The rules as a list of JSON objects with the names of OpenFlow's extensible match (1.3 §A.2.3.7). `ofctl_rest` of Ryu
+/// and os-ken takes them one by one.
 pub fn json(hybrid: &CheckedHybrid) -> String {
     let openflow = &hybrid.spec().openflow;
     let rules: Vec<Value> = hybrid

@@ -1,11 +1,11 @@
 //! The server's processor time per request, compared with a bare epoll loop in C, Boost.ASIO and ZeroMQ in one run.
 //!
 //! The servers answer requests over loopback from the first core; the load comes from the second. Each server takes
-//! turns with the bare loop, many short ones, with all connections of both in place: so a machine that does something
-//! else as well does it to both. What counts is the median of the ratios of neighbouring turns.
+//! many short turns with the bare loop, with all connections of both in place. A machine that does other work as well
+//! slows both down. What counts is the median of the ratios of neighbouring turns.
 //!
-//! `cargo bench -p fanin-message -- [WORDS…]` runs the settings whose names contain all the words; `turns=N` and
-//! `ms=N` set how often and how long, `server=WORD` leaves out the servers without this word in their names.
+//! `cargo bench -p fanin-message -- [WORDS…]` runs the settings whose names contain all the words. `turns=N` and
+//! `ms=N` set how often and how long; `server=WORD` leaves out the servers without this word in their names.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 

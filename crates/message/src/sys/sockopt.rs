@@ -13,7 +13,7 @@ pub(crate) const TCP_MAXSEG: (i32, i32) = (libc::IPPROTO_TCP, libc::TCP_MAXSEG);
 
 /// Sets an option.
 pub(crate) fn set(fd: impl AsFd, (level, name): (i32, i32), value: u32) -> io::Result<()> {
-    // SAFETY: the descriptor is open for as long as it is borrowed, and the kernel only reads the four bytes of
+    // SAFETY: the descriptor is open for as long as it is borrowed. The kernel only reads the four bytes of
     // `value`, which outlives the call.
     let result = unsafe {
         libc::setsockopt(
@@ -30,8 +30,8 @@ pub(crate) fn set(fd: impl AsFd, (level, name): (i32, i32), value: u32) -> io::R
 /// Reads TCP_INFO into `info`; returns how many bytes of it this kernel fills.
 pub(crate) fn tcp_info(fd: impl AsFd, info: &mut [u8; TCP_INFO_BYTES]) -> io::Result<usize> {
     let mut size = TCP_INFO_BYTES as libc::socklen_t;
-    // SAFETY: the descriptor is open for as long as it is borrowed; the kernel writes at most `size` bytes, which is
-    // the size of `info`, and any bytes are valid there.
+    // SAFETY: the descriptor is open for as long as it is borrowed. The kernel writes at most `size` bytes, the size
+    // of `info`, and any bytes are valid there.
     let result = unsafe {
         libc::getsockopt(
             fd.as_fd().as_raw_fd(),

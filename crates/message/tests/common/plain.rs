@@ -12,8 +12,8 @@ pub fn limits() -> Limits {
     }
 }
 
-/// Feed `bytes` in pieces of the given sizes, over and over; the frames, and how it ended: with how many bytes of an
-/// unfinished one, or with a frame that is too large.
+/// Feeds `bytes` in pieces of the given sizes, over and over. Returns the frames, and how it ended: the bytes of an
+/// unfinished frame, or a frame that is too large.
 pub fn feed(
     assembler: &mut Assembler,
     limits: &Limits,
