@@ -89,6 +89,8 @@ fn build(folder: &Path) -> (u64, f64, f64) {
         program: &std::env::current_exe().expect("this program"),
         restart: false,
         metrics: false,
+        ideal_rate: None,
+        predicted: Default::default(),
     };
     let never = AtomicBool::new(false);
     let mut live = LiveSystem::start(&launch, Loopback::default()).unwrap_or_else(|error| panic!("{error}"));

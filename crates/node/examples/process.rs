@@ -1,5 +1,5 @@
-//! The smallest program that runs a process of a live system, in place of `fanin node`: for tests, and a start for
-//! programs that bring a role along.
+//! The smallest program that runs a process of a live system, in place of `fanin node`. It serves tests, and as a
+//! start for programs that bring a role along.
 
 use std::process::ExitCode;
 

@@ -17,10 +17,10 @@ const SHOWN_MAX: usize = 10;
 /// The scope of an audit, when all processes of a system have ended.
 #[derive(Debug, Clone, Copy)]
 pub struct AuditScope<'a> {
-    /// The folder with the journals of all processes.
-    pub folder: &'a Path,
-    /// The folder with the files of stored events.
-    pub data: &'a Path,
+    /// The folders with the journals of all processes; a process has its journals in one of them.
+    pub folders: &'a [&'a Path],
+    /// The folders with the files of stored events.
+    pub data: &'a [&'a Path],
     /// True if the system has loggers.
     pub loggers: bool,
     /// Events that were assigned for certain: fewer in the journals are a finding.
@@ -71,15 +71,23 @@ pub enum Finding {
     /// The journals hold fewer assignments than there were.
     #[error(
         "the journals in {} have {found} assigned events, and at least {seen} were assigned: journals were deleted",
-        folder.display()
+        list_of_paths(folders)
     )]
     FewerAssigned {
-        /// The folder of the journals.
-        folder: PathBuf,
+        /// The folders of the journals.
+        folders: Vec<PathBuf>,
         /// Assigned events in the journals.
         found: u64,
         /// Assigned events that were seen while the system ran.
         seen: u64,
+    },
+    /// Two folders have a journal or a file of the same name, as two runs of one system do.
+    #[error("{} and {} are of one process and of two runs: audit one run at a time", first.display(), second.display())]
+    TwoRuns {
+        /// Path of the first one.
+        first: PathBuf,
+        /// Path of the second one.
+        second: PathBuf,
     },
     /// Events were assigned and never finished with.
     #[error("{} of {assigned} events were lost, assigned and never finished with: {}{}",
@@ -161,6 +169,10 @@ impl AuditFailure {
         };
         self.findings.iter().map(lost).sum()
     }
+}
+
+fn list_of_paths(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// The first few events by their L1 IDs.
@@ -263,7 +275,7 @@ pub fn audit(scope: &AuditScope<'_>) -> Result<Audit, AuditFailure> {
 fn examine(scope: &AuditScope<'_>, audit: &mut Audit, findings: &mut Vec<Finding>) -> Result<(), Finding> {
     let mut on_disk: BTreeMap<L1Id, OnDisk> = BTreeMap::new();
     for path in list(scope.data)? {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = file_name(&path);
         if name.contains(".data")
             && let Err(finding) = read_file(&path, &name, audit, &mut on_disk)
         {
@@ -272,7 +284,7 @@ fn examine(scope: &AuditScope<'_>, audit: &mut Audit, findings: &mut Vec<Finding
     }
     let mut trails = Trails::default();
     let mut covered_since = 0;
-    for path in list(scope.folder)? {
+    for path in list(scope.folders)? {
         if path.extension().is_none_or(|extension| extension != "journal") {
             continue;
         }
@@ -289,8 +301,8 @@ fn examine(scope: &AuditScope<'_>, audit: &mut Audit, findings: &mut Vec<Finding
     if covered_since > 0 {
         audit.unproven = trails.forget_before(covered_since, &mut on_disk);
     } else if found < scope.assigned_min {
-        let (folder, seen) = (scope.folder.to_owned(), scope.assigned_min);
-        findings.push(Finding::FewerAssigned { folder, found, seen });
+        let folders = scope.folders.iter().map(|&folder| folder.to_owned()).collect();
+        findings.push(Finding::FewerAssigned { folders, found, seen: scope.assigned_min });
     }
     let not_in_files = trails.said_stored.iter().filter(|event| !on_disk.contains_key(event));
     findings.extend(not_in_files.map(|&event| Finding::NotInFiles(event)));
@@ -349,16 +361,32 @@ fn check_stored(event: L1Id, found: &OnDisk, trails: &mut Trails, findings: &mut
     }
 }
 
-fn list(folder: &Path) -> Result<Vec<PathBuf>, Finding> {
-    let fail = |error| Finding::Io { path: folder.to_owned(), error };
-    if !folder.exists() {
-        return Ok(Vec::new());
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Journals and files of stored events in the folders, sorted by name.
+fn list(folders: &[&Path]) -> Result<Vec<PathBuf>, Finding> {
+    let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for &folder in folders.iter().filter(|folder| folder.exists()) {
+        let fail = |error| Finding::Io { path: folder.to_owned(), error };
+        for entry in std::fs::read_dir(folder).map_err(fail)? {
+            let path = entry.map_err(fail)?.path();
+            let name = file_name(&path);
+            if !is_audited(&name) {
+                continue;
+            }
+            if let Some(first) = found.insert(name, path.clone()) {
+                return Err(Finding::TwoRuns { first, second: path });
+            }
+        }
     }
-    let entries: Result<Vec<PathBuf>, _> =
-        std::fs::read_dir(folder).map_err(fail)?.map(|entry| entry.map(|entry| entry.path())).collect();
-    let mut entries = entries.map_err(fail)?;
-    entries.sort();
-    Ok(entries)
+    Ok(found.into_values().collect())
+}
+
+/// True for the names of journals and of files of stored events.
+pub fn is_audited(name: &str) -> bool {
+    name.ends_with(".journal") || name.contains(".data")
 }
 
 fn read_file(

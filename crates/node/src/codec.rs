@@ -1,7 +1,8 @@
 //! Messages of the data flow as bytes, and back. Nothing that arrives is trusted.
 //!
-//! All numbers are little-endian. The fields of each kind, in this order, take exactly as many bytes as
-//! [`Message::wire_bytes`] says, so that a simulated network carries what a real one does.
+//! All numbers are little-endian. The fields of each kind follow in this order. They take exactly as
+//! many bytes as [`Message::wire_bytes`] says, so that a simulated network carries as many as a real
+//! one.
 
 use std::sync::Arc;
 

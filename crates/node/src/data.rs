@@ -1,6 +1,7 @@
 //! The payload of live messages: fragments, each with its source, status, size and checksum in front of it.
 //!
-//! A fragment is checksummed once, where its bytes first come into memory; whoever takes them over checks them again.
+//! A fragment is checksummed once, where its bytes first come into memory; each process that receives them checks
+//! them again.
 
 use fanin_dataflow::{FragmentPayload, FragmentSet};
 pub use fanin_message::Payload as Chunk;
@@ -9,7 +10,7 @@ use fanin_units::Bytes;
 /// Bytes in front of each fragment: source, status, size and checksum, 32 bits each, little-endian.
 pub const FRAGMENT_HEADER_BYTES: usize = 16;
 
-/// The status of a fragment that never came: a time-out, and a dummy in its place (`fanin_events::atlas::status`).
+/// The status of a fragment that never came: a timeout, and a dummy in its place (`fanin_events::atlas::status`).
 pub const MISSING: u32 = fanin_events::atlas::status::MISSING;
 
 /// The payload in the state machines: pieces of messages, which are never copied together.

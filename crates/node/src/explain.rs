@@ -138,7 +138,7 @@ pub fn explain(
     if let Some(row) = row {
         if row.timeouts > 0 {
             reasons.push(format!(
-                "TCP waited for {} retransmission time-outs on connections that carried it.",
+                "TCP waited for {} retransmission timeouts on connections that carried it.",
                 row.timeouts
             ));
         }
@@ -372,7 +372,7 @@ fn words(entry: &ProcessLine) -> String {
             format!("stored for collector {collector}, {missing} fragments missing")
         }
         EventStep::Deleted => "fragments deleted".to_owned(),
-        EventStep::TimedOut { times } => format!("{times} retransmission time-outs of TCP"),
+        EventStep::TimedOut { times } => format!("{times} retransmission timeouts of TCP"),
     }
 }
 
@@ -426,7 +426,7 @@ mod tests {
             "waited 9.00 ms for credits",
             "Readout 2 answered last, after 50.00 ms",
             "60.00 ms, 6.0 times the median of 10.00 ms",
-            "1 retransmission time-outs",
+            "1 retransmission timeouts",
             "unit rejected it",
         ] {
             assert!(text.contains(part), "no {part:?} in {text}");

@@ -24,7 +24,7 @@ pub struct HttpAnswer {
     pub body: String,
 }
 
-/// One client: first its request, then what is left of the answer.
+/// One client: first its request, then the rest of the answer.
 struct HttpConnection {
     stream: TcpStream,
     until: Instant,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use fanin_report::{EventRow, Ideal};
 use fanin_scenario::Scenario;
+use fanin_units::Rate;
 
 /// How long the stream is measured.
 const MEASURE: Duration = Duration::from_millis(200);
@@ -19,7 +20,12 @@ pub struct LoopbackRate {
 }
 
 impl LoopbackRate {
-    /// How long so many bytes take at least, answers' delay included, in picoseconds.
+    /// The same in bits a second.
+    pub fn rate(self) -> Rate {
+        Rate::new((8.0 * self.bytes_per_s) as u64)
+    }
+
+    /// The least time for `bytes`, the answers' delay included, in picoseconds.
     fn time_ps(self, bytes: u64, scenario: &Scenario) -> u64 {
         scenario.readout.response_delay.get() + (bytes as f64 / self.bytes_per_s * 1e12) as u64
     }

@@ -1,4 +1,4 @@
-//! The journal: what a process has recorded, one line a record, in files that survive it.
+//! The journal: the records of a process, one line each, in files that survive it.
 //!
 //! The supervisor writes an assignment down before it is sent, and takes up its work from here when it is started
 //! again. The journals of all processes together are what the audit and the result tables are made from.
@@ -7,8 +7,8 @@
 //! `# fanin journal 1 PROCESS epoch-us MICROSECONDS` above it names, in microseconds since 1970. A process that is
 //! started again writes another such line. The last line may be torn; the rest is whole.
 //!
-//! A journal that has grown to its size is renamed to `PROCESS.NUMBER.journal`, and a new one is begun. Whoever reads a
-//! folder's journals reads these as well; their names sort in the order in which they were written.
+//! A journal that has grown to its size is renamed to `PROCESS.NUMBER.journal`, and a new one is begun. A process that
+//! reads a folder's journals reads these as well; their names sort in the order in which they were written.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -36,7 +36,7 @@ pub(crate) fn outcome_name(outcome: Outcome) -> &'static str {
     word(&OUTCOMES, &outcome)
 }
 
-/// A line of a journal: a record, and what the process adds to it.
+/// A line of a journal: a record, and the additions of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalLine {
     /// The record; its time counts from the epoch of its process.
@@ -126,7 +126,7 @@ impl Journal {
         self.dropped
     }
 
-    /// Brings what was added to file.
+    /// Writes the added lines to the file.
     ///
     /// # Errors
     /// If it cannot be written; nothing of it is on file then, and the next commit tries again.

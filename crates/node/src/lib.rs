@@ -11,8 +11,8 @@
 //! - [`launch`] runs a whole system from one command, [`result`](mod@result) and [`ideal`] make its figures, and [`audit`](mod@audit) proves that it
 //!   kept its promises.
 //!
-//! Each thread of a process waits for one thing: the first for messages and the time, one for the disk, one for each
-//! processor, one for whoever asks for metrics.
+//! Each thread of a process waits for one thing. The first waits for messages and the time; others wait for the
+//! disk, for one processor each, and for scrapes of the metrics.
 
 #![deny(unsafe_code)]
 

@@ -14,6 +14,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::config::PredictedBands;
 use crate::http::{self, HttpAnswer};
 use crate::journal::outcome_name;
 use crate::wire::PeerConnections;
@@ -26,6 +27,16 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByOutcome {
     outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByReadout {
+    readout: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByBound {
+    bound: &'static str,
 }
 
 /// Roles that export a metric.
@@ -49,6 +60,7 @@ macro_rules! metrics {
             measured_ms: Arc<AtomicU64>,
             completed: Family<ByOutcome, Counter>,
             collection: Histogram,
+            last_answers: Family<ByReadout, Counter>,
             $($(#[$about])* pub $field: $kind,)*
         }
 
@@ -72,6 +84,11 @@ macro_rules! metrics {
                 if role == "collector" {
                     registry.register_with_unit("collection_time", about, Unit::Seconds, collection.clone());
                 }
+                let last_answers = Family::<ByReadout, Counter>::default();
+                let about = "Collections whose last answer came from this readout";
+                if role == "collector" {
+                    registry.register("last_answers", about, last_answers.clone());
+                }
                 $(let $field = <$kind>::default();
                 match $unit {
                     _ if !$roles.contains(&role.as_str()) => {}
@@ -85,6 +102,7 @@ macro_rules! metrics {
                     measured_ms: Arc::new(AtomicU64::new(now_ms())),
                     completed,
                     collection,
+                    last_answers,
                     $($field,)*
                 }
             }
@@ -122,7 +140,7 @@ metrics! {
     /// Segments retransmitted by TCP.
     tcp_retransmits: Counter, "tcp_retransmits", "Segments that TCP sent again", None, ALL;
     /// Retransmission timeouts of TCP.
-    tcp_timeouts: Counter, "tcp_timeouts", "Retransmission time-outs of TCP", None, ALL;
+    tcp_timeouts: Counter, "tcp_timeouts", "Retransmission timeouts of TCP", None, ALL;
     /// TCP's needless retransmissions.
     tcp_duplicates: Counter, "tcp_duplicates", "Segments that TCP sent and the peer had already", None, ALL;
     /// TCP's marked segments.
@@ -149,6 +167,10 @@ metrics! {
     requests: Counter, "requests", "Requests sent (collector) or received (readout)", None, FRAGMENTS;
     /// Number of repeated requests.
     requests_repeated: Counter, "requests_repeated", "Requests that had no answer in time and were sent again", None, COLLECTOR;
+    /// The ideal time of all collections.
+    ideal_seconds: Float, "collection_ideal", "Ideal time of the collections: the answers' delay, then their data at the rate of the ideal", Some(Unit::Seconds), COLLECTOR;
+    /// The fixed number of credits.
+    credits: Gauge, "credits", "Credits of the collector, 0 without a fixed number", None, COLLECTOR;
     /// Requests that wait.
     requests_waiting: Gauge, "requests_waiting", "Requests that wait for credits", None, COLLECTOR;
     /// Credits in use.
@@ -196,7 +218,12 @@ pub fn set(counter: &Counter, value: u64) {
 
 /// Brings a counter of seconds to a span of time.
 pub fn set_time(counter: &Float, time: fanin_units::Duration) {
-    counter.inner().store(time.as_secs_f64().to_bits(), Ordering::Relaxed);
+    set_seconds(counter, time.as_secs_f64());
+}
+
+/// Brings a counter of seconds to a number.
+pub fn set_seconds(counter: &Float, seconds: f64) {
+    counter.inner().store(seconds.to_bits(), Ordering::Relaxed);
 }
 
 /// Brings a gauge to a number.
@@ -215,6 +242,41 @@ impl Metrics {
                 self.collection.observe(record.at.saturating_since(first_request).as_secs_f64());
             }
             _ => {}
+        }
+    }
+
+    /// Sets the number of collections whose last answer came from a readout.
+    pub fn set_last_answers(&self, readout: u16, collections: u64) {
+        set(&self.last_answers.get_or_create(&ByReadout { readout }), collections);
+    }
+
+    /// Serves the bands in which the system's metrics should lie.
+    pub fn add_predicted(&self, bands: &PredictedBands) {
+        let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        for (band, name, about, unit) in [
+            (
+                bands.collection_time,
+                "predicted_collection_time",
+                "Predicted mean time of a collection",
+                Some(Unit::Seconds),
+            ),
+            (bands.collection_rate, "predicted_collection_rate", "Predicted collections a second", None),
+            (
+                bands.data_rate,
+                "predicted_data_rate",
+                "Predicted bytes of fragments received a second",
+                Some(Unit::Bytes),
+            ),
+            (bands.timeout_rate, "predicted_timeout_rate", "Predicted timeouts of TCP a second", None),
+        ] {
+            let Some(band) = band else { continue };
+            let family = Family::<ByBound, Gauge<f64, AtomicU64>>::default();
+            family.get_or_create(&ByBound { bound: "low" }).set(band.low);
+            family.get_or_create(&ByBound { bound: "high" }).set(band.high);
+            match unit {
+                Some(unit) => registry.register_with_unit(name, about, unit, family),
+                None => registry.register(name, about, family),
+            }
         }
     }
 

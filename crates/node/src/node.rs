@@ -98,10 +98,10 @@ pub enum ProcessError {
         /// The system's error.
         error: std::io::Error,
     },
-    /// A role cannot count so many hosts, units or fragments.
+    /// More hosts, units or fragments than a role can count.
     #[error(transparent)]
     TooMany(#[from] fanin_scenario::machines::TooMany),
-    /// The scenario asks for what a live system does not do.
+    /// The scenario has a setting that a live system does not support.
     #[error("{0}")]
     Unsupported(String),
     /// Its settings cannot work together.

@@ -100,6 +100,9 @@ fn drive<N: RoleNode>(
     let journal = Journal::open(&path, &process, clock.epoch_us(), sync).map_err(write)?;
     let mut journal = journal.rotating(rotation);
     let metrics = Metrics::new(&process);
+    if me == Peer::Supervisor {
+        metrics.add_predicted(&system.predicted);
+    }
     if let Some(address) = system.metrics {
         metrics::serve(&metrics, address)
             .map_err(|error| ProcessError::Own { what: "cannot serve metrics", error })?;
@@ -127,7 +130,7 @@ fn drive<N: RoleNode>(
             wire.send(to, message);
         }
         let now = StdInstant::now();
-        wire.look(now);
+        wire.sample(now);
         if measured.elapsed() >= METRICS_EVERY {
             measured = now;
             wire.account(now, false);
@@ -157,7 +160,7 @@ fn drive<N: RoleNode>(
         }
         let due = node.poll_deadline().and_then(|at| clock.system(at));
         let turn = Some(now + TURN_MAX);
-        let mut deadline = [due, wire.next_look(), turn].into_iter().flatten().min().unwrap_or(now);
+        let mut deadline = [due, wire.next_sample(), turn].into_iter().flatten().min().unwrap_or(now);
         for _ in 0..INPUTS_MAX {
             let Some(input) = wire.poll(deadline)? else { break };
             deadline = now;
@@ -181,7 +184,7 @@ fn drive<N: RoleNode>(
     Ok(())
 }
 
-/// Writes the events that TCP's time-outs held up to the journal.
+/// Writes the events that TCP's timeouts held up to the journal.
 fn note_timeouts(wire: &mut PeerConnections, clock: &ProcessClock, journal: &mut Journal) {
     while let Some((event, times)) = wire.poll_timed_out() {
         journal.add(&EventRecord { at: clock.now(), event, what: EventStep::TimedOut { times } }, 0);

@@ -1,7 +1,7 @@
 //! Memory that one process writes and another can only read: a sealed memfd (`memfd_create(2)`, `F_SEAL_FUTURE_WRITE`).
 //!
-//! A processor may crash, hang or go wild: its mapping has no right to write, it cannot make one that has, and the
-//! size is fixed, so that neither side can be made to touch memory that is gone.
+//! A processor may crash, hang or write anywhere. Its mapping has no right to write, and it cannot make one that
+//! has. The size is fixed, so that neither side can touch memory that is gone.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -98,9 +98,9 @@ impl View {
 
     /// The memory. What stands there is an event only until the decision about it is sent.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the mapping is `size` bytes long and readable, and lives as long as `self`; the seal against shrinking
-        // was checked, so that every page of it exists. Its maker writes only between two events, when no reference
-        // handed out for an event is alive: a processor's function gets one for the time of its call alone.
+        // SAFETY: the mapping is `size` bytes long and readable, and lives as long as `self`. The seal against shrinking
+        // was checked, so that every page of it exists. Its maker writes only between two events, when no reference to
+        // an event's memory is alive: a processor's function gets one for its call alone.
         unsafe { std::slice::from_raw_parts(self.map.start.cast::<u8>(), self.map.size) }
     }
 }
@@ -111,7 +111,7 @@ struct Map {
     size: usize,
 }
 
-// SAFETY: a mapping belongs to the process, not to a thread; whoever owns the struct is the only one to use it.
+// SAFETY: a mapping belongs to the process, not to a thread; only the owner of the struct uses it.
 unsafe impl Send for Map {}
 
 impl Map {

@@ -7,24 +7,24 @@ use std::sync::Arc;
 
 use fanin_dataflow::{FragmentSet, FragmentSource, L1Id, Random};
 use fanin_events::models::{SourceModel, relative_event_size};
-use fanin_events::sizes::{SizesError, read_models};
+use fanin_events::sizes::{EventSizes, SizesError, read_models};
 use fanin_events::{Events, ReadError, file, sample};
 use fanin_scenario::{Scenario, SizeModel};
 use fanin_units::Bytes;
 
 use crate::data::{Chunk, Data, append};
 
-/// A readout remembers so many events that it deleted, so that a late request does not bring one back.
+/// Deleted events that a readout remembers, so that a late request does not bring one back.
 const DELETED_REMEMBERED: usize = 100_000;
-/// Generated fragments are cut out of so many random bytes.
+/// Random bytes from which generated fragments are cut.
 const NOISE_BYTES: usize = 8 << 20;
 
 /// Why there are no fragments.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// The models of the sources' sizes cannot be read.
+    /// The sizes, or the models of the sources' sizes, cannot be read.
     #[error("readout.fragment_size: {0}")]
-    Models(#[from] SizesError),
+    Sizes(#[from] SizesError),
     /// The file cannot be read.
     #[error("live.replay: {}: {error}", path.display())]
     File {
@@ -76,7 +76,7 @@ pub enum SourceError {
     },
 }
 
-/// Which sources each readout serves: the names of its fragments.
+/// The sources that each readout serves: the names of its fragments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sources(Vec<Vec<u32>>);
 
@@ -119,6 +119,13 @@ pub enum Supply {
         /// Seed of the random stream.
         seed: u64,
     },
+    /// The sizes of a table's events, over and over, and random bytes.
+    Listed {
+        /// Sizes by event and source.
+        sizes: Arc<EventSizes>,
+        /// Seed of the random bytes.
+        seed: u64,
+    },
     /// Sizes by a model of each source's own, and random bytes.
     Modelled {
         /// Size model of each source.
@@ -145,7 +152,7 @@ impl Replay {
     }
 }
 
-/// Finds out what the readouts of a scenario serve; a relative file is sought from `folder`.
+/// Finds the data that the readouts of a scenario serve. A relative file is sought from `folder`.
 ///
 /// # Errors
 /// If the file cannot be read, or does not fit the readouts.
@@ -183,6 +190,16 @@ pub fn supply(scenario: &Scenario, folder: &Path) -> Result<(Supply, Sources), S
         _ => file::read(&on_disk, file::LIMIT)
             .map_err(|error| SourceError::File { path: on_disk.clone(), error })?,
     };
+    if let Some(sizes) = EventSizes::of_table(&on_disk.to_string_lossy(), &bytes)? {
+        if sizes.events.is_empty() {
+            return Err(SourceError::Empty { path: path.clone() });
+        }
+        if sizes.sources.len() < readouts {
+            return Err(SourceError::TooFew { path: path.clone(), sources: sizes.sources.len(), readouts });
+        }
+        let sources = Sources::share_out(sizes.sources.clone(), readouts)?;
+        return Ok((Supply::Listed { sizes: Arc::new(sizes), seed: scenario.run.seed }, sources));
+    }
     let format = |error| SourceError::Format { path: path.clone(), error };
     let mut all = BTreeSet::new();
     let mut events = Vec::new();
@@ -235,7 +252,7 @@ impl FragmentMemory {
     pub fn new(supply: Supply, sources: &Sources, readout: u16) -> Self {
         let noise = match supply {
             Supply::Replay(_) => Vec::new(),
-            Supply::Drawn { seed, .. } | Supply::Modelled { seed, .. } => {
+            Supply::Drawn { seed, .. } | Supply::Listed { seed, .. } | Supply::Modelled { seed, .. } => {
                 let mut random = Random::new(seed ^ u64::from(readout) << 40);
                 (0..NOISE_BYTES / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
             }
@@ -267,9 +284,15 @@ impl FragmentMemory {
             }
             Supply::Drawn { model, seed } => self
                 .drawn(event, *seed, |_, relative, own| model.draw(relative, own).unwrap_or_default().get()),
+            Supply::Listed { sizes, seed } => {
+                let listed = &sizes.events[(event.0 % sizes.events.len() as u64) as usize];
+                self.drawn(event, *seed, |source, _, _| {
+                    sizes.sources.binary_search(&source).map_or(0, |place| listed[place])
+                })
+            }
             Supply::Modelled { models, sigma, seed } => self.drawn(event, *seed, |source, relative, own| {
                 let relative = relative_event_size(*sigma, relative);
-                models.get(&source).map_or(0, |model| model.size_bytes(relative, own))
+                models.get(&source).map_or(0, |model| model.size_bytes(relative, own.normal()))
             }),
         };
         let bytes = held.chunk.len() as u64;
@@ -277,15 +300,15 @@ impl FragmentMemory {
         Bytes::new(bytes)
     }
 
-    /// Fragments with sizes and bytes that follow from seed, event and readout alone. `size` receives the source and two
-    /// numbers from the standard normal distribution, one of the event and one of the fragment's own.
-    fn drawn(&self, event: L1Id, seed: u64, size: impl Fn(u32, f64, f64) -> u64) -> HeldFragments {
+    /// Fragments with sizes and bytes that follow from seed, event and readout alone. `size` receives the source, a number of
+    /// the event from the standard normal distribution, and the fragments' own random stream.
+    fn drawn(&self, event: L1Id, seed: u64, size: impl Fn(u32, f64, &mut Random) -> u64) -> HeldFragments {
         let mix = |salt: u64| seed ^ event.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt;
         let relative = Random::new(mix(0)).normal();
         let mut random = Random::new(mix(u64::from(self.readout) + 1));
         let mut bytes = Vec::new();
         let ranges = self.sources.iter().map(|&source| {
-            let size = size(source, relative, random.normal()) as usize;
+            let size = size(source, relative, &mut random) as usize;
             let start = bytes.len();
             let room = NOISE_BYTES.saturating_sub(size).max(1) as u32;
             let from = random.below(room) as usize;
@@ -391,23 +414,30 @@ mod tests {
         }
     }
 
-    #[test]
-    fn each_source_has_the_sizes_of_its_own_model() {
-        let path = std::env::temp_dir().join(format!("fanin-models-{}.csv", std::process::id()));
-        std::fs::write(&path, "source,offset,slope,square,rms\n7,100,0,0,0\n9,300,0,0,0\n8,200,0,0,0\n")
-            .unwrap();
-        let model = format!("{{ distribution = 'per-source', path = '{}', sigma = 0.3 }}", path.display());
+    /// The fragments of two readouts with two sources each, from a table of sizes and the keys of its model.
+    fn supplied(name: &str, table: &str, model: &str) -> (Supply, Sources) {
+        let path = std::env::temp_dir().join(format!("fanin-{name}-{}.csv", std::process::id()));
+        std::fs::write(&path, table).unwrap();
         let sets = [
             "live.replay=\"\"".to_owned(),
             "readout.hosts=2".to_owned(),
             "readout.fragments_per_host=2".to_owned(),
-            format!("readout.fragment_size={model}"),
+            format!("readout.fragment_size={{ {model}, path = '{}' }}", path.display()),
         ];
         let scenario =
             fanin_scenario::load("replay", &sets).unwrap_or_else(|errors| panic!("{errors}")).scenario;
         let supplied = supply(&scenario, Path::new("."));
         std::fs::remove_file(&path).unwrap();
-        let (supply, sources) = supplied.unwrap();
+        supplied.unwrap()
+    }
+
+    #[test]
+    fn each_source_has_the_sizes_of_its_own_model() {
+        let (supply, sources) = supplied(
+            "models",
+            "source,offset,slope,square,rms\n7,100,0,0,0\n9,300,0,0,0\n8,200,0,0,0\n",
+            "distribution = 'per-source', sigma = 0.3",
+        );
         assert_eq!(sources.counts(), [2, 1]);
         for (readout, wanted) in [(0, &[(7, 100), (8, 200)][..]), (1, &[(9, 300)])] {
             let mut memory = FragmentMemory::new(supply.clone(), &sources, readout);
@@ -416,6 +446,26 @@ mod tests {
             let sizes: Vec<_> =
                 data.fragments().map(Result::unwrap).map(|f| (f.source, f.bytes.len())).collect();
             assert_eq!(sizes, wanted);
+        }
+    }
+
+    #[test]
+    fn a_table_gives_each_source_its_sizes_event_by_event() {
+        let (supply, sources) = supplied(
+            "table",
+            "event,source,bytes\n5,1,100\n5,4,200\n5,9,300\n7,1,150\n7,9,0\n",
+            "distribution = 'file'",
+        );
+        assert_eq!(sources.counts(), [2, 1]);
+        for (event, readout, wanted) in
+            [(0, 0, &[(1, 100), (4, 200)][..]), (1, 0, &[(1, 150), (4, 0)]), (2, 1, &[(9, 300)])]
+        {
+            let mut memory = FragmentMemory::new(supply.clone(), &sources, readout);
+            memory.deliver(L1Id(event));
+            let data = memory.read(L1Id(event), FragmentSet::first(2)).0;
+            let sizes: Vec<_> =
+                data.fragments().map(Result::unwrap).map(|f| (f.source, f.bytes.len())).collect();
+            assert_eq!(sizes, wanted, "{event}");
         }
     }
 

@@ -35,7 +35,7 @@ pub struct StoreConfig {
     pub folder: PathBuf,
     /// The beginning of file names, such as `logger-0`.
     pub process: String,
-    /// A file of so many bytes is finished, and the next one begun.
+    /// Size at which a file is finished and the next one begun.
     pub file_bytes: u64,
     /// The number of the run, as it stands in every event.
     pub run: u32,
@@ -346,7 +346,7 @@ fn into_io(error: WriteError) -> io::Error {
     }
 }
 
-/// True if so many bytes can be written here, tried with a file of that size: quotas and limits count too.
+/// True if `bytes` bytes can be written here, tried with a file of that size: quotas and limits count too.
 fn is_free(folder: &Path, bytes: u64) -> bool {
     let path = folder.join(format!(".room-{}", std::process::id()));
     let tried = File::create(&path).and_then(|mut file| {

@@ -1,8 +1,9 @@
 //! Windows of connections over time, for `record.windows`: a file that grows by a line whenever they have changed.
 //!
-//! `PROCESS.windows` has lines `FLOW TIME CWND RWND IN_FLIGHT`: the connection's number, picoseconds since the epoch that the
-//! line `# fanin windows 1 PROCESS epoch-us MICROSECONDS` above names, and bytes, with `-` for a window of the peer's that the
-//! kernel does not tell. A process that is started again writes another such line; the last line may be torn.
+//! `PROCESS.windows` has lines `FLOW TIME CWND RWND IN_FLIGHT`: the connection's number, a time and three numbers of bytes.
+//! Times are picoseconds since the epoch in the line `# fanin windows 1 PROCESS epoch-us MICROSECONDS` above. A window of the
+//! peer's that the kernel does not report is `-`. A process that is started again writes another such line; the last line may
+//! be torn.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -71,7 +72,7 @@ impl Trace {
         self.note(written);
     }
 
-    /// Brings what was seen to file.
+    /// Writes the samples to the file.
     pub fn flush(&mut self) {
         let flushed = self.out.flush();
         self.note(flushed);

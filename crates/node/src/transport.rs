@@ -4,15 +4,14 @@ use std::fs;
 use std::time::Duration as StdDuration;
 
 use fanin_message::{Misfit, OsError, SocketOptions};
-use fanin_scenario::{CongestionControl, DELAYED_ACK_OF_LINUX, Scenario, Transport, WindowState};
+use fanin_scenario::{CongestionControl, Scenario, Transport, WindowState};
+use fanin_units::tcp::{DELAYED_ACK_MIN_LINUX, RTO_MIN_LINUX};
 use fanin_units::{Duration, Packets, Ratio, wire};
 
 use crate::clock::std_duration;
 
-/// The longest minimum RTO that a socket takes; routes and namespaces take more (`TCP_RTO_MIN`).
-const SOCKET_RTO_MIN_MAX: Duration = Duration::from_millis(200);
-/// IPv4 and TCP without options.
-pub const HEADERS: u64 = (wire::IP_HEADER + wire::TCP_HEADER) as u64;
+/// The longest minimum RTO that a socket takes; routes and namespaces take more.
+const SOCKET_RTO_MIN_MAX: Duration = RTO_MIN_LINUX;
 /// The kernel's initial window (`TCP_INIT_CWND`), segments.
 const INITIAL_WINDOW_USUAL: u64 = 10;
 /// The least window that has a scale, bytes (RFC 7323 §2.2).
@@ -57,7 +56,7 @@ pub fn kernel_name(control: CongestionControl) -> Option<&'static str> {
 /// bytes, that the kernel offers by itself.
 pub fn wanted(scenario: &Scenario, offered_max: u64) -> SocketOptions {
     let transport = &scenario.transport;
-    let whole = transport.mss.get() + HEADERS >= transport.mtu.get();
+    let whole = transport.mss.get() + u64::from(wire::IP_TCP_HEADERS) >= transport.mtu.get();
     let clamp = match transport.congestion_control {
         // Before a connection is made, this also chooses its window scale: the smaller, the more exact are shares. With
         // none at all the kernel takes no window back (`__tcp_select_window`).
@@ -79,7 +78,7 @@ pub fn wanted(scenario: &Scenario, offered_max: u64) -> SocketOptions {
         quickack: (!transport.delayed_ack).then_some(true),
         rto_min: Some(std_duration(transport.rto_min)),
         rto_max: Some(std_duration(transport.rto_max)),
-        delayed_ack_max: (transport.delayed_ack && delayed < DELAYED_ACK_OF_LINUX)
+        delayed_ack_max: (transport.delayed_ack && delayed < DELAYED_ACK_MIN_LINUX)
             .then(|| std_duration(delayed)),
         segment_bytes_max: (!whole).then(|| u32::try_from(transport.mss.get()).unwrap_or(u32::MAX)),
         user_timeout: (!scenario.live.user_timeout.is_zero())

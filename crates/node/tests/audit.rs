@@ -157,7 +157,7 @@ fn what_is_not_as_promised_is_found() {
         let data = folder.join("data");
         copy(&finished.folder, &folder, ".journal");
         copy(&finished.data, &data, ".data");
-        let scope = AuditScope { folder: &folder, data: &data, loggers: true, assigned_min: assigned };
+        let scope = AuditScope { folders: &[&folder], data: &[&data], loggers: true, assigned_min: assigned };
         assert_eq!(audit(&scope).unwrap(), finished.audit, "before {what}");
         spoil(&folder, &data);
         let found = audit(&scope).unwrap_err().to_string();

@@ -135,6 +135,8 @@ fn an_encrypted_system_works_survives_a_crash_and_shuts_out_strangers() {
         program: &common::program(),
         restart: true,
         metrics: false,
+        ideal_rate: None,
+        predicted: Default::default(),
     };
     // The launcher makes the folder's name canonical, and /tmp may be a link.
     let system = base.canonicalize().unwrap().join("run").join("system.toml");
@@ -166,7 +168,7 @@ fn an_encrypted_system_works_survives_a_crash_and_shuts_out_strangers() {
     assert_eq!((live.killed(), live.restarts()), (&[][..], 1));
     let data = live.system().data.clone();
     let assigned_min = live.assigned();
-    let scope = AuditScope { folder: &folder, data: &data, loggers: true, assigned_min };
+    let scope = AuditScope { folders: &[&folder], data: &[&data], loggers: true, assigned_min };
     let audit = audit(&scope).unwrap_or_else(|finding| panic!("{finding}"));
     assert!(audit.totals.stored >= 60, "{audit:?}");
     drop(live);

@@ -54,8 +54,8 @@ fn processors_that_crash_or_hang_cost_no_event() {
     finished.remove();
 }
 
-/// Kills and freezes processes of a role at random times: each of the two at least once, and a freeze for longer than
-/// every time-out on a process.
+/// Kills and freezes processes of a role at random times. Each of the two happens at least once, and a freeze lasts
+/// longer than every timeout on a process.
 fn campaign(name: &str, role: Role, count: u16, rounds: u32, place: Limited) -> common::Finished {
     let mut system = System::start_in(name, &[], None, place);
     let mut random = random(name);

@@ -79,6 +79,7 @@ fn every_process_tells_how_it_is_and_the_dashboard_asks_for_nothing_else() {
         ("fanin_requests_total", &["collector", "readout"]),
         ("fanin_disk_full", &["logger"]),
         ("fanin_ready", &["supervisor", "readout", "collector", "logger"]),
+        ("fanin_predicted_collection_time_seconds", &["supervisor"]),
     ] {
         for (process, text) in &texts {
             let role = process.split('-').next().unwrap();
@@ -87,6 +88,13 @@ fn every_process_tells_how_it_is_and_the_dashboard_asks_for_nothing_else() {
     }
     let supervisor = &texts["supervisor"];
     assert!(value(supervisor, "fanin_events_assigned_total", "") > 50.0);
+    for (name, bound, wanted) in [
+        ("fanin_predicted_collection_time_seconds", "low", 0.5),
+        ("fanin_predicted_data_rate_bytes", "high", 2.5),
+        ("fanin_predicted_timeout_rate", "high", 2.5),
+    ] {
+        assert_eq!(value(supervisor, name, &format!("bound=\"{bound}\"")), wanted);
+    }
     assert!(value(supervisor, "fanin_events_completed_total", "outcome=\"rejected\"") > 10.0);
     assert!(value(&texts["collector-0"], "fanin_fragments_bytes_total", "") > 1e4);
     assert!(value(&texts["collector-1"], "fanin_collection_time_seconds_count", "") > 20.0);

@@ -1,5 +1,5 @@
-//! An operator's guarantees: a run has its folder for itself, no process is missed that hangs or dies at the wrong moment,
-//! and the audit says so when it cannot prove anything.
+//! An operator's guarantees: a run has its folder for itself, and no process is missed that hangs or dies at the wrong
+//! moment. The audit says so when it cannot prove anything.
 
 mod common;
 
@@ -28,6 +28,8 @@ fn launch_into(folder: &Path, overwrite: bool) -> Result<(), LaunchError> {
         program: &common::program(),
         restart: true,
         metrics: false,
+        ideal_rate: None,
+        predicted: Default::default(),
     };
     LiveSystem::start(&launch, Loopback::default()).map(drop)
 }
@@ -48,8 +50,8 @@ fn a_second_run_leaves_the_first_alone_and_a_later_one_its_events() {
     let _ = std::fs::remove_dir_all(&aside);
     launch_into(&folder, false).unwrap();
     let moved = AuditScope {
-        folder: &aside,
-        data: &aside.join("data"),
+        folders: &[&aside],
+        data: &[&aside.join("data")],
         loggers: true,
         assigned_min: finished.audit.totals.assigned,
     };
@@ -73,7 +75,7 @@ fn an_audit_of_nothing_or_of_too_little_fails() {
     let assigned_min = system.live.assigned();
     assert!(assigned_min > 0);
     let data = system.folder.join("data");
-    let scope = AuditScope { folder: &system.folder, data: &data, loggers: true, assigned_min };
+    let scope = AuditScope { folders: &[&system.folder], data: &[&data], loggers: true, assigned_min };
     let failure = audit(&scope).unwrap_err();
     assert!(
         matches!(failure.findings[..], [Finding::FewerAssigned { found: 0, seen, .. }, ..] if seen == assigned_min),
@@ -217,6 +219,8 @@ fn a_logger_refuses_an_event_that_was_never_assigned() {
             }
             Some(EndpointEvent::Message { peer, kind, stream, payload }) => {
                 match decode(kind, stream, &payload).unwrap() {
+                    // The connection takes the place of collector-1's, and gets the answers that wait for it.
+                    Message::Stored { event: other } | Message::Grant { event: other } if other != event => {}
                     Message::Grant { .. } => {
                         let payload = Data::new(fragment.clone().into());
                         let stream = EventStream::Physics;
@@ -232,9 +236,11 @@ fn a_logger_refuses_an_event_that_was_never_assigned() {
     assert_eq!(answer, "refuse");
     drop(endpoint);
     let finished = system.finish();
+    // The collector whose place was taken may have sent an event to the other logger again.
+    let totals = finished.audit.totals;
     assert_eq!(
         finished.count(|what| matches!(what, EventStep::Stored { .. })),
-        finished.audit.totals.stored + finished.audit.totals.debug
+        totals.stored + totals.debug + totals.duplicates
     );
     finished.remove();
 }

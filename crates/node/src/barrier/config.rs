@@ -24,7 +24,7 @@ struct BarrierFile {
     folder: PathBuf,
     /// The file of the key that all processes share, relative to this file.
     key: Option<PathBuf>,
-    /// True: without a key, whoever reaches a sender gets its answers.
+    /// True: without a key, any host that reaches a sender gets its answers.
     #[serde(default)]
     insecure: bool,
     /// The address of each sender.

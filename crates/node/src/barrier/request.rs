@@ -1,5 +1,5 @@
-//! A request on the wire: 8 bytes of a fixed text, the round (64 bits, little-endian), one byte that is 1 in measured
-//! rounds and 0 in the warm-up, and zeros up to 64 bytes.
+//! A request on the wire, 64 bytes: 8 bytes of a fixed text and the round (64 bits, little-endian). One byte follows
+//! that is 1 in measured rounds and 0 in the warm-up, then zeros.
 
 use fanin_dataflow::{BARRIER_REQUEST_BYTES, BarrierMessage};
 

@@ -1,6 +1,7 @@
 //! The file of a live system: its scenario, and the host and port of each process.
 
 mod error;
+mod predicted;
 mod role;
 
 use std::collections::HashMap;
@@ -10,10 +11,12 @@ use std::path::{Path, PathBuf};
 use fanin_dataflow::Peer;
 use fanin_message::{SharedKey, Tls};
 use fanin_scenario::{Loaded, Scenario};
+use fanin_units::Rate;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 pub use error::ConfigError;
+pub use predicted::{PredictedBand, PredictedBands};
 pub use role::{Role, UnknownRole};
 
 /// Systems of more processes than this are not described by one file.
@@ -91,6 +94,8 @@ pub struct TlsFiles {
 #[serde(default, deny_unknown_fields)]
 struct MetricsSection {
     listen: Option<Spanned<String>>,
+    ideal_rate: Option<Rate>,
+    predicted: Option<Spanned<PredictedBands>>,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -131,6 +136,10 @@ pub struct System {
     pub tls: Option<TlsFiles>,
     /// The address at which each process serves its metrics; `None`: nowhere.
     pub metrics: Option<SocketAddr>,
+    /// The rate of payload from which a collector's metrics compute the ideal time of a collection.
+    pub ideal_rate: Rate,
+    /// The bands in which the system's metrics should lie.
+    pub predicted: PredictedBands,
     /// The format of log lines.
     pub log_format: LogFormat,
     /// The least severe level that is written.
@@ -258,6 +267,16 @@ impl System {
                 wrong(address.span(), format!("`metrics.listen` is {:?}", address.get_ref()), help)
             })
         });
+        let predicted =
+            file.metrics.predicted.map_or(Ok(PredictedBands::default()), |bands| {
+                match bands.get_ref().known().find(|(_, band)| !band.is_sound()) {
+                    None => Ok(*bands.get_ref()),
+                    Some((key, band)) => {
+                        let what = format!("`metrics.predicted.{key}` is {} to {}", band.low, band.high);
+                        Err(wrong(bands.span(), what, "write 0 <= low <= high, both finite".to_owned()))
+                    }
+                }
+            })?;
         let authentication = Authentication { key: file.key, insecure: file.insecure };
         let system = Self {
             path: path.to_owned(),
@@ -273,6 +292,8 @@ impl System {
             key: None,
             tls: file.tls,
             metrics: metrics.transpose()?,
+            ideal_rate: file.metrics.ideal_rate.unwrap_or(loaded.scenario.link.rate),
+            predicted,
             log_format: file.log.format,
             log_level,
             loaded,
@@ -345,8 +366,8 @@ impl System {
         if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.clone() }
     }
 
-    /// The number of this process within its role, if its command does not give it: the only one there is, the one on this
-    /// host, or the one whose number the host's name ends with, as in a Kubernetes StatefulSet.
+    /// The number of this process within its role, for a command that does not give it. It is the only process, the one on
+    /// this host, or the one whose number ends the host's name, as in a Kubernetes StatefulSet.
     ///
     /// # Errors
     /// If neither the count nor the host name decides.
@@ -522,6 +543,31 @@ mod tests {
             parse(&loopback_file(Path::new("replay"), 3, address(7000), &readouts, 4, &loggers)).unwrap();
         assert_eq!((system.run, system.readouts[23].as_str()), (3, "127.0.0.1:8023"));
         assert_eq!(listen_addresses(&system.supervisor, None).unwrap(), [address(7000)]);
+    }
+
+    #[test]
+    fn bands_are_read_as_they_are_written() {
+        let bands = PredictedBands {
+            collection_time: Some(PredictedBand { low: 1e-3, high: 0.1 + 0.2 }),
+            timeout_rate: Some(PredictedBand { low: 0.0, high: 2.0 }),
+            ..PredictedBands::default()
+        };
+        let system = parse(&format!("{GOOD}[metrics]\n{}", bands.to_toml())).unwrap();
+        assert_eq!(system.predicted, bands);
+        assert_eq!(parse(GOOD).unwrap().predicted, PredictedBands::default());
+        for wrong in [
+            "low = 3.0, high = 2.0",
+            "low = -1.0, high = 2.0",
+            "low = 0.0, high = inf",
+            "low = nan, high = 1.0",
+        ] {
+            let text = format!("{GOOD}[metrics]\npredicted.data_rate = {{ {wrong} }}\n");
+            let error = parse(&text).unwrap_err();
+            assert!(
+                error.contains("metrics.predicted.data_rate") && error.contains("low <= high"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

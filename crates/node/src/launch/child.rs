@@ -9,7 +9,7 @@ use crate::config::Role;
 
 /// A process that ends sooner after its start than this has ended quickly.
 const QUICK: Duration = Duration::from_secs(10);
-/// After so many quick ends in a row the system goes on without the process, and tries it only every [`PAUSE_LONG`].
+/// Quick ends in a row after which the system goes on without the process, and tries it only every [`PAUSE_LONG`].
 pub(super) const QUICK_ENDS_MAX: u32 = 20;
 /// The pauses before the next start: the first, the longest of a process that may recover, and that of one that did not.
 const PAUSE_MIN: Duration = Duration::from_millis(100);

@@ -11,8 +11,8 @@ pub fn ended_cpu_seconds() -> f64 {
     stat_seconds(&std::fs::read_to_string("/proc/self/stat").unwrap_or_default(), 13)
 }
 
-/// Two neighbouring fields of proc_pid_stat(5), which count hundredths of a second on every Linux that runs this;
-/// `behind` many fields stand between the program's name and them.
+/// The sum of two neighbouring fields of proc_pid_stat(5), in seconds. Linux counts them in hundredths of a
+/// second on all machines that we build for. `behind` fields stand between the program's name and them.
 fn stat_seconds(stat: &str, behind: usize) -> f64 {
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let ticks = fields.split_whitespace().skip(behind).take(2);

@@ -23,7 +23,7 @@ pub enum LaunchError {
         /// Number of processes.
         got: u64,
     },
-    /// The live system does not do what the scenario asks for.
+    /// The scenario has a setting that the live system does not support.
     #[error("{0}")]
     Unsupported(String),
     /// The folder is not one that may be emptied.

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 /// Bytes read at a time.
 const BLOCK: usize = 64 << 10;
 
-/// Reads what a supervisor adds to its journal. A file that is deleted or put aside meanwhile is read to its end.
+/// Reads the lines that a supervisor adds to its journal. A file that is deleted or put aside meanwhile is read
+/// to its end.
 #[derive(Debug)]
 pub(super) struct JournalFollower {
     path: PathBuf,
@@ -46,7 +47,7 @@ impl JournalFollower {
         self.lives
     }
 
-    /// Reads what was added since the last call.
+    /// Reads the lines added since the last call.
     pub(super) fn poll(&mut self) {
         self.read_on();
         let inode = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());

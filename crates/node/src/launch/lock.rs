@@ -34,6 +34,18 @@ impl FolderLock {
         }
     }
 
+    /// Checks that no run has the folder. Makes nothing: a folder without the file of a lock is free.
+    ///
+    /// # Errors
+    /// [`LaunchError::InUse`] if a run has it.
+    pub fn check_free(folder: &Path) -> Result<(), LaunchError> {
+        let Ok(file) = File::open(folder.join(LOCK_FILE)) else { return Ok(()) };
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(LaunchError::InUse { path: folder.to_owned() }),
+            _ => Ok(()),
+        }
+    }
+
     /// True if a folder holds nothing but the file of its lock.
     pub(super) fn is_alone_in(folder: &Path) -> bool {
         let Ok(entries) = std::fs::read_dir(folder) else { return true };

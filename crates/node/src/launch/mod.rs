@@ -8,6 +8,7 @@ mod cpu;
 mod error;
 mod follow;
 mod lock;
+mod metrics_file;
 mod options;
 mod place;
 mod prepare;
@@ -38,13 +39,14 @@ use prepare::{OURS, absolute, prepare};
 pub use cpu::ended_cpu_seconds;
 pub use error::{LaunchError, PROCESSES_MAX};
 pub use lock::FolderLock;
+pub use metrics_file::{METRICS_FILE, MetricsFile, ServedMetrics};
 pub use options::{SystemLaunch, processes};
 pub use place::{Loopback, Placement};
 
 /// Beyond what a process may take to finish its work, until it is ended by force.
 const END_MARGIN: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_millis(20);
-/// A process whose main thread does not run for so many times `live.silence_max` hangs, and is ended by force.
+/// A process hangs, and is ended by force, if its main thread does not run for `live.silence_max` times this.
 const HANG_SILENCES: u32 = 3;
 /// It hangs no sooner than this, however short `live.silence_max`.
 const HANG_MIN: Duration = Duration::from_secs(3);
@@ -106,8 +108,13 @@ impl<P: Placement> LiveSystem<P> {
         });
         write_key(&folder.join(KEY_FILE)).map_err(io(&folder.join(KEY_FILE)))?;
         let key = format!("key = \"{KEY_FILE}\"\n");
-        std::fs::write(&system_file, format!("{OURS}{key}{data}{text}")).map_err(io(&system_file))?;
-        let mut metrics = BTreeMap::new();
+        let rate = launch
+            .ideal_rate
+            .map_or_else(String::new, |rate| format!("ideal_rate = \"{} b/s\"\n", rate.get()));
+        let figures = format!("\n[metrics]\n{rate}{}", launch.predicted.to_toml());
+        std::fs::write(&system_file, format!("{OURS}{key}{data}{text}{figures}"))
+            .map_err(io(&system_file))?;
+        let (mut metrics, mut served) = (BTreeMap::new(), MetricsFile::default());
         let roles = [
             (Role::Logger, loggers.len() as u64),
             (Role::Readout, readouts.len() as u64),
@@ -116,10 +123,18 @@ impl<P: Placement> LiveSystem<P> {
         ];
         if launch.metrics {
             for (role, count) in roles {
-                for (index, address) in addresses(role, count)?.into_iter().enumerate() {
-                    metrics.insert(process_name(role, index as u16), address);
+                for (index, address) in (0..).zip(addresses(role, count)?) {
+                    metrics.insert(process_name(role, index), address);
                 }
             }
+            let all =
+                roles.iter().flat_map(|&(role, count)| (0..count as u16).map(move |index| (role, index)));
+            for (role, index) in all {
+                let name = process_name(role, index);
+                let (address, namespace) = (metrics[&name], place.namespace(role, index));
+                served.process.push(ServedMetrics { name, address, namespace });
+            }
+            served.write(&folder).map_err(io(&folder.join(METRICS_FILE)))?;
         }
         let system = System::load(&system_file)?;
         let mut live = Self {
@@ -261,8 +276,8 @@ impl<P: Placement> LiveSystem<P> {
     /// Starts processes again that ended, and ends those that hang.
     ///
     /// # Errors
-    /// If one is not to be started again: restarts were not asked for, or it cannot work with these settings and no event
-    /// was assigned yet.
+    /// If a process is not to be started again: restarts are off, or it cannot work with these settings and no event was
+    /// assigned yet.
     pub fn watch(&mut self) -> Result<(), LaunchError> {
         self.watch_all(None)
     }

@@ -3,16 +3,18 @@
 use std::path::Path;
 
 use fanin_scenario::{Loaded, Processors, Scenario};
+use fanin_units::Rate;
 
 use super::error::{LaunchError, PROCESSES_MAX};
+use crate::config::PredictedBands;
 
 /// How a system is started.
 #[derive(Debug)]
 pub struct SystemLaunch<'a> {
     /// The checked scenario.
     pub loaded: &'a Loaded,
-    /// A folder for its files. An earlier run's is moved aside to `FOLDER.1`, `FOLDER.2`, … if it holds stored events, and
-    /// emptied otherwise; that of a run that still works is refused.
+    /// A folder for its files. The folder of an earlier run is moved aside to `FOLDER.1`, `FOLDER.2`, … if it holds stored
+    /// events, and emptied otherwise. The folder of a running system is refused.
     pub folder: &'a Path,
     /// Delete the stored events of an earlier run in the folder, rather than moving them aside.
     pub overwrite: bool,
@@ -24,8 +26,13 @@ pub struct SystemLaunch<'a> {
     pub program: &'a Path,
     /// True if processes that die are started again.
     pub restart: bool,
-    /// Serve the metrics of every process, each at a free port of 127.0.0.1.
+    /// Serve the metrics of every process, each at a free port of its host. The file `metrics.toml` in the folder names
+    /// the addresses.
     pub metrics: bool,
+    /// The rate of payload at which a collection would be ideal, for the metrics; that of a collector's link if absent.
+    pub ideal_rate: Option<Rate>,
+    /// The bands in which the system's metrics should lie.
+    pub predicted: PredictedBands,
 }
 
 impl SystemLaunch<'_> {

@@ -18,6 +18,12 @@ pub trait Placement {
     /// If there is none.
     fn address(&mut self, role: Role, index: u16) -> io::Result<SocketAddr>;
 
+    /// The network namespace of a process, by its name in `ip netns`; `None` if it runs in that of the launcher.
+    fn namespace(&self, role: Role, index: u16) -> Option<String> {
+        let _ = (role, index);
+        None
+    }
+
     /// Makes `command`, which is complete otherwise, run where this process belongs.
     fn command(&self, role: Role, index: u16, command: Command) -> Command {
         let _ = (role, index);

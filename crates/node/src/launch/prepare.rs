@@ -98,6 +98,8 @@ mod tests {
             program: Path::new("fanin"),
             restart: false,
             metrics: false,
+            ideal_rate: None,
+            predicted: Default::default(),
         };
         let text = absolute(&launch);
         let (script, link) = (folder.join("choose.py"), folder.join("link.py"));

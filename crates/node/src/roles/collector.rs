@@ -1,6 +1,6 @@
 //! The collector's process: it checks what arrives, and shows events to the processors of its host.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use fanin_dataflow::{
     UnitCommand,
 };
 use fanin_scenario::Processors;
-use fanin_units::Instant;
+use fanin_units::{Bytes, Instant, Rate};
 
 use super::{processor, settings};
 use crate::config::System;
@@ -29,9 +29,48 @@ pub struct CollectorNode {
     data: HashMap<L1Id, u64>,
     /// The supervisor's proof of each assignment, for the logger.
     proofs: HashMap<L1Id, Data>,
+    collections: Collections,
+    /// The fixed number of credits.
+    credits: Option<u32>,
     has_loggers: bool,
     units: Option<UnitServer>,
     failure: Option<ProcessError>,
+}
+
+/// The ideal times of collections, and the readouts that answered last.
+struct Collections {
+    /// The rate of the ideal, and the answers' delay.
+    rate: Rate,
+    delay_s: f64,
+    ideal_s: f64,
+    /// By event: the readout that answered last, and the bytes of the steps before.
+    open: HashMap<L1Id, (u16, u64)>,
+    last_answers: BTreeMap<u16, u64>,
+}
+
+impl Collections {
+    fn new(system: &System) -> Self {
+        let delay_s = system.scenario().readout.response_delay.as_secs_f64();
+        let rate = system.ideal_rate;
+        Self { rate, delay_s, ideal_s: 0.0, open: HashMap::new(), last_answers: BTreeMap::new() }
+    }
+
+    fn handle_answer(&mut self, event: L1Id, readout: u16) {
+        self.open.entry(event).or_default().0 = readout;
+    }
+
+    /// `bytes` are those of all steps so far. A step without an answer had nothing to collect, or everything is missing.
+    fn handle_collected(&mut self, event: L1Id, bytes: Bytes) {
+        let Some((readout, before)) = self.open.get_mut(&event) else { return };
+        let step = bytes.get().saturating_sub(*before);
+        *before = bytes.get();
+        self.ideal_s += self.delay_s + 8.0 * step as f64 / self.rate.get() as f64;
+        *self.last_answers.entry(*readout).or_default() += 1;
+    }
+
+    fn forget(&mut self, event: L1Id) {
+        self.open.remove(&event);
+    }
 }
 
 impl CollectorNode {
@@ -45,6 +84,8 @@ impl CollectorNode {
         processor::check(scenario, &system.scenario_folder)?;
         let (_, sources) = supply(scenario, &system.scenario_folder)?;
         let config = settings::collector(scenario, place, sources.counts())?;
+        let credits = config.credits;
+        let collections = Collections::new(system);
         let collector = Collector::new(config).map_err(|error| ProcessError::Settings(error.to_string()))?;
         let has_loggers = scenario.logger.hosts > 0;
         let units = match scenario.live.processors {
@@ -52,10 +93,10 @@ impl CollectorNode {
             Processors::Timers => None,
         };
         let (data, proofs) = (HashMap::new(), HashMap::new());
-        Ok(Self { collector, sources, data, proofs, has_loggers, units, failure: None })
+        Ok(Self { collector, sources, data, proofs, collections, credits, has_loggers, units, failure: None })
     }
 
-    /// Passes on what the data flow wants of the processors.
+    /// Passes the requests of the state machine on to the processors.
     fn command(&mut self) {
         while let Some(command) = self.collector.poll_unit() {
             let Some(units) = &self.units else { continue };
@@ -64,7 +105,7 @@ impl CollectorNode {
                     let Some((_, _, payload)) = self.collector.event_of(unit) else { continue };
                     let mut data = payload.clone();
                     if !data.missing().is_empty() {
-                        // The processor sees what is missing as fragments that say so.
+                        // The processor sees missing fragments as fragments that are marked missing.
                         let mut missing = Vec::new();
                         let name = |readout, fragment| self.sources.name(readout, fragment);
                         data.encode_missing(&name, &mut missing);
@@ -127,6 +168,7 @@ impl RoleNode for CollectorNode {
                 }
             }
             *self.data.entry(*event).or_default() += bytes;
+            self.collections.handle_answer(*event, readout);
         }
         if let (Peer::Supervisor, Message::Assign { event, result, .. }) = (peer, &message) {
             // A copy: a piece of what was received would keep the whole block in memory.
@@ -199,8 +241,12 @@ impl RoleNode for CollectorNode {
             EventStep::Collected { building, .. } => building && !self.has_loggers,
             _ => false,
         };
+        if let EventStep::Collected { bytes, .. } = record.what {
+            self.collections.handle_collected(event, bytes);
+        }
         if is_over {
             self.proofs.remove(&event);
+            self.collections.forget(event);
         }
         let data = match record.what {
             EventStep::Collected { building, .. } if building && !self.has_loggers => {
@@ -233,6 +279,11 @@ impl RoleNode for CollectorNode {
         metrics::set(&metrics.reshipped, counters.reshipped);
         metrics::level(&metrics.requests_waiting, self.collector.requests_waiting() as u64);
         metrics::level(&metrics.credits_used, u64::from(self.collector.credits_used()));
+        metrics::level(&metrics.credits, u64::from(self.credits.unwrap_or_default()));
+        metrics::set_seconds(&metrics.ideal_seconds, self.collections.ideal_s);
+        for (&readout, &collections) in &self.collections.last_answers {
+            metrics.set_last_answers(readout, collections);
+        }
         metrics::level(&metrics.events_building, self.collector.waits().count() as u64);
     }
 }

@@ -1,4 +1,4 @@
-//! The roles as processes: each a state machine of `fanin-dataflow`, and what it has of the outside.
+//! The roles as processes: each a state machine of `fanin-dataflow` with its sockets, files and timers.
 
 mod collector;
 mod logger;

@@ -42,8 +42,8 @@ pub fn end_with_parent() -> Result<(), ProcessError> {
     }
 }
 
-/// True if the command in `live.processor`, if there is one, can be run at all: a name that is misspelt would otherwise
-/// be tried again and again. Relative paths start at the scenario's folder.
+/// Checks that the command in `live.processor`, if there is one, can be run: a misspelt name would otherwise be tried
+/// again and again. Relative paths start at the scenario's folder.
 ///
 /// # Errors
 /// If there is no such program, or no such Python file among its arguments.

@@ -40,8 +40,8 @@ impl RoleNode for ReadoutNode {
     }
 
     fn handle_message(&mut self, now: Instant, peer: Peer, message: Message<Data>) -> Result<(), Unexpected> {
-        // The detector delivers an event when it is asked for at the latest: a file cannot be late, and what was
-        // deleted does not come again.
+        // The detector delivers an event at the latest when it is requested. A file cannot be late, and a
+        // deleted event does not come again.
         if let (Peer::Collector(_), Message::Request { event, .. }) = (peer, &message)
             && self.readout.source().awaits(*event)
         {

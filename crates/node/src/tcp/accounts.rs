@@ -87,7 +87,7 @@ impl Accounts {
         account.now = Some(info);
     }
 
-    /// A connection has ended, and this is what it came to; `None`: as it was when it was last seen.
+    /// A connection has ended, with its last counters; `None`: as they were at the last sample.
     pub fn handle_end(&mut self, peer: &str, info: Option<&TcpInfo>) {
         let account = self.account(peer);
         let now = account.now.take();

@@ -53,7 +53,7 @@ pub enum CountedError {
     },
 }
 
-/// Reads what the processes of a run left in its folder; `numbers` has those of its connections.
+/// Reads the files that the processes of a run left in its folder; `numbers` has those of its connections.
 ///
 /// # Errors
 /// [`CountedError`].
@@ -169,7 +169,7 @@ impl Counted {
         }
     }
 
-    /// Lines for a terminal: what is not in force, and what is not known.
+    /// Lines for a terminal: the settings that are not in force, and the unknown figures.
     pub fn notes(&self, fitted: &Fitted) -> String {
         let mut text = String::new();
         if !fitted.unmet.is_empty() {

@@ -1,9 +1,10 @@
 //! TCP's counters of each connection of a process, kept in a file that survives the process.
 //!
-//! `PROCESS.tcp` is replaced as a whole once a second and at the end, so that a process that is killed leaves counts that
-//! are at most a second old. The file has a part for each life of the process: a line `# fanin tcp 1 PROCESS`, one line a
-//! peer with the sums over all connections to it, `# diatcp GRANTED SENDERS LATE` where a receiver's window is shared out,
-//! and `# end` where the life ended in order. Without `# end`, the sums lack what followed the last sample.
+//! `PROCESS.tcp` is replaced as a whole once a second and at the end. A killed process leaves counts that are at most a
+//! second old. The file has a part for each life of the process. A part has a line `# fanin tcp 1 PROCESS`, and one line
+//! a peer with the sums over all connections to it. Then come `# diatcp GRANTED SENDERS LATE` where a receiver's window
+//! is shared out, and `# end` where the life ended in order. Without `# end`, the sums lack what followed the last
+//! sample.
 
 mod accounts;
 mod counted;

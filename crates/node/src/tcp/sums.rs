@@ -13,7 +13,7 @@ pub struct Sums {
     pub segments: u64,
     /// Segments sent again.
     pub retransmits: u64,
-    /// Retransmission time-outs; `None` where this kernel does not count them.
+    /// Retransmission timeouts; `None` where this kernel does not count them.
     pub timeouts: Option<u64>,
     /// Segments that the peer had already.
     pub duplicates: u64,

@@ -1,4 +1,4 @@
-//! The processor's side: waits for events, shows them to a function, and sends what it decides.
+//! The processor's side: waits for events, shows them to a function, and sends its decisions.
 
 use std::io;
 use std::os::unix::net::UnixStream;

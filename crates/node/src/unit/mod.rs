@@ -10,8 +10,8 @@
 //! | 3 event | collector | step | event | fragments in the table | – |
 //! | 4 decision | unit | 0 reject, 1 accept, 2 the rest, 3 a share of readouts, 4 a share of fragments | event | the share in millionths | – |
 //!
-//! The memory begins with the table of an event: 32 bytes a fragment, with source, status, checksum (CRC-32) and
-//! zero, 32 bits each, then offset in the memory and size, 64 bits each. Fragments begin at multiples of 8.
+//! The memory begins with the table of an event, 32 bytes a fragment. They are source, status, checksum (CRC-32)
+//! and zero, 32 bits each, then offset in the memory and size, 64 bits each. Fragments begin at multiples of 8.
 
 pub mod client;
 mod protocol;

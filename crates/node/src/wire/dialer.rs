@@ -1,4 +1,4 @@
-//! Which peers a process connects to, and when it tries again after it closed a connection itself.
+//! The peers that a process connects to, and its next attempt after it closed a connection itself.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,11 @@
 //! The connections of a process, and messages in both directions.
 //!
-//! [`PeerConnections`] gives each part one duty: the table of connections, the dialer, the backlog of slow peers, the
-//! shared window of a DIATCP collector, and the observer of the kernel's TCP.
+//! Each part of [`PeerConnections`] has one duty:
+//!
+//! - `table`: the connections by peer; `dialer`: connecting; `reach`: needed peers without a connection;
+//! - `backlog`: messages that wait for slow peers;
+//! - `sharing`, `windows`: the shared window of a DIATCP collector;
+//! - `observer`, `timeouts`: the kernel's TCP.
 
 mod backlog;
 mod dialer;
@@ -457,16 +461,16 @@ impl PeerConnections {
     }
 
     /// Asks the kernel about the connections on which messages wait or whose windows are traced, when due.
-    pub fn look(&mut self, now: Instant) {
-        self.observer.look(&self.endpoint, &self.table, now);
+    pub fn sample(&mut self, now: Instant) {
+        self.observer.sample(&self.endpoint, &self.table, now);
     }
 
-    /// The next time at which [`Self::look`] has something to do.
-    pub fn next_look(&self) -> Option<Instant> {
-        self.observer.next_look()
+    /// The next time at which [`Self::sample`] has something to do.
+    pub fn next_sample(&self) -> Option<Instant> {
+        self.observer.next_sample()
     }
 
-    /// The next event that time-outs of TCP held up, and their number.
+    /// The next event that timeouts of TCP held up, and their number.
     pub fn poll_timed_out(&mut self) -> Option<(L1Id, u32)> {
         self.observer.poll_timed_out()
     }

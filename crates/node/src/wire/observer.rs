@@ -1,4 +1,4 @@
-//! The kernel's view of the connections of a process: counters, time-outs, windows.
+//! The kernel's view of the connections of a process: counters, timeouts, windows.
 
 use std::time::{Duration, Instant};
 
@@ -45,7 +45,7 @@ impl TracedFlows {
     }
 }
 
-/// Asks the kernel about connections, and keeps what it says.
+/// Samples the kernel's view of connections, and keeps it.
 #[derive(Debug)]
 pub(super) struct TcpObserver {
     accounts: Accounts,
@@ -76,7 +76,7 @@ impl TcpObserver {
         }
     }
 
-    /// A message of `bytes` is about to be given to a connection on which others wait: time-outs so far belong to those.
+    /// A message of `bytes` is about to be given to a connection on which others wait: timeouts so far belong to those.
     pub(super) fn handle_sending(
         &mut self,
         endpoint: &MessageEndpoint,
@@ -94,7 +94,7 @@ impl TcpObserver {
     }
 
     /// Asks about the connections that are due.
-    pub(super) fn look(&mut self, endpoint: &MessageEndpoint, table: &ConnectionTable, now: Instant) {
+    pub(super) fn sample(&mut self, endpoint: &MessageEndpoint, table: &ConnectionTable, now: Instant) {
         for peer in self.unacknowledged.due(now) {
             if let Some(connection) = table.of(peer) {
                 self.look_at(endpoint, peer, connection, now);
@@ -113,17 +113,17 @@ impl TcpObserver {
 
     fn look_at(&mut self, endpoint: &MessageEndpoint, peer: Peer, connection: Connection, now: Instant) {
         if let Some(info) = endpoint.tcp_info(connection) {
-            self.unacknowledged.handle_look(peer, now, &info, endpoint.outbox_bytes(connection));
+            self.unacknowledged.handle_tcp_info(peer, now, &info, endpoint.outbox_bytes(connection));
         }
     }
 
-    /// When [`Self::look`] has something to do.
-    pub(super) fn next_look(&self) -> Option<Instant> {
+    /// When [`Self::sample`] has something to do.
+    pub(super) fn next_sample(&self) -> Option<Instant> {
         let traced = self.traced.as_ref().map(|traced| traced.next);
-        [self.unacknowledged.next_look(), traced].into_iter().flatten().min()
+        [self.unacknowledged.next_sample(), traced].into_iter().flatten().min()
     }
 
-    /// The next event that time-outs held up, and their number.
+    /// The next event that timeouts held up, and their number.
     pub(super) fn poll_timed_out(&mut self) -> Option<(L1Id, u32)> {
         self.unacknowledged.poll()
     }

@@ -75,8 +75,8 @@ impl WindowSharing {
         self.held.push((readout, message));
     }
 
-    /// Takes out the requests that find room now. All windows are set before the first request goes: a window that is
-    /// shared out anew with each request is far too large for the first ones.
+    /// Takes out the requests that find room now. All windows are set before the first request goes. A window that is
+    /// shared out again for each request is far too large for the first ones.
     pub(super) fn admit(
         &mut self,
         endpoint: &mut MessageEndpoint,

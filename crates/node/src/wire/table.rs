@@ -7,8 +7,8 @@ use fanin_message::PeerId as Connection;
 
 /// The current connection of each peer.
 ///
-/// A peer has at most one current connection. An older one that a younger one of the same name replaced keeps its
-/// descriptor until the endpoint reports its end, and is not current any more.
+/// A peer has at most one current connection. A younger connection of the same name replaces an older one. The
+/// older one keeps its descriptor until the endpoint reports its end, but is not current any more.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionTable {
     /// The peers of current connections, by the endpoint's number.

@@ -1,9 +1,9 @@
-//! Which events TCP's time-outs hold up: requests and answers that were given to a connection and are not acknowledged.
+//! The events that TCP's timeouts delay: those with unacknowledged requests or answers on the connection.
 //!
-//! The kernel counts time-outs by connection (`tcpi_total_rto`), and each is laid to every event that then had a message in
-//! the connection's stream, as in the simulator. An acknowledgement sets the timer back, so what waited half an RTO before a
-//! time-out still waits when it comes: the kernel is asked that often while something waits, and before each message that
-//! joins others. Where nothing waits it is not asked at all.
+//! The kernel counts timeouts by connection (`tcpi_total_rto`). Each timeout is attributed to every event that had a message
+//! in the connection's stream at that time, as in the simulator. An acknowledgement restarts the timer, so that a message
+//! which waited half an RTO before a timeout still waits when it comes. The kernel is therefore polled twice an RTO while a
+//! message waits, and before each message that joins others. Where nothing waits it is not asked at all.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -12,19 +12,19 @@ use fanin_dataflow::{L1Id, Peer};
 use fanin_message::TcpInfo;
 
 /// The kernel is asked no more often than this, however short its RTO.
-const LOOK_MIN: Duration = Duration::from_millis(4);
+const SAMPLE_EVERY_MIN: Duration = Duration::from_millis(4);
 /// And no less often, where something waits.
-const LOOK_MAX: Duration = Duration::from_millis(250);
+const SAMPLE_EVERY_MAX: Duration = Duration::from_millis(250);
 
-/// Unacknowledged messages by connection, and the events that time-outs held up.
+/// Unacknowledged messages by connection, and the events that timeouts held up.
 #[derive(Debug, Default)]
 pub(crate) struct Unacknowledged {
     connections: HashMap<Peer, WatchedConnection>,
     /// Connections on which something waits.
     waiting: usize,
-    /// No connection is to be looked at before.
+    /// No connection is sampled before.
     next: Option<Instant>,
-    /// Events that were held up, and by how many time-outs.
+    /// Events that were held up, and by how many timeouts.
     found: VecDeque<(L1Id, u32)>,
 }
 
@@ -37,14 +37,14 @@ struct WatchedConnection {
     /// As the kernel counted them last.
     timeouts: u64,
     /// When the kernel is to be asked again, at the latest.
-    look: Option<Instant>,
+    sample_at: Option<Instant>,
     every: Duration,
 }
 
 impl Unacknowledged {
     /// A connection stands. What it took to make it holds no event up.
     pub(crate) fn handle_connected(&mut self, peer: Peer, now: Instant, info: Option<&TcpInfo>) {
-        let mut connection = WatchedConnection { every: LOOK_MAX, ..WatchedConnection::default() };
+        let mut connection = WatchedConnection { every: SAMPLE_EVERY_MAX, ..WatchedConnection::default() };
         if let Some(info) = info {
             connection.update(now, info);
         }
@@ -60,9 +60,9 @@ impl Unacknowledged {
         let Some(event) = event else { return };
         if connection.messages.is_empty() {
             self.waiting += 1;
-            let look = now + connection.every;
-            connection.look = Some(look);
-            self.next = Some(self.next.map_or(look, |next| next.min(look)));
+            let sample = now + connection.every;
+            connection.sample_at = Some(sample);
+            self.next = Some(self.next.map_or(sample, |next| next.min(sample)));
         }
         connection.messages.push_back((event, connection.given));
     }
@@ -73,10 +73,10 @@ impl Unacknowledged {
     }
 
     /// Takes the kernel's counters of a connection; `outbox` bytes wait before it gets them.
-    pub(crate) fn handle_look(&mut self, peer: Peer, now: Instant, info: &TcpInfo, outbox: u64) {
+    pub(crate) fn handle_tcp_info(&mut self, peer: Peer, now: Instant, info: &TcpInfo, outbox: u64) {
         let Some(connection) = self.connections.get_mut(&peer) else { return };
         let had_some = !connection.messages.is_empty();
-        connection.blame(info, &mut self.found);
+        connection.attribute(info, &mut self.found);
         let left = outbox + info.unsent_bytes + info.in_flight_bytes;
         while connection.messages.front().is_some_and(|&(_, end)| connection.given - end >= left) {
             connection.messages.pop_front();
@@ -85,46 +85,46 @@ impl Unacknowledged {
         self.waiting -= usize::from(had_some && connection.messages.is_empty());
     }
 
-    /// A connection has ended, and this is what it came to.
+    /// A connection has ended, with its last counters.
     pub(crate) fn handle_end(&mut self, peer: Peer, info: Option<&TcpInfo>) {
         let Some(connection) = self.connections.remove(&peer) else { return };
         self.waiting -= usize::from(!connection.messages.is_empty());
         if let Some(info) = info {
-            connection.blame(info, &mut self.found);
+            connection.attribute(info, &mut self.found);
         }
     }
 
     /// When [`Self::due`] may return a peer.
-    pub(crate) fn next_look(&self) -> Option<Instant> {
+    pub(crate) fn next_sample(&self) -> Option<Instant> {
         self.next.filter(|_| self.waiting > 0)
     }
 
     /// Connections about which the kernel is to be asked now, each once.
     pub(crate) fn due(&mut self, now: Instant) -> Vec<Peer> {
         let mut due = Vec::new();
-        if self.next_look().is_none_or(|next| next > now) {
+        if self.next_sample().is_none_or(|next| next > now) {
             return due;
         }
         self.next = None;
         for (&peer, connection) in &mut self.connections {
-            if connection.look.is_some_and(|at| at <= now) {
-                connection.look = Some(now + connection.every);
+            if connection.sample_at.is_some_and(|at| at <= now) {
+                connection.sample_at = Some(now + connection.every);
                 due.push(peer);
             }
-            self.next = [self.next, connection.look].into_iter().flatten().min();
+            self.next = [self.next, connection.sample_at].into_iter().flatten().min();
         }
         due
     }
 
-    /// The next event that was held up, and by how many time-outs.
+    /// The next event that was held up, and by how many timeouts.
     pub(crate) fn poll(&mut self) -> Option<(L1Id, u32)> {
         self.found.pop_front()
     }
 }
 
 impl WatchedConnection {
-    /// Lays time-outs since the last look to all events that were waiting then; one with several messages suffers once.
-    fn blame(&self, info: &TcpInfo, found: &mut VecDeque<(L1Id, u32)>) {
+    /// Attributes the timeouts since the last sample to all events that were waiting then, once to each.
+    fn attribute(&self, info: &TcpInfo, found: &mut VecDeque<(L1Id, u32)>) {
         let more = info.timeouts.unwrap_or_default().saturating_sub(self.timeouts);
         let Some(times) = u32::try_from(more).ok().filter(|&times| times > 0) else { return };
         let first = found.len();
@@ -137,8 +137,8 @@ impl WatchedConnection {
 
     fn update(&mut self, now: Instant, info: &TcpInfo) {
         self.timeouts = info.timeouts.unwrap_or_default();
-        self.every = (info.rto / 2).clamp(LOOK_MIN, LOOK_MAX);
-        self.look = (!self.messages.is_empty()).then(|| now + self.every);
+        self.every = (info.rto / 2).clamp(SAMPLE_EVERY_MIN, SAMPLE_EVERY_MAX);
+        self.sample_at = (!self.messages.is_empty()).then(|| now + self.every);
     }
 }
 
@@ -160,35 +160,38 @@ mod tests {
     #[test]
     fn who_waits_is_held_up_and_who_was_acknowledged_is_not() {
         let (mut all, now) = (Unacknowledged::default(), Instant::now());
-        // Two time-outs of the handshake belong to no event.
+        // Two timeouts of the handshake belong to no event.
         all.handle_connected(READOUT, now, Some(&info(2, 0)));
-        assert_eq!((all.waits(READOUT), all.next_look()), (false, None));
+        assert_eq!((all.waits(READOUT), all.next_sample()), (false, None));
         all.handle_sent(READOUT, now, None, 500);
         assert!(!all.waits(READOUT), "it is no event's");
         all.handle_sent(READOUT, now, Some(L1Id(1)), 1000);
-        assert_eq!(all.next_look(), Some(now + Duration::from_millis(20)));
+        assert_eq!(all.next_sample(), Some(now + Duration::from_millis(20)));
         assert!(all.due(now).is_empty());
         // All of it is on its way, and is not distinct from what came before.
-        all.handle_look(READOUT, now, &info(2, 1500), 0);
+        all.handle_tcp_info(READOUT, now, &info(2, 1500), 0);
         all.handle_sent(READOUT, now, Some(L1Id(2)), 1000);
         let later = now + Duration::from_millis(20);
         assert_eq!(all.due(later), [READOUT]);
-        assert_eq!((all.due(later), all.next_look()), (Vec::new(), Some(later + Duration::from_millis(20))));
-        // A byte of the first is missing, and a time-out has been: both wait.
-        all.handle_look(READOUT, later, &info(3, 1001), 0);
+        assert_eq!(
+            (all.due(later), all.next_sample()),
+            (Vec::new(), Some(later + Duration::from_millis(20)))
+        );
+        // A byte of the first is missing, and a timeout has been: both wait.
+        all.handle_tcp_info(READOUT, later, &info(3, 1001), 0);
         assert_eq!(found(&mut all), [(1, 1), (2, 1)]);
         // Now the first is there. Two more hold up the second alone, twice.
-        all.handle_look(READOUT, later, &info(3, 0), 1000);
-        all.handle_look(READOUT, later, &info(5, 600), 400);
+        all.handle_tcp_info(READOUT, later, &info(3, 0), 1000);
+        all.handle_tcp_info(READOUT, later, &info(5, 600), 400);
         assert_eq!(found(&mut all), [(2, 2)]);
-        all.handle_look(READOUT, later, &info(5, 0), 0);
-        assert_eq!((all.waits(READOUT), all.next_look()), (false, None));
-        all.handle_look(READOUT, later, &info(6, 0), 0);
+        all.handle_tcp_info(READOUT, later, &info(5, 0), 0);
+        assert_eq!((all.waits(READOUT), all.next_sample()), (false, None));
+        all.handle_tcp_info(READOUT, later, &info(6, 0), 0);
         assert_eq!(found(&mut all), [], "no message waited");
     }
 
     #[test]
-    fn an_event_with_two_requests_suffers_once_and_an_end_is_a_look() {
+    fn an_event_with_two_requests_suffers_once_and_an_end_is_a_sample() {
         let (mut all, now) = (Unacknowledged::default(), Instant::now());
         all.handle_connected(READOUT, now, Some(&info(0, 0)));
         for event in [7, 7, 8, 7] {
@@ -196,15 +199,15 @@ mod tests {
         }
         all.handle_end(READOUT, Some(&info(1, 120)));
         assert_eq!(found(&mut all), [(7, 1), (8, 1)]);
-        assert_eq!(all.next_look(), None);
+        assert_eq!(all.next_sample(), None);
         // A younger connection takes the place of one whose end is not known yet.
         all.handle_connected(READOUT, now, Some(&info(0, 0)));
         all.handle_sent(READOUT, now, Some(L1Id(9)), 30);
         all.handle_connected(READOUT, now, None);
-        assert_eq!((all.waits(READOUT), all.next_look(), all.due(now)), (false, None, Vec::new()));
-        // A kernel that does not count them gives no time-outs.
+        assert_eq!((all.waits(READOUT), all.next_sample(), all.due(now)), (false, None, Vec::new()));
+        // A kernel that does not count them gives no timeouts.
         all.handle_sent(READOUT, now, Some(L1Id(10)), 30);
-        all.handle_look(READOUT, now, &TcpInfo { timeouts: None, ..info(0, 30) }, 0);
+        all.handle_tcp_info(READOUT, now, &TcpInfo { timeouts: None, ..info(0, 30) }, 0);
         assert_eq!((found(&mut all), all.waits(READOUT)), (Vec::new(), true));
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! [`WindowShares`] says how much each may have; here stands when. A window that was offered cannot be called back: what
 //! a readout was allowed may still come, though its share has become less. So a share grows only, and a readout is asked
-//! only, when all that may be on its way fits the global window. Whoever finds no room is asked later; the kernel
-//! knows no window of zero that would hold an answer back.
+//! only, when all that may be on its way fits the global window. A readout without room is asked later; the kernel knows
+//! no window of zero that would hold an answer back.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -136,7 +136,7 @@ impl Windows {
         true
     }
 
-    /// Brings what the kernel offers to what is due: `offer` is handed a readout and its clamp in bytes.
+    /// Has the kernel offer the windows that are due: `offer` is handed a readout and its clamp in bytes.
     pub(crate) fn settle(&mut self, mut offer: impl FnMut(u16, u64)) {
         let (now, segment, readouts) = (self.now(), self.segment, &mut self.readouts);
         self.shares.share_out(now, |readout, segments, _| {

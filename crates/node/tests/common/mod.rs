@@ -14,7 +14,7 @@ use fanin_events::convert::{Pairing, compare};
 use fanin_events::sample;
 use fanin_message::{EndpointEvent, MessageEndpoint, Options, Settings};
 use fanin_node::audit::{Audit, AuditScope, audit};
-use fanin_node::config::Role;
+use fanin_node::config::{PredictedBand, PredictedBands, Role};
 use fanin_node::journal::{self, JournalLine};
 use fanin_node::launch::{LaunchError, LiveSystem, Loopback, Placement, SystemLaunch};
 use fanin_node::names::process_name;
@@ -110,6 +110,12 @@ pub fn program() -> PathBuf {
     program
 }
 
+/// Bands that the supervisor serves.
+pub const PREDICTED: PredictedBands = {
+    let band = Some(PredictedBand { low: 0.5, high: 2.5 });
+    PredictedBands { collection_time: band, collection_rate: band, data_rate: band, timeout_rate: band }
+};
+
 impl System {
     /// Starts a small system with some settings of its own, and waits for its first event.
     pub fn start(name: &str, sets: &[&str]) -> Self {
@@ -141,6 +147,8 @@ impl System {
             program: &program(),
             restart: true,
             metrics: true,
+            ideal_rate: None,
+            predicted: PREDICTED,
         };
         let live = LiveSystem::start(&launch, place)?;
         let mut system = Self { live, folder, stop: AtomicBool::new(false) };
@@ -195,7 +203,7 @@ impl System {
         let restarts = self.live.restarts();
         let data = self.live.system().data.clone();
         let assigned_min = self.live.assigned();
-        let scope = AuditScope { folder: &self.folder, data: &data, loggers: true, assigned_min };
+        let scope = AuditScope { folders: &[&self.folder], data: &[&data], loggers: true, assigned_min };
         let audited = audit(&scope);
         if audited.is_err() || !killed.is_empty() {
             eprintln!("kept for a look: {}", self.folder.display());
