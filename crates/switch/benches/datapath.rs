@@ -143,8 +143,8 @@ impl Bench {
     }
 }
 
-/// Latency of a frame through empty queues: from reception until transmission, the median and the
-/// 99th percentile in ns of wall time, less the cost of reading the clock.
+/// Latency of a frame through empty queues, from reception until transmission. Returns the median
+/// and the 99th percentile in ns of wall time, less the cost of reading the clock.
 fn latency(rings: usize, frames: usize) -> (u64, u64) {
     let config = config(rings, 16);
     let pool =

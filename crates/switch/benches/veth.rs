@@ -35,7 +35,7 @@ fn received(lab: &Lab) -> u64 {
 
 fn socket(host: usize) -> UdpSocket {
     let socket = UdpSocket::bind(SocketAddr::from((address(host), PORT))).expect("an address of our own");
-    socket.set_read_timeout(Some(Duration::from_millis(500))).expect("a socket takes a time-out");
+    socket.set_read_timeout(Some(Duration::from_millis(500))).expect("a socket takes a timeout");
     socket
 }
 

@@ -52,7 +52,7 @@ fn main() {
         let missed: u64 = snapshot.ports.iter().map(|port| port.missed).sum();
         let most = snapshot.rings.iter().map(|ring| ring.queue.bytes_max).max();
         println!(
-            "{name:<20} {:6.1} Mb/s, {} frames dropped, {missed} missed, {} segments sent again, {} time-outs, most held {}",
+            "{name:<20} {:6.1} Mb/s, {} frames dropped, {missed} missed, {} segments sent again, {} timeouts, most held {}",
             seen.goodput as f64 / 1e6,
             snapshot.drops(),
             seen.retransmits,

@@ -4,12 +4,10 @@ use fanin_units::wire;
 
 use crate::address::Mac;
 
-/// An Ethernet header without its check sequence.
-pub const ETHERNET_BYTES: usize = wire::ETHERNET_HEADER as usize;
+/// Addresses and type of an Ethernet frame: [`wire::ETHERNET_HEADER`] as a length in memory.
+pub const ETHERNET_HEADER: usize = wire::ETHERNET_HEADER as usize;
 /// A VLAN tag.
 pub const TAG_BYTES: usize = 4;
-/// Bytes on the wire in addition to the frame: check sequence, preamble, gap (IEEE 802.3).
-pub const WIRE_BYTES: u32 = wire::ETHERNET_UNCOUNTED;
 
 pub(crate) const ETHERTYPE_VLAN: u16 = 0x8100;
 pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
@@ -38,7 +36,7 @@ impl Ethernet {
     #[inline]
     pub fn parse(frame: &[u8]) -> Option<Self> {
         // Two overlapping words hold the header.
-        let header = frame.first_chunk::<ETHERNET_BYTES>()?;
+        let header = frame.first_chunk::<ETHERNET_HEADER>()?;
         let [first, second] =
             [header.first_chunk()?, header.last_chunk()?].map(|&word| u64::from_be_bytes(word));
         let mut ethernet = Self {
@@ -46,10 +44,10 @@ impl Ethernet {
             source: second >> 16,
             tag: None,
             ethertype: second as u16,
-            payload: ETHERNET_BYTES,
+            payload: ETHERNET_HEADER,
         };
         if ethernet.ethertype == ETHERTYPE_VLAN {
-            let &[c0, c1, t0, t1] = frame[ETHERNET_BYTES..].first_chunk::<TAG_BYTES>()?;
+            let &[c0, c1, t0, t1] = frame[ETHERNET_HEADER..].first_chunk::<TAG_BYTES>()?;
             ethernet.tag = Some(u16::from_be_bytes([c0, c1]));
             ethernet.ethertype = u16::from_be_bytes([t0, t1]);
             ethernet.payload += TAG_BYTES;

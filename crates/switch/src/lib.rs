@@ -45,7 +45,7 @@ pub use datapath::{Activity, M21_ECHO, M21_FORWARD, M21_KIND, Switch};
 #[cfg(feature = "dpdk")]
 pub use dpdk::{DpdkError, DpdkFrame, DpdkPorts};
 pub use driver::{BURST, Driver, Received};
-pub use frame::{ETHERNET_BYTES, Ethernet, IpHeader, TAG_BYTES, WIRE_BYTES, checksum, checksum_update};
+pub use frame::{ETHERNET_HEADER, Ethernet, IpHeader, TAG_BYTES, checksum, checksum_update};
 pub use memory::{CirculatingPorts, MemoryPort, MemoryPorts};
 pub use pool::{Buffer, Pool};
 pub use run::{Running, StartError, SwitchResult};

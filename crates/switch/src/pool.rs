@@ -224,8 +224,8 @@ impl Pool {
     #[inline]
     pub fn head(&self, buffer: Buffer) -> &[u8] {
         let start = self.at(buffer.chunk, buffer.offset.into(), buffer.len.into());
-        // SAFETY: inside the mapping, initialised (anonymous memory is zero), and not written to while `self` is borrowed:
-        // only the holder of a buffer uses its chunk.
+        // SAFETY: inside the mapping, initialised (anonymous memory is zero), and not written to while `self` is borrowed.
+        // Only the holder of a buffer uses its chunk.
         unsafe { std::slice::from_raw_parts(start.as_ptr(), buffer.len.into()) }
     }
 

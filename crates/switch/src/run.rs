@@ -82,7 +82,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Opens the ports, gives up all capabilities, and starts.
+    /// Opens the ports, gives up all capabilities, and starts. One thread keeps those that it takes to open an interface
+    /// again that was deleted and made again.
     ///
     /// The calling thread has no capabilities afterwards.
     ///

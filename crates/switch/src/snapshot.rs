@@ -158,8 +158,8 @@ impl Dropped {
 /// Number of buckets of an occupancy histogram; bucket n counts samples below 4^n frames.
 pub const HISTOGRAM_BUCKETS: usize = 14;
 
-/// Samples of a queue's length, taken every 10 ms: bucket 0 counts those of an empty queue, bucket n > 0
-/// those of 4^(n-1) frames or more and less than 4^n.
+/// Samples of a queue's length, taken every 10 ms. Bucket 0 counts those of an empty queue, bucket n > 0
+/// those of at least 4^(n-1) and less than 4^n frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Histogram {
     /// Samples by bucket.

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-/// Waits for any of these files, up to the time-out.
+/// Waits for any of these files, up to the timeout.
 pub(crate) fn poll(files: &mut [libc::pollfd], timeout: Duration) {
     let timeout = libc::timespec {
         tv_sec: timeout.as_secs() as libc::time_t,
@@ -65,19 +65,55 @@ pub(crate) fn sleep_exactly() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
 }
 
+/// The version of capset(2)'s structures: two words for each set.
+const CAPABILITIES_3: u32 = 0x2008_0522;
+/// Numbers of capabilities (linux/capability.h).
+const CAP_NET_ADMIN: u32 = 12;
+const CAP_NET_RAW: u32 = 13;
+const CAP_IPC_LOCK: u32 = 14;
+const CAP_BPF: u32 = 39;
+
+/// Effective, permitted and inheritable capabilities, for the lower and the upper 32.
+type CapabilitySets = [[u32; 3]; 2];
+
+fn set_capabilities(sets: &CapabilitySets) -> io::Result<()> {
+    let header: [u32; 2] = [CAPABILITIES_3, 0];
+    // SAFETY: a header and two triples of words, as version 3 wants them; the kernel only reads.
+    let result = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Drops every capability of the calling thread, and of threads that it starts, permanently.
 ///
 /// # Errors
 /// If the system refuses.
 pub(crate) fn drop_capabilities() -> io::Result<()> {
-    const VERSION_3: u32 = 0x2008_0522;
-    let header: [u32; 2] = [VERSION_3, 0];
-    let none = [[0u32; 3]; 2];
-    // SAFETY: a header and two triples of words, as version 3 wants them; the kernel only reads.
-    let result = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) };
-    if result < 0 {
+    set_capabilities(&[[0; 3]; 2])?;
+    give_up_privileges()
+}
+
+/// Drops every capability of the calling thread that opening a port does not need, permanently.
+///
+/// # Errors
+/// If the system refuses.
+pub(crate) fn keep_port_capabilities() -> io::Result<()> {
+    let header: [u32; 2] = [CAPABILITIES_3, 0];
+    let mut sets: CapabilitySets = [[0; 3]; 2];
+    // SAFETY: a header, and two triples of words that the kernel fills in.
+    if unsafe { libc::syscall(libc::SYS_capget, header.as_ptr(), sets.as_mut_ptr()) } < 0 {
         return Err(io::Error::last_os_error());
     }
+    let kept = [(1 << CAP_NET_ADMIN) | (1 << CAP_NET_RAW) | (1 << CAP_IPC_LOCK), 1 << (CAP_BPF - 32)];
+    for (set, kept) in sets.iter_mut().zip(kept) {
+        let [_, permitted, _] = *set;
+        *set = [permitted & kept, permitted & kept, 0];
+    }
+    set_capabilities(&sets)?;
+    give_up_privileges()
+}
+
+/// Programs that the calling thread starts get no more privileges than it has.
+fn give_up_privileges() -> io::Result<()> {
     // SAFETY: sets a flag of the calling thread's.
     if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } < 0 {
         return Err(io::Error::last_os_error());

@@ -2,7 +2,7 @@
 //! first four.
 
 use fanin_switch::config::{
-    Hugepages, ImpairSpec, MarkMode, MarkSpec, PauseSpec, PortSpec, RingSpec, RuleSpec, StationSpec,
+    EcnMode, Hugepages, ImpairSpec, MarkSpec, PauseSpec, PortSpec, RingSpec, RuleSpec, StationSpec,
     StormSpec, WaySpec,
 };
 use fanin_switch::{Config, Mac, MemoryPorts, Pool, Switch, Vlan, checksum};
@@ -456,7 +456,7 @@ fn marks_are_set_with_the_checksum_mended() {
 #[test]
 fn early_detection_marks_and_drops() {
     let red = MarkSpec {
-        mode: MarkMode::RedMark,
+        mode: EcnMode::RedMark,
         min: Some(Packets::new(1)),
         max: Some(Packets::new(3)),
         weight: Some(Ratio::ONE),
@@ -467,7 +467,7 @@ fn early_detection_marks_and_drops() {
     // The average is the instantaneous queue. Every second frame that arrives at a queue of two is hit, and every one at
     // a queue of three. Frames that are not ECN-capable are dropped.
     assert_eq!(marked(red), [0, 2, 3, 3, 3]);
-    assert_eq!(marked(MarkSpec { mode: MarkMode::RedDrop, hard_drop: None, ..red }), [0, 2]);
+    assert_eq!(marked(MarkSpec { mode: EcnMode::RedDrop, hard_drop: None, ..red }), [0, 2]);
 }
 
 /// The ECN bits of the frames that leave after a burst of eight, of which every other one is ECN-capable.

@@ -1,7 +1,7 @@
 //! The switch against a naive reference: random frames, rules and reconfigurations.
 //!
-//! Checks after every step: no frame is lost while its queue is below capacity, reordered within a flow, misdelivered or
-//! modified; the counters balance; and a frame cuts through exactly if it may.
+//! Checks after every step. No frame is lost while its queue is below capacity, reordered within a flow, misdelivered or
+//! modified. The counters balance, and a frame cuts through exactly if it may.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};

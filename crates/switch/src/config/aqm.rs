@@ -1,66 +1,59 @@
 //! From `mark` of the configuration to the queue management of `fanin-queueing`.
 
-use fanin_queueing::{Aqm, Depth, NotCapable, Red, RedError, RedSettings, Threshold};
-use fanin_scenario::{Ecn, QueueUnit};
-use fanin_units::{Bytes, Packets, Rate, wire};
+use fanin_queueing::{Aqm, Depth, Red, RedError, Threshold};
+use fanin_scenario::{Ecn, EcnMode};
+use fanin_units::{Bytes, Rate, wire};
 
-use crate::frame::WIRE_BYTES;
+use super::limits::RATE_ASSUMED;
+use super::port_spec::MarkSpec;
 
-use super::port_spec::{MarkMode, MarkSpec, Unmarkable};
-
-/// The rate at which the average of an idle queue decays if neither the queue nor its port has a rate.
-const RATE_ASSUMED: Rate = Rate::new(10_000_000_000);
-
-/// The queue management of a queue of this rate, in a switch of this MTU.
+/// The queue management of a queue of this rate, in a switch of this MTU. Without a rate, the average of an idle queue decays at
+/// [`RATE_ASSUMED`].
 ///
 /// # Errors
 /// If the thresholds or shares of RED are wrong.
 pub(crate) fn aqm_of(mark: Option<MarkSpec>, mtu: Bytes, rate: Option<Rate>) -> Result<Aqm, RedError> {
     let Some(mark) = mark else { return Ok(Aqm::None) };
-    let threshold = match (mark.mode, mark.bytes, mark.frames) {
-        (MarkMode::Threshold, Some(bytes), _) => Some(Depth::Bytes(bytes)),
-        (MarkMode::Threshold, None, Some(frames)) => Some(Depth::Packets(frames)),
-        (MarkMode::Threshold, None, None) => return Ok(Aqm::None),
-        (MarkMode::RedMark | MarkMode::RedDrop, ..) => None,
-    };
-    if let Some(depth) = threshold {
-        let not_capable = match mark.others {
-            Unmarkable::Pass => NotCapable::Pass,
-            Unmarkable::Drop => NotCapable::Drop,
-        };
-        return Ok(Aqm::Threshold(Threshold { depth, not_capable }));
+    let threshold = |depth| Aqm::Threshold(Threshold { depth, not_capable: mark.not_capable });
+    match (mark.mode, mark.bytes, mark.frames) {
+        (EcnMode::Threshold, Some(bytes), _) => Ok(threshold(Depth::Bytes(bytes))),
+        (EcnMode::Threshold, None, Some(frames)) => Ok(threshold(Depth::Packets(frames))),
+        (EcnMode::Off, ..) | (EcnMode::Threshold, None, None) => Ok(Aqm::None),
+        (EcnMode::RedMark | EcnMode::RedDrop, ..) => red(mark, mtu, rate).map(Aqm::Red),
     }
-    let frame = mark.frame.unwrap_or(mtu.saturating_add(Bytes::new(wire::ETHERNET_STORED.into())));
-    // Frames of the switch lack the check sequence.
-    let stored = frame.saturating_sub(Bytes::new(wire::ETHERNET_CHECK.into()));
-    let depth = |packets: Packets| match mark.unit.unwrap_or(QueueUnit::Packets) {
-        QueueUnit::Packets => Depth::Packets(packets),
-        QueueUnit::Bytes => Depth::Bytes(packets.checked_times(frame).unwrap_or(Bytes::MAX)),
-    };
+}
+
+fn red(mark: MarkSpec, mtu: Bytes, rate: Option<Rate>) -> Result<Red, RedError> {
     let defaults = Ecn::default();
-    let on_the_wire = stored.saturating_add(Bytes::new(WIRE_BYTES.into()));
-    Red::new(RedSettings {
-        depth_min: depth(mark.min.unwrap_or(defaults.min)),
-        depth_max: depth(mark.max.unwrap_or(defaults.max)),
+    let ecn = Ecn {
+        mode: mark.mode,
+        unit: mark.unit.unwrap_or(defaults.unit),
+        min: mark.min.unwrap_or(defaults.min),
+        max: mark.max.unwrap_or(defaults.max),
         weight: mark.weight.unwrap_or(defaults.weight),
         probability_max: mark.probability_max.unwrap_or(defaults.probability_max),
         gentle: mark.gentle.unwrap_or(defaults.gentle),
-        ecn: mark.mode == MarkMode::RedMark,
         hard_drop: mark.hard_drop.unwrap_or(defaults.hard_drop),
-        packet_mean: stored,
-        packet_time: rate.unwrap_or(RATE_ASSUMED).time_to_send(on_the_wire),
-    })
-    .map(Aqm::Red)
+        ..defaults
+    };
+    let frame = mark.frame.unwrap_or(mtu.saturating_add(Bytes::new(wire::ETHERNET_STORED.into())));
+    // Frames of the switch lack the check sequence.
+    let stored = frame.saturating_sub(Bytes::new(wire::ETHERNET_CHECK.into()));
+    let on_the_wire = stored.saturating_add(Bytes::new(wire::ETHERNET_UNCOUNTED.into()));
+    ecn.red(frame, stored, rate.unwrap_or(RATE_ASSUMED).time_to_send(on_the_wire))
 }
 
 #[cfg(test)]
 mod tests {
+    use fanin_queueing::RedSettings;
+    use fanin_scenario::QueueUnit;
+
     use super::*;
 
     #[test]
     fn red_counts_full_frames() {
         let rate = Rate::new(1_000_000_000);
-        let spec = MarkSpec { mode: MarkMode::RedMark, unit: Some(QueueUnit::Bytes), ..MarkSpec::default() };
+        let spec = MarkSpec { mode: EcnMode::RedMark, unit: Some(QueueUnit::Bytes), ..MarkSpec::default() };
         for (frame, bytes) in [(None, 1518), (Some(Bytes::new(594)), 594)] {
             let defaults = Ecn::default();
             let expected = Red::new(RedSettings {

@@ -1,6 +1,6 @@
 //! Limits of a configuration.
 
-use fanin_units::Bytes;
+use fanin_units::{Bytes, Rate};
 
 /// The most ports of a switch.
 pub const PORTS_MAX: usize = 1024;
@@ -10,3 +10,5 @@ pub const WORKERS_MAX: usize = 64;
 pub const MEMORY_MAX: Bytes = Bytes::new(64 << 30);
 /// The longest name of a port, ring or rule.
 pub const NAME_BYTES_MAX: usize = 64;
+/// The rate assumed of a port without one: for RED's average while the queue is empty, and for the quanta of PAUSE.
+pub(crate) const RATE_ASSUMED: Rate = Rate::new(10_000_000_000);

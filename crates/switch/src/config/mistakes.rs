@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use fanin_queueing::{PauseThresholds, RING_FRAMES_MAX, TokenBucket};
-use fanin_scenario::{Document, PoolCharge, Problem};
+use fanin_queueing::{Buffering, PauseThresholds, PoolCharge, RING_FRAMES_MAX, TokenBucket};
+use fanin_scenario::{Document, EcnMode, Problem};
 use fanin_units::{Bytes, Duration, Packets, Rate, Ratio, wire};
 
 use super::aqm::aqm_of;
@@ -128,7 +128,13 @@ fn check_mark(mark: Option<MarkSpec>, mistakes: &mut Vec<Mistake>) {
     let has_red = (unit.is_some() || frame.is_some() || min.is_some() || max.is_some() || weight.is_some())
         || (probability_max.is_some() || gentle.is_some() || hard_drop.is_some());
     let has_threshold = mark.bytes.is_some() || mark.frames.is_some();
-    if mark.mode == MarkMode::Threshold {
+    let has_treatment = mark.not_capable != MarkSpec::default().not_capable;
+    if mark.mode == EcnMode::Off {
+        if has_threshold || has_red || has_treatment {
+            let message = "nothing is marked with `mode = \"off\"`, and nothing reads the other keys";
+            mistakes.push(Mistake::new("mark", message).help("leave them out, or give another mode"));
+        }
+    } else if mark.mode == EcnMode::Threshold {
         if mark.bytes.is_some() == mark.frames.is_some() {
             mistakes.push(
                 Mistake::new("mark", "a threshold for marking is a number of bytes or of frames")
@@ -141,7 +147,7 @@ fn check_mark(mark: Option<MarkSpec>, mistakes: &mut Vec<Mistake>) {
                     .help("write mark = { mode = \"red-mark\", min = 15, max = 25 } for that"),
             );
         }
-    } else if has_threshold || mark.others != Unmarkable::default() {
+    } else if has_threshold || has_treatment {
         mistakes.push(
             Mistake::new("mark", "random early detection has `min` and `max`, not the keys of a threshold")
                 .help("write mark = { mode = \"red-mark\", min = 15, max = 25 }"),
@@ -191,7 +197,7 @@ impl SwitchSpec {
         if self.drain > Duration::from_secs(600) {
             mistakes.push(Mistake::new("drain", "a stop waits for 10 minutes at most"));
         }
-        if self.buffering != Buffering::Unlimited {
+        if self.buffering.has_limit() {
             check_buffer("buffer", Some(self.buffer), &mut mistakes);
             check_buffer("port_limit", self.port_limit, &mut mistakes);
         }
@@ -259,7 +265,7 @@ impl PortSpec {
             worker: None,
             rate: None,
             buffer: None,
-            discipline: DisciplineSpec::RoundRobin,
+            discipline: fanin_queueing::Discipline::RoundRobin,
             plain_first: false,
             plain_frames: None,
             mark: None,

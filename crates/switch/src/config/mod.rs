@@ -11,8 +11,10 @@ mod switch_spec;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+pub use fanin_queueing::{Buffering, Discipline, NotCapable, PoolCharge};
+pub use fanin_scenario::EcnMode;
 use fanin_scenario::{Document, Errors, Problem, Warnings};
-use fanin_units::Bytes;
+use fanin_units::{Bytes, wire};
 
 pub(crate) use aqm::aqm_of;
 pub use limits::*;
@@ -288,7 +290,7 @@ impl Config {
             );
         }
         // A limit below a full frame is probably unintended.
-        let full = Bytes::new(self.switch.mtu.get() + crate::frame::ETHERNET_BYTES as u64);
+        let full = Bytes::new(self.switch.mtu.get() + u64::from(wire::ETHERNET_HEADER));
         let mut small = |path: &str, buffer: Option<Bytes>| {
             if let Some(buffer) = buffer.filter(|&buffer| buffer < full) {
                 warnings.push(
@@ -299,7 +301,7 @@ impl Config {
             }
         };
         let SwitchSpec { buffering, buffer, port_limit, .. } = self.switch;
-        let has_limit = buffering != Buffering::Unlimited;
+        let has_limit = buffering.has_limit();
         small("switch.buffer", has_limit.then_some(buffer));
         small("switch.port_limit", port_limit.filter(|_| has_limit));
         for (index, port) in self.port.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! The configuration of a port. [`crate::Command`] uses the same types.
 
-use fanin_scenario::QueueUnit;
+use fanin_queueing::{Discipline, NotCapable};
+use fanin_scenario::{EcnMode, QueueUnit};
 use fanin_units::{Bytes, Duration, Packets, Rate, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,7 +40,7 @@ pub struct PortSpec {
     pub buffer: Option<Bytes>,
     /// The scheduler of its queues.
     #[serde(default)]
-    pub discipline: DisciplineSpec,
+    pub discipline: Discipline,
     /// True to serve its plain queue before its rings, whatever the discipline.
     #[serde(default)]
     pub plain_first: bool,
@@ -64,7 +65,7 @@ pub struct PortSpec {
     pub reflect: bool,
     /// How frames received here are forwarded: 0 by learned stations, 1 to 15 by the configured ways of that table only.
     /// With such a table the port learns no station, drops no frame for its source, and floods no frame to a single
-    /// station: for networks with several paths between two hosts.
+    /// station. It serves networks with several paths between two hosts.
     #[serde(default)]
     pub table: u16,
     /// The most stations that are learned behind this port; half of the switch's `mac_entries` by default. Frames of further
@@ -115,73 +116,55 @@ pub enum Copying {
     ZeroCopy,
 }
 
-/// The scheduler of a port's queues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DisciplineSpec {
-    /// Round robin, a frame each.
-    #[default]
-    RoundRobin,
-    /// The queue with the most frames first.
-    LongestFirst,
-    /// The queue with the highest priority first; the plain queue has priority 0.
-    StrictPriority,
-}
-
 /// Congestion signals of a queue: by a threshold on its instantaneous length, or by random early detection (RED) on
 /// its average. Names and defaults of RED are those of the scenario file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct MarkSpec {
     /// The kind of signal.
-    #[serde(default)]
-    pub mode: MarkMode,
+    pub mode: EcnMode,
     /// `threshold`: frames that arrive at a queue of more bytes are marked.
-    #[serde(default)]
     pub bytes: Option<Bytes>,
     /// `threshold`: frames that arrive at a queue of more frames are marked.
-    #[serde(default)]
     pub frames: Option<Packets>,
     /// `threshold`: the action on frames that are not ECN-capable.
-    #[serde(default)]
-    pub others: Unmarkable,
+    #[serde(alias = "others")]
+    pub not_capable: NotCapable,
     /// RED: the unit of `min` and `max`; packets by default, or bytes in units of a full frame.
-    #[serde(default)]
     pub unit: Option<QueueUnit>,
     /// RED: bytes of a full frame with its check sequence; a payload of `switch.mtu` by default.
-    #[serde(default)]
     pub frame: Option<Bytes>,
     /// RED: below this averaged queue nothing is marked; 15 packets.
-    #[serde(default)]
     pub min: Option<Packets>,
     /// RED: above this averaged queue everything is marked; 25 packets.
-    #[serde(default)]
     pub max: Option<Packets>,
     /// RED: weight of a new sample in the average, 1 for the instantaneous queue; 0.2 %.
-    #[serde(default)]
     pub weight: Option<Ratio>,
     /// RED: probability of a mark just below `max`; 10 %.
-    #[serde(default)]
     pub probability_max: Option<Ratio>,
     /// RED: true to raise the probability linearly from `max` to 1 at twice `max`, instead of at once (Floyd 2000); false.
-    #[serde(default)]
     pub gentle: Option<bool>,
     /// `red-mark`: true to drop frames where the probability is 1 (RFC 3168 §7); true.
-    #[serde(default)]
     pub hard_drop: Option<bool>,
 }
 
-/// The kind of congestion signal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum MarkMode {
-    /// Marks above a threshold of the instantaneous queue, for DCTCP (RFC 8257 §3.1).
-    #[default]
-    Threshold,
-    /// Marks by RED on the averaged queue; frames that cannot be marked are dropped.
-    RedMark,
-    /// Drops by RED on the averaged queue.
-    RedDrop,
+impl Default for MarkSpec {
+    fn default() -> Self {
+        Self {
+            mode: EcnMode::Threshold,
+            bytes: None,
+            frames: None,
+            not_capable: NotCapable::Pass,
+            unit: None,
+            frame: None,
+            min: None,
+            max: None,
+            weight: None,
+            probability_max: None,
+            gentle: None,
+            hard_drop: None,
+        }
+    }
 }
 
 impl MarkSpec {
@@ -189,17 +172,6 @@ impl MarkSpec {
     pub fn frames(frames: Packets) -> Self {
         Self { frames: Some(frames), ..Self::default() }
     }
-}
-
-/// The action on frames to be marked that are not ECN-capable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unmarkable {
-    /// Passes them without a mark.
-    #[default]
-    Pass,
-    /// Drops them (RFC 3168 §5).
-    Drop,
 }
 
 /// Storm control: rates of a port's flooded frames. Absent: no limit.

@@ -2,8 +2,7 @@
 
 use std::net::SocketAddr;
 
-use fanin_queueing::{Layout, PortLimits};
-use fanin_scenario::PoolCharge;
+use fanin_queueing::{Buffering, Layout, MemorySettings, PoolCharge};
 use fanin_units::{Bytes, Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -190,48 +189,24 @@ pub enum Idle {
     Poll,
 }
 
-/// The division of packet memory among the frames that no rule sends to a ring.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Buffering {
-    /// Each output has its own `buffer`.
-    Dedicated,
-    /// All ports of a pool share `buffer`, each up to `port_limit` and `input_limit`.
-    Shared,
-    /// Outputs share `buffer`; each may hold up to `alpha` times the free memory.
-    DynamicThreshold,
-    /// Modules of `module_ports` inputs, each with `buffer` and a queue for every output of at most `port_limit`.
-    Voq,
-    /// No limit but packet memory.
-    Unlimited,
-}
-
 impl Config {
     /// The division of the memory of the plain queues.
     pub fn layout(&self) -> Layout {
         let switch = &self.switch;
-        let ports = self.port.len();
-        let limit = |limit: Option<Bytes>| limit.unwrap_or(Bytes::MAX);
-        let layout = match switch.buffering {
-            Buffering::Dedicated => {
-                Layout::dedicated(self.port.iter().map(|port| port.buffer.unwrap_or(switch.buffer)).collect())
-            }
-            Buffering::Shared => {
-                let by_input = switch.pool_charge == PoolCharge::Input;
-                let limits =
-                    PortLimits { ports, input: limit(switch.input_limit), output: limit(switch.port_limit) };
-                Layout::shared_split(switch.buffer, switch.pool_split as usize, by_input, limits)
-            }
-            Buffering::DynamicThreshold => Layout {
-                output_limits: vec![limit(switch.port_limit); ports],
-                ..Layout::dynamic_threshold(ports, switch.buffer, switch.alpha)
-            },
-            Buffering::Voq => {
-                let modules_of = switch.module_ports as usize;
-                Layout::voq(ports, modules_of, switch.buffer, limit(switch.port_limit))
-            }
-            Buffering::Unlimited => Layout::unlimited(ports),
+        let buffers = self.port.iter().map(|port| port.buffer.unwrap_or(switch.buffer));
+        let settings = MemorySettings {
+            buffering: switch.buffering,
+            output_buffers: buffers.collect(),
+            buffer: switch.buffer,
+            port_limit: switch.port_limit,
+            input_limit: switch.input_limit,
+            pool_split: switch.pool_split,
+            pool_charge: switch.pool_charge,
+            module_ports: switch.module_ports,
+            alpha: switch.alpha,
+            overhead: switch.frame_overhead,
+            cell: switch.cell,
         };
-        Layout { overhead: switch.frame_overhead, cell: switch.cell, ..layout }
+        settings.layout()
     }
 }

@@ -152,7 +152,7 @@ impl Buffers {
         self.give(input, output, bytes);
     }
 
-    /// Gives back what a frame took of the common accounts.
+    /// Gives the bytes of a frame back to the common accounts.
     #[inline]
     fn give(&self, input: usize, output: usize, bytes: u32) {
         let Some(common) = &self.common else { return };

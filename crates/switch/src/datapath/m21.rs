@@ -1,5 +1,5 @@
-//! The M21TCP stage (Adesanmi and Mhamdi, "M21TCP", §III): counts the flows to each output, and lowers the window in the TCP option
-//! of frames to that output and in its echo on the way back. It changes no other field of TCP.
+//! The M21TCP stage (Adesanmi and Mhamdi, "M21TCP", §III). It counts the flows to each output. It lowers the window in the TCP
+//! option of frames to that output, and in its echo on the way back. It changes no other field of TCP.
 //!
 //! The worker of an output counts its flows and publishes their window in [`SharedCounts`], because another worker may serve the reverse path.
 //!

@@ -1,6 +1,6 @@
 //! The data path of one worker, without threads and clocks.
 //!
-//! `path.rs` is the way of one frame, top to bottom: receive, parse, learn and look up, classify, admit, queue, transmit. Each
+//! `switch/path.rs` is the way of one frame, top to bottom: receive, parse, learn and look up, classify, admit, queue, transmit. Each
 //! step calls one of these parts, whose fields are private:
 //!
 //! - `ports.rs`: a port's VLANs, storm control and counters.
@@ -11,15 +11,12 @@
 
 mod buffers;
 mod classify;
-mod commands;
 mod forwarding;
 mod impair;
 mod m21;
 mod output;
 mod outputs;
-mod path;
 mod pause;
-mod picture;
 mod ports;
 mod rules;
 mod stations;
@@ -36,5 +33,3 @@ mod churn_tests;
 mod served_first_tests;
 #[cfg(test)]
 mod verdicts_tests;
-#[cfg(test)]
-mod workers_tests;

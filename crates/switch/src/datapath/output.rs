@@ -1,14 +1,13 @@
 //! One output: its queues, the dequeued frames that the driver has not taken, and its link impairment.
 
 use fanin_queueing::{
-    Aqm, BucketError, Discipline, Frame, FrameCount, RING_FRAMES_MAX, RINGS_MAX, Rest, RingError,
-    RingSettings, Rings, Verdict,
+    Aqm, BucketError, Frame, FrameCount, RING_FRAMES_MAX, RINGS_MAX, Rest, RingError, RingSettings, Rings,
+    Verdict,
 };
-use fanin_units::{Bytes, Duration, Instant, Rate, Ratio};
+use fanin_units::{Bytes, Duration, Instant, Rate, Ratio, wire};
 
-use crate::config::{DisciplineSpec, ImpairSpec, MarkSpec, PortSpec, RingSpec, aqm_of};
+use crate::config::{ImpairSpec, MarkSpec, PortSpec, RingSpec, aqm_of};
 use crate::driver::{BURST, Received};
-use crate::frame::WIRE_BYTES;
 use crate::random::SplitMix64;
 use crate::snapshot::{Histogram, QueueSnapshot, RingSnapshot};
 
@@ -177,14 +176,10 @@ impl<H: Copy + Default> Output<H> {
     /// # Errors
     /// If the port's rate cannot be shaped.
     pub(super) fn new(spec: &PortSpec) -> Result<Self, BucketError> {
-        let discipline = match spec.discipline {
-            DisciplineSpec::RoundRobin => Discipline::RoundRobin,
-            DisciplineSpec::LongestFirst => Discipline::LongestFirst,
-            DisciplineSpec::StrictPriority => Discipline::StrictPriority,
-        };
+        let discipline = spec.discipline;
         let queue = Rings::new(discipline, spec.rate.map(|rate| (rate, Bytes::ZERO)))?;
         let mut output = Self {
-            queue: queue.with_overhead(WIRE_BYTES).with_lateness(LATE_MAX),
+            queue: queue.with_overhead(wire::ETHERNET_UNCOUNTED).with_lateness(LATE_MAX),
             rings: vec![ConfiguredRing::default()],
             marks: spec.mark.is_some(),
             clock: Instant::START,
@@ -481,7 +476,6 @@ impl<H: Copy + Default> Output<H> {
     pub(super) fn remove_ring(&mut self, ring: usize) {
         let state = &mut self.rings[ring];
         (state.spec, state.alarm_level, state.has_alarm) = (None, None, false);
-        self.queue.resume(self.clock, ring);
         self.free_drained();
     }
 

@@ -7,17 +7,15 @@
 use std::sync::Arc;
 
 use fanin_queueing::{Ingress, PauseSignal};
-use fanin_units::{Bytes, Duration, Instant, Rate};
+use fanin_units::{Bytes, Duration, Instant};
 
 use crate::address::Mac;
-use crate::config::{Config, PortSpec};
+use crate::config::{Config, PortSpec, RATE_ASSUMED};
 use crate::frame::pause_frame;
 use crate::workers::SharedCounts;
 
 /// A quantum lasts 512 bit times.
 const QUANTUM: Bytes = Bytes::new(64);
-/// The rate that quanta count for a port without a rate.
-const RATE_ASSUMED: Rate = Rate::new(10_000_000_000);
 /// While a neighbour is paused, the frames that other workers hold are counted this often: they release them without a message.
 const COUNT_EVERY: Duration = Duration::from_micros(20);
 

@@ -38,8 +38,8 @@ struct StationSlot {
 
 const EMPTY: StationSlot = StationSlot { key: FREE, port: 0, flags: 0, heard: 0 };
 
-/// Addresses that differ only in their last two bits start in neighbouring slots: addresses given out one after the other, as
-/// in most racks, share cache lines.
+/// Addresses that differ only in their last two bits start in neighbouring slots. Consecutive addresses, as in most racks,
+/// then share cache lines.
 const NEIGHBOURS: u64 = 4;
 
 /// The stations behind one port.

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use fanin_queueing::{AdmissionLimit, BookedMemory, EcnCodepoint, Frame, InService, OutputLink, Passage};
 use fanin_scenario::PoolCharge;
-use fanin_units::{Bytes, Duration, Instant, Packets, Rate, Ratio};
+use fanin_units::{Bytes, Duration, Instant, Packets, Rate, Ratio, wire};
 use proptest::prelude::*;
 
 use super::output::{NextDeparture, PLAIN};
 use super::outputs::{Admission, Outputs, StagedFrame};
 use super::pause::PauseControl;
-use crate::config::{Buffering, Config, MarkMode, MarkSpec, PortSpec, SwitchSpec, Unmarkable, aqm_of};
+use crate::config::{Buffering, Config, EcnMode, MarkSpec, NotCapable, PortSpec, SwitchSpec, aqm_of};
 use crate::driver::Received;
-use crate::frame::WIRE_BYTES;
 use crate::random::SplitMix64;
 use crate::workers::SharedCounts;
 
@@ -78,9 +77,9 @@ fn markers() -> Vec<Option<MarkSpec>> {
         None,
         Some(MarkSpec::frames(Packets::new(3))),
         Some(bytes),
-        Some(MarkSpec { others: Unmarkable::Drop, ..bytes }),
-        red(MarkMode::RedMark),
-        red(MarkMode::RedDrop),
+        Some(MarkSpec { not_capable: NotCapable::Drop, ..bytes }),
+        red(EcnMode::RedMark),
+        red(EcnMode::RedDrop),
     ]
 }
 
@@ -139,7 +138,7 @@ fn play(switch: SwitchSpec, mark: Option<MarkSpec>, steps: &[Arrival]) -> (u64, 
     let config = Config { port: (0..PORTS).map(port).collect(), switch, ..Config::default() };
     let config = config.checked().unwrap_or_else(|errors| panic!("{errors}"));
     let mut live = LiveQueues::new(&config);
-    let link = OutputLink::new(RATE, Bytes::new(WIRE_BYTES.into()));
+    let link = OutputLink::new(RATE, Bytes::new(wire::ETHERNET_UNCOUNTED.into()));
     let mut booked = BookedMemory::new(&config.layout(), &[link; PORTS], InService::Free).unwrap();
     for output in 0..PORTS {
         booked.set_aqm(output, aqm_of(mark, config.switch.mtu, Some(RATE)).unwrap());
@@ -196,8 +195,8 @@ fn every_scheme_and_marker_acts_in_a_burst() {
         for mark in markers() {
             let name = format!("{:?} with {mark:?}", switch.buffering);
             let has_limit = switch.buffering != Buffering::Unlimited;
-            let drops = has_limit || mark.is_some_and(|mark| mark.mode != MarkMode::Threshold);
-            let marks = mark.is_some_and(|mark| mark.mode != MarkMode::RedDrop);
+            let drops = has_limit || mark.is_some_and(|mark| mark.mode != EcnMode::Threshold);
+            let marks = mark.is_some_and(|mark| mark.mode != EcnMode::RedDrop);
             let (marked, dropped) = play(switch.clone(), mark, &burst);
             assert_eq!(
                 (marked > 0, dropped > 0),

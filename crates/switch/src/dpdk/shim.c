@@ -83,7 +83,7 @@ uint16_t fanin_dpdk_transmit(uint16_t port, const struct fanin_frame *frames, ui
 
 void fanin_dpdk_free(struct rte_mbuf *mbuf) { rte_pktmbuf_free(mbuf); }
 
-/* A frame of so many bytes in as many parts as it takes; NULL where there are too few. */
+/* A frame of `count` bytes in as many parts as it takes; NULL if there are too few. */
 struct rte_mbuf *fanin_dpdk_make(struct rte_mempool *pool, const uint8_t *bytes, uint32_t count) {
     struct rte_mbuf *first = rte_pktmbuf_alloc(pool), *last = first;
     while (last != NULL) {

@@ -1,5 +1,5 @@
-//! Values that all workers of a switch read: the occupancy of each memory account that they share, the bytes that each worker holds of
-//! each input's frames, and the M21TCP window of each output.
+//! Values that all workers of a switch read. They are the occupancy of each shared memory account, the bytes of each input's
+//! frames that each worker holds, and each output's M21TCP window.
 //!
 //! No value guards other memory, so every access is relaxed. Additions to an account are atomic; each other value has one writer.
 

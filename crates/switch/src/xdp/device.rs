@@ -78,17 +78,26 @@ impl Device {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Returns true if it is up and has a link. Logs the loss of the interface, once.
-    pub(super) fn is_up(&mut self) -> bool {
-        if !self.is_lost && self.current_index() != Some(self.index) {
-            self.is_lost = true;
-            // Another interface cannot be opened: the switch gave its capabilities up.
-            eprintln!(
-                "warning: the interface {} was deleted; its port stays down until the switch restarts, even if the interface \
-                 is made again",
-                self.name.to_string_lossy()
-            );
+    /// Returns true the first time after the interface was deleted, and logs it.
+    pub(super) fn handle_loss(&mut self) -> bool {
+        if self.is_lost || self.current_index() == Some(self.index) {
+            return false;
         }
+        self.is_lost = true;
+        eprintln!(
+            "warning: the interface {} was deleted; its port is down until it is made again",
+            self.name.to_string_lossy()
+        );
+        true
+    }
+
+    /// Returns true if the interface was deleted.
+    pub(super) const fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// Returns true if it is up and has a link.
+    pub(super) fn is_up(&self) -> bool {
         if self.is_lost {
             return false;
         }

@@ -116,6 +116,19 @@ impl<T: Copy> Ring<T> {
         self.mine.wrapping_sub(Self::atomic(&self.consumer).load(Ordering::Relaxed))
     }
 
+    /// The values that the kernel has not consumed, after its last access.
+    pub(super) fn unconsumed(&self) -> impl Iterator<Item = T> + '_ {
+        let waiting = self.waiting();
+        // SAFETY: slots that this side has filled, and the kernel reads no more.
+        (0..waiting)
+            .map(move |n| unsafe { self.slot(self.mine.wrapping_sub(waiting).wrapping_add(n)).read() })
+    }
+
+    /// The number of values that this side has put or taken, modulo 2³².
+    pub(super) const fn position(&self) -> u32 {
+        self.mine
+    }
+
     // The consumer's side: receive and completion.
 
     /// The next value, if any.

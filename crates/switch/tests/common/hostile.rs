@@ -30,7 +30,7 @@ name = "p2"
 interface = "c"
 untagged = 6
 rate = "1 Gb/s"
-mark = { frames = 2, others = "drop" }
+mark = { frames = 2, not_capable = "drop" }
 m21 = { buffer = "64 kB" }
 [[port]]
 name = "p3"

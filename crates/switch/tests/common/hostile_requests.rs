@@ -103,7 +103,7 @@ impl Bed {
     /// Sends bytes, and reads what comes back until the other side closes, or only the head of a capture.
     fn exchange(&self, request: &[u8], ends: bool) -> Vec<u8> {
         let mut stream = UnixStream::connect(&self.socket).expect("the switch listens");
-        stream.set_read_timeout(Some(ANSWER_MAX)).expect("a socket takes a time-out");
+        stream.set_read_timeout(Some(ANSWER_MAX)).expect("a socket takes a timeout");
         // The other side may close before it has read all of it.
         let _ = stream.write_all(request);
         if ends {

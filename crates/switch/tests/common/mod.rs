@@ -64,17 +64,25 @@ impl Lab {
             let name = self.host(host);
             command(&format!("ip netns add {name}"))?;
             quiet_namespace(&name)?;
-            let queues = format!("numtxqueues {queues} numrxqueues {queues}");
-            command(&format!(
-                "ip -n {name} link add eth0 mtu {mtu} {queues} type veth peer name p{host} mtu {mtu} {queues} netns {switch}"
-            ))?;
-            // With offload frames carry no checksums, and have up to 64 kB.
-            command(&format!("ip netns exec {name} ethtool -K eth0 tx off"))?;
-            command(&format!("ip -n {name} addr add {}/24 dev eth0", address(host)))?;
-            command(&format!("ip -n {name} link set eth0 up"))?;
-            command(&format!("ip -n {switch} link set p{host} up"))?;
+            self.join(host, mtu, queues)?;
         }
         Ok(())
+    }
+
+    /// Joins a host and the switch.
+    fn join(&self, host: usize, mtu: u32, queues: u32) -> Result<(), String> {
+        let (switch, name) = (self.switch(), self.host(host));
+        let queues = format!("numtxqueues {queues} numrxqueues {queues}");
+        // A link that is made again has the address that the other hosts know.
+        let mac = format!("address 02:00:00:00:00:{:02x}", host + 1);
+        command(&format!(
+            "ip -n {name} link add eth0 {mac} mtu {mtu} {queues} type veth peer name p{host} mtu {mtu} {queues} netns {switch}"
+        ))?;
+        // With offload frames carry no checksums, and have up to 64 kB.
+        command(&format!("ip netns exec {name} ethtool -K eth0 tx off"))?;
+        command(&format!("ip -n {name} addr add {}/24 dev eth0", address(host)))?;
+        command(&format!("ip -n {name} link set eth0 up"))?;
+        command(&format!("ip -n {switch} link set p{host} up"))
     }
 
     /// The switch's namespace.
@@ -92,17 +100,14 @@ impl Lab {
         command(&format!("ip -n {} link set eth0 {state}", self.host(host))).expect("a link of our own");
     }
 
-    /// Deletes a host's link, and makes another with the same names, which is up.
-    pub(crate) fn renew_link(&self, host: usize) {
-        let (switch, of_host) = (self.switch(), self.host(host));
-        for words in [
-            format!("ip -n {switch} link del p{host}"),
-            format!("ip -n {switch} link add p{host} type veth peer name eth0 netns {of_host}"),
-            format!("ip -n {switch} link set p{host} up"),
-            format!("ip -n {of_host} link set eth0 up"),
-        ] {
-            command(&words).expect("a link of our own");
-        }
+    /// Deletes a host's link.
+    pub(crate) fn delete_link(&self, host: usize) {
+        command(&format!("ip -n {} link del p{host}", self.switch())).expect("a link of our own");
+    }
+
+    /// Makes a host's link again, with the same names and address.
+    pub(crate) fn make_link(&self, host: usize, mtu: u32) {
+        self.join(host, mtu, 1).expect("a link of our own");
     }
 
     /// Queues by which frames have come in at a host's port, as its driver counts them.
@@ -230,7 +235,7 @@ pub(crate) fn connect(host: usize) -> TcpStream {
     loop {
         match TcpStream::connect_timeout(&to, Duration::from_secs(2)) {
             Ok(stream) => {
-                stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket takes a time-out");
+                stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket takes a timeout");
                 stream.set_nodelay(true).expect("a socket takes an option");
                 return stream;
             }
@@ -266,7 +271,7 @@ pub(crate) struct Incast {
     pub(crate) goodput: u64,
     /// Segments that the senders sent again.
     pub(crate) retransmits: u64,
-    /// Retransmission time-outs of the senders.
+    /// Retransmission timeouts of the senders.
     pub(crate) timeouts: u64,
 }
 
@@ -282,7 +287,7 @@ pub(crate) fn incast(lab: &Lab, senders: usize, bytes: usize, time: Duration) ->
             ready.send(()).expect("the test waits");
             let (mut stream, _) = listener.accept().expect("the client connects");
             stream.set_nodelay(true).expect("a socket takes an option");
-            stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket takes a time-out");
+            stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket takes a timeout");
             let block = vec![7; bytes];
             let mut request = [0];
             while stream.read(&mut request).is_ok_and(|read| read > 0) {
@@ -330,7 +335,7 @@ pub(crate) fn incast(lab: &Lab, senders: usize, bytes: usize, time: Duration) ->
 const TOTAL_RETRANSMITS: usize = 100;
 const TOTAL_TIMEOUTS: usize = 240;
 
-/// Retransmitted segments of a connection, and its time-outs.
+/// Retransmitted segments of a connection, and its timeouts.
 fn counts(stream: &TcpStream) -> (u64, u64) {
     let mut info = [0u8; 512];
     let mut bytes = info.len() as libc::socklen_t;

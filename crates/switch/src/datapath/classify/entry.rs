@@ -19,8 +19,8 @@ pub(crate) enum RuleAction {
     Drop,
 }
 
-/// A matched rule as one word, of which the greatest wins: its priority, then its number (of equal priorities the rule
-/// written first wins), then its action. The word is never zero.
+/// A matched rule as one word; the greatest wins. Its highest bits are the priority, then come the rule's number (of
+/// equal priorities the rule written first wins) and its action. The word is never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RuleMatch(pub(super) u64);
 

@@ -1,6 +1,6 @@
 //! Finds the rule of a frame: tuple space search.
 //!
-//! Rules that match the same bits share a hash table ("tuple space search", Srinivasan, Suri and Varghese 1999), so that a
+//! Rules that match the same bits share a hash table ("tuple space search", Srinivasan, Suri and Varghese 1999). So a
 //! thousand rules for a thousand collectors cost one look-up.
 
 mod entry;

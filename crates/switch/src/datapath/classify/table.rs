@@ -88,7 +88,7 @@ fn insert<const N: usize, const WIDTH: usize>(
 /// The slot of these values, or the free slot where they would go.
 ///
 /// The highest bits of the product spread consecutive numbers evenly (Knuth, The Art of Computer Programming, volume 3, section
-/// 6.4), so that collectors' addresses hardly ever collide.
+/// 6.4). So collectors' addresses hardly ever collide.
 #[inline(always)]
 fn slot_of<const N: usize, const WIDTH: usize>(slots: &[[u64; WIDTH]], values: [u64; N]) -> usize {
     debug_assert_eq!(WIDTH, N + 1, "a slot holds a match and the values");

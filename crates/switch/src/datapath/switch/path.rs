@@ -19,12 +19,12 @@ use crate::frame::{ETHERTYPE_VLAN, Ethernet, IpHeader, TAG_BYTES, mark_congestio
 use crate::snapshot::Cause;
 use crate::workers::PeerMessage;
 
-use super::forwarding::FrameRoute;
-use super::impair::FrameFate;
-use super::output::{NextDeparture, PLAIN};
-use super::outputs::{Admission, StagedFrame};
-use super::rules::Classified;
-use super::switch::Switch;
+use super::Switch;
+use crate::datapath::forwarding::FrameRoute;
+use crate::datapath::impair::FrameFate;
+use crate::datapath::output::{NextDeparture, PLAIN};
+use crate::datapath::outputs::{Admission, StagedFrame};
+use crate::datapath::rules::Classified;
 
 /// Messages taken from one worker in a round.
 const MESSAGES_MAX: usize = 4 * BURST;

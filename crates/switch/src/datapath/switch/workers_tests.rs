@@ -9,11 +9,11 @@ use fanin_scenario::PoolCharge;
 use proptest::prelude::*;
 
 use super::Switch;
-use super::buffers::Buffers;
-use super::m21::tests::{segment, tcp_sum};
-use super::m21::{M21_ECHO, M21_FORWARD};
 use crate::address::Mac;
 use crate::config::{Buffering, Config, Hugepages, M21Spec, PauseSpec, PortSpec, StationSpec, SwitchSpec};
+use crate::datapath::buffers::Buffers;
+use crate::datapath::m21::tests::{segment, tcp_sum};
+use crate::datapath::m21::{M21_ECHO, M21_FORWARD};
 use crate::memory::MemoryPorts;
 use crate::pool::Pool;
 use crate::workers::{CommonAccount, Peers, SharedCounts, Wakeup};
@@ -392,7 +392,7 @@ fn run(steps: &[WorkersStep], switch: &SwitchSpec) -> Result<(), TestCaseError> 
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 48 }))]
-    /// In any order of the workers' rounds, the common pool is not overdrawn and all of it is returned, no neighbour resumes
+    /// In any order of the workers' rounds, the common pool is not overdrawn and all of it is returned. No neighbour resumes
     /// too early, and every frame is accounted for.
     #[test]
     fn workers_share_what_they_hold(

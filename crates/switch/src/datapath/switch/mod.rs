@@ -1,5 +1,11 @@
 //! One worker's part of a switch: its parts, and the round over its ports.
 
+mod commands;
+mod path;
+mod picture;
+#[cfg(test)]
+mod workers_tests;
+
 use std::sync::Arc;
 
 use fanin_scenario::Errors;
@@ -11,14 +17,14 @@ use crate::driver::{BURST, Driver, Received};
 use crate::snapshot::Cause;
 use crate::workers::{PeerMessage, Peers, SharedCounts};
 
-use super::forwarding::Forwarding;
-use super::m21::M21Stage;
-use super::output::NextDeparture;
-use super::outputs::{Outputs, StagedFrame};
-use super::pause::PauseControl;
-use super::ports::PortState;
-use super::rules::Rules;
-use super::timers::{DueTasks, WorkerTimers};
+use crate::datapath::forwarding::Forwarding;
+use crate::datapath::m21::M21Stage;
+use crate::datapath::output::NextDeparture;
+use crate::datapath::outputs::{Outputs, StagedFrame};
+use crate::datapath::pause::PauseControl;
+use crate::datapath::ports::PortState;
+use crate::datapath::rules::Rules;
+use crate::datapath::timers::{DueTasks, WorkerTimers};
 
 /// The result of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,35 +40,35 @@ pub struct Activity {
 /// `path.rs` moves frames through the parts, `commands.rs` changes them, `picture.rs` reports them.
 #[derive(Debug)]
 pub struct Switch<D: Driver> {
-    pub(super) driver: D,
-    pub(super) config: Config,
-    pub(super) now: Instant,
+    driver: D,
+    config: Config,
+    now: Instant,
     // Parts.
-    pub(super) peers: Peers<D::Handle>,
-    pub(super) ports: Vec<PortState>,
-    pub(super) forwarding: Forwarding,
-    pub(super) rules: Rules,
-    pub(super) outputs: Outputs<D::Handle>,
-    pub(super) pauses: PauseControl,
-    pub(super) m21: Option<M21Stage>,
-    pub(super) tap: Tap,
+    peers: Peers<D::Handle>,
+    ports: Vec<PortState>,
+    forwarding: Forwarding,
+    rules: Rules,
+    outputs: Outputs<D::Handle>,
+    pauses: PauseControl,
+    m21: Option<M21Stage>,
+    tap: Tap,
     timers: WorkerTimers,
-    pub(super) rounds: RoundCounters,
+    rounds: RoundCounters,
     // Frames between two steps of the path; empty between rounds.
-    pub(super) burst: Vec<Received<D::Handle>>,
-    pub(super) staged: Vec<StagedFrame<D::Handle>>,
-    pub(super) batch: Vec<Received<D::Handle>>,
+    burst: Vec<Received<D::Handle>>,
+    staged: Vec<StagedFrame<D::Handle>>,
+    batch: Vec<Received<D::Handle>>,
     /// True if frames of the burst may pass empty queues.
-    pub(super) may_cut_through: bool,
-    pub(super) scratch: Vec<u8>,
+    may_cut_through: bool,
+    scratch: Vec<u8>,
 }
 
 /// Rounds of a worker.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct RoundCounters {
-    pub(super) all: u64,
+struct RoundCounters {
+    all: u64,
     /// Those in which a frame moved.
-    pub(super) busy: u64,
+    busy: u64,
 }
 
 impl<D: Driver> Switch<D> {
@@ -165,12 +171,12 @@ impl<D: Driver> Switch<D> {
     }
 
     /// Makes the classifiers anew, after rings or rules have changed.
-    pub(super) fn rebuild_rules(&mut self) {
+    fn rebuild_rules(&mut self) {
         self.rules.rebuild(&self.config, &self.outputs.ring_places());
     }
 
     /// Finds the ports and rings of captures, after captures or rings have changed.
-    pub(super) fn find_captured(&mut self) {
+    fn find_captured(&mut self) {
         let Self { config, outputs, peers, tap, .. } = self;
         tap.find(|point| {
             TapPlace::of(point, config, peers.ports(), |port, ring| outputs.output(port).ring(ring))

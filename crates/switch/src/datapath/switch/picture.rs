@@ -3,7 +3,7 @@
 use crate::driver::Driver;
 use crate::snapshot::{PortSnapshot, RuleSnapshot, Snapshot, WorkerSnapshot};
 
-use super::switch::Switch;
+use super::Switch;
 
 impl<D: Driver> Switch<D> {
     /// A snapshot of this worker; with every station if `stations` is set.

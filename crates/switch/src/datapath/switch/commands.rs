@@ -7,7 +7,7 @@ use crate::config::{Mistake, PortSpec, RingSpec, RuleSpec, StationSpec};
 use crate::driver::Driver;
 use crate::random::SplitMix64;
 
-use super::switch::Switch;
+use super::Switch;
 
 /// The most rings and rules of a switch.
 const NAMES_MAX: usize = 65_536;
