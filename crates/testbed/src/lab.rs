@@ -268,15 +268,13 @@ impl Drop for Lab {
     }
 }
 
-/// Bytes of an Ethernet frame on the wire that the kernel does not count: check sequence, preamble, gap.
-const WIRE_BYTES: u32 = wire::ETHERNET_UNCOUNTED;
-
 /// A burst of two full frames, so that the bucket spaces frames as a wire would.
 fn bucket(device: &str, rate: u64, mtu: u32) -> String {
     let burst = 2 * (mtu + wire::ETHERNET_LINK);
     format!(
-        "qdisc replace dev {device} root tbf rate {rate}bit burst {burst} limit 100000000 mpu {} overhead {WIRE_BYTES}",
-        wire::ETHERNET_WIRE_MIN
+        "qdisc replace dev {device} root tbf rate {rate}bit burst {burst} limit 100000000 mpu {} overhead {}",
+        wire::ETHERNET_WIRE_MIN,
+        wire::ETHERNET_UNCOUNTED
     )
 }
 

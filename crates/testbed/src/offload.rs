@@ -1,6 +1,6 @@
 //! A device's transmit checksum offload, which must be off on every source of a software switch.
 //!
-//! On veth, packets otherwise travel as super-frames of 64 kB with half-made checksums: switching the checksum off
+//! On veth, packets otherwise travel as super-frames of 64 kB with half-made checksums. Switching the checksum off
 //! takes segmentation offload with it (`netdev_fix_features` in the kernel).
 
 use std::io;

@@ -65,8 +65,8 @@ pub struct TapTotals {
     pub dropped: u64,
 }
 
-/// A running capture: TCP segments over IPv4 that arrive by one device of the calling thread's namespace, all of them or
-/// those of ports named later, cut to [`SNAP_BYTES`]. A stamp is the time at which the frame was read.
+/// A running capture of TCP segments over IPv4 that arrive by one device of the calling thread's namespace. It takes all
+/// of them or those of ports named later, cut to [`SNAP_BYTES`]. A stamp is the time at which the frame was read.
 #[derive(Debug)]
 pub struct DeviceTap {
     chosen: Arc<OnceLock<Ports>>,

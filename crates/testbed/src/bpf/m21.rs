@@ -22,7 +22,7 @@ const FIGURES: &str = "fanin_m21_figures";
 pub struct M21Parts {
     /// SYN and SYN-ACK carry the option, so that switches count a flow and grant its sender a window before the first data.
     pub opening: bool,
-    /// That window limits the first burst too.
+    /// The window of the handshake limits the first burst too.
     pub first_window: bool,
     /// Switches lower the echo on its way back, to the present window.
     pub fresh_echo: bool,

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 
-use super::watch::{Work, work};
+use super::effort::{Work, work};
 use crate::Namespace;
 
 /// The smallest number of turns of a process that is used; fewer say nothing about waiting.

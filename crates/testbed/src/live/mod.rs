@@ -6,6 +6,7 @@
 
 mod bench;
 mod calibrate;
+mod effort;
 mod hosts;
 mod network;
 mod paths;
@@ -21,6 +22,7 @@ use thiserror::Error;
 
 pub use bench::{Bench, BenchError};
 pub use calibrate::{Capacity, Chosen, TooFast, demand, least_collection_s, measure};
+pub use effort::Effort;
 pub use hosts::HostWait;
 pub use network::{LinkEnd, LiveHost, LiveLink, LiveNetwork, LiveSwitch, Part};
 pub use paths::{LivePath, LivePaths};
@@ -28,7 +30,7 @@ pub use place::Placed;
 pub use switch_process::SwitchError;
 pub use switches::configure;
 pub use transport::Techniques;
-pub use watch::{Effort, NetworkTotals, Observed, SwitchHealth, SwitchWatch};
+pub use watch::{NetworkTotals, Observed, SwitchHealth, SwitchWatch};
 
 /// A setting that the live system on one machine does not support.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -13,6 +13,7 @@ use fanin_node::config::Role;
 use fanin_scenario::{Buffering, FlowDistribution, PauseMode, Scenario, Switch, WorkloadKind};
 use fanin_units::{Bytes, Duration, Rate};
 
+use super::calibrate::event_bytes;
 use super::{LivePaths, LiveRefusal};
 
 /// The task of a host.
@@ -190,7 +191,7 @@ impl LiveNetwork {
     /// Finds the paths of all connections; refuses paths that the switches of this machine do not support.
     fn find_paths(&mut self, scenario: &Scenario, connections: &[Connection]) -> Result<(), LiveRefusal> {
         let paths = LivePaths::of(scenario, self, connections)?;
-        if let Some((from, to)) = paths.torn(self) {
+        if let Some((from, to)) = paths.wrongly_redirected(self) {
             let (from, to) = (&self.hosts[from].name, &self.hosts[to].name);
             let needed =
                 "flows that are redirected by the port that they come in by, all or none to each destination";
@@ -229,6 +230,17 @@ impl LiveNetwork {
     pub fn event(&self, scenario: &Scenario, payload: Bytes) -> Result<Collection, LiveRefusal> {
         let hosts = Collection::hosts(scenario, &self.roles).max(1);
         Ok(Collection::event(scenario, &self.graph, &self.roles, Bytes::new(payload.get() / hosts))?)
+    }
+
+    /// The rate of payload at which an event of mean size would be collected ideally, without the answers' delay. `None` if
+    /// the scenario has no mean size.
+    ///
+    /// # Errors
+    /// As [`Self::event`].
+    pub fn ideal_rate(&self, scenario: &Scenario) -> Result<Option<Rate>, LiveRefusal> {
+        let Some(payload) = event_bytes(scenario) else { return Ok(None) };
+        let time = self.event(scenario, payload)?.time().saturating_sub(scenario.readout.response_delay);
+        Ok(Rate::checked_from(payload, time))
     }
 
     /// A round of a barrier workload in this network, with its ideal time.
@@ -352,7 +364,7 @@ struct Reduced {
 }
 
 impl Reduced {
-    /// Leaves out hosts without a connection, and aggregation switches that can neither drop nor delay a frame: the core
+    /// Leaves out hosts without a connection, and aggregation switches that can neither drop nor delay a frame. The core
     /// takes over their hosts, and these links get the delay of the whole path.
     fn of(scenario: &Scenario, whole: &Network, roles: &Roles) -> Self {
         let mut roles = roles.clone();

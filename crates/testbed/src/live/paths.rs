@@ -163,7 +163,7 @@ impl LivePaths {
     }
 
     /// A pair of hosts whose frames are not redirected, but share a port and a destination with redirected ones.
-    pub(super) fn torn(&self, network: &LiveNetwork) -> Option<(usize, usize)> {
+    pub(super) fn wrongly_redirected(&self, network: &LiveNetwork) -> Option<(usize, usize)> {
         let (_, table_of) = self.tables(network, network.hardware?);
         let passes = |path: &LivePath| {
             let at = |&link: &usize| table_of.get(&link).copied().unwrap_or_default() > 0;
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(through(&network, 0, 2), ["core:0", "software:0", "core:0", "tor:0"]);
         arrives(&network);
         let direct = network.paths.paths.values().filter(|path| !path.is_redirected).count();
-        assert!(direct > 0 && network.paths.torn(&network).is_none());
+        assert!(direct > 0 && network.paths.wrongly_redirected(&network).is_none());
     }
 
     #[test]

@@ -40,6 +40,10 @@ impl Placement for Placed<'_> {
         Ok(SocketAddr::from((host.address, PORT_FIRST + *given - 1)))
     }
 
+    fn namespace(&self, role: Role, index: u16) -> Option<String> {
+        Some(self.bench.namespace(Part::Role(role, index)).name().to_owned())
+    }
+
     fn command(&self, role: Role, index: u16, command: Command) -> Command {
         self.bench.place(Part::Role(role, index), command)
     }

@@ -3,13 +3,10 @@
 use std::path::Path;
 
 use fanin_network::PortIndex;
-use fanin_scenario::{
-    Buffering, CongestionControl, DaqringService, EcnMode, M21Charge, NotCapable, PauseMode, QueueUnit,
-    Scenario, Switch,
-};
+use fanin_scenario::{Buffering, CongestionControl, Depth, EcnMode, M21Charge, PauseMode, Scenario, Switch};
 use fanin_switch::config::{
-    self, Config, ControlSpec, DisciplineSpec, Hugepages, ImpairSpec, M21Spec, MarkMode, MarkSpec, PauseSpec,
-    PortSpec, RingSpec, RuleSpec, SwitchSpec, Unmarkable, WaySpec,
+    Config, ControlSpec, Hugepages, ImpairSpec, M21Spec, MarkSpec, PauseSpec, PortSpec, RingSpec, RuleSpec,
+    SwitchSpec, WaySpec,
 };
 use fanin_switch::{Mac, MacPrefix};
 use fanin_units::{Bytes, Duration, Packets, wire};
@@ -75,10 +72,7 @@ pub fn configure(
             reflect: is_software,
             table: if is_software { 0 } else { 1 + table_of[link] as u16 },
             buffer: own_buffer,
-            discipline: match switch.settings.daqring.service {
-                DaqringService::RoundRobin => DisciplineSpec::RoundRobin,
-                DaqringService::LongestFirst => DisciplineSpec::LongestFirst,
-            },
+            discipline: switch.settings.daqring.service,
             plain_first: has_rings,
             plain_frames: has_rings.then_some(Packets::new(switch.settings.daqring.frames.into())),
             mark: mark(network, switch),
@@ -109,11 +103,11 @@ pub fn configure(
     Ok(config)
 }
 
-/// The delay of the link into the switch and of the link out of it, both applied on the way out: within a tree of switches
+/// The delay of the link into the switch and of the link out of it, both applied on the way out. Within a tree of switches
 /// each link's delay then counts once in each direction.
 fn delay(network: &LiveNetwork, number: usize, link: usize, end: LinkEnd) -> Duration {
     let own = network.links[link].delay + network.switches[number].settings.latency;
-    // A frame from a host has not been delayed on its first link. All hosts of a kind have one kind of link: frames to a
+    // A frame from a host has not been delayed on its first link. All hosts of a kind have one kind of link. Frames to a
     // collector come from the readouts, and frames to another host from the collectors.
     let delay_of = |wanted: fn(Part) -> bool| {
         let host = network.hosts.iter().find(|host| wanted(host.part));
@@ -128,33 +122,24 @@ fn delay(network: &LiveNetwork, number: usize, link: usize, end: LinkEnd) -> Dur
 
 /// The settings of the plain queues' memory.
 fn buffering(switch: &LiveSwitch) -> SwitchSpec {
-    let Switch { buffer, alpha, frame_overhead, port_limit, .. } = switch.settings;
+    let settings = &switch.settings;
     let spec = SwitchSpec {
-        buffer,
-        alpha,
-        frame_overhead: frame_overhead + CHECK_SEQUENCE,
+        buffering: settings.buffering,
+        buffer: settings.buffer,
+        port_limit: settings.port_limit.0,
+        module_ports: settings.module_ports,
+        alpha: settings.alpha,
+        frame_overhead: settings.frame_overhead + CHECK_SEQUENCE,
         ..SwitchSpec::default()
     };
-    match switch.settings.buffering {
-        Buffering::Dedicated => SwitchSpec { buffering: config::Buffering::Dedicated, ..spec },
-        Buffering::Shared => SwitchSpec {
-            buffering: config::Buffering::Shared,
-            port_limit: port_limit.0,
-            input_limit: switch.settings.input_limit.0,
-            pool_split: switch.settings.pool_split,
-            pool_charge: switch.settings.pool_charge,
-            ..spec
-        },
-        Buffering::DynamicThreshold => SwitchSpec { buffering: config::Buffering::DynamicThreshold, ..spec },
-        Buffering::Voq => SwitchSpec {
-            buffering: config::Buffering::Voq,
-            port_limit: port_limit.0,
-            module_ports: switch.settings.module_ports,
-            ..spec
-        },
-        Buffering::Daqring | Buffering::Unlimited => {
-            SwitchSpec { buffering: config::Buffering::Unlimited, ..spec }
-        }
+    if settings.buffering != Buffering::Shared {
+        return spec;
+    }
+    SwitchSpec {
+        input_limit: settings.input_limit.0,
+        pool_split: settings.pool_split,
+        pool_charge: settings.pool_charge,
+        ..spec
     }
 }
 
@@ -194,8 +179,8 @@ fn memory(switch: &LiveSwitch, ports: usize) -> Bytes {
 
 fn mark(network: &LiveNetwork, switch: &LiveSwitch) -> Option<MarkSpec> {
     let ecn = &switch.settings.ecn;
-    let red = |mode| MarkSpec {
-        mode,
+    let red = MarkSpec {
+        mode: ecn.mode,
         unit: Some(ecn.unit),
         frame: Some(full_frame(network)),
         min: Some(ecn.min),
@@ -203,24 +188,17 @@ fn mark(network: &LiveNetwork, switch: &LiveSwitch) -> Option<MarkSpec> {
         weight: Some(ecn.weight),
         probability_max: Some(ecn.probability_max),
         gentle: Some(ecn.gentle),
-        hard_drop: (mode == MarkMode::RedMark).then_some(ecn.hard_drop),
+        hard_drop: (ecn.mode == EcnMode::RedMark).then_some(ecn.hard_drop),
         ..MarkSpec::default()
     };
-    let others = match ecn.not_capable {
-        NotCapable::Drop => Unmarkable::Drop,
-        NotCapable::Pass => Unmarkable::Pass,
-    };
-    match (ecn.mode, ecn.unit) {
-        (EcnMode::Off, _) => None,
-        (EcnMode::Threshold, QueueUnit::Packets) => {
-            Some(MarkSpec { frames: Some(ecn.threshold), others, ..MarkSpec::default() })
-        }
-        (EcnMode::Threshold, QueueUnit::Bytes) => {
-            let bytes = ecn.threshold.checked_times(full_frame(network)).unwrap_or(Bytes::MAX);
-            Some(MarkSpec { bytes: Some(bytes), others, ..MarkSpec::default() })
-        }
-        (EcnMode::RedMark, _) => Some(red(MarkMode::RedMark)),
-        (EcnMode::RedDrop, _) => Some(red(MarkMode::RedDrop)),
+    let threshold = MarkSpec { not_capable: ecn.not_capable, ..MarkSpec::default() };
+    match ecn.mode {
+        EcnMode::Off => None,
+        EcnMode::RedMark | EcnMode::RedDrop => Some(red),
+        EcnMode::Threshold => Some(match ecn.unit.depth(ecn.threshold, full_frame(network)) {
+            Depth::Packets(frames) => MarkSpec { frames: Some(frames), ..threshold },
+            Depth::Bytes(bytes) => MarkSpec { bytes: Some(bytes), ..threshold },
+        }),
     }
 }
 

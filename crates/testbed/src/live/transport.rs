@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use fanin_node::transport::kernel_name;
-use fanin_scenario::{CongestionControl, DELAYED_ACK_OF_LINUX, Profile, Scenario, Transport};
+use fanin_scenario::{CongestionControl, Profile, Scenario, Transport};
+use fanin_units::tcp::DELAYED_ACK_MIN_LINUX;
 use fanin_units::{Duration, wire};
 
 use super::LiveRefusal;
 use crate::Setting;
 
-/// The kernel's range of the minimum retransmission time-out (`tcp_rto_min_us`); the lower end is its clock's resolution.
+/// The kernel's range of the minimum retransmission timeout (`tcp_rto_min_us`); the lower end is its clock's resolution.
 const RTO_MIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
 
 /// The BPF programs loaded for the run; dropping it unloads them.
@@ -150,7 +151,7 @@ pub(super) fn settings(transport: &Transport) -> Vec<Setting> {
 /// If no kernel has the congestion control.
 pub(super) fn route_options(transport: &Transport) -> Result<Vec<String>, LiveRefusal> {
     let mut words = vec!["congctl".to_owned(), congestion_control(transport)?.to_owned()];
-    let headers = u64::from(wire::IP_HEADER + wire::TCP_HEADER);
+    let headers = u64::from(wire::IP_TCP_HEADERS);
     let mut add = |key: &str, value: u64| words.extend([key.to_owned(), value.to_string()]);
     if transport.mss.get() + headers < transport.mtu.get() {
         add("advmss", transport.mss.get());
@@ -175,14 +176,14 @@ pub(super) fn notes(scenario: &Scenario) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if transport.delayed_ack && transport.delayed_ack_timeout != DELAYED_ACK_OF_LINUX {
+    if transport.delayed_ack && transport.delayed_ack_timeout != DELAYED_ACK_MIN_LINUX {
         notes.push(format!(
-            "acknowledgements are delayed by the kernel's {DELAYED_ACK_OF_LINUX}, not by {}",
+            "acknowledgements are delayed by the kernel's {DELAYED_ACK_MIN_LINUX}, not by {}",
             transport.delayed_ack_timeout
         ));
     }
     if !transport.rto_spread.is_zero() {
-        notes.push("retransmission time-outs are not spread (`transport.rto_spread`)".to_owned());
+        notes.push("retransmission timeouts are not spread (`transport.rto_spread`)".to_owned());
     }
     notes
 }

@@ -13,7 +13,8 @@ use fanin_switch::control::Client;
 use fanin_units::wire;
 use serde_json::Value;
 
-use super::hosts::{HostWait, HostWork};
+use super::effort::{Effort, Machine, Work, machine, work};
+use super::hosts::HostWork;
 use super::switch_process::{SwitchError, SwitchProcess, reset_marks, snapshot};
 use super::{LinkEnd, LiveNetwork};
 
@@ -21,10 +22,6 @@ use super::{LinkEnd, LiveNetwork};
 const EVERY: Duration = Duration::from_millis(100);
 /// The hosts' processes are read in one of this many rounds, because each reads every process of the machine.
 const HOSTS_EVERY: u64 = 5;
-/// Bytes of a frame on an Ethernet link that the switch does not count.
-const WIRE_BYTES: u64 = wire::ETHERNET_UNCOUNTED as u64;
-/// The check sequence, which the scenario's buffers count and the switch does not.
-const CHECK_SEQUENCE: u64 = wire::ETHERNET_CHECK as u64;
 /// Causes of drops that are the machine's fault, not the network's.
 const MACHINES: [&str; 3] = ["memory", "handover", "impairment-limit"];
 /// Causes of drops that do not concern the system's traffic.
@@ -45,27 +42,6 @@ pub struct NetworkTotals {
     pub pauses: u64,
     /// Frames lost because this machine did not keep up.
     pub missed: u64,
-}
-
-/// The load of the switches' processes on the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Effort {
-    /// Processor time of the busiest switch, as a share of one core. It polls for a moment after each frame, and so takes
-    /// most of a core long before it needs it.
-    pub switch_cpu: f64,
-    /// The share of the busiest switch's rounds over its ports that moved frames. Near 1, every round finds work, and no
-    /// capacity is left.
-    pub switch_busy: f64,
-    /// Time that a switch was ready to run and waited for a core, as a share of all.
-    pub switch_wait: f64,
-    /// The longest of the mean waits in one interval of [`SwitchWatch`], in seconds: how late its shaper was.
-    pub switch_late_s: f64,
-    /// Share of all cores that was busy.
-    pub machine_cpu: f64,
-    /// Share of all cores that a hypervisor gave to others (`steal` of proc_stat(5)).
-    pub steal: f64,
-    /// The waits of the hosts' processes for a core; `None` if none ran.
-    pub hosts: Option<HostWait>,
 }
 
 /// The measurements of a run.
@@ -106,22 +82,6 @@ struct Moment {
     hosts: HostWork,
 }
 
-/// Ticks of all cores (proc_stat(5)).
-#[derive(Debug, Clone, Copy, Default)]
-struct Machine {
-    all: u64,
-    idle: u64,
-    stolen: u64,
-}
-
-/// `/proc/PID/schedstat` summed over a process' threads: nanoseconds on a core, nanoseconds ready and waiting, turns.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Work {
-    pub(super) ran: u64,
-    pub(super) waited: u64,
-    pub(super) turns: u64,
-}
-
 #[derive(Debug, Default)]
 struct QueuePeaks {
     samples: Vec<Sample>,
@@ -130,6 +90,13 @@ struct QueuePeaks {
     late_s: f64,
     hosts: HostWork,
     failed: Option<SwitchError>,
+}
+
+/// The largest values of the measurement, and the hosts' processes at their last look.
+struct Peaks {
+    late_s: f64,
+    queue_bytes_max: u64,
+    hosts: HostWork,
 }
 
 /// Watches the switches in a thread of its own.
@@ -275,15 +242,6 @@ impl SwitchWatch {
         if let Some(error) = seen.failed.take() {
             return Err(error);
         }
-        let (from, until) = (&self.from, &self.until);
-        let seconds = match (from.at, until.at) {
-            (Some(from), Some(until)) => (until - from).as_secs_f64(),
-            _ => 0.0,
-        };
-        // Processes that have ended count with the times last read.
-        let mut hosts = std::mem::take(&mut seen.hosts);
-        hosts.update(self.until.hosts.clone());
-        let waited = hosts.since(&from.hosts);
         let mut samples = seen.samples;
         samples.sort_by_key(|sample| (sample.queue, sample.unix_us));
         let names: Vec<Arc<str>> = self.names.iter().map(|name| Arc::from(name.as_str())).collect();
@@ -297,25 +255,58 @@ impl SwitchWatch {
                 ecn_marks: sample.marks,
                 limit_bytes: None,
             });
-        Ok(Observed {
+        let peaks = Peaks {
+            late_s: seen.late_s,
+            queue_bytes_max: seen.deepest.values().copied().max().unwrap_or_default(),
+            hosts: seen.hosts,
+        };
+        Ok(Observed { queues: queues.collect(), ..self.observed(&self.until, peaks) })
+    }
+
+    /// The measurement without its queues: until now, or until its end.
+    ///
+    /// # Errors
+    /// If a switch does not answer.
+    pub fn so_far(&self) -> Result<Observed, SwitchError> {
+        let now = if self.until.at.is_some() { None } else { Some(self.mark()?) };
+        let seen = lock(&self.seen);
+        let peaks = Peaks {
+            late_s: seen.late_s,
+            queue_bytes_max: seen.deepest.values().copied().max().unwrap_or_default(),
+            hosts: seen.hosts.clone(),
+        };
+        drop(seen);
+        Ok(self.observed(now.as_ref().unwrap_or(&self.until), peaks))
+    }
+
+    fn observed(&self, until: &Moment, mut peaks: Peaks) -> Observed {
+        let from = &self.from;
+        let seconds = match (from.at, until.at) {
+            (Some(from), Some(until)) => (until - from).as_secs_f64(),
+            _ => 0.0,
+        };
+        // Processes that have ended count with the times last read.
+        peaks.hosts.update(until.hosts.clone());
+        let waited = peaks.hosts.since(&from.hosts);
+        Observed {
             network: Network {
                 packets: Some(until.totals.frames - from.totals.frames),
                 bytes: Some(until.totals.bytes - from.totals.bytes),
                 drops: Some(until.totals.drops - from.totals.drops),
                 ecn_marks: Some(until.totals.marks - from.totals.marks),
                 pauses: Some(until.totals.pauses - from.totals.pauses),
-                queue_bytes_max: Some(seen.deepest.values().copied().max().unwrap_or_default()),
+                queue_bytes_max: Some(peaks.queue_bytes_max),
                 ..Network::default()
             },
-            queues: queues.collect(),
+            queues: Vec::new(),
             missed: until.totals.missed - from.totals.missed,
-            effort: Effort { hosts: waited, ..effort(from, until, seconds, seen.late_s) },
-            load: self.load(seconds),
-        })
+            effort: Effort { hosts: waited, ..effort(from, until, seconds, peaks.late_s) },
+            load: self.load(until, seconds),
+        }
     }
 
-    /// The busiest links by what the switches sent over them.
-    fn load(&self, seconds: f64) -> (Option<f64>, Option<f64>) {
+    /// The busiest links by the bytes that the switches sent over them.
+    fn load(&self, until: &Moment, seconds: f64) -> (Option<f64>, Option<f64>) {
         let (mut last_hop, mut uplink): (Option<f64>, Option<f64>) = (None, None);
         for (number, switch) in self.network.switches.iter().enumerate() {
             for ((link, end), port) in
@@ -323,7 +314,7 @@ impl SwitchWatch {
             {
                 let name = format!("{}->{port}", switch.name);
                 let sent = |mark: &Moment| mark.sent.get(&name).copied().unwrap_or_default();
-                let bits = 8.0 * (sent(&self.until) - sent(&self.from)) as f64;
+                let bits = 8.0 * (sent(until) - sent(&self.from)) as f64;
                 let share = bits / seconds.max(1e-9) / self.network.links[link].rate.get() as f64;
                 let busiest = match end {
                     LinkEnd::Switch(_) => &mut uplink,
@@ -360,7 +351,7 @@ impl SwitchWatch {
             let name = port["name"].as_str().unwrap_or_default();
             if matches!(ends.get(place), Some((_, LinkEnd::Host(_)))) {
                 totals.frames += count(&port["received"], "frames");
-                totals.bytes += wire(&port["received"]);
+                totals.bytes += wire_bytes(&port["received"]);
             }
             totals.pauses += count(port, "pauses_received");
             totals.missed += count(port, "missed");
@@ -374,7 +365,7 @@ impl SwitchWatch {
             }
             add_queue(totals, &port["queue"]);
             let link = format!("{}->{name}", self.network.switches[number].name);
-            mark.sent.insert(link, wire(&port["sent"]));
+            mark.sent.insert(link, wire_bytes(&port["sent"]));
         }
         for ring in items(&picture["rings"]) {
             add_queue(totals, &ring["queue"]);
@@ -432,14 +423,16 @@ fn look(
         let ports = items(&picture["ports"]).iter().map(|port| (&port["name"], &port["queue"]));
         let rings = items(&picture["rings"]).iter().map(|ring| (&ring["port"], &ring["queue"]));
         for (place, (port, queue)) in ports.chain(rings).enumerate() {
-            let most = count(queue, "bytes_max") + CHECK_SEQUENCE * count(queue, "frames_max");
+            // The scenario's buffers count the check sequence, and the switch does not.
+            let check_bytes = |frames| u64::from(wire::ETHERNET_CHECK) * frames;
+            let most = count(queue, "bytes_max") + check_bytes(count(queue, "frames_max"));
             let deepest = seen.deepest.entry((number, place)).or_default();
             // Samples are much further apart than a burst lasts: a new high-water mark is the peak since the last sample.
             let is_deeper = most > *deepest;
             *deepest = most.max(*deepest);
             let sum = sums.entry(port.as_str().unwrap_or_default()).or_default();
             let frames = count(queue, if is_deeper { "frames_max" } else { "frames" });
-            sum.0 += if is_deeper { most } else { count(queue, "bytes") + CHECK_SEQUENCE * frames };
+            sum.0 += if is_deeper { most } else { count(queue, "bytes") + check_bytes(frames) };
             sum.1 += frames;
             sum.2 += items(&queue["dropped"]).iter().map(|dropped| count(dropped, "frames")).sum::<u64>();
             sum.3 += count(&queue["marked"], "frames");
@@ -470,8 +463,9 @@ fn count(value: &Value, key: &str) -> u64 {
     value[key].as_u64().unwrap_or_default()
 }
 
-fn wire(tally: &Value) -> u64 {
-    count(tally, "bytes") + WIRE_BYTES * count(tally, "frames")
+/// Link time in bytes of a tally's frames.
+fn wire_bytes(tally: &Value) -> u64 {
+    count(tally, "bytes") + u64::from(wire::ETHERNET_UNCOUNTED) * count(tally, "frames")
 }
 
 fn effort(from: &Moment, until: &Moment, seconds: f64, late_s: f64) -> Effort {
@@ -480,44 +474,37 @@ fn effort(from: &Moment, until: &Moment, seconds: f64, late_s: f64) -> Effort {
         let used = pairs.map(|(from, until)| of(until).saturating_sub(of(from))).max().unwrap_or_default();
         used as f64 / 1e9 / seconds.max(1e-9)
     };
-    let rounds = from.rounds.iter().zip(&until.rounds).map(|(from, until)| {
-        let all = until.1.saturating_sub(from.1).max(1);
-        until.0.saturating_sub(from.0) as f64 / all as f64
+    // By switch: the share of its rounds that moved frames.
+    let busy: Vec<f64> = from
+        .rounds
+        .iter()
+        .zip(&until.rounds)
+        .map(|(from, until)| {
+            let all = until.1.saturating_sub(from.1).max(1);
+            until.0.saturating_sub(from.0) as f64 / all as f64
+        })
+        .collect();
+    let pairs = || from.work.iter().zip(&until.work);
+    let working = pairs().zip(&busy).map(|((from, until), busy)| {
+        busy * until.ran.saturating_sub(from.ran) as f64 / 1e9 / seconds.max(1e-9)
+    });
+    let late_mean = pairs().map(|(from, until)| {
+        let turns = until.turns.saturating_sub(from.turns).max(1);
+        until.waited.saturating_sub(from.waited) as f64 / 1e9 / turns as f64
     });
     let ticks = |of: fn(&Machine) -> u64| of(&until.machine).saturating_sub(of(&from.machine)) as f64;
     let all = ticks(|machine| machine.all).max(1.0);
     Effort {
         switch_cpu: share(|work| work.ran),
-        switch_busy: rounds.fold(0.0, f64::max),
+        switch_busy: busy.iter().copied().fold(0.0, f64::max),
+        switch_working: working.fold(0.0, f64::max),
         switch_wait: share(|work| work.waited),
         switch_late_s: late_s,
+        switch_late_mean_s: late_mean.fold(0.0, f64::max),
         machine_cpu: 1.0 - (ticks(|machine| machine.idle) / all).min(1.0),
         steal: ticks(|machine| machine.stolen) / all,
         hosts: None,
     }
-}
-
-/// The threads of a process together.
-pub(super) fn work(pid: u32) -> Work {
-    let mut sum = Work::default();
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return sum };
-    for thread in threads.flatten() {
-        let text = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
-        let mut words = text.split_whitespace().map(|word| word.parse::<u64>().unwrap_or_default());
-        sum.ran += words.next().unwrap_or_default();
-        sum.waited += words.next().unwrap_or_default();
-        sum.turns += words.next().unwrap_or_default();
-    }
-    sum
-}
-
-fn machine() -> Machine {
-    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let words = text.lines().next().unwrap_or_default().split_whitespace().skip(1);
-    let ticks: Vec<u64> = words.take(8).map(|word| word.parse().unwrap_or_default()).collect();
-    let all: u64 = ticks.iter().sum();
-    let idle: u64 = ticks.iter().skip(3).take(2).sum();
-    Machine { all, idle, stolen: ticks.get(7).copied().unwrap_or_default() }
 }
 
 fn unix_us() -> u64 {
