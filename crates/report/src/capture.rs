@@ -27,6 +27,7 @@ const INTERFACE_DESCRIPTION: u32 = 1;
 const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 const LINKTYPE_ETHERNET: u16 = 1;
+const LINKTYPE_PPP: u16 = 9;
 
 const OPTION_END: u16 = 0;
 const SHB_USERAPPL: u16 = 4;
@@ -65,10 +66,22 @@ impl<W: Write> Capture<W> {
     /// # Errors
     /// Where writing fails.
     pub fn add_interface(&mut self, name: &str, rate: Rate, snap: Bytes) -> io::Result<InterfaceId> {
+        self.add_link(LINKTYPE_ETHERNET, name, rate, snap)
+    }
+
+    /// Adds a point-to-point link, whose frames begin with the two-byte protocol field of PPP, and are kept whole.
+    ///
+    /// # Errors
+    /// Where writing fails.
+    pub fn add_ppp_interface(&mut self, name: &str, rate: Rate) -> io::Result<InterfaceId> {
+        self.add_link(LINKTYPE_PPP, name, rate, Bytes::ZERO)
+    }
+
+    fn add_link(&mut self, link_type: u16, name: &str, rate: Rate, snap: Bytes) -> io::Result<InterfaceId> {
         let id = InterfaceId(u32::try_from(self.snap_lengths.len()).expect("fewer than 2^32 links"));
         let snap = u32::try_from(snap.get()).unwrap_or(0);
         self.begin(INTERFACE_DESCRIPTION);
-        self.put(&LINKTYPE_ETHERNET.to_le_bytes());
+        self.put(&link_type.to_le_bytes());
         self.put(&0u16.to_le_bytes());
         self.put(&snap.to_le_bytes());
         self.option(IF_NAME, name_bytes(name));
@@ -80,8 +93,8 @@ impl<W: Write> Capture<W> {
         Ok(id)
     }
 
-    /// Writes a frame that was seen at `at`. `head` is as much of it as is known, from the destination
-    /// address on and without the check sequence; `length` is what the frame has in full.
+    /// Writes a frame that was seen at `at`. `head` is its known beginning, from the destination
+    /// address on and without the check sequence. `length` is the length of the whole frame.
     ///
     /// # Errors
     /// Where writing fails.

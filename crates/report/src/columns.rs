@@ -1,4 +1,4 @@
-//! Which columns a row has: the one table that writing and reading both follow.
+//! The columns of a row: the one table that writing and reading both follow.
 
 use std::sync::Arc;
 

@@ -103,7 +103,7 @@ pub struct Comparison {
     pub claims: Vec<ComparedFigure>,
     /// The differences on the way from cause to effect, the first cause first.
     pub facts: Vec<Fact>,
-    /// Why the measurement does not say what the network does; absent where it does.
+    /// The reason for which the measurement does not describe the network; absent if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,
 }
@@ -127,7 +127,7 @@ fn completed(summary: &Summary) -> Option<u64> {
 }
 
 /// Returns true if a result shows incast: full buffers dropped frames, and the mean time is at least [`INCAST_SLOWDOWN`] times
-/// the `ideal` of the result itself or, where it has none, the one given (in milliseconds). Time-outs alone would not
+/// the ideal. The ideal is that of the result itself or, if it has none, `ideal` (in milliseconds). Timeouts alone would not
 /// do: a kernel with tail loss probes collapses without them. `None` where drops or times are not known.
 pub fn is_incast(summary: &Summary, ideal: Option<f64>) -> Option<bool> {
     let drops = summary.network.as_ref()?.drops?;

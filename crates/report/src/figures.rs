@@ -241,7 +241,7 @@ impl Summary {
         self.fill_span(span);
     }
 
-    /// Clears the time-outs of events and rounds where they are not counted: their column is 0 then.
+    /// Clears the timeouts of events and rounds where they are not counted: their column is 0 then.
     pub fn forget_timeouts(&mut self) {
         if let Some(events) = &mut self.events {
             events.timeouts_mean = None;
@@ -251,7 +251,7 @@ impl Summary {
         }
     }
 
-    /// Counts the requests that took no longer than so many picoseconds, after [`Self::fill_requests`].
+    /// Counts the requests that took no longer than `deadline_ps`, after [`Self::fill_requests`].
     pub fn fill_deadlines(&mut self, rows: &[EventRow], span: Span, deadline_ps: u64) {
         let is_met = |row: &&EventRow| row.collection_time_ps.is_some_and(|time| time <= deadline_ps);
         if let Some(requests) = &mut self.requests {

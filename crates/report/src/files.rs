@@ -124,9 +124,10 @@ pub enum ReadError {
 
 /// Writes a result into `directory`, which is made where it is missing, and says which files it wrote.
 ///
-/// `page` is the page's HTML. Each file appears whole or not at all; an earlier result's summary goes
-/// first and the new one comes last, so that a torn directory never passes for a result. Files that no
-/// result owns are left alone; drafts of processes that were ended while they wrote here are removed.
+/// `page` is the page's HTML. Each file appears whole or not at all. An earlier result's summary is
+/// removed first and the new one is written last, so that a torn directory never passes for a result.
+/// Files that no result owns are left alone; drafts of processes that were ended while they wrote here
+/// are removed.
 ///
 /// # Errors
 /// Where a file cannot be written, or where a figure cannot be stored exactly.
@@ -167,8 +168,8 @@ pub fn is_stored(root: &Path, name: &str) -> bool {
     root.join(name).join(SUMMARY_FILE).exists()
 }
 
-/// Writes a result into the folder `name` of `root`, whole or not at all: into a draft in `root`, which is renamed once it is
-/// whole. A result that is there already stays, and `false` is returned. Several machines may write into one `root`.
+/// Writes a result into the folder `name` of `root`, whole or not at all: the draft in `root` is renamed once it is complete.
+/// A result that is there already stays, and `false` is returned. Several machines may write into one `root`.
 ///
 /// # Errors
 /// As [`write()`].
@@ -265,8 +266,8 @@ pub fn read_rows(directory: &Path, table: TableName) -> Result<Records, ReadErro
 }
 
 /// Reads several results; a folder without a summary stands for the results in the folders within it, by name, as a
-/// sweep writes them. Labels that would be the same get the name of the folder above in front, and the numbers of a
-/// sweep's points the settings that make them differ.
+/// sweep writes them. Results with equal labels get the name of the folder above in front. The numbers of a sweep's
+/// points get the settings in which they differ.
 ///
 /// # Errors
 /// As [`read`].

@@ -35,6 +35,10 @@ pub fn late_text(event: &LateEvent) -> String {
                 "{count} frames of {struck} were dropped at {port} from {} on",
                 ms(cause.from_ms)
             )),
+            "tail-loss-probe" => parts.push(format!(
+                "{struck} waited for a tail loss probe ({count} sent, the last after {})",
+                ms(cause.until_ms)
+            )),
             "rto" => parts.push(format!(
                 "{struck} waited for a retransmission timer ({count} expired, the last after {})",
                 ms(cause.until_ms)

@@ -1,8 +1,7 @@
 //! Result records in one schema, their files, packet captures, and the page that shows them.
 //!
 //! A plan, a simulation and a run of one scenario end in the same records, so that a prediction can be compared
-//! with a measurement: a [`Summary`] (`summary.json`), tables of rows, and one
-//! self-contained page.
+//! with a measurement. These are a [`Summary`] (`summary.json`), tables of rows, and one self-contained page.
 
 #![forbid(unsafe_code)]
 
@@ -43,13 +42,15 @@ pub use files::{
 };
 pub use late::late_text;
 pub use named::{FigureUnit, NAMED_FIGURES, NamedFigure, named_figure};
-pub use page::{Headline, headline, page};
+pub use page::{AdvicePageLine, AdvicePagePart, Headline, JudgedClaim, advice_page, headline, page, page_of};
 pub use picture::{
     LateCause, LateEvent, LateSource, LinkGroup, NetworkGroups, NodeGroup, PICTURE_SCHEMA, PortTimeline,
     RunPicture, RunTimeline,
 };
-pub use plan::{PlanComparison, PlanCost, PlanLink, PlanQueue, PlanRow, PlanSummary, PlanVerdict};
-pub use result::RunResult;
+pub use plan::{
+    PlanBracket, PlanComparison, PlanCost, PlanLink, PlanQueue, PlanRow, PlanSummary, PlanVerdict,
+};
+pub use result::{RunResult, SAMPLES_OF_P99};
 pub use rows::{EventOutcome, EventRow, FlowRow, IoRow, QueueRow, Records, WindowRow};
 pub use statistics::{Moments, moments, quantile};
 pub use summary::{

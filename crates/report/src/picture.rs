@@ -13,7 +13,7 @@ pub const PICTURE_SCHEMA: &str = "fanin.picture/1";
 pub struct RunPicture {
     /// Schema name, always [`PICTURE_SCHEMA`].
     pub schema: String,
-    /// Queues, losses, time-outs and goodput in bins of equal width.
+    /// Queues, losses, timeouts and goodput in bins of equal width.
     pub timeline: RunTimeline,
     /// The event that took longest, or nearly.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,7 +30,7 @@ pub struct RunTimeline {
     pub bin_ps: u64,
     /// Payload bytes that arrived at hosts, by bin.
     pub delivered_bytes: Vec<u64>,
-    /// Retransmission time-outs, by bin.
+    /// Retransmission timeouts, by bin.
     pub timeouts: Vec<u64>,
     /// The outputs that lost frames or held most, worst first.
     pub ports: Vec<PortTimeline>,
@@ -99,19 +99,22 @@ pub struct LateSource {
     /// When its retransmission timer expired.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timeouts_ps: Vec<u64>,
+    /// When it sent a tail loss probe.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub probes_ps: Vec<u64>,
 }
 
 /// One link in the chain of causes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LateCause {
-    /// `credit-wait`, `queue`, `loss` or `rto`.
+    /// `credit-wait`, `queue`, `loss`, `tail-loss-probe` or `rto`.
     pub what: String,
     /// When it began, in milliseconds since the event was assigned.
     pub from_ms: f64,
     /// When it ended, likewise.
     pub until_ms: f64,
-    /// Requests that waited, frames refused, or timers that expired.
+    /// Requests that waited, frames refused, probes sent, or timers that expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// Sources that it struck.

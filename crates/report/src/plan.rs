@@ -1,7 +1,7 @@
 //! The planner's result: a verdict, loads, queues, and derivations with formula and numbers.
 //!
-//! These are the types that a plan's summary is read into; the planner writes the same names from its own
-//! results, so that a plan from a file, from a script or from memory has the same page.
+//! A plan's summary is read into these types. The planner writes the same names from its own results. So
+//! a plan from a file, from a script or from memory has the same page.
 
 use std::collections::BTreeMap;
 
@@ -39,8 +39,38 @@ pub struct PlanVerdict {
     pub outcome: String,
     /// True if frames are lost for certain.
     pub loses_frames: bool,
+    /// How often frames are lost: `never`, `in-share`, `always` or `depends`; absent in plans of older versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub losses: Option<String>,
+    /// The share of the events that lose frames, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub losing_share: Option<f64>,
+    /// The range in which the losses lie, where they depend on how events meet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bracket: Option<PlanBracket>,
     /// Text, in one sentence.
     pub text: String,
+}
+
+/// The range in which the losses of a queue lie.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PlanBracket {
+    /// The queue, such as `tor->collector`.
+    pub queue: String,
+    /// The least share of the events that lose frames.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub losing_share_min: Option<f64>,
+    /// The largest share of the events that lose frames.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub losing_share_max: Option<f64>,
+    /// Bytes that wait at the deepest if events do not meet.
+    pub waiting_bytes_min: u64,
+    /// The most bytes that can wait; absent where nothing limits them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_bytes_max: Option<u64>,
+    /// Bytes that fit.
+    pub fits_bytes: u64,
 }
 
 /// The load offered to a group of like links.
@@ -84,6 +114,9 @@ pub struct PlanQueue {
     /// Share of the events that overflow it, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overflow_share: Option<f64>,
+    /// The range in which its losses lie.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bracket: Option<PlanBracket>,
     /// Why, in one sentence.
     pub text: String,
 }

@@ -4,10 +4,12 @@ use crate::picture::RunPicture;
 use crate::rows::Records;
 use crate::summary::{ResultKind, Summary};
 
-/// A run that is shorter than so many minimum RTOs shows little of them.
+/// Minimum RTOs that a run must last to show their effect.
 const RTOS_MIN: f64 = 5.0;
 /// Fewer events say little.
 const EVENTS_MIN: u64 = 10;
+/// A 99th percentile needs as many events; of fewer it is the largest time under another name.
+pub const SAMPLES_OF_P99: u64 = 100;
 
 /// One plan, simulation or run, with all that is known about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +24,20 @@ pub struct RunResult {
     pub records: Records,
     /// Queues over time, a late event and the links, where they were recorded.
     pub picture: Option<RunPicture>,
+}
+
+impl Summary {
+    /// True if the hundred events were collected that a p99 needs.
+    pub fn has_p99(&self) -> bool {
+        self.samples().is_none_or(|count| count >= SAMPLES_OF_P99)
+    }
+
+    /// The events or requests behind its quantiles, where they were counted.
+    pub fn samples(&self) -> Option<u64> {
+        let events = self.events.as_ref().map(|events| events.collected);
+        let requests = self.requests.as_ref().map(|requests| requests.completed);
+        events.or(requests)
+    }
 }
 
 impl RunResult {
@@ -40,7 +56,7 @@ impl RunResult {
             && seconds < RTOS_MIN * rto.as_secs_f64()
         {
             cautions.push(format!(
-                "The run measures {:.0} ms, less than five minimum RTOs of {rto}: time-outs hardly show",
+                "The run measures {:.0} ms, less than five minimum RTOs of {rto}: timeouts hardly show",
                 1e3 * seconds
             ));
         }

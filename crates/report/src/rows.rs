@@ -1,7 +1,7 @@
 //! The rows of a result's tables: one struct for each table, one field for each column.
 //!
-//! Times are integer picoseconds since the run began and every column's unit stands in its name, so
-//! that a table means the same in Rust, pandas, Polars or DuckDB.
+//! Times are integer picoseconds since the run began, and every column's name has its unit. So a
+//! table means the same in Rust, pandas, Polars or DuckDB.
 
 use std::sync::Arc;
 
@@ -66,10 +66,10 @@ pub struct EventRow {
     pub last_byte_ps: Option<u64>,
     /// Data-collection time as the collecting application sees it; absent if collection did not end.
     pub collection_time_ps: Option<u64>,
-    /// The least time that the same bytes can take: on the collector's link with nothing else on it, after the shortest
-    /// of the event's own response delays; absent if unknown.
+    /// The least time that the same bytes can take. The collector's link carries nothing else, and the event waits for
+    /// the shortest of its own response delays only. Absent if unknown.
     pub ideal_ps: Option<u64>,
-    /// Retransmission time-outs on connections that had messages of this event to deliver.
+    /// Retransmission timeouts on connections that had messages of this event to deliver.
     pub timeouts: u64,
     /// Number of the collector.
     pub collector: u32,
@@ -115,7 +115,7 @@ pub struct FlowRow {
     pub segments: u64,
     /// Segments sent again, for whatever reason.
     pub retransmits: u64,
-    /// Retransmission time-outs; absent where it cannot be known.
+    /// Retransmission timeouts; absent where it cannot be known.
     pub timeouts: Option<u64>,
     /// Entries into fast recovery; absent where it cannot be known.
     pub fast_retransmits: Option<u64>,

@@ -1,9 +1,9 @@
 //! Distributions: exact order statistics, and the mean and spread of integer samples.
 //!
 //! The quantile is the inverse of the empirical distribution function (type 1 of Hyndman and Fan 1996,
-//! `method="inverted_cdf"` in NumPy): the p-quantile of n samples is the ⌈p·n⌉-th smallest. It is always
-//! a value that occurred, integer arithmetic finds it, and it lies on the drawn curve. With an even
-//! number of samples the median is the lower of the middle two.
+//! `method="inverted_cdf"` in NumPy). The p-quantile of n samples is the ⌈p·n⌉-th smallest.·n⌉-th
+//! smallest. It is always a value that occurred, integer arithmetic finds it, and it lies on the drawn
+//! curve. With an even number of samples the median is the lower of the middle two.
 
 /// A quantile in thousandths, from 0 to 1000: 500 is the median, 999 what one sample in 1000 exceeds.
 ///
@@ -30,7 +30,8 @@ pub struct Moments {
 /// Mean and standard deviation; `None` without samples.
 ///
 /// The sum is exact. Deviations are taken from the whole part of the mean, in integers, so that nothing
-/// cancels; the answer depends on the samples alone and not on their order where `sorted` is ascending.
+/// cancels. Where `sorted` is ascending, the answer depends on the samples alone and not on their
+/// order.
 pub fn moments(sorted: &[u64]) -> Option<Moments> {
     let count = sorted.len() as u128;
     if count == 0 {

@@ -13,7 +13,7 @@ use crate::{LateCause, PlanSummary};
 /// The schema this crate writes and reads.
 pub const SCHEMA: &str = "fanin.summary/1";
 
-/// Which of the three worlds a result comes from.
+/// The world that a result comes from: plan, simulation or run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResultKind {
@@ -36,7 +36,7 @@ impl ResultKind {
     }
 }
 
-/// Which scenario a result belongs to.
+/// The scenario that a result belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScenarioName {
     /// Name of the scenario.
@@ -78,7 +78,7 @@ pub struct EventCounts {
     pub lost: u64,
     /// Collected once more than they should be.
     pub duplicated: u64,
-    /// Retransmission time-outs that held an event up, in the mean; absent where they cannot be known.
+    /// Retransmission timeouts that held an event up, in the mean; absent where they cannot be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts_mean: Option<f64>,
     /// Events collected a second of the measured time.
@@ -166,7 +166,7 @@ pub struct RequestCounts {
     /// Those of them that took no longer than their deadline; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadlines_met: Option<u64>,
-    /// Retransmission time-outs that held a round up, in the mean; absent where they cannot be known.
+    /// Retransmission timeouts that held a round up, in the mean; absent where they cannot be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts_mean: Option<f64>,
     /// Their completion times; absent where none completed.
@@ -285,8 +285,7 @@ section!(
         run_s: f64,
         /// Bit/s of TCP payload that the switch and two hosts carried just before, as fast as they could.
         capacity_bps: f64,
-        /// Microseconds by the clock that a way through one switch takes by itself, which is taken off the scenario's
-        /// delays; where those are shorter, ways take longer than they should.
+        /// Microseconds by the clock of a path through one switch. They are subtracted from delays that are longer.
         own_delay_us: f64,
         /// Bit/s that the system asks of it at this scale, in each switch once.
         demand_bps: f64,
@@ -294,10 +293,14 @@ section!(
         switch_busy: f64,
         /// Its processor time as a share of one core, polling included.
         switch_cpu: f64,
+        /// Processor time of the rounds that moved frames, as a share of one core; of the switch with the most.
+        switch_working: f64,
         /// Share of the time that it was ready to work and waited for a core.
         switch_wait: f64,
         /// The longest mean wait of any tenth of a second, in milliseconds: how late its shaper was.
         switch_late_ms: f64,
+        /// Mean wait for a core each time that a switch was ready to work, in milliseconds.
+        switch_late_mean_ms: f64,
         /// Mean time that a host's process was ready to work and waited for a core, in milliseconds.
         host_late_ms: f64,
         /// The same of the process that waited longest.
@@ -308,6 +311,8 @@ section!(
         steal: f64,
         /// Frames lost because the machine did not keep up.
         frames_missed: u64,
+        /// Attempts at larger scales before this one, and how the machine spoilt each.
+        spoilt: Vec<String>,
     }
 );
 
@@ -386,7 +391,7 @@ pub struct LateSummary {
 pub struct Summary {
     /// Schema name, always [`SCHEMA`].
     pub schema: String,
-    /// Which world it comes from.
+    /// The world that it comes from.
     pub kind: ResultKind,
     /// Version of Fanin.
     pub version: String,
@@ -434,7 +439,7 @@ pub struct Summary {
     /// Frames, drops, marks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
-    /// Segments, retransmissions, time-outs.
+    /// Segments, retransmissions, timeouts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<Tcp>,
     /// Figures of the credits.
@@ -466,7 +471,7 @@ pub struct NotFinite {
 }
 
 impl Summary {
-    /// A summary that says only what it is about.
+    /// A summary without any figure.
     pub fn new(kind: ResultKind, version: impl Into<String>, scenario: ScenarioName) -> Self {
         Self {
             schema: SCHEMA.into(),
@@ -519,13 +524,6 @@ impl Summary {
         Ok(text)
     }
 
-    /// True if so many events were collected that a p99 says something: a hundred.
-    pub fn has_p99(&self) -> bool {
-        let events = self.events.as_ref().map(|events| events.collected);
-        let requests = self.requests.as_ref().map(|requests| requests.completed);
-        events.or(requests).is_none_or(|count| count >= 100)
-    }
-
     /// The distribution that the result is judged by: collection times, or else round times.
     pub fn times(&self) -> Option<&Times> {
         self.collection_time_ms
@@ -533,8 +531,8 @@ impl Summary {
             .or_else(|| self.requests.as_ref().and_then(|requests| requests.time_ms.as_ref()))
     }
 
-    /// Why the figures do not say what the network does: the reason that a measurement gives which marks itself
-    /// invalid, because the machine was its bottleneck. `None` where nothing speaks against them.
+    /// The reason for which the figures do not describe the network: a measurement marks itself invalid if the
+    /// machine was its bottleneck. `None` if the figures are valid. `None` where nothing speaks against them.
     pub fn invalid(&self) -> Option<&str> {
         let machine = self.machine.as_ref().filter(|machine| machine.valid == Some(false))?;
         Some(machine.reason.as_deref().unwrap_or("the machine was the bottleneck"))

@@ -129,16 +129,13 @@ pub fn write_sweep(
 /// The columns of the Parquet table.
 #[cfg(feature = "parquet")]
 fn columns(table: &SweepTable) -> Vec<(String, crate::tables::AnyColumn)> {
-    use crate::tables::AnyColumn::{Numbers, Texts};
+    use crate::tables::AnyColumn::{Ids, Numbers, Texts};
     let mut columns = Vec::new();
     for (place, key) in table.keys.iter().enumerate() {
         let values = table.rows.iter().map(|row| row.values.get(place).cloned().unwrap_or_default());
         columns.push((key.clone(), Texts(values.collect())));
     }
-    columns.push((
-        "seed".into(),
-        Numbers(table.rows.iter().map(|row| row.seed.map(|seed| seed as f64)).collect()),
-    ));
+    columns.push(("seed".into(), Ids(table.rows.iter().map(|row| row.seed).collect())));
     for (place, name) in table.figures.iter().enumerate() {
         columns
             .push(((*name).to_owned(), Numbers(table.rows.iter().map(|row| row.figures[place]).collect())));

@@ -1,8 +1,8 @@
 //! Rows to Parquet and back.
 //!
 //! Quantities are signed 64-bit integers, so that differences in NumPy do not wrap; identifiers are
-//! unsigned. The unit of every column stands in its name and again in the file's key-value metadata,
-//! which Arrow readers show as the schema's metadata: `fanin.schema` and `fanin.unit.<column>`.
+//! unsigned. The unit of every column stands in its name and again in the file's key-value metadata.
+//! Arrow readers show that as the schema's metadata: `fanin.schema` and `fanin.unit.<column>`.
 
 use std::fs::File;
 use std::io::Write;
@@ -346,6 +346,8 @@ pub(crate) enum AnyColumn {
     Texts(Vec<String>),
     /// Numbers, or nothing.
     Numbers(Vec<Option<f64>>),
+    /// Identifiers of 64 bits, or nothing; floats hold 53 of them.
+    Ids(Vec<Option<u64>>),
 }
 
 /// Writes columns of equal length as a whole Parquet file.
@@ -362,6 +364,9 @@ pub(crate) fn write_columns<W: Write + Send>(
                     (Physical::BYTE_ARRAY, Some(LogicalType::String), Repetition::REQUIRED)
                 }
                 AnyColumn::Numbers(_) => (Physical::DOUBLE, None, Repetition::OPTIONAL),
+                AnyColumn::Ids(_) => {
+                    (Physical::INT64, Some(LogicalType::integer(64, false)), Repetition::OPTIONAL)
+                }
             };
             let field = Type::primitive_type_builder(name, physical).with_logical_type(logical);
             Ok(Arc::new(field.with_repetition(repetition).build()?))
@@ -385,9 +390,12 @@ pub(crate) fn write_columns<W: Write + Send>(
                 writer.write_batch(&texts, None, None)?;
             }
             (ColumnWriter::DoubleColumnWriter(writer), AnyColumn::Numbers(numbers)) => {
-                let levels: Vec<i16> = numbers.iter().map(|number| i16::from(number.is_some())).collect();
-                let numbers: Vec<f64> = numbers.iter().flatten().copied().collect();
-                writer.write_batch(&numbers, Some(&levels), None)?;
+                let known: Vec<f64> = numbers.iter().flatten().copied().collect();
+                writer.write_batch(&known, Some(&levels(numbers)), None)?;
+            }
+            (ColumnWriter::Int64ColumnWriter(writer), AnyColumn::Ids(ids)) => {
+                let known: Vec<i64> = ids.iter().flatten().map(|&id| id as i64).collect();
+                writer.write_batch(&known, Some(&levels(ids)), None)?;
             }
             _ => return Err(ParquetError::General("a column of another type".into()).into()),
         }
@@ -396,6 +404,11 @@ pub(crate) fn write_columns<W: Write + Send>(
     group.close()?;
     file.close()?;
     Ok(())
+}
+
+/// Definition levels of an optional column: 1 where a value is.
+fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
+    values.iter().map(|value| i16::from(value.is_some())).collect()
 }
 
 #[cfg(test)]

@@ -3,9 +3,22 @@
 use std::fs;
 
 use fanin_report::{
-    EventCounts, Goodput, Ideal, Load, MeasuredPeriod, Network, PlanLink, PlanQueue, PlanRow, PlanSummary,
-    PlanVerdict, RequestCounts, ResultKind, ScenarioName, Shaping, Slowdown, Speed, Summary, Tcp, Times,
+    EventCounts, Goodput, Ideal, Load, MeasuredPeriod, Network, PlanBracket, PlanLink, PlanQueue, PlanRow,
+    PlanSummary, PlanVerdict, RequestCounts, ResultKind, ScenarioName, Shaping, Slowdown, Speed, Summary,
+    Tcp, Times,
 };
+
+/// The range of a queue's losses.
+fn bracket() -> PlanBracket {
+    PlanBracket {
+        queue: "tor->collector".into(),
+        losing_share_min: Some(0.01),
+        losing_share_max: Some(0.05),
+        waiting_bytes_min: 500_000,
+        waiting_bytes_max: Some(2_286_240),
+        fits_bytes: 786_432,
+    }
+}
 
 /// A summary in which every key stands.
 fn everything() -> Summary {
@@ -86,6 +99,9 @@ fn everything() -> Summary {
         verdict: Some(PlanVerdict {
             outcome: "loses".into(),
             loses_frames: true,
+            losses: Some("in-share".into()),
+            losing_share: Some(0.03),
+            bracket: Some(bracket()),
             text: "loses frames".into(),
         }),
         links: vec![PlanLink {
@@ -105,6 +121,7 @@ fn everything() -> Summary {
             peak_bytes: 2_112_800,
             capacity_bytes: Some(786_432),
             overflow_share: Some(1.0),
+            bracket: Some(bracket()),
             text: "burst > buffer".into(),
         }],
         derivations: vec![PlanRow {

@@ -124,7 +124,7 @@ pub(crate) struct Chart {
 }
 
 /// Looks (colour and dash) that the style sheet has for series.
-pub(crate) const LOOKS: usize = 6;
+pub(crate) const LOOKS: usize = 10;
 
 struct ChartFrame {
     name: &'static str,
@@ -133,7 +133,7 @@ struct ChartFrame {
     x_ticks: usize,
 }
 
-const WIDE: ChartFrame = ChartFrame { name: "wide", width: 720.0, height: 300.0, x_ticks: 8 };
+const WIDE: ChartFrame = ChartFrame { name: "wide", width: 640.0, height: 290.0, x_ticks: 8 };
 const NARROW: ChartFrame = ChartFrame { name: "narrow", width: 344.0, height: 260.0, x_ticks: 4 };
 const LEFT: f64 = 46.0;
 const RIGHT: f64 = 10.0;
@@ -222,7 +222,7 @@ impl Chart {
         let id = format!("{}-{name}", self.id);
         let _ = writeln!(
             out,
-            "<svg class=\"{name}\" viewBox=\"0 0 {width} {height}\" role=\"img\" tabindex=\"0\" \
+            "<svg class=\"{name}\" style=\"--units:{width}\" viewBox=\"0 0 {width} {height}\" role=\"img\" tabindex=\"0\" \
              aria-labelledby=\"{id}-t {id}-d\" data-plot=\"{LEFT} {right} {TOP} {bottom}\" \
              data-x=\"{} {} {}\"><title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>",
             if self.x.log { "log" } else { "lin" },
@@ -273,6 +273,7 @@ impl Chart {
             }
         }
         out.push_str("</g>\n");
+        let mut taken: Vec<(f64, f64)> = Vec::new();
         for mark in &self.marks {
             let text = escape(&mark.text);
             if mark.level {
@@ -287,15 +288,20 @@ impl Chart {
             }
             let x = px(mark.at);
             // On the side that has room.
-            let fits = x + 6.0 + CHARACTER * mark.text.chars().count() as f64 <= right;
+            let wide = CHARACTER * mark.text.chars().count() as f64;
+            let fits = x + 6.0 + wide <= right;
             let (at, anchor) = if fits { (x + 5.0, "start") } else { (x - 5.0, "end") };
-            let _ = writeln!(
-                out,
-                "<path class=\"mark x-mark\" d=\"M{x:.1} {:.1}V{bottom:.1}\"/>\
-                 <text class=\"mark x-mark\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{text}</text>",
-                TOP - 8.0,
-                TOP - 1.0,
-            );
+            let _ = writeln!(out, "<path class=\"mark x-mark\" d=\"M{x:.1} {:.1}V{bottom:.1}\"/>", TOP - 8.0);
+            // The line stands for itself where a label would lie on another one.
+            let span = if fits { (at, at + wide) } else { (at - wide, at) };
+            if taken.iter().all(|&(from, to)| span.1 + 4.0 < from || span.0 > to + 4.0) {
+                let _ = writeln!(
+                    out,
+                    "<text class=\"mark x-mark\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{text}</text>",
+                    TOP - 1.0
+                );
+                taken.push(span);
+            }
         }
         out.push_str("</svg>\n");
     }

@@ -30,7 +30,8 @@ pub(crate) struct ComparedPair {
     queues: Vec<(Arc<str>, [u64; 2])>,
 }
 
-/// Each measurement with the simulation of its scenario, or with the one of that name whose settings are nearest; without any measurement, two results that are no plans.
+/// Pairs each measurement with the simulation of its scenario, or with the one of that name whose settings
+/// are nearest. Without any measurement, pairs two results that are not plans.
 pub(crate) fn pairs(results: &[RunResult]) -> Vec<ComparedPair> {
     let of =
         |kind: ResultKind| results.iter().enumerate().filter(move |(_, result)| result.summary.kind == kind);
@@ -183,8 +184,7 @@ pub(crate) fn section(pairs: &[ComparedPair], results: &[RunResult], data: &Valu
 
 fn labels(pair: &ComparedPair, results: &[RunResult]) -> [String; 2] {
     [pair.left, pair.right].map(|index| {
-        let look = plots::look(index, results.len());
-        let swatch = look.map_or(String::new(), super::chart::swatch);
+        let swatch = plots::swatch_of(index, results);
         format!("{swatch}<bdi>{}</bdi>", escape(&results[index].label))
     })
 }
@@ -272,7 +272,7 @@ const MEANINGS: &[(&str, &str, &str)] = &[
         "Spurious retransmissions",
         "timers end before the acknowledgement is there",
     ),
-    ("/tcp/timeouts", "Time-outs", "each waits at least the minimum RTO, which moves the mean and the tail"),
+    ("/tcp/timeouts", "Timeouts", "each waits at least the minimum RTO, which moves the mean and the tail"),
 ];
 
 fn reasons(pair: &ComparedPair, results: &[RunResult], data: &Value, at: &str, out: &mut String) {
@@ -307,7 +307,7 @@ fn reasons(pair: &ComparedPair, results: &[RunResult], data: &Value, at: &str, o
             name.to_lowercase().replace("pause", "PAUSE")
         );
     } else if has_times {
-        out.push_str("<li>Drops, marks, retransmissions and time-outs of a request are the same.</li>\n");
+        out.push_str("<li>Drops, marks, retransmissions and timeouts of a request are the same.</li>\n");
     }
     if pair.settings.is_empty() {
         out.push_str("<li>Both are of the same system, to the last setting.</li>\n");
@@ -321,8 +321,9 @@ fn reasons(pair: &ComparedPair, results: &[RunResult], data: &Value, at: &str, o
     }
 }
 
-/// A table with a figure of each side and their difference in each row: what it is about, its heading, and the rows, each
-/// with its name in markup, the place of the two figures in the page's data, and that of their ratio.
+/// Writes a table with a figure of each side and their difference in each row. `about` labels it, `heading` names its
+/// first column. Each row has its name in markup, the place of the two figures in the page's data, and that of their
+/// ratio.
 fn differences(
     [about, heading]: [&str; 2],
     labels: &[String; 2],

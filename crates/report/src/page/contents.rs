@@ -1,4 +1,4 @@
-//! Which figures the summary table shows, in which order and under which words.
+//! The figures of the summary table, with their order and words.
 
 use super::format::FigureForm;
 
@@ -119,10 +119,10 @@ pub(crate) const SECTIONS: &[(&str, &[Figure])] = &[
     (
         "TCP",
         &[
-            row("/tcp/timeouts", "Retransmission time-outs", Number),
+            row("/tcp/timeouts", "Retransmission timeouts", Number),
             row("/tcp/tail_loss_probes", "Tail loss probes", Number),
-            row("/events/timeouts_mean", "Time-outs that hold up an event, mean", Number),
-            row("/requests/timeouts_mean", "Time-outs that hold up a round, mean", Number),
+            row("/events/timeouts_mean", "Timeouts that hold up an event, mean", Number),
+            row("/requests/timeouts_mean", "Timeouts that hold up a round, mean", Number),
             row("/tcp/retransmits", "Retransmissions", Number),
             row("/tcp/fast_retransmits", "Fast retransmissions", Number),
             row("/tcp/spurious_retransmits", "Spurious retransmissions", Number),
@@ -147,7 +147,7 @@ pub(crate) const POINT: &[Figure] = &[
     row("/goodput_bps/total", "Goodput", Bits),
     row("/network/queue_bytes_max", "Deepest queue", Bytes),
     row("/network/drops", "Drops", Number),
-    row("/tcp/timeouts", "Time-outs", Number),
+    row("/tcp/timeouts", "Timeouts", Number),
 ];
 
 /// The cost of the result: shown last, since it says nothing about the network.

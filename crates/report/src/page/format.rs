@@ -12,7 +12,7 @@ pub(crate) enum FigureForm {
     Bytes,
     Share,
     Factor,
-    /// A ratio, as the signed difference from one in per cent.
+    /// A ratio as the signed difference from one in per cent; a large one as a factor.
     Change,
     Hertz,
     Text,
@@ -62,6 +62,8 @@ impl FigureForm {
             .find_map(|&(unit, form)| stem.strip_suffix(unit).map(|rest| (form, rest)))
             .unwrap_or((Self::Number, stem));
         let name = words(stem);
+        // A share often stands next to the count of the same name.
+        let name = if form == Self::Share { format!("{name}, share") } else { name };
         (form, qualifier.map_or(name.clone(), |qualifier| format!("{name}, {qualifier}")))
     }
 }
@@ -116,8 +118,14 @@ pub(crate) fn format_f64(number: f64, form: FigureForm) -> String {
     }
 }
 
-/// A ratio as a difference: `0.9` is −10 %.
+/// From this ratio on a change is a factor: "+900 %" and more take longer to read than "10 ×".
+const FACTOR_FROM: f64 = 10.0;
+
+/// A ratio as a difference: `0.9` is −10 %. From [`FACTOR_FROM`] on it is a factor.
 fn change(ratio: f64) -> String {
+    if ratio >= FACTOR_FROM {
+        return format!("{}\u{a0}×", fixed(ratio, if ratio < 99.95 { 1 } else { 0 }));
+    }
     let percent = (ratio - 1.0) * 100.0;
     let text = fixed(percent, if percent.abs() < 99.95 { 1 } else { 0 });
     match text.as_str() {
@@ -162,9 +170,36 @@ fn group(text: &str) -> String {
     out + rest
 }
 
-/// Text with true arrows.
+/// Text with true arrows and the sign of microseconds.
 pub(crate) fn typeset(text: &str) -> String {
-    text.replace("->", "→")
+    let text = text.replace("->", "→");
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some((before, after)) = rest.split_once(" us") {
+        out.push_str(before);
+        let is_unit = out.ends_with(|last: char| last.is_ascii_digit())
+            && !after.starts_with(|next: char| next.is_alphanumeric() || next == '_');
+        out.push_str(if is_unit { " µs" } else { " us" });
+        rest = after;
+    }
+    out + rest
+}
+
+/// A label of at most `room` characters. Settings go without their sections, and what is too long loses its middle.
+pub(crate) fn shortened(label: &str, room: usize) -> String {
+    let bare = |part: &str| match part.split_once('=') {
+        Some((key, value)) => format!("{}={value}", key.rsplit('.').next().unwrap_or(key)),
+        None => part.to_owned(),
+    };
+    let label = label.split(", ").map(bare).collect::<Vec<_>>().join(", ");
+    let count = label.chars().count();
+    if count <= room {
+        return label;
+    }
+    let head = room / 3;
+    let start: String = label.chars().take(head).collect();
+    let end: String = label.chars().skip(count - (room - head - 1)).collect();
+    format!("{start}…{end}")
 }
 
 fn sentence(text: &str) -> String {
@@ -177,15 +212,25 @@ fn sentence(text: &str) -> String {
 /// A key as words: `fast_retransmits` is "Fast retransmits".
 pub(crate) fn words(key: &str) -> String {
     let mut out = String::new();
-    for (index, character) in key.chars().enumerate() {
-        match character {
-            '_' => out.push(' '),
-            first if index == 0 => out.extend(first.to_uppercase()),
-            other => out.push(other),
+    for (index, word) in key.split('_').enumerate() {
+        if index > 0 {
+            out.push(' ');
+        }
+        let name = NAMES.iter().find(|name| name.eq_ignore_ascii_case(word));
+        match (name, index, word.chars().next()) {
+            (Some(name), ..) => out.push_str(name),
+            (None, 0, Some(first)) => {
+                out.extend(first.to_uppercase());
+                out.push_str(&word[first.len_utf8()..]);
+            }
+            _ => out.push_str(word),
         }
     }
     out
 }
+
+/// Names with capitals of their own.
+const NAMES: [&str; 9] = ["RTT", "BDP", "RTO", "MSS", "TCP", "ECN", "M21TCP", "DIATCP", "SIRD"];
 
 #[cfg(test)]
 mod tests {
@@ -209,7 +254,11 @@ mod tests {
             (json!(0.9), FigureForm::Change, "−10.0\u{a0}%"),
             (json!(1.0001), FigureForm::Change, "±0\u{a0}%"),
             (json!(0.999_9), FigureForm::Change, "±0\u{a0}%"),
-            (json!(35.5), FigureForm::Change, "+3450\u{a0}%"),
+            (json!(9.99), FigureForm::Change, "+899\u{a0}%"),
+            (json!(10.0), FigureForm::Change, "10.0\u{a0}×"),
+            (json!(35.52), FigureForm::Change, "35.5\u{a0}×"),
+            (json!(3622.62), FigureForm::Change, "3623\u{a0}×"),
+            (json!(0.0), FigureForm::Change, "−100\u{a0}%"),
             (json!(3977), FigureForm::Number, "3977"),
             (json!(1_234_567), FigureForm::Number, "1\u{202f}234\u{202f}567"),
             (json!(-12.5), FigureForm::Number, "−12.5"),
@@ -223,6 +272,8 @@ mod tests {
             (json!(0.25), FigureForm::Seconds, "250\u{a0}ms"),
             (json!(1e300), FigureForm::Number, "1.000e300"),
             (json!("a burst > 64 kB at tor->dcm"), FigureForm::Sentence, "A burst > 64 kB at tor→dcm."),
+            (json!("25 us"), FigureForm::Text, "25 µs"),
+            (json!("2 us, 3 users, 4 us. let us"), FigureForm::Text, "2 µs, 3 users, 4 µs. let us"),
         ];
         for (value, form, text) in cases {
             assert_eq!(format(&value, form).as_deref(), Some(text), "{value} as {form:?}");
@@ -235,8 +286,16 @@ mod tests {
     fn a_key_says_its_unit() {
         assert_eq!(FigureForm::of_key("wait_ms"), (FigureForm::Millis, "Wait".into()));
         assert_eq!(FigureForm::of_key("window_bytes_min"), (FigureForm::Bytes, "Window, min".into()));
+        assert_eq!(FigureForm::of_key("marked_share"), (FigureForm::Share, "Marked, share".into()));
         assert_eq!(FigureForm::of_key("marks"), (FigureForm::Number, "Marks".into()));
         assert_eq!(FigureForm::of_key("max"), (FigureForm::Number, "Max".into()));
         assert_eq!(words("fast_retransmits"), "Fast retransmits");
+    }
+
+    #[test]
+    fn labels_keep_both_ends() {
+        assert_eq!(shortened("none", 12), "none");
+        assert_eq!(shortened("icc15-147, shaping.credits=396", 30), "icc15-147, credits=396");
+        assert_eq!(shortened("icc15-147, transport.static_window=2", 15), "icc15…_window=2");
     }
 }

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use serde_json::json;
 
-use super::format::{FigureForm, format_f64, typeset};
+use super::format::{FigureForm, format_f64};
+use super::many::unbroken;
 use super::markup::escape;
 use super::pictured::Drawing;
 use super::swept::{self, Grid};
@@ -22,18 +23,18 @@ pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
     };
     let mut html = format!(
         "<figure class=\"heat\">\n<h3>Mean time against {} and {}</h3>\n<div class=\"scroll\" role=\"region\" \
-         aria-label=\"Heat map\" tabindex=\"0\"><table><thead><tr><th scope=\"col\">{} ↓ &#160; {} →</th>",
+         aria-label=\"Heat map\" tabindex=\"0\"><table><thead><tr><th scope=\"col\">{} ↓<br/>{} →</th>",
         escape(&columns.to_lowercase()),
         escape(&rows.to_lowercase()),
         escape(&rows),
         escape(&columns)
     );
     for value in &values[0] {
-        let _ = write!(html, "<th scope=\"col\" class=\"n\">{}</th>", escape(&typeset(value)));
+        let _ = write!(html, "<th scope=\"col\" class=\"n\">{}</th>", escape(&unbroken(value)));
     }
     html += "</tr></thead><tbody>\n";
     for (value, row) in values[1].iter().zip(&cells) {
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(&typeset(value)));
+        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(&unbroken(value)));
         for cell in row {
             let _ = match cell {
                 Some(time) => write!(
@@ -47,8 +48,12 @@ pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
         }
         html += "</tr>\n";
     }
-    html += "</tbody></table></div>\n<figcaption class=\"note\">The darker a cell, the longer the time, on a logarithmic scale; means \
-             over seeds.</figcaption>\n</figure>\n";
+    let _ = write!(
+        html,
+        "</tbody></table></div>\n<figcaption class=\"note\">The darker a cell, the longer the time, on a logarithmic \
+         scale{}.</figcaption>\n</figure>\n",
+        if swept::has_seeds(results) { "; means over seeds" } else { "" }
+    );
     let data = json!({ "title": "Heat map", "keys": keys, "values": values, "time_ms": cells });
     Some(Drawing { id: "heat".to_owned(), data, html })
 }

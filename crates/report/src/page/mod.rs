@@ -4,30 +4,38 @@
 //! the arrow keys. Every figure shown stands in the page's data too (`<script id="fanin-data">`), and the
 //! element that shows it names the place there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use self::chart::{Chart, LOOKS, swatch};
+use self::chart::{Chart, LOOKS};
 use self::compared::ComparedPair;
-use self::contents::{COST, Figure, POINT, SECTIONS, SETTINGS};
+use self::contents::{COST, Figure, SECTIONS};
 use self::format::FigureForm;
 use self::markup::{escape, figure, json_for_script, ratio};
 use self::pictured::Pictures;
+use self::plots::swatch_of;
+use self::verdict::VERDICTS_MAX;
 use crate::{ResultKind, RunResult};
 
+mod advised;
 mod chart;
+mod claims;
 mod compared;
 mod contents;
+mod dots;
 mod format;
 mod heat;
+mod many;
 mod markup;
 mod network;
 mod pictured;
 mod planned;
 mod plots;
+mod points;
 mod swept;
+mod systems;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -40,8 +48,8 @@ pub(crate) fn bytes_text(bytes: u64) -> String {
     format::format_f64(bytes as f64, FigureForm::Bytes)
 }
 
-/// Verdicts of more results stand in a table.
-const VERDICTS_MAX: usize = 4;
+pub use self::advised::{AdvicePageLine, AdvicePagePart, advice_page};
+pub use self::claims::JudgedClaim;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -50,11 +58,19 @@ const SCRIPT: &str = include_str!("page.js");
 ///
 /// The document is well-formed XML too. Results without rows have tables but no charts.
 pub fn page(results: &[RunResult]) -> String {
+    page_of(results, None, &[])
+}
+
+/// The page of results under a name of their own, with the claims that they judge.
+pub fn page_of(results: &[RunResult], name: Option<&str>, claims: &[JudgedClaim]) -> String {
     let charts = plots::charts(results);
     let pairs = compared::pairs(results);
     let pictures = pictured::pictures(results);
     let data = data(results, &charts, &pictures, &pairs);
-    let title = title(results);
+    let mut title = title(results);
+    if let (Some(name), Some(own)) = (name, title.first_mut()) {
+        name.clone_into(own);
+    }
     let mut out = String::with_capacity(1 << 18);
     let _ = write!(
         out,
@@ -65,7 +81,7 @@ pub fn page(results: &[RunResult]) -> String {
         escape(&title.join(" · ")),
         if results.len() == 1 { "one" } else { "several" }
     );
-    head(results, &data, &title, &pictures, &mut out);
+    head(results, &data, &title, &pictures, claims, &mut out);
     compared::section(&pairs, results, &data, &mut out);
     if !charts.is_empty() || !pictures.others.is_empty() {
         out.push_str("<section class=\"charts\">\n<h2>What happened</h2>\n");
@@ -73,13 +89,15 @@ pub fn page(results: &[RunResult]) -> String {
         charts.iter().for_each(|chart| out.push_str(&chart.html(&data)));
         out.push_str("</section>\n");
     }
+    claims::section(claims, &mut out);
+    many::many(results, &data, &mut out);
     for (index, result) in results.iter().enumerate() {
         if result.summary.plan.is_some() {
             planned::sections(result, &data, index, results.len() > 1, &mut out);
         }
     }
     summaries(results, &data, &mut out);
-    systems(results, &data, &mut out);
+    systems::systems(results, &data, &mut out);
     foot(results, &mut out);
     let _ = write!(
         out,
@@ -108,7 +126,8 @@ pub fn headline(result: &RunResult) -> Headline {
     Headline { standing: verdict.standing.class(), words: verdict.words, html: verdict.sentence }
 }
 
-/// Names the points of a sweep, which are called by numbers, after the settings in which they differ.
+/// Names the points of a sweep, which are called by numbers, after the settings in which they differ. Seeds are named where
+/// settings alone do not tell points apart.
 pub(crate) fn label_by_settings(results: &mut [RunResult]) {
     // Sweeps that can be resumed call them by 128-bit hashes.
     let is_number = |label: &str| {
@@ -121,18 +140,27 @@ pub(crate) fn label_by_settings(results: &mut [RunResult]) {
         return;
     }
     let differing = swept::differing(results);
-    if differing.is_empty() || differing.len() > 3 {
+    let has_seeds = swept::has_seeds(results);
+    if differing.len() > 3 || differing.is_empty() && !has_seeds {
         return;
     }
-    for (index, result) in results.iter_mut().enumerate() {
-        let parts: Vec<String> = differing
-            .iter()
-            .filter_map(|(key, values)| {
-                let value = values[index].as_deref()?;
-                Some(format!("{} {value}", swept::label(key)))
-            })
-            .collect();
-        result.label = parts.join(", ");
+    let mut labels: Vec<String> = (0..results.len())
+        .map(|index| {
+            let setting = |(key, values): &(String, Vec<Option<String>>)| {
+                Some(format!("{} {}", swept::label(key), values[index].as_deref()?))
+            };
+            differing.iter().filter_map(setting).collect::<Vec<_>>().join(", ")
+        })
+        .collect();
+    let are_unique = labels.iter().collect::<BTreeSet<_>>().len() == labels.len();
+    if has_seeds && !are_unique {
+        for (label, result) in labels.iter_mut().zip(&*results) {
+            let seed = result.summary.seed.map_or_else(String::new, |seed| seed.to_string());
+            *label = if label.is_empty() { format!("Seed {seed}") } else { format!("{label}, seed {seed}") };
+        }
+    }
+    for (result, label) in results.iter_mut().zip(labels) {
+        result.label = label;
     }
 }
 
@@ -143,7 +171,7 @@ fn data(results: &[RunResult], charts: &[Chart], pictures: &Pictures, pairs: &[C
         .map(|result| {
             // A summary that holds a figure JSON has no word for shows nothing of it.
             let summary = serde_json::to_value(&result.summary).unwrap_or_default();
-            json!({ "label": result.label, "summary": summary, "settings": settings(result) })
+            json!({ "label": result.label, "summary": summary, "settings": systems::settings(result) })
         })
         .collect();
     let drawn = pictures.first.iter().chain(&pictures.others);
@@ -151,26 +179,6 @@ fn data(results: &[RunResult], charts: &[Chart], pictures: &Pictures, pairs: &[C
     let charts: Map<String, Value> =
         charts.iter().map(|chart| (chart.id.clone(), chart.data())).chain(drawn).collect();
     json!({ "results": results, "pairs": compared::data(pairs), "charts": charts })
-}
-
-/// The scenario's chosen settings that it has, by their dotted names.
-fn settings(result: &RunResult) -> Map<String, Value> {
-    let Some(table) = result.scenario_toml.as_ref().and_then(|text| text.parse::<toml::Table>().ok()) else {
-        return Map::new();
-    };
-    let tree = toml::Value::Table(table);
-    SETTINGS
-        .iter()
-        .filter_map(|(name, _)| {
-            let value = name.split('.').try_fold(&tree, |tree, key| tree.get(key))?;
-            let text = match value {
-                toml::Value::String(text) => text.clone(),
-                toml::Value::Table(_) | toml::Value::Array(_) => return None,
-                plain => plain.to_string(),
-            };
-            Some(((*name).to_owned(), Value::String(text)))
-        })
-        .collect()
 }
 
 fn title(results: &[RunResult]) -> Vec<String> {
@@ -186,7 +194,14 @@ fn title(results: &[RunResult]) -> Vec<String> {
     }
 }
 
-fn head(results: &[RunResult], data: &Value, title: &[String], pictures: &Pictures, out: &mut String) {
+fn head(
+    results: &[RunResult],
+    data: &Value,
+    title: &[String],
+    pictures: &Pictures,
+    claims: &[JudgedClaim],
+    out: &mut String,
+) {
     let [name, kind] = title else {
         let _ = writeln!(out, "<header><h1>{}</h1></header>", escape(&title.join(" ")));
         return;
@@ -197,9 +212,12 @@ fn head(results: &[RunResult], data: &Value, title: &[String], pictures: &Pictur
         escape(kind),
         escape(name)
     );
+    claims::head(claims, out);
     let several = results.len() > 1;
     if results.len() > VERDICTS_MAX {
-        points(results, data, out);
+        if claims.is_empty() {
+            many::together(results, data, out);
+        }
         let mut cautions: BTreeMap<String, usize> = BTreeMap::new();
         for caution in results.iter().flat_map(RunResult::cautions) {
             *cautions.entry(caution).or_default() += 1;
@@ -238,8 +256,9 @@ fn head(results: &[RunResult], data: &Value, title: &[String], pictures: &Pictur
         }
         let _ = writeln!(
             out,
-            "<div class=\"verdict {}\">\n{label}<p><strong>{}.</strong> {}</p>\n{warnings}</div>",
+            "<div class=\"verdict {}\">\n{label}{}<p><strong>{}.</strong> {}</p>\n{warnings}</div>",
             verdict.standing.class(),
+            verdict.badge.map_or(String::new(), |badge| format!("<p class=\"badge\">{badge}</p>\n")),
             verdict.words,
             verdict.sentence
         );
@@ -254,47 +273,6 @@ fn head(results: &[RunResult], data: &Value, title: &[String], pictures: &Pictur
         out.push_str("</div>\n</div>\n");
     }
     out.push_str("</header>\n");
-}
-
-/// The swatch of a result, where it has lines of its own.
-fn swatch_of(index: usize, results: &[RunResult]) -> String {
-    plots::look(index, results.len()).map_or(String::new(), swatch)
-}
-
-/// Many results, a line each.
-fn points(results: &[RunResult], data: &Value, out: &mut String) {
-    out.push_str(
-        "<div class=\"scroll\" role=\"region\" aria-label=\"Results\" tabindex=\"0\">\n<table class=\"points\">\n<thead><tr>\
-         <th scope=\"col\">Result</th>",
-    );
-    let is_known = |index: usize, row: &Figure| {
-        data.pointer(&format!("/results/{index}/summary{}", row.pointer)).is_some()
-            && (row.label != "p99" || results[index].summary.has_p99())
-    };
-    let has = |row: &&Figure| (0..results.len()).any(|index| is_known(index, row));
-    let columns: Vec<&Figure> = POINT.iter().filter(has).collect();
-    for row in &columns {
-        let _ = write!(out, "<th scope=\"col\" class=\"n\">{}</th>", escape(row.label));
-    }
-    out.push_str("<th scope=\"col\">Verdict</th></tr></thead>\n<tbody>\n");
-    for (index, result) in results.iter().enumerate() {
-        let at = format!("/results/{index}/summary");
-        let verdict = verdict::verdict(&result.summary, data, &at);
-        let _ = write!(
-            out,
-            "<tr class=\"{}\"><th scope=\"row\">{}<bdi>{}</bdi></th>",
-            verdict.standing.class(),
-            swatch_of(index, results),
-            escape(&result.label)
-        );
-        for row in &columns {
-            let cell = figure(data, &format!("{at}{}", row.pointer), row.form);
-            let cell = cell.filter(|_| is_known(index, row)).unwrap_or_else(|| "–".into());
-            let _ = write!(out, "<td class=\"n\">{cell}</td>");
-        }
-        let _ = writeln!(out, "<td><strong>{}</strong></td></tr>", verdict.short());
-    }
-    out.push_str("</tbody>\n</table>\n</div>\n");
 }
 
 /// The handful of figures that most people came for.
@@ -319,13 +297,13 @@ fn key_figures(result: &RunResult, data: &Value, out: &mut String) {
             " ideal",
         ),
         (
-            "Goodput a collector",
+            "Goodput each",
             figure(data, &goodput, FigureForm::Bits),
             ratio(data, &goodput, &at("ideal/goodput_bps"), FigureForm::Share),
             " of ideal",
         ),
         ("Frames dropped", figure(data, &at("network/drops"), FigureForm::Number), None, ""),
-        ("Time-outs", figure(data, &at("tcp/timeouts"), FigureForm::Number), None, ""),
+        ("Timeouts", figure(data, &at("tcp/timeouts"), FigureForm::Number), None, ""),
     ];
     let mut tiles =
         tiles.into_iter().filter_map(|(label, value, below, of)| Some((label, value?, below, of)));
@@ -373,14 +351,24 @@ fn summaries(results: &[RunResult], data: &Value, out: &mut String) {
     // Of many those that have lines in the charts.
     let shown = plots::drawn(results.len());
     for (title, figures) in SECTIONS {
-        rows(&shown, data, title, figures, &mut body);
+        rows(results, &shown, data, title, figures, &mut body);
     }
-    technique_rows(results, &shown, data, &mut body);
-    rows(&shown, data, "Cost of this result", COST, &mut body);
+    let alone = technique_rows(results, &shown, data, &mut body);
+    rows(results, &shown, data, "Cost of this result", COST, &mut body);
     if body.is_empty() {
         return;
     }
     out.push_str("<section>\n<h2>All figures</h2>\n");
+    // Of many results the pictures and the table above say more.
+    let is_folded = shown.len() < results.len();
+    if is_folded {
+        let _ = writeln!(
+            out,
+            "<details>\n<summary>{} of {} results, evenly chosen</summary>",
+            shown.len(),
+            results.len()
+        );
+    }
     out.push_str("<div class=\"scroll\" role=\"region\" aria-label=\"All figures\" tabindex=\"0\">\n<table class=\"all\">\n<thead><tr><td></td>");
     for &index in &shown {
         let result = &results[index];
@@ -393,7 +381,7 @@ fn summaries(results: &[RunResult], data: &Value, out: &mut String) {
                 out,
                 "<th scope=\"col\" class=\"n\">{}<bdi>{}</bdi></th>",
                 swatch_of(index, results),
-                escape(&result.label)
+                escape(&format::shortened(&result.label, 24))
             );
         }
     }
@@ -404,12 +392,11 @@ fn summaries(results: &[RunResult], data: &Value, out: &mut String) {
     if results.len() > 2 {
         let first = escape(&results[0].label);
         let _ = writeln!(out, "<p class=\"note\">Small: the difference from <bdi>{first}</bdi>.</p>");
-        if shown.len() < results.len() {
-            out.push_str(
-                "<p class=\"note\">Of so many results those stand here that have lines in the charts.</p>\n",
-            );
-        }
     }
+    if is_folded {
+        out.push_str("</details>\n");
+    }
+    out.push_str(&alone);
     for (index, _) in results.iter().enumerate() {
         if let Some(how) = figure(data, &format!("/results/{index}/summary/ideal/how"), FigureForm::Text) {
             let _ = writeln!(out, "<p class=\"note\">Ideal: {how}</p>");
@@ -424,12 +411,31 @@ fn summaries(results: &[RunResult], data: &Value, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-fn rows(shown: &[usize], data: &Value, title: &str, figures: &[Figure], body: &mut String) {
+fn rows(
+    results: &[RunResult],
+    shown: &[usize],
+    data: &Value,
+    title: &str,
+    figures: &[Figure],
+    body: &mut String,
+) {
     let mut lines = String::new();
+    // A quantile of fewer samples is the largest of them under another name.
+    let is_known = |index: usize, pointer: &str| {
+        let least = match pointer.rsplit('/').next() {
+            Some("p99" | "p01") => 100,
+            Some("p999") => 1000,
+            _ => return true,
+        };
+        results[index].summary.samples().is_none_or(|samples| samples >= least)
+    };
     for row in figures {
         let cells: Vec<Option<String>> = shown
             .iter()
-            .map(|index| figure(data, &format!("/results/{index}/summary{}", row.pointer), row.form))
+            .map(|&index| {
+                let cell = figure(data, &format!("/results/{index}/summary{}", row.pointer), row.form);
+                cell.filter(|_| is_known(index, row.pointer))
+            })
             .collect();
         if cells.iter().all(Option::is_none) {
             continue;
@@ -470,13 +476,15 @@ fn cells_with_changes(
     let change = |index: usize| {
         let at = |index: usize| format!("/results/{}/summary{pointer}", shown[index]);
         let is_same = data.pointer(&at(index)) == data.pointer(&at(0));
-        (index > 0 && form != FigureForm::Text && !is_same)
+        let has_both = cells[index].is_some() && cells[0].is_some();
+        (index > 0 && has_both && form != FigureForm::Text && !is_same)
             .then(|| ratio(data, &at(index), &at(0), FigureForm::Change))
             .flatten()
     };
     for (index, cell) in cells.iter().enumerate() {
         let below = change(index)
             .filter(|_| cells.len() > 2)
+            .filter(|change| !change.contains('±'))
             .map_or(String::new(), |change| format!("<small>{change}</small>"));
         let _ = write!(lines, "<td class=\"n\">{}{below}</td>", cell.as_deref().unwrap_or("–"));
     }
@@ -485,19 +493,43 @@ fn cells_with_changes(
     }
 }
 
-fn technique_rows(results: &[RunResult], shown: &[usize], data: &Value, body: &mut String) {
+/// Rows of techniques that have figures of their own. Returns what stands below the table: techniques that only one of several
+/// results uses, whose rows would be dashes but for one.
+fn technique_rows(results: &[RunResult], shown: &[usize], data: &Value, body: &mut String) -> String {
     let mut done: Vec<String> = Vec::new();
+    let mut alone = String::new();
     for &index in shown {
         for verdict::TechniqueFigures { title, rows } in verdict::techniques(&results[index].summary) {
             if done.contains(&title) {
                 continue;
             }
+            let cells_of = |pointer: &str, form| -> Vec<Option<String>> {
+                let cell = |index| figure(data, &format!("/results/{index}/summary{pointer}"), form);
+                shown.iter().map(|&index| cell(index)).collect()
+            };
+            let is_alone = |(_, pointer, form): &(String, String, FigureForm)| {
+                cells_of(pointer, *form).iter().flatten().count() <= 1
+            };
+            if shown.len() > 2 && rows.iter().all(is_alone) {
+                let label = &results[index].label;
+                let of = if label.eq_ignore_ascii_case(&title) {
+                    String::new()
+                } else {
+                    format!(" <bdi class=\"of\">{}</bdi>", escape(label))
+                };
+                let _ = writeln!(alone, "<h3>{title}{of}</h3>\n<dl class=\"settings\">");
+                for (label, pointer, form) in rows {
+                    let cell = figure(data, &format!("/results/{index}/summary{pointer}"), form);
+                    let _ =
+                        writeln!(alone, "<div><dt>{label}</dt><dd>{}</dd></div>", cell.unwrap_or_default());
+                }
+                alone.push_str("</dl>\n");
+                done.push(title);
+                continue;
+            }
             let mut lines = String::new();
             for (label, pointer, form) in rows {
-                let cells: Vec<Option<String>> = shown
-                    .iter()
-                    .map(|index| figure(data, &format!("/results/{index}/summary{pointer}"), form))
-                    .collect();
+                let cells = cells_of(&pointer, form);
                 if cells.iter().all(Option::is_none) {
                     continue;
                 }
@@ -509,6 +541,7 @@ fn technique_rows(results: &[RunResult], shown: &[usize], data: &Value, body: &m
             done.push(title);
         }
     }
+    alone
 }
 
 /// `title` is markup.
@@ -522,51 +555,12 @@ fn section_of_rows(title: &str, lines: &str, columns: usize, body: &mut String) 
     }
 }
 
-/// The system of each result; results of one scenario share one description.
-fn systems(results: &[RunResult], data: &Value, out: &mut String) {
-    let mut seen: Vec<&RunResult> = Vec::new();
-    let mut parts = String::new();
-    for (index, result) in results.iter().enumerate() {
-        let Some(scenario) = &result.scenario_toml else { continue };
-        if seen.iter().any(|other| compared::settings(other, result).is_empty()) {
-            continue;
-        }
-        if results.len() > LOOKS && !seen.is_empty() {
-            parts.push_str("<p class=\"note\">The others differ from it as their names say.</p>\n");
-            break;
-        }
-        seen.push(result);
-        if results.len() > 1 {
-            let _ =
-                writeln!(parts, "<h3>{}<bdi>{}</bdi></h3>", swatch_of(index, results), escape(&result.label));
-        }
-        let settings: Vec<(String, &str)> = SETTINGS
-            .iter()
-            .filter_map(|(name, label)| {
-                let pointer = format!("/results/{index}/settings/{}", markup::pointer_part(name));
-                Some((figure(data, &pointer, FigureForm::Text)?, *label))
-            })
-            .collect();
-        if !settings.is_empty() {
-            parts.push_str("<dl class=\"settings\">\n");
-            for (value, label) in settings {
-                let _ = writeln!(parts, "<div><dt>{label}</dt><dd>{value}</dd></div>");
-            }
-            parts.push_str("</dl>\n");
-        }
-        let _ = writeln!(
-            parts,
-            "<details><summary>The whole scenario</summary>\n<pre>{}</pre></details>",
-            escape(scenario)
-        );
-    }
-    if !parts.is_empty() {
-        let _ = write!(out, "<section>\n<h2>The system</h2>\n{parts}</section>\n");
-    }
-}
-
 fn foot(results: &[RunResult], out: &mut String) {
     out.push_str("<footer>\n");
+    let is_folded = results.len() > LOOKS;
+    if is_folded {
+        out.push_str("<details>\n<summary>Versions, scenarios and seeds</summary>\n");
+    }
     for result in results {
         let summary = &result.summary;
         let mut parts = vec![
@@ -584,6 +578,9 @@ fn foot(results: &[RunResult], out: &mut String) {
             }
         }
         let _ = writeln!(out, "<p>{}</p>", parts.join(", "));
+    }
+    if is_folded {
+        out.push_str("</details>\n");
     }
     out.push_str("</footer>\n");
 }

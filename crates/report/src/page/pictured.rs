@@ -1,4 +1,4 @@
-//! The pictures of a run: queue, losses, time-outs and goodput on one time axis; a late event, source by source; the network.
+//! The pictures of a run: queue, losses, timeouts and goodput on one time axis; a late event, source by source; the network.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::chart::{Axis, CHARACTER, shorter};
 use super::format::{FigureForm, format_f64, significant, typeset};
 use super::markup::escape;
 use super::plots::{bytes_unit, time_unit};
-use super::{heat, network, waterfall};
+use super::{dots, heat, network, waterfall};
 use crate::{PortTimeline, RunPicture, RunResult, RunTimeline};
 
 /// A drawing with its entry in the page's data.
@@ -18,7 +18,7 @@ pub(super) struct Drawing {
     pub(super) html: String,
 }
 
-/// Pictures of so many results are drawn; more would be too small to read.
+/// The most results whose pictures are drawn; more would be too small to read.
 const RESULTS_MAX: usize = 4;
 /// Bins of a picture that is made from tables.
 const BINS: usize = 512;
@@ -42,7 +42,7 @@ pub(super) fn open(sheet: &Sheet, height: f64, id: &str, words: [&str; 2], more:
     let [title, description] = words.map(escape);
     let id = escape(&format!("{id}-{name}"));
     format!(
-        "<svg class=\"{name}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\" {more}>\
+        "<svg class=\"{name}\" style=\"--units:{width}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\" {more}>\
          <title id=\"{id}-t\">{title}</title><desc id=\"{id}-d\">{description}</desc>\n"
     )
 }
@@ -58,6 +58,7 @@ pub(super) fn pictures(results: &[RunResult]) -> Pictures {
     let several = results.len() > 1;
     let mut pictures = Pictures { first: Vec::new(), others: Vec::new() };
     pictures.others.extend(heat::draw(results));
+    pictures.others.extend(dots::draw(results));
     if results.len() > RESULTS_MAX {
         return pictures;
     }
@@ -186,7 +187,7 @@ fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize,
     let timeouts: u64 = timeline.timeouts.iter().sum();
     let peak = port.queue_bytes.iter().copied().max().unwrap_or(0);
     let description = format!(
-        "Queue, dropped frames, time-outs and goodput over time. The queue reaches {}; {drops} frames are dropped, {timeouts} \
+        "Queue, dropped frames, timeouts and goodput over time. The queue reaches {}; {drops} frames are dropped, {timeouts} \
          retransmission timers expire.",
         format_f64(peak as f64, FigureForm::Bytes)
     );
@@ -259,7 +260,7 @@ fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize,
         "series": [
             series(format!("queue in {}", scale.bytes.0), &queue),
             series("drops".into(), &counts(&port.drops)),
-            series("time-outs".into(), &counts(&timeline.timeouts)),
+            series("timeouts".into(), &counts(&timeline.timeouts)),
             series(format!("goodput in {}", scale.rate_unit.0), &rate),
         ],
     });

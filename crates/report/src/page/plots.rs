@@ -1,27 +1,29 @@
-//! Which charts a set of results has, and the points in them.
+//! The charts of a set of results, and the points in them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
 
-use super::chart::{Axis, Chart, LOOKS, Mark, Series, Shape};
-use super::format::{FigureForm, significant};
+use super::chart::{Axis, Chart, LOOKS, Mark, Series, Shape, swatch};
+use super::format::{FigureForm, shortened, significant};
 use super::swept;
-use crate::{EventRow, QueueRow, RunResult};
+use crate::{EventRow, QueueRow, RunResult, SAMPLES_OF_P99};
 
 const PS_PER_MS: f64 = 1e9;
 /// Columns of a histogram.
 const BINS: usize = 100;
 /// Beyond this ratio of largest to smallest a time axis is logarithmic.
 const LOG_FROM: f64 = 20.0;
+/// Letters of a result's name in a legend.
+const LABEL_MAX: usize = 44;
 /// Queues or connections shown of a single result.
 const LINES_MAX: usize = 3;
 /// Points of all charts together, so that a page of many results stays small.
 const POINTS_MAX: usize = 40_000;
 
-/// The results that have lines in charts of many lines: all where each can have a look of its own, else so many
-/// of them, from the first to the last.
+/// The results that have lines in charts of many lines. If there are more than line styles, some are chosen
+/// evenly, from the first to the last.
 pub(crate) fn drawn(count: usize) -> Vec<usize> {
     if count <= LOOKS {
         return (0..count).collect();
@@ -32,6 +34,21 @@ pub(crate) fn drawn(count: usize) -> Vec<usize> {
 /// The look of a result, where it has lines of its own.
 pub(crate) fn look(index: usize, count: usize) -> Option<usize> {
     drawn(count).iter().position(|&drawn| drawn == index)
+}
+
+/// True if there are charts in which each result has a line.
+pub(super) fn has_lines(results: &[RunResult]) -> bool {
+    results.iter().any(|RunResult { records, .. }| {
+        !(records.events.is_empty()
+            && records.queues.is_empty()
+            && records.windows.is_empty()
+            && records.io.is_empty())
+    })
+}
+
+/// The swatch of a result, where it has lines of its own.
+pub(super) fn swatch_of(index: usize, results: &[RunResult]) -> String {
+    look(index, results.len()).filter(|_| has_lines(results)).map_or(String::new(), swatch)
 }
 
 /// Every chart for which there are rows, in the order of the page.
@@ -72,8 +89,8 @@ pub(crate) fn times_ms(result: &RunResult) -> Vec<f64> {
 }
 
 /// One result's times, ascending, in milliseconds.
-struct MeasuredTimes<'a> {
-    label: &'a str,
+struct MeasuredTimes {
+    label: String,
     look: usize,
     times: Vec<f64>,
 }
@@ -82,7 +99,11 @@ fn collection_times(results: &[&RunResult], budget: usize) -> Vec<Chart> {
     let times: Vec<MeasuredTimes> = results
         .iter()
         .enumerate()
-        .map(|(look, result)| MeasuredTimes { label: &result.label, look, times: times_ms(result) })
+        .map(|(look, result)| MeasuredTimes {
+            label: shortened(&result.label, LABEL_MAX),
+            look,
+            times: times_ms(result),
+        })
         .filter(|measured| !measured.times.is_empty())
         .collect();
     let low = times.iter().map(|measured| measured.times[0]).fold(f64::INFINITY, f64::min);
@@ -154,14 +175,19 @@ fn cdf(times: &[MeasuredTimes], events: &str, x: &Axis, marks: &[Mark], budget: 
                     _ => points.push(point),
                 }
             }
-            Series { name: (*label).into(), points, band: Vec::new(), look: *look }
+            Series { name: label.clone(), points, band: Vec::new(), look: *look }
         })
         .collect();
     let description: Vec<String> = times
         .iter()
         .map(|MeasuredTimes { label, times, .. }| {
             let at = |share: usize| significant(times[(times.len() * share).div_ceil(100).max(1) - 1]);
-            format!("{label}: median {} ms, p99 {} ms.", at(50), at(99))
+            let p99 = if times.len() as u64 >= SAMPLES_OF_P99 {
+                format!(", p99 {} ms", at(99))
+            } else {
+                String::new()
+            };
+            format!("{label}: median {} ms{p99}.", at(50))
         })
         .collect();
     Chart {
@@ -205,7 +231,7 @@ fn histogram(times: &[MeasuredTimes], events: &str, x: &Axis, marks: &[Mark]) ->
             let mut points: Vec<(f64, f64)> = Vec::with_capacity(BINS + 1);
             points.extend(edges.iter().zip(counts).map(|(&edge, &count)| (edge, count as f64)));
             points.push((x.max, 0.0));
-            Series { name: measured.label.into(), points, band: Vec::new(), look: measured.look }
+            Series { name: measured.label.clone(), points, band: Vec::new(), look: measured.look }
         })
         .collect();
     let rows = (0..BINS)
@@ -231,7 +257,7 @@ fn histogram(times: &[MeasuredTimes], events: &str, x: &Axis, marks: &[Mark]) ->
         shape: Shape::Area,
         series,
         marks: marks.to_vec(),
-        columns: times.iter().map(|measured| (measured.label.to_owned(), FigureForm::Number)).collect(),
+        columns: times.iter().map(|measured| (measured.label.clone(), FigureForm::Number)).collect(),
         rows,
     }
 }

@@ -56,6 +56,34 @@ pub(crate) fn differing(results: &[RunResult]) -> Vec<(String, Vec<Option<String
         .collect()
 }
 
+/// True if results differ in their seeds.
+pub(crate) fn has_seeds(results: &[RunResult]) -> bool {
+    results.windows(2).any(|pair| pair[0].summary.seed != pair[1].summary.seed)
+}
+
+/// The settings that were swept, of those in which results differ. The labels of a sweep's points name them; else, of settings
+/// with the same values throughout, one follows the other.
+pub(super) fn swept(results: &[RunResult]) -> Vec<(String, Vec<Option<String>>)> {
+    let mut found = differing(results);
+    let is_named = |key: &str| {
+        let names = |part: &str| part.split_once('=').is_some_and(|(name, _)| name == key);
+        results.iter().all(|result| result.label.split([',', ' ']).any(names))
+    };
+    if found.iter().any(|(key, _)| is_named(key)) {
+        found.retain(|(key, _)| is_named(key));
+    }
+    // Settings that follow `link.delay` or `tor.buffer` have longer names.
+    found.sort_by_key(|(key, _)| (key.matches('.').count(), key.len()));
+    let mut leading: Vec<(String, Vec<Option<String>>)> = Vec::new();
+    for (key, values) in found {
+        if !leading.iter().any(|(_, others)| *others == values) {
+            leading.push((key, values));
+        }
+    }
+    leading.sort_by(|one, other| one.0.cmp(&other.0));
+    leading
+}
+
 /// The label of a setting on the page.
 pub(crate) fn label(key: &str) -> String {
     let known = SETTINGS.iter().find(|(name, _)| *name == key);
@@ -64,8 +92,8 @@ pub(crate) fn label(key: &str) -> String {
 
 /// A quantity as a number, and the unit that suits numbers up to some largest one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct ScaledQuantity {
-    number: f64,
+pub(super) struct ScaledQuantity {
+    pub(super) number: f64,
     units: &'static [(f64, &'static str)],
 }
 
@@ -77,7 +105,7 @@ const RATES: &[(f64, &str)] = &[(1.0, "b/s"), (1e3, "kb/s"), (1e6, "Mb/s"), (1e9
 const FREQUENCIES: &[(f64, &str)] = &[(1e3, "Hz"), (1e6, "kHz"), (1e9, "MHz")];
 const RATIOS: &[(f64, &str)] = &[(1e6, "")];
 
-fn quantity(text: &str) -> Option<ScaledQuantity> {
+pub(super) fn quantity(text: &str) -> Option<ScaledQuantity> {
     let of = |number: u64, units| Some(ScaledQuantity { number: number as f64, units });
     if let Ok(number) = text.parse::<f64>() {
         return number.is_finite().then_some(ScaledQuantity { number, units: PLAIN });
@@ -157,7 +185,7 @@ const SHOWN: [Shown; 2] = [
 
 /// Charts over the one setting in which results differ; none where they differ in none, or in more than two.
 pub(crate) fn charts(results: &[RunResult]) -> Vec<Chart> {
-    let differing = differing(results);
+    let differing = swept(results);
     if results.len() < 2 || differing.is_empty() || differing.len() > 2 {
         return Vec::new();
     }
@@ -178,7 +206,9 @@ fn chart(
 ) -> Option<Chart> {
     let several_kinds = results.windows(2).any(|pair| pair[0].summary.kind != pair[1].summary.kind);
     let other = differing.iter().find(|(key, _)| *key != along.key);
-    let mut lines: BTreeMap<(usize, String), Vec<(f64, f64)>> = BTreeMap::new();
+    // By curve, by the place of the other setting's value, by name.
+    let mut lines: BTreeMap<(usize, usize, String), Vec<(f64, f64)>> = BTreeMap::new();
+    let places = other.map(|(_, values)| places(values)).unwrap_or_default();
     for (index, result) in results.iter().enumerate() {
         for (order, (name, figure)) in shown.curves.iter().enumerate() {
             let Some(y) = figure(&result.summary).filter(|y| y.is_finite() && *y >= 0.0) else { continue };
@@ -187,14 +217,15 @@ fn chart(
             let kind = several_kinds.then(|| result.summary.kind.name().to_owned());
             let parts = [(!name.is_empty()).then(|| (*name).to_owned()), group, kind];
             let name = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
-            lines.entry((order, name)).or_default().push((along.at[index], y));
+            let place = places.get(index).copied().unwrap_or(0);
+            lines.entry((order, place, name)).or_default().push((along.at[index], y));
         }
     }
     if lines.is_empty() || lines.len() > LOOKS {
         return None;
     }
     let mut series: Vec<Series> = Vec::new();
-    for ((_, name), mut points) in lines {
+    for ((.., name), mut points) in lines {
         points.sort_by(|left, right| left.0.total_cmp(&right.0));
         let (points, band) = means(&points);
         series.push(Series { name, points, band, look: series.len() });
@@ -252,6 +283,20 @@ fn chart(
     })
 }
 
+/// The place of each value among all of them, ascending; words stand where they come first.
+fn places(values: &[Option<String>]) -> Vec<usize> {
+    let mut known: Vec<&str> = Vec::new();
+    for value in values.iter().flatten() {
+        if !known.contains(&value.as_str()) {
+            known.push(value);
+        }
+    }
+    let number = |text: &&str| quantity(text).map_or(f64::INFINITY, |quantity| quantity.number);
+    known.sort_by(|one, other| number(one).total_cmp(&number(other)));
+    let place = |value: &Option<String>| known.iter().position(|other| Some(*other) == value.as_deref());
+    values.iter().map(|value| place(value).unwrap_or(0)).collect()
+}
+
 /// Points, or the two ends of a band at each of them.
 type Pairs = Vec<(f64, f64)>;
 
@@ -261,8 +306,8 @@ struct Group {
     values: Vec<f64>,
 }
 
-/// The mean at each x of points in ascending order, and the least and the largest value there; no band where each x has one
-/// point.
+/// The mean at each x of points in ascending order, and the band from the least to the largest value there. There is no
+/// band where each x has one point.
 fn means(points: &[(f64, f64)]) -> (Pairs, Pairs) {
     let mut groups: Vec<Group> = Vec::new();
     for &(x, y) in points {
@@ -293,7 +338,7 @@ pub(super) struct Grid {
 
 /// The grid of results that differ in two settings, each with three values or more that are numbers.
 pub(super) fn grid(results: &[RunResult]) -> Option<Grid> {
-    let differing = differing(results);
+    let differing = swept(results);
     let [(first, first_values), (second, second_values)] = &differing[..] else { return None };
     let axis = |values: &[Option<String>]| -> Option<Vec<String>> {
         let mut known: Vec<(f64, String)> = Vec::new();
@@ -428,6 +473,55 @@ mod tests {
         assert_eq!(found.values[1], ["4", "8", "10"]);
         assert_eq!(found.cells[2], [480.0, 960.0, 4800.0].map(Some));
         assert!(grid(&results[..6]).is_none(), "two values are no axis");
+    }
+
+    #[test]
+    fn settings_that_follow_a_swept_one_are_no_axes() {
+        let at = |buffer: u64, senders: u64, label: String| {
+            let mut result = result(ResultKind::Sim, 1, "none", (buffer * senders) as f64);
+            let toml = format!(
+                "[tor]\nbuffer = \"{buffer} kB\"\nuplink_buffer = \"{buffer} kB\"\n[core]\nports = {}\n\
+                 [workload]\nsenders = {senders}\n",
+                2 * senders + 1
+            );
+            result.scenario_toml = Some(toml);
+            result.label = label;
+            result
+        };
+        let line: Vec<_> = [64, 128, 256].map(|buffer| at(buffer, 8, String::new())).into();
+        let found = charts(&line);
+        assert_eq!(
+            (found[0].title.as_str(), found[0].series.len()),
+            ("Request time against rack switch buffer", 2)
+        );
+        let points = [64, 128, 256]
+            .iter()
+            .flat_map(|&buffer| [4, 8, 16].map(|senders| (buffer, senders)))
+            .map(|(buffer, senders)| {
+                at(buffer, senders, format!("workload.senders={senders}, tor.buffer={buffer} kB, run.seed=1"))
+            });
+        let points: Vec<_> = points.collect();
+        assert_eq!(grid(&points).unwrap().keys, ["tor.buffer", "workload.senders"]);
+        assert_eq!(charts(&points)[0].series.len(), 6, "mean and p99 for each of three");
+    }
+
+    #[test]
+    fn curves_of_a_second_setting_stand_in_its_order() {
+        let mut results = Vec::new();
+        for senders in [4, 8, 12, 16] {
+            for credits in [48, 96, 480] {
+                let mut one = result(ResultKind::Sim, credits, "credits", 1.0);
+                let toml = format!("[shaping]\ncredits = {credits}\n[workload]\nsenders = {senders}\n");
+                one.scenario_toml = Some(toml);
+                results.push(one);
+            }
+        }
+        // Four values against three: the senders are the axis, and the credits make the curves.
+        let names: Vec<String> =
+            charts(&results)[0].series.iter().take(3).map(|series| series.name.clone()).collect();
+        assert_eq!(names, ["mean, Credits 48", "mean, Credits 96", "mean, Credits 480"]);
+        let values: Vec<_> = ["1 MB", "64 kB", "128 kB", "64 kB"].map(|text| Some(text.to_owned())).into();
+        assert_eq!(places(&values), [2, 0, 1, 0]);
     }
 
     #[test]

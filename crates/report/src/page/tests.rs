@@ -9,6 +9,8 @@ use crate::{
     ScenarioName, Shaping, Span, Speed, Summary, WindowRow, tcp,
 };
 
+mod several;
+
 const MS: u64 = 1_000_000_000;
 
 /// Numbers that look random and are always the same (Marsaglia's xorshift64).
@@ -23,7 +25,7 @@ impl Dice {
     }
 }
 
-/// A result in which every section has something to show. `slow` events in a hundred meet a time-out.
+/// A result in which every section has something to show. `slow` events in a hundred meet a timeout.
 fn run_result(kind: ResultKind, label: &str, slow: u64) -> RunResult {
     let mut dice = Dice(0x9E37_79B9_7F4A_7C15 ^ slow);
     let ideal_ps = 18_290 * MS / 1000;
@@ -338,7 +340,7 @@ fn the_verdict_follows_the_figures() {
     };
     assert_eq!(words(&|_| {}), "Lossless");
     assert!(
-        words(&|summary| summary.network.as_mut().unwrap().drops = Some(1)).contains("without a time-out")
+        words(&|summary| summary.network.as_mut().unwrap().drops = Some(1)).contains("without a timeout")
     );
     assert!(
         words(&|summary| {

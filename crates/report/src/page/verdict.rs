@@ -4,7 +4,10 @@ use serde_json::Value;
 
 use super::format::FigureForm;
 use super::markup::{escape, figure, pointer_part, ratio};
-use crate::{ResultKind, Summary};
+use crate::{PlanVerdict, ResultKind, Summary};
+
+/// Verdicts of more results stand in a table.
+pub(super) const VERDICTS_MAX: usize = 4;
 
 /// How a result came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub(crate) struct PageVerdict {
     pub(crate) standing: Standing,
     pub(crate) words: &'static str,
     pub(crate) sentence: String,
+    /// How often a plan expects losses, as markup; `None` for what was simulated or measured.
+    pub(crate) badge: Option<String>,
 }
 
 impl PageVerdict {
@@ -43,6 +48,10 @@ pub(crate) fn verdict(summary: &Summary, data: &Value, at: &str) -> PageVerdict 
     let planned = summary.plan.as_ref().filter(|_| summary.kind == ResultKind::Plan);
     if let Some(verdict) = planned.and_then(|plan| plan.verdict.as_ref()) {
         let (standing, words) = match verdict.outcome.as_str() {
+            "fits" | "unlimited" if verdict.losses.as_deref() == Some("depends") => {
+                (Standing::Open, "It depends")
+            }
+            "fits" if verdict.losses.as_deref() == Some("in-share") => (Standing::Open, "Large events lose"),
             "fits" | "unlimited" => (Standing::Good, "Lossless"),
             "holds-back" => (Standing::Open, "Lossless by stopping senders"),
             "may-lose" => (Standing::Open, "At risk"),
@@ -51,13 +60,39 @@ pub(crate) fn verdict(summary: &Summary, data: &Value, at: &str) -> PageVerdict 
         };
         let sentence =
             figure(data, &format!("{at}/plan/verdict/text"), FigureForm::Sentence).unwrap_or_default();
-        return PageVerdict { standing, words, sentence };
+        let badge = badge(verdict, data, at);
+        return PageVerdict { standing, words, sentence, badge };
     }
     if let Some(why) = invalid(summary, data, at) {
-        return PageVerdict { standing: Standing::Bad, words: "Invalid", sentence: why };
+        return PageVerdict { standing: Standing::Bad, words: "Invalid", sentence: why, badge: None };
     }
     let (standing, words) = headline(summary);
-    PageVerdict { standing, words, sentence: sentence(summary, data, at) }
+    PageVerdict { standing, words, sentence: sentence(summary, data, at), badge: None }
+}
+
+/// How often frames are lost, by a plan: never, in a share of the events, always, or it depends, within a bracket.
+fn badge(verdict: &PlanVerdict, data: &Value, at: &str) -> Option<String> {
+    let get = |key: &str, form| figure(data, &format!("{at}/plan/verdict/{key}"), form);
+    let words = match verdict.losses.as_deref()? {
+        "never" => "drops frames: never".to_owned(),
+        "always" => "drops frames: always".to_owned(),
+        "in-share" => format!("drops frames in {} of the events", get("losing_share", FigureForm::Share)?),
+        _ => {
+            let share = |key: &str| get(&format!("bracket/losing_share_{key}"), FigureForm::Share);
+            let bytes = |key: &str| get(&format!("bracket/{key}"), FigureForm::Bytes);
+            match (share("min").zip(share("max")), bytes("waiting_bytes_min"), bytes("waiting_bytes_max")) {
+                (Some((least, most)), ..) => {
+                    format!("drops frames: depends, in {least} to {most} of the events")
+                }
+                (None, Some(least), Some(most)) => {
+                    let fits = bytes("fits_bytes")?;
+                    format!("drops frames: depends, {least} to {most} wait, {fits} fit")
+                }
+                _ => "drops frames: depends".to_owned(),
+            }
+        }
+    };
+    Some(words)
 }
 
 /// Why a measurement marks itself invalid.
@@ -69,7 +104,7 @@ fn invalid(summary: &Summary, data: &Value, at: &str) -> Option<String> {
     Some(why.unwrap_or(fallback))
 }
 
-fn headline(summary: &Summary) -> (Standing, &'static str) {
+pub(super) fn headline(summary: &Summary) -> (Standing, &'static str) {
     let network = summary.network.as_ref();
     let drops = network.and_then(|network| network.drops);
     let timeouts = summary.tcp.as_ref().and_then(|tcp| tcp.timeouts);
@@ -90,7 +125,7 @@ fn headline(summary: &Summary) -> (Standing, &'static str) {
             Standing::Bad,
             "Frames are dropped, and senders wait to probe for the last of a burst",
         ),
-        (above(drops), Standing::Bad, "Frames are dropped, and recovered without a time-out"),
+        (above(drops), Standing::Bad, "Frames are dropped, and recovered without a timeout"),
         (above(timeouts), Standing::Bad, "Connections time out, though no frame was dropped"),
         (drops == Some(0), Standing::Good, "Lossless"),
     ];
@@ -119,16 +154,16 @@ fn sentence(summary: &Summary, data: &Value, at: &str) -> String {
     let timeouts = get("/tcp/timeouts", FigureForm::Number);
     match (drops, timeouts) {
         (Some(drops), Some(timeouts)) => {
-            parts.push(format!("Frames dropped: {drops}; retransmission time-outs: {timeouts}."));
+            parts.push(format!("Frames dropped: {drops}; retransmission timeouts: {timeouts}."));
         }
         (Some(drops), None) => parts.push(format!("Frames dropped: {drops}.")),
-        (None, Some(timeouts)) => parts.push(format!("Retransmission time-outs: {timeouts}.")),
+        (None, Some(timeouts)) => parts.push(format!("Retransmission timeouts: {timeouts}.")),
         (None, None) => {}
     }
     let has_probes =
         summary.tcp.as_ref().and_then(|tcp| tcp.tail_loss_probes).is_some_and(|probes| probes > 0);
     if let Some(probes) = get("/tcp/tail_loss_probes", FigureForm::Number).filter(|_| has_probes) {
-        parts.push(format!("Tail loss probes: {probes}; one may wait as long as a time-out."));
+        parts.push(format!("Tail loss probes: {probes}; one may wait as long as a timeout."));
     }
     parts.join(" ")
 }

@@ -1,4 +1,4 @@
-//! One late event, source by source: when each was asked, answered, lost frames and waited for a timer.
+//! One late event, source by source: when each was asked, answered, lost frames, probed and waited for a timer.
 
 use std::fmt::Write;
 
@@ -13,8 +13,10 @@ use crate::{LateEvent, LateSource};
 
 /// Sources that are drawn: those that finished last.
 const ROWS_MAX: usize = 32;
-const ROW: f64 = 12.0;
+const ROW: f64 = 14.0;
 const TOP: f64 = 8.0;
+/// The whole width of a desk, where one result is shown.
+const WHOLE: Sheet = Sheet { name: "wide", width: 1000.0, ticks: 10 };
 /// Half of a desk.
 const HALF: Sheet = Sheet { name: "wide", width: 640.0, ticks: 7 };
 
@@ -37,15 +39,22 @@ pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> 
     };
     let height = TOP + ROW * rows.len() as f64 + 44.0;
     let bottom = TOP + ROW * rows.len() as f64;
+    let is_alone = of.is_empty();
     let mut html = format!(
-        "<figure class=\"picture waterfall\" data-late=\"{id}\">\n<h3>{}</h3>\n<p class=\"note\">{}</p>\n\
+        "<figure class=\"picture waterfall{}\" data-late=\"{id}\">\n<h3>{}</h3>\n<p class=\"note\">{}</p>\n\
          <ul class=\"legend\"><li><span class=\"key-wait\"></span>asked, no byte yet</li><li><span class=\"key-data\"></span>data \
          arrive</li><li><span class=\"key-drop\"></span>frame dropped</li><li><span class=\"key-rto\"></span>retransmission timer \
-         expires</li></ul>\n",
+         expires</li>{}</ul>\n",
+        if is_alone { " alone" } else { "" },
         escape(&title),
-        escape(&typeset(&late.text))
+        escape(&typeset(&late.text)),
+        if rows.iter().any(|source| !source.probes_ps.is_empty()) {
+            "<li><span class=\"key-probe\"></span>tail loss probe sent</li>"
+        } else {
+            ""
+        }
     );
-    for sheet in [&HALF, &SHEETS[1]] {
+    for sheet in [if is_alone { &WHOLE } else { &HALF }, &SHEETS[1]] {
         let right = sheet.width - RIGHT;
         html += &open(sheet, height, &id, [&title, &late.text], "");
         let px = |at: u64| LEFT + axis.place(since(at) as f64 / unit.1) * (right - LEFT);
@@ -84,6 +93,7 @@ pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> 
                 if path.is_empty() { path } else { format!("<path class=\"{class}\" d=\"{path}\"/>") }
             };
             html += &marks(&source.losses_ps, "drop", 4.0);
+            html += &marks(&source.probes_ps, "probe", 5.5);
             html += &marks(&source.timeouts_ps, "rto", 5.5);
         }
         time_axis(&mut html, &axis, sheet, bottom);

@@ -1,0 +1,141 @@
+//! The page of an advice: a table for each part, each line with its answer and a link to the page of its simulations.
+
+use std::fmt::Write;
+
+use super::STYLE;
+use super::format::typeset;
+use super::markup::escape;
+
+/// A part of an advice.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AdvicePagePart {
+    /// Heading of its table.
+    pub title: String,
+    /// Lines of its table.
+    pub lines: Vec<AdvicePageLine>,
+}
+
+/// A line of an advice.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AdvicePageLine {
+    /// Name of the judged thing: a buffer, a setting, a technique or a switch.
+    pub name: String,
+    /// The answer in words.
+    pub answer: String,
+    /// Its needs, its cost and its sources, which stand in square brackets.
+    pub about: String,
+    /// True if it meets the constraints; absent where it was not simulated.
+    pub is_met: Option<bool>,
+    /// The page of its simulations, relative to the advice.
+    pub link: Option<String>,
+}
+
+/// The page of an advice for a scenario, as a whole HTML document that is well-formed XML too.
+pub fn advice_page(scenario: &str, constraints: &[String], parts: &[AdvicePagePart]) -> String {
+    let name = escape(scenario);
+    let mut out = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <meta name=\"color-scheme\" content=\"light dark\"/>\n\
+         <title>{name} · advice</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main class=\"several\">\n\
+         <header>\n<p class=\"kind\">Fanin advice</p>\n<h1><bdi>{name}</bdi></h1>\n<div class=\"verdict open\">\n"
+    );
+    let constraints = escape(&constraints.join(", "));
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "<p><strong>What meets {constraints}?</strong></p>");
+    for part in parts {
+        let count = |is_met: bool| part.lines.iter().filter(|line| line.is_met == Some(is_met)).count();
+        let (met, failed) = (count(true), count(false));
+        if met + failed > 0 {
+            let title = part.title.split([',', '(']).next().unwrap_or_default().trim_end();
+            let _ = writeln!(out, "<p>{}: {met} of {} do.</p>", escape(title), met + failed);
+        }
+    }
+    out.push_str("</div>\n</header>\n");
+    for part in parts {
+        let title = escape(&part.title);
+        let _ = writeln!(
+            out,
+            "<section>\n<h2>{title}</h2>\n<div class=\"scroll\" role=\"region\" aria-label=\"{title}\" tabindex=\"0\">\n\
+             <table class=\"advised\">\n<thead><tr><th scope=\"col\">What</th><th scope=\"col\">Answer</th></tr></thead>\n<tbody>"
+        );
+        for line in &part.lines {
+            let class = line.is_met.map_or("open", |is_met| if is_met { "good" } else { "bad" });
+            let name = escape(&typeset(&line.name));
+            let name = line.link.as_ref().map_or_else(
+                || format!("<bdi>{name}</bdi>"),
+                |link| format!("<a href=\"{}\"><bdi>{name}</bdi></a>", escape(link)),
+            );
+            let about = if line.about.is_empty() {
+                String::new()
+            } else {
+                format!("<small>{}</small>", with_links(&typeset(&line.about)))
+            };
+            let _ = writeln!(
+                out,
+                "<tr class=\"{class}\"><th scope=\"row\">{name}</th><td><span class=\"says\">{}</span>{about}</td></tr>",
+                escape(&typeset(&line.answer))
+            );
+        }
+        out.push_str("</tbody>\n</table>\n</div>\n</section>\n");
+    }
+    out.push_str("</main>\n</body>\n</html>\n");
+    out
+}
+
+/// Text as markup. An address in square brackets becomes a link that shows its host.
+fn with_links(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('[') {
+        out.push_str(&escape(before));
+        let Some((source, after)) = after.split_once(']') else {
+            rest = after;
+            out.push('[');
+            break;
+        };
+        match source.strip_prefix("https://") {
+            Some(place) => {
+                let host = place.split('/').next().unwrap_or(place);
+                let _ = write!(out, "[<a href=\"{}\">{}</a>]", escape(source), escape(host));
+            }
+            None => {
+                let _ = write!(out, "[{}]", escape(source));
+            }
+        }
+        rest = after;
+    }
+    out + &escape(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_links_to_its_simulations_and_its_sources() {
+        let line = AdvicePageLine {
+            name: "static <2>".into(),
+            answer: "yes: drops 0".into(),
+            about: "9 MB [https://example.org/a?b=1&c]; cost: none [docs/switch.md]".into(),
+            is_met: Some(true),
+            link: Some("techniques-static/index.html".into()),
+        };
+        let refused = AdvicePageLine { name: "credits".into(), ..AdvicePageLine::default() };
+        let part = AdvicePagePart { title: "Techniques (all)".into(), lines: vec![line, refused] };
+        let page = advice_page("incast", &["drops=0".into()], &[part]);
+        for text in [
+            "<p>Techniques: 1 of 1 do.</p>",
+            "<a href=\"techniques-static/index.html\"><bdi>static &lt;2&gt;</bdi></a>",
+            "[<a href=\"https://example.org/a?b=1&amp;c\">example.org</a>]; cost: none [docs/switch.md]",
+            "<tr class=\"open\"><th scope=\"row\"><bdi>credits</bdi></th>",
+        ] {
+            assert!(page.contains(text), "{text}: {page}");
+        }
+    }
+
+    #[test]
+    fn a_bracket_that_is_never_closed_stays() {
+        assert_eq!(with_links("a [b <c>"), "a [b &lt;c&gt;");
+    }
+}

@@ -1,0 +1,93 @@
+//! Claims that were judged by simulations: how many hold, and a line for each.
+
+use std::fmt::Write;
+
+use super::markup::escape;
+
+/// A claim with the judgement on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JudgedClaim {
+    /// Number of the claim.
+    pub id: String,
+    /// Its place in the paper.
+    pub place: String,
+    /// The paper's words, shortened.
+    pub says: String,
+    /// The figure that is expected.
+    pub expected: String,
+    /// The figure that came out.
+    pub got: String,
+    /// `holds`, `explained`, or the name of a failure.
+    pub status: String,
+    /// The reason for a known difference.
+    pub why: Option<String>,
+}
+
+impl JudgedClaim {
+    fn class(&self) -> &'static str {
+        match self.status.as_str() {
+            "holds" => "good",
+            "explained" => "open",
+            _ => "bad",
+        }
+    }
+}
+
+/// The verdict on all claims.
+pub(super) fn head(claims: &[JudgedClaim], out: &mut String) {
+    if claims.is_empty() {
+        return;
+    }
+    let count = |class: &str| claims.iter().filter(|claim| claim.class() == class).count();
+    let (good, open, bad) = (count("good"), count("open"), count("bad"));
+    let class = match (open, bad) {
+        (_, 1..) => "bad",
+        (1.., 0) => "open",
+        (0, 0) => "good",
+    };
+    let words = match (open, bad) {
+        (0, 0) => "All claims hold",
+        (_, 0) => "All claims hold, or are explained",
+        _ => "Some claims do not hold",
+    };
+    let _ = writeln!(
+        out,
+        "<div class=\"verdict {class}\"><p><strong>{words}.</strong> {good} of {} hold, {open} do not for a known reason, {bad} \
+         fail.</p></div>",
+        claims.len()
+    );
+}
+
+/// A line for each claim, those that fail first.
+pub(super) fn section(claims: &[JudgedClaim], out: &mut String) {
+    if claims.is_empty() {
+        return;
+    }
+    out.push_str(
+        "<section>\n<h2>Claims</h2>\n<div class=\"scroll\" role=\"region\" aria-label=\"Claims\" tabindex=\"0\">\n\
+         <table class=\"claims judged\">\n<thead><tr><th scope=\"col\">Claim</th><th scope=\"col\">The paper says</th>\
+         <th scope=\"col\">Expected</th><th scope=\"col\">Simulated</th><th scope=\"col\">Verdict</th></tr></thead>\n<tbody>\n",
+    );
+    let mut sorted: Vec<&JudgedClaim> = claims.iter().collect();
+    sorted.sort_by_key(|claim| ["bad", "open", "good"].iter().position(|class| *class == claim.class()));
+    for claim in sorted {
+        let why = claim
+            .why
+            .as_ref()
+            .filter(|_| claim.class() != "good")
+            .map_or_else(String::new, |why| format!("<small>{}</small>", escape(why)));
+        let _ = writeln!(
+            out,
+            "<tr class=\"{}\"><th scope=\"row\">{}<small>{}</small></th><td>{}</td><td data-label=\"Expected\">{}</td>\
+             <td data-label=\"Simulated\">{}</td><td class=\"says\">{}{why}</td></tr>",
+            claim.class(),
+            escape(&claim.id),
+            escape(&claim.place),
+            escape(&claim.says),
+            escape(&claim.expected),
+            escape(&claim.got),
+            escape(&claim.status)
+        );
+    }
+    out.push_str("</tbody>\n</table>\n</div>\n</section>\n");
+}

@@ -1,0 +1,170 @@
+//! Pages of many results: one verdict on all of them, and below the pictures a line for each.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::contents::{Figure, POINT};
+use super::format::{FigureForm, format_f64, typeset};
+use super::markup::{escape, figure};
+use super::plots::swatch_of;
+use super::verdict::{self, Standing, VERDICTS_MAX};
+use super::{points, swept};
+use crate::RunResult;
+
+/// Names of results that stand in the verdict; more stand in the table only.
+const NAMES_MAX: usize = 6;
+
+/// The results of one verdict.
+struct VerdictGroup<'a> {
+    standing: Standing,
+    words: &'static str,
+    labels: Vec<&'a str>,
+}
+
+/// The verdict on many results: how many came out which way, the most frequent first.
+pub(super) fn together(results: &[RunResult], data: &Value, out: &mut String) {
+    let mut groups: Vec<VerdictGroup<'_>> = Vec::new();
+    let mut is_good: Vec<bool> = Vec::new();
+    for (index, result) in results.iter().enumerate() {
+        let verdict = verdict::verdict(&result.summary, data, &format!("/results/{index}/summary"));
+        let (standing, words) = (verdict.standing, verdict.short());
+        is_good.push(standing == Standing::Good);
+        match groups.iter_mut().find(|group| group.words == words) {
+            Some(group) => group.labels.push(&result.label),
+            None => groups.push(VerdictGroup { standing, words, labels: vec![&result.label] }),
+        }
+    }
+    groups.sort_by_key(|group| std::cmp::Reverse(group.labels.len()));
+    let has = |standing: Standing| groups.iter().any(|group| group.standing == standing);
+    let class = match (has(Standing::Bad), has(Standing::Open)) {
+        (true, _) => "bad",
+        (_, true) => "open",
+        _ => "good",
+    };
+    let _ = writeln!(out, "<div class=\"verdict {class}\">");
+    let edge = points::edge(results, &is_good).filter(|_| !has(Standing::Open));
+    if let Some(edge) = &edge {
+        let [below, above] = edge.values.each_ref().map(|value| escape(&typeset(value)));
+        let mut bad = groups.iter().filter(|group| group.standing == Standing::Bad);
+        let bad = match (bad.next(), bad.next()) {
+            (Some(only), None) => only.words.to_lowercase(),
+            _ => "not lossless".to_owned(),
+        };
+        let good = "lossless".to_owned();
+        let words = if edge.is_good_below { [good, bad] } else { [bad, good] };
+        let _ = writeln!(
+            out,
+            "<p><strong>{}: {} up to {below}, {} from {above} on.</strong></p>",
+            escape(&swept::label(&edge.key)),
+            escape(&words[0]),
+            escape(&words[1])
+        );
+    }
+    let are_points = !points::columns(results).is_empty();
+    for group in &groups {
+        let are_few = groups.len() > 1 && group.labels.len() <= NAMES_MAX && !are_points;
+        let names = if are_few {
+            let names = group.labels.iter().map(|label| format!("<bdi>{}</bdi>", escape(label)));
+            format!(": {}", names.collect::<Vec<_>>().join(", "))
+        } else {
+            String::new()
+        };
+        let _ = writeln!(
+            out,
+            "<p class=\"{}\"><strong>{}:</strong> {} of {} results{names}.</p>",
+            group.standing.class(),
+            escape(group.words),
+            group.labels.len(),
+            results.len()
+        );
+    }
+    over_seeds(results, out);
+    out.push_str("</div>\n");
+}
+
+/// Says how far the mean time spreads over seeds, where results differ in nothing else.
+fn over_seeds(results: &[RunResult], out: &mut String) {
+    if !swept::has_seeds(results) || !swept::differing(results).is_empty() {
+        return;
+    }
+    let means: Vec<f64> = results.iter().filter_map(|result| Some(result.summary.times()?.mean)).collect();
+    if means.len() < results.len() {
+        return;
+    }
+    let ms = |value: f64| format_f64(value, FigureForm::Millis);
+    let (low, high) =
+        (means.iter().copied().fold(f64::INFINITY, f64::min), means.iter().copied().fold(0.0, f64::max));
+    let _ = writeln!(
+        out,
+        "<p>The mean time over {} seeds is {}, from {} to {}.</p>",
+        means.len(),
+        ms(means.iter().sum::<f64>() / means.len() as f64),
+        ms(low),
+        ms(high)
+    );
+}
+
+/// Many results, a line each, below their pictures.
+pub(super) fn many(results: &[RunResult], data: &Value, out: &mut String) {
+    if results.len() > VERDICTS_MAX {
+        out.push_str("<section>\n<h2>All results</h2>\n");
+        table(results, data, out);
+        out.push_str("</section>\n");
+    }
+}
+
+/// A value that stays on one line with its unit.
+pub(super) fn unbroken(value: &str) -> String {
+    typeset(value).replace(' ', "\u{a0}")
+}
+
+/// Many results, a line each.
+fn table(results: &[RunResult], data: &Value, out: &mut String) {
+    out.push_str(
+        "<div class=\"scroll\" role=\"region\" aria-label=\"Results\" tabindex=\"0\">\n<table class=\"points",
+    );
+    // Short names stay on one line on phones, too.
+    let are_short = results.iter().all(|result| result.label.chars().count() <= 20);
+    out.push_str(if are_short { " short\">\n<thead><tr>" } else { "\">\n<thead><tr>" });
+    let keys = points::columns(results);
+    if keys.is_empty() {
+        out.push_str("<th scope=\"col\">Result</th>");
+    }
+    for (number, key) in keys.iter().enumerate() {
+        let class = if number > 0 { " class=\"n\"" } else { "" };
+        let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", escape(&key.label));
+    }
+    let is_known = |index: usize, row: &Figure| {
+        data.pointer(&format!("/results/{index}/summary{}", row.pointer)).is_some()
+            && (row.label != "p99" || results[index].summary.has_p99())
+    };
+    let has = |row: &&Figure| (0..results.len()).any(|index| is_known(index, row));
+    let columns: Vec<&Figure> = POINT.iter().filter(has).collect();
+    for row in &columns {
+        let _ = write!(out, "<th scope=\"col\" class=\"n\">{}</th>", escape(row.label));
+    }
+    out.push_str("<th scope=\"col\">Verdict</th></tr></thead>\n<tbody>\n");
+    for (index, result) in results.iter().enumerate() {
+        let at = format!("/results/{index}/summary");
+        let verdict = verdict::verdict(&result.summary, data, &at);
+        let name = keys.first().map_or_else(|| result.label.clone(), |key| unbroken(&key.values[index]));
+        let _ = write!(
+            out,
+            "<tr class=\"{}\"><th scope=\"row\">{}<bdi>{}</bdi></th>",
+            verdict.standing.class(),
+            swatch_of(index, results),
+            escape(&name)
+        );
+        for key in keys.iter().skip(1) {
+            let _ = write!(out, "<td class=\"n\">{}</td>", escape(&unbroken(&key.values[index])));
+        }
+        for row in &columns {
+            let cell = figure(data, &format!("{at}{}", row.pointer), row.form);
+            let cell = cell.filter(|_| is_known(index, row)).unwrap_or_else(|| "–".into());
+            let _ = write!(out, "<td class=\"n\">{cell}</td>");
+        }
+        let _ = writeln!(out, "<td><strong>{}</strong></td></tr>", verdict.short());
+    }
+    out.push_str("</tbody>\n</table>\n</div>\n");
+}
