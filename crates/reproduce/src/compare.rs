@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use fanin_report::{Summary, Times};
+use fanin_runs::{RunControl, RunEnd, RunOutcome, SweepRun};
 use fanin_scenario::{Errors, Loaded, load};
-use fanin_sim::{RunControl, RunEnd, RunOutcome, SweepRun};
 
 use crate::Progress;
 
@@ -124,7 +124,7 @@ pub struct Figures {
     pub completed: u64,
     /// Frames that switches dropped.
     pub drops: u64,
-    /// Time-outs of all senders, or of receivers where these wait for data.
+    /// Timeouts of all senders, or of receivers where these wait for data.
     pub timeouts: u64,
     /// The most bytes in one queue of a switch.
     pub queue_bytes_max: u64,
@@ -169,7 +169,8 @@ impl Compared {
 }
 
 /// Simulates every technique on every scenario, on `threads` threads; `first` are settings that the techniques may change, `last`
-/// override them. A technique that a scenario refuses has a row that says why. After a stop what is finished is returned.
+/// override them. A technique that a scenario refuses has a row that says why. After a stop the finished rows are returned.
+/// `each` receives every outcome at the end.
 ///
 /// # Errors
 /// Where a scenario is wrong by itself.
@@ -180,6 +181,7 @@ pub fn compare(
     threads: usize,
     stop: &AtomicBool,
     progress: Progress<'_>,
+    each: &mut dyn FnMut(&'static Technique, &Loaded, &RunOutcome),
 ) -> Result<Vec<Compared>, Errors> {
     let with = |source: &str, sets: &[&str]| -> Result<Loaded, Errors> {
         let sets = sets.iter().map(|&set| set.to_owned());
@@ -205,7 +207,7 @@ pub fn compare(
     let done = AtomicUsize::new(0);
     let control = RunControl { stop, ..RunControl::default() };
     progress(0, points.len());
-    let outcomes = fanin_sim::sweep(&points, threads, &control, &|_| {
+    let outcomes = fanin_runs::sweep(&points, threads, &control, &|_| {
         progress(done.fetch_add(1, Ordering::Relaxed) + 1, points.len());
     });
     let mut outcomes = outcomes.into_iter();
@@ -213,10 +215,13 @@ pub fn compare(
     for (number, loaded) in loaded.iter().enumerate() {
         let figures = match loaded {
             Err(errors) => Err(reason(errors)),
-            Ok(_) => match outcomes.next() {
+            Ok(with) => match outcomes.next() {
                 None | Some(Ok(RunOutcome { end: RunEnd::Stopped, .. })) => continue,
                 Some(Err(error)) => Err(error.to_string()),
-                Some(Ok(outcome)) => Ok(figures(&outcome)),
+                Some(Ok(outcome)) => {
+                    each(techniques[number % asked], with, &outcome);
+                    Ok(figures(&outcome))
+                }
             },
         };
         compared[number / asked].rows.push(Row { technique: techniques[number % asked], figures });
@@ -224,7 +229,7 @@ pub fn compare(
     Ok(compared)
 }
 
-/// The first of what is wrong.
+/// The first problem.
 fn reason(errors: &Errors) -> String {
     errors.problems().first().map_or_else(|| "refused".to_owned(), |problem| problem.message().to_owned())
 }
@@ -274,7 +279,10 @@ mod tests {
         let last: Vec<String> = last.iter().map(|&set| set.to_owned()).collect();
         let techniques: Vec<&Technique> = TECHNIQUES.iter().collect();
         let scenarios = [scenario.to_owned()];
-        compare(&scenarios, &techniques, [&[], &last], 2, &NEVER, &|_, _| ()).unwrap().pop().unwrap()
+        compare(&scenarios, &techniques, [&[], &last], 2, &NEVER, &|_, _| (), &mut |_, _, _| ())
+            .unwrap()
+            .pop()
+            .unwrap()
     }
 
     #[test]
@@ -318,7 +326,15 @@ mod tests {
             shifter.figures.as_ref().unwrap_err().contains("a barrel shifter needs several collectors"),
             "{shifter:?}"
         );
-        let wrong = compare(&["no-such".to_owned()], &[&TECHNIQUES[0]], [&[], &[]], 1, &NEVER, &|_, _| ());
+        let wrong = compare(
+            &["no-such".to_owned()],
+            &[&TECHNIQUES[0]],
+            [&[], &[]],
+            1,
+            &NEVER,
+            &|_, _| (),
+            &mut |_, _, _| (),
+        );
         assert!(wrong.is_err());
     }
 

@@ -87,8 +87,8 @@ pub(crate) fn claims() -> Vec<Claim> {
         Claim {
             id: "I011",
             place: "ICC'15 §IV.B, fig. 5",
-            says: "after a time-out the link is idle for at least 200 ms",
-            expected: "every event with a time-out takes 200 ms or more",
+            says: "after a timeout the link is idle for at least 200 ms",
+            expected: "every event with a timeout takes 200 ms or more",
             points: vec![ClaimRun::new(N147)],
             judge: |got| {
                 let least = got[0].times_ms.first().copied().unwrap_or(f64::NAN);
@@ -175,7 +175,7 @@ pub(crate) fn claims() -> Vec<Claim> {
         Claim {
             id: "I020",
             place: "ICC'15 §IV.C.3, fig. 8",
-            says: "no event with a time-out under a static window or credits, all of them under CUBIC",
+            says: "no event with a timeout under a static window or credits, all of them under CUBIC",
             expected: "≤ 0.1 %, ≤ 0.1 %, ≥ 95 %",
             points: vec![fixed_window(N147), credits(N147, 396), ClaimRun::new(N147)],
             judge: |got| {
@@ -202,8 +202,7 @@ pub(crate) fn claims() -> Vec<Claim> {
         Claim {
             id: "I022",
             place: "ICC'15 §IV.C.4, fig. 9",
-            says: "39 collectors in two phases at 2 kHz: no time-out with credits nor with a static window, and a slightly lower \
-                   mean of the EB phase with credits",
+            says: "39 collectors in two phases at 2 kHz: no timeout with credits or a static window, slightly lower mean of EB with credits",
             expected: "none; the mean of EB lower with credits, by less than 10 %",
             points: vec![credits(RACK, 396), fixed_window(RACK)],
             judge: |got| {
@@ -212,12 +211,12 @@ pub(crate) fn claims() -> Vec<Claim> {
                 let eb: Vec<f64> = eb.map(|mean| mean.unwrap_or(f64::NAN)).collect();
                 Judged::new(
                     timeouts.iter().all(|&timeouts| timeouts == 0) && eb[0] < eb[1] && eb[1] < 1.1 * eb[0],
-                    format!("{} / {} time-outs, EB {:.2} / {:.2} ms", timeouts[0], timeouts[1], eb[0], eb[1]),
+                    format!("{} / {} timeouts, EB {:.2} / {:.2} ms", timeouts[0], timeouts[1], eb[0], eb[1]),
                 )
                 .figures(&eb)
             },
             known: Some(Known {
-                why: "no time-out; EB takes the same with both: hosts take no time to process here (I021)",
+                why: "no timeout; EB takes the same with both: hosts take no time to process here (I021)",
                 ranges: &[(14.8, 15.6), (14.8, 15.6)],
             }),
         },

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use fanin_report::{EventRow, IoRow, Summary};
+use fanin_runs::{RunControl, RunEnd, RunOutcome};
 use fanin_scenario::{Errors, Loaded, load};
-use fanin_sim::{RunControl, RunEnd, RunOutcome};
 
 use crate::Judged;
 use crate::claim::Claim;
@@ -13,7 +13,7 @@ use crate::claim::Claim;
 /// The measured time of a point that has no duration of its own.
 pub const DURATION: &str = "3 s";
 
-/// One run that a claim needs: a ready scenario and what is set in it.
+/// One run that a claim needs: a ready scenario and its changed keys.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClaimRun {
     /// The ready scenario.
@@ -56,7 +56,7 @@ pub struct Got {
     pub summary: Summary,
     /// Collection times of the measured events in milliseconds, ascending.
     pub times_ms: Vec<f64>,
-    /// Retransmission time-outs that each measured event suffered.
+    /// Retransmission timeouts that each measured event suffered.
     pub timeouts: Vec<u64>,
     /// The most bytes that a watched queue held at a sample.
     pub watched_bytes_max: u64,
@@ -87,12 +87,12 @@ impl Got {
         share(&self.times_ms, |&time| is(time))
     }
 
-    /// The share of events that suffered at least so many time-outs.
+    /// The share of events that suffered `at_least` timeouts or more.
     pub fn share_with_timeouts(&self, at_least: u64) -> f64 {
         share(&self.timeouts, |&timeouts| timeouts >= at_least)
     }
 
-    /// The time that so many thousandths of the events do not exceed, in milliseconds.
+    /// The `permille` quantile of the events' times, in milliseconds.
     pub fn quantile_ms(&self, permille: u16) -> f64 {
         fanin_report::quantile(&self.times_ms, permille).unwrap_or(f64::INFINITY)
     }
@@ -107,7 +107,7 @@ impl Got {
         self.summary.network.as_ref().and_then(|network| network.queue_bytes_max).unwrap_or(0)
     }
 
-    /// Retransmission time-outs of all connections.
+    /// Retransmission timeouts of all connections.
     pub fn timeouts_total(&self) -> u64 {
         self.summary.tcp.as_ref().and_then(|tcp| tcp.timeouts).unwrap_or(0)
     }
@@ -132,7 +132,7 @@ pub enum LabError {
         /// The point, as a command would name it.
         point: String,
         /// The simulator's error.
-        error: fanin_sim::Error,
+        error: fanin_runs::Error,
     },
     /// A stop was requested.
     #[error("stopped")]
@@ -142,7 +142,8 @@ pub enum LabError {
 /// Called after each run with the number of finished runs and of all.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
-/// Simulates what the claims need on `threads` threads and judges each; `duration` replaces the measured time.
+/// Simulates the runs of the claims on `threads` threads and judges each claim; `duration` replaces the
+/// measured time. `each` receives every outcome at the end.
 ///
 /// # Errors
 /// Where a point is no sound scenario or cannot be simulated, or `stop` was set.
@@ -152,6 +153,7 @@ pub fn reproduce(
     threads: usize,
     stop: &AtomicBool,
     progress: Progress<'_>,
+    each: &mut dyn FnMut(&ClaimRun, &Loaded, &RunOutcome),
 ) -> Result<Vec<Judged>, LabError> {
     let mut points: BTreeMap<&ClaimRun, usize> = BTreeMap::new();
     for point in claims.iter().flat_map(|claim| &claim.points) {
@@ -164,28 +166,29 @@ pub fn reproduce(
     }
     let order: Vec<&ClaimRun> = order.into_iter().flatten().collect();
     let loaded: Vec<Loaded> = order.iter().map(|point| point.scenario(duration)).collect::<Result<_, _>>()?;
-    let runs: Vec<fanin_sim::SweepRun> = loaded
+    let runs: Vec<fanin_runs::SweepRun> = loaded
         .iter()
-        .map(|loaded| fanin_sim::SweepRun {
+        .map(|loaded| fanin_runs::SweepRun {
             scenario: loaded.scenario.clone(),
             seed: loaded.scenario.run.seed,
         })
         .collect();
     let done = AtomicUsize::new(0);
     let control = RunControl { stop, ..RunControl::default() };
-    let outcomes = fanin_sim::sweep(&runs, threads, &control, &|_| {
+    let outcomes = fanin_runs::sweep(&runs, threads, &control, &|_| {
         progress(done.fetch_add(1, Ordering::Relaxed) + 1, runs.len());
     });
     if outcomes.len() < runs.len() {
         return Err(LabError::Stopped);
     }
     let mut got = Vec::with_capacity(runs.len());
-    for ((point, loaded), outcome) in order.iter().zip(&loaded).zip(outcomes) {
-        let point = || format!("{} {}", point.preset, point.sets.join(" "));
+    for ((&run, loaded), outcome) in order.iter().zip(&loaded).zip(outcomes) {
+        let point = || format!("{} {}", run.preset, run.sets.join(" "));
         let outcome = outcome.map_err(|error| LabError::Sim { point: point(), error })?;
         if outcome.end == RunEnd::Stopped {
             return Err(LabError::Stopped);
         }
+        each(run, loaded, &outcome);
         got.push(measured(loaded, outcome));
     }
     Ok(claims

@@ -1,7 +1,8 @@
 //! Claims of the M21TCP paper (§II to §IV), on the two-byte framing of the ns-3 that it was made with.
 //!
-//! The paper's names of queues: RED with thresholds of 15 and 25 packets and ns-3's other defaults (a weight of 0.002,
-//! 1 of 50 at the upper threshold, gentle), DCTCP's K of 20. M001 and M007 list these settings and claim nothing else.
+//! The paper's names of queues. RED has thresholds of 15 and 25 packets and ns-3's other defaults (a weight of 0.002,
+//! 1 of 50 at the upper threshold, gentle). DCTCP has a K of 20. M001 and M007 list these settings and claim nothing
+//! else.
 
 use crate::claim::Claim;
 use crate::judge::{Known, near};
@@ -115,7 +116,7 @@ pub(crate) fn claims() -> Vec<Claim> {
                 Judged::new(m.iter().all(|&m| near(m, 940.0, 0.01)), text(&m, "Mb/s")).figures(&m)
             },
             known: Some(Known {
-                why: "576 B of every 618 B are data, so that 932 Mb/s are the most; RED's average lags, so that its buffer overflows at each start",
+                why: "576 B of every 618 B are data, so 932 Mb/s are the most; RED's average lags and its buffer overflows at each start",
                 ranges: &[(745.0, 825.0), (890.0, 932.0)],
             }),
         },
@@ -197,7 +198,7 @@ pub(crate) fn claims() -> Vec<Claim> {
                     .figures(&at.map(f64::from))
             },
             known: Some(Known {
-                why: "RED's average (weight 0.002) follows a burst of some hundred packets too late, so that ECN collapses at 48; DCTCP's windows of two segments fill the buffer only at 57",
+                why: "RED's average (weight 0.002) follows a burst too late, so that ECN collapses at 48; DCTCP's two segments fill the buffer only at 57",
                 ranges: &[(48.0, 48.0), (64.0, 64.0)],
             }),
         },
@@ -212,7 +213,7 @@ pub(crate) fn claims() -> Vec<Claim> {
                 Judged::new(times.iter().all(|&time| time > 10.0), text(&times, "ms")).figures(&times)
             },
             known: Some(Known {
-                why: "64 KiB hold the least windows, two segments, of 56 senders: 48 meet time-outs in the first of 320 rounds and meet the deadline in all others",
+                why: "64 KiB hold two segments of 56 senders: 48 senders meet timeouts in the first of 320 rounds, the deadline in all others",
                 ranges: &[(8.8, 10.2), (195.0, 240.0)],
             }),
         },

@@ -13,8 +13,8 @@ fn multihost() -> ClaimRun {
     ClaimRun::new(MULTIHOST)
 }
 
-/// A closed loop of 360 units, settled: behind PAUSE it takes 5 s. Goodput counts whole events where they end, and 104 MB of
-/// events are open, 88 ms of the uplink, which shift into or out of the measured time: 3 s keep that below 3 %.
+/// A closed loop of 360 units, settled: behind PAUSE it takes 5 s. Goodput counts whole events where they end. 104 MB of
+/// events are open, which is 88 ms of the uplink. They shift into or out of the measured time: 3 s keep that below 3 %.
 fn closed(point: ClaimRun) -> ClaimRun {
     point.set("run.warmup", "5 s").set("run.duration", "3 s")
 }
@@ -24,7 +24,7 @@ fn hardware() -> ClaimRun {
     multihost().set("network.hybrid.host_ports", 0)
 }
 
-/// Rings of so many Mb/s.
+/// Rings of `mbps` Mb/s each.
 fn rings(mbps: u32) -> ClaimRun {
     multihost().set("core.daqring.rate", format_args!("{mbps} Mb/s"))
 }
@@ -46,7 +46,7 @@ fn periodic(point: ClaimRun, hz: u32) -> ClaimRun {
         .set("supervisor.policy", "node-round-robin")
 }
 
-/// PAUSE at its best: the rack's switch has memory for all that its collectors ask for, so that it need not stop its one uplink
+/// PAUSE at its best: the rack's switch has memory for all requested data of its collectors. So it need not stop its one uplink
 /// because of one of them.
 fn deep_pause() -> ClaimRun {
     pause(hardware())
@@ -107,17 +107,17 @@ pub(crate) fn claims() -> Vec<Claim> {
             id: "H012",
             place: "multi-host §IV.C, fig. 6a",
             says: "credits, a tuned static window, rings and PAUSE sustain full load alike",
-            expected: "goodput within 3 % of each other, no time-out",
+            expected: "goodput within 3 % of each other, no timeout",
             points: [credits(), window(hardware()), rings(344), deep_pause()].map(closed).to_vec(),
             judge: |got| {
                 let g = each_gbps(got);
                 let timeouts: u64 = got.iter().map(|got| got.timeouts_total()).sum();
                 let most = g.iter().copied().fold(0.0, f64::max);
                 let holds = g.iter().all(|&one| one > 0.97 * most) && timeouts == 0;
-                Judged::new(holds, format!("{}, {timeouts} time-outs", text(&g))).figures(&g)
+                Judged::new(holds, format!("{}, {timeouts} timeouts", text(&g))).figures(&g)
             },
             known: Some(Known {
-                why: "goodput is alike, but 30 rings of 344 Mb/s are 103 % of the uplink: in a closed loop its queue fills the 8 MB and loses frames, some to time-outs",
+                why: "goodput is alike, but 30 rings of 344 Mb/s are 103 % of the uplink, whose queue fills the 8 MB and loses frames",
                 ranges: &[(9.3, 9.45), (9.3, 9.45), (9.2, 9.45), (9.3, 9.45)],
             }),
         },
@@ -133,7 +133,7 @@ pub(crate) fn claims() -> Vec<Claim> {
                     .figures(&[share])
             },
             known: Some(Known {
-                why: "the memory of the chip decides, which the paper does not state: 80 % with the 8 MB here, 55 % with 4, 11 % with 2, 1 % with 1",
+                why: "the chip's memory decides, which the paper leaves open: 80 % with 8 MB, 55 % with 4, 11 % with 2, 1 % with 1",
                 ranges: &[(0.75, 0.87)],
             }),
         },

@@ -109,12 +109,12 @@ pub(crate) fn claims() -> Vec<Claim> {
         Claim {
             id: "I027",
             place: "ICC'15 §IV.D.4, fig. 11",
-            says: "no time-out under DIATCP, a static window or credits, some under plain CUBIC",
+            says: "no timeout under DIATCP, a static window or credits, some under plain CUBIC",
             expected: "0, 0, 0 and more than 0",
             points: vec![diatcp(160), window(ROUTER, 2), credits(ROUTER, 421), ClaimRun::new(ROUTER)],
             judge: |got| {
                 let t: Vec<u64> = got.iter().map(|got| got.timeouts_total()).collect();
-                Judged::new(t[..3] == [0; 3] && t[3] > 0, format!("{t:?} time-outs"))
+                Judged::new(t[..3] == [0; 3] && t[3] > 0, format!("{t:?} timeouts"))
             },
             known: None,
         },
@@ -122,7 +122,7 @@ pub(crate) fn claims() -> Vec<Claim> {
             id: "I028",
             place: "ICC'15 §IV.D.3, fig. 10b",
             says: "the traffic towards the readouts is highest under DIATCP, whose windows are updated all the time",
-            expected: "no time-out, and more bytes for each event than with a static window and with credits",
+            expected: "no timeout, and more bytes for each event than with a static window and with credits",
             points: vec![diatcp(160), window(ROUTER, 2), credits(ROUTER, 421)],
             judge: |got| {
                 let bytes: Vec<f64> = got.iter().map(|got| bytes_per_event(got) / 1e3).collect();
@@ -137,7 +137,7 @@ pub(crate) fn claims() -> Vec<Claim> {
             id: "L009",
             place: "LCN'15, DCTCP",
             says: "DCTCP fails where the first round trip's packets are more than the buffer holds",
-            expected: "147 windows at their floor of 2 packets: in 500 kB no time-out, in 300 kB one in more than half of the events",
+            expected: "147 windows at their floor of 2 packets: in 500 kB no timeout, in 300 kB one in more than half of the events",
             points: ["500 kB", "300 kB"]
                 .map(|buffer| {
                     ClaimRun::new(N147)

@@ -35,6 +35,16 @@ impl SearchAxis {
         if (self.low..=self.high).contains(&rounded) { rounded } else { exact }
     }
 
+    /// The value with few digits that is nearest to another one.
+    pub fn rounded(self, value: u64) -> u64 {
+        self.value(self.place(value.clamp(self.low, self.high)))
+    }
+
+    /// The value at a share of the range, from 0 at its lower to 1 at its upper end.
+    pub fn at(self, share: f64) -> u64 {
+        self.value(self.place(self.low) + share.clamp(0.0, 1.0) * self.width())
+    }
+
     /// Length of the range on the scale.
     pub(crate) fn width(self) -> f64 {
         self.place(self.high) - self.place(self.low)
@@ -60,6 +70,14 @@ mod tests {
         let bytes = SearchAxis { low: 65_536, high: 16_777_216, start: 65_536 };
         assert_eq!(bytes.between(65_536, 16_777_216), Some(1_050_000));
         assert_eq!((bytes.value(0.0), bytes.value(90.0)), (65_536, 16_777_216), "the ends are exact");
+    }
+
+    #[test]
+    fn shares_are_of_the_logarithm() {
+        let axis = SearchAxis { low: 10, high: 1000, start: 10 };
+        assert_eq!([0.0, 0.5, 1.0, 7.0].map(|share| axis.at(share)), [10, 100, 1000, 1000]);
+        assert_eq!([3, 123, 5000].map(|value| axis.rounded(value)), [10, 123, 1000]);
+        assert_eq!(SearchAxis { low: 0, high: 1_000_000, start: 0 }.rounded(123_456), 123_000);
     }
 
     #[test]

@@ -42,8 +42,9 @@ impl SearchOutcome {
         self.best.map(|best| &self.tried[best])
     }
 
-    /// The least and the largest tried value of an axis whose objective is within `share` of the best one's, with the other
-    /// axes at their best values. The range ends at the first point that is worse or does not meet the constraints.
+    /// The range of an axis whose objective is within `share` of the best one's, with the other axes at their best values.
+    /// Returns the least and the largest tried value. The range ends at the first point that is worse or does not meet the
+    /// constraints.
     pub fn flat(&self, axis: usize, share: f64) -> Option<(u64, u64)> {
         let best = self.best()?;
         let is_on_line = |point: &&TriedPoint| {
@@ -81,7 +82,7 @@ const STUDENT: [f64; 30] = [
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 const NORMAL: f64 = 1.96;
-/// By so much over the degrees of freedom, the quantile is above the normal distribution's.
+/// The excess of the quantile over the normal distribution's, times the degrees of freedom.
 const NORMAL_EXCESS: f64 = 2.4;
 
 /// The mean of independent values with its confidence interval of 95 %; `None` without values.

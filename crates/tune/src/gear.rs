@@ -1,4 +1,4 @@
-//! A catalogue of switches: packet buffer, port rate, and where the numbers come from.
+//! A catalogue of switches: packet buffer, port rate, price, and where the numbers come from.
 
 use fanin_units::{Bytes, Rate};
 
@@ -7,12 +7,64 @@ use fanin_units::{Bytes, Rate};
 pub struct Gear {
     /// Name of the chip or the switch.
     pub name: String,
-    /// Packet buffer that its ports share.
+    /// Packet buffer of the whole switch.
     pub buffer: Bytes,
+    /// Pools that its ports are divided among, of equal size; at least 1.
+    pub pools: u64,
+    /// Where the buffer is.
+    pub memory: GearMemory,
     /// Rate of the ports that hosts use.
     pub port: Rate,
     /// Place of the figures.
     pub source: String,
+    /// A public price in the words of its source, and that source; absent where there is none.
+    pub price: Option<GearPrice>,
+}
+
+/// The place of a switch's packet memory, from the least costly kind to the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GearMemory {
+    /// On the switch chip.
+    OnChip,
+    /// In a server that switches.
+    Software,
+    /// Outside the switch chip, with virtual output queues.
+    OffChip,
+}
+
+/// A price and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GearPrice {
+    /// The price with its unit and its year.
+    pub text: String,
+    /// Place of the price.
+    pub source: String,
+}
+
+impl GearMemory {
+    /// All kinds, in order.
+    const ALL: [Self; 3] = [Self::OnChip, Self::Software, Self::OffChip];
+
+    /// The name in a catalogue.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OnChip => "on-chip",
+            Self::Software => "software",
+            Self::OffChip => "off-chip",
+        }
+    }
+
+    /// A sentence on the price of this kind of switch, with the source.
+    pub const fn cost(self) -> &'static str {
+        match self {
+            Self::OnChip => "the least costly class: memory on the chip, a commodity",
+            Self::Software => "a server: `fanin plan SCENARIO --cost` compares it with routers",
+            Self::OffChip => {
+                "the costly class: generous buffers may raise a switch's price tenfold \
+                 [https://people.ucsc.edu/~warner/Bufs/summary]"
+            }
+        }
+    }
 }
 
 /// A catalogue cannot be used.
@@ -26,7 +78,7 @@ pub enum GearError {
     Empty,
     /// A switch lacks a key, or its value is wrong.
     #[error(
-        "switch {number} of the catalogue: `{key}` is missing or wrong; write for example {key} = \"{example}\""
+        "switch {number} of the catalogue: `{key}` is missing or wrong; write for example {key} = {example}"
     )]
     Key {
         /// Number of the switch, from 1.
@@ -36,7 +88,18 @@ pub enum GearError {
         /// A right value.
         example: &'static str,
     },
+    /// A switch has a key that no switch has.
+    #[error("switch {number} of the catalogue has the key `{key}`, which is not one of {}", KEYS.join(", "))]
+    UnknownKey {
+        /// Number of the switch, from 1.
+        number: usize,
+        /// The unknown key.
+        key: String,
+    },
 }
+
+/// The keys of a switch.
+const KEYS: [&str; 8] = ["name", "buffer", "pools", "memory", "port", "source", "price", "price_source"];
 
 impl Gear {
     /// The catalogue that comes with the program.
@@ -61,11 +124,41 @@ impl Gear {
             entry.get(key).and_then(toml::Value::as_str).ok_or(GearError::Key { number, key, example })
         };
         let wrong = |key, example| GearError::Key { number, key, example };
+        let pools = match entry.get("pools") {
+            None => 1,
+            Some(value) => value
+                .as_integer()
+                .and_then(|pools| u64::try_from(pools).ok())
+                .filter(|&pools| pools > 0)
+                .ok_or_else(|| wrong("pools", "4"))?,
+        };
+        let memory = match entry.get("memory") {
+            None => GearMemory::OnChip,
+            Some(value) => GearMemory::ALL
+                .into_iter()
+                .find(|memory| value.as_str() == Some(memory.name()))
+                .ok_or_else(|| wrong("memory", "\"off-chip\""))?,
+        };
+        let price = match entry.get("price") {
+            None => None,
+            Some(_) => Some(GearPrice {
+                text: text("price", "\"9000 EUR, 2026\"")?.to_owned(),
+                source: text("price_source", "\"our offer\"")?.to_owned(),
+            }),
+        };
+        if let Some(key) =
+            entry.as_table().and_then(|keys| keys.keys().find(|key| !KEYS.contains(&key.as_str())))
+        {
+            return Err(GearError::UnknownKey { number, key: key.clone() });
+        }
         Ok(Self {
-            name: text("name", "my switch")?.to_owned(),
-            buffer: text("buffer", "16 MB")?.parse().map_err(|_| wrong("buffer", "16 MB"))?,
-            port: text("port", "25 Gb/s")?.parse().map_err(|_| wrong("port", "25 Gb/s"))?,
-            source: text("source", "the data sheet")?.to_owned(),
+            name: text("name", "\"my switch\"")?.to_owned(),
+            buffer: text("buffer", "\"16 MB\"")?.parse().map_err(|_| wrong("buffer", "\"16 MB\""))?,
+            pools,
+            memory,
+            price,
+            port: text("port", "\"25 Gb/s\"")?.parse().map_err(|_| wrong("port", "\"25 Gb/s\""))?,
+            source: text("source", "\"the data sheet\"")?.to_owned(),
         })
     }
 }
@@ -77,8 +170,12 @@ mod tests {
     #[test]
     fn the_built_in_catalogue_has_sizes_and_sources() {
         let gear = Gear::read(Gear::BUILT_IN).unwrap();
-        assert!(gear.len() >= 8);
+        assert!(gear.len() >= 14);
         assert!(gear.iter().all(|gear| !gear.buffer.is_zero() && !gear.source.is_empty()));
+        assert!(GearMemory::ALL.iter().all(|memory| gear.iter().any(|gear| gear.memory == *memory)));
+        let of = |name: &str| gear.iter().find(|gear| gear.name.contains(name)).unwrap();
+        assert_eq!((of("Tomahawk (").pools, of("Spectrum (").pools), (4, 1));
+        assert!(of("Jericho 2").price.as_ref().unwrap().text.contains("USD"));
     }
 
     #[test]
@@ -89,6 +186,11 @@ mod tests {
         let one = |rest: &str| format!("[[gear]]\nname = \"a\"\nport = \"1 Gb/s\"\nsource = \"b\"\n{rest}");
         assert!(message(&one("")).contains("switch 1 of the catalogue: `buffer` is missing"));
         assert!(message(&one("buffer = \"1 Gb/s\"")).contains("buffer = \"16 MB\""));
+        let with = |more: &str| message(&one(&format!("buffer = \"1 MB\"\n{more}")));
+        assert!(with("pools = 0").contains("pools = 4"));
+        assert!(with("memory = \"tape\"").contains("memory = \"off-chip\""));
+        assert!(with("price = \"1 EUR\"").contains("`price_source` is missing"));
+        assert!(with("cost = \"1 EUR\"").contains("`cost`, which is not one of name"));
         assert_eq!(Gear::read(&one("buffer = \"1 MB\"")).unwrap()[0].buffer, Bytes::new(1_000_000));
     }
 }

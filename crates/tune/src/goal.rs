@@ -25,7 +25,7 @@ pub enum Target {
     Key(String),
 }
 
-/// An objective: what is made as small or as large as possible.
+/// An objective: the figure or key to make as small or as large as possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objective {
     /// Smaller or larger is better.

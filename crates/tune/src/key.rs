@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use fanin_scenario::Loaded;
+use fanin_scenario::Scenario;
 
 use crate::SearchAxis;
 use crate::number::NumberKind;
@@ -134,9 +134,9 @@ impl TunedKey {
     ///
     /// # Errors
     /// If the key is unknown or no number, or if its range is empty or of another unit.
-    pub fn new(range: &KeyRange, loaded: &Loaded) -> Result<Self, TunedKeyError> {
+    pub fn new(range: &KeyRange, scenario: &Scenario) -> Result<Self, TunedKeyError> {
         let key = range.key.clone();
-        let tree = toml::Value::try_from(&loaded.scenario).ok();
+        let tree = toml::Value::try_from(scenario).ok();
         let found =
             key.split('.').try_fold(tree.as_ref(), |node, part| Some(Some(node?.get(part)?))).flatten();
         let value = found.ok_or_else(|| TunedKeyError::Unknown { key: key.clone() })?;
@@ -185,6 +185,19 @@ impl TunedKey {
         Ok(Self { key, kind, axis: SearchAxis { low, high, start } })
     }
 
+    /// Moves the ends of a range that was not given towards the scenario's value, by factors of 2, until the scenario takes them.
+    #[must_use]
+    pub fn narrowed(mut self, takes: &mut dyn FnMut(u64) -> bool) -> Self {
+        let SearchAxis { low, high, start } = self.axis;
+        let mut up =
+            std::iter::successors(Some(low), |value| value.checked_mul(2)).take_while(|low| *low < start);
+        let mut down =
+            std::iter::successors(Some(high), |value| Some(value / 2)).take_while(|high| *high > start);
+        self.axis.low = up.find(|value| takes(*value)).unwrap_or(start);
+        self.axis.high = down.find(|value| takes(*value)).unwrap_or(start);
+        self
+    }
+
     /// The setting at a value, as for `--set`.
     pub fn set(&self, value: u64) -> String {
         format!("{}={}", self.key, self.kind.text(value))
@@ -215,7 +228,7 @@ mod tests {
 
     fn tuned(text: &str) -> Result<TunedKey, TunedKeyError> {
         let loaded = fanin_scenario::load("thesis-a-1000hz", &[]).unwrap();
-        TunedKey::new(&text.parse().unwrap(), &loaded)
+        TunedKey::new(&text.parse().unwrap(), &loaded.scenario)
     }
 
     #[test]

@@ -28,8 +28,8 @@ mod search;
 
 pub use axis::SearchAxis;
 pub use found::{Interval, SearchOutcome, TriedPoint, interval};
-pub use gear::{Gear, GearError};
+pub use gear::{Gear, GearError, GearMemory, GearPrice};
 pub use goal::{Constraint, Goal, GoalError, Objective, Sense, Target};
 pub use key::{KeyRange, TunedKey, TunedKeyError};
 pub use number::NumberKind;
-pub use search::{End, Score, SearchLimits, Trial, search};
+pub use search::{End, Score, SearchLimits, Trial, is_clearly_worse, search};

@@ -60,7 +60,7 @@ impl NumberKind {
         }
     }
 
-    /// The words for a message: what the setting is, and a range of it.
+    /// The words for a message: the kind of the setting, and a range of it.
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Count => ("a whole number", "60..1200"),

@@ -1,12 +1,13 @@
 //! The search: bracketing for one setting, coordinates with a shrinking step for several.
 //!
-//! **One setting.** Five values at equal factors, ends included; three for bisection. Then, again and again, the values halfway between the best
-//! one and its two neighbours, until the neighbours are closer than the precision. This finds the minimum of a function that
-//! falls and then rises, and one wrong comparison costs little: neighbours are measured values, not discarded parts of the range.
-//! Where the objective is the setting itself ([`End`]), only the side towards the objective is halved, which is bisection.
+//! **One setting.** Five values at equal factors, ends included; three for bisection. Then, again and again, the values halfway
+//! between the best one and its two neighbours, until the neighbours are closer than the precision. This finds the minimum of a
+//! function that falls and then rises. One wrong comparison costs little: neighbours are measured values, not discarded parts of
+//! the range. Where the objective is the setting itself ([`End`]), only the side towards the objective is halved, which is
+//! bisection.
 //!
-//! **Several settings.** A pattern search (Hooke and Jeeves 1961): from the best point a step up and down on each scale, and,
-//! after a success, the same move again. A round without a success halves the steps.
+//! **Several settings.** A pattern search (Hooke and Jeeves 1961). From the best point it makes a step up and down on each
+//! scale and, after a success, the same move again. A round without a success halves the steps.
 //!
 //! **Noise.** All points have the same seeds in the same order (common random numbers), and two points are compared on the
 //! seeds that both have. The point that seems best gets all its seeds first. One that is clearly worse on its first seed gets no
@@ -57,7 +58,7 @@ pub struct SearchLimits {
 
 /// A point is clearly worse on one seed beyond this share of the best one's objective.
 const CLEARLY_WORSE: f64 = 0.05;
-/// And beyond so many standard deviations of the best point's seeds.
+/// Standard deviations of the best point's seeds that it must be worse by, too.
 const DEVIATIONS: f64 = 3.0;
 /// Values of one setting that are tried first.
 const FIRST_VALUES: usize = 5;
@@ -86,8 +87,8 @@ pub fn search(
     SearchOutcome { tried: race.tried, best, simulations: race.simulations, is_stopped: race.is_stopped }
 }
 
-/// Order of two points: the one that is nearer to meeting the constraints on all seeds of its own, then by objective on the seeds
-/// that both have.
+/// Order of two points. The point that is nearer to meeting the constraints on all its seeds comes first. Equal points are
+/// ordered by the objective on the seeds of both.
 fn order(one: &TriedPoint, other: &TriedPoint) -> Ordering {
     let common = one.scores.len().min(other.scores.len());
     let mean = |point: &TriedPoint, seeds: usize, of: fn(&Score) -> f64| {
@@ -99,7 +100,7 @@ fn order(one: &TriedPoint, other: &TriedPoint) -> Ordering {
     by(&violation).then_with(|| by(&objective))
 }
 
-/// The points tried so far, and what is left to spend.
+/// The points tried so far, and the simulations left.
 struct Race<'a, 'b> {
     limits: SearchLimits,
     evaluate: &'a mut Evaluate<'b>,
@@ -138,7 +139,7 @@ impl Race<'_, '_> {
         self.seeds(&new, 1..self.limits.seeds);
     }
 
-    /// Simulates all seeds of the point that seems best, until the best one has all of them: another seed may show that a
+    /// Simulates all seeds of the point that seems best, until the best one has all of them. Another seed may show that a
     /// point does not meet the constraints.
     fn complete_best(&mut self) -> Option<usize> {
         loop {
@@ -182,13 +183,22 @@ impl Race<'_, '_> {
         if same.violation == 0.0 && first.violation > 0.0 {
             return true;
         }
-        let worse = |one: f64, other: f64, noise: f64| one - other > noise.max(CLEARLY_WORSE * other.abs());
         if first.violation > 0.0 {
-            return first.violation.is_infinite() || worse(first.violation, same.violation, same.violation);
+            return first.violation.is_infinite() || exceeds(first.violation, same.violation, same.violation);
         }
         let objectives: Vec<f64> = best.scores.iter().map(|score| score.objective).collect();
-        worse(first.objective, same.objective, DEVIATIONS * deviation(&objectives))
+        is_clearly_worse(first.objective, same.objective, &objectives)
     }
+}
+
+/// Returns true if an objective is clearly worse than that of the best point on the same seed. It is so by 5 %, and by three
+/// standard deviations of the best point's seeds.
+pub fn is_clearly_worse(objective: f64, of_best: f64, seeds_of_best: &[f64]) -> bool {
+    exceeds(objective, of_best, DEVIATIONS * deviation(seeds_of_best))
+}
+
+fn exceeds(one: f64, other: f64, noise: f64) -> bool {
+    one - other > noise.max(CLEARLY_WORSE * other.abs())
 }
 
 /// Searches one axis between the neighbours of the best value.

@@ -73,8 +73,8 @@ pub(super) fn claims() -> Vec<Claim> {
         Claim {
             id: "T023",
             place: "thesis §4.2.2, fig. 4.5",
-            says: "switch A, 792 kB: most collections suffer a time-out, in peaks near multiples of 200 ms",
-            expected: "> 50 % with a time-out; the most frequent 10 ms above 150 ms lie within 15 ms of n × 200 ms",
+            says: "switch A, 792 kB: most collections suffer a timeout, in peaks near multiples of 200 ms",
+            expected: "> 50 % with a timeout; the most frequent 10 ms above 150 ms lie within 15 ms of n × 200 ms",
             points: [A500, A1000].map(|preset| usable(ordered(partial(preset, 6)))).to_vec(),
             judge: |got| {
                 let shares: Vec<f64> = got.iter().map(|got| got.share_with_timeouts(1)).collect();
@@ -87,14 +87,14 @@ pub(super) fn claims() -> Vec<Claim> {
                 .figures(&[shares[0], shares[1], peaks[0], peaks[1]])
             },
             known: Some(Known {
-                why: "94 and 96 % suffer one, but the peak lies at 245 ms: after a time-out one segment goes, whose acknowledgement is delayed by 40 ms",
+                why: "94 and 96 % suffer one; the peak lies at 245 ms, since a timeout sends one segment, whose acknowledgement is delayed by 40 ms",
                 ranges: &[(0.9, 0.98), (0.92, 0.99), (235.0, 255.0), (235.0, 265.0)],
             }),
         },
         Claim {
             id: "T024",
             place: "thesis §4.2.2, fig. 4.6",
-            says: "switch A, 1320 kB: a share suffers several time-outs in a row",
+            says: "switch A, 1320 kB: a share suffers several timeouts in a row",
             expected: "> 5 % take more than 350 ms",
             points: [A500, A1000].map(|preset| usable(ordered(partial(preset, 10)))).to_vec(),
             judge: |got| {
@@ -106,7 +106,7 @@ pub(super) fn claims() -> Vec<Claim> {
         Claim {
             id: "T025",
             place: "thesis §4.2.2, fig. 4.7a",
-            says: "switch B, 792 kB at 45 %: no collection suffers a time-out",
+            says: "switch B, 792 kB at 45 %: no collection suffers a timeout",
             expected: "0",
             points: vec![usable(ordered(partial(B500, 6)))],
             judge: |got| {
@@ -118,7 +118,7 @@ pub(super) fn claims() -> Vec<Claim> {
         Claim {
             id: "T026",
             place: "thesis §4.2.2, figs 4.7b-4.8",
-            says: "switch B: time-outs appear when throughput or size grow",
+            says: "switch B: timeouts appear when throughput or size grow",
             expected: "> 0 at 1320 kB and 90 %",
             points: vec![usable(ordered(partial(B1000, 10)))],
             judge: |got| {
@@ -159,7 +159,7 @@ pub(super) fn claims() -> Vec<Claim> {
         Claim {
             id: "T029",
             place: "thesis §5.2.2, fig. 5.8c",
-            says: "switch B at 45 %: some full events without a time-out, the vast majority with",
+            says: "switch B at 45 %: some full events without a timeout, the vast majority with",
             expected: "more than 0 and less than 30 % below 200 ms",
             points: vec![usable(ClaimRun::new(B500))],
             judge: |got| {

@@ -12,8 +12,8 @@ pub(super) const BEST: u32 = 480;
 /// Credits of the smallest burst that it shows, 52.8 kB.
 pub(super) const FEW: u32 = 48;
 
-/// A set-up without any avoidance, in which each event is collected from `groups` sixteenths of the readouts; the rate
-/// is raised so that the throughput stays (thesis §4.2.1). Which readouts is drawn for each event: the same ones each time
+/// A set-up without any avoidance, in which each event is collected from `groups` sixteenths of the readouts. The rate is
+/// raised so that the throughput stays (thesis §4.2.1). The readouts are drawn for each event. The same ones each time
 /// would load the two uplinks unevenly, at 528 kB 60 to 40 %, and fill one of them at 90 %.
 pub(super) fn partial(preset: &'static str, groups: u32) -> ClaimRun {
     let full_mhz: u64 = if preset.ends_with("-500hz") { 500_000 } else { 1_000_000 };
@@ -28,8 +28,8 @@ pub(super) fn credits(preset: &'static str, credits: u32) -> ClaimRun {
     ClaimRun::new(preset).set("shaping.credits", credits)
 }
 
-/// The memory that the switch leaves for frames: the values with which the thesis' own simulation agrees with its
-/// measurements (§5.2.2, figs 5.8 and 5.9: 9.4 MB for B; §6.2: about 500 kB for A).
+/// The memory that the switch leaves for frames. With these values the thesis' own simulation agrees with its
+/// measurements: 9.4 MB for B (§5.2.2, figs 5.8 and 5.9), 500 kB for A (§6.2).
 pub(super) fn usable(point: ClaimRun) -> ClaimRun {
     let buffer = if point.preset.starts_with("thesis-b") { "9.4 MB" } else { "500 kB" };
     point.set("tor.buffer", buffer)
@@ -40,16 +40,16 @@ pub(super) fn simulated(point: ClaimRun) -> ClaimRun {
     usable(point).set("transport.profile", "linux-2.6.26")
 }
 
-/// First come, first served in the order that it takes by itself: where nothing disturbs it the units of a host move
-/// apart within seconds (thesis §6.5), whatever the order in which they announced themselves.
+/// First come, first served in the order that it takes by itself. If nothing disturbs it, the units of a host move
+/// apart within seconds (thesis §6.5), in whatever order they announced themselves.
 pub(super) fn ordered(point: ClaimRun) -> ClaimRun {
     point.set("supervisor.start_order", "interleaved")
 }
 
-/// First come, first served with units that share their credits evenly, a request each in turn. The thesis does not
-/// say how blocked requests are served; served one event after the other, the units of a host move apart within three
-/// seconds and every collection is nearly ideal, which contradicts its measurements. Sharing evenly, those that collide
-/// finish together, announce themselves together and collide again.
+/// First come, first served with units that share their credits evenly, a request each in turn. The thesis does not say
+/// how blocked requests are served. If they were served one event after the other, the units of a host would move apart
+/// within three seconds. Every collection would be nearly ideal, which contradicts its measurements. Sharing evenly,
+/// those that collide finish together, announce themselves together and collide again.
 pub(super) fn fcfs(preset: &'static str, number: u32) -> ClaimRun {
     credits(preset, number)
         .set("shaping.discipline", "round-robin")
