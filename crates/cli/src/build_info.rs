@@ -1,4 +1,4 @@
-//! Which build this is; `build.rs` finds it out.
+//! The identity of this build, from `build.rs`.
 
 /// The version, and in parentheses the commit where it is known.
 pub(crate) const TEXT: &str = env!("FANIN_VERSION");

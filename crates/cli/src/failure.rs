@@ -37,6 +37,23 @@ pub(crate) enum Failure {
         /// The finding, in one line.
         finding: String,
     },
+    /// A folder does not hold the result of a run that can be simulated.
+    #[error(
+        "{} holds no measurement of a laboratory; name a folder that `fanin run --out` has written, with its scenario.toml",
+        folder.display()
+    )]
+    NoLaboratory {
+        /// Path of the folder.
+        folder: PathBuf,
+    },
+    /// A file of another tool cannot be imported.
+    #[error("cannot import {}: {reason}", path.display())]
+    Import {
+        /// Path of the file.
+        path: PathBuf,
+        /// Reason for the failure.
+        reason: String,
+    },
     /// The scenario cannot be planned.
     #[error(transparent)]
     Plan(#[from] fanin_plan::PlanError),
@@ -53,7 +70,7 @@ pub(crate) enum Failure {
     Catalogue(#[from] fanin_plan::CatalogueError),
     /// The scenario cannot be simulated.
     #[error(transparent)]
-    Sim(#[from] fanin_sim::Error),
+    Sim(#[from] fanin_runs::Error),
     /// The objective or the constraints of a search are wrong.
     #[error(transparent)]
     Goal(#[from] fanin_tune::GoalError),
@@ -95,6 +112,30 @@ pub(crate) enum Failure {
         /// The system's error.
         error: io::Error,
     },
+    /// Neither an address nor a folder to watch.
+    #[error("`{got}` is no HOST:PORT, no socket and no folder of a run")]
+    NoTop {
+        /// The given text.
+        got: String,
+    },
+    /// The folder names nothing that serves metrics.
+    #[error(
+        "nothing serves metrics in {}: start the run with --metrics, and give the folder of its --out",
+        folder.display()
+    )]
+    NoMetrics {
+        /// The folder that was named.
+        folder: PathBuf,
+    },
+    /// A barrier workload serves no metrics.
+    #[error("--predicted is for event building: a barrier workload serves no metrics")]
+    NoBands,
+    /// A live view needs a terminal.
+    #[error("there is no terminal here to show a live view on; `fanin top --once` prints one screen as text")]
+    NoTerminal,
+    /// No target of a view answered.
+    #[error("nothing answered")]
+    NoAnswer,
     /// An argument is not KEY=VALUE.
     #[error("`{got}` has no `=`; write for example rate=\"344 Mb/s\"")]
     NoChange {
@@ -134,6 +175,14 @@ pub(crate) enum Failure {
     /// A live system did not keep what it promises.
     #[error("the audit failed: {0}")]
     Audit(#[from] fanin_node::audit::AuditFailure),
+    /// A folder cannot be audited.
+    #[error("nothing to audit in {}: {reason}", folder.display())]
+    NothingToAudit {
+        /// The folder that was named.
+        folder: PathBuf,
+        /// Reason for the refusal.
+        reason: String,
+    },
     /// A run assigned no event.
     #[error("no event was assigned: there is nothing to prove")]
     NothingAssigned,
@@ -247,6 +296,26 @@ pub(crate) enum Failure {
         /// The file in the place of a folder.
         path: PathBuf,
     },
+    /// A setting is swept by two options.
+    #[error("`{key}` is swept twice: give all its values at once, as in --sweep {key}=V1,V2")]
+    SweptTwice {
+        /// Name of the setting.
+        key: String,
+    },
+    /// A file that is there would be replaced.
+    #[error("{} exists: give another name, or --force to replace it", path.display())]
+    Exists {
+        /// Path of the file.
+        path: PathBuf,
+    },
+    /// A question got no answer that can be used.
+    #[error("`{got}` is no answer to: {question}")]
+    Unanswered {
+        /// The question asked.
+        question: String,
+        /// The last answer.
+        got: String,
+    },
     /// A file that was asked for cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Write {
@@ -279,7 +348,8 @@ impl Failure {
             | Self::Infeasible { .. }
             | Self::Undelivered { .. }
             | Self::NothingAssigned
-            | Self::Fragments { .. } => 1,
+            | Self::Fragments { .. }
+            | Self::NoAnswer => 1,
             Self::Switch(error) if error.is_unsupported() => 3,
             Self::Tap(fanin_testbed::TapError::NotPermitted) => 3,
             Self::Unprivileged { .. } => 3,
@@ -293,6 +363,7 @@ impl Failure {
             Self::Launch(fanin_node::launch::LaunchError::NotReady { .. }) => 1,
             Self::Stopped => INTERRUPTED as u8,
             Self::Scenario(_)
+            | Self::Import { .. }
             | Self::Bench(_)
             | Self::Refused(_)
             | Self::Barrier(_)
@@ -302,11 +373,17 @@ impl Failure {
             | Self::Client(_)
             | Self::NoAddress { .. }
             | Self::NoToken { .. }
+            | Self::NoTop { .. }
+            | Self::NoMetrics { .. }
+            | Self::NoBands
+            | Self::NothingToAudit { .. }
+            | Self::NoTerminal
             | Self::NoChange { .. }
             | Self::Events { .. }
             | Self::NoTarget { .. }
             | Self::Plan(_)
             | Self::NoCatalogue { .. }
+            | Self::NoLaboratory { .. }
             | Self::Catalogue(_)
             | Self::Sim(_)
             | Self::Goal(_)
@@ -328,6 +405,9 @@ impl Failure {
             | Self::Baseline { .. }
             | Self::Read(_)
             | Self::NotAFolder { .. }
+            | Self::Exists { .. }
+            | Self::SweptTwice { .. }
+            | Self::Unanswered { .. }
             | Self::Write { .. }
             | Self::Output(_) => 2,
         }
@@ -336,7 +416,7 @@ impl Failure {
     /// Says on standard error what went wrong, and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
-            // Whoever closed the pipe has seen enough: that is a use, not a failure.
+            // A reader that closes the pipe, such as `head`, has read enough: no failure.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
             // These bring their own word "error", one for each problem.
             Self::Scenario(errors) => complain(&errors.render(output::is_coloured(&io::stderr()))),

@@ -28,8 +28,8 @@ pub(crate) fn install() {
     }
 }
 
-/// Calls `write`, which writes a result of so many rows. It is not cut short by the first Ctrl-C, be it that this has stopped
-/// the run or that it comes now; a note says so if there is much to write.
+/// Calls `write`, which writes a result of `rows` rows. The first Ctrl-C does not cut this short, neither one that stopped
+/// the run nor one during `write`. If there are many rows, a note on standard error says so.
 pub(crate) fn writing<T>(rows: usize, write: impl FnOnce() -> T) -> T {
     if rows < ROWS_TOLD {
         return write();

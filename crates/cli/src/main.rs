@@ -6,7 +6,9 @@ mod commands;
 mod failure;
 mod interrupt;
 mod output;
+mod predicted;
 mod summary;
+mod token;
 
 use std::process::ExitCode;
 

@@ -38,29 +38,33 @@ pub(crate) fn text(summary: &Summary) -> String {
         }
         line("events", parts.join(", "));
     }
+    let has_p99 = summary.has_p99();
     if let Some(times) = &summary.collection_time_ms {
-        line("collection time", times_text(times));
+        line("collection time", times_text(times, has_p99));
     }
     if let Some(requests) = &summary.requests {
         let met =
             requests.deadlines_met.map_or_else(String::new, |met| format!(", {met} within their deadline"));
         line("requests", format!("{} completed{met}", requests.completed));
-        line("request time", requests.time_ms.as_ref().map_or_else(String::new, times_text));
+        line(
+            "request time",
+            requests.time_ms.as_ref().map_or_else(String::new, |times| times_text(times, has_p99)),
+        );
     }
     if let Some(slowdown) = &summary.slowdown {
         let s = slowdown;
-        line(
-            "over ideal",
-            format!("mean {:.3}×, median {:.3}×, p99 {:.2}×, max {:.2}×", s.mean, s.p50, s.p99, s.max),
-        );
+        let p99 = p99_text(s.p99, "×", has_p99);
+        line("over ideal", format!("mean {:.3}×, median {:.3}×{p99}, max {:.2}×", s.mean, s.p50, s.max));
     }
     if let (Some(bound), Some(over)) = (&summary.bound, &summary.slowdown_bound) {
         let least = bound.least.slowdown;
+        let p99 = p99_text(over.p99, "×", has_p99);
+        let and = if has_p99 { format!(" and {:.2}×", least.p99) } else { String::new() };
         line(
             "over bound",
             format!(
-                "mean {:.3}×, p99 {:.2}× (any schedule has at least {:.3}× and {:.2}× the ideal)",
-                over.mean, over.p99, least.mean, least.p99
+                "mean {:.3}×{p99} (any schedule has at least {:.3}×{and} the ideal)",
+                over.mean, least.mean
             ),
         );
     }
@@ -104,7 +108,7 @@ pub(crate) fn text(summary: &Summary) -> String {
             ("segments", tcp.segments),
             ("retransmitted", tcp.retransmits),
             ("spuriously", tcp.spurious_retransmits),
-            ("time-outs", tcp.timeouts),
+            ("timeouts", tcp.timeouts),
             ("tail loss probes", tcp.tail_loss_probes.filter(|&probes| probes > 0)),
             ("fast retransmits", tcp.fast_retransmits),
         ];
@@ -115,7 +119,7 @@ pub(crate) fn text(summary: &Summary) -> String {
         let means = [("an event", of_event), ("a round", of_round)];
         let held_up =
             means.iter().filter_map(|(of, mean)| mean.map(|mean| (of, mean))).find(|(_, mean)| *mean > 0.0);
-        parts.extend(held_up.map(|(of, mean)| format!("{mean:.2} time-outs hold {of} up")));
+        parts.extend(held_up.map(|(of, mean)| format!("{mean:.2} timeouts hold {of} up")));
         line("tcp", parts.join(", "));
     }
     if let Some(shaping) = &summary.shaping {
@@ -146,7 +150,7 @@ pub(crate) fn table<'a>(rows: impl Iterator<Item = (String, &'a Summary)>) -> St
     let width = rows.iter().map(|(label, _)| label.chars().count()).max().unwrap_or_default().max(7);
     let mut out = format!(
         "{:<width$}  {:>9}  {:>9}  {:>9}  {:>7}  {:>11}  {:>8}  {:>9}\n",
-        "setting", "mean ms", "p99 ms", "max ms", "ideal", "goodput", "drops", "time-outs"
+        "setting", "mean ms", "p99 ms", "max ms", "ideal", "goodput", "drops", "timeouts"
     );
     for (label, summary) in rows {
         let times = summary.collection_time_ms.as_ref();
@@ -215,12 +219,15 @@ fn words(key: &str) -> String {
     key.replace('_', " ")
 }
 
-fn times_text(times: &Times) -> String {
+fn times_text(times: &Times, has_p99: bool) -> String {
     let ideal = times.ideal.map_or_else(String::new, |ideal| format!(", ideal {ideal:.2}"));
-    format!(
-        "mean {:.2} ms, median {:.2}, p99 {:.2}, max {:.2}{ideal}",
-        times.mean, times.p50, times.p99, times.max
-    )
+    let p99 = p99_text(times.p99, "", has_p99);
+    format!("mean {:.2} ms, median {:.2}{p99}, max {:.2}{ideal}", times.mean, times.p50, times.max)
+}
+
+/// A 99th percentile; nothing where too few events were measured for one.
+fn p99_text(value: f64, unit: &str, has_p99: bool) -> String {
+    if has_p99 { format!(", p99 {value:.2}{unit}") } else { String::new() }
 }
 
 pub(crate) fn rate(bps: f64) -> String {

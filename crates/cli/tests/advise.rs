@@ -33,18 +33,30 @@ fn each_line_is_simulated_and_linked() {
     assert_eq!((&value["schema"], &value["subject"][0]), (&"fanin.advice/1".into(), &"drops=0".into()));
     let lines = |part: &str| value[part].as_array().unwrap().clone();
     let buffers = lines("buffers");
-    assert_eq!(buffers.len(), 1, "a star has one class of ports: {buffers:?}");
+    assert_eq!(buffers.len(), 10, "{buffers:?}");
+    let (found, idle): (Vec<_>, Vec<_>) = buffers.iter().partition(|line| !line["meets"].is_null());
+    assert_eq!(found.len(), 1, "a star has one class of ports: {buffers:?}");
+    assert!(idle.iter().all(|line| line["answer"].as_str().unwrap().starts_with("no effect: ")), "{idle:?}");
+    let buffers = found;
     assert_eq!(buffers[0]["name"], "tor.buffer");
     // Eight answers of 20 kB with headers, of which some leave meanwhile.
     let answer = buffers[0]["answer"].as_str().unwrap();
     assert!(answer.contains("kB is enough, ") && answer.contains("is not"), "{answer}");
     assert_eq!(lines("techniques").len(), 18);
-    assert_eq!(lines("gear").len(), 8);
+    let gear = lines("gear");
+    // A line sums up.
+    assert_eq!(gear.len(), 15);
+    assert_eq!(gear[14]["name"], "the least costly that works");
+    assert!(gear[..14].iter().all(|line| line["cost"]["class"].is_string()), "{gear:?}");
+    let jericho = gear.iter().find(|line| line["name"].as_str().unwrap().contains("Jericho 2")).unwrap();
+    assert_eq!(jericho["cost"]["class"], "off-chip");
+    assert!(jericho["about"].as_str().unwrap().contains("virtual output queues"), "{jericho}");
     for part in ["buffers", "ranges", "techniques", "gear"] {
         for line in lines(part) {
             let is_simulated = !line["meets"].is_null();
             let answer = line["answer"].as_str().unwrap();
-            assert_eq!(is_simulated, !answer.starts_with("not possible: "), "{line}");
+            let is_note = line["name"] == "the least costly that works" || answer.starts_with("no effect: ");
+            assert_eq!(is_simulated || is_note, !answer.starts_with("not possible: "), "{line}");
             if is_simulated {
                 let folder = folder.path().join("advice").join(line["folder"].as_str().unwrap());
                 assert!(
@@ -61,6 +73,8 @@ fn each_line_is_simulated_and_linked() {
     assert!(of("dctcp")["about"].as_str().unwrap().contains("RFC 8257"));
     let text = std::fs::read_to_string(folder.path().join("advice/advice.txt")).unwrap();
     assert!(text.contains("buffers-tor.buffer/index.html"), "{text}");
+    let page = std::fs::read_to_string(folder.path().join("advice/index.html")).unwrap();
+    assert!(page.contains("<a href=\"buffers-tor.buffer/index.html\"><bdi>tor.buffer</bdi></a>"), "{page}");
     assert_eq!(json(&std::fs::read_to_string(folder.path().join("advice/advice.json")).unwrap()), value);
 }
 
@@ -78,9 +92,45 @@ fn a_catalogue_of_ones_own_is_judged() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let value = json(stdout(&output));
     let gear = value["gear"].as_array().unwrap();
-    assert_eq!((&gear[0]["meets"], &gear[1]["meets"]), (&false.into(), &true.into()));
-    assert!(gear[2]["answer"].as_str().unwrap().contains("not possible: its ports have 100 Mb/s"));
+    let of = |name: &str| gear.iter().find(|line| line["name"] == name).unwrap();
+    assert_eq!((&of("shallow")["meets"], &of("deep")["meets"]), (&false.into(), &true.into()));
+    assert!(of("slow")["answer"].as_str().unwrap().contains("not possible: its ports have 100 Mb/s"));
+    assert_eq!(of("the least costly that works")["answer"], "deep");
     assert!(value["techniques"].is_null(), "only the part asked for");
+}
+
+#[test]
+fn a_laboratory_carries_its_error_to_the_full_system() {
+    let folder = Folder::new("advise-laboratory");
+    // A tenth of the size with another TCP stack stands for what was measured.
+    let laboratory = folder.file("laboratory");
+    let small = ["--set=workload.request_size=20 kB", "--set=run.duration=300 ms", "--set=tor.buffer=1 MB"];
+    let measured = ["sim", "incast", "-q", "--set=workload.senders=4", "--out", &laboratory];
+    let output = fanin(&[&measured[..], &small[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = advise(&["--only", "laboratory", "--measured", &laboratory]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let value = json(stdout(&output));
+    let lines = value["laboratory"].as_array().unwrap();
+    let figures = &lines[0]["laboratory"]["figures"];
+    assert_eq!(figures[0]["figure"], "queue");
+    // The same scenario and seed: one of the simulations is the measurement.
+    let ratio = figures[0]["measured_over_simulated"].as_array().unwrap();
+    assert!(ratio[0].as_f64().unwrap() <= 1.0 && ratio[1].as_f64().unwrap() >= 1.0, "{ratio:?}");
+    assert!(lines[0]["about"].as_str().unwrap().contains("not a measurement"), "{}", lines[0]);
+    let needs = &lines[1]["needs"];
+    let bytes = |key: &str| needs[key].as_u64().unwrap();
+    assert!(bytes("bytes_min") < bytes("simulated_bytes") && bytes("simulated_bytes") <= bytes("bytes_max"));
+    assert_eq!((&lines[1]["meets"], &needs["key"]), (&true.into(), &"tor.buffer".into()));
+    // A full buffer hides how deep the queue would become.
+    let full = folder.file("full");
+    let output = fanin(&["sim", "incast", "-q", "--set=run.duration=300 ms", "--out", &full]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = advise(&["--only", "laboratory", "--measured", &full]);
+    let value = json(stdout(&output));
+    let about = value["laboratory"][0]["about"].as_str().unwrap();
+    assert!(about.contains("measure with a larger buffer"), "{about}");
+    assert_eq!(value["laboratory"].as_array().unwrap().len(), 1);
 }
 
 #[test]
@@ -91,6 +141,7 @@ fn wrong_input_says_what_would_be_right() {
     for (more, what) in [
         (&["--catalogue", "/none.toml"][..], "cannot read the catalogue /none.toml"),
         (&["--catalogue", &file], "switch 1 of the catalogue: `buffer` is missing"),
+        (&["--measured", "/none"], "/none"),
         (&["--subject", "p99<20"], "`p99` is a time"),
         (&["--subject", "drops<0"], "no value of `drops`"),
         (&["--only", "prices"], "invalid value 'prices'"),

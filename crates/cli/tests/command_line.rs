@@ -139,7 +139,32 @@ fn completions_know_the_commands() {
     for shell in ["bash", "zsh", "fish"] {
         let output = fanin(&["completions", shell]);
         assert_eq!(output.status.code(), Some(0));
-        assert!(stdout(&output).contains("completions"), "{shell}");
+        let script = stdout(&output);
+        for word in ["completions", "thesis-a-1000hz", "workload.senders="] {
+            assert!(script.contains(word), "{shell} does not know {word}");
+        }
+    }
+}
+
+#[test]
+fn bash_completes_presets_and_keys() {
+    let folder = Folder::new("completions");
+    let script = folder.file("fanin.bash");
+    std::fs::write(&script, stdout(&fanin(&["completions", "bash"]))).unwrap();
+    for (words, expected) in [
+        ("fanin plan thesis-b", "thesis-b-500hz thesis-b-1000hz"),
+        ("fanin sim incast --set workload.sen", "workload.senders="),
+        ("fanin sim incast --sweep logger.acc", "logger.accept="),
+        ("fanin init --like lcn15-all-to-o", "lcn15-all-to-one"),
+    ] {
+        let count = words.split(' ').count() - 1;
+        let (current, before) = (words.rsplit(' ').next().unwrap(), words.rsplit(' ').nth(1).unwrap());
+        let typed = format!(
+            "source {script}; COMP_WORDS=({words}); COMP_CWORD={count}; _fanin fanin '{current}' '{before}'; \
+             echo ${{COMPREPLY[@]}}"
+        );
+        let output = std::process::Command::new("bash").args(["-c", &typed]).output().unwrap();
+        assert_eq!(str::from_utf8(&output.stdout).unwrap().trim(), expected, "{words}: {}", stderr(&output));
     }
 }
 

@@ -65,3 +65,21 @@ fn ctrl_c_is_130() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
 }
+
+#[test]
+fn too_few_events_have_no_figures_and_a_note() {
+    let arguments = ["compare", "incast", "--techniques", "none,static", "--duration", "100 ms", "--warmup"];
+    let output = fanin(&[&arguments[..], &["500 ms", "--json", "-"]].concat());
+    let table: Value = serde_json::from_str(stdout(&output)).expect("JSON alone");
+    let rows = table["scenarios"][0]["techniques"].as_array().unwrap();
+    // In collapse no round ends within 100 ms.
+    assert_eq!((&rows[0]["completed"], rows[0].get("mean_ms")), (&0.into(), None), "{rows:#?}");
+    assert!(rows[1]["mean_ms"].as_f64().unwrap() > 10.0 && rows[1].get("p99_ms").is_none(), "{rows:#?}");
+
+    let output = fanin(&[&arguments[..], &["500 ms"]].concat());
+    let row = stdout(&output).lines().find(|line| line.starts_with("none")).unwrap().to_owned();
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(&cells[1..4], ["–", "–", "–"], "{row}");
+    assert!(stderr(&output).contains("less than five minimum RTOs"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("None of the requests was completed"), "{}", stderr(&output));
+}

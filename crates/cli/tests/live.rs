@@ -1,12 +1,12 @@
 //! `fanin run` and `fanin node` from outside.
 
+mod common;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-fn fanin(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_fanin")).args(arguments).stdin(Stdio::null()).output().unwrap()
-}
+use common::{SMALL, fanin};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -28,24 +28,6 @@ fn wait_for_ten_events(folder: &Path) {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
-
-/// Settings of a small system for a short time.
-const SMALL: [&str; 14] = [
-    "--set",
-    "readout.hosts=8",
-    "--set",
-    "collectors.hosts_per_rack=2",
-    "--set",
-    "collectors.units_per_host=1",
-    "--set",
-    "supervisor.rate=40 Hz",
-    "--set",
-    "logger.accept=0.5",
-    "--set",
-    "run.warmup=100 ms",
-    "--set",
-    "run.duration=1 s",
-];
 
 #[test]
 fn a_replay_is_built_stored_and_identical() {
@@ -153,7 +135,8 @@ fn ctrl_c_ends_in_order_and_a_killed_parent_leaves_no_process() {
         command
             .args(["run", "replay", "--loopback", "--out", out, "--quiet"])
             .args(SMALL)
-            .args(["--set", "run.duration=100 s"]);
+            .args(["--set", "run.duration=100 s", "--set", "record.queue_interval=5 ms"])
+            .args(["--set", "record.windows=[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]"]);
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let until = Instant::now() + Duration::from_secs(60);
         let journal = folder.join("live/supervisor.journal");
@@ -172,6 +155,13 @@ fn ctrl_c_ends_in_order_and_a_killed_parent_leaves_no_process() {
             std::thread::sleep(Duration::from_millis(20));
         }
         assert_eq!(folder.join("summary.json").exists(), code.is_some());
+        // The traces of a run that was killed say as much as its journals.
+        let explained = |event: u32| {
+            let output = fanin(&["explain", &event.to_string(), "--in", out]);
+            text(&output.stdout)
+        };
+        let said: String = (0..20).map(explained).collect();
+        assert!(said.contains("The smallest congestion window during its collection was "), "{said}");
         std::fs::remove_dir_all(folder).unwrap();
     }
 }
@@ -338,4 +328,57 @@ fn a_readout_that_freezes_for_good_is_started_again_and_its_missing_fragments_ar
     let unknown = fanin(&["explain", "4000000000", "--in", out]);
     assert_eq!(unknown.status.code(), Some(2));
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn an_audit_reads_the_folders_of_all_hosts() {
+    let folder = folder("audited");
+    let out = folder.join("run");
+    let output =
+        fanin(&[&["run", "replay", "--loopback", "--out", out.to_str().unwrap()][..], &SMALL[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let run_said: Vec<String> =
+        text(&output.stdout).lines().filter(|line| line.starts_with("audit ")).map(str::to_owned).collect();
+    let audit = |folders: &[&Path], more: &[&str]| {
+        let folders: Vec<&str> = folders.iter().map(|folder| folder.to_str().unwrap()).collect();
+        fanin(&[&["audit"][..], &folders, more].concat())
+    };
+    // As `fanin run` left it.
+    let whole = audit(&[&out], &[]);
+    assert_eq!((whole.status.code(), run_said.len()), (Some(0), 1), "{}", text(&whole.stderr));
+    assert_eq!(text(&whole.stdout).lines().collect::<Vec<_>>(), run_said);
+    // As two hosts leave it: the supervisor's and the readouts', and that of the collectors and loggers.
+    let [first, second] = ["first", "second"].map(|host| folder.join(host));
+    for host in [&first, &second] {
+        std::fs::create_dir_all(host).unwrap();
+    }
+    for path in std::fs::read_dir(out.join("live")).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if name.ends_with(".journal") {
+            let host = if name.starts_with("supervisor") { &first } else { &second };
+            std::fs::copy(&path, host.join(name)).unwrap();
+        }
+    }
+    let data = out.join("live/data");
+    let both = audit(&[&first, &second, &data], &["--json", "-"]);
+    assert_eq!(both.status.code(), Some(0), "{}", text(&both.stderr));
+    let verdict: serde_json::Value = serde_json::from_slice(&both.stdout).unwrap();
+    assert!(verdict["events"]["stored"].as_u64() > Some(2), "{verdict}");
+    assert_eq!((&verdict["events"]["lost"], &verdict["findings"]), (&0.into(), &serde_json::json!([])));
+    // Stored events are lost without the folder that has them.
+    let without = audit(&[&first, &second], &[]);
+    assert_eq!(without.status.code(), Some(1));
+    assert!(text(&without.stdout).contains("FAILED"), "{}", text(&without.stdout));
+    // Two runs do not make one system.
+    let twice = audit(&[&out, &first], &[]);
+    assert_eq!(twice.status.code(), Some(1));
+    assert!(text(&twice.stderr).contains("of two runs"), "{}", text(&twice.stderr));
+    for (empty, reason) in
+        [(folder.clone(), "neither journals nor files"), (folder.join("none"), "No such file")]
+    {
+        let refused = audit(&[&empty], &[]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(text(&refused.stderr).contains(reason), "{}", text(&refused.stderr));
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
 }

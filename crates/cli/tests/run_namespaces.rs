@@ -123,8 +123,8 @@ fn windows_that_are_shared_out_fit_a_shallow_buffer() {
     let completed = |summary: &serde_json::Value| summary["requests"]["completed"].as_u64().unwrap();
     let cubic = run(&[]);
     assert!(drops(&cubic) > 200, "{cubic}");
-    // On a quiet machine nothing is lost. Where another program holds a host up for milliseconds, its peers' kernels
-    // probe for lost tails, and these few copies come on top of the windows.
+    // On a quiet machine nothing is lost. Another program may hold a host up for milliseconds. Its peers' kernels
+    // then probe for lost tails, and these few copies come on top of the windows.
     let lossless = |summary: &serde_json::Value| {
         assert!(drops(summary) * 10 < drops(&cubic), "{summary} {cubic}");
         assert!(completed(summary) > completed(&cubic), "{summary} {cubic}");
@@ -182,7 +182,7 @@ fn events_have_their_time_outs_and_connections_their_windows() {
     let (measured, simulated) = (folder("timeouts-run"), folder("timeouts-sim"));
     let run = |command: &str, out: &Path, more: &[&str]| {
         let base = [command, case, "--json", "-", "--out", out.to_str().unwrap()];
-        // With one unit a collector has one event at a time: then no time-out is that of two.
+        // With one unit a collector has one event at a time: then no timeout is that of two.
         let keys = [
             "collectors.units_per_host=1",
             "run.warmup=0 s",
@@ -198,13 +198,13 @@ fn events_have_their_time_outs_and_connections_their_windows() {
     };
     let (summary, records) = run("run", &measured, &["--place", "namespaces"]);
     if summary["tcp"]["timeouts"].is_null() {
-        eprintln!("not looked at: time-outs, which this kernel does not count");
+        eprintln!("not looked at: timeouts, which this kernel does not count");
     } else {
         let of_events: u64 = records.events.iter().map(|row| row.timeouts).sum();
         let of_flows: u64 = records.flows.iter().filter_map(|row| row.timeouts).sum();
         assert!(0 < of_events && of_events <= of_flows, "{of_events} of {of_flows}");
         assert!(summary["events"]["timeouts_mean"].as_f64() > Some(0.0), "{summary}");
-        // Whoever met none was faster, in the mean, than who met some.
+        // Events without a timeout were faster, in the mean, than those with one.
         let mean = |slow: bool| {
             let rows = records.events.iter().filter(|row| (row.timeouts > 0) == slow);
             let times: Vec<u64> = rows.filter_map(|row| row.collection_time_ps).collect();
@@ -231,7 +231,7 @@ fn events_have_their_time_outs_and_connections_their_windows() {
         .unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let html = std::fs::read_to_string(&page).unwrap();
-    for expected in ["Congestion windows", "Time-outs that hold up an event, mean"] {
+    for expected in ["Congestion windows", "Timeouts that hold up an event, mean"] {
         assert!(html.contains(expected), "the page lacks {expected}");
     }
     for folder in [measured, simulated] {
@@ -285,8 +285,8 @@ fn a_switch_that_stops_its_neighbour_loses_nothing() {
         "--set",
         "tor.pause.xon=15 kB",
     ]);
-    // 66 kB are free when the neighbour receives PAUSE, which takes 5 ms to fill: nothing is lost unless a switch waits for a
-    // core for so long.
+    // 66 kB are free when the neighbour receives PAUSE, which takes 5 ms to fill. Nothing is lost unless a switch waits that
+    // long for a core.
     assert!(figure(&pausing, "pauses") > 0, "{pausing}");
     assert!(figure(&pausing, "drops") * 10 < figure(&silent, "drops"), "{pausing} {silent}");
     // A paused link resumes with the RESUME frame, not when the pause of 168 ms would end.
@@ -360,46 +360,93 @@ impl Drop for Loops {
     }
 }
 
-#[test]
-fn hosts_that_wait_for_a_core_make_a_measurement_invalid() {
-    if !privileged() {
-        return;
-    }
-    let _machine = alone();
-    let settings = [
+/// Runs a small system on one core while eight busy loops take it.
+///
+/// A process of the batch class waits for the end of a loop's slice each time it wakes. One of the normal class may
+/// take the core at once, as it has used little of it.
+fn run_on_a_busy_core(more: &[&str]) -> Output {
+    let fanin = env!("CARGO_BIN_EXE_fanin");
+    let base = [
+        "--batch",
+        "0",
+        "taskset",
         "-c",
         "0",
-        env!("CARGO_BIN_EXE_fanin"),
+        fanin,
         "run",
         "replay",
         "--json",
         "-",
         "--place",
         "namespaces",
-        "--set",
-        "readout.hosts=4",
-        "--set",
-        "collectors.hosts_per_rack=1",
-        "--set",
-        "collectors.units_per_host=1",
-        "--set",
-        "readout.fragment_size=40 B",
-        "--set",
-        "supervisor.rate=50 Hz",
-        "--set",
-        "run.scale=0.1",
-        "--set",
-        "run.warmup=50 ms",
-        "--set",
-        "run.duration=200 ms",
     ];
+    let sets = [
+        "readout.hosts=4",
+        "collectors.hosts_per_rack=1",
+        "collectors.units_per_host=1",
+        "readout.fragment_size=40 B",
+        "supervisor.rate=50 Hz",
+        "run.warmup=50 ms",
+    ];
+    let sets = sets.iter().flat_map(|set| ["--set", set]);
     let _loops = Loops::start(8);
-    let output = Command::new("taskset").args(settings).stdin(Stdio::null()).output().unwrap();
+    Command::new("chrt").args(base).args(sets).args(more).stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn hosts_that_wait_for_a_core_make_a_measurement_invalid() {
+    if !privileged() {
+        return;
+    }
+    let _machine = alone();
+    let output = run_on_a_busy_core(&["--set", "run.scale=0.1", "--set", "run.duration=200 ms"]);
     assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let machine = &summary["machine"];
-    assert_eq!(machine["valid"], false, "{machine}");
+    // A scale that is given is kept.
+    assert_eq!(
+        (&machine["valid"], &machine["spoilt"]),
+        (&false.into(), &serde_json::Value::Null),
+        "{machine}"
+    );
     assert!(machine["host_late_ms"].as_f64() > Some(0.5), "{machine}");
+}
+
+/// The core is taken the whole time, so that every attempt is spoilt.
+#[test]
+fn a_run_that_the_machine_spoils_begins_again_at_half_the_scale() {
+    if !privileged() {
+        return;
+    }
+    let _machine = alone();
+    let folder = folder("spoilt");
+    let output = run_on_a_busy_core(&["--out", folder.to_str().unwrap(), "--set", "run.duration=400 ms"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let machine = &summary["machine"];
+    assert_eq!(machine["valid"], false, "{machine}");
+    let spoilt: Vec<&str> =
+        machine["spoilt"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
+    assert_eq!((spoilt.len(), said.matches("starting again at scale ").count()), (3, 3), "{said}");
+    // Each attempt has half the scale of the one before.
+    let scale = |line: &str| -> f64 {
+        line.strip_prefix("at scale ").unwrap().split(':').next().unwrap().parse().unwrap()
+    };
+    let mut expected = scale(spoilt[0]);
+    for attempt in &spoilt {
+        assert!((scale(attempt) - expected).abs() < 1e-6, "{spoilt:?}");
+        expected /= 2.0;
+    }
+    assert!((machine["scale"].as_f64().unwrap() - expected).abs() < 2e-6, "{machine}");
+    // The events of the last attempt alone are there, and all of them.
+    assert!(folder.join("live/data").is_dir() && !folder.join("live.1").exists());
+    assert_eq!(
+        (&summary["events"]["lost"], &summary["events"]["duplicated"]),
+        (&0.into(), &0.into()),
+        "{summary}"
+    );
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

@@ -236,7 +236,7 @@ fn a_trace_holds_each_event_and_no_two_of_one_unit_at_a_time() {
         .as_array()
         .unwrap()
         .iter()
-        .filter(|entry| entry["ph"] == "X" && entry["name"] != "collection")
+        .filter(|entry| entry["ph"] == "X" && entry["name"].as_str().unwrap().starts_with("event "))
         .map(|entry| {
             let (begin, lasted) = (entry["ts"].as_f64().unwrap(), entry["dur"].as_f64().unwrap());
             (entry["pid"].as_u64().unwrap(), entry["tid"].as_u64().unwrap(), begin, begin + lasted)
@@ -248,6 +248,53 @@ fn a_trace_holds_each_event_and_no_two_of_one_unit_at_a_time() {
     for pair in slices.windows(2) {
         let (one, other) = (pair[0], pair[1]);
         assert!((one.0, one.1) != (other.0, other.1) || one.3 <= other.2, "{one:?} and {other:?} overlap");
+    }
+}
+
+#[test]
+fn a_trace_shows_the_worst_ports_and_the_latest_event() {
+    let folder = Folder::new("sim-trace-ports");
+    let out = folder.file("trace.json");
+    let set = ["--set", "workload.senders=16", "--set", "run.duration=1 s"];
+    let output = fanin(&[&["sim", "incast", "--quiet", "--trace", &out, "--json", "-"], &set[..]].concat());
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+    let (trace, summary) = (json(&std::fs::read_to_string(&out).unwrap()), json(stdout(&output)));
+    let entries = trace["traceEvents"].as_array().unwrap();
+    let process = |name: &str| {
+        let named = |entry: &&Value| {
+            entry["name"] == "process_name" && entry["args"]["name"].as_str().unwrap().starts_with(name)
+        };
+        entries.iter().find(named).unwrap_or_else(|| panic!("no process {name}"))["pid"].as_u64().unwrap()
+    };
+    let of = |process: u64, name: &str| -> Vec<&Value> {
+        entries.iter().filter(|entry| entry["pid"] == process && entry["name"] == name).collect()
+    };
+    let port = &summary["ports"][0];
+    let worst = process(&format!("port {}, limit", port["name"].as_str().unwrap()));
+    assert!(of(worst, "dropped frames").iter().any(|entry| entry["args"]["frames"].as_u64() > Some(0)));
+    let deepest = of(worst, "queue").iter().filter_map(|entry| entry["args"]["bytes"].as_u64()).max();
+    assert!(deepest >= port["queue_bytes_max"].as_u64(), "{deepest:?} of {port:#}");
+    let goodput = of(process("network"), "goodput");
+    let fastest = goodput.iter().filter_map(|entry| entry["args"]["bits_per_second"].as_u64()).max().unwrap();
+    assert!((100_000_000..1_000_000_000).contains(&fastest), "{fastest} bit/s");
+    assert!(
+        of(process("network"), "timeouts").iter().any(|entry| entry["args"]["expired"].as_u64() > Some(0))
+    );
+    // Sources of the latest event are tracks; timeouts lie within their requests.
+    let late = process("late event");
+    let requests = of(late, "request");
+    assert_eq!(requests.len(), 16);
+    let span = |entry: &Value| {
+        let begin = entry["ts"].as_f64().unwrap();
+        (entry["tid"].as_u64().unwrap(), begin, begin + entry["dur"].as_f64().unwrap())
+    };
+    let waits = of(late, "RTO");
+    assert!(!waits.is_empty());
+    for wait in waits {
+        let (thread, begin, end) = span(wait);
+        let request = requests.iter().map(|entry| span(entry)).find(|request| request.0 == thread).unwrap();
+        assert!(request.1 <= begin && end <= request.2, "{wait} in {request:?}");
+        assert!(end - begin > 100_000.0, "the minimum RTO is 200 ms: {wait}");
     }
 }
 
@@ -450,8 +497,16 @@ fn a_run_that_cannot_move_ends_with_who_waits_for_whom() {
 fn what_cannot_be_simulated_is_refused_before_anything_runs() {
     let folder = Folder::new("sim-refused");
     let (path, out) = (small(&folder), folder.file("out"));
-    let cases: [(&[&str], &str); 11] = [
+    let cases: [(&[&str], &str); 13] = [
         (&["sim"], "required"),
+        (
+            &["sim", &path, "--set", "record.queues=[\"tor->collecter\"]"],
+            "record.queues: no queue is called \"tor->collecter\"; those here are aggregation->core, ",
+        ),
+        (
+            &["sim", &path, "--sweep", "logger.accept=0,1", "--sweep", "logger.accept=0.5"],
+            "`logger.accept` is swept twice: give all its values at once",
+        ),
         (&["sim", "incest"], "did you mean the preset `incast`?"),
         (&["sim", &path, "--set", "shaping.method=credits", "--set", "shaping.credits=3"], "credits"),
         (&["sim", &path, "--set", "tor.buffer=100 B"], "buffer"),

@@ -1,34 +1,19 @@
 //! `fanin switch show`, `set`, `capture` and the rest, against a switch over ports in memory.
 
 mod common;
-#[path = "../../switch/examples/busy/traffic.rs"]
-mod traffic;
+#[path = "common/served.rs"]
+mod served;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use common::{Folder, fanin, stderr, stdout};
-use fanin_switch::Running;
-use fanin_switch::control::{ControlServer, Settings};
-use traffic::{Counts, Traffic};
-
-const TOKEN: &str = "0123456789abcdef";
+use served::{ServedSwitch, TOKEN};
 
 #[test]
 fn a_running_switch_is_shown_changed_and_captured() {
     let folder = Folder::new("switch-control");
-    let config = traffic::config();
-    let counts = Arc::new(Counts::default());
-    let running = Running::over(&config, vec![Traffic::new(&config, 2_000, Arc::clone(&counts))]).unwrap();
-    let socket = folder.file("switch.sock");
-    let settings = Settings {
-        socket: Some(socket.clone().into()),
-        http: Some("127.0.0.1:0".parse().unwrap()),
-        token: Some(TOKEN.to_owned()),
-        ..Settings::default()
-    };
-    let server = ControlServer::start(&settings, running.operation()).unwrap();
+    let ServedSwitch { socket, server, running, counts } = ServedSwitch::start(&folder);
     let end = Instant::now() + Duration::from_secs(20);
     while counts.arrived.load(Ordering::Relaxed) < 100 && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(5));

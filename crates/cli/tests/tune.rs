@@ -181,7 +181,7 @@ fn wrong_input_says_what_would_be_right() {
     refused(&mean("tor.buffer=1..2"), "`tor.buffer` is a size, and `1` is none");
     refused(&mean("tor.buffer=9..2 kB"), "the range 9 kB..2 kB of `tor.buffer` is empty");
     refused(&mean("tor.buffer=64 kB"), "KEY=LOW..HIGH");
-    refused(&mean("workload.senders=0..8"), "not from 1 to 65536");
+    refused(&mean("workload.senders=0..8"), "not from 1 to 65535");
     refused(&mean("tor.buffer,tor.buffer"), "given twice");
     refused(&["--minimise", "speed", "--over", "tor.buffer"], "no figure `speed`; the figures are");
     refused(&["--minimise", "mean"], "nothing to tune");

@@ -1,20 +1,27 @@
 //! `fanin compare`: all techniques against incast, side by side.
 
 use std::fmt::Write;
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use fanin_report::{RunResult, SAMPLES_OF_P99};
 use fanin_reproduce::{Compared, Figures, TECHNIQUES, Technique};
 use serde::Serialize;
 
+use super::kept::KeptResults;
+use super::sim;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, Json};
+
+/// The table as JSON in the folder of the results.
+const COMPARED_FILE: &str = "compared.json";
 
 /// The system of the thesis, behind both switches at both rates.
 const SCENARIOS: [&str; 4] = ["thesis-a-500hz", "thesis-a-1000hz", "thesis-b-500hz", "thesis-b-1000hz"];
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example: fanin compare incast --techniques none,static,sird --duration \"100 ms\"
+#[command(after_help = "Example: fanin compare incast --techniques none,static,sird --duration \"2 s\"
 
 A technique that a scenario rules out has a row that says why. docs/compared.md is what
   fanin compare --set supervisor.policy=node-round-robin --markdown
@@ -45,6 +52,9 @@ pub(crate) struct Arguments {
     /// Runs at a time; results never depend on it. By default one for each core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
+    /// Write each run's result, compared.json, and index.html with all of them.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    out: Option<PathBuf>,
     /// Write the table as JSON to a file; `-` is standard output, which then holds nothing else.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     json: Option<Json>,
@@ -75,11 +85,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         [] => SCENARIOS.map(str::to_owned).to_vec(),
         some => some.to_vec(),
     };
+    if let Some(folder) = &arguments.out {
+        output::prove_folder(folder)?;
+    }
+    arguments.json.as_ref().map_or(Ok(()), Json::prove)?;
+    let mut kept = arguments.out.as_deref().map(KeptResults::new);
+    let are_several = scenarios.len() > 1;
     let mut first =
         vec![format!("run.duration={}", arguments.duration), format!("run.warmup={}", arguments.warmup)];
     first.extend(arguments.seed.map(|seed| format!("run.seed={seed}")));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let bar = output::bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
+    let mut heads: Vec<RunResult> = Vec::new();
     let compared = fanin_reproduce::compare(
         &scenarios,
         &techniques,
@@ -90,9 +107,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             bar.set_length(of as u64);
             bar.set_position(done as u64);
         },
+        &mut |technique, loaded, outcome| {
+            let mut head = RunResult::new(outcome.summary.clone());
+            head.scenario_toml = Some(loaded.to_toml());
+            heads.push(head);
+            if let Some(kept) = &mut kept {
+                let scenario = if are_several { format!("{}, ", loaded.name) } else { String::new() };
+                kept.keep(scenario + technique.name, loaded, outcome);
+            }
+        },
     );
     bar.finish_and_clear();
     let compared = compared?;
+    if let (Some(folder), Some(kept)) = (&arguments.out, kept) {
+        let names: Vec<&str> = compared.iter().map(|compared| compared.name.as_str()).collect();
+        kept.finish(&format!("Techniques on {}", names.join(", ")), &[])?;
+        Json::File(folder.join(COMPARED_FILE)).write(&table(&compared))?;
+    }
     if let Some(json) = &arguments.json {
         json.write(&table(&compared))?;
     }
@@ -100,6 +131,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let page =
             if arguments.markdown { markdown(arguments, &techniques, &compared) } else { text(&compared) };
         output::print(&page)?;
+        if !arguments.quiet {
+            sim::caution(&heads);
+        }
     }
     let rows = compared.iter().flat_map(|compared| &compared.rows);
     let stalled = rows.filter_map(|row| row.figures.as_ref().ok()?.stalled.clone()).next();
@@ -140,13 +174,17 @@ enum RowOutcome<'a> {
     },
     Figures {
         completed: u64,
-        mean_ms: f64,
-        p99_ms: f64,
-        max_ms: f64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mean_ms: Option<f64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        p99_ms: Option<f64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        max_ms: Option<f64>,
         drops: u64,
         timeouts: u64,
         queue_bytes_max: u64,
-        reverse_bytes_each: f64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reverse_bytes_each: Option<f64>,
         #[serde(skip_serializing_if = "Option::is_none")]
         extra_reverse: Option<f64>,
         cpu_s: f64,
@@ -173,13 +211,13 @@ fn table(compared: &[Compared]) -> ComparedTable<'_> {
                         Err(why) => RowOutcome::Refused { refused: why },
                         Ok(figures) => RowOutcome::Figures {
                             completed: figures.completed,
-                            mean_ms: figures.times_ms.mean,
-                            p99_ms: figures.times_ms.p99,
-                            max_ms: figures.times_ms.max,
+                            mean_ms: of_events(figures, figures.times_ms.mean),
+                            p99_ms: p99(figures),
+                            max_ms: of_events(figures, figures.times_ms.max),
                             drops: figures.drops,
                             timeouts: figures.timeouts,
                             queue_bytes_max: figures.queue_bytes_max,
-                            reverse_bytes_each: figures.reverse_bytes_each,
+                            reverse_bytes_each: of_events(figures, figures.reverse_bytes_each),
                             extra_reverse: compared.extra_reverse(figures),
                             cpu_s: figures.cpu_s,
                             stalled: figures.stalled.as_deref(),
@@ -198,25 +236,36 @@ const COLUMNS: [&str; 9] = [
     "p99, ms",
     "worst, ms",
     "drops",
-    "time-outs",
+    "timeouts",
     "largest queue, kB",
     "reverse, kB an event",
     "extra reverse",
     "events",
 ];
 
+/// A figure of completed events; there is none without events.
+fn of_events(figures: &Figures, value: f64) -> Option<f64> {
+    (figures.completed > 0).then_some(value)
+}
+
+/// The 99th percentile, which needs a hundred events.
+fn p99(figures: &Figures) -> Option<f64> {
+    (figures.completed >= SAMPLES_OF_P99).then_some(figures.times_ms.p99)
+}
+
 fn cells(compared: &Compared, figures: &Figures) -> [String; 9] {
     let times = &figures.times_ms;
-    let ms = |value: f64| format!("{value:.1}");
+    let tenths = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.1}"));
     let extra = compared.extra_reverse(figures);
+    let worst = tenths(of_events(figures, times.max));
     [
-        ms(times.mean),
-        ms(times.p99),
-        if figures.stalled.is_some() { "stalled".to_owned() } else { ms(times.max) },
+        tenths(of_events(figures, times.mean)),
+        tenths(p99(figures)),
+        if figures.stalled.is_some() { "stalled".to_owned() } else { worst },
         figures.drops.to_string(),
         figures.timeouts.to_string(),
         format!("{:.0}", figures.queue_bytes_max as f64 / 1e3),
-        format!("{:.1}", figures.reverse_bytes_each / 1e3),
+        tenths(of_events(figures, figures.reverse_bytes_each / 1e3)),
         extra.map_or_else(String::new, |share| format!("{:+.0} %", 100.0 * share)),
         figures.completed.to_string(),
     ]
@@ -268,9 +317,9 @@ fn markdown(arguments: &Arguments, techniques: &[&'static Technique], compared: 
     let sets: Vec<String> = arguments.sets.iter().map(|set| format!("`{set}`")).collect();
     let _ = writeln!(
         out,
-        "{} after {} of warm-up, with {seed}{}{}. Counts are those of all measured\nevents and what finished them; the \
-         largest queue is that of any switch; reverse traffic is what collectors put on the wire\n(requests, \
-         acknowledgements, credit), extra is what it is beyond `{}`. Settings of each technique stand at the end.\n",
+        "{} after {} of warm-up, with {seed}{}{}. Counts are those of all measured\nevents, until they end. The largest \
+         queue is that of any switch. Reverse traffic is what collectors put on the wire:\nrequests, \
+         acknowledgements, credit. Extra is its growth over `{}`. Settings of each technique stand at the end.\n",
         arguments.duration,
         arguments.warmup,
         if sets.is_empty() { "" } else { ", " },

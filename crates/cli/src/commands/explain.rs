@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use fanin_node::explain::{ExplainedTables, Explanation, explain};
+use fanin_node::flows::Numbers;
 use fanin_node::result::read_tables;
+use fanin_node::tcp::counted;
+use fanin_node::trace::windows;
 use fanin_report::{Records, SUMMARY_FILE, read};
 
 use crate::failure::Failure;
@@ -39,8 +42,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let records = if folder.join(SUMMARY_FILE).is_file() {
         read(folder)?.records
     } else {
-        // A run that was killed has journals and no tables.
-        Records { events: read_tables(journals, &[])?.rows, ..Records::default() }
+        // A run that was killed has journals, counters and traces, and no tables.
+        let tables = read_tables(journals, &[])?;
+        let windows = windows(journals, tables.start_unix_us)?;
+        let scenario = journals.join("scenario.toml");
+        let flows = match fanin_scenario::load(&scenario.to_string_lossy(), &[]) {
+            Ok(loaded) => counted(journals, &Numbers::of(&loaded.scenario))?.rows,
+            // Journals alone are enough for an explanation.
+            Err(_) => Vec::new(),
+        };
+        Records { events: tables.rows, flows, windows, ..Records::default() }
     };
     let tables =
         ExplainedTables { events: &records.events, flows: &records.flows, windows: &records.windows };

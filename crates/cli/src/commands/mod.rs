@@ -1,10 +1,14 @@
 //! The commands of `fanin`, one file each.
 
 mod advise;
+mod audit;
 mod compare;
 mod completions;
 mod events;
 mod explain;
+mod import;
+mod init;
+mod kept;
 mod man;
 mod node;
 mod plan;
@@ -16,6 +20,7 @@ mod sim;
 mod source;
 mod sweep;
 mod switch;
+mod top;
 mod tune;
 mod validate;
 
@@ -39,6 +44,8 @@ pub(crate) struct Cli {
 /// The subcommands of `fanin`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum FaninCommand {
+    /// Write a commented scenario to begin with, after three questions or like another one.
+    Init(init::Arguments),
     /// Plan a scenario: ideal times, loads, buffers, windows, credits, and whether frames are lost.
     Plan(plan::Arguments),
     /// Simulate a scenario packet by packet, or a sweep of it.
@@ -61,8 +68,12 @@ pub(crate) enum FaninCommand {
     Validate(validate::Arguments),
     /// Show one or several results on one page.
     Report(report::Arguments),
+    /// Show a running system or switch live, from its metrics.
+    Top(top::Arguments),
     /// Explain why one event of a run was late, lost or left undecided.
     Explain(explain::Arguments),
+    /// Prove from journals and stored files that no event of a system was lost.
+    Audit(audit::Arguments),
     /// List, show and check scenarios, and document their format.
     Scenario(scenario::Arguments),
     /// Describe, check and convert raw-data files.
@@ -76,6 +87,7 @@ pub(crate) enum FaninCommand {
 /// Runs a subcommand.
 pub(crate) fn run(command: FaninCommand) -> Result<(), Failure> {
     match command {
+        FaninCommand::Init(arguments) => init::run(&arguments),
         FaninCommand::Plan(arguments) => plan::run(&arguments),
         FaninCommand::Sim(arguments) => sim::run(&arguments),
         FaninCommand::Run(arguments) => run::run(&arguments),
@@ -87,7 +99,9 @@ pub(crate) fn run(command: FaninCommand) -> Result<(), Failure> {
         FaninCommand::Reproduce(arguments) => reproduce::run(&arguments),
         FaninCommand::Validate(arguments) => validate::run(&arguments),
         FaninCommand::Report(arguments) => report::run(&arguments),
+        FaninCommand::Top(arguments) => top::run(&arguments),
         FaninCommand::Explain(arguments) => explain::run(&arguments),
+        FaninCommand::Audit(arguments) => audit::run(&arguments),
         FaninCommand::Scenario(arguments) => scenario::run(&arguments),
         FaninCommand::Events(arguments) => events::run(&arguments),
         FaninCommand::Completions(arguments) => completions::run(&arguments, Cli::command()),

@@ -25,11 +25,11 @@ pub(crate) struct Arguments {
     /// The file that describes the system.
     #[arg(value_name = "CONFIG", value_hint = ValueHint::FilePath)]
     config: PathBuf,
-    /// Which process of its role this is, from 0 (for a processor: of which collector). By default what the host's
-    /// name says.
+    /// The number of this process in its role, from 0 (for a processor: its collector's). By default the host's
+    /// name decides.
     #[arg(long, env = "FANIN_INDEX", value_name = "N")]
     index: Option<u16>,
-    /// Which unit of its collector a processor is, from 0. By default one that has none.
+    /// The unit of its collector that a processor is, from 0. By default one without a processor.
     #[arg(long, value_name = "N")]
     unit: Option<u16>,
     /// Serve /metrics, /healthz and /readyz here, in place of the file's `metrics.listen`.

@@ -48,9 +48,10 @@ fn quantile(text: &str) -> Result<Ratio, String> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let loaded = arguments.source.load()?;
-    let mean = match arguments.fragment_mean {
-        Some(mean) => mean,
-        None => fanin_sim::fragment_mean(&loaded.scenario)?,
+    let readout = &loaded.scenario.readout;
+    let sizes = match arguments.fragment_mean {
+        Some(mean) => readout.fragment_size.sizes_with_mean(mean, readout.fragments_per_host),
+        None => fanin_runs::fragment_sizes(&loaded.scenario)?,
     };
     let options = Options {
         catalogue: match &arguments.catalogue {
@@ -60,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             )?,
             None => Catalogue::shipped(),
         },
-        fragment_mean: Some(mean),
+        fragment_sizes: Some(sizes),
         quantile: arguments.quantile,
         cost: arguments.cost,
     };

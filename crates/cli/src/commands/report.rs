@@ -13,7 +13,8 @@ use crate::{output, summary};
     after_help = "Example: fanin plan incast --json plan.json && fanin report plan.json --out page.html"
 )]
 pub(crate) struct Arguments {
-    /// A result that `--out` or `--json` of another command wrote: a folder, the folder of a sweep, or a summary.
+    /// A result that `--out` or `--json` of another command wrote: a folder, the folder of a sweep, of `compare` or of
+    /// `reproduce`, or a summary.
     ///
     /// A measurement is judged by the simulation of the same scenario. Results that differ in one setting, or in two,
     /// are drawn against it.
@@ -29,12 +30,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     std::fs::write(&arguments.out, fanin_report::page(&results))
         .map_err(|error| Failure::Write { path: arguments.out.clone(), error })?;
     // What was planned has none of the table's figures.
-    let measured =
-        results.iter().map(|result| &result.summary).filter(|summary| summary.kind != ResultKind::Plan);
+    let measured = results.iter().filter(|result| result.summary.kind != ResultKind::Plan);
+    // Rows of one scenario are kept apart by the names of their folders.
+    let first = results.first().map(|result| &result.summary.scenario.name);
+    let are_alike = results.iter().all(|result| Some(&result.summary.scenario.name) == first);
     let rows: Vec<_> = measured
-        .map(|summary| {
+        .map(|result| {
+            let summary = &result.summary;
             let invalid = summary.invalid().map_or("", |_| " (invalid)");
-            (format!("{}, {}{invalid}", summary.scenario.name, summary.kind.name()), summary)
+            let name = if are_alike { &result.label } else { &summary.scenario.name };
+            (format!("{name}, {}{invalid}", summary.kind.name()), summary)
         })
         .collect();
     if rows.len() > 1 { output::print(&summary::table(rows.into_iter())) } else { Ok(()) }

@@ -1,11 +1,14 @@
 //! `fanin reproduce`: the papers' checkable results, compared with the simulator's.
 
 use std::fmt::Write;
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use fanin_report::JudgedClaim;
 use fanin_reproduce::{Claim, Judged, LabError, Status};
 use serde::Serialize;
 
+use super::kept::KeptResults;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, Json};
@@ -26,6 +29,9 @@ pub(crate) struct Arguments {
     /// Number of simulations at a time. By default one per core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
+    /// Write each run's result, claims.json, and index.html with the claims and all runs.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    out: Option<PathBuf>,
     /// Write the table as JSON to a file; `-` is standard output, which then holds nothing else.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     json: Option<Json>,
@@ -49,6 +55,23 @@ struct ClaimRow<'a> {
     why: Option<&'a str>,
 }
 
+impl ClaimRow<'_> {
+    fn on_page(&self) -> JudgedClaim {
+        JudgedClaim {
+            id: self.id.to_owned(),
+            place: self.place.to_owned(),
+            says: self.says.to_owned(),
+            expected: self.expected.to_owned(),
+            got: self.got.to_owned(),
+            status: self.status.to_owned(),
+            why: self.why.map(str::to_owned),
+        }
+    }
+}
+
+/// The table as JSON in the folder of the runs.
+const CLAIMS_FILE: &str = "claims.json";
+
 #[derive(Serialize)]
 struct ClaimTable<'a> {
     schema: &'static str,
@@ -65,6 +88,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if claims.is_empty() {
         return Err(Failure::NoClaim { ids: arguments.ids.join(" ") });
     }
+    if let Some(folder) = &arguments.out {
+        output::prove_folder(folder)?;
+    }
+    arguments.json.as_ref().map_or(Ok(()), Json::prove)?;
+    let mut kept = arguments.out.as_deref().map(KeptResults::new);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let bar = output::bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
     let judged = fanin_reproduce::reproduce(
@@ -75,6 +103,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         &|done, of| {
             bar.set_length(of as u64);
             bar.set_position(done as u64);
+        },
+        &mut |run, loaded, outcome| {
+            if let Some(kept) = &mut kept {
+                kept.keep([&[run.preset.to_owned()], &run.sets[..]].concat().join(", "), loaded, outcome);
+            }
         },
     );
     bar.finish_and_clear();
@@ -88,10 +121,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .zip(&judged)
         .map(|(claim, judged)| row(claim, judged, arguments.duration.is_none()))
         .collect();
+    let table =
+        ClaimTable { schema: "fanin.claims/1", duration: arguments.duration.as_deref(), claims: &rows };
     if let Some(json) = &arguments.json {
-        let table =
-            ClaimTable { schema: "fanin.claims/1", duration: arguments.duration.as_deref(), claims: &rows };
         json.write(&table)?;
+    }
+    if let (Some(folder), Some(kept)) = (&arguments.out, kept) {
+        let claims: Vec<JudgedClaim> = rows.iter().map(ClaimRow::on_page).collect();
+        kept.finish("Claims of the papers", &claims)?;
+        Json::File(folder.join(CLAIMS_FILE)).write(&table)?;
     }
     if !arguments.json.as_ref().is_some_and(Json::is_stdout) {
         output::print(&if arguments.markdown { markdown(&rows) } else { text(&rows) })?;

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use clap::{Args, Subcommand};
 
+use crate::commands::import;
 use crate::commands::source::Source;
 use crate::failure::Failure;
 use crate::output;
@@ -26,6 +27,8 @@ enum ScenarioCommand {
     /// Check a scenario; everything that is wrong is shown with its line.
     #[command(after_help = "Example: fanin scenario check mine.toml")]
     Check(Source),
+    /// Make a scenario from a topology of containerlab or Mininet, or from the buffers of a SONiC switch.
+    Import(import::Arguments),
     /// Print the JSON Schema of the format, from which editors complete.
     #[command(after_help = "Example: fanin scenario schema > scenario.schema.json")]
     Schema,
@@ -47,6 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 loaded.hash()
             ))
         }
+        ScenarioCommand::Import(arguments) => import::run(arguments),
         ScenarioCommand::Schema => output::print(&format!("{:#}\n", fanin_scenario::json_schema())),
         ScenarioCommand::Reference => output::print(&fanin_scenario::reference_markdown()),
     }

@@ -8,13 +8,14 @@ use std::str::FromStr;
 
 use clap::{Args, ValueHint};
 use fanin_report::{Records, RunResult, ScenarioName, Summary, SweepPoint};
+use fanin_runs::{RunControl, RunEnd, RunOutcome, SweepRun};
 use fanin_scenario::Loaded;
-use fanin_sim::{RunControl, RunEnd, RunOutcome, SweepRun};
 
 use crate::commands::source::Source;
 use crate::commands::sweep::Sweep;
 use crate::failure::Failure;
 use crate::output::{self, Json};
+use crate::predicted::predict;
 use crate::{build_info, interrupt, summary};
 
 #[derive(Debug, Args)]
@@ -41,8 +42,9 @@ pub(crate) struct Arguments {
     /// Of a sweep, run only every Nth point from the Ith on, so that N machines share it; folders are those of `--resume`.
     #[arg(long, value_name = "I/N", requires_all = ["sweep", "out"])]
     shard: Option<Shard>,
-    /// Write each point of a sweep as soon as it is done, into a folder named by the hash of its scenario, seed and version, and
-    /// take those that are there already from there. Points that were stopped or stalled are not kept.
+    /// Write each point of a sweep as soon as it is done, into a folder named by the hash of its scenario, seed and version.
+    /// Points that have such a folder already are read from it, not simulated again. Points that were stopped or stalled are not
+    /// kept.
     #[arg(long, requires_all = ["sweep", "out"])]
     resume: bool,
     /// Write summary, tables, resolved scenario and page into a folder (a folder for each run of a sweep).
@@ -54,9 +56,14 @@ pub(crate) struct Arguments {
     /// Capture the link that the scenario's `record.capture` names, headers only, as pcapng.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "sweep")]
     pcap: Option<PathBuf>,
-    /// Write events, watched queues and watched windows as a trace that Perfetto opens (<https://ui.perfetto.dev>).
+    /// Write events, the worst ports, goodput, timeouts and the latest event as a trace that Perfetto opens
+    /// (<https://ui.perfetto.dev>).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "sweep")]
     trace: Option<PathBuf>,
+    /// Also simulate the bands in which the metrics of the live system should lie. They are written as lines for the section
+    /// `[metrics]` of a system's file.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "sweep")]
+    predicted: Option<PathBuf>,
     /// Show no progress and no summary.
     #[arg(long, short)]
     quiet: bool,
@@ -92,7 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         output::prove_folder(folder)?;
     }
     arguments.json.as_ref().map_or(Ok(()), Json::prove)?;
-    for file in arguments.pcap.iter().chain(&arguments.trace) {
+    for file in arguments.pcap.iter().chain(&arguments.trace).chain(&arguments.predicted) {
         output::prove_file(file)?;
     }
     if arguments.sweep.is_empty() { one(arguments) } else { many(arguments) }
@@ -121,6 +128,9 @@ fn load_repeats(arguments: &Arguments, more: &[String]) -> Result<Vec<Loaded>, F
 
 fn one(arguments: &Arguments) -> Result<(), Failure> {
     let loaded = load(arguments, &[])?;
+    if arguments.predicted.is_some() && loaded.scenario.is_barrier() {
+        return Err(Failure::NoBands);
+    }
     let bar = output::bar(arguments.quiet, "{wide_bar} {percent} % of the simulated time, {eta} left");
     let control = RunControl {
         stop: interrupt::flag(),
@@ -130,7 +140,7 @@ fn one(arguments: &Arguments) -> Result<(), Failure> {
         },
         capture: arguments.pcap.is_some(),
     };
-    let outcome = fanin_sim::run(&loaded.scenario, loaded.scenario.run.seed, &control);
+    let outcome = fanin_runs::run(&loaded.scenario, loaded.scenario.run.seed, &control);
     bar.finish_and_clear();
     let (result, ending) = finish(&loaded, outcome?, arguments.pcap.as_deref())?;
     if let Some(folder) = &arguments.out {
@@ -140,6 +150,11 @@ fn one(arguments: &Arguments) -> Result<(), Failure> {
         let fail = |error| Failure::Write { path: path.clone(), error };
         let file = BufWriter::new(File::create(path).map_err(fail)?);
         fanin_report::write_trace(&result, file).map_err(fail)?;
+    }
+    if let Some(path) = &arguments.predicted {
+        let bands = predict(&loaded.scenario, arguments.quiet)?.unwrap_or_default();
+        std::fs::write(path, bands.to_toml())
+            .map_err(|error| Failure::Write { path: path.clone(), error })?;
     }
     if let Some(json) = &arguments.json {
         json.write(&result.summary)?;
@@ -155,6 +170,11 @@ fn one(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn many(arguments: &Arguments) -> Result<(), Failure> {
+    for (place, sweep) in arguments.sweep.iter().enumerate() {
+        if arguments.sweep[..place].iter().any(|other| other.key == sweep.key) {
+            return Err(Failure::SweptTwice { key: sweep.key.clone() });
+        }
+    }
     let mut combinations: Vec<Vec<String>> = vec![Vec::new()];
     for sweep in &arguments.sweep {
         combinations = combinations
@@ -238,7 +258,7 @@ pub(super) fn caution(results: &[RunResult]) {
         *cautions.entry(caution).or_default() += 1;
     }
     for (caution, count) in cautions {
-        eprintln!("note: {count} of {} points: {caution}", results.len());
+        eprintln!("note: {count} of {} results: {caution}", results.len());
     }
 }
 
@@ -263,7 +283,7 @@ fn play<T: Send>(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let control = RunControl { stop: interrupt::flag(), ..RunControl::default() };
     let threads = arguments.threads.map_or(cores, usize::from);
-    let finished = fanin_sim::sweep_each(&points, threads, &control, &|number, outcome| {
+    let finished = fanin_runs::sweep_each(&points, threads, &control, &|number, outcome| {
         let finished = finish(number, loaded[number], outcome?);
         bar.inc(1);
         finished

@@ -35,6 +35,24 @@ pub fn stderr(output: &Output) -> &str {
     str::from_utf8(&output.stderr).unwrap()
 }
 
+/// Settings of a small system that is run live for a short time.
+pub const SMALL: [&str; 14] = [
+    "--set",
+    "readout.hosts=8",
+    "--set",
+    "collectors.hosts_per_rack=2",
+    "--set",
+    "collectors.units_per_host=1",
+    "--set",
+    "supervisor.rate=40 Hz",
+    "--set",
+    "logger.accept=0.5",
+    "--set",
+    "run.warmup=100 ms",
+    "--set",
+    "run.duration=1 s",
+];
+
 /// How long anything may take to begin, however busy the machine is.
 const BEGIN_MAX: Duration = Duration::from_secs(60);
 

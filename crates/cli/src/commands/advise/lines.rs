@@ -4,10 +4,10 @@ use std::fmt::Write;
 use std::path::Path;
 
 use clap::ValueEnum;
-use fanin_report::named_figure;
+use fanin_report::{AdvicePageLine, AdvicePagePart, named_figure};
 use fanin_scenario::Loaded;
-use fanin_tune::{Constraint, Target};
-use serde_json::{Value, json};
+use fanin_tune::{Constraint, Target, TriedPoint, TunedKey};
+use serde_json::{Map, Value, json};
 
 use crate::commands::tune::table::Tuned;
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// The schema of the JSON.
 const SCHEMA: &str = "fanin.advice/1";
 /// The files of the advice in its folder.
-const FILES: [&str; 2] = ["advice.txt", "advice.json"];
+const FILES: [&str; 3] = ["advice.txt", "advice.json", fanin_report::SWEEP_PAGE];
 /// A range of settings works if the mean is at most this much above the best.
 const WORKS: f64 = 0.10;
 /// Figures of a line without a search.
@@ -32,11 +32,24 @@ pub(super) enum AdvicePart {
     Techniques,
     /// Switches of the catalogue.
     Gear,
+    /// Buffers with the error of a measured laboratory; needs --measured.
+    Laboratory,
+}
+
+/// The smallest buffer that a search has found.
+#[derive(Clone)]
+pub(super) struct SmallestBuffer {
+    pub(super) key: TunedKey,
+    /// It meets the constraints.
+    pub(super) enough: u64,
+    /// The largest smaller one that was tried and does not.
+    pub(super) not_enough: Option<u64>,
 }
 
 impl AdvicePart {
     /// All parts, in the order of the text.
-    pub(super) const ALL: [Self; 4] = [Self::Buffers, Self::Ranges, Self::Techniques, Self::Gear];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Buffers, Self::Laboratory, Self::Ranges, Self::Techniques, Self::Gear];
 
     fn key(self) -> &'static str {
         match self {
@@ -44,6 +57,7 @@ impl AdvicePart {
             Self::Ranges => "ranges",
             Self::Techniques => "techniques",
             Self::Gear => "gear",
+            Self::Laboratory => "laboratory",
         }
     }
 
@@ -52,7 +66,8 @@ impl AdvicePart {
             Self::Buffers => "Smallest buffers (each with all other buffers large)",
             Self::Ranges => "Ranges that work (mean within 10 % of the best)",
             Self::Techniques => "Techniques (settings of `fanin compare --list`)",
-            Self::Gear => "Switches of the catalogue at the collectors",
+            Self::Gear => "Switches of the catalogue at the collectors, the least costly kind first",
+            Self::Laboratory => "Buffers with the error that the laboratory shows",
         }
     }
 }
@@ -77,6 +92,10 @@ pub(super) struct AdviceLine {
     is_met: Option<bool>,
     folder: Option<String>,
     search: Value,
+    /// The smallest buffer, where the line is a search for it.
+    buffer: Option<SmallestBuffer>,
+    /// More of the line in JSON.
+    more: Map<String, Value>,
 }
 
 impl AdviceLine {
@@ -99,13 +118,21 @@ impl AdviceLine {
             });
             texts.collect::<Vec<_>>().join(", ")
         };
+        let least = |best: &TriedPoint| {
+            let failed = tuned.found.tried.iter().filter(|point| !point.is_feasible());
+            failed.map(|point| point.values[0]).filter(|less| *less < best.values[0]).max()
+        };
+        let buffer = match (best, tuned.keys.first()) {
+            (Some(best), Some(key)) if is_met && part == AdvicePart::Buffers => {
+                Some(SmallestBuffer { key: key.clone(), enough: best.values[0], not_enough: least(best) })
+            }
+            _ => None,
+        };
         let answer = match (best, tuned.keys.first()) {
             (Some(best), Some(_)) if !is_met => tuned.nearest(best),
             (Some(best), Some(key)) if matches!(tuned.goal.objective.target, Target::Key(_)) => {
                 let value = best.values[0];
-                let failed = tuned.found.tried.iter().filter(|point| !point.is_feasible());
-                let less = failed.map(|point| point.values[0]).filter(|less| *less < value).max();
-                let less = less.map_or_else(
+                let less = least(best).map_or_else(
                     || "the least that was tried".to_owned(),
                     |less| format!("{} is not", key.kind.text(less)),
                 );
@@ -127,6 +154,8 @@ impl AdviceLine {
             is_met: Some(is_met),
             folder,
             search,
+            buffer,
+            more: Map::new(),
         }
     }
 }
@@ -141,17 +170,57 @@ pub(super) struct Advice {
 impl Advice {
     /// Adds a line that cannot be simulated.
     pub(super) fn refused(&mut self, part: AdvicePart, name: &str, why: &str, about: &str) {
-        let answer = format!("not possible: {why}");
-        let (name, about) = (name.to_owned(), about.to_owned());
+        self.note(part, name, &format!("not possible: {why}"), about);
+    }
+
+    /// Adds a line without simulations.
+    pub(super) fn note(&mut self, part: AdvicePart, name: &str, answer: &str, about: &str) {
         self.lines.push(AdviceLine {
             part,
-            name,
-            answer,
-            about,
+            name: name.to_owned(),
+            answer: answer.to_owned(),
+            about: about.to_owned(),
             is_met: None,
             folder: None,
             search: Value::Null,
+            buffer: None,
+            more: Map::new(),
         });
+    }
+
+    /// Adds the comparison of a laboratory with its simulation.
+    pub(super) fn compared(
+        &mut self,
+        name: &str,
+        answer: &str,
+        about: &str,
+        folder: Option<String>,
+        value: Value,
+    ) {
+        self.note(AdvicePart::Laboratory, name, answer, about);
+        let line = self.lines.last_mut().expect("a line was added");
+        line.folder = folder;
+        line.more.insert("laboratory".to_owned(), value);
+    }
+
+    /// Adds a key to the last line's JSON.
+    pub(super) fn extend_last(&mut self, key: &str, value: Value) {
+        if let Some(line) = self.lines.last_mut() {
+            line.more.insert(key.to_owned(), value);
+        }
+    }
+
+    /// The smallest buffers that were found.
+    pub(super) fn buffers(&self) -> Vec<SmallestBuffer> {
+        self.lines.iter().filter_map(|line| line.buffer.clone()).collect()
+    }
+
+    /// The names of the lines of a part that meet the constraints.
+    pub(super) fn met(&self, part: AdvicePart) -> impl Iterator<Item = &str> {
+        self.lines
+            .iter()
+            .filter(move |line| line.part == part && line.is_met == Some(true))
+            .map(|line| &*line.name)
     }
 
     /// The advice for a person.
@@ -201,6 +270,9 @@ impl Advice {
                 if let Some(folder) = &line.folder {
                     value["folder"] = json!(folder);
                 }
+                for (key, more) in &line.more {
+                    value[key] = more.clone();
+                }
                 value
             });
             let lines: Vec<Value> = lines.collect();
@@ -211,12 +283,30 @@ impl Advice {
         value
     }
 
+    /// The advice as a page, with links to the pages of its lines.
+    pub(super) fn page(&self, loaded: &Loaded, constraints: &[Constraint]) -> String {
+        let constraints: Vec<String> = constraints.iter().map(|constraint| constraint.text.clone()).collect();
+        let line = |line: &AdviceLine| AdvicePageLine {
+            name: line.name.clone(),
+            answer: line.answer.clone(),
+            about: line.about.clone(),
+            is_met: line.is_met,
+            link: line.folder.as_ref().map(|folder| format!("{folder}/{}", fanin_report::SWEEP_PAGE)),
+        };
+        let parts = AdvicePart::ALL.into_iter().map(|part| AdvicePagePart {
+            title: part.title().replace('`', ""),
+            lines: self.lines.iter().filter(|line| line.part == part).map(line).collect(),
+        });
+        let parts: Vec<AdvicePagePart> = parts.filter(|part| !part.lines.is_empty()).collect();
+        fanin_report::advice_page(&loaded.name, &constraints, &parts)
+    }
+
     /// Writes the advice into the folder of its simulations.
-    pub(super) fn write(&self, folder: &Path, value: &Value, text: &str) -> Result<(), Failure> {
+    pub(super) fn write(&self, folder: &Path, value: &Value, text: &str, page: &str) -> Result<(), Failure> {
         // Values of JSON alone: no figure is missing or infinite.
         let json = serde_json::to_string_pretty(value).expect("advice is JSON") + "\n";
         std::fs::create_dir_all(folder).map_err(|error| Failure::Write { path: folder.to_owned(), error })?;
-        for (name, text) in FILES.into_iter().zip([text, &json]) {
+        for (name, text) in FILES.into_iter().zip([text, &json, page]) {
             let path = folder.join(name);
             std::fs::write(&path, text).map_err(|error| Failure::Write { path, error })?;
         }

@@ -1,5 +1,6 @@
 //! `fanin advise`: which buffers, settings, techniques and switches do, each line by simulations made for it.
 
+mod laboratory;
 mod lines;
 
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use fanin_reproduce::{TECHNIQUE_NEEDS, TECHNIQUES, Technique};
 use fanin_scenario::{Loaded, Topology};
-use fanin_tune::{Constraint, Gear, Goal, KeyRange, Objective, SearchLimits, Sense, TunedKey};
+use fanin_tune::{Constraint, Gear, GearMemory, Goal, KeyRange, Objective, SearchLimits, Sense, TunedKey};
 
 use crate::commands::sim;
 use crate::commands::source::Source;
@@ -16,6 +17,7 @@ use crate::commands::tune::trials::{self, Trials};
 use crate::failure::Failure;
 use crate::output::{self, Json};
 use lines::{Advice, AdviceLine, AdvicePart};
+use serde_json::{Value, json};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example: fanin advise incast --only buffers --set \"run.duration=1 s\"
@@ -34,6 +36,10 @@ pub(crate) struct Arguments {
     /// Switches to judge in place of the built-in ones: TOML, `[[gear]]` with name, buffer, port and source.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     catalogue: Option<PathBuf>,
+    /// The result of `fanin run` for a smaller system in a laboratory: it is simulated too, and its error is carried to the
+    /// buffers. May be given several times.
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    measured: Vec<PathBuf>,
     /// Seeds of each simulated point.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: u32,
@@ -43,7 +49,7 @@ pub(crate) struct Arguments {
     /// Simulations at a time; results never depend on it. By default one for each core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Write advice.json, advice.txt, and for each line a folder with its simulations and their page.
+    /// Write advice.json, advice.txt, index.html, and for each line a folder with its simulations and their page.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     out: Option<PathBuf>,
     /// Write what is in advice.json to a file; `-` is standard output, which then holds nothing else.
@@ -101,10 +107,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut adviser = Adviser { arguments, source, loaded, constraints, advice: Advice::default() };
     // Contradictions are found before anything runs.
     adviser.goal(Sense::Minimise, "mean")?;
-    let parts = if arguments.only.is_empty() { AdvicePart::ALL.to_vec() } else { arguments.only.clone() };
+    let mut parts = if arguments.only.is_empty() { AdvicePart::ALL.to_vec() } else { arguments.only.clone() };
+    if parts.contains(&AdvicePart::Laboratory) && !parts.contains(&AdvicePart::Buffers) {
+        // The error is carried to the smallest buffers, which are found first.
+        parts.push(AdvicePart::Buffers);
+    }
     for part in AdvicePart::ALL.into_iter().filter(|part| parts.contains(part)) {
         match part {
             AdvicePart::Buffers => adviser.buffers()?,
+            AdvicePart::Laboratory => {
+                if let Some(error) = adviser.laboratories()? {
+                    adviser.scaled(error)?;
+                }
+            }
             AdvicePart::Ranges => adviser.ranges()?,
             AdvicePart::Techniques => adviser.techniques()?,
             AdvicePart::Gear => adviser.gear(&gear)?,
@@ -114,13 +129,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let value = advice.value(&adviser.loaded, &adviser.constraints);
     let text = advice.text();
     if let Some(folder) = &arguments.out {
-        advice.write(folder, &value, &text)?;
+        advice.write(folder, &value, &text, &advice.page(&adviser.loaded, &adviser.constraints))?;
     }
     if let Some(json) = &arguments.json {
         json.write(&value)?;
     }
     if !arguments.quiet && !arguments.json.as_ref().is_some_and(Json::is_stdout) {
         output::print(&text)?;
+        if let Some(folder) = &arguments.out {
+            output::print(&format!("The page: {}\n", folder.join(fanin_report::SWEEP_PAGE).display()))?;
+        }
     }
     if advice.is_stopped { Err(Failure::Stopped) } else { Ok(()) }
 }
@@ -194,19 +212,22 @@ impl Adviser<'_> {
 
     /// Keys of buffers that have an effect in this scenario.
     fn effective_buffers(&self) -> Vec<TunedKey> {
-        let has_effect = |key: &TunedKey| {
-            let own = self.loaded.warnings.problems().len();
-            // A star's switch has no uplinks. A default that is set again is not warned of, so another value is.
-            let is_there = self.loaded.scenario.network.topology != Topology::Star
-                || !key.key.ends_with("uplink_buffer");
-            is_there
-                && self
-                    .with(&[key.set(key.axis.high)])
-                    .is_ok_and(|with| with.warnings.problems().len() <= own)
-        };
-        let keys =
-            BUFFERS.iter().filter_map(|key| TunedKey::new(&KeyRange::objective(key), &self.loaded).ok());
-        keys.filter(has_effect).collect()
+        BUFFERS.iter().filter_map(|key| self.effective_buffer(key).ok()).collect()
+    }
+
+    /// The key of a buffer that has an effect in this scenario; an error says why it has none.
+    fn effective_buffer(&self, key: &str) -> Result<TunedKey, String> {
+        let key = TunedKey::new(&KeyRange::objective(key), &self.loaded.scenario)
+            .map_err(|error| error.to_string())?;
+        if self.loaded.scenario.network.topology == Topology::Star && key.key.ends_with("uplink_buffer") {
+            return Err("a star's switch has no uplinks".to_owned());
+        }
+        // A default that is set again is not warned of, so another value is.
+        let with = self.with(&[key.set(key.axis.high)])?;
+        let known = self.loaded.warnings.problems();
+        let is_known = |message: &str| known.iter().any(|known| known.message() == message);
+        let new = with.warnings.problems().iter().find(|problem| !is_known(problem.message()));
+        new.map_or(Ok(key), |problem| Err(problem.message().to_owned()))
     }
 
     /// The smallest buffer of each class of ports, with all other buffers large.
@@ -221,6 +242,11 @@ impl Adviser<'_> {
             let sets: Vec<String> = others.map(|other| other.set(other.axis.high)).collect();
             let goal = self.goal(Sense::Minimise, &key.key)?;
             self.line(AdvicePart::Buffers, &key.key.clone(), &sets, &[key], &goal, "")?;
+        }
+        for key in BUFFERS {
+            if let Err(why) = self.effective_buffer(key) {
+                self.advice.note(AdvicePart::Buffers, key, &format!("no effect: {why}"), "");
+            }
         }
         Ok(())
     }
@@ -239,9 +265,9 @@ impl Adviser<'_> {
             } else {
                 knob.parse().unwrap_or_else(|_| KeyRange::objective(knob))
             };
-            let key = self
-                .with(&sets)
-                .and_then(|loaded| TunedKey::new(&range, &loaded).map_err(|error| error.to_string()));
+            let key = self.with(&sets).and_then(|loaded| {
+                TunedKey::new(&range, &loaded.scenario).map_err(|error| error.to_string())
+            });
             match key {
                 Ok(key) => {
                     self.line(AdvicePart::Ranges, &key.key.clone(), &sets, &[key], &goal, technique.what)?;
@@ -273,25 +299,69 @@ impl Adviser<'_> {
         let Some((section, _)) = buffers.first().and_then(|key| key.key.split_once('.')) else {
             return Ok(());
         };
+        // The least costly kind comes first, and the smallest of each kind.
+        let mut gear: Vec<&Gear> = gear.iter().collect();
+        gear.sort_by_key(|one| (one.memory, one.buffer));
         for one in gear {
-            let sets = [
-                format!("{section}.buffering=dynamic-threshold"),
-                format!("{section}.buffer={}", one.buffer),
-            ];
+            let pool = one.buffer / one.pools;
+            let sets = match one.memory {
+                // All ports of one chip are one module, which holds frames back at its inputs.
+                GearMemory::OffChip => vec![
+                    format!("{section}.buffering=voq"),
+                    format!("{section}.buffer={pool}"),
+                    format!("{section}.module_ports={}", u16::MAX),
+                ],
+                GearMemory::OnChip | GearMemory::Software => {
+                    vec![format!("{section}.buffering=dynamic-threshold"), format!("{section}.buffer={pool}")]
+                }
+            };
+            let shared = match (one.memory, one.pools) {
+                (GearMemory::OffChip, _) => {
+                    "with virtual output queues; the bandwidth of that memory is not modelled".to_owned()
+                }
+                (_, 1) => "shared by dynamic threshold".to_owned(),
+                (_, pools) => {
+                    format!("in {pools} pools, of which one serves the collectors, by dynamic threshold")
+                }
+            };
+            let price = one.price.as_ref().map_or_else(
+                || "no public price".to_owned(),
+                |price| format!("{} [{}]", price.text, price.source),
+            );
+            let about =
+                format!("{} {shared} [{}]; cost: {price}; {}", one.buffer, one.source, one.memory.cost());
             let rate = self.loaded.scenario.link.rate;
+            let lines = self.advice.lines.len();
             if one.port < rate {
                 let why = format!("its ports have {}, the scenario's links {rate}", one.port);
-                self.advice.refused(AdvicePart::Gear, &one.name, &why, &one.source);
-                continue;
+                self.advice.refused(AdvicePart::Gear, &one.name, &why, &about);
+            } else {
+                match self.with(&sets) {
+                    Ok(_) => self.line(AdvicePart::Gear, &one.name, &sets, &[], &goal, &about)?,
+                    Err(why) => self.advice.refused(AdvicePart::Gear, &one.name, &why, &about),
+                }
             }
-            let about = format!("{} shared by dynamic threshold [{}]", one.buffer, one.source);
-            match self.with(&sets) {
-                Ok(_) => self.line(AdvicePart::Gear, &one.name, &sets, &[], &goal, &about)?,
-                Err(why) => self.advice.refused(AdvicePart::Gear, &one.name, &why, &about),
+            if self.advice.lines.len() > lines {
+                self.advice.extend_last("cost", cost(one));
             }
+        }
+        let least = self.advice.met(AdvicePart::Gear).next().map(str::to_owned);
+        if let Some(least) = least.filter(|_| !self.advice.is_stopped) {
+            let about = "by kind of memory, then by size: prices of most of these switches are not public";
+            self.advice.note(AdvicePart::Gear, "the least costly that works", &least, about);
         }
         Ok(())
     }
+}
+
+/// A switch's class of cost and its public price, for JSON.
+fn cost(gear: &Gear) -> Value {
+    let mut cost = json!({ "class": gear.memory.name(), "about": gear.memory.cost() });
+    if let Some(price) = &gear.price {
+        cost["price"] = json!(price.text);
+        cost["source"] = json!(price.source);
+    }
+    cost
 }
 
 fn settings(technique: &Technique) -> Vec<String> {

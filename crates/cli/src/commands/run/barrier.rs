@@ -6,16 +6,16 @@ use std::time::Instant;
 use fanin_node::barrier::{BarrierLaunch, BarrierPlace, LiveBarrier, read_result};
 use fanin_node::launch::ended_cpu_seconds;
 use fanin_report::{Records, RunResult, Span, Speed};
-use fanin_testbed::live::LiveNetwork;
+use fanin_testbed::live::{Bench, LiveNetwork};
 use fanin_units::Instant as Moment;
 
-use super::job::{Job, end_capture, finish, start_capture, summary_of, unrecorded};
+use super::job::{AttemptEnd, Job, end_capture, finish, start_capture, summary_of, unrecorded};
 use super::measured::measured;
 use super::network;
 use crate::failure::Failure;
 use crate::{interrupt, summary};
 
-pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
+pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     let (scenario, slow) = (&job.loaded.scenario, &job.slow.scenario);
     let folder = job.folder.live();
     std::fs::create_dir_all(&folder).map_err(|error| Failure::Write { path: folder.clone(), error })?;
@@ -31,8 +31,13 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let launch = BarrierLaunch { loaded: &job.slow, folder: &folder, program: &program, place };
     let mut live = LiveBarrier::start(&launch)?;
     let mut watch = bench.as_ref().map(|bench| bench.watch(slow)).transpose()?;
-    if live.wait_ready(stop)? {
-        measured(job, watch.as_mut(), |time, tick| Ok(live.work(time, stop, tick)?))?;
+    if live.wait_ready(stop)?
+        && let Some(reason) =
+            measured(job, watch.as_mut(), stop, |time, tick| Ok(live.work(time, stop, tick)?))?
+    {
+        drop((live, watch));
+        bench.map_or(Ok(()), Bench::remove)?;
+        return Ok(AttemptEnd::Spoilt(reason));
     }
     live.finish(stop)?;
     drop(live);
@@ -99,5 +104,5 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     if let Some(bench) = bench {
         bench.remove()?;
     }
-    ending
+    ending.map(|()| AttemptEnd::Done)
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use fanin_node::audit::{Audit, AuditFailure, AuditScope, audit};
-use fanin_node::config::Role;
+use fanin_node::audit::{Audit, AuditFailure, AuditScope};
+use fanin_node::config::{PredictedBands, Role};
 use fanin_node::flows::Numbers;
 use fanin_node::ideal::{self, LoopbackRate};
 use fanin_node::launch::{LiveSystem, Loopback, Placement, SystemLaunch, ended_cpu_seconds, processes};
@@ -15,14 +15,16 @@ use fanin_node::tcp::counted;
 use fanin_node::trace::windows;
 use fanin_node::transport::{self, Environment, Fitted};
 use fanin_report::{EventRow, Records, RunResult, Span, Speed, Summary};
-use fanin_scenario::Loaded;
+use fanin_scenario::{Loaded, Scenario};
 use fanin_testbed::live::{Bench, LiveNetwork, Part, Placed, SwitchWatch};
 use fanin_units::{Bytes, Instant as Moment};
 
-use super::job::{Job, end_capture, finish, start_capture, summary_of, unrecorded};
+use super::job::{AttemptEnd, Job, end_capture, finish, start_capture, summary_of, unrecorded};
 use super::measured::measured;
 use super::network;
+use crate::commands::audit;
 use crate::failure::Failure;
+use crate::predicted::predict;
 use crate::{interrupt, output, summary};
 
 /// Time between two checks that the switches work.
@@ -39,27 +41,40 @@ pub(super) fn check(loaded: &Loaded, scenario_folder: &Path) -> Result<(), Failu
         program: Path::new(""),
         restart: false,
         metrics: false,
+        ideal_rate: None,
+        predicted: PredictedBands::default(),
     };
     Ok(launch.check()?)
 }
 
-pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
+pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     let loaded = &job.loaded;
     let folder = job.folder.live();
     let program = std::env::current_exe()?;
     let slow = &job.slow;
+    let stop = interrupt::flag();
+    let loop_rate = if job.carried.is_some() { None } else { Some(ideal::measure_loopback()?) };
+    let ideal_rate = match loop_rate {
+        Some(rate) => Some(rate.rate()),
+        None => LiveNetwork::of(&slow.scenario)?.ideal_rate(&slow.scenario)?,
+    };
+    let predicted = match job.carried {
+        Some(_) if job.arguments.metrics => predicted(&slow.scenario, job.arguments.quiet)?,
+        _ => PredictedBands::default(),
+    };
     let launch = SystemLaunch {
         loaded: slow,
         folder: &folder,
-        overwrite: job.arguments.overwrite,
+        // The events of a spoilt attempt are worth nothing.
+        overwrite: job.arguments.overwrite || !job.spoilt.is_empty(),
         scenario_folder: &job.scenario_folder,
         data: None,
         program: &program,
         restart: true,
         metrics: job.arguments.metrics,
+        ideal_rate,
+        predicted,
     };
-    let stop = interrupt::flag();
-    let loop_rate = if job.carried.is_some() { None } else { Some(ideal::measure_loopback()?) };
     let (began, cpu) = (Instant::now(), ended_cpu_seconds());
     let bench = network::build(job)?;
     let fitted = match &bench {
@@ -92,13 +107,22 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     };
     // The audit comes first: its verdict stands whatever fails below.
     let scope = AuditScope {
-        folder: &folder,
-        data: &folder.join("data"),
+        folders: &[&folder],
+        data: &[&folder.join("data")],
         loggers: loaded.scenario.logger.hosts > 0,
         assigned_min: ended.assigned,
     };
-    let audited = audit(&scope);
-    let verdict = ended.notes(loaded) + &verdict(&audited);
+    let audited = fanin_node::audit::audit(&scope);
+    let verdict = ended.notes(loaded) + &audit::verdict(&audited);
+    if let Some(reason) = ended.spoilt.take() {
+        let captured = end_capture(job, tap);
+        drop(watch);
+        bench.map_or(Ok(()), Bench::remove)?;
+        // A loss of events is a failure at any scale.
+        ended.judge(stop, audited)?;
+        captured?;
+        return Ok(AttemptEnd::Spoilt(reason));
+    }
     if job.arguments.prints() {
         output::print(&verdict)?;
     }
@@ -117,7 +141,16 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     ended.judge(stop, audited)?;
     let reported = written?;
     ended.judge_fragments(&reported)?;
-    reported.invalid.map_or(Ok(()), |reason| Err(Failure::Bottleneck { reason }))
+    reported.invalid.map_or(Ok(AttemptEnd::Done), |reason| Err(Failure::Bottleneck { reason }))
+}
+
+/// The bands in which the metrics should lie; none if the scenario takes too long to simulate.
+fn predicted(scenario: &Scenario, is_quiet: bool) -> Result<PredictedBands, Failure> {
+    let bands = predict(scenario, is_quiet)?;
+    if bands.is_none() && !is_quiet {
+        eprintln!("note: the metrics have no predicted band: the scenario takes too long to simulate");
+    }
+    Ok(bands.unwrap_or_default())
 }
 
 /// The socket options in force, and the cost of the run.
@@ -169,10 +202,7 @@ fn report(
     summary.speed = Some(speed);
     network::fill_ports(&mut summary, &records);
     if let Some(events) = &mut summary.events {
-        events.duplicated = match audited {
-            Ok(audit) => audit.totals.duplicates,
-            Err(failure) => failure.audit.totals.duplicates,
-        };
+        events.duplicated = audit::parts(audited).0.totals.duplicates;
     }
     counted.fill(&mut summary, fitted);
     if summary.tcp.as_ref().is_none_or(|tcp| tcp.timeouts.is_none()) {
@@ -211,6 +241,8 @@ struct EndedProcesses {
     without: BTreeMap<String, u32>,
     /// The reason of an early end.
     early: Option<Failure>,
+    /// How the machine spoilt the run, which begins again.
+    spoilt: Option<String>,
 }
 
 impl EndedProcesses {
@@ -268,42 +300,6 @@ impl EndedProcesses {
     }
 }
 
-/// The audit in a few lines.
-fn verdict(audited: &Result<Audit, AuditFailure>) -> String {
-    let (audit, failure) = match audited {
-        Ok(audit) => (audit, None),
-        Err(failure) => (&failure.audit, Some(failure)),
-    };
-    let totals = audit.totals;
-    let lost = failure.map_or(0, AuditFailure::lost);
-    let mut text = format!(
-        "{:<18}{} events assigned = {} rejected + {} stored + {} in the debug stream + {lost} lost",
-        "audit",
-        totals.assigned,
-        totals.rejected + totals.accepted,
-        totals.stored,
-        totals.debug,
-    );
-    let sum = totals.rejected + totals.accepted + totals.stored + totals.debug + lost;
-    if sum < totals.assigned {
-        text += &format!(" + {} that break a rule", totals.assigned - sum);
-    }
-    text += &format!(
-        "; {} files with {} events, {} checksums right\n",
-        audit.files, audit.events, audit.checksums
-    );
-    if audit.unproven > 0 {
-        text += &format!(
-            "{:<18}{} older events are unproven: `live.journal_parts` had their journals deleted\n",
-            "", audit.unproven
-        );
-    }
-    if let Some(failure) = failure {
-        text += &format!("{:<18}FAILED: {failure}\n", "");
-    }
-    text
-}
-
 fn tell_metrics<P: Placement>(job: &Job<'_>, live: &LiveSystem<P>) -> Result<(), Failure> {
     if job.arguments.metrics && job.arguments.prints() {
         for (process, address) in live.all_metrics() {
@@ -321,10 +317,10 @@ fn work<P: Placement>(
     stop: &AtomicBool,
 ) -> Result<EndedProcesses, Failure> {
     tell_metrics(job, &live)?;
-    let mut early = None;
+    let (mut early, mut spoilt) = (None, None);
     if live.wait_ready(stop)? {
         let is_healthy = watch.as_ref().map(|watch| watch.health());
-        let worked = measured(job, watch, |time, tick| {
+        let worked = measured(job, watch, stop, |time, tick| {
             let until = Instant::now() + time;
             while Instant::now() < until && !stop.load(Ordering::Relaxed) {
                 let begun = time.saturating_sub(until.saturating_duration_since(Instant::now()));
@@ -335,7 +331,10 @@ fn work<P: Placement>(
             Ok(())
         });
         // Events that were assigned are finished and accounted for even after a failure.
-        early = worked.err();
+        match worked {
+            Ok(reason) => spoilt = reason,
+            Err(failure) => early = Some(failure),
+        }
     }
     live.stop();
     Ok(EndedProcesses {
@@ -345,6 +344,7 @@ fn work<P: Placement>(
         hung: live.hung().clone(),
         without: live.without().clone(),
         early,
+        spoilt,
     })
 }
 

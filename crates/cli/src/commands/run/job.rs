@@ -6,6 +6,7 @@ use fanin_report::{RunResult, Summary};
 use fanin_scenario::Loaded;
 use fanin_testbed::live::Bench;
 use fanin_testbed::{DeviceTap, TapTotals};
+use fanin_units::Ratio;
 
 use super::arguments::Arguments;
 use super::carried::Carried;
@@ -22,9 +23,60 @@ pub(super) struct Job<'a> {
     pub(super) slow: Loaded,
     /// The machine's capacity and the chosen scale, where the run has a network of its own.
     pub(super) carried: Option<Carried>,
+    /// Attempts of this run that the machine spoilt.
+    pub(super) spoilt: Vec<SpoiltAttempt>,
     pub(super) folder: RunFolder,
     /// The folder of relative paths in the scenario.
     pub(super) scenario_folder: PathBuf,
+}
+
+/// An attempt whose figures the machine made, not the network.
+pub(super) struct SpoiltAttempt {
+    pub(super) scale: Ratio,
+    pub(super) reason: String,
+}
+
+impl SpoiltAttempt {
+    pub(super) fn text(&self) -> String {
+        format!("at scale {}: {}", self.scale, self.reason)
+    }
+}
+
+/// How an attempt ends.
+pub(super) enum AttemptEnd {
+    /// Its results are written.
+    Done,
+    /// The machine spoilt it, and nothing of it is kept.
+    Spoilt(String),
+}
+
+/// Attempts after the first one.
+const AGAIN_MAX: usize = 3;
+
+impl Job<'_> {
+    /// Returns true if a spoilt attempt is followed by one at half the scale.
+    pub(super) fn may_begin_again(&self) -> bool {
+        let halved = self.carried.as_ref().and_then(|carried| carried.chosen.halved());
+        self.spoilt.len() < AGAIN_MAX && halved.is_some()
+    }
+
+    /// Halves the scale after an attempt that the machine spoilt, and says so.
+    ///
+    /// # Panics
+    /// If the scale cannot be halved.
+    pub(super) fn begin_again(&mut self, reason: String) {
+        let carried = self.carried.as_mut().expect("a network has a scale");
+        let scale = carried.chosen.scale;
+        carried.chosen = carried.chosen.halved().expect("a smaller scale");
+        self.slow.scenario = self.loaded.scenario.slowed(carried.chosen.scale);
+        if !self.arguments.quiet {
+            eprintln!(
+                "note: the machine spoilt the run at scale {scale}: {reason}; starting again at scale {}",
+                carried.chosen.scale
+            );
+        }
+        self.spoilt.push(SpoiltAttempt { scale, reason });
+    }
 }
 
 /// A line for each record that the scenario asks for and a loopback cannot write.

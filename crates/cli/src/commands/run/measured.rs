@@ -1,21 +1,31 @@
 //! Warm-up and measured time of a system that is ready.
 
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use fanin_node::clock::std_duration;
 use fanin_testbed::live::SwitchWatch;
 
 use super::job::Job;
+use super::network::bottleneck;
 use crate::failure::Failure;
 use crate::output;
 
+/// Time between two looks at whether the machine carries the run.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Looks in a row that have to find the same, unless it is final.
+const LOOKS: u32 = 2;
+
 /// Runs `work` for the warm-up and then for the measured time, in which the network is observed. `work` is called with
 /// the time to run and a function to report the elapsed time to.
+///
+/// Returns the reason if the machine spoils the run and it may begin again; the measured time is then cut short.
 pub(super) fn measured(
     job: &Job<'_>,
-    mut watch: Option<&mut SwitchWatch>,
+    watch: Option<&mut SwitchWatch>,
+    stop: &AtomicBool,
     mut work: impl FnMut(Duration, &dyn Fn(Duration)) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+) -> Result<Option<String>, Failure> {
     let run = &job.slow.scenario.run;
     let (warmup, duration) = (std_duration(run.warmup), std_duration(run.duration));
     let bar = output::bar(job.arguments.quiet, "{wide_bar} {percent} % of the time, {eta} left");
@@ -25,13 +35,33 @@ pub(super) fn measured(
         move |elapsed: Duration| bar.set_position((before + elapsed).as_millis() as u64)
     };
     work(warmup, &tick(Duration::ZERO))?;
-    if let Some(watch) = &mut watch {
-        watch.begin()?;
+    let Some(watch) = watch else {
+        work(duration, &tick(warmup))?;
+        bar.finish_and_clear();
+        return Ok(None);
+    };
+    watch.begin()?;
+    let begun = Instant::now();
+    let mut looks = 0;
+    while begun.elapsed() < duration && !stop.load(Ordering::Relaxed) {
+        let elapsed = begun.elapsed();
+        work(LOOK_EVERY.min(duration - elapsed), &tick(warmup + elapsed))?;
+        if !job.may_begin_again() || begun.elapsed() >= duration {
+            continue;
+        }
+        let seen = watch.so_far()?;
+        let reason = bottleneck(&job.slow.scenario, &seen);
+        looks = if reason.is_some() { looks + 1 } else { 0 };
+        // Frames that were lost stay lost; anything else may pass.
+        if let Some(reason) = reason.filter(|_| seen.missed > 0 || looks >= LOOKS) {
+            bar.finish_and_clear();
+            return Ok(Some(reason));
+        }
     }
-    work(duration, &tick(warmup))?;
-    if let Some(watch) = &mut watch {
-        watch.end()?;
-    }
+    watch.end()?;
     bar.finish_and_clear();
-    Ok(())
+    if !job.may_begin_again() || stop.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    Ok(bottleneck(&job.slow.scenario, &watch.so_far()?))
 }

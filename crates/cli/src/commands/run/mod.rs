@@ -19,7 +19,7 @@ pub(crate) use crate::commands::run::arguments::Arguments;
 use crate::commands::run::arguments::Place;
 use crate::commands::run::carried::Carried;
 use crate::commands::run::folder::RunFolder;
-use crate::commands::run::job::Job;
+use crate::commands::run::job::{AttemptEnd, Job};
 use crate::commands::source::Source;
 use crate::failure::Failure;
 use crate::output::{self, Json};
@@ -59,8 +59,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(carried) = &carried {
         slow.scenario = loaded.scenario.slowed(carried.chosen.scale);
     }
-    let job = Job { arguments, loaded, slow, carried, folder, scenario_folder };
-    if is_barrier { barrier::run(&job) } else { building::run(&job) }
+    let mut job = Job { arguments, loaded, slow, carried, spoilt: Vec::new(), folder, scenario_folder };
+    loop {
+        match if is_barrier { barrier::run(&job)? } else { building::run(&job)? } {
+            AttemptEnd::Done => return Ok(()),
+            AttemptEnd::Spoilt(reason) => job.begin_again(reason),
+        }
+    }
 }
 
 /// Refuses what a simulation records and no run does.

@@ -6,21 +6,22 @@ use fanin_testbed::live::{Bench, Capacity, Chosen, Observed, least_collection_s}
 use fanin_units::{Instant, Ratio};
 
 use super::carried::Carried;
-use super::job::Job;
+use super::job::{Job, SpoiltAttempt};
 use crate::failure::Failure;
 use crate::output;
 
-/// A switch that finds work in so many of its rounds has no time left for a burst.
-const SWITCH_BUSY_MAX: f64 = 0.60;
+/// A switch that works for more than this share of a core has no time left for a burst. Polling without work does not count.
+const SWITCH_WORKING_MAX: f64 = 0.60;
 /// A switch that is ready and waits for a core for more than this share of the time is not a switch of the scenario's.
 const SWITCH_WAIT_MAX: f64 = 0.20;
 
 /// A machine of which more than this is given to others has other clocks than a scenario.
 const STEAL_MAX: f64 = 0.05;
-/// Hosts that wait longer than this share of the ideal time before each of their steps make the collection, not the network.
-const HOST_LATE_SHARE: f64 = 0.10;
+/// Hosts or switches that wait longer than this share of the ideal time before each of their steps make the collection, not the
+/// network.
+const LATE_SHARE: f64 = 0.10;
 /// Below this a wait is one that a kernel with nothing else to do shows as well.
-const HOST_LATE_MIN_S: f64 = 0.5e-3;
+const LATE_MIN_S: f64 = 0.5e-3;
 
 /// Builds the network, if the run has one.
 pub(super) fn build(job: &Job<'_>) -> Result<Option<Bench>, Failure> {
@@ -50,13 +51,16 @@ pub(super) fn fill(job: &Job<'_>, summary: &mut Summary, observed: &Observed) {
         demand_bps: Some(chosen.demand_bits_per_s),
         switch_busy: Some(effort.switch_busy),
         switch_cpu: Some(effort.switch_cpu),
+        switch_working: Some(effort.switch_working),
         switch_wait: Some(effort.switch_wait),
         switch_late_ms: Some(1e3 * effort.switch_late_s),
+        switch_late_mean_ms: Some(1e3 * effort.switch_late_mean_s),
         host_late_ms: effort.hosts.map(|hosts| 1e3 * hosts.mean_s),
         host_late_worst_ms: effort.hosts.map(|hosts| 1e3 * hosts.worst_s),
         cpu: Some(effort.machine_cpu),
         steal: Some(effort.steal),
         frames_missed: Some(observed.missed),
+        spoilt: (!job.spoilt.is_empty()).then(|| job.spoilt.iter().map(SpoiltAttempt::text).collect()),
     });
 }
 
@@ -80,13 +84,20 @@ pub(super) fn fill_techniques(summary: &mut Summary, bench: &Bench) {
 /// Why the machine, not the network, made the result of `scenario` as it ran; `None` where there was head-room.
 pub(super) fn bottleneck(scenario: &Scenario, observed: &Observed) -> Option<String> {
     let effort = observed.effort;
-    let allowed_s = host_late_max(scenario);
+    let allowed_s = late_max(scenario);
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     if observed.missed > 0 {
         return Some(format!("{} frames were lost before the switch saw them", observed.missed));
     }
-    if effort.switch_busy > SWITCH_BUSY_MAX {
-        return Some(format!("the switch had work in {} of its rounds", percent(effort.switch_busy)));
+    if effort.switch_working > SWITCH_WORKING_MAX {
+        return Some(format!("the switch worked for {} of the time", percent(effort.switch_working)));
+    }
+    if effort.switch_late_mean_s > allowed_s {
+        return Some(format!(
+            "the switch waited for a core for {:.2} ms each time it had something to do; {}",
+            1e3 * effort.switch_late_mean_s,
+            allowed(allowed_s)
+        ));
     }
     if effort.switch_wait > SWITCH_WAIT_MAX {
         return Some(format!("the switch waited for a core for {} of the time", percent(effort.switch_wait)));
@@ -96,18 +107,24 @@ pub(super) fn bottleneck(scenario: &Scenario, observed: &Observed) -> Option<Str
     }
     if let Some(hosts) = effort.hosts.filter(|hosts| hosts.mean_s > allowed_s) {
         return Some(format!(
-            "hosts waited for a core for {:.2} ms each time they had something to do; {:.2} ms is a tenth of the least time \
-             that a collection can take",
+            "hosts waited for a core for {:.2} ms each time they had something to do; {}",
             1e3 * hosts.mean_s,
-            1e3 * allowed_s
+            allowed(allowed_s)
         ));
     }
     None
 }
 
-/// The longest that hosts may wait for a core on average, in seconds.
-fn host_late_max(scenario: &Scenario) -> f64 {
-    (HOST_LATE_SHARE * least_collection_s(scenario)).max(HOST_LATE_MIN_S)
+fn allowed(seconds: f64) -> String {
+    format!(
+        "{:.2} ms is a tenth of the least time that a collection can take, and 0.5 ms at least",
+        1e3 * seconds
+    )
+}
+
+/// The longest that hosts and switches may wait for a core on average, in seconds.
+fn late_max(scenario: &Scenario) -> f64 {
+    (LATE_SHARE * least_collection_s(scenario)).max(LATE_MIN_S)
 }
 
 /// Size, cost and head-room in lines for a person.
@@ -127,11 +144,14 @@ pub(super) fn notes(job: &Job<'_>, bench: &Bench, observed: &Observed) -> String
     if let Some(Carried { capacity, chosen }) = &job.carried {
         text += &scale_text(job, *capacity, *chosen);
     }
+    for attempt in &job.spoilt {
+        text += &format!("{:<18}{}\n", "spoilt before", attempt.text());
+    }
     text += &format!(
-        "{:<18}switch: work in {:.1} % of its rounds, {:.0} % of a core with polling, ready and waiting {:.1} %, late by \
+        "{:<18}switch: worked for {:.1} % of the time, {:.0} % of a core with polling, ready and waiting {:.1} %, late by \
          {:.2} ms; hosts late by {:.2} ms ({:.2} at worst); all cores {:.0} % busy\n",
         "head-room",
-        100.0 * effort.switch_busy,
+        100.0 * effort.switch_working,
         100.0 * effort.switch_cpu,
         100.0 * effort.switch_wait,
         1e3 * effort.switch_late_s,
@@ -160,7 +180,7 @@ fn scale_text(job: &Job<'_>, capacity: Capacity, chosen: Chosen) -> String {
     format!(
         "{:<18}{scale}, {how}: {carries}\n{:<18}collectors' links ran at {} in place of {}, and {:.1} s by the clock stand for {}; \
          all figures above are the scenario's\n{:<18}not slowed down with it: acknowledgements delayed by 40 ms, the kernel's \
-         timer, a new connection's first time-out\n",
+         timer, a new connection's first timeout\n",
         "scale",
         "",
         slow.link.rate,
@@ -190,7 +210,15 @@ mod tests {
         assert_eq!(said(late(0.7e-3), 0), "");
         assert!(said(late(0.9e-3), 0).starts_with("hosts waited for a core for 0.90 ms"));
         assert!(said(Effort { steal: 0.06, ..Effort::default() }, 0).contains("6 % of this machine"));
-        assert!(said(Effort { switch_busy: 0.61, ..Effort::default() }, 0).contains("61 % of its rounds"));
+        assert!(
+            said(Effort { switch_working: 0.61, ..Effort::default() }, 0).contains("for 61 % of the time")
+        );
+        // 200 hosts: a frame in most rounds, but little work, and in time.
+        let many =
+            Effort { switch_busy: 0.95, switch_cpu: 0.16, switch_late_mean_s: 3e-5, ..Effort::default() };
+        assert_eq!(said(many, 0), "");
+        let late = Effort { switch_late_mean_s: 0.9e-3, ..Effort::default() };
+        assert!(said(late, 0).starts_with("the switch waited for a core for 0.90 ms"));
         assert!(said(Effort { switch_wait: 0.21, ..Effort::default() }, 0).contains("for 21 % of the time"));
         assert!(said(Effort::default(), 3).starts_with("3 frames were lost"));
     }

@@ -10,8 +10,8 @@ use fanin_switch::control::{ControlServer, Settings};
 use fanin_switch::{Config, Running, SwitchResult};
 use fanin_units::Bytes;
 
-use crate::commands::switch::target::read_token;
 use crate::failure::Failure;
+use crate::token::read_token;
 use crate::{interrupt, output};
 
 /// How often a stop is looked for.

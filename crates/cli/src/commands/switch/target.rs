@@ -1,4 +1,4 @@
-//! Which running switch is meant.
+//! The running switch that a command addresses.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,6 +7,7 @@ use clap::{Args, ValueHint};
 use fanin_switch::control::{Client, ControlAddress};
 
 use crate::failure::Failure;
+use crate::token::read_token;
 
 /// A running switch.
 #[derive(Debug, Args)]
@@ -33,11 +34,4 @@ impl SwitchTarget {
         };
         Ok(Client::new(address))
     }
-}
-
-/// The token in a file, without the line's end.
-pub(super) fn read_token(path: &PathBuf) -> Result<String, Failure> {
-    let text =
-        std::fs::read_to_string(path).map_err(|error| Failure::NoToken { path: path.clone(), error })?;
-    Ok(text.trim().to_owned())
 }

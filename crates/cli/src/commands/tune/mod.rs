@@ -41,8 +41,8 @@ pub(crate) struct Arguments {
     /// A constraint that each seed of a point must meet, such as drops=0 or "p99<20 ms"; may be given several times.
     #[arg(long, value_name = "CONSTRAINT")]
     subject: Vec<Constraint>,
-    /// Settings to try, with their ranges. Without a range: from a 16th of the scenario's value to 16 times it; of a setting that
-    /// is the objective and not named here, from a 64th to 64 times.
+    /// Settings to try, with their ranges. A key without a range is tried from a 16th of the scenario's value to 16 times it. If
+    /// a setting is the objective and is not named here, its range is a 64th to 64 times.
     #[arg(long, value_name = "KEY[=LOW..HIGH],...", value_delimiter = ',')]
     over: Vec<KeyRange>,
     /// Seeds of each point: `run.seed` and those that follow. A point that is clearly worse with the first gets no others.
@@ -146,29 +146,21 @@ fn keys(source: &Source, goal: &Goal, over: &[KeyRange]) -> Result<Vec<TunedKey>
         if keys.iter().any(|key| key.key == range.key) {
             return Err(TunedKeyError::Twice { key: range.key.clone() }.into());
         }
-        let key = TunedKey::new(range, &loaded);
+        let key = TunedKey::new(range, &loaded.scenario);
         if matches!(key, Err(TunedKeyError::Unknown { .. })) {
             // The scenario's own message knows the names that are alike.
             load(vec![format!("{}=1", range.key)])?;
         }
-        let mut key = key?;
+        let key = key?;
         // Both ends of each range are checked before anything runs; an end that was not given moves to what the scenario takes.
-        let TunedKey { axis: fanin_tune::SearchAxis { low, high, start }, .. } = key;
-        let takes = |value: u64| load(vec![key.set(value)]);
-        let (low, high) = if range.is_given() {
-            takes(low)?;
-            takes(high)?;
-            (low, high)
+        keys.push(if range.is_given() {
+            load(vec![key.set(key.axis.low)])?;
+            load(vec![key.set(key.axis.high)])?;
+            key
         } else {
-            let mut up =
-                std::iter::successors(Some(low), |value| value.checked_mul(2).filter(|next| *next < start));
-            let mut down =
-                std::iter::successors(Some(high), |value| Some(value / 2).filter(|next| *next > start));
-            let is_taken = |value: &u64| takes(*value).is_ok();
-            (up.find(is_taken).unwrap_or(start), down.find(is_taken).unwrap_or(start))
-        };
-        (key.axis.low, key.axis.high) = (low, high);
-        keys.push(key);
+            let probe = key.clone();
+            key.narrowed(&mut |value| load(vec![probe.set(value)]).is_ok())
+        });
     }
     Ok(keys)
 }

@@ -33,7 +33,7 @@ pub(crate) struct Tuned<'a> {
 }
 
 /// A value with its unit.
-fn figure_text(figure: &NamedFigure, value: f64) -> String {
+pub(crate) fn figure_text(figure: &NamedFigure, value: f64) -> String {
     match figure.unit {
         FigureUnit::Millis => format!("{value:.2} ms"),
         FigureUnit::Bytes => Bytes::new(value.round() as u64).to_string(),
@@ -187,7 +187,7 @@ impl Tuned<'_> {
         self.goal.constraints.iter().map(|constraint| constraint.text.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    /// That no point meets the constraints, and how near the nearest one is.
+    /// The note that no point meets the constraints, with the distance of the nearest one.
     pub(crate) fn nearest(&self, best: &TriedPoint) -> String {
         let ranges: Vec<String> =
             self.keys.iter().map(|key| format!("{} within {}", key.key, key.range())).collect();

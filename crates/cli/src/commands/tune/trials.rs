@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use fanin_report::{Records, RunResult, ScenarioName};
+use fanin_runs::{RunControl, SweepRun};
 use fanin_scenario::Loaded;
-use fanin_sim::{RunControl, SweepRun};
 use fanin_tune::{End, Goal, Score, SearchLimits, SearchOutcome, Target, Trial, TunedKey, search};
 use indicatif::ProgressBar;
 
@@ -90,7 +90,7 @@ impl<'a> Trials<'a> {
         let control = RunControl { stop: interrupt::flag(), ..RunControl::default() };
         let before = self.played.len();
         let out = self.out.as_deref();
-        let finished = fanin_sim::sweep_each(&runs, self.threads, &control, &|number, outcome| {
+        let finished = fanin_runs::sweep_each(&runs, self.threads, &control, &|number, outcome| {
             let (mut result, ending) = sim::finish(known[number], outcome?, None)?;
             if let Err(Failure::Stopped) = ending {
                 return Err(Failure::Stopped);

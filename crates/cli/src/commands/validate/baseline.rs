@@ -24,7 +24,7 @@ pub(super) struct Recorded {
     pub(super) date: String,
     /// Release of the kernel.
     pub(super) kernel: String,
-    /// Which program measured: `release with bpf`.
+    /// The program that measured: `release with bpf`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) build: Option<String>,
     /// The head-room of the machine.
@@ -46,7 +46,7 @@ pub(super) struct Recorded {
     queue_bytes_max: u64,
     /// Frames refused by full buffers.
     drops: u64,
-    /// Retransmission time-outs, where they were counted.
+    /// Retransmission timeouts, where they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     timeouts: Option<u64>,
 }

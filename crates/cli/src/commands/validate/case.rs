@@ -6,16 +6,17 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fanin_report::{Agreement, Comparison, GOALS, RunResult, ScenarioName, Summary, compare};
+use fanin_runs::RunControl;
 use fanin_scenario::Loaded;
-use fanin_sim::RunControl;
 
 use super::baseline::{KnownDifference, Recorded};
 use crate::failure::Failure;
 use crate::{build_info, interrupt};
 
-/// A simulated second costs next to nothing: so many for each that is run, so that chance is on one side only.
+/// Simulated seconds for each measured one. They cost next to nothing, and leave chance to the measurement
+/// alone.
 const SIMULATED_TIMES: u64 = 10;
-/// A run that takes so much longer than its scenario hangs.
+/// A run hangs if it takes longer than its scenario by this.
 const OVERTIME: Duration = Duration::from_secs(90);
 
 /// A case of the set.
@@ -139,7 +140,7 @@ impl Case {
         let mut scenario = self.loaded.scenario.clone();
         scenario.run.duration = scenario.run.duration * SIMULATED_TIMES;
         let control = RunControl { stop: interrupt::flag(), ..RunControl::default() };
-        let outcome = fanin_sim::run(&scenario, scenario.run.seed, &control)?;
+        let outcome = fanin_runs::run(&scenario, scenario.run.seed, &control)?;
         let mut result = RunResult::new(outcome.summary);
         result.label = "simulated".into();
         result.summary.scenario = ScenarioName { name: self.name.clone(), hash: self.loaded.hash() };

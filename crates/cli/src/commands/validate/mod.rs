@@ -15,8 +15,7 @@ use self::case::{Case, JudgedCase, Measurement};
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
-/// Measurements of a case that mark themselves invalid, or fail, are taken again, so many times in all. What merely
-/// disagrees is not.
+/// Attempts at a measurement of a case that marks itself invalid, or fails. What merely disagrees is not.
 const ATTEMPTS: u8 = 3;
 
 #[derive(Debug, Args)]
@@ -117,8 +116,8 @@ fn one(
     Ok(JudgedCase::new(case, &predicted.summary, measured, known))
 }
 
-/// The run in the middle of `rounds` sound ones by goodput (of an even number, the one below), and their spread; where a
-/// round has no sound run, what came of its last attempt.
+/// Measures `rounds` sound runs; returns the run with the median goodput (of an even number, the lower one) and the
+/// spread. If a round has no sound run, returns the result of its last attempt.
 fn measure(case: &Case, folder: &Path, rounds: u8, bar: &ProgressBar) -> Result<Measurement, Failure> {
     let mut results = Vec::new();
     for round in 1..=rounds {

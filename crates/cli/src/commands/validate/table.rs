@@ -159,10 +159,10 @@ pub(super) fn page(cases: &[JudgedCase], conditions: Option<&str>) -> String {
     let mut out = format!(
         "# The simulation compared with this kernel\n\n\
          Written by `fanin validate --markdown`; do not edit. Each case of `scenarios/validation/` is simulated with the\n\
-         profile `linux-6` and run with real processes on a real kernel, in namespaces behind the software switch, at the\n\
-         same rates. Every figure is simulated / measured (measured over simulated); `!` stands at what differs beyond\n\
+         profile `linux-6` and run with real processes on a real kernel at the same rates. The processes are in namespaces\n\
+         behind the software switch. Every figure is simulated / measured (measured over simulated); `!` stands at what differs beyond\n\
          its goal.\n\n\
-         Goals: incast or not is the same; the mean within 10 % where there is none; goodput within 25 % where there is;\n\
+         Goals: both show incast or neither. Without incast the mean is within 10 %, with incast the goodput within 25 %;\n\
          the deepest queue within 15 %. Incast means that full buffers dropped frames and that the mean is more than 5 %\n\
          above the ideal. A measurement that was taken while the machine was the bottleneck does not count.\n\n\
          Measured on {}, Linux {}{}{}. {}.{}{}\n\n",

@@ -1,0 +1,222 @@
+//! A laboratory's measurement against its simulation: the error, carried to the buffers of the full system.
+
+use std::path::Path;
+
+use fanin_report::{NamedFigure, ResultKind, SCENARIO_FILE, named_figure};
+use fanin_tune::{Goal, Objective, SearchLimits, Sense};
+use serde_json::{Value, json};
+
+use super::lines::{self, AdvicePart, SmallestBuffer};
+use super::{Adviser, PRECISION};
+use crate::commands::source::Source;
+use crate::commands::tune::table::{Tuned, figure_text};
+use crate::commands::tune::trials::{self, Trials};
+use crate::failure::Failure;
+
+/// Figures that are compared: the depth of the deepest queue first, by which buffers are scaled.
+const COMPARED: [&str; 3] = ["queue", "mean", "p99"];
+/// Seeds of the laboratory's simulation, at least.
+const SEEDS_MIN: u32 = 3;
+
+/// The range of measured over simulated, over all laboratories and seeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct LaboratoryError {
+    least: f64,
+    most: f64,
+}
+
+impl LaboratoryError {
+    /// The range of one measured value over simulated ones; `None` without a positive one.
+    fn of(measured: f64, simulated: &[f64]) -> Option<Self> {
+        let ratios = simulated.iter().filter(|&&value| value > 0.0).map(|value| measured / value);
+        ratios.fold(None, |range: Option<Self>, ratio| {
+            Some(range.map_or(Self { least: ratio, most: ratio }, |range| Self {
+                least: range.least.min(ratio),
+                most: range.most.max(ratio),
+            }))
+        })
+    }
+
+    fn join(self, other: Self) -> Self {
+        Self { least: self.least.min(other.least), most: self.most.max(other.most) }
+    }
+
+    /// The range of the buffer that is needed, from the bounds that the search has found.
+    fn carry(self, buffer: &SmallestBuffer) -> [u64; 2] {
+        let low = buffer.not_enough.unwrap_or(0) as f64 * self.least.min(1.0);
+        let high = buffer.enough as f64 * self.most.max(1.0);
+        [low.floor() as u64, high.ceil() as u64]
+    }
+}
+
+/// One figure of a laboratory, measured and simulated.
+struct LabFigure {
+    figure: &'static NamedFigure,
+    measured: f64,
+    simulated: Vec<f64>,
+    error: Option<LaboratoryError>,
+}
+
+impl Adviser<'_> {
+    /// Simulates each laboratory as it was measured; the range of measured over simulated queue depths.
+    pub(super) fn laboratories(&mut self) -> Result<Option<LaboratoryError>, Failure> {
+        let mut error: Option<LaboratoryError> = None;
+        for folder in &self.arguments.measured {
+            if self.advice.is_stopped {
+                break;
+            }
+            if let Some(one) = self.laboratory(folder)? {
+                error = Some(error.map_or(one, |error| error.join(one)));
+            }
+        }
+        Ok(error)
+    }
+
+    fn laboratory(&mut self, folder: &Path) -> Result<Option<LaboratoryError>, Failure> {
+        let measured = fanin_report::read_head(folder)?;
+        let path = folder.join(SCENARIO_FILE);
+        if measured.summary.kind == ResultKind::Plan || !path.is_file() {
+            return Err(Failure::NoLaboratory { folder: folder.to_owned() });
+        }
+        let source = Source { source: path.display().to_string(), sets: Vec::new() };
+        let goal = Goal::new(Objective::new(Sense::Minimise, "mean")?, Vec::new())?;
+        let name = lines::folder_name(AdvicePart::Laboratory, &measured.label);
+        let out = self.arguments.out.as_ref().map(|out| out.join(&name));
+        let threads = self.arguments.threads.map_or_else(trials::cores, usize::from);
+        let mut trials = Trials::new(&source, &[], &goal, threads, out.as_deref(), self.arguments.quiet)?;
+        let seeds = self.arguments.seeds.max(SEEDS_MIN);
+        let limits = SearchLimits { seeds, simulations: seeds as usize, precision: PRECISION };
+        let found = trials.search(limits)?;
+        self.advice.is_stopped |= found.is_stopped;
+        if found.is_stopped {
+            return Ok(None);
+        }
+        let tuned = Tuned { goal: &goal, keys: &[], limits, found: &found, played: trials.played() };
+        let search = tuned.value(&trials.scenario());
+        if let Some(out) = &out {
+            tuned.write(out, &search)?;
+        }
+        let compared: Vec<LabFigure> = COMPARED
+            .iter()
+            .filter_map(|name| {
+                let figure = named_figure(name)?;
+                let value = figure.of(&measured.summary)?;
+                let simulated: Option<Vec<f64>> =
+                    trials.played().iter().map(|played| figure.of(&played.result.summary)).collect();
+                let simulated = simulated?;
+                let error = LaboratoryError::of(value, &simulated);
+                Some(LabFigure { figure, measured: value, simulated, error })
+            })
+            .collect();
+        let drops = named_figure("drops").expect("drops is a figure");
+        let dropped = drops.of(&measured.summary).unwrap_or(0.0) > 0.0;
+        let simulated_drops =
+            trials.played().iter().any(|played| drops.of(&played.result.summary).unwrap_or(0.0) > 0.0);
+        let queue = compared.iter().find(|one| one.figure.name == COMPARED[0]);
+        let error = queue.and_then(|queue| queue.error).filter(|_| !dropped && !simulated_drops);
+        let mut notes = Vec::new();
+        if measured.summary.kind == ResultKind::Sim {
+            notes.push("this result is a simulation, not a measurement".to_owned());
+        }
+        if let Some(why) = measured.summary.invalid() {
+            notes.push(format!("the measurement marks itself invalid: {why}"));
+        }
+        if queue.is_none() {
+            notes.push("no depth of a queue was measured, so that no error is carried to buffers".to_owned());
+        } else if error.is_none() {
+            let who = match (dropped, simulated_drops) {
+                (true, true) => "the laboratory and its simulation lose frames",
+                (true, false) => "the laboratory loses frames, its simulation none",
+                _ => "the laboratory loses no frames, its simulation does",
+            };
+            notes.push(format!(
+                "{who}: a full queue does not say how deep it would become; measure with a larger buffer"
+            ));
+        }
+        let answer = compared.iter().map(LabFigure::text).collect::<Vec<_>>().join("; ");
+        let value = json!({
+            "figures": compared.iter().map(LabFigure::value).collect::<Vec<_>>(),
+            "measured": folder.display().to_string(),
+            "search": search,
+        });
+        self.advice.compared(&measured.label, &answer, &notes.join("; "), out.map(|_| name), value);
+        Ok(error)
+    }
+
+    /// Carries the laboratories' error to the smallest buffers, and simulates the largest that they may have to be.
+    pub(super) fn scaled(&mut self, error: LaboratoryError) -> Result<(), Failure> {
+        let found: Vec<SmallestBuffer> = self.advice.buffers();
+        let keys = self.effective_buffers();
+        let goal = self.goal(Sense::Minimise, "mean")?;
+        for buffer in &found {
+            let [low, high] = error.carry(buffer);
+            let others = keys.iter().filter(|key| key.key != buffer.key.key);
+            let mut sets: Vec<String> = others.map(|key| key.set(key.axis.high)).collect();
+            sets.push(buffer.key.set(high));
+            let text = |value| buffer.key.kind.text(value);
+            let about = format!(
+                "the full system needs between {} and {}: by simulation {}, of which the laboratory measured {:.2} to {:.2}; \
+                 that this holds at full size is an assumption",
+                text(low),
+                text(high),
+                text(buffer.enough),
+                error.least,
+                error.most
+            );
+            let name = format!("{} = {}", buffer.key.key, text(high));
+            self.line(AdvicePart::Laboratory, &name, &sets, &[], &goal, &about)?;
+            let range = json!({
+                "key": buffer.key.key, "bytes_min": low, "bytes_max": high, "simulated_bytes": buffer.enough,
+                "measured_over_simulated": [error.least, error.most],
+            });
+            self.advice.extend_last("needs", range);
+        }
+        Ok(())
+    }
+}
+
+impl LabFigure {
+    fn text(&self) -> String {
+        let text = |value| figure_text(self.figure, value);
+        let least = self.simulated.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = self.simulated.iter().copied().fold(0.0, f64::max);
+        let simulated =
+            if least == most { text(least) } else { format!("{} to {}", text(least), text(most)) };
+        let error = self.error.map_or_else(String::new, |error| {
+            format!(" ({:+.0} to {:+.0} %)", (error.least - 1.0) * 100.0, (error.most - 1.0) * 100.0)
+        });
+        format!("{} {} measured, {simulated} simulated{error}", self.figure.name, text(self.measured))
+    }
+
+    fn value(&self) -> Value {
+        let mut value =
+            json!({ "figure": self.figure.name, "measured": self.measured, "simulated": self.simulated });
+        if let Some(error) = self.error {
+            value["measured_over_simulated"] = json!([error.least, error.most]);
+        }
+        value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fanin_scenario::load;
+    use fanin_tune::{KeyRange, TunedKey};
+
+    use super::*;
+
+    #[test]
+    fn the_error_of_a_laboratory_widens_the_buffer() {
+        let error = LaboratoryError::of(120.0, &[100.0, 80.0]).unwrap();
+        assert_eq!(error, LaboratoryError { least: 1.2, most: 1.5 });
+        assert_eq!(LaboratoryError::of(1.0, &[0.0]), None);
+        let joined = error.join(LaboratoryError::of(90.0, &[100.0]).unwrap());
+        assert_eq!(joined, LaboratoryError { least: 0.9, most: 1.5 });
+        let key = TunedKey::new(&KeyRange::objective("tor.buffer"), &load("incast", &[]).unwrap().scenario)
+            .unwrap();
+        let buffer = SmallestBuffer { key, enough: 1000, not_enough: Some(900) };
+        assert_eq!(joined.carry(&buffer), [810, 1500]);
+        // A simulation that was too careful still bounds from above.
+        assert_eq!(LaboratoryError { least: 0.5, most: 0.8 }.carry(&buffer), [450, 1000]);
+    }
+}

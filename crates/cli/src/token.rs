@@ -1,0 +1,12 @@
+//! The token of a switch's HTTP interface.
+
+use std::path::PathBuf;
+
+use crate::failure::Failure;
+
+/// The token in a file, without the line's end.
+pub(crate) fn read_token(path: &PathBuf) -> Result<String, Failure> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| Failure::NoToken { path: path.clone(), error })?;
+    Ok(text.trim().to_owned())
+}
