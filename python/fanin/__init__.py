@@ -14,6 +14,8 @@ True
 """
 
 from fanin import _fanin
+from fanin.command import Advice, AdviceLine
+from fanin.effects import Effect, Sensitivity, sensitivity
 from fanin.processor import collect, processor
 from fanin.result import RecordTable, Result, RunWarning, load
 from fanin.scenario import (
@@ -26,6 +28,7 @@ from fanin.scenario import (
     problems,
 )
 from fanin.sweeping import Point, Sweep, sweep
+from fanin.tuning import TunedPoint, Tuning, tune
 
 # Not in `__all__`: `from fanin import *` must not hide the built-in `bytes`.
 from fanin.units import Quantity, duration, frequency, packets, rate, ratio
@@ -35,6 +38,9 @@ __version__: str = _fanin.VERSION
 version: str = __version__
 
 __all__ = [
+    "Advice",
+    "AdviceLine",
+    "Effect",
     "Point",
     "Problem",
     "Quantity",
@@ -44,8 +50,11 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "ScenarioWarning",
+    "Sensitivity",
     "Settings",
     "Sweep",
+    "TunedPoint",
+    "Tuning",
     "__version__",
     "collect",
     "duration",
@@ -57,6 +66,8 @@ __all__ = [
     "processor",
     "rate",
     "ratio",
+    "sensitivity",
     "sweep",
+    "tune",
     "version",
 ]

@@ -9,11 +9,18 @@ __all__ = [
     "LoadedScenario",
     "RecordTable",
     "ScenarioError",
+    "TunedRange",
+    "TuningGoal",
+    "check_figure",
+    "figure_of",
     "format_quantity",
+    "import_text",
+    "is_clearly_worse",
     "is_stored",
     "load_result",
     "load_scenario",
     "load_scenario_text",
+    "mean_interval",
     "parse_quantity",
     "presets",
 ]
@@ -76,7 +83,7 @@ class LoadedResult:
     def write(self, folder: str) -> list[str]:
         """Write the files that the command writes with `--out`, and return their paths."""
     def write_trace(self, path: str) -> None:
-        """Write events, queues and windows as a trace for Perfetto."""
+        """Write events, ports, goodput and the latest event as a trace for Perfetto."""
     def write_once(self, root: str, name: str) -> bool:
         """Write the result into the folder `name` of `root`, whole or not at all; False if it was there."""
 
@@ -114,11 +121,68 @@ class LoadedScenario:
     def simulate(self, progress: Callable[[int, int], object] | None = None) -> LoadedResult:
         """Play the scenario; `progress` is called with picoseconds of simulated time and their end."""
 
+@final
+class TuningGoal:
+    """An objective with its constraints, in the words of `fanin tune`."""
+
+    def __new__(cls, objective: str, is_maximised: bool, subject: list[str]) -> TuningGoal:
+        """Read them; raise `ValueError` for what is not understood or cannot be met."""
+    @property
+    def name(self) -> str:
+        """The objective's name."""
+    @property
+    def key(self) -> str | None:
+        """The tuned setting that is the objective, if one is."""
+    @property
+    def constraints(self) -> list[str]:
+        """The constraints as they were written."""
+    def judge(self, result: LoadedResult) -> tuple[float | None, list[float | None]]:
+        """Return the objective's figure, and how far each constraint is; None where a figure is absent."""
+
+@final
+class TunedRange:
+    """A numeric setting and its range, in base units."""
+
+    def __new__(cls, text: str, is_objective: bool, toml: str) -> TunedRange:
+        """Read `KEY` or `KEY=LOW..HIGH` against a scenario's TOML; raise `KeyError` for an unknown key."""
+    @property
+    def low(self) -> int:
+        """The lower end."""
+    @property
+    def high(self) -> int:
+        """The upper end."""
+    @property
+    def start(self) -> int:
+        """The scenario's own value, held within the ends."""
+    def text(self, value: int) -> str:
+        """Return the text of a value, as a scenario has it."""
+    def rounded(self, value: int) -> int:
+        """Return the nearest value with three digits."""
+    def at(self, share: float) -> int:
+        """Return the value at a share of the range."""
+    def narrowed(self, takes: Callable[[int], bool]) -> TunedRange:
+        """Return the same with the ends moved inwards until `takes` returns True for them."""
+
+def check_figure(name: str) -> None:
+    """Raise `ValueError` with all names unless a figure has this short name."""
+
+def figure_of(name: str, result: LoadedResult) -> float | None:
+    """Return a figure of a result by its short name; None where it does not apply."""
+
+def is_clearly_worse(value: float, of_best: float, seeds_of_best: list[float]) -> bool:
+    """Return whether a value is clearly worse than the best one on the same seed, as `fanin tune` judges."""
+
+def mean_interval(values: list[float]) -> tuple[float, float | None] | None:
+    """Return the mean, and half the width of its interval of 95 % confidence."""
+
 def load_scenario(source: str, sets: list[str]) -> LoadedScenario:
     """Load a file or preset with `KEY=VALUE` settings."""
 
 def load_scenario_text(name: str, text: str, sets: list[str]) -> LoadedScenario:
     """As `load_scenario`, from text that is not in a file."""
+
+def import_text(name: str, text: str, collectors: list[str], extends: str | None) -> str:
+    """Return the scenario that the text of another tool's file stands for, as TOML; raise `ValueError`."""
 
 def presets() -> list[str]:
     """Return the names of the scenarios that ship with the package."""

@@ -277,7 +277,7 @@ async def connect(
     options: Options | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> Connection:
-    """Connect as `name` to the peer called `expects` (empty: whoever answers).
+    """Connect as `name` to the peer called `expects` (empty: any peer).
 
     Raise `OSError` where there is no connection, `GreetingError` or `RefusedError` where it is not the right
     one. With `tls`, the peer's certificate is checked for `expects`.

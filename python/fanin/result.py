@@ -129,7 +129,7 @@ class Result:
         return [Path(path) for path in self._loaded.write(os.fspath(folder))]
 
     def trace(self, path: str | os.PathLike[str]) -> None:
-        """Write events, watched queues and watched windows as a trace that https://ui.perfetto.dev opens."""
+        """Write events, ports, goodput and the latest event as a trace that https://ui.perfetto.dev opens."""
         self._loaded.write_trace(os.fspath(path))
 
     def store(self, root: str | os.PathLike[str], name: str) -> bool:

@@ -1,6 +1,7 @@
 """Scenarios: what a system is and how it is used, loaded and checked as by the command `fanin`."""
 
 import json
+import numbers
 import os
 import tomllib
 import warnings
@@ -12,6 +13,7 @@ from typing import Any, NoReturn
 from fanin import _fanin, units
 from fanin._fanin import ScenarioError, presets
 from fanin._terminal import Progress, bar
+from fanin.command import Advice, advise, run
 from fanin.result import Result, RunWarning
 
 __all__ = [
@@ -76,6 +78,15 @@ def _frozen(value: Any) -> Any:
     return value
 
 
+def plain(value: Setting) -> Setting:
+    """Return the int or float that a number of another library, such as numpy, stands for."""
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    return float(value) if isinstance(value, numbers.Real) else value
+
+
 def _toml(value: Setting) -> str:
     """Write a value as TOML."""
     if isinstance(value, bool):
@@ -87,7 +98,12 @@ def _toml(value: Setting) -> str:
         return "{" + ", ".join(f"{json.dumps(key)} = {_toml(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, Sequence):
         return "[" + ", ".join(_toml(inner) for inner in value) + "]"
-    return repr(value)
+    number = plain(value)
+    if isinstance(number, int | float):
+        return repr(number if type(number) is int else float(number))
+    raise TypeError(
+        f"a setting is a text, a number, a truth value, a list or a table, not {type(value).__name__}"
+    )
 
 
 def _sets(set: Mapping[str, Setting] | None) -> tuple[str, ...]:
@@ -153,6 +169,11 @@ class Scenario:
     def name(self) -> str:
         """The name: a preset, or the file without its ending."""
         return self._loaded.name
+
+    @property
+    def toml(self) -> str:
+        """The scenario as TOML, every default written out."""
+        return self._loaded.toml
 
     def play(self, progress: Progress | None) -> Result:
         """Simulate as `simulate` does, but without a bar and without a warning."""
@@ -246,6 +267,51 @@ class Scenario:
         if result.diagnosis is not None:
             warnings.warn(result.diagnosis, RunWarning, stacklevel=2)
         return result
+
+    def run(
+        self,
+        *,
+        seed: int | None = None,
+        duration: str | None = None,
+        place: str = "namespaces",
+        out: str | os.PathLike[str] | None = None,
+        command: str | os.PathLike[str] | None = None,
+    ) -> Result:
+        """Run the scenario for real on this machine, as `fanin run` does, and return the result.
+
+        `place` is `namespaces` (each host a network namespace, which needs root), `loopback` (all processes
+        on 127.0.0.1, where no network is measured), or `auto`, the first where it is possible. The files are
+        in `out`, by default a temporary folder, which stays. `seed` and `duration` are as in `simulate`.
+
+        The command `fanin` runs as a process; `command` is its path, or FANIN_BIN, or it is on the PATH. Warn
+        where events were lost or this machine was the bottleneck. Raise `FileNotFoundError` without the
+        command, `PermissionError` without privileges, `ValueError` for what does not run live, and
+        `RuntimeError` for other failures. Ctrl-C ends it; what was measured is in `out`.
+        """
+        self.assert_unchanged()
+        sets = () if duration is None else _sets({"run.duration": duration})
+        return run(self._source, (*self._sets, *sets), seed, out, place, command)
+
+    def advise(
+        self,
+        *,
+        subject: str | Sequence[str] = (),
+        only: str | Sequence[str] = (),
+        seeds: int = 1,
+        catalogue: str | os.PathLike[str] | None = None,
+        measured: Sequence[str | os.PathLike[str]] = (),
+        out: str | os.PathLike[str] | None = None,
+        command: str | os.PathLike[str] | None = None,
+    ) -> Advice:
+        """Find which buffers, settings, techniques and switches do, as `fanin advise` does by simulation.
+
+        `subject` holds constraints that each answer must meet, by default ``drops=0``. `only` names parts:
+        `buffers`, `laboratory`, `ranges`, `techniques`, `gear`. `catalogue` is a file of switches to judge,
+        `measured` holds folders of results from a laboratory, `out` is a folder for the simulations.
+        `command` and errors are as in `run`.
+        """
+        self.assert_unchanged()
+        return advise(self._source, self._sets, subject, only, seeds, catalogue, measured, out, command)
 
 
 def _in_seconds(update: Progress) -> Progress:

@@ -18,7 +18,7 @@ from fanin import _fanin
 from fanin._fanin import RecordTable
 from fanin._terminal import Progress, bar
 from fanin.result import Result, RunWarning, load
-from fanin.scenario import Scenario, Setting
+from fanin.scenario import Scenario, Setting, plain
 
 __all__ = ["Point", "Sweep", "sweep"]
 
@@ -71,6 +71,8 @@ class Sweep:
         self.folder = folder
         #: Why points have no result, by the name of their folder.
         self.failed: dict[str, str] = {}
+        #: Those of them whose worker or executor failed, and not they themselves.
+        self.lost: set[str] = set()
         self._executor = executor
         self._tasks = tasks
         self._timeout = timeout
@@ -83,6 +85,7 @@ class Sweep:
     def __iter__(self) -> Iterator[Point]:
         """Run what is not stored yet, and give each point as it is done."""
         self.failed.clear()
+        self.lost.clear()
         update, close = bar(self._progress, f"{len(self.points)} points")
         done = 0
         try:
@@ -180,6 +183,7 @@ class Sweep:
                 except Exception as error:
                     why = f"the executor takes nothing any more: {type(error).__name__}: {error}"
                     self.failed.update(dict.fromkeys([*keys, *waiting], why))
+                    self.lost.update(keys, waiting)
                     waiting.clear()
                     break
                 allowed = (
@@ -206,6 +210,7 @@ class Sweep:
                         yield missing[key]
                     elif key in reasons or attempts[key] >= _ATTEMPTS_MAX:
                         self.failed[key] = reasons.get(key, why)
+                        self.lost.update({key} - reasons.keys())
                     else:
                         waiting.append(key)
 
@@ -248,21 +253,30 @@ def sweep(
     if tasks is not None and tasks < 1:
         raise ValueError(f"at least one task runs at a time, not {tasks}")
     if isinstance(over, Mapping):
+        for key, values in over.items():
+            if isinstance(values, str) or not isinstance(values, Iterable):
+                raise TypeError(f"{key} needs a list of values, such as [{values!r}], not {values!r}")
         combinations: list[dict[str, Setting]] = [
-            dict(zip(over, values, strict=True)) for values in itertools.product(*over.values())
+            dict(zip(over, map(plain, values), strict=True)) for values in itertools.product(*over.values())
         ]
     else:
-        combinations = [dict(settings) for settings in over]
+        combinations = [{key: plain(value) for key, value in settings.items()} for settings in over]
     folder = Path(tempfile.mkdtemp(prefix="fanin-sweep-") if out is None else out).absolute()
-    wanted: list[int | None] = [None] if seeds is None else list(seeds)
+    wanted: list[int | None] = [None] if seeds is None else [int(seed) for seed in seeds]
     points: dict[str, Point] = {}
     for settings in combinations:
         for seed in wanted:
-            one = scenario.replace(settings if seed is None else {**settings, "run.seed": seed})
+            one = make_point(scenario, settings, seed, folder)
             # Two that are the same are one point.
-            points.setdefault(one.key, Point(settings, one.settings["run"]["seed"], one, folder / one.key))
+            points.setdefault(one.folder.name, one)
     folder.mkdir(parents=True, exist_ok=True)
     return Sweep(list(points.values()), folder, executor, tasks, timeout, progress)
+
+
+def make_point(scenario: Scenario, settings: Mapping[str, Setting], seed: int | None, folder: Path) -> Point:
+    """Return a scenario with settings and a seed as a point that is stored in `folder`."""
+    one = scenario.replace(settings if seed is None else {**settings, "run.seed": seed})
+    return Point(settings, one.settings["run"]["seed"], one, folder / one.key)
 
 
 def _submitter(executor: Any) -> tuple[Callable[..., Any], Callable[[], int]]:

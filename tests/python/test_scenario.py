@@ -5,7 +5,9 @@ import json
 import pickle
 import traceback
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import fanin
@@ -122,3 +124,15 @@ def test_an_error_prints_as_the_commands_does(tmp_path: Path) -> None:
     assert "\\n" not in printed
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     assert len(fanin.problems(pickle.loads(pickle.dumps(caught.value)))) == 1
+
+
+def test_numbers_of_numpy_are_settings_and_other_objects_are_not() -> None:
+    scenario = fanin.Scenario.load("incast")
+    settings: dict[str, Any] = {"workload.senders": np.int64(9), "transport.rto_spread": np.float64(0.5)}
+    changed = scenario.replace(settings)
+    assert changed.settings["workload"]["senders"] == 9
+    assert changed == scenario.replace({"workload.senders": 9, "transport.rto_spread": 0.5})
+    wrong: list[Any] = [None, object(), 1j]
+    for value in wrong:
+        with pytest.raises(TypeError, match="a setting is a text, a number"):
+            scenario.replace({"workload.senders": value})

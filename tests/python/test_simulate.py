@@ -149,9 +149,14 @@ def test_a_trace_is_that_of_the_tables(result: fanin.Result, tmp_path: Path) -> 
     entries = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     begun = [entry for entry in entries if entry["ph"] in "XB" and entry["name"].startswith("event ")]
     assert len(begun) == len(result.events)
-    counters = [entry["name"] for entry in entries if entry["ph"] == "C"]
-    assert len(counters) == len(result.queues) + len(result.windows)
-    assert set(counters) == {*result.queues["queue"], "connection 0", "connection 3"}
+    names = {entry["pid"]: entry["args"]["name"] for entry in entries if entry["name"] == "process_name"}
+    counters = [entry for entry in entries if entry["ph"] == "C"]
+    asked = [entry["name"] for entry in counters if names[entry["pid"]] in ("watched queues", "connections")]
+    assert len(asked) == len(result.queues) + len(result.windows)
+    assert set(asked) == {*result.queues["queue"], "connection 0", "connection 3"}
+    assert {"goodput", "timeouts"} <= {
+        entry["name"] for entry in counters if names[entry["pid"]] == "network"
+    }
 
 
 def test_a_name_cannot_smuggle_markup() -> None:

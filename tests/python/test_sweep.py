@@ -12,6 +12,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars
 import pytest
 
@@ -219,3 +220,14 @@ def test_ctrl_c_ends_a_sweep_and_it_goes_on_later(tmp_path: Path) -> None:
         _, errors = process.communicate(timeout=60)
     assert "KeyboardInterrupt" in errors
     assert len(written(tmp_path / "out")) == 1
+
+
+def test_arrays_are_values_and_a_single_value_is_refused(tmp_path: Path) -> None:
+    scenario = fanin.Scenario.load("incast", {"run.duration": "20 ms"})
+    over: dict[str, Any] = {"workload.senders": np.arange(4, 6)}
+    points = fanin.sweep(scenario, over, seeds=np.arange(1, 3), out=tmp_path, progress=False)
+    assert points.table()["workload.senders"] == [4, 4, 5, 5]
+    single: list[Any] = ["1 MB", 5]
+    for value in single:
+        with pytest.raises(TypeError, match=r"tor\.buffer needs a list of values"):
+            fanin.sweep(scenario, {"tor.buffer": value}, progress=False)

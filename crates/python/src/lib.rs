@@ -6,6 +6,7 @@ mod result;
 mod run;
 mod scenario;
 mod table;
+mod tune;
 mod units;
 
 /// The compiled half of the Python package.
@@ -14,9 +15,13 @@ mod _fanin {
     #[pymodule_export]
     use super::result::{LoadedResult, is_stored, load_result};
     #[pymodule_export]
-    use super::scenario::{LoadedScenario, ScenarioError, load_scenario, load_scenario_text, presets};
+    use super::scenario::{
+        LoadedScenario, ScenarioError, import_text, load_scenario, load_scenario_text, presets,
+    };
     #[pymodule_export]
     use super::table::RecordTable;
+    #[pymodule_export]
+    use super::tune::{TunedRange, TuningGoal, check_figure, figure_of, is_clearly_worse, mean_interval};
     #[pymodule_export]
     use super::units::{format_quantity, parse_quantity};
 

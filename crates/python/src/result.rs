@@ -5,8 +5,8 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use fanin_report::{Records, RunResult, TableName};
-use fanin_sim::{RunEnd, RunOutcome};
+use fanin_report::{Records, RunResult, Summary, TableName};
+use fanin_runs::{RunEnd, RunOutcome};
 use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
@@ -48,6 +48,11 @@ impl LoadedResult {
             RunEnd::Stalled { diagnosis, .. } => ("stalled", Some(diagnosis)),
         };
         Self { head, end, diagnosis, source: Tables::Memory(Arc::new(records)) }
+    }
+
+    /// The summary, which every result has.
+    pub(crate) fn head_summary(&self) -> &Summary {
+        &self.head.summary
     }
 
     fn records(&self, table: TableName) -> PyResult<Arc<Records>> {
@@ -128,7 +133,7 @@ impl LoadedResult {
         })
     }
 
-    /// Writes events, queues and windows as a trace for Perfetto.
+    /// Writes events, ports, goodput and the latest event as a trace for Perfetto.
     #[expect(clippy::needless_pass_by_value, reason = "a path can only be converted to an owned one")]
     fn write_trace(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         py.detach(|| {

@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use fanin_runs::{RunControl, RunOutcome};
 use fanin_scenario::Scenario;
-use fanin_sim::{RunControl, RunOutcome};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// Time between two looks for signals, and two reports of progress.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Simulates on a thread of its own. This one waits with it, and meanwhile lets Python see its signals and calls
-/// `progress(now, end)` with picoseconds of simulated time; what either raises ends the run and is raised again.
+/// Simulates on a thread of its own. The calling thread waits for it, lets Python handle its signals, and calls
+/// `progress(now, end)` with picoseconds of simulated time. An exception of either ends the run and is raised
+/// again.
 pub(crate) fn simulate(
     py: Python<'_>,
     scenario: &Scenario,
@@ -34,7 +35,7 @@ pub(crate) fn simulate(
             let worker = scope.spawn(move || {
                 // Dropped at the end, also by a panic.
                 let _done = done;
-                fanin_sim::run(scenario, scenario.run.seed, control)
+                fanin_runs::run(scenario, scenario.run.seed, control)
             });
             let mut raised = None;
             while wait.recv_timeout(SLICE) == Err(RecvTimeoutError::Timeout) {

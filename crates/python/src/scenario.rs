@@ -1,6 +1,7 @@
 //! Scenarios: loaded and checked as by the command, and handed over as text.
 
 use fanin_plan::{Catalogue, Options, PlannedScenario};
+use fanin_scenario::import::{ImportOptions, import};
 use fanin_scenario::{Errors, Loaded, Problem, Scenario};
 use fanin_units::{Bytes, Ratio};
 use pyo3::exceptions::PyValueError;
@@ -11,7 +12,7 @@ use crate::run;
 
 pyo3::create_exception!(fanin, ScenarioError, PyValueError, "A scenario is wrong.");
 
-/// One problem as Python takes it: what is wrong, where (file, line, column), and what would help.
+/// One problem as Python takes it: its text, its place (file, line, column), and a remedy.
 type ProblemFields = (String, Option<(String, usize, usize)>, Vec<String>);
 
 /// A scenario that has passed every check.
@@ -55,10 +56,16 @@ impl LoadedScenario {
                 "a quantile lies above 0 and below 1, unlike {quantile}"
             )));
         }
-        let mean = fragment_mean
-            .map_or_else(|| fanin_sim::fragment_mean(&self.scenario), |mean| Ok(Bytes::new(mean)));
-        let mean = mean.map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let options = Options { catalogue: Catalogue::shipped(), fragment_mean: Some(mean), quantile, cost };
+        let readout = &self.scenario.readout;
+        let sizes = match fragment_mean {
+            Some(mean) => {
+                Ok(readout.fragment_size.sizes_with_mean(Bytes::new(mean), readout.fragments_per_host))
+            }
+            None => fanin_runs::fragment_sizes(&self.scenario),
+        };
+        let sizes = sizes.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let options =
+            Options { catalogue: Catalogue::shipped(), fragment_sizes: Some(sizes), quantile, cost };
         let name = PlannedScenario { name: self.name.clone(), hash: self.hash.clone() };
         py.detach(|| {
             let plan = fanin_plan::plan(&self.scenario, &options).map_err(|error| error.to_string())?;
@@ -99,6 +106,19 @@ pub(crate) fn load_scenario_text(
         let loaded = fanin_scenario::load_text(name, text, &sets);
         loaded.map(|loaded| hand_over(&loaded)).map_err(|errors| raise(&errors))
     })
+}
+
+/// The scenario that a topology of another tool stands for, as TOML; `text` is its file.
+#[pyfunction]
+pub(crate) fn import_text(
+    name: &str,
+    text: &str,
+    collectors: Vec<String>,
+    extends: Option<String>,
+) -> PyResult<String> {
+    let options = ImportOptions { collectors, extends, ..ImportOptions::default() };
+    let imported = import(name, text, &options).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(imported.to_toml())
 }
 
 fn hand_over(loaded: &Loaded) -> LoadedScenario {

@@ -1,0 +1,226 @@
+"""Sensitivity: which settings move a figure, by SALib's methods on the sweep engine."""
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fanin import _fanin
+from fanin._fanin import RecordTable
+from fanin._space import Choice, Range, Values, space
+from fanin._terminal import Progress
+from fanin.result import Result, RunWarning
+from fanin.scenario import Scenario, Setting
+from fanin.sweeping import Sweep, _numbers, make_point, sweep
+
+__all__ = ["Effect", "Sensitivity", "sensitivity"]
+
+_MORRIS_TRAJECTORIES = 10
+_MORRIS_LEVELS = 4
+_SOBOL_SAMPLES = 64
+_METHODS = {"morris": ("mu", "mu_star", "mu_star_conf", "sigma"), "sobol": ("S1", "S1_conf", "ST", "ST_conf")}
+
+
+@dataclass(frozen=True)
+class Effect:
+    """How a setting moves a figure."""
+
+    figure: str
+    key: str
+    #: Morris: `mu`, `mu_star`, `mu_star_conf`, `sigma`, in the figure's unit for the whole range.
+    #: Sobol: `S1`, `S1_conf`, `ST`, `ST_conf`, shares of the variance; None where the figure never changes.
+    values: Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How settings move figures, and the sweep that shows it."""
+
+    method: str
+    #: One for each figure and setting, in the order in which they were given.
+    effects: tuple[Effect, ...]
+    sweep: Sweep
+
+    def ranking(self, figure: str | None = None) -> list[str]:
+        """Return the settings, the one that moves the figure most first; by default the first figure."""
+        figure = self.effects[0].figure if figure is None else figure
+        name = "mu_star" if self.method == "morris" else "ST"
+        mine = [effect for effect in self.effects if effect.figure == figure]
+        if not mine:
+            raise KeyError(f"the analysis has no figure {figure}")
+        return [effect.key for effect in sorted(mine, key=lambda one: -(one.values[name] or 0.0))]
+
+    def table(self) -> RecordTable:
+        """Return a row for each figure and setting."""
+        columns: dict[str, list[object]] = {
+            "figure": [effect.figure for effect in self.effects],
+            "key": [effect.key for effect in self.effects],
+        }
+        for name in _METHODS[self.method]:
+            columns[name] = [effect.values[name] for effect in self.effects]
+        return RecordTable.of_columns(columns, {})
+
+    def __repr__(self) -> str:
+        """Return the order of the settings for the first figure."""
+        return (
+            f"<fanin.Sensitivity of {self.effects[0].figure} by {self.method}: {', '.join(self.ranking())}>"
+        )
+
+
+def sensitivity(
+    scenario: Scenario,
+    over: Mapping[str, Values],
+    *,
+    of: str | Sequence[str] = "mean",
+    method: str = "morris",
+    samples: int | None = None,
+    seeds: Iterable[int] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    executor: Any = None,
+    tasks: int | None = None,
+    timeout: float | None = None,
+    progress: bool | Progress | None = None,
+) -> Sensitivity:
+    """Find which settings move a figure, with SALib, which ``pip install fanin[sensitivity]`` installs.
+
+    `over` holds for each dotted key a range such as ``"60..1200"``, a list of values, or None for the default
+    range. Ranges are sampled evenly on a logarithmic scale. `of` names figures as ``fanin tune`` does, or by
+    their dotted names in the summary, such as ``network.pauses``; with several `seeds` it is their mean.
+
+    `method` is `morris` (elementary effects, `samples` trajectories, by default 10) or `sobol` (first-order
+    and total indices, `samples` a power of 2, by default 64). For k settings Morris' method takes
+    samples · (k + 1) points and Sobol's samples · (k + 2). The points depend on the scenario's `run.seed`.
+    They are a sweep: stored in `out`, resumable, and on any `executor`; see `sweep` for the other arguments.
+    Raise `ScenarioError` where the scenario refuses a point.
+    """
+    draw, analyse = _salib(method)
+    figures = [of] if isinstance(of, str) else list(of)
+    if not figures:
+        raise ValueError("name at least one figure, for example of='mean'")
+    for figure in figures:
+        if "." not in figure:
+            _fanin.check_figure(figure)
+    default = _MORRIS_TRAJECTORIES if method == "morris" else _SOBOL_SAMPLES
+    count = default if samples is None else samples
+    if count < 2 or (method == "sobol" and count & (count - 1)):
+        raise ValueError(f"`samples` is at least 2, and for sobol a power of 2, not {count}")
+    axes = space(scenario, over)
+    problem = {
+        "num_vars": len(axes),
+        "names": [axis.key for axis in axes],
+        "bounds": [[0.0, 1.0]] * len(axes),
+    }
+    # SALib's bootstrap takes no seed of 0.
+    seed = scenario.settings["run"]["seed"] % 2**31 + 1
+    shares = draw(problem, count, seed)
+    rows = [_settings(axes, row) for row in shares]
+    wanted = list(dict.fromkeys(seeds)) if seeds is not None else [scenario.settings["run"]["seed"]]
+    swept = sweep(
+        scenario,
+        rows,
+        seeds=wanted,
+        out=out,
+        executor=executor,
+        tasks=tasks,
+        timeout=timeout,
+        progress=progress,
+    )
+    values = _measure(scenario, swept, rows, wanted, figures)
+    effects = []
+    for figure in figures:
+        found = analyse(problem, shares, values[figure], seed)
+        for number, axis in enumerate(axes):
+            row = {name: found[name][number] for name in _METHODS[method]}
+            effects.append(Effect(figure, axis.key, row))
+    return Sensitivity(method, tuple(effects), swept)
+
+
+def _settings(axes: Sequence[Range | Choice], shares: Iterable[float]) -> dict[str, Setting]:
+    return {axis.key: axis.at(float(share)) for axis, share in zip(axes, shares, strict=True)}
+
+
+def _measure(
+    scenario: Scenario,
+    swept: Sweep,
+    rows: Sequence[Mapping[str, Setting]],
+    seeds: Sequence[int],
+    figures: Sequence[str],
+) -> dict[str, list[float]]:
+    """Run the sweep, and return each figure of all rows as means over seeds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RunWarning)
+        swept.run()
+    if swept.failed:
+        first = next(iter(swept.failed.values()))
+        raise RuntimeError(f"{len(swept.failed)} of {len(swept)} points have no result; the first: {first}")
+    points = {point.folder.name: point for point in swept.points}
+    keys: dict[tuple[str, int], str] = {}
+    known: dict[str, dict[str, float]] = {}
+    measured: dict[str, list[float]] = {figure: [] for figure in figures}
+    for row in rows:
+        for figure in figures:
+            values = []
+            for seed in seeds:
+                place = (repr(row), seed)
+                if place not in keys:
+                    keys[place] = make_point(scenario, row, seed, swept.folder).folder.name
+                point = points[keys[place]]
+                if point.folder.name not in known:
+                    known[point.folder.name] = dict(_figures(point.result, figures))
+                value = known[point.folder.name].get(figure)
+                if value is None:
+                    raise ValueError(
+                        f"the result with {dict(row)} has no `{figure}`; a longer `run.duration` may give one"
+                    )
+                values.append(value)
+            measured[figure].append(sum(values) / len(values))
+    return measured
+
+
+def _figures(result: Result, figures: Iterable[str]) -> Iterator[tuple[str, float]]:
+    """Go through those figures that a result has."""
+    numbers = dict(_numbers(result.summary))
+    for figure in figures:
+        value = numbers.get(figure) if "." in figure else _fanin.figure_of(figure, result._loaded)
+        if value is not None:
+            yield figure, float(value)
+
+
+def _salib(method: str) -> tuple[Any, Any]:
+    """Import SALib, and return how a method draws its points and how it analyses them."""
+    if method not in _METHODS:
+        raise ValueError(f"there is no method `{method}`; the methods are {', '.join(_METHODS)}")
+    try:
+        import numpy
+        from SALib.analyze import morris as morris_analysis
+        from SALib.analyze import sobol as sobol_analysis
+        from SALib.sample import morris as morris_sample
+        from SALib.sample import sobol as sobol_sample
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "fanin.sensitivity needs SALib: pip install 'fanin[sensitivity]'", name=error.name
+        ) from None
+
+    def draw_morris(problem: Any, count: int, seed: int) -> Any:
+        return morris_sample.sample(problem, count, num_levels=_MORRIS_LEVELS, seed=seed)
+
+    def analyse_morris(problem: Any, shares: Any, values: list[float], seed: int) -> dict[str, list[float]]:
+        found = morris_analysis.analyze(
+            problem, shares, numpy.array(values), num_levels=_MORRIS_LEVELS, seed=seed
+        )
+        return {name: [float(value) for value in found[name]] for name in _METHODS["morris"]}
+
+    def draw_sobol(problem: Any, count: int, seed: int) -> Any:
+        return sobol_sample.sample(problem, count, calc_second_order=False, seed=seed)
+
+    def analyse_sobol(
+        problem: Any, _shares: Any, values: list[float], seed: int
+    ) -> dict[str, list[float | None]]:
+        if min(values) == max(values):
+            # There is no variance to take shares of.
+            return {name: [None] * problem["num_vars"] for name in _METHODS["sobol"]}
+        found = sobol_analysis.analyze(problem, numpy.array(values), calc_second_order=False, seed=seed)
+        return {name: [float(value) for value in found[name]] for name in _METHODS["sobol"]}
+
+    return (draw_morris, analyse_morris) if method == "morris" else (draw_sobol, analyse_sobol)
