@@ -26,7 +26,7 @@ CASES = ("incast", "collapse", "rack")
 PERCENT_MAX = 15
 # Instructions a packet-hop before the redesign (commit 74801fd; the collapse's first record), and the
 # most in percent above them. The design grants 15; the rack is over it, and must not grow further.
-BASELINE = {"incast": (671, 15), "collapse": (794, 15), "rack": (598, 35)}
+BASELINE = {"incast": (671, 15), "collapse": (794, 15), "rack": (598, 28)}
 RUN_SECONDS_MAX = 300
 
 

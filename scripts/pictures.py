@@ -8,9 +8,11 @@ import csv
 import html
 import io
 import os
+import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -64,7 +66,7 @@ def tutorial_scenario() -> str:
 def sweep(
     settings: tuple[str, ...], folder: Path, values: str = SWEEP, seeds: int = SEEDS
 ) -> list[list[str]]:
-    """Simulate one curve of the cliff, and return its rows: senders, seed, goodput, drops, time-outs."""
+    """Simulate one curve of the cliff, and return its rows: senders, seed, goodput, drops, timeouts."""
     sets = [word for setting in (*NETWORK, *settings) for word in ("--set", setting)]
     command: list[str | Path] = [binary(), "sim", "incast", "--sweep", values, "--repeat", str(seeds), *sets]
     subprocess.run([*command, "--out", folder, "--quiet"], check=True)
@@ -221,7 +223,51 @@ def report() -> None:
         )
 
 
-MAKERS: dict[str, Callable[[], None]] = {"cliff": cliff, "recording": recording, "report": report}
+def badge_texts() -> dict[str, tuple[str, str]]:
+    """Return the label and the message of each badge, as the repository's own files have them."""
+    package = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
+    python = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    agree = re.search(r"(\d+ of \d+) cases agree", (ROOT / "docs" / "validation.md").read_text())
+    assert agree, "docs/validation.md does not say how many cases agree"
+    return {
+        "licence": ("licence", package["license"]),
+        "rust": ("Rust", f"{package['rust-version']} or later"),
+        "python": ("Python", f"{python.removeprefix('>=')} or later"),
+        "platform": ("runs on", "Linux x86-64"),
+        "linux": ("as measured on Linux", f"{agree[1]} cases"),
+    }
+
+
+def draw_badge(label: str, message: str) -> str:
+    """Draw a badge: a label on grey, a message on blue."""
+    widths = [round(6.4 * len(text)) + 12 for text in (label, message)]
+    total = sum(widths)
+    texts = "".join(
+        f'<text x="{left + width / 2:g}" y="14" textLength="{width - 12}" text-anchor="middle">{text}</text>'
+        for text, left, width in ((label, 0, widths[0]), (message, widths[0], widths[1]))
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{total}" height="20" role="img" '
+        f'aria-label="{label}: {message}"><title>{label}: {message}</title>'
+        f'<rect width="{total}" height="20" rx="3" fill="#0a5fa8"/>'
+        f'<path fill="#444c56" d="M3 0H{widths[0]}V20H3a3 3 0 0 1 -3 -3V3a3 3 0 0 1 3 -3Z"/>'
+        '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
+        f"{texts}</g></svg>\n"
+    )
+
+
+def badges() -> None:
+    """Draw the badges of the README."""
+    for name, (label, message) in badge_texts().items():
+        (PICTURES / f"badge-{name}.svg").write_text(draw_badge(label, message))
+
+
+MAKERS: dict[str, Callable[[], None]] = {
+    "cliff": cliff,
+    "recording": recording,
+    "report": report,
+    "badges": badges,
+}
 
 
 if __name__ == "__main__":

@@ -2,23 +2,58 @@
 # The main job: an ATLAS-like rack scaled to this machine replays real detector data three times, simulated and for real.
 #   scripts/rack.sh FANIN OUT     the program, and the folder for results
 # With root the rack is built of network namespaces around the software switch; without, the processes meet on 127.0.0.1.
+# A measurement that this machine cannot make is named at the end, with the reason; the exit code is 0 then too. It is another
+# only if events were lost, or a program failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 fanin="${1:?usage: scripts/rack.sh FANIN OUT}" out="${2:?usage: scripts/rack.sh FANIN OUT}"
 cases=(shallow credits daqring)
+measured=()
 
 say() { printf '%s\n' "$*"; }
 
-# What a run of ours with status 4 measured is marked invalid, but it is whole.
+# A string or number of the section `machine` of a summary; nothing if it is absent.
+machine() {
+    python3 - "$1/summary.json" "$2" <<'END'
+import json, sys
+value = json.load(open(sys.argv[1])).get("machine", {}).get(sys.argv[2], "")
+print("\n".join(value) if isinstance(value, list) else value)
+END
+}
+
+# A run of ours with status 4 is whole, but this machine made its figures, not the network.
 live() {
-    local status=0
-    "$fanin" run "$@" || status=$?
-    [[ $status -eq 0 || $status -eq 4 ]] || exit "$status"
+    local name=$1 folder=$2 status=0 line
+    shift 2
+    "$fanin" run "$@" --quiet --out "$folder" 2>"$out/$name.err" || status=$?
+    case $status in
+    0)
+        line=$(machine "$folder" scale)
+        measured+=("$name: valid${line:+, at scale $line}")
+        ;;
+    4)
+        # Without a summary not even the smallest load fits.
+        if [[ -f $folder/summary.json ]] && line=$(machine "$folder" reason) && [[ -n $line ]]; then
+            measured+=("$name: NOT VALID at scale $(machine "$folder" scale) either: $line")
+        else
+            measured+=("$name: NOT MEASURED: $(tail -n 1 "$out/$name.err")")
+        fi
+        ;;
+    *)
+        cat "$out/$name.err" >&2
+        exit "$status"
+        ;;
+    esac
+    if [[ -f $folder/summary.json ]]; then
+        machine "$folder" spoilt | while read -r line; do [[ -z $line ]] || say "  begun again: $line"; done
+    fi
+    say "  ${measured[-1]}"
 }
 
 verify() {
     local file checked=0
     for file in "$1"/live/data/*.data; do
+        [[ -f $file ]] || continue
         "$fanin" events verify "$file" --against km3net --cycle >"$1/verify.txt" || { cat "$1/verify.txt"; exit 1; }
         checked=$((checked + 1))
     done
@@ -33,17 +68,21 @@ for name in "${cases[@]}"; do
     results+=("$out/$name-sim")
     if [[ $EUID -eq 0 ]]; then
         say "$name: on this kernel's TCP, 33 namespaces around two software switches"
-        live "scenarios/rack/$name.toml" --quiet --out "$out/$name-run"
-        results+=("$out/$name-run")
+        rm -f "$out/$name-run/summary.json"
+        live "$name" "$out/$name-run" "scenarios/rack/$name.toml"
+        [[ ! -f $out/$name-run/summary.json ]] || results+=("$out/$name-run")
         verify "$out/$name-run"
     fi
 done
 if [[ $EUID -ne 0 ]]; then
     say "without root there are no namespaces: the same processes once, on 127.0.0.1, where no network is measured"
-    live replay --loopback --quiet --out "$out/loopback"
+    rm -f "$out/loopback/summary.json"
+    live loopback "$out/loopback" replay --loopback
     verify "$out/loopback"
 fi
 say
 "$fanin" report "${results[@]}" --out out/report.html
 say
+say "Measured on this machine:"
+for name in "${measured[@]}"; do say "  $name"; done
 say "The page: out/report.html; all files: $out"

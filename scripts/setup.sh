@@ -2,10 +2,11 @@
 # Installs what a target needs and this machine lacks, and says so once; silent when nothing is missing.
 #   scripts/setup.sh build    what a release build needs
 #   scripts/setup.sh bench    that, and the peers that benchmarks run beside
+#   scripts/setup.sh package  what a release build needs, and the making of packages
 #   scripts/setup.sh test     what a build needs, and what the checks and the Python package need
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-goal="${1:?usage: scripts/setup.sh build|bench|test}"
+goal="${1:?usage: scripts/setup.sh build|bench|package|test}"
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 stop() { say "$@"; exit 2; }
@@ -26,17 +27,24 @@ system_build=(
     'has make && has pkg-config|make pkg-config|building the loader of BPF programs'
     'has ip && has tc && has ss|iproute2|networks of namespaces'
 )
+system_package=(
+    'has python3|python3|the script that makes packages'
+    'has dpkg-deb && has dpkg-shlibdeps|dpkg dpkg-dev|the Debian package and what it depends on'
+    'has strip|binutils|programs without what only a debugger reads'
+)
 system_test=(
     'has git|git|the checks of the tracked files'
     'has ethtool|ethtool|true frames between namespaces'
     'has iperf3|iperf3|load for the switch between namespaces'
-    'has python3|python3|the Python package and the checks'
     'has valgrind|valgrind|counting instructions'
     'python3 -c "import ensurepip, venv"|python3-venv|the Python tools, in .venv'
     'has chromium|chromium|the tests of the page'
+    'has node && has npm|nodejs npm|the test of traces in Perfetto'
     'has tshark && has text2pcap|tshark|the test of the Wireshark dissector'
+    '(PATH=$PATH:/usr/sbin; has munged && has slurmctld && has slurmd && has sbatch)|munge slurmctld slurmd slurm-client|the test of sweeps on Slurm'
     'has ovs-vswitchd|openvswitch-switch|the test of OpenFlow rules'
-    'has systemd-analyze|systemd|the check of the units under deploy/'
+    'has systemd-analyze && test -x /lib/systemd/systemd|systemd|the units under deploy/, checked and run'
+    'has crun|crun|containers of the image'
     'has kubectl|kubernetes-client|the check of the Kubernetes manifest'
     'has mount|mount|the test of a full disk'
 )
@@ -49,7 +57,8 @@ system_bench=(
 
 needs=("${system_build[@]}")
 [[ "$goal" == bench ]] && needs+=("${system_bench[@]}")
-[[ "$goal" == test ]] && needs+=("${system_test[@]}")
+[[ "$goal" == package ]] && needs+=("${system_package[@]}")
+[[ "$goal" == test ]] && needs+=("${system_package[@]}" "${system_test[@]}")
 
 packages=()
 for need in "${needs[@]}"; do
@@ -102,3 +111,6 @@ if ! { .venv/bin/python -c '' && cmp requirements-dev.txt .venv/installed.txt; }
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt >&2
     cp requirements-dev.txt .venv/installed.txt
 fi
+
+# Without it one test is skipped.
+scripts/perfetto.sh .venv/perfetto || say "Perfetto's trace processor could not be fetched"

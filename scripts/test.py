@@ -7,6 +7,7 @@ A check counts as one; a step that runs tests counts each of them. `--only` runs
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -23,6 +24,11 @@ BARE_METAL = "x86_64-unknown-none"
 NO_STD = ("units", "dataflow", "queueing", "tcp")
 # What needs clang is a feature that nothing turns on by itself.
 WITH_BPF = ("--package", "fanin-testbed", "--package", "fanin-cli", "--features", "fanin-cli/bpf")
+# What needs DPDK's library is one too.
+WITH_DPDK = (
+    *("--package", "fanin-switch", "--features", "dpdk"),
+    *("--test", "dpdk", "--test", "dpdk_memif", "--test", "dpdk_rings"),
+)
 # Longer than any step takes on two cores from an empty target directory; a hung test ends here.
 STEP_SECONDS_MAX = 3600
 # How much of a failed step's log is printed at the end.
@@ -94,6 +100,12 @@ def count_lines(log: str) -> Counts:
     return Counts(int(result[1]), int(result[2]), skipped) if result else Counts()
 
 
+def has_dpdk() -> bool:
+    """Return whether this machine has DPDK's library to build against."""
+    command = ("pkg-config", "--exists", "libdpdk")
+    return shutil.which("pkg-config") is not None and subprocess.run(command, check=False).returncode == 0
+
+
 def steps() -> list[Step]:
     """Return all steps, in the order in which they run."""
     python = sys.executable
@@ -113,6 +125,8 @@ def steps() -> list[Step]:
         Step("claims", (python, "scripts/claims.py"), count_lines),
         Step("bpf-clippy", ("cargo", "clippy", *WITH_BPF, "--all-targets", "--", "-D", "warnings")),
         Step("bpf-test", ("cargo", "test", *WITH_BPF, "--test", "bpf", "--test", "m21"), count_cargo),
+        # Without DPDK the step `cargo-test` counts these tests as skipped, with the reason.
+        *([Step("dpdk-test", ("cargo", "test", *WITH_DPDK), count_cargo)] if has_dpdk() else []),
         Step("generated-docs", (python, "scripts/docs.py", "--check"), environment=binary),
         Step("site", (python, "scripts/website.py")),
         Step("ruff-format", (python, "-m", "ruff", "format", "--check")),

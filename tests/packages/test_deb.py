@@ -1,0 +1,151 @@
+"""The Debian package: installed on a machine of its own, where its units run a system."""
+
+import re
+import secrets
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import machine
+import pytest
+from machine import Machine, wait_for
+from package_files import SYSTEM, make
+
+ROLES = ("logger-0", "readout-0", "readout-1", "readout-2", "readout-3", "collector-0", "supervisor-0")
+UNITS = tuple(f"fanin@{role}.service" for role in ROLES)
+# `systemd-analyze security` of the units: 0 is the most confined, 10 the least.
+EXPOSURE_MAX = {"fanin@readout-0.service": 4.0, "fanin-switch@tor.service": 4.7}
+
+
+@pytest.fixture(scope="module")
+def deb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the package."""
+    return make("deb", tmp_path_factory.mktemp("deb"))
+
+
+@pytest.fixture(scope="module")
+def host(deb: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """Return a machine on which the package is installed."""
+    if reason := machine.missing():
+        pytest.skip(reason)
+    host = Machine(tmp_path_factory.mktemp("machine") / "files")
+    try:
+        host.put("/tmp/fanin.deb", deb.read_bytes())
+        install(host)
+        yield host
+    finally:
+        host.stop()
+
+
+def install(host: Machine) -> None:
+    """Install the package, without the index of all manual pages that Debian then makes."""
+    host.run("dpkg", "--no-triggers", "--install", "/tmp/fanin.deb", both=True)
+
+
+def state(host: Machine, unit: str, *names: str) -> list[str]:
+    """Return properties of a unit."""
+    found = host.run("systemctl", "show", unit, *(f"--property={name}" for name in names)).splitlines()
+    values = dict(line.split("=", 1) for line in found)
+    return [values[name] for name in names]
+
+
+def stored_bytes(host: Machine) -> int:
+    """Return the bytes of stored events."""
+    return sum(map(int, host.run("find", "/data/fanin", "-name", "logger-*", "-printf", "%s\n").split()))
+
+
+def wait_for_more_events(host: Machine) -> None:
+    """Return when events were stored that were not stored before."""
+    before = stored_bytes(host)
+    report = lambda: host.run("journalctl", "-u", "fanin@*", "-n", "60", both=True)  # noqa: E731
+    wait_for(lambda: stored_bytes(host) > before, f"more than {before} B stored", report)
+
+
+def test_the_package_holds_what_it_should(deb: Path, root: Path) -> None:
+    version = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    fields = subprocess.run(["dpkg-deb", "--field", deb], capture_output=True, text=True, check=True).stdout
+    assert f"Version: {version}\n" in fields
+    assert re.search(r"^Depends: .*libc6 \(>= [\d.]+\)", fields, re.MULTILINE), fields
+    listing = subprocess.run(["dpkg-deb", "--contents", deb], capture_output=True, text=True, check=True)
+    lines = [line.split(maxsplit=5) for line in listing.stdout.splitlines()]
+    assert {owner for _, owner, *_ in lines} == {"root/root"}
+    assert {date for *_, date, _, _ in lines} == {"2023-11-14"}
+    writable = [line for line in lines if "w" in line[0][4:]]
+    assert not writable
+    names = {line[5].removeprefix(".") for line in lines}
+    for name in ("/usr/bin/fanin", "/usr/share/man/man1/fanin-sim.1.gz", "/etc/fanin/"):
+        assert name in names
+    # Programs of others stand under /etc by their packages' names; ours has only its folder there.
+    assert {name for name in names if name.startswith("/etc/")} == {"/etc/", "/etc/fanin/"}
+
+
+def test_systemd_reads_the_units_without_complaint(host: Machine) -> None:
+    names = ("fanin@.service", "fanin-switch@.service", "fanin.target")
+    paths = (f"/usr/lib/systemd/system/{name}" for name in names)
+    assert host.run("systemd-analyze", "verify", "--man=no", *paths, both=True) == ""
+    for unit, limit in EXPOSURE_MAX.items():
+        said = host.run("systemd-analyze", "security", "--no-pager", unit)
+        exposure = re.search(r"Overall exposure level for \S+: ([\d.]+)", said)
+        assert exposure, said
+        assert float(exposure[1]) <= limit, said
+
+
+def test_pages_and_completions_are_where_programs_look(host: Machine) -> None:
+    assert "fanin-node" in host.run("sh", "-c", "gzip -dc /usr/share/man/man1/fanin-node.1.gz")
+    complete = ". /usr/share/bash-completion/completions/fanin && complete -p fanin"
+    assert "_fanin" in host.run("bash", "-c", complete)
+    folders = host.run("tshark", "-G", "folders")
+    plugins = re.search(r"^Global Lua Plugins:\s+(\S+)", folders, re.MULTILINE)
+    assert plugins, folders
+    host.run("test", "-f", f"{plugins[1]}/fanin.lua")
+
+
+def test_a_service_without_its_file_says_so_and_is_not_tried_again(host: Machine) -> None:
+    host.run("systemctl", "start", "fanin@readout-9.service", check=False)
+    wait_for(lambda: state(host, "fanin@readout-9.service", "ActiveState") == ["failed"], "the unit fails")
+    assert state(host, "fanin@readout-9.service", "ExecMainStatus", "NRestarts") == ["2", "0"]
+    assert "/etc/fanin/system.toml" in host.run("journalctl", "-u", "fanin@readout-9", "-o", "cat")
+    host.run("systemctl", "reset-failed", "fanin@readout-9.service")
+
+
+def test_the_units_run_a_system_through_upgrade_restarts_and_removal(host: Machine) -> None:
+    host.put("/etc/fanin/system.toml", SYSTEM.encode())
+    host.put("/etc/fanin/peers.key", secrets.token_hex(32).encode())
+    host.run("chmod", "644", "/etc/fanin/system.toml")
+    host.run("systemd-tmpfiles", "--create", "fanin.conf")
+    # Processes that share a host need different addresses for their metrics.
+    for port, role in enumerate(ROLES, 9100):
+        host.put(f"/etc/fanin/{role}.env", f"FANIN_OPTIONS=--metrics 127.0.0.1:{port}\n".encode())
+    host.run("systemctl", "enable", "--now", *UNITS, both=True)
+    wait_for_more_events(host)
+    for unit in UNITS:
+        assert state(host, unit, "User", "ActiveState", "NRestarts") == ["fanin", "active", "0"], unit
+
+    ask = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
+    for port in range(9100, 9100 + len(ROLES)):
+        assert host.run("python3", "-c", ask, f"http://127.0.0.1:{port}/readyz")
+
+    # An upgrade leaves running processes alone.
+    processes = [state(host, unit, "MainPID") for unit in UNITS]
+    install(host)
+    assert [state(host, unit, "MainPID") for unit in UNITS] == processes
+    # Then one process of each role is started again while the others run.
+    for role in ("logger-0", "readout-0", "collector-0", "supervisor-0"):
+        host.run("systemctl", "restart", f"fanin@{role}.service")
+        wait_for_more_events(host)
+
+    # Removal stops them in order; data and settings stay.
+    host.run("dpkg", "--no-triggers", "--purge", "fanin", both=True)
+    for unit in UNITS:
+        assert state(host, unit, "ActiveState") == ["inactive"], unit
+    left = host.run("find", "/etc/fanin", "/etc/systemd/system", "-name", "*fanin*").split()
+    assert left == ["/etc/fanin"]
+    host.run("test", "-f", "/etc/fanin/system.toml")
+
+    # What was stored is whole, byte for byte what was replayed.
+    install(host)
+    for path in host.run("find", "/data/fanin", "-name", "*physics*.data").split():
+        said = host.run("fanin", "events", "verify", path, "--against", "km3net", "--cycle")
+        assert "\n0 faults" in said, said
+        assert " 0 different" in said, said
