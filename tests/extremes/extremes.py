@@ -1,0 +1,347 @@
+"""Plays scenarios whose keys stand at their extremes, and judges how each run ends.
+
+Every key of the schema takes each of its extreme values, alone and in pairs with another key. A run has
+two seconds of processor time and 2 GB of memory. It ends with a result, with a refusal that names a key, or
+with a stated reason. An abort, a panic, a hang, and a result without events that gives no reason are faults.
+
+    python tests/extremes/extremes.py --fanin target/debug/fanin              every key alone
+    python tests/extremes/extremes.py --fanin target/debug/fanin --pairs 2000 --seed 7
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CPU_SECONDS = 2.0
+# Processor time after the interrupt: to end, to compute the results and to write them.
+GRACE_SECONDS = 3.0
+MEMORY_BYTES = 2_000_000_000
+# Wall time after which a process that does not compute has hung, on a busy machine too.
+WALL_SECONDS = 60.0
+
+# Exit codes of the command: done; data lost or stalled; refused; the machine cannot carry it; interrupted.
+DONE, LOST, REFUSED, TOO_LARGE, STOPPED = 0, 1, 2, 4, 130
+
+# Systems that end in a fraction of a second, as settings of presets.
+RACK: dict[str, str] = {
+    "run.duration": "20 ms",
+    "run.warmup": "5 ms",
+    "readout.hosts": "12",
+    "readout.fragments_per_host": "6",
+    "readout.response_delay": "100 us",
+    "collectors.racks": "2",
+    "collectors.hosts_per_rack": "3",
+    "collectors.units_per_host": "4",
+    "collectors.processing_time": "2 ms",
+    "network.readouts_per_group": "6",
+}
+BASES: dict[str, tuple[str, dict[str, str]]] = {
+    "incast": ("incast", {"run.duration": "20 ms", "run.warmup": "0 s", "workload.request_size": "40 kB"}),
+    "rack": ("thesis-a-1000hz", RACK),
+    "leaf-spine": ("thesis-a-1000hz", RACK | {"network.topology": "leaf-spine"}),
+    "hybrid": (
+        "thesis-a-1000hz",
+        RACK | {"network.topology": "hybrid", "network.cores": "1", "network.hybrid.host_ports": "2"},
+    ),
+}
+# Thresholds of PAUSE within the buffers of the bases.
+THRESHOLDS = {
+    switch: {f"{switch}.pause.xoff": "20 kB", f"{switch}.pause.xon": "10 kB"} for switch in ("tor", "core")
+}
+# Settings without which a key has no effect, by the beginning of its name.
+NEEDS: dict[str, dict[str, str]] = {
+    "shaping.credits": {"shaping.method": "credits"},
+    "shaping.discipline": {"shaping.method": "credits"},
+    "shaping.fastpass": {"shaping.method": "fastpass"},
+    "shaping.utilisation": {"shaping.method": "paced-credits"},
+    "shaping.barrel_shifter": {"shaping.method": "barrel-shifter"},
+    "shaping.barrel_shifter.slot": {
+        "shaping.method": "barrel-shifter",
+        "shaping.barrel_shifter.barrier": "clock",
+    },
+    "transport.static_window": {"transport.congestion_control": "static"},
+    "transport.dctcp": {"transport.congestion_control": "dctcp", "tor.ecn.mode": "threshold"},
+    "transport.m21tcp": {"transport.congestion_control": "m21tcp", "tor.m21": "true"},
+    "transport.diatcp": {"transport.congestion_control": "diatcp"},
+    "transport.swift": {"transport.congestion_control": "swift"},
+    "transport.sird": {"transport.congestion_control": "sird"},
+    "record.queue_interval": {"record.queues": '["tor->collector"]'},
+    "logger": {"logger.accept": "0.5"},
+    **{
+        f"{switch}.ecn": {f"{switch}.ecn.mode": "red-mark", "transport.ecn": "true"}
+        for switch in ("tor", "core")
+    },
+    **{
+        f"{switch}.pause": {f"{switch}.pause.mode": "pause", **THRESHOLDS[switch]}
+        for switch in ("tor", "core")
+    },
+    **{f"{switch}.daqring": {f"{switch}.buffering": "daqring"} for switch in ("tor", "core")},
+    "tor.alpha": {"tor.buffering": "dynamic-threshold"},
+    "tor.port_limit": {"tor.buffering": "shared"},
+    "tor.pool": {"tor.buffering": "shared"},
+}
+# Extremes of a quantity, by a unit that its pattern permits. The largest fill 64 bits.
+QUANTITIES: dict[str, tuple[str, ...]] = {
+    "ps": ("0 s", "1 ps", "1 us", "1 s", "24 h", "5124 h"),
+    "kB": ("0 B", "1 B", "1503 B", "1 GB", "18446 PB"),
+    "Gb/s": ("0 b/s", "1 b/s", "800 Gb/s", "18446744 Tb/s"),
+    "kHz": ("0 Hz", "1 mHz", "1 GHz", "18446744 GHz"),
+    "ppm": ("0", "1 ppm", "1", "1000000"),
+    "packets": ("0", "1 packets", "1000000000 packets"),
+}
+PANIC = re.compile(r"panicked at|memory allocation of|overflow|RUST_BACKTRACE")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A base and the settings that differ from it."""
+
+    base: str
+    sets: tuple[tuple[str, str], ...]
+    keys: tuple[str, ...]
+
+    def command(self, fanin: str) -> list[str]:
+        """Return the command that plays it."""
+        preset, settings = BASES[self.base]
+        merged = settings | dict(self.sets)
+        return [fanin, "sim", preset, *(f"--set={key}={value}" for key, value in merged.items())]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a case ended, and the fault if that is one."""
+
+    kind: str
+    fault: str = ""
+
+
+def schema(fanin: str) -> dict[str, Any]:
+    """Return the schema that the command prints."""
+    text = subprocess.run([fanin, "scenario", "schema"], check=True, capture_output=True, text=True).stdout
+    schema: dict[str, Any] = json.loads(text)
+    return schema
+
+
+def keys(schema: dict[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield every key that a simulation may read, with its extreme values."""
+
+    def walk(node: dict[str, Any], path: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+        if "$ref" in node:
+            node = schema["$defs"][node["$ref"].rpartition("/")[2]]
+        if "properties" in node:
+            for name, child in node["properties"].items():
+                yield from walk(child, f"{path}.{name}" if path else name)
+        else:
+            yield path, extremes(node)
+
+    for key, values in walk(schema, ""):
+        if key not in ("extends", "title", "source") and not key.startswith("live."):
+            yield key, values
+
+
+def extremes(node: dict[str, Any]) -> tuple[str, ...]:
+    """Return the extreme values of a key with this schema."""
+    if "oneOf" in node:
+        return tuple(str(choice["const"]) for choice in node["oneOf"] if "const" in choice)
+    if "anyOf" in node:
+        choices = (extremes(choice) for choice in node["anyOf"])
+        sizes = (
+            ('{ distribution = "log-normal", mean = "1 B", sigma = 2 }',) if len(node["anyOf"]) > 2 else ()
+        )
+        return tuple(value for values in choices for value in values) + sizes
+    if "const" in node:
+        return (str(node["const"]),)
+    if "pattern" in node:
+        units = re.findall(r"[A-Za-z/]+", node["pattern"])
+        return next(values for unit, values in QUANTITIES.items() if unit in units)
+    if node["type"] == "boolean":
+        return ("false", "true")
+    if node["type"] == "array":
+        return ("[]", "[0]", "[4294967295]", '["x"]')
+    if node["type"] == "integer":
+        least = int(node.get("minimum", 0))
+        bits = int(node["format"].removeprefix("uint"))
+        most = int(node.get("maximum") or 2**bits - 1)
+        return tuple(str(number) for number in sorted({0, least, least + 1, min(1000, most), most}))
+    return ('""', '"x"', '"tor->collector:0"')
+
+
+def companions(key: str) -> dict[str, str]:
+    """Return the settings that the key needs to have an effect."""
+    needs: dict[str, str] = {}
+    for start, settings in NEEDS.items():
+        if key == start or key.startswith((f"{start}.", f"{start}_")):
+            needs |= settings
+    return needs
+
+
+def bases(key: str) -> tuple[str, ...]:
+    """Return the systems in which the key is tried."""
+    if key.startswith(("leaf.", "spine.", "network.leaf_spine.")):
+        return ("leaf-spine",)
+    if key.startswith("network.hybrid."):
+        return ("hybrid",)
+    if key.startswith(
+        ("core.", "aggregation.", "collectors.", "readout.", "supervisor.", "logger.", "uplink.")
+    ):
+        return ("rack",)
+    if key == "workload.senders":
+        return ("incast",)
+    return ("incast", "rack")
+
+
+def singles(table: list[tuple[str, tuple[str, ...]]]) -> list[Case]:
+    """Return every key at each of its extremes."""
+    return [
+        Case(base, tuple((companions(key) | {key: value}).items()), (key,))
+        for key, values in table
+        for value in values
+        for base in bases(key)
+    ]
+
+
+def pairs(table: list[tuple[str, tuple[str, ...]]], count: int, seed: int) -> list[Case]:
+    """Return random pairs of different keys at their extremes."""
+    choose = random.Random(seed)
+    cases: list[Case] = []
+    while len(cases) < count:
+        (one, ones), (two, twos) = choose.sample(table, 2)
+        common = [base for base in bases(one) if base in bases(two)]
+        if not common:
+            continue
+        values = {one: choose.choice(ones), two: choose.choice(twos)}
+        sets = companions(one) | companions(two) | values
+        cases.append(Case(choose.choice(common), tuple(sets.items()), (one, two)))
+    return cases
+
+
+def limits() -> None:
+    """Limit the memory and the processor time of this process, which becomes the command."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    seconds = int(CPU_SECONDS + GRACE_SECONDS) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the processor time of a process; that of one that has ended is infinite."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return float("inf")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def play(case: Case, fanin: str) -> Verdict:
+    """Run a case, interrupt it after its processor time, and judge how it ends."""
+    with tempfile.TemporaryDirectory() as folder:
+        summary = Path(folder) / "summary.json"
+        process = subprocess.Popen(
+            [*case.command(fanin), f"--json={summary}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            preexec_fn=limits,
+            env=os.environ | {"RUST_BACKTRACE": "0"},
+        )
+        watcher = threading.Thread(target=interrupt, args=(process,))
+        watcher.start()
+        said, _ = process.communicate()
+        watcher.join()
+        figures = json.loads(summary.read_text()) if summary.exists() else None
+        return judge(case, process.returncode, figures, said)
+
+
+def interrupt(process: subprocess.Popen[str]) -> None:
+    """Interrupt a process that has used its processor time; kill one that does not end then."""
+    began = time.monotonic()
+    interrupted = False
+    while process.poll() is None:
+        wall = time.monotonic() - began
+        if not interrupted and (cpu_seconds(process.pid) > CPU_SECONDS or wall > WALL_SECONDS):
+            interrupted = True
+            process.send_signal(signal.SIGINT)
+        if wall > 2 * WALL_SECONDS:
+            process.kill()
+        time.sleep(0.02)
+
+
+def judge(case: Case, code: int, summary: dict[str, Any] | None, err: str) -> Verdict:
+    """Return the verdict on an exit code, the summary that was written, and all that was printed."""
+    if PANIC.search(err) or code in (101, -signal.SIGABRT, -signal.SIGSEGV):
+        return Verdict("abort", f"exit {code}: {err.strip()[:300]}")
+    if code in (-signal.SIGKILL, -signal.SIGXCPU):
+        return Verdict("hang", "does not end after an interrupt")
+    if code in (REFUSED, TOO_LARGE):
+        # A mistake in the scenario is shown with its line, any other names a word of the key.
+        error = err[err.find("error:") :]
+        named = "-->" in error or any(
+            word in error for key, _ in case.sets for word in re.split(r"[._]", key)
+        )
+        return Verdict("refused") if named else Verdict("refusal", f"names no key: {err.strip()[:300]}")
+    if code not in (DONE, LOST, STOPPED):
+        return Verdict("exit", f"exit {code}: {err.strip()[:300]}")
+    if summary is None:
+        # A network that is still being built has no results yet.
+        said = code == STOPPED and "stopped" in err
+        return (
+            Verdict("stopped") if said else Verdict("silence", f"exit {code} without a summary: {err[:300]}")
+        )
+    hops = summary.get("speed", {}).get("packet_hops", 0)
+    if code == STOPPED:
+        return Verdict("stopped") if hops else Verdict("hang", "computes, but no packet moves")
+    measured = summary.get("events", {}).get("collected", 0) + summary.get("requests", {}).get("completed", 0)
+    if code == LOST:
+        return Verdict("lost") if "error:" in err else Verdict("silence", "exit 1 without a reason")
+    if not measured and "nothing was measured" not in err and "No event was measured" not in err:
+        return Verdict("silence", "exit 0 without an event or a reason")
+    return Verdict("result" if measured else "reason")
+
+
+def main() -> int:
+    """Play what the arguments ask for; exit code 1 where there is a fault."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--fanin", required=True, help="the command to test")
+    parser.add_argument("--pairs", type=int, default=0, help="random pairs of keys, in place of single keys")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the choice of cases")
+    parser.add_argument("--cases", type=int, help="play that many random cases only")
+    parser.add_argument("--only", default="", help="keys that contain this text")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    table = [(key, values) for key, values in keys(schema(options.fanin)) if options.only in key]
+    cases = pairs(table, options.pairs, options.seed) if options.pairs else singles(table)
+    if options.cases is not None:
+        cases = random.Random(options.seed).sample(cases, min(options.cases, len(cases)))
+    counts: dict[str, int] = {}
+    faults = 0
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for case, verdict in zip(cases, pool.map(lambda case: play(case, options.fanin), cases), strict=True):
+            counts[verdict.kind] = counts.get(verdict.kind, 0) + 1
+            if verdict.fault:
+                faults += 1
+                settings = " ".join(f"--set '{key}={value}'" for key, value in case.sets)
+                print(f"{verdict.kind}: {case.base} {settings}\n    {verdict.fault}", flush=True)
+    print(", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())))
+    print(f"{len(cases) - faults} passed, {faults} failed")
+    return int(faults > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
