@@ -10,8 +10,10 @@ SCENARIO ?= thesis-a-1000hz
 export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 PYTHON := .venv/bin/python
+package = cargo build --release --quiet -p fanin-cli --features bpf \
+	&& python3 scripts/package.py $(1) $(TARGET)/release/fanin --out $(TARGET)/package
 
-.PHONY: help run test lint docs bench lock clean setup-bench setup-build setup-test
+.PHONY: help run test lint docs figures bench deb image wheels lock clean setup-bench setup-build setup-package setup-test
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -36,13 +38,28 @@ docs: setup-test ## the generated pages, the documentation as a site, and the AP
 	@cargo doc --workspace --no-deps --quiet
 	@echo "API pages: $(TARGET)/doc/fanin_units/index.html"
 
+figures: setup-test ## draw the papers' figures into out/figures (some: ONLY=thesis-4.3; longer: FULL=1; and docs/gallery: GALLERY=1)
+	@VIRTUAL_ENV=$(CURDIR)/.venv $(PYTHON) -m maturin develop --release --locked --quiet
+	@$(PYTHON) -m fanin.figures $(ONLY) --out out/figures $(if $(FULL),--full) $(if $(GALLERY),--gallery)
+
 bench: setup-bench ## the benchmarks of every crate that has some
 	@cargo bench --workspace --exclude fanin-python
 
+deb: setup-package ## the Debian package of a release build, under target/package
+	@$(call package,deb)
+
+image: setup-package ## the container image of a release build, under target/package
+	@$(call package,image)
+
+wheels: setup-test ## wheels of the Python package for x86-64 and ARM, in target/wheels
+	@scripts/wheels.sh
+
 lock: setup-test ## pin the Python tools again, with hashes
 	@.venv/bin/python -m pip install --quiet uv
-	@.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 \
-		--custom-compile-command "make lock" --output-file requirements-dev.txt requirements-dev.in
+	@for list in dev wheels; do \
+		.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 \
+			--custom-compile-command "make lock" --output-file requirements-$$list.txt requirements-$$list.in; \
+	done
 
 clean: ## remove what was built and measured
 	rm -rf .venv out python/fanin/*.so .mypy_cache .pytest_cache .ruff_cache
@@ -53,6 +70,9 @@ setup-bench:
 
 setup-build:
 	@scripts/setup.sh build
+
+setup-package:
+	@scripts/setup.sh package
 
 setup-test:
 	@scripts/setup.sh test

@@ -11,8 +11,8 @@ const CHANGES_MAX: usize = 8;
 /// Bytes that mean something in many formats.
 const BYTES: [u8; 11] = [0, 1, 3, 4, 0x45, b'"', b'[', 127, 128, 254, 255];
 
-/// Feeds `check` the corpus in `fuzz/corpus/FOLDER`, and then mutations of it for as long as `FANIN_FUZZ_SECONDS` says (1 unless set),
-/// divided by `targets` that share this time. `words` are what the format is made of, if it is made of words.
+/// Feeds `check` the corpus in `fuzz/corpus/FOLDER`, and then mutations of it. It stops after `FANIN_FUZZ_SECONDS` (1 unless
+/// set), divided by `targets` that share this time. `words` are what the format is made of, if it is made of words.
 ///
 /// # Panics
 /// Where `check` does, with the input that did it.

@@ -36,7 +36,8 @@ def used(root: Path, packages: Packages) -> set[str]:
     python += project["build-system"]["requires"]
     python += [
         line
-        for line in (root / "requirements-dev.in").read_text().splitlines()
+        for name in ("requirements-dev.in", "requirements-wheels.in")
+        for line in (root / name).read_text().splitlines()
         if line and not line.startswith("#")
     ]
     return names | {re.split(r"[<>=!~\[; ]", name)[0] for name in python}

@@ -20,6 +20,8 @@ EXAMPLES = (
 )
 # A word that stands for something else, as in `fanin plan SCENARIO` or `fanin man <name>`.
 PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b|<\w+>|…|\.\.\.")
+# A command by its name, with an option at most: `fanin run --metrics`. It stands for no whole command line.
+COMMAND_NAME = re.compile(r"fanin \w+(?: --\w+)?")
 EXAMPLE_SECONDS_MAX = 120
 DOCUMENTS = (
     "README.md",
@@ -34,7 +36,7 @@ DOCUMENTS = (
 GUIDES = ("docs/first-scenario.md", "docs/tutorial.md")
 # A file that a document tells its reader to save, named in its first line or in the sentence before it.
 SAVED = re.compile(r"^```toml\n# ([\w-]+\.toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NAMED = re.compile(r"^Save this as `([\w.-]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NAMED = re.compile(r"\bSave this as `([\w.-]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A command that goes on in the next line.
 CONTINUED = re.compile(r"\\\n\s*")
 BLOCK = re.compile(r"^( *)```console\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -55,6 +57,8 @@ def examples() -> list[tuple[str, str]]:
         text = CONTINUED.sub("", (ROOT / document).read_text())
         for pattern in EXAMPLES:
             for command in pattern.findall(text):
+                if pattern is EXAMPLES[0] and COMMAND_NAME.fullmatch(command):
+                    continue
                 if not PLACEHOLDER.search(command) and (document, command) not in found:
                     found.append((document, command))
     return found

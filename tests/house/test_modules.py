@@ -1,5 +1,8 @@
 """Imports inside a crate run one way: no circle between folders, no child that uses a parent that uses it.
 
+A circle of files that lie in one folder passes, unless the folder's own file (`mod.rs`, `lib.rs`) takes part:
+a folder is read as a whole.
+
 `python tests/house/test_modules.py [CRATE]...` prints the circles of each crate.
 """
 

@@ -22,9 +22,8 @@ RECUR = frozenset(
 # A scenario's section or key and what is made from it: one name from the key to the effect.
 FROM_KEY_TO_EFFECT = frozenset(
     (
-        *("Buffering", "CongestionControl", "Dctcp", "Diatcp", "Ecn", "Framing", "Link", "Logger"),
-        *("M21tcp", "Network", "NotCapable", "Readout", "Sird", "Supervisor", "Swift", "Switch"),
-        "Workload",
+        *("CongestionControl", "Dctcp", "Framing", "Link", "Logger", "Network"),
+        *("Readout", "Sird", "Supervisor", "Swift", "Switch"),
     )
 )
 

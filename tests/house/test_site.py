@@ -52,3 +52,11 @@ def test_the_recording_is_drawn_from_its_text() -> None:
     kept = (pictures.PICTURES / "recording.svg").read_text()
     assert pictures.draw_recording(text) == kept, "run `python scripts/pictures.py recording`"
     assert kept.count('class="command ') == len(pictures.SESSION)
+
+
+def test_badges_say_what_the_repository_says() -> None:
+    readme = (pictures.ROOT / "README.md").read_text()
+    for name, (label, message) in pictures.badge_texts().items():
+        kept = (pictures.PICTURES / f"badge-{name}.svg").read_text()
+        assert pictures.draw_badge(label, message) == kept, "run `python scripts/pictures.py badges`"
+        assert f"[![{label}: {message}](docs/pictures/badge-{name}.svg)](" in readme

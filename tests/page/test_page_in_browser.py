@@ -195,6 +195,20 @@ def as_measurement(result: Path, **techniques: object) -> Path:
     return result
 
 
+def labels(page: Path) -> list[str]:
+    """Return the names of the results on a page."""
+    data = page.read_text().split('id="fanin-data">')[1].split("</script>")[0]
+    return [result["label"] for result in json.loads(data)["results"]]
+
+
+def folder_of(label: str) -> str:
+    """Return the folder of a result that a command named."""
+    return "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in label)
+
+
+TECHNIQUES = "none,deep-buffers,static,diatcp,dctcp,ecn-red,red-drop,m21tcp,rto,sird"
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, list[Path]]]:
     """Make pages of every kind, each with the results that are on it."""
@@ -223,8 +237,26 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, lis
     for name, found in results.items():
         page = folder / f"{name}.html"
         fanin("report", *arguments[name], "--out", page)
-        assert page.stat().st_size < 3_000_000
         made[name] = (page, found)
+    # Commands that make a page of many results by themselves.
+    fanin(
+        "compare",
+        "incast",
+        "--techniques",
+        TECHNIQUES,
+        "--duration",
+        "1 s",
+        "--quiet",
+        "--out",
+        folder / "techniques",
+    )
+    fanin("reproduce", "I00", "I01", "--duration", "300 ms", "--quiet", "--out", folder / "claims")
+    for name in ("techniques", "claims"):
+        page = folder / f"{name}.html"
+        shutil.copy(folder / name / "index.html", page)
+        made[name] = (page, [folder / name / folder_of(label) for label in labels(page)])
+    for page, _ in made.values():
+        assert page.stat().st_size < 3_000_000
     # FANIN_PAGES=DIR keeps them to be looked at.
     if keep := os.environ.get("FANIN_PAGES"):
         for page, _ in made.values():
@@ -239,11 +271,15 @@ CHARTS = {
     },
     "events": {"timeline-0", "collection-time-cdf", "queue-depth", "io-to-collector", "io-from-collector"},
     "sweep": {"time-against-setting", "goodput-against-setting", "collection-time-cdf"},
+    "techniques": {"collection-time-cdf", "collection-time-histogram"},
+    "claims": {"collection-time-cdf", "collection-time-histogram"},
 }
 WORDS = {
     "barrier": ["Is it as predicted?", "Incast", "simulated", "measured", "goal: ±25.0", "source by source"],
     "events": ["Invalid.", "busy 99 % of the time", "Small: the difference"],
     "sweep": ["Collection time against credits", "Credits 840", "6 of 7 results."],
+    "techniques": ["Techniques on incast", "4 of 10 results: deep-buffers, static, m21tcp, sird."],
+    "claims": ["Claims of the papers", "The paper says", "I010"],
 }
 
 
@@ -285,6 +321,30 @@ def test_a_page_is_whole(
         assert text in words.replace("\u00a0", " "), text
 
 
+@pytest.mark.parametrize("width", [800, 1000, 1200, 1600, 2560])
+@pytest.mark.parametrize("name", CHARTS)
+def test_text_in_pictures_has_the_size_of_text(
+    browser: Browser, pages: dict[str, tuple[Path, list[Path]]], name: str, width: int
+) -> None:
+    browser.show(pages[name][0], "desk")
+    metrics = {"height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.call("Emulation.setDeviceMetricsOverride", width=width, **metrics)
+    sizes = browser.evaluate("""[...document.querySelectorAll("figure > svg")]
+      .filter(svg => svg.getBoundingClientRect().width > 0)
+      .flatMap(svg => {
+        const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+        const size = text => scale * parseFloat(getComputedStyle(text).fontSize);
+        return [...svg.querySelectorAll("text")].map(size);
+      })""")
+    assert sizes
+    # Rows of a late event lie close to one another on narrow pages.
+    assert min(sizes) > 9, min(sizes)
+    assert max(sizes) < 13, max(sizes)
+    assert (
+        browser.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+    )
+
+
 def pointed(tree: Any, parts: list[str]) -> Any:
     for part in parts:
         tree = tree[part.replace("~1", "/").replace("~0", "~")]
@@ -293,6 +353,30 @@ def pointed(tree: Any, parts: list[str]) -> Any:
 
 def plain(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
+
+
+@pytest.mark.parametrize("name", ["techniques", "claims"])
+def test_the_keyboard_reads_pages_of_many_results(
+    browser: Browser, pages: dict[str, tuple[Path, list[Path]]], name: str
+) -> None:
+    browser.show(pages[name][0], "desk")
+    reached = set()
+    for _ in range(120):
+        browser.press("Tab", 9)
+        if not browser.evaluate("document.activeElement.matches('figure[data-chart] > svg')"):
+            continue
+        figure = "document.activeElement.closest('figure')"
+        browser.press("End", 35)
+        said = browser.evaluate(f"{figure}.querySelector('output').textContent")
+        # A reading names each line of the legend.
+        lines = browser.evaluate(
+            f"[...{figure}.querySelectorAll('.legend bdi')].map(line => line.textContent)"
+        )
+        assert len(lines) > 5, lines
+        assert all(line in said for line in lines), said
+        reached.add(browser.evaluate(f"{figure}.dataset.chart"))
+    assert reached == CHARTS[name]
+    assert browser.evaluate("[...document.querySelectorAll('.scroll')].every(node => node.tabIndex === 0)")
 
 
 def test_the_keyboard_reaches_charts_and_tables(
