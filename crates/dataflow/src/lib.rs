@@ -44,13 +44,15 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod arbiter;
 mod audit;
+mod barrel_shifter;
 mod barrier;
 mod bitset;
 mod clear;
 mod collector;
 mod credit;
+mod diatcp;
+mod fastpass;
 mod ictcp;
 mod logger;
 mod message;
@@ -61,15 +63,13 @@ mod policy;
 mod random;
 mod readout;
 mod record;
-mod shares;
-mod shift;
 mod sird;
 mod supervisor;
 mod timers;
 mod unit;
 
-pub use arbiter::Arbiter;
 pub use audit::{AuditError, Auditor, Totals};
+pub use barrel_shifter::{BarrierCounters, LinearShift, PhaseBarrier, ShiftHost};
 pub use barrier::{
     Aggregator, AggregatorConfig, AggregatorError, AnswerSize, BARRIER_REQUEST_BYTES, BarrierMessage,
     BarrierRecord, BarrierSender, BarrierSenderConfig, SENDERS_MAX,
@@ -80,6 +80,8 @@ pub use collector::{
     UnitCommand, UnitModel, WaitsFor,
 };
 pub use credit::{CreditDiscipline, CreditPool};
+pub use diatcp::{ShareCounters, WindowShares};
+pub use fastpass::Arbiter;
 pub use ictcp::{Ictcp, IctcpCounters};
 pub use logger::{Logger, LoggerConfig, LoggerCounters, LoggerError, StoreId, WriteJob, WriteModel};
 pub use message::{
@@ -93,8 +95,6 @@ pub use policy::{Assignment, Policy, TieBreak, UnitLayout};
 pub use random::{Delay, NormalBound, Random};
 pub use readout::{Readout, ReadoutConfig, ReadoutCounters, ReadoutError};
 pub use record::{EventRecord, EventStep};
-pub use shares::{ShareCounters, WindowShares};
-pub use shift::{BarrierCounters, LinearShift, PhaseBarrier, ShiftHost};
 pub use sird::{AccessLink, CreditPolicy, Sird, SirdConfig, SirdCounters, SirdEndCounters, SirdPacket};
 pub use supervisor::{
     Arrivals, Backpressure, StartOrder, Supervisor, SupervisorConfig, SupervisorCounters, SupervisorError,
