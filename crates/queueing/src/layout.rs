@@ -35,6 +35,11 @@ pub enum Buffering {
 }
 
 impl Buffering {
+    /// Returns true if flows have rings: queues of their own, which no layout describes.
+    pub const fn has_rings(self) -> bool {
+        matches!(self, Self::Daqring)
+    }
+
     /// Returns true if the memory of frames without a ring has a limit.
     pub const fn has_limit(self) -> bool {
         !matches!(self, Self::Unlimited | Self::Daqring)

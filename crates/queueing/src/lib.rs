@@ -54,7 +54,7 @@
 //!    verbs, and a constructor of [`Layout`] (models: `dynamic_threshold.rs`, `voq.rs`). A limit must only loosen when memory is
 //!    freed: settling late relies on it.
 //! 2. Add its settings to [`Sharing`] in `layout.rs`, with its pools in [`Layout::pool_sizes`] and the settings to
-//!    refuse in [`Layout::check`]. Add its accounts to `SharedAccounts` in `memory.rs`, which calls them.
+//!    refuse in [`Layout::check`], and its limits to `limits.rs`. Add its accounts to `SharedAccounts` in `memory.rs`, which calls them.
 //! 3. Give a new limit a name in [`AdmissionLimit`], at its place in the order in which limits are tried, in [`AdmissionLimit::ALL`] and in
 //!    [`AdmissionLimit::name`].
 //! 4. Add the scheme to `layouts()` and its rule, spelled out naively, to `Naive` in `tests/drive.rs`. The property tests then
@@ -83,6 +83,7 @@ mod fifo;
 mod flows;
 mod frame;
 mod layout;
+mod limits;
 mod link;
 mod m21tcp;
 mod memory;
