@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fanin_scenario::{Buffering, FlowDistribution, Scenario};
+use fanin_scenario::{FlowDistribution, Scenario};
 use fanin_units::{Duration, Rate, Ratio};
 
 use crate::alike::{colours, marks};
@@ -299,7 +299,7 @@ impl Flow<'_> {
         let network = self.network;
         let source = network.source(port);
         let has_rings = network.switch(source).is_some_and(|kind| {
-            kind.settings.buffering == Buffering::Daqring && !rules(self.scenario).flows.is_empty()
+            kind.settings.buffering.has_rings() && !rules(self.scenario).flows.is_empty()
         });
         if !self.classes.contains_key(name) {
             let fresh = ClassSum { kinds: BTreeSet::new(), hop: 0, mass: 0, ports_taken: 0, queue: None };

@@ -25,7 +25,7 @@ impl Framing {
         stored_bytes: wire::ETHERNET_STORED,
     };
     /// The two-byte PPP header of ns-3's point-to-point links.
-    pub const PPP: Self =
+    pub const POINT_TO_POINT: Self =
         Self { link_bytes: wire::PPP_HEADER, ip_bytes_min: 0, stored_bytes: wire::PPP_HEADER };
 
     /// Bytes on the wire of an IP packet of `ip_bytes`.
@@ -60,8 +60,8 @@ mod tests {
     fn short_packets_are_padded_on_ethernet_alone() {
         // A full segment of 1460 bytes, and an acknowledgement, with 40 bytes of headers each.
         assert_eq!([1500, 40].map(|ip| Framing::ETHERNET.wire_bytes(ip)), [1538, 84]);
-        assert_eq!([1500, 40].map(|ip| Framing::PPP.wire_bytes(ip)), [1502, 42]);
-        assert_eq!([Framing::ETHERNET, Framing::PPP].map(Framing::pause_bytes), [84, 6]);
+        assert_eq!([1500, 40].map(|ip| Framing::POINT_TO_POINT.wire_bytes(ip)), [1502, 42]);
+        assert_eq!([Framing::ETHERNET, Framing::POINT_TO_POINT].map(Framing::pause_bytes), [84, 6]);
         assert_eq!([1500, 40].map(|ip| Framing::ETHERNET.frame_bytes(ip)), [1518, 64]);
     }
 }

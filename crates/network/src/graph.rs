@@ -1,12 +1,11 @@
 //! The graph of a network: hosts, switches and the links between them, as plain data.
 
-use fanin_scenario::Buffering;
 use fanin_units::{Bytes, Duration, Rate, wire};
 
 use crate::Framing;
 #[cfg(doc)]
 use crate::Paths;
-use crate::switches::{SwitchKind, output_buffer, output_limit};
+use crate::switches::{SwitchKind, SwitchRole, output_layout};
 
 /// The index of a host or switch in [`Network::nodes`].
 pub type NodeIndex = u32;
@@ -198,26 +197,37 @@ impl Network {
     /// The buffer of an output port that has one of its own.
     pub fn output_buffer(&self, port: PortIndex) -> Option<Bytes> {
         let settings = &self.switch(self.source(port))?.settings;
-        let has_own = settings.buffering == Buffering::Dedicated;
-        has_own.then(|| output_buffer(settings, self.is_uplink(port)))
+        let layout = output_layout(settings, self.is_uplink(port))?;
+        if layout.couples_outputs() { None } else { layout.output_limit(0, 1) }
     }
 
     /// The most bytes that one output of a switch may hold while all others are empty; `None` without a limit.
     pub fn queue_limit(&self, port: PortIndex) -> Option<Bytes> {
         let settings = &self.switch(self.source(port))?.settings;
         let frame = Bytes::new(u64::from(self.frame_bytes));
-        let limit = output_limit(settings, self.is_uplink(port), 1);
-        match settings.buffering {
-            // A frame is refused from alpha times the free memory on (Choudhury and Hahne): the last one passes that level.
-            Buffering::DynamicThreshold => {
-                let port_limit = settings.port_limit.0.unwrap_or(Bytes::MAX);
-                limit.map(|limit| limit.saturating_add(frame).min(port_limit).min(settings.buffer))
-            }
-            Buffering::Daqring => Some(frame * u64::from(settings.daqring.frames)),
-            // The limits of virtual output queues are those of the modules that frames come in by.
-            Buffering::Voq => None,
-            Buffering::Dedicated | Buffering::Shared | Buffering::Unlimited => limit,
+        match output_layout(settings, self.is_uplink(port)) {
+            Some(layout) => layout.occupancy_max(0, frame),
+            None => Some(frame * u64::from(settings.daqring.frames)),
         }
+    }
+
+    /// The number of links by which hosts and racks join the switches that all data pass: the outermost of
+    /// [`SwitchRole::MIDDLE`] that the network has. A node of `left_out` does not count.
+    pub fn outer_links(&self, left_out: impl Fn(NodeIndex) -> bool) -> u64 {
+        let role = |node: NodeIndex| match self.nodes[node as usize].kind {
+            NodeKind::Host => None,
+            NodeKind::Switch { like } => SwitchRole::ALL.get(like).copied(),
+        };
+        let nodes = || 0..self.nodes.len() as NodeIndex;
+        let middle =
+            SwitchRole::MIDDLE.into_iter().find(|&wanted| nodes().any(|node| role(node) == Some(wanted)));
+        let is_outside = |node: NodeIndex| !left_out(node) && role(node).is_none_or(SwitchRole::is_outer);
+        let joins = |link: &&Link| {
+            let [a, b] = link.ends;
+            let is_middle = |node| role(node).is_some() && role(node) == middle;
+            (is_middle(a) && is_outside(b)) || (is_middle(b) && is_outside(a))
+        };
+        self.links.iter().filter(joins).count() as u64
     }
 
     /// The latency of the switch that a port leads to; none at a host.

@@ -103,8 +103,8 @@ impl Ideal {
             // Where every host is both, a collector asks all but its own.
             let others = roles.readouts.iter().copied().filter(|&readout| readout != collector);
             for readout in nearest_of_each_kind(&mut paths, &colours, others, collector)? {
-                let there: Vec<PortIndex> = paths.find(collector, readout, Spread::Flow(0))?.collect();
-                let back: Vec<PortIndex> = paths.find(readout, collector, Spread::Flow(0))?.collect();
+                let there: Vec<PortIndex> = paths.find(collector, readout, Spread::Ecmp(0))?.collect();
+                let back: Vec<PortIndex> = paths.find(readout, collector, Spread::Ecmp(0))?.collect();
                 let (&last, before) = back.split_last().expect("a path has a link");
                 let pass = |&port: &PortIndex| link(port).delay + network.latency(port);
                 let rates = |ports: &[PortIndex]| ports.iter().map(|&port| link(port).rate).collect();

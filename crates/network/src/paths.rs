@@ -8,10 +8,10 @@ use crate::graph::{Network, NetworkError, NodeIndex, NodeKind, PortIndex};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spread {
     /// By a hash of the flow's number, at each node anew (equal-cost multi-path).
-    Flow(u64),
+    Ecmp(u64),
     /// By the destination's number: all flows to one destination take one path, and destinations are dealt out
     /// evenly.
-    Destination(u64),
+    PerDestination(u64),
 }
 
 /// Finds the paths of a network: those with the fewest links, and of these one by [`Spread`].
@@ -78,9 +78,9 @@ impl<'a> Paths<'a> {
             let choices = closer.len() as u64;
             let chosen = match &mut spread {
                 _ if choices == 1 => 0,
-                Spread::Flow(flow) => mix(*flow ^ u64::from(node).rotate_left(32)) % choices,
+                Spread::Ecmp(flow) => mix(*flow ^ u64::from(node).rotate_left(32)) % choices,
                 // Each choice takes one digit of the number, so that the next one does not repeat it.
-                Spread::Destination(number) => std::mem::replace(number, *number / choices) % choices,
+                Spread::PerDestination(number) => std::mem::replace(number, *number / choices) % choices,
             };
             let port = closer[chosen as usize];
             node = self.network.destination(port);
@@ -116,7 +116,7 @@ impl<'a> Paths<'a> {
     /// [`NetworkError::NoPath`].
     pub fn is_unique(&mut self, from: NodeIndex, to: NodeIndex) -> Result<bool, NetworkError> {
         // The first choice of any path is met on every path.
-        let path: Vec<PortIndex> = self.find(from, to, Spread::Destination(0))?.collect();
+        let path: Vec<PortIndex> = self.find(from, to, Spread::PerDestination(0))?.collect();
         Ok(path.iter().all(|&port| self.closer(self.network.source(port)).len() == 1))
     }
 
@@ -276,7 +276,7 @@ mod tests {
         let mut paths = Paths::new(&network).unwrap();
         let mut through = [0, 0];
         for flow in 0..1000 {
-            let path: Vec<_> = paths.find(0, 1, Spread::Flow(flow)).unwrap().collect();
+            let path: Vec<_> = paths.find(0, 1, Spread::Ecmp(flow)).unwrap().collect();
             assert_eq!(path.len(), 4);
             assert_eq!(network.source(path[0]), 0);
             for pair in path.windows(2) {
@@ -296,8 +296,8 @@ mod tests {
         network.join(0, 1, RATE, Duration::ZERO);
         network.join(1, 2, RATE, Duration::ZERO);
         let mut paths = Paths::new(&network).unwrap();
-        assert!(matches!(paths.find(0, 2, Spread::Flow(0)).map(|_| ()), Err(NetworkError::NoPath { .. })));
-        assert!(paths.find(0, 1, Spread::Flow(0)).is_ok());
+        assert!(matches!(paths.find(0, 2, Spread::Ecmp(0)).map(|_| ()), Err(NetworkError::NoPath { .. })));
+        assert!(paths.find(0, 1, Spread::Ecmp(0)).is_ok());
         network.links[1].rate = Rate::ZERO;
         assert!(matches!(network.check(), Err(NetworkError::LinkRate { link: 1, .. })));
     }

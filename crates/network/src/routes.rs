@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use fanin_scenario::{Buffering, Daqrings, FlowDistribution, Scenario, Topology};
+use fanin_scenario::{Daqrings, FlowDistribution, Scenario, Topology};
 
 use crate::topology::Roles;
 use crate::{Connection, Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Spread};
@@ -33,7 +33,7 @@ pub fn find_routes<E: From<NetworkError>>(
     mut found: impl FnMut(ConnectionRoute<'_>) -> Result<ControlFlow<()>, E>,
 ) -> Result<ControlFlow<()>, E> {
     let rules = rules(scenario);
-    let has_rings = network.switches_used().any(|kind| kind.settings.buffering == Buffering::Daqring);
+    let has_rings = network.switches_used().any(|kind| kind.settings.buffering.has_rings());
     let ring_of = |connection: &Connection, side: usize| {
         let ends = [connection.roles[side], connection.roles[1 - side]];
         (has_rings && rules.names(ends[0], ends[1])).then_some(connection.hosts[1 - side])
@@ -45,8 +45,8 @@ pub fn find_routes<E: From<NetworkError>>(
         let connection = &connections[number];
         let [from, to] = [connection.nodes[side], connection.nodes[1 - side]];
         let spread = match scenario.network.flow_distribution {
-            FlowDistribution::Ecmp => Spread::Flow(2 * number as u64 + side as u64),
-            FlowDistribution::PerDestination => Spread::Destination(u64::from(connection.hosts[1 - side])),
+            FlowDistribution::Ecmp => Spread::Ecmp(2 * number as u64 + side as u64),
+            FlowDistribution::PerDestination => Spread::PerDestination(u64::from(connection.hosts[1 - side])),
         };
         let mut ring = ring_of(connection, side);
         path.clear();
@@ -138,8 +138,8 @@ impl<'a> Detours<'a> {
         let host_ports = self.on.host_ports(software);
         debug_assert!(host_ports.iter().all(|&port| self.network.source(port) == hardware));
         let ring = match spread {
-            Spread::Destination(number) => number,
-            Spread::Flow(_) => u64::from(to),
+            Spread::PerDestination(number) => number,
+            Spread::Ecmp(_) => u64::from(to),
         };
         let host_port = host_ports[(ring % host_ports.len() as u64) as usize];
         path.extend([host_port, host_port ^ 1]);
@@ -166,7 +166,7 @@ mod tests {
         let mut used = std::collections::BTreeMap::new();
         for (number, &collector) in roles.collectors.iter().enumerate() {
             let path = detours
-                .find(roles.readouts[2], software, collector, Spread::Destination(number as u64))
+                .find(roles.readouts[2], software, collector, Spread::PerDestination(number as u64))
                 .unwrap();
             let nodes: Vec<&str> =
                 path.iter().map(|&port| &*network.nodes[network.destination(port) as usize].name).collect();

@@ -40,7 +40,7 @@ impl SegmentFraming {
         Self { framing: Framing::ETHERNET, options: 0, mtu: wire::ETHERNET_MTU as u64, mss_max: u64::MAX };
 
     /// The point-to-point framing of ns-3, which the M21TCP paper ran on: two bytes and nothing else.
-    pub const NS3_POINT_TO_POINT: Self = Self { framing: Framing::PPP, ..Self::ETHERNET };
+    pub const NS3_POINT_TO_POINT: Self = Self { framing: Framing::POINT_TO_POINT, ..Self::ETHERNET };
 
     /// The segments of a scenario's connections, on links with this framing.
     pub fn of(transport: &Transport, framing: Framing) -> Self {

@@ -1,6 +1,6 @@
 //! The switches of a scenario by role: the settings of each, and which section of the scenario describes it.
 
-use fanin_queueing::{Buffering, Layout, MemorySettings, ThresholdSettings};
+use fanin_queueing::{Buffering, Layout, MemorySettings};
 use fanin_scenario::{Ecn, Scenario, Switch};
 use fanin_units::Bytes;
 
@@ -25,6 +25,14 @@ impl SwitchRole {
     /// All roles. A role's index here is the index of its settings in [`Network::switches`](crate::Network::switches).
     pub const ALL: [Self; 6] =
         [Self::Tor, Self::Core, Self::Aggregation, Self::Leaf, Self::Spine, Self::Software];
+
+    /// The roles whose switches data of a whole network meet at. Where a network has several, the first counts.
+    pub const MIDDLE: [Self; 3] = [Self::Leaf, Self::Core, Self::Tor];
+
+    /// True for switches that join hosts to the middle of a network.
+    pub const fn is_outer(self) -> bool {
+        matches!(self, Self::Tor | Self::Aggregation)
+    }
 
     /// The index of the role in [`Self::ALL`].
     pub const fn index(self) -> usize {
@@ -67,7 +75,7 @@ fn software(scenario: &Scenario) -> Switch {
 /// The division of a switch's packet memory among its ports, by whether each is an uplink; `None` for rings, which have a capacity
 /// each.
 pub fn memory_layout(switch: &Switch, is_uplink: &[bool]) -> Option<Layout> {
-    if switch.buffering == Buffering::Daqring {
+    if switch.buffering.has_rings() {
         return None;
     }
     let settings = MemorySettings {
@@ -91,17 +99,9 @@ pub(crate) const fn output_buffer(settings: &Switch, is_uplink: bool) -> Bytes {
     if is_uplink { settings.uplink_buffer } else { settings.buffer }
 }
 
-/// The most bytes that each of `queues` outputs may hold while all others are empty; `None` without a limit in bytes.
-pub fn output_limit(switch: &Switch, is_uplink: bool, queues: u64) -> Option<Bytes> {
-    let whole = match switch.buffering {
-        Buffering::Unlimited | Buffering::Daqring => return None,
-        Buffering::Dedicated => output_buffer(switch, is_uplink),
-        Buffering::Shared | Buffering::Voq => switch.buffer,
-        Buffering::DynamicThreshold => {
-            ThresholdSettings { pool: switch.buffer, alpha: switch.alpha }.share(queues)
-        }
-    };
-    Some(whole.min(switch.port_limit.0.unwrap_or(Bytes::MAX)))
+/// The limits of one output of a switch; `None` for rings.
+pub fn output_layout(switch: &Switch, is_uplink: bool) -> Option<Layout> {
+    memory_layout(switch, &[is_uplink])
 }
 
 /// The settings that all switches of a role share.

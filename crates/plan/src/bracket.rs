@@ -1,6 +1,6 @@
 //! The bracket of a verdict that depends: shares of events and bytes between which the outcome lies.
 
-use fanin_network::output_limit;
+use fanin_network::output_layout;
 use fanin_scenario::{Buffering, Scenario};
 use fanin_units::{Bytes, Rate, Ratio};
 
@@ -99,8 +99,9 @@ pub(crate) fn threshold_shares(
     grown: &dyn Fn(Bytes) -> Bytes,
     active: u64,
 ) -> [Ratio; 2] {
+    let layout = output_layout(place.switch, place.is_uplink).expect("a threshold is no ring");
     let share = |ports: u64| {
-        let capacity = output_limit(place.switch, place.is_uplink, ports).expect("a pool has a size");
+        let capacity = layout.output_limit(0, ports).expect("a pool has a size");
         overflow_share(capacity, size, flow[0], flow[1], grown(capacity)).value.as_f64()
     };
     let in_turn = share(active);
@@ -120,7 +121,7 @@ pub(crate) fn threshold_shares(
     match system.spread {
         EventSpread::InTurn => [in_turn; 2],
         // A queue that fills alone is the least that first come, first served can have.
-        EventSpread::FirstCome => [ratio(share(1)), in_turn.max(at_random)],
+        EventSpread::Fcfs => [ratio(share(1)), in_turn.max(at_random)],
         EventSpread::AtRandom => [at_random; 2],
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn burst(s: &Scenario, system: &SystemFigures) -> Burst {
     // Windows that grow start from here; those of other controls are limits of their own below.
     let grows = matches!(
         t.congestion_control,
-        CongestionControl::Newreno
+        CongestionControl::NewReno
             | CongestionControl::Cubic
             | CongestionControl::Dctcp
             | CongestionControl::Ictcp

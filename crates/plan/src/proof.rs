@@ -7,8 +7,7 @@
 use fanin_dataflow::{
     BARRIER_REQUEST_BYTES, CONTROL_BYTES_MAX, answer_bytes, clear_bytes, event_bytes, request_bytes,
 };
-use fanin_network::SwitchKind;
-use fanin_queueing::ThresholdSettings;
+use fanin_network::{SwitchKind, memory_layout};
 use fanin_scenario::{Buffering, CongestionControl, EcnMode, Scenario, ShapingMethod, WorkloadKind};
 use fanin_units::Bytes;
 
@@ -238,42 +237,32 @@ fn fits(s: &Scenario, system: &SystemFigures, kind: &SwitchKind, all: &InFlight)
             brief(bytes(room))
         ))
     };
-    let limit = |limit: Option<Bytes>| limit.map_or(u128::MAX, |limit| u128::from(limit.get()));
-    let ports = limit(switch.port_limit.0).min(limit(switch.input_limit.0));
-    match switch.buffering {
-        Buffering::Unlimited => Ok(()),
-        Buffering::Dedicated => {
-            let (buffer, uplink) = (u128::from(switch.buffer.get()), u128::from(switch.uplink_buffer.get()));
-            let own_ports = kind.section == "tor" && s.workload.kind != WorkloadKind::AllToAll;
-            if !own_ports {
-                let room = buffer.min(uplink);
-                return if total <= room { Ok(()) } else { refuse(total, room) };
-            }
-            let collector = overhead(all.to_collector, all.to_collector_frames);
-            if collector > buffer {
-                return refuse(collector, buffer);
-            }
-            let back = overhead(back(s, system, all) + all.stored, all.frames - all.to_collector_frames);
-            let room = if system.has_uplinks { uplink } else { buffer };
-            if back <= room { Ok(()) } else { refuse(back, room) }
-        }
-        Buffering::Shared | Buffering::Voq => {
-            let room = u128::from(switch.buffer.get()).min(ports);
-            if total <= room { Ok(()) } else { refuse(total, room) }
-        }
-        Buffering::DynamicThreshold => {
-            // A port may hold α times the free memory, of which there is this much at least.
-            let free = u128::from(switch.buffer.get()).saturating_sub(total);
-            let threshold = ThresholdSettings { pool: switch.buffer, alpha: switch.alpha };
-            let room = u128::from(threshold.threshold(bytes(free)).get()).min(ports);
-            if total <= room { Ok(()) } else { refuse(total, room) }
-        }
-        Buffering::Daqring => {
-            let slots = u128::from(switch.daqring.frames);
-            let room = u128::from(switch.buffer.get());
-            if all.frames <= slots && total <= room { Ok(()) } else { refuse(total, room) }
-        }
+    // Outputs towards collectors, and towards other switches.
+    let Some(layout) = memory_layout(switch, &[false, kind.has_uplinks]) else {
+        let slots = u128::from(switch.daqring.frames);
+        let room = u128::from(switch.buffer.get());
+        return if all.frames <= slots && total <= room { Ok(()) } else { refuse(total, room) };
+    };
+    let room = |output: usize, waiting: u128| {
+        let room = layout.room(output, bytes(waiting));
+        if room == Bytes::MAX { u128::MAX } else { u128::from(room.get()) }
+    };
+    let joins_collectors = system
+        .classes
+        .last()
+        .and_then(|class| class.queue.as_ref())
+        .is_some_and(|queue| std::ptr::eq(&system.switches[queue.switch], kind));
+    if layout.couples_outputs() || !joins_collectors || s.workload.kind == WorkloadKind::AllToAll {
+        let room = room(0, total).min(room(1, total));
+        return if total <= room { Ok(()) } else { refuse(total, room) };
     }
+    let collector = overhead(all.to_collector, all.to_collector_frames);
+    if collector > room(0, collector) {
+        return refuse(collector, room(0, collector));
+    }
+    let back = overhead(back(s, system, all) + all.stored, all.frames - all.to_collector_frames);
+    let room = room(usize::from(system.has_uplinks), back);
+    if back <= room { Ok(()) } else { refuse(back, room) }
 }
 
 /// Requests and acknowledgements that can wait on the way back. Acknowledgements leave a collector no faster than its data

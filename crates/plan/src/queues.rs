@@ -1,6 +1,6 @@
 //! Every queue on the path to a collector: burst, capacity, loss.
 
-use fanin_network::{InputLinks, output_limit};
+use fanin_network::{InputLinks, output_layout};
 use fanin_queueing::pause_headroom;
 use fanin_scenario::{Buffering, PauseMode, PoolCharge, Scenario, ShapingMethod, Switch};
 use fanin_units::{Bytes, Frequency, Rate, Ratio};
@@ -240,7 +240,7 @@ fn collisions(
     );
     match system.spread {
         _ if busy <= OVERFLOW_SHARE_MIN => (BurstOutcome::Fits, text),
-        EventSpread::FirstCome => (BurstOutcome::MayLose, text),
+        EventSpread::Fcfs => (BurstOutcome::MayLose, text),
         EventSpread::InTurn | EventSpread::AtRandom => stops(system, place, capacity, text),
     }
 }
@@ -375,7 +375,7 @@ fn capacity(
         let bytes = slots * u128::from(burst.frames.value.get()) / u128::from(burst.packets.get().max(1));
         return Some(Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)));
     }
-    output_limit(switch, place.is_uplink, active)
+    output_layout(switch, place.is_uplink)?.output_limit(0, active)
 }
 
 /// The demand of all collectors that share one memory.
@@ -422,7 +422,7 @@ impl SharedDemand {
                 let at_random = SharedLoad { assignment: PortChoice::AtRandom, ..load };
                 let (least, most) = match system.spread {
                     EventSpread::InTurn => (load, load),
-                    EventSpread::FirstCome => (load, at_random),
+                    EventSpread::Fcfs => (load, at_random),
                     EventSpread::AtRandom => (at_random, at_random),
                 };
                 let [demand, demand_at_random] =

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use fanin_dataflow::answer_bytes;
 use fanin_network::{
-    Collection, DataPaths, Link, LinkClass, Network, NetworkError, Node, NodeIndex, NodeKind, Roles,
-    SegmentFraming, SwitchKind, WireMessage, topology,
+    Collection, DataPaths, Link, LinkClass, Network, NetworkError, Node, NodeKind, Roles, SegmentFraming,
+    SwitchKind, WireMessage, topology,
 };
 use fanin_scenario::{Arrivals, FlowDistribution, FragmentSizes, Policy, Scenario, WorkloadKind};
 use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
@@ -51,7 +51,7 @@ pub(crate) enum EventSpread {
     InTurn,
     /// To the unit that has waited longest: at random at first, and the more in turn the longer the system runs
     /// (thesis §6.5).
-    FirstCome,
+    Fcfs,
     /// Without regard to hosts.
     AtRandom,
 }
@@ -175,14 +175,15 @@ impl SystemFigures {
                 "scenario",
             ),
             logger_links: logger_links(s, &network, &roles),
-            ports: ports(&network, &roles),
+            ports: network
+                .outer_links(|node| roles.supervisor == Some(node) || roles.loggers.contains(&node)),
             switches_used: switches_used(&network),
             has_uplinks: network.ports().any(|port| network.is_uplink(port)),
             classes: paths.classes,
             switches: network.switches,
             spread: match s.supervisor.policy {
                 Policy::NodeRoundRobin | Policy::NodeLoadBalancing => EventSpread::InTurn,
-                Policy::Fcfs => EventSpread::FirstCome,
+                Policy::Fcfs => EventSpread::Fcfs,
                 Policy::Random | Policy::UnitRoundRobin => EventSpread::AtRandom,
             },
             closed_loop,
@@ -272,23 +273,6 @@ fn logger_links(s: &Scenario, network: &Network, roles: &Roles) -> u64 {
         FlowDistribution::Ecmp => network.links.iter().filter(joins).count() as u64,
         FlowDistribution::PerDestination => roles.loggers.len() as u64,
     }
-}
-
-/// Ports that join hosts or racks to the rest of the network: those of the switch that all data pass.
-fn ports(network: &Network, roles: &Roles) -> u64 {
-    let kind = |name: &str| network.nodes.iter().position(|node| node.name == name);
-    // The switches that data meet in the middle: leaves in a leaf-spine network, cores, or the only switch.
-    let middle =
-        ["leaf", "core", "tor"].into_iter().find(|kind_name| kind(&format!("{kind_name}:0")).is_some());
-    let is_service = |node: NodeIndex| roles.supervisor == Some(node) || roles.loggers.contains(&node);
-    let inside = ["leaf", "core", "spine", "software"];
-    let outside = |node: NodeIndex| !is_service(node) && !inside.contains(&network.kind_name(node));
-    let at_middle = |node: NodeIndex| Some(network.kind_name(node)) == middle;
-    let joins = |link: &&Link| {
-        let [a, b] = link.ends;
-        (at_middle(a) && outside(b)) || (at_middle(b) && outside(a))
-    };
-    network.links.iter().filter(joins).count() as u64
 }
 
 /// Payload of one host's answer, and how many fragments that is.

@@ -62,7 +62,7 @@ impl LinkCapture {
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         let application = concat!("fanin ", env!("CARGO_PKG_VERSION"));
         let mut capture = fanin_report::Capture::new(out, application, 0)?;
-        let (link, uncaptured_bytes) = if self.framing == Framing::PPP {
+        let (link, uncaptured_bytes) = if self.framing == Framing::POINT_TO_POINT {
             (capture.add_ppp_interface(&self.link, self.rate)?, 0)
         } else {
             (capture.add_interface(&self.link, self.rate, Bytes::ZERO)?, CHECK_BYTES)
@@ -88,7 +88,7 @@ impl LinkCapture {
         let (source, destination) =
             if seen.end.is_multiple_of(2) { (SERVER_PORT, client) } else { (client, SERVER_PORT) };
         let mut bytes = Vec::with_capacity(ETHERNET_HEADER + IP_BYTES + TCP_BYTES + 40);
-        if self.framing == Framing::PPP {
+        if self.framing == Framing::POINT_TO_POINT {
             bytes.extend(PPP_IPV4);
         } else {
             for node in [to, from] {
@@ -333,7 +333,8 @@ mod tests {
     #[test]
     fn a_point_to_point_link_has_two_bytes_before_the_packet() {
         let full = Segment { payload: 1460, flags: Flags::ACK, ..Segment::default() };
-        let capture = LinkCapture { framing: Framing::PPP, frames: vec![seen(full, 0)], ..capture() };
+        let capture =
+            LinkCapture { framing: Framing::POINT_TO_POINT, frames: vec![seen(full, 0)], ..capture() };
         assert_eq!(capture.head(&capture.frames[0])[..3], [0x00, 0x21, 0x45]);
         let mut file = Vec::new();
         capture.write(&mut file).unwrap();

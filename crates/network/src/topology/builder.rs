@@ -34,7 +34,7 @@ impl<'a> NetworkBuilder<'a> {
         let transport = &scenario.transport;
         let framing = match scenario.network.framing {
             FramingName::Ethernet => Framing::ETHERNET,
-            FramingName::PointToPoint => Framing::PPP,
+            FramingName::PointToPoint => Framing::POINT_TO_POINT,
         };
         // `mss` counts the options of a segment as payload.
         let packet_bytes = (transport.mss.get() as u32).saturating_add(Framing::HEADER_BYTES);

@@ -49,13 +49,13 @@ mod tests {
         let mut paths = Paths::new(&network).unwrap();
         let mut through = [0, 0];
         for &readout in &roles.readouts {
-            let path: Vec<_> = paths.find(readout, roles.collectors[7], Spread::Flow(0)).unwrap().collect();
+            let path: Vec<_> = paths.find(readout, roles.collectors[7], Spread::Ecmp(0)).unwrap().collect();
             assert_eq!(path.len(), 4);
             through[network.source(path[2]) as usize] += 1;
         }
         assert_eq!(through, [80, 80]);
         for &readout in &roles.readouts {
-            let path = paths.find(readout, roles.supervisor.unwrap(), Spread::Flow(1)).unwrap();
+            let path = paths.find(readout, roles.supervisor.unwrap(), Spread::Ecmp(1)).unwrap();
             assert_eq!(path.count(), 3);
         }
     }
@@ -74,7 +74,7 @@ mod tests {
         let mut paths = Paths::new(&network).unwrap();
         let (mut through, mut within) = (std::collections::BTreeMap::new(), 0);
         for (number, &collector) in roles.collectors.iter().enumerate() {
-            let spread = Spread::Destination(number as u64);
+            let spread = Spread::PerDestination(number as u64);
             let path: Vec<_> = paths.find(roles.readouts[0], collector, spread).unwrap().collect();
             if path.len() == 3 {
                 within += 1;
@@ -108,12 +108,12 @@ mod tests {
         scenario.collectors.racks = 3;
         let (network, roles) = build(&scenario).unwrap();
         let mut paths = Paths::new(&network).unwrap();
-        for (spread, hashed) in [(Spread::Flow(0), true), (Spread::Destination(0), false)] {
+        for (spread, hashed) in [(Spread::Ecmp(0), true), (Spread::PerDestination(0), false)] {
             let mut used = std::collections::BTreeMap::new();
             for (number, &collector) in roles.collectors.iter().enumerate() {
                 let spread = match spread {
-                    Spread::Flow(_) => Spread::Flow(number as u64),
-                    Spread::Destination(_) => Spread::Destination(number as u64),
+                    Spread::Ecmp(_) => Spread::Ecmp(number as u64),
+                    Spread::PerDestination(_) => Spread::PerDestination(number as u64),
                 };
                 let path: Vec<_> = paths.find(roles.readouts[3], collector, spread).unwrap().collect();
                 assert_eq!(path.len(), 3);

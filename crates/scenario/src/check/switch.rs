@@ -16,7 +16,7 @@ impl ScenarioCheck<'_> {
         let path = |key: &str| format!("{name}.{key}");
         let frame = self.scenario.transport.mtu.saturating_add(Bytes::new(wire::ETHERNET_STORED.into()));
         let charged = frame.saturating_add(switch.frame_overhead);
-        let memory = !matches!(switch.buffering, Buffering::Unlimited | Buffering::Daqring);
+        let memory = switch.buffering.has_limit();
         let limits = [
             ("buffer", Some(switch.buffer)),
             ("uplink_buffer", (switch.buffering == Buffering::Dedicated).then_some(switch.uplink_buffer)),
@@ -82,7 +82,7 @@ impl ScenarioCheck<'_> {
             );
         }
         self.signals(name, switch);
-        if switch.buffering == Buffering::Daqring || has_software_switch(self.scenario, name) {
+        if switch.buffering.has_rings() || has_software_switch(self.scenario, name) {
             self.daqring(name, switch, frame);
         }
     }

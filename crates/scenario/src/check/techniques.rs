@@ -116,7 +116,7 @@ impl ScenarioCheck<'_> {
     pub(super) fn signals_of_rings(&mut self, name: &str, switch: &Switch) {
         let rings = format!("{name}.buffering");
         // In a hybrid network the software switch has the rings; the hardware switch may mark.
-        let has_rings = switch.buffering == Buffering::Daqring;
+        let has_rings = switch.buffering.has_rings();
         if switch.ecn.mode != EcnMode::Off && has_rings {
             self.fail(
                 &format!("{name}.ecn.mode"),

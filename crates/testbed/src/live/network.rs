@@ -287,6 +287,12 @@ impl LiveNetwork {
         own.map(|(index, _)| (index, self.other_end(switch, index))).collect()
     }
 
+    /// For each port of a switch, in order: whether it is an uplink.
+    pub fn uplinks_of(&self, switch: usize) -> Vec<bool> {
+        let ports = self.ports_of(switch).into_iter();
+        ports.map(|(link, _)| self.graph.is_uplink(self.graph_port(switch, link))).collect()
+    }
+
     /// The port of the graph by which a switch sends over a link.
     pub fn graph_port(&self, switch: usize, link: usize) -> fanin_network::PortIndex {
         let first = 2 * link as u32;

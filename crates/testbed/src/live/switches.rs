@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fanin_network::PortIndex;
+use fanin_network::{PortIndex, memory_layout};
 use fanin_scenario::{Buffering, CongestionControl, Depth, EcnMode, M21Charge, PauseMode, Scenario, Switch};
 use fanin_switch::config::{
     Config, ControlSpec, Hugepages, ImpairSpec, M21Spec, MarkSpec, PauseSpec, PortSpec, RingSpec, RuleSpec,
@@ -39,7 +39,7 @@ pub fn configure(
         switch: SwitchSpec {
             name: switch.name.clone(),
             mtu: scenario.transport.mtu,
-            memory: memory(switch, ports.len()),
+            memory: memory(switch, &network.uplinks_of(number)),
             hugepages: Hugepages::Off,
             seed: scenario.run.seed,
             drain: Duration::from_millis(200),
@@ -59,7 +59,7 @@ pub fn configure(
         let place = ports.iter().position(|(other, _)| *other == link);
         names[place.expect("a way leads by a port of the switch")].clone()
     };
-    let has_rings = switch.settings.buffering == Buffering::Daqring;
+    let has_rings = switch.settings.buffering.has_rings();
     for (place, (link, end)) in ports.iter().enumerate() {
         let name = names[place].as_str();
         let rate = network.links[*link].rate;
@@ -157,24 +157,14 @@ fn full_frame(network: &LiveNetwork) -> Bytes {
     Bytes::new(network.graph.frame_bytes.into())
 }
 
-fn memory(switch: &LiveSwitch, ports: usize) -> Bytes {
-    let Switch { buffering, buffer, uplink_buffer, module_ports, .. } = &switch.settings;
-    let pools = match buffering {
-        Buffering::Shared if switch.settings.pool_split > 0 => 2,
-        Buffering::Voq => ports.div_ceil(*module_ports as usize) as u64,
-        _ => 1,
-    };
-    let held = match buffering {
-        // Frames may be far smaller than their chunks.
-        Buffering::Dedicated => 4 * (buffer.get() + uplink_buffer.get() / 4).saturating_mul(4),
-        Buffering::Shared | Buffering::DynamicThreshold | Buffering::Voq => {
-            buffer.get().saturating_mul(4 * pools)
-        }
-        Buffering::Daqring | Buffering::Unlimited => DEEP_BYTES,
-    };
-    // Connections cannot have as much in flight as a module of a core router holds.
-    let held = if *buffering == Buffering::Voq { held.min(DEEP_BYTES) } else { held };
-    Bytes::new((ports as u64 * DRIVER_BYTES + held).clamp(MEMORY_MIN, MEMORY_MAX))
+/// Packet memory for a switch with these ports.
+fn memory(switch: &LiveSwitch, is_uplink: &[bool]) -> Bytes {
+    let layout = memory_layout(&switch.settings, is_uplink);
+    // Frames may be far smaller than their chunks.
+    let held = layout.and_then(|layout| layout.size()).map_or(u64::MAX, |size| size.get().saturating_mul(4));
+    // Connections cannot have as much in flight as the largest memories hold.
+    let held = if held > MEMORY_MAX { DEEP_BYTES } else { held };
+    Bytes::new((is_uplink.len() as u64 * DRIVER_BYTES + held).clamp(MEMORY_MIN, MEMORY_MAX))
 }
 
 fn mark(network: &LiveNetwork, switch: &LiveSwitch) -> Option<MarkSpec> {
@@ -383,12 +373,8 @@ mod tests {
             let live = configured(&sets).layout();
             let sets: Vec<String> = sets.iter().map(|set| format!("tor.{set}")).collect();
             let network = LiveNetwork::of(&fanin_scenario::load("replay", &sets).unwrap().scenario).unwrap();
-            let ports = network.ports_of(0);
-            let is_uplink =
-                ports.iter().map(|(link, _)| network.graph.is_uplink(network.graph_port(0, *link)));
-            let is_uplink: Vec<bool> = is_uplink.collect();
             let settings = &network.switches[0].settings;
-            let mut simulated = fanin_network::memory_layout(settings, &is_uplink).unwrap();
+            let mut simulated = memory_layout(settings, &network.uplinks_of(0)).unwrap();
             // Frames of the live switch lack the check sequence.
             simulated.overhead += CHECK_SEQUENCE;
             assert_eq!(live, simulated, "{scheme:?}");
