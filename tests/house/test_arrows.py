@@ -15,7 +15,7 @@ ALLOWED: dict[str, set[str]] = {
     "dataflow": {"units"},
     "events": {"units"},
     "queueing": {"units"},
-    "report": {"units"},
+    "report": {"units", "dataflow"},
     "scenario": {"units", "dataflow", "queueing"},
     "switch": {"units", "queueing", "report", "scenario"},
     "tcp": {"units"},

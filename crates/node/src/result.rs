@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use fanin_dataflow::{EventRecord, EventStep, L1Id, Outcome};
+use fanin_dataflow::{EventRecord, EventStep, L1Id};
 use fanin_report::{EventOutcome, EventRow};
 use fanin_units::{Duration, Instant};
 
@@ -119,12 +119,7 @@ fn note(
         EventStep::Missing { fragments, .. } => tables.missing += u64::from(fragments),
         EventStep::Reassigned { .. } => tables.reassigned += 1,
         EventStep::Completed { outcome, .. } => {
-            row.outcome = match outcome {
-                Outcome::Rejected => EventOutcome::Rejected,
-                Outcome::Accepted => EventOutcome::Accepted,
-                Outcome::Stored => EventOutcome::Stored,
-                Outcome::Debug => EventOutcome::Debug,
-            };
+            row.outcome = outcome.into();
         }
         _ => {}
     }

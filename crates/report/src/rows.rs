@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use fanin_dataflow::Outcome;
+
 /// The outcome of an event by the end of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EventOutcome {
@@ -23,6 +25,17 @@ pub enum EventOutcome {
     Lost,
     /// Written by a logger undecided, in the debug stream: its processing unit or its collector was lost.
     Debug,
+}
+
+impl From<Outcome> for EventOutcome {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Rejected => Self::Rejected,
+            Outcome::Accepted => Self::Accepted,
+            Outcome::Stored => Self::Stored,
+            Outcome::Debug => Self::Debug,
+        }
+    }
 }
 
 impl EventOutcome {

@@ -6,7 +6,7 @@ mod settings;
 mod steps;
 mod travel;
 
-use fanin_dataflow::{EventRecord, EventStep, FragmentSet, L1Id, Message, Outcome, Peer};
+use fanin_dataflow::{EventRecord, EventStep, FragmentSet, L1Id, Message, Peer};
 use fanin_network::{Answers, Collection, Connection, Network, Numbering, Roles};
 use fanin_recording::CollectedEvent;
 use fanin_report::{EventOutcome, EventRow, Span, Summary};
@@ -329,12 +329,7 @@ impl Building {
             }
             EventStep::Completed { outcome, .. } => {
                 self.completed += 1;
-                row.outcome = match outcome {
-                    Outcome::Rejected => EventOutcome::Rejected,
-                    Outcome::Accepted => EventOutcome::Accepted,
-                    Outcome::Stored => EventOutcome::Stored,
-                    Outcome::Debug => EventOutcome::Lost,
-                };
+                row.outcome = outcome.into();
                 self.tap(event.0, false, outbox);
             }
             _ => {}
