@@ -13,9 +13,6 @@ use crate::occurrence::Occurrence;
 use crate::schedule::Schedule;
 use crate::ties::Ties;
 
-/// Bytes on the wire of a frame without payload: a smallest Ethernet frame, preamble and gap.
-pub(crate) const FRAME_BYTES_MIN: u32 = wire::ETHERNET_WIRE_MIN;
-
 /// Bytes on the wire of a full frame: the frame whose rate chooses the width of the schedule's buckets.
 const FRAME_BYTES_FULL: u64 = (wire::ETHERNET_MTU + wire::ETHERNET_LINK) as u64;
 
@@ -124,7 +121,8 @@ impl Engine {
     pub(crate) fn connect(&mut self, routes: [PathStep; 2], hosts: [u32; 2]) {
         assert!((self.ends.len() as u64) < u64::from(NIL) - 1, "more than 2^31 connections");
         self.schedule.ties.connect(routes.map(|route| route.port), hosts);
-        let handshake = routes.iter().map(|&route| self.fabric.crossing_time(route, FRAME_BYTES_MIN)).sum();
+        let header = self.fabric.header_wire_bytes();
+        let handshake = routes.iter().map(|&route| self.fabric.crossing_time(route, header)).sum();
         for (route, host) in routes.into_iter().zip(hosts) {
             let config = &self.config;
             let endpoint = match self.warm_rtt {

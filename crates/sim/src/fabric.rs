@@ -183,6 +183,11 @@ impl Fabric {
         self.framing.wire_bytes(segment.ip_bytes())
     }
 
+    /// Bytes on the wire of a segment without payload and options.
+    pub(crate) const fn header_wire_bytes(&self) -> u32 {
+        self.framing.wire_bytes(Framing::HEADER_BYTES)
+    }
+
     /// The frame that will arrive next over a port's link.
     #[inline]
     pub(crate) fn first(&self, port: PortIndex) -> Option<&FrameInFlight> {

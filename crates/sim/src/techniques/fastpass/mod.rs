@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::hooks::{ActsAt, Installed, RunView, Setup, TechniqueFunctions, TechniqueHooks};
 use crate::Error;
-use crate::engine::{Engine, FRAME_BYTES_MIN, HeldBack};
+use crate::engine::{Engine, HeldBack};
 use crate::index::{EndIndex, NIL};
 use crate::occurrence::TechniqueStep;
 use crate::random::{HostKind, Purpose, Random, host, seed};
@@ -100,6 +100,7 @@ fn parts(setup: &Setup<'_>) -> Parts {
         random,
         slot: slot.get(),
         slot_bytes,
+        message_bytes: setup.engine.fabric.header_wire_bytes(),
         arbiter,
         pairs,
         clocks,
@@ -161,7 +162,7 @@ impl TechniqueHooks for FastpassHosts {
             "slots_unused": counters.slots_unused,
             "requests": counters.requests,
             "requests_lost": counters.requests_lost,
-            "control_bytes": messages * u64::from(FRAME_BYTES_MIN),
+            "control_bytes": messages * u64::from(self.pacer.message_bytes),
         });
         if counters.deaths > 0 {
             value["deaths"] = json!(counters.deaths);

@@ -7,7 +7,7 @@ use fanin_network::PortIndex;
 use fanin_scenario::Fastpass as Settings;
 use fanin_units::Instant;
 
-use crate::engine::{Engine, FRAME_BYTES_MIN, HeldBack};
+use crate::engine::{Engine, HeldBack};
 use crate::fabric::Parcel;
 use crate::index::{EndIndex, NIL, peer};
 use crate::lists::{List, Lists};
@@ -100,6 +100,8 @@ pub(super) struct Pacer {
     /// Duration of a timeslot in picoseconds, and its bytes on the wire.
     pub(super) slot: u64,
     pub(super) slot_bytes: u32,
+    /// Bytes on the wire of a request, and of an allocation.
+    pub(super) message_bytes: u32,
     arbiter: Arbiter,
     state: ArbiterState,
     pairs: Vec<PairQueue>,
@@ -135,6 +137,7 @@ pub(super) struct Parts {
     pub(super) random: Random,
     pub(super) slot: u64,
     pub(super) slot_bytes: u32,
+    pub(super) message_bytes: u32,
     pub(super) arbiter: Arbiter,
     pub(super) pairs: Vec<PairQueue>,
     pub(super) clocks: Vec<i64>,
@@ -143,8 +146,8 @@ pub(super) struct Parts {
 
 impl Pacer {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { technique, settings, random, slot, slot_bytes, arbiter, pairs, clocks, pair_of_end } =
-            parts;
+        let Parts { technique, settings, random, slot, slot_bytes, message_bytes, .. } = parts;
+        let Parts { arbiter, pairs, clocks, pair_of_end, .. } = parts;
         let clock_max = clocks.iter().copied().max().unwrap_or(0);
         let spare = settings.advance.get() as i64 - clock_max - settings.delay.get() as i64;
         Self {
@@ -155,6 +158,7 @@ impl Pacer {
             random,
             slot,
             slot_bytes,
+            message_bytes,
             arbiter,
             state: ArbiterState::Alive,
             pairs,
@@ -226,7 +230,7 @@ impl Pacer {
             return;
         }
         assert!(pair.granted + pair.unasked <= pair.outstanding);
-        let backlog = engine.fabric.occupy(pair.first, engine.now(), FRAME_BYTES_MIN);
+        let backlog = engine.fabric.occupy(pair.first, engine.now(), self.message_bytes);
         let ahead = if self.settings.priority { 0 } else { backlog };
         let slots = std::mem::take(&mut pair.unasked);
         self.counters.requests += 1;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::hooks::{Installed, Setup, TechniqueFunctions, TransportHooks};
 use crate::Error;
-use crate::engine::{Engine, FRAME_BYTES_MIN};
+use crate::engine::Engine;
 use crate::index::{EndIndex, NIL, peer};
 
 use packet::{from_segment, to_segment};
@@ -61,7 +61,8 @@ fn access_links(setup: &Setup<'_>, flags: Flags) -> Vec<AccessLink> {
         }
         AccessLink {
             node: network.source(end.route.port),
-            rtt: fabric.crossing_time(there, full) + fabric.crossing_time(end.route, FRAME_BYTES_MIN),
+            rtt: fabric.crossing_time(there, full)
+                + fabric.crossing_time(end.route, fabric.header_wire_bytes()),
             rate: network.links[end.route.port as usize / 2].rate,
         }
     };
