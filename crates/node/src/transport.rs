@@ -43,7 +43,7 @@ pub struct Fitted {
 /// window of CUBIC, the former by the switches' option, the latter by the receiver's window.
 pub fn kernel_name(control: CongestionControl) -> Option<&'static str> {
     match control {
-        CongestionControl::Newreno => Some("reno"),
+        CongestionControl::NewReno => Some("reno"),
         CongestionControl::Cubic | CongestionControl::M21tcp | CongestionControl::Diatcp => Some("cubic"),
         CongestionControl::Bbr => Some("bbr"),
         CongestionControl::Static => Some("fanin_static"),

@@ -12,13 +12,13 @@ use crate::layout::{Layout, Sharing};
 pub enum M21Accounting {
     /// One header a flow, as in equation (1): `(B - header * N) / N`. The paper uses 42 bytes.
     /// The headers of a window's second and later packets are not covered, so that a full buffer can still overflow.
-    HeaderPerFlow {
+    Flow {
         /// Bytes of a header.
         header: Bytes,
     },
     /// Whole segments, each with its headers and bookkeeping in the buffer: `floor(B / N / (mss + overhead)) * mss`. The
     /// headers are Ethernet, IPv4, TCP with timestamps and the option of 8 bytes.
-    FramePerPacket {
+    Packet {
         /// Payload of a full segment.
         mss: Bytes,
         /// The bytes that a full segment's frame takes in addition to its payload.
@@ -34,11 +34,11 @@ pub const fn m21tcp_window(buffer: Bytes, flows: u32, accounting: M21Accounting)
     let flows = if flows == 0 { 1 } else { flows as u64 };
     match accounting {
         // Equation (1).
-        M21Accounting::HeaderPerFlow { header } => match header.checked_mul(flows) {
+        M21Accounting::Flow { header } => match header.checked_mul(flows) {
             Some(headers) => Bytes::new(buffer.saturating_sub(headers).get() / flows),
             None => Bytes::ZERO,
         },
-        M21Accounting::FramePerPacket { mss, overhead } => {
+        M21Accounting::Packet { mss, overhead } => {
             let frame = mss.saturating_add(overhead).get();
             if frame == 0 {
                 return Bytes::ZERO;
@@ -51,8 +51,8 @@ pub const fn m21tcp_window(buffer: Bytes, flows: u32, accounting: M21Accounting)
 /// The largest number of flows that each get at least one segment of `mss`; with more, the technique cannot prevent loss.
 pub const fn m21tcp_flows_max(buffer: Bytes, mss: Bytes, accounting: M21Accounting) -> u64 {
     let frame = match accounting {
-        M21Accounting::HeaderPerFlow { header } => mss.saturating_add(header).get(),
-        M21Accounting::FramePerPacket { mss, overhead } => mss.saturating_add(overhead).get(),
+        M21Accounting::Flow { header } => mss.saturating_add(header).get(),
+        M21Accounting::Packet { mss, overhead } => mss.saturating_add(overhead).get(),
     };
     match buffer.get().checked_div(frame) {
         Some(flows) => flows,
@@ -170,9 +170,8 @@ mod tests {
         assert_eq!(open(&Layout::unlimited(2), &[(0, 1)]).window(0, 1), None);
     }
 
-    const PAPER: M21Accounting = M21Accounting::HeaderPerFlow { header: Bytes::new(42) };
-    const WIRE: M21Accounting =
-        M21Accounting::FramePerPacket { mss: Bytes::new(1448), overhead: Bytes::new(74) };
+    const PAPER: M21Accounting = M21Accounting::Flow { header: Bytes::new(42) };
+    const WIRE: M21Accounting = M21Accounting::Packet { mss: Bytes::new(1448), overhead: Bytes::new(74) };
 
     #[test]
     fn equation_1_with_the_figures_of_the_paper() {

@@ -28,7 +28,7 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
     config.sack = transport.sack;
     config.initial_window = packets(transport.initial_window.get());
     config.congestion_control = match transport.congestion_control {
-        Wanted::Newreno => CongestionControl::NewReno,
+        Wanted::NewReno => CongestionControl::NewReno,
         Wanted::Cubic => match profile.congestion_control {
             cubic @ CongestionControl::Cubic(_) => cubic,
             _ => Config::linux_6().congestion_control,

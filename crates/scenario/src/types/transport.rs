@@ -29,7 +29,8 @@ pub enum Profile {
 #[serde(rename_all = "kebab-case")]
 pub enum CongestionControl {
     /// RFC 5681 and RFC 6582.
-    Newreno,
+    #[serde(rename = "newreno")]
+    NewReno,
     /// RFC 9438, as in Linux.
     Cubic,
     /// A fixed window, `transport.static_window` (ICC'15 §IV.C).

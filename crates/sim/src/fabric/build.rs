@@ -105,7 +105,7 @@ impl Builder<'_> {
             self.ports[port as usize].switch = number;
         }
         self.memories.push(None);
-        if settings.buffering == Buffering::Daqring {
+        if settings.buffering.has_rings() {
             return self.add_ring_switch(settings, section, ports);
         }
         let layout = layout(self.network, settings, ports)?.expect("only rings have no layout");

@@ -46,7 +46,7 @@ impl M21Stage {
             Some(m21) => m21.buffer.or(port.buffer).unwrap_or(config.switch.buffer),
             None => Bytes::MAX,
         });
-        let accounting = M21Accounting::FramePerPacket { mss: first.mss, overhead: first.overhead };
+        let accounting = M21Accounting::Packet { mss: first.mss, overhead: first.overhead };
         let layout = Layout::dedicated(limits.collect());
         let stage = Self {
             switch: M21Switch::new(&layout, accounting, first.flows, first.age),

@@ -58,10 +58,10 @@ fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
 /// How the switches charge a flow's frames; a full frame carries `mss` and takes `frame_bytes` in a buffer.
 fn accounting(settings: &M21tcp, mss: u16, frame_bytes: u64) -> M21Accounting {
     match settings.charge {
-        M21Charge::Flow => M21Accounting::HeaderPerFlow { header: settings.header },
+        M21Charge::Flow => M21Accounting::Flow { header: settings.header },
         M21Charge::Packet => {
             let mss = Bytes::new(u64::from(mss));
-            M21Accounting::FramePerPacket { mss, overhead: Bytes::new(frame_bytes).saturating_sub(mss) }
+            M21Accounting::Packet { mss, overhead: Bytes::new(frame_bytes).saturating_sub(mss) }
         }
     }
 }

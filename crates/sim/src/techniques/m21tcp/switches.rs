@@ -132,7 +132,7 @@ mod tests {
     fn switches() -> M21Switches {
         let settings = M21tcp::default();
         let mut switches = M21Switches::new(&settings, 1000);
-        let accounting = M21Accounting::FramePerPacket { mss: Bytes::new(1000), overhead: Bytes::ZERO };
+        let accounting = M21Accounting::Packet { mss: Bytes::new(1000), overhead: Bytes::ZERO };
         switches.add(Some((&Layout::dedicated(vec![Bytes::new(6000); 3]), accounting)), &settings);
         switches
     }
