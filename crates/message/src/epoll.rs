@@ -28,7 +28,8 @@ pub(crate) struct Ready {
 }
 
 pub(crate) struct Epoll {
-    epoll: OwnedFd,
+    /// `None` in a simulated network, which says itself what is ready.
+    epoll: Option<OwnedFd>,
     ready: Vec<Ready>,
     next: usize,
     again: Vec<Ready>,
@@ -37,23 +38,33 @@ pub(crate) struct Epoll {
 impl Epoll {
     pub(crate) fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        Ok(Self { epoll, ready: Vec::with_capacity(BATCH), next: 0, again: Vec::new() })
+        Ok(Self { epoll: Some(epoll), ready: Vec::with_capacity(BATCH), next: 0, again: Vec::new() })
     }
 
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+    pub(crate) fn without_kernel() -> Self {
+        Self { epoll: None, ready: Vec::new(), next: 0, again: Vec::new() }
+    }
+
+    /// The descriptor.
+    ///
+    /// # Errors
+    ///
+    /// `EBADF` without a kernel.
+    pub(crate) fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
+        let fd = self.epoll.as_ref().ok_or(rustix::io::Errno::BADF)?;
+        Ok(fd.as_fd())
     }
 
     pub(crate) fn add(&self, fd: impl AsFd, token: u64, interest: epoll::EventFlags) -> io::Result<()> {
-        Ok(epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token), interest)?)
+        Ok(epoll::add(self.descriptor()?, fd, epoll::EventData::new_u64(token), interest)?)
     }
 
     pub(crate) fn modify(&self, fd: impl AsFd, token: u64, interest: epoll::EventFlags) -> io::Result<()> {
-        Ok(epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(token), interest)?)
+        Ok(epoll::modify(self.descriptor()?, fd, epoll::EventData::new_u64(token), interest)?)
     }
 
     pub(crate) fn remove(&self, fd: impl AsFd) -> io::Result<()> {
-        Ok(epoll::delete(&self.epoll, fd)?)
+        Ok(epoll::delete(self.descriptor()?, fd)?)
     }
 
     /// True if events of the last wait are left.
@@ -74,6 +85,19 @@ impl Epoll {
         self.again.push(Ready { token, readable: true, writable: false, ends });
     }
 
+    /// True if the next wait reports a connection again.
+    pub(crate) fn has_again(&self) -> bool {
+        !self.again.is_empty()
+    }
+
+    /// Takes what a simulated network reports in the place of a wait.
+    pub(crate) fn replace(&mut self, ready: impl Iterator<Item = Ready>) {
+        self.next = 0;
+        self.ready.clear();
+        self.ready.extend(ready);
+        self.ready.append(&mut self.again);
+    }
+
     /// Waits until a descriptor is ready, for at most `timeout` (`None`: without limit).
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.next = 0;
@@ -84,7 +108,8 @@ impl Epoll {
             tv_nsec: time.subsec_nanos().into(),
         });
         let mut events = [const { MaybeUninit::uninit() }; BATCH];
-        match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
+        let waited = epoll::wait(self.descriptor()?, &mut events, timeout.as_ref());
+        match waited {
             Ok((events, _)) => self.ready.extend(events.iter().map(|event| Ready::from(*event))),
             Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),

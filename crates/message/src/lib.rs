@@ -46,6 +46,7 @@ mod event;
 mod frame;
 mod hello;
 mod limits;
+mod net;
 mod options;
 mod outbox;
 mod pool;
@@ -68,6 +69,7 @@ pub use event::{Closed, EndpointEvent, Listener, NotAccepting, PeerId, SendError
 pub use frame::{HEADER_BYTES, Header, Oversize};
 pub use hello::{BadHello, NAME_BYTES_MAX};
 pub use limits::{Limits, RESERVED_KINDS, Timing};
+pub use net::{Interest, Readiness, SimulatedNetwork, SimulatedSocket};
 pub use options::{Address, Backend, Greeting, Options, SameName, Settings};
 pub use outbox::Unsent;
 pub use pool::Payload;

@@ -2,15 +2,15 @@
 
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use rustls::client::verify_server_name;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
+
+use crate::net::Socket;
 
 /// Maximum of encrypted bytes waiting inside one connection.
 const BUFFER_BYTES_MAX: usize = 128 << 10;
@@ -136,8 +136,8 @@ impl Session {
     }
 
     /// Reads from the socket until it is empty, and decrypts.
-    pub(crate) fn receive(&mut self, fd: BorrowedFd<'_>) -> Result<Arrived, SessionError> {
-        let bytes = match self.connection.read_tls(&mut Socket(fd)) {
+    pub(crate) fn receive(&mut self, socket: &Socket) -> Result<Arrived, SessionError> {
+        let bytes = match self.connection.read_tls(&mut Stream(socket)) {
             Ok(bytes) => bytes,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 return Ok(Arrived { readable: 0, ended: false });
@@ -151,7 +151,7 @@ impl Session {
             }
             Err(error) => {
                 // The alert tells the peer the reason, if it still reads.
-                let _ = self.connection.write_tls(&mut Socket(fd));
+                let _ = self.connection.write_tls(&mut Stream(socket));
                 Err(SessionError::Tls(error.to_string()))
             }
         }
@@ -183,8 +183,8 @@ impl Session {
     }
 
     /// Writes the waiting bytes; returns their number.
-    pub(crate) fn send(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
-        self.connection.write_tls(&mut Socket(fd))
+    pub(crate) fn send(&mut self, socket: &Socket) -> io::Result<usize> {
+        self.connection.write_tls(&mut Stream(socket))
     }
 
     /// Sends `close_notify`: no more data follows.
@@ -209,21 +209,21 @@ pub(crate) enum SessionError {
 }
 
 /// A socket with the traits that rustls needs.
-struct Socket<'a>(BorrowedFd<'a>);
+struct Stream<'a>(&'a Socket);
 
-impl Read for Socket<'_> {
+impl Read for Stream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        Ok(rustix::io::read(self.0.as_fd(), buffer)?)
+        Ok(self.0.receive(buffer, &mut [])?)
     }
 }
 
-impl Write for Socket<'_> {
+impl Write for Stream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(rustix::net::send(self.0.as_fd(), bytes, SendFlags::NOSIGNAL)?)
+        Ok(self.0.send(bytes)?)
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        Ok(sendmsg(self.0.as_fd(), slices, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)?)
+        Ok(self.0.send_pieces(slices)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -1,8 +1,9 @@
 //! Interrupts a waiting endpoint from another thread.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -11,28 +12,58 @@ use rustix::event::{EventfdFlags, eventfd};
 /// Several wakes before the next poll give one event.
 #[derive(Debug, Clone)]
 pub struct Waker {
-    bell: Arc<OwnedFd>,
+    bell: Arc<Bell>,
+}
+
+#[derive(Debug)]
+enum Bell {
+    Kernel(OwnedFd),
+    /// The bell of an endpoint in a simulated network.
+    Flag(AtomicBool),
 }
 
 impl Waker {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { bell: Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?) })
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { bell: Arc::new(Bell::Kernel(fd)) })
+    }
+
+    pub(crate) fn without_kernel() -> Self {
+        Self { bell: Arc::new(Bell::Flag(AtomicBool::new(false))) }
     }
 
     /// Wakes the endpoint.
     pub fn wake(&self) {
-        // Writing fails only if the counter is full, and then the endpoint is woken already.
-        let _ = rustix::io::write(&*self.bell, &1u64.to_ne_bytes());
+        match &*self.bell {
+            Bell::Kernel(fd) => {
+                // Writing fails only if the counter is full, and then the endpoint is woken already.
+                let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
+            }
+            Bell::Flag(flag) => flag.store(true, Ordering::Release),
+        }
     }
 
     /// Resets the counter; returns true if the endpoint was woken.
     pub(crate) fn take(&self) -> bool {
-        rustix::io::read(&*self.bell, &mut [0u8; 8]).is_ok()
+        match &*self.bell {
+            Bell::Kernel(fd) => rustix::io::read(fd, &mut [0u8; 8]).is_ok(),
+            Bell::Flag(flag) => flag.swap(false, Ordering::Acquire),
+        }
     }
-}
 
-impl AsFd for Waker {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+    /// True if it was woken without a kernel.
+    pub(crate) fn is_set(&self) -> bool {
+        match &*self.bell {
+            Bell::Kernel(_) => false,
+            Bell::Flag(flag) => flag.load(Ordering::Acquire),
+        }
+    }
+
+    /// The descriptor that becomes readable; `None` without a kernel.
+    pub(crate) fn descriptor(&self) -> Option<&OwnedFd> {
+        match &*self.bell {
+            Bell::Kernel(fd) => Some(fd),
+            Bell::Flag(_) => None,
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! to epoll.
 
 use rustix::io::Errno;
-use rustix::net::{Shutdown, shutdown};
+use rustix::net::Shutdown;
 
 use super::MessageEndpoint;
 use super::parts::Fed;
@@ -104,7 +104,7 @@ impl MessageEndpoint {
         self.assembler.filled(&mut slot.partial, taken);
         slot.last_in = self.now;
         if let (true, Some(fd)) = (slot.renew, &slot.fd) {
-            slot.options.socket.renew(fd);
+            fd.renew(&slot.options.socket);
         }
         self.reading = Some(fed.index);
         let index = fed.index;
@@ -133,7 +133,7 @@ impl MessageEndpoint {
         if (slot.carrier != Carrier::Epoll || slot.sending)
             && let Some(fd) = &slot.fd
         {
-            let _ = shutdown(fd, Shutdown::Both);
+            fd.shutdown(Shutdown::Both);
         }
         slot.carrier = Carrier::Epoll;
         slot.sending = false;
@@ -170,10 +170,11 @@ impl MessageEndpoint {
         }
         if slot.watch.take().is_some() {
             // The descriptor is registered, so this does not fail.
-            let _ = self.epoll.remove(fd);
+            let _ = self.net.remove(fd);
         }
+        let Some(descriptor) = fd.descriptor() else { return false };
         slot.carrier = Carrier::Uring;
-        uring.receive(fd, index, slot.generation);
+        uring.receive(descriptor, index, slot.generation);
         true
     }
 
@@ -196,8 +197,9 @@ impl MessageEndpoint {
         if slot.carrier != Carrier::Uring || slot.blocked.is_some() {
             return false;
         }
+        let Some(descriptor) = fd.descriptor() else { return false };
         let Some((bytes, offset)) = slot.outbox.take_flight() else { return false };
-        uring.send(fd, index, slot.generation, bytes, offset);
+        uring.send(descriptor, index, slot.generation, bytes, offset);
         slot.sending = true;
         slot.blocked = Some(self.now);
         if slot.timer.is_none() {
@@ -228,7 +230,7 @@ impl MessageEndpoint {
 
     /// Waits on io_uring if there is one, else on epoll.
     pub(super) fn wait_for_kernel(&mut self, timeout: Option<std::time::Duration>) -> std::io::Result<()> {
-        let Some(uring) = &mut self.uring else { return self.epoll.wait(timeout) };
+        let Some(uring) = &mut self.uring else { return self.net.wait(timeout) };
         uring.wait(timeout)
     }
 
@@ -236,7 +238,7 @@ impl MessageEndpoint {
     pub(super) fn poll_epoll_behind_uring(&mut self) -> std::io::Result<bool> {
         let ready = self.uring.as_mut().is_some_and(Uring::take_epoll_ready);
         if ready {
-            self.epoll.wait(Some(std::time::Duration::ZERO))?;
+            self.net.wait(Some(std::time::Duration::ZERO))?;
         }
         Ok(ready)
     }

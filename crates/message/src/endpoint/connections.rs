@@ -1,21 +1,19 @@
 //! Setting up and ending connections.
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::net::{SocketFlags, accept_with, sockopt};
 
 use super::MessageEndpoint;
 use super::parts::{Listening, Resolved, TOKEN_BELL, TOKEN_LISTENER, TOKEN_WAKER};
 use super::slot::{Carrier, ConnectionOrigin, State, WATCH_EDGE, WATCH_READ, WATCH_WRITE, token};
 use crate::epoll::{EDGE, READ, Ready, WRITE};
 use crate::event::{Closed, EndpointEvent, Listener, NotAccepting, PeerId};
+use crate::net::Socket;
 use crate::options::Address;
-use crate::socket::{self, OsError};
-use crate::tcp_info::TcpInfo;
+use crate::socket::OsError;
 
 /// Maximum connections accepted in one turn of a listener.
 const ACCEPTS_MAX: usize = 64;
@@ -56,7 +54,7 @@ impl MessageEndpoint {
     pub(super) fn look_again(&mut self, index: u32, ends: bool) {
         let slot = self.slots.at_ref(index);
         if slot.is_edge() && slot.can_read() && !slot.paused && !slot.starved {
-            self.epoll.look_again(token(index, slot.generation), ends);
+            self.net.look_again(token(index, slot.generation), ends);
         }
     }
 
@@ -70,12 +68,12 @@ impl MessageEndpoint {
                 let max = self.settings.limits.peers_max;
                 return self.stop_accepting(listener, NotAccepting::Peers { max });
             }
-            match accept_with(fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            match fd.accept() {
                 Ok(fd) => {
                     let options = Arc::clone(options);
                     self.go_on_accepting(listener);
                     let index = self.slots.add(self.now, ConnectionOrigin::Accepted(listener), options);
-                    match self.slots.at(index).options.socket.apply(&fd) {
+                    match fd.apply(&self.slots.at(index).options.socket) {
                         Ok(()) => {
                             self.attach(index, fd, WATCH_READ);
                             self.greet(index);
@@ -102,7 +100,7 @@ impl MessageEndpoint {
         listening.resume = resume;
         if let Some(fd) = &listening.fd {
             let token = TOKEN_LISTENER + u64::from(listener.0);
-            let _ = self.epoll.modify(fd, token, rustix::event::epoll::EventFlags::empty());
+            let _ = self.net.modify(fd, token, rustix::event::epoll::EventFlags::empty());
         }
         if news {
             self.events.push_back(EndpointEvent::NotAccepting { listener, reason });
@@ -114,7 +112,7 @@ impl MessageEndpoint {
         if listening.resume.take().is_some()
             && let Some(fd) = &listening.fd
         {
-            let _ = self.epoll.modify(fd, TOKEN_LISTENER + u64::from(listener.0), READ);
+            let _ = self.net.modify(fd, TOKEN_LISTENER + u64::from(listener.0), READ);
         }
     }
 
@@ -130,7 +128,7 @@ impl MessageEndpoint {
 
     fn start(&mut self, index: u32, address: SocketAddr) {
         let slot = self.slots.at(index);
-        match socket::connecting(address, &slot.options.socket) {
+        match self.net.connect(address, &slot.options.socket) {
             Ok(fd) => {
                 slot.state = State::Connecting(self.now + slot.options.timing.greeting_max);
                 self.attach(index, fd, WATCH_WRITE);
@@ -183,23 +181,23 @@ impl MessageEndpoint {
     /// Handles a connecting socket that became writable or failed.
     fn handle_connected(&mut self, index: u32) {
         let Some(fd) = &self.slots.at(index).fd else { return };
-        match sockopt::socket_error(fd) {
-            Ok(Ok(())) => {
+        match fd.connect_result() {
+            Ok(()) => {
                 self.greet(index);
                 self.watch(index);
                 self.flush_slot(index);
             }
-            Ok(Err(errno)) | Err(errno) => self.end(index, Closed::Broken(errno.into())),
+            Err(errno) => self.end(index, Closed::Broken(errno.into())),
         }
     }
 
-    fn attach(&mut self, index: u32, fd: OwnedFd, watch: u8) {
+    fn attach(&mut self, index: u32, fd: Socket, watch: u8) {
         let slot = self.slots.at(index);
         slot.generation = slot.generation.wrapping_add(1);
         slot.renew = slot.options.socket.wears_off();
         slot.watch = Some(watch);
         let interest = if watch == WATCH_READ { READ } else { WRITE };
-        match self.epoll.add(&fd, token(index, slot.generation), interest) {
+        match self.net.add(&fd, token(index, slot.generation), interest) {
             Ok(()) => slot.fd = Some(fd),
             Err(error) => {
                 self.end(index, Closed::Broken(OsError::of(&error)));
@@ -241,9 +239,9 @@ impl MessageEndpoint {
         };
         // A connection without wanted events is removed, because the kernel would report its end again and again.
         let result = match (slot.watch, wanted) {
-            (None, Some(watch)) => self.epoll.add(fd, token, flags(watch)),
-            (Some(_), Some(watch)) => self.epoll.modify(fd, token, flags(watch)),
-            (_, None) => self.epoll.remove(fd),
+            (None, Some(watch)) => self.net.add(fd, token, flags(watch)),
+            (Some(_), Some(watch)) => self.net.modify(fd, token, flags(watch)),
+            (_, None) => self.net.remove(fd),
         };
         slot.watch = wanted;
         if let Err(error) = result {
@@ -262,7 +260,7 @@ impl MessageEndpoint {
         let slot = self.slots.at(index);
         let descriptor = slot.fd.take();
         let had_descriptor = descriptor.is_some();
-        let tcp = descriptor.filter(|_| slot.established).and_then(|fd| TcpInfo::of(fd).ok()).map(Box::new);
+        let tcp = descriptor.filter(|_| slot.established).and_then(|fd| fd.tcp_info()).map(Box::new);
         let unsent = slot.outbox.unsent();
         for counters in [&mut slot.counters, &mut self.totals] {
             counters.closed += 1;

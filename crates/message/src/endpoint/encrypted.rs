@@ -1,7 +1,6 @@
 //! Reading and writing of encrypted connections.
 
 use std::io;
-use std::os::fd::AsFd;
 
 use super::MessageEndpoint;
 use super::parts::Fed;
@@ -35,7 +34,7 @@ impl MessageEndpoint {
     pub(super) fn handle_readable_encrypted(&mut self, index: u32) {
         let slot = self.slots.at(index);
         let (Some(fd), Some(tls)) = (&slot.fd, &mut slot.tls) else { return };
-        let arrived = match tls.receive(fd.as_fd()) {
+        let arrived = match tls.receive(fd) {
             Ok(arrived) => arrived,
             Err(SessionError::Tls(words)) => return self.end(index, Closed::Tls(words.into())),
             Err(SessionError::Socket(error)) => {
@@ -47,7 +46,7 @@ impl MessageEndpoint {
         let answers = tls.waits() || !slot.outbox.is_empty();
         slot.last_in = self.now;
         if let (true, Some(fd)) = (slot.renew, &slot.fd) {
-            slot.options.socket.renew(fd);
+            fd.renew(&slot.options.socket);
         }
         for counters in [&mut slot.counters, &mut self.totals] {
             counters.reads += 1;
@@ -83,7 +82,7 @@ impl MessageEndpoint {
                 slot.blocked = None;
                 return false;
             }
-            match tls.send(fd.as_fd()) {
+            match tls.send(fd) {
                 Ok(_) => {
                     (slot.last_out, slot.blocked) = (self.now, None);
                     slot.counters.writes += 1;
@@ -104,7 +103,7 @@ impl MessageEndpoint {
         let slot = self.slots.at(index);
         if let (Some(fd), Some(tls)) = (&slot.fd, &mut slot.tls) {
             tls.say_farewell();
-            let _ = tls.send(fd.as_fd());
+            let _ = tls.send(fd);
         }
     }
 }

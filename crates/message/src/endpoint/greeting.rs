@@ -6,7 +6,7 @@ use super::MessageEndpoint;
 use super::completion::SMALL_READS_MIN;
 use super::slot::{ConnectionOrigin, State};
 use crate::assembler::ArrivedMessage;
-use crate::auth::{self, KeyHandshake, NONCE_BYTES, ProvingSide};
+use crate::auth::{KeyHandshake, NONCE_BYTES, ProvingSide};
 use crate::event::{Closed, EndpointEvent, Listener, PeerId};
 use crate::frame::Header;
 use crate::hello::{BadHello, CHALLENGE, HEARTBEAT, HELLO, HelloMessage, PROOF, REFUSAL};
@@ -46,7 +46,7 @@ impl MessageEndpoint {
         };
         let heartbeat = slot.options.timing.heartbeat;
         let nonce = match (&slot.options.key, is_caller) {
-            (Some(_), true) => match auth::random() {
+            (Some(_), true) => match self.net.random() {
                 Ok(nonce) => Some(nonce),
                 Err(_) => return self.end(index, NO_RANDOM),
             },
@@ -155,7 +155,7 @@ impl MessageEndpoint {
         if hello.nonce.is_none() {
             return self.refuse(index, Closed::Unauthenticated("the caller has no key"));
         }
-        let Ok(nonce) = auth::random() else { return self.end(index, NO_RANDOM) };
+        let Ok(nonce) = self.net.random() else { return self.end(index, NO_RANDOM) };
         let greeting = hello.to_bytes();
         let proof = key.prove(ProvingSide::Acceptor, &greeting, &nonce);
         let handshake = KeyHandshake { greeting, nonce: nonce.to_vec(), is_verified: false };

@@ -18,14 +18,15 @@ use std::time::Instant;
 use crate::assembler::Assembler;
 use crate::backoff::Jitter;
 use crate::counters::Counters;
-use crate::epoll::{Epoll, READ};
+use crate::epoll::READ;
 use crate::event::{Closed, EndpointEvent, Listener, PeerId, SendError};
 use crate::hello::NAME_BYTES_MAX;
 use crate::limits::Limits;
+use crate::net::{Net, SimulatedNetwork};
 use crate::options::{Address, Backend, Greeting, Options, SameName, Settings};
 use crate::outbox::Spare;
 use crate::pool::{BufferPool, Payload};
-use crate::socket::{self, OptionError, OsError, SocketError, SocketOptions};
+use crate::socket::{OptionError, OsError, SocketError, SocketOptions};
 use crate::sys::uring::Uring;
 use crate::tcp_info::TcpInfo;
 use crate::wake::Waker;
@@ -52,7 +53,7 @@ pub struct MessageEndpoint {
     names: HashMap<(Listener, Arc<str>), u32>,
     // Dropped before epoll, which it watches.
     uring: Option<Uring>,
-    epoll: Epoll,
+    net: Net,
     /// Bytes received by io_uring that are being parsed.
     fed: Option<Fed>,
     waker: Waker,
@@ -115,6 +116,21 @@ impl MessageEndpoint {
     /// [`SetupError`] if the name is too long, if the limits have no room for one message, or if the system refuses a
     /// descriptor.
     pub fn new(settings: Settings) -> Result<Self, SetupError> {
+        Self::over(Net::kernel()?, settings)
+    }
+
+    /// Creates an endpoint in a simulated network, where [`poll`](Self::poll) never waits: it returns `None` when nothing
+    /// is left to do, and [`poll_deadline`](Self::poll_deadline) says when to poll again.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new).
+    pub fn simulated(settings: Settings, network: Box<dyn SimulatedNetwork>) -> Result<Self, SetupError> {
+        let settings = Settings { backend: Backend::Epoll, ..settings };
+        Self::over(Net::simulated(network), settings)
+    }
+
+    fn over(mut net: Net, settings: Settings) -> Result<Self, SetupError> {
         if settings.name.len() > NAME_BYTES_MAX {
             return Err(SetupError::Name(settings.name));
         }
@@ -131,17 +147,19 @@ impl MessageEndpoint {
                 return Err(SetupError::Limit { limit, got, needed });
             }
         }
-        let (waker, bell) = (Waker::new()?, Waker::new()?);
-        let epoll = Epoll::new()?;
         let uring = match settings.backend {
             Backend::Auto | Backend::Epoll => None,
-            Backend::Uring => Some(Uring::new(epoll.descriptor()).map_err(SetupError::Uring)?),
+            Backend::Uring => Some(Uring::new(net.epoll().descriptor()?).map_err(SetupError::Uring)?),
         };
-        epoll.add(&waker, TOKEN_WAKER, READ)?;
-        epoll.add(&bell, TOKEN_BELL, READ)?;
+        let (waker, bell) = (net.waker(TOKEN_WAKER)?, net.waker(TOKEN_BELL)?);
         let pool = BufferPool::new(limits.receive_bytes_max, limits.idle_bytes_max, bell.clone());
-        let now = Instant::now();
-        let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), &settings.name);
+        let now = net.now();
+        let seed = if net.is_simulated() {
+            let [a, b, c, d, e, f, g, h, ..] = net.random()?;
+            u64::from_le_bytes([a, b, c, d, e, f, g, h])
+        } else {
+            std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), &settings.name)
+        };
         Ok(Self {
             name: settings.name.as_str().into(),
             greeting_limits: Limits { message_bytes_max: 0, by_kind: Vec::new(), ..limits.clone() },
@@ -149,7 +167,7 @@ impl MessageEndpoint {
             listeners: Vec::new(),
             names: HashMap::new(),
             uring,
-            epoll,
+            net,
             fed: None,
             waker,
             bell,
@@ -179,17 +197,17 @@ impl MessageEndpoint {
     /// [`SocketError`] if the system refuses the address or an option.
     pub fn listen(&mut self, address: SocketAddr, options: Options) -> Result<Listener, SocketError> {
         assert!(self.listeners.len() < LISTENERS_MAX, "more than {LISTENERS_MAX} listeners");
-        let fd = socket::listening(address, &options.socket)?;
+        let fd = self.net.listen(address, &options.socket)?;
         let listener = Listener(self.listeners.len() as u32);
         let token = TOKEN_LISTENER + u64::from(listener.0);
-        self.epoll.add(&fd, token, READ).map_err(|error| OsError::of(&error))?;
+        self.net.add(&fd, token, READ).map_err(|error| OsError::of(&error))?;
         self.listeners.push(Listening { fd: Some(fd), options: Arc::new(options), resume: None });
         Ok(listener)
     }
 
     /// Returns the address that a listener is bound to; `None` after it was closed.
     pub fn local_address(&self, listener: Listener) -> Option<SocketAddr> {
-        socket::local_address(self.listeners.get(listener.index())?.fd.as_ref()?)
+        self.listeners.get(listener.index())?.fd.as_ref()?.local_address()
     }
 
     /// Stops accepting on `listener`. Its connections stay open.
@@ -241,7 +259,7 @@ impl MessageEndpoint {
                 self.feed();
                 continue;
             }
-            if let Some(ready) = self.epoll.next() {
+            if let Some(ready) = self.net.next() {
                 self.reads_in_turn = 0;
                 self.handle_ready(ready);
                 continue;
@@ -342,7 +360,7 @@ impl MessageEndpoint {
         self.give_up(peer.0);
         match state {
             State::Open => {
-                let until = Instant::now() + drain_max;
+                let until = self.net.now() + drain_max;
                 self.slots.at(peer.0).state = State::Closing(Closing::Draining, until);
                 self.arm(peer.0, until);
                 self.flush_slot(peer.0);
@@ -394,7 +412,7 @@ impl MessageEndpoint {
         }
         let slot = self.slots.at(peer.0);
         if let Some(fd) = &slot.fd {
-            socket.apply(fd)?;
+            fd.apply(&socket)?;
         }
         slot.renew = socket.wears_off();
         slot.options = Arc::new(Options { socket, ..Options::clone(&slot.options) });
@@ -415,7 +433,7 @@ impl MessageEndpoint {
             return Ok(());
         }
         if let Some(fd) = &slot.fd {
-            socket::clamp_window(fd, bytes)?;
+            fd.clamp_window(bytes)?;
         }
         slot.renew = true;
         Arc::make_mut(&mut slot.options).socket.window_clamp = Some(bytes);
@@ -437,7 +455,7 @@ impl MessageEndpoint {
 
     /// Returns the kernel's `tcp_info` of a peer's connection; `None` without a connection.
     pub fn tcp_info(&self, peer: PeerId) -> Option<TcpInfo> {
-        TcpInfo::of(self.slots.find(peer.0)?.fd.as_ref()?).ok()
+        self.slots.find(peer.0)?.fd.as_ref()?.tcp_info()
     }
 
     /// Returns a handle with which other threads interrupt [`poll`](Self::poll).

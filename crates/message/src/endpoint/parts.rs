@@ -2,10 +2,10 @@
 
 use std::cmp::Ordering;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::net::Socket;
 use crate::options::Options;
 use crate::sys::uring::Chunk;
 
@@ -16,7 +16,7 @@ pub(super) const TOKEN_LISTENER: u64 = u64::MAX - (1 << 20);
 
 /// A listening socket.
 pub(super) struct Listening {
-    pub(super) fd: Option<OwnedFd>,
+    pub(super) fd: Option<Socket>,
     pub(super) options: Arc<Options>,
     /// Time at which accepting is tried again after the system or a limit refused.
     pub(super) resume: Option<Instant>,

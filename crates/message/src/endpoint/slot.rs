@@ -1,7 +1,6 @@
 //! The state of one peer, and the table of all peers.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,7 @@ use crate::assembler::Partial;
 use crate::auth::KeyHandshake;
 use crate::counters::Counters;
 use crate::event::Listener;
+use crate::net::Socket;
 use crate::options::{Address, Options};
 use crate::outbox::Outbox;
 use crate::tls::Session;
@@ -73,7 +73,7 @@ pub(super) struct Slot {
     pub(super) generation: u32,
     pub(super) state: State,
     pub(super) established: bool,
-    pub(super) fd: Option<OwnedFd>,
+    pub(super) fd: Option<Socket>,
     pub(super) origin: ConnectionOrigin,
     pub(super) options: Arc<Options>,
     pub(super) name: Arc<str>,

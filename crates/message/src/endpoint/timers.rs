@@ -34,9 +34,9 @@ impl MessageEndpoint {
         let timers = self.timers.peek().map(|timer| timer.at);
         let listeners = self.listeners.iter().filter_map(|listening| listening.resume).min();
         let next = [deadline, timers, listeners].into_iter().flatten().min();
-        let timeout = next.map(|next| next.saturating_duration_since(Instant::now()));
+        let timeout = next.map(|next| next.saturating_duration_since(self.net.now()));
         self.wait_for_kernel(timeout)?;
-        self.now = Instant::now();
+        self.now = self.net.now();
         while self.timers.peek().is_some_and(|timer| timer.at <= self.now) {
             let Some(SlotDeadline { at, index }) = self.timers.pop() else { break };
             if self.slots.at(index).timer == Some(at) {
@@ -48,8 +48,23 @@ impl MessageEndpoint {
             self.resume_listeners();
         }
         self.feed_starved();
-        let idle = !self.epoll.has_ready() && self.uring.as_ref().is_none_or(|uring| !uring.has_done());
-        Ok(idle && self.events.is_empty() && deadline.is_some_and(|at| at <= self.now))
+        let idle = !self.net.has_ready() && self.uring.as_ref().is_none_or(|uring| !uring.has_done());
+        // A simulated network never waits: the caller comes again at the time of `poll_deadline`.
+        let is_simulated = self.net.is_simulated() && self.dirty.is_empty();
+        let is_due = is_simulated || deadline.is_some_and(|at| at <= self.now);
+        Ok(idle && self.events.is_empty() && is_due)
+    }
+
+    /// When [`poll`](Self::poll) has something to do even if nothing arrives: a heartbeat, the next attempt to connect or
+    /// the end of a connection. `None`: never. An endpoint in a simulated network is polled then.
+    pub fn poll_deadline(&self) -> Option<Instant> {
+        let is_busy = !self.events.is_empty() || self.reading.is_some() || self.fed.is_some();
+        if is_busy || !self.dirty.is_empty() || self.net.is_pending() {
+            return Some(self.now);
+        }
+        let timers = self.timers.peek().map(|timer| timer.at);
+        let listeners = self.listeners.iter().filter_map(|listening| listening.resume).min();
+        [timers, listeners].into_iter().flatten().min()
     }
 
     /// Schedules a check of a slot at this time, unless an earlier one is scheduled.

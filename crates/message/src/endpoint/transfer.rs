@@ -1,15 +1,16 @@
 //! Reading and writing of established plain connections, and the frames that all connections send and receive.
 
-use std::io::{IoSlice, IoSliceMut};
+use std::io::IoSlice;
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, send, sendmsg, shutdown};
+use rustix::net::Shutdown;
 
 use super::MessageEndpoint;
 use super::slot::{Carrier, Closing, State};
 use crate::event::{Closed, EndpointEvent, PeerId, SendError};
 use crate::frame::{HEADER_BYTES, Header};
 use crate::limits::RESERVED_KINDS;
+use crate::net::Socket;
 use crate::outbox::PIECES_MAX;
 use crate::pool::Payload;
 
@@ -37,18 +38,12 @@ impl MessageEndpoint {
             return self.starve(index);
         };
         let offered = first.len() + second.len();
-        let result = if second.is_empty() {
-            // Cheaper than read(2), which passes through the file-system layer.
-            recv(fd, first, RecvFlags::empty()).map(|(bytes, _)| bytes)
-        } else {
-            rustix::io::readv(fd, &mut [IoSliceMut::new(first), IoSliceMut::new(second)])
-        };
-        match result {
+        match fd.receive(first, second) {
             Ok(0) => self.handle_end_of_stream(index),
             Ok(bytes) => {
                 self.assembler.filled(&mut slot.partial, bytes);
                 if slot.renew {
-                    slot.options.socket.renew(fd);
+                    fd.renew(&slot.options.socket);
                 }
                 slot.last_in = self.now;
                 for counters in [&mut slot.counters, &mut self.totals] {
@@ -173,10 +168,7 @@ impl MessageEndpoint {
         if self.uring.as_ref().is_some_and(crate::sys::uring::Uring::has_done) {
             return true;
         }
-        let slot = self.slots.at(index);
-        let Some(fd) = &slot.fd else { return false };
-        let mut byte = [0u8];
-        matches!(recv(fd, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT), Ok((1.., _)))
+        self.slots.at(index).fd.as_ref().is_some_and(Socket::has_unread)
     }
 
     /// Returns the header of a message that can be sent now.
@@ -263,7 +255,7 @@ impl MessageEndpoint {
             *slice = IoSlice::new(part);
             count += 1;
         }
-        match sendmsg(fd, &slices[..count], &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL) {
+        match fd.send_pieces(&slices[..count]) {
             Ok(sent) => {
                 let whole = sent == HEADER_BYTES + header.size as usize;
                 slot.last_out = self.now;
@@ -310,12 +302,11 @@ impl MessageEndpoint {
         let mut blocked = false;
         while !slot.outbox.is_empty() && !blocked {
             let (offered, result) = match slot.outbox.single() {
-                Some(bytes) => (bytes.len(), send(fd, bytes, SendFlags::NOSIGNAL)),
+                Some(bytes) => (bytes.len(), fd.send(bytes)),
                 None => {
                     let mut slices = [IoSlice::new(&[]); PIECES_MAX];
                     let (count, bytes) = slot.outbox.slices(&mut slices);
-                    let control = &mut SendAncillaryBuffer::default();
-                    (bytes, sendmsg(fd, &slices[..count], control, SendFlags::NOSIGNAL))
+                    (bytes, fd.send_pieces(&slices[..count]))
                 }
             };
             match result {
@@ -365,7 +356,7 @@ impl MessageEndpoint {
                 self.end_encryption(index);
                 let slot = self.slots.at(index);
                 if let Some(fd) = &slot.fd {
-                    let _ = shutdown(fd, Shutdown::Write);
+                    fd.shutdown(Shutdown::Write);
                 }
                 slot.state = State::Closing(Closing::Finishing, until);
             }
