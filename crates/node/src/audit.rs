@@ -9,6 +9,7 @@ use fanin_events::{Events, FAULTS_KEPT, Fault, ReadError, atlas, verify};
 use fanin_units::Instant;
 
 use crate::journal::{self, JournalError};
+use crate::machine::Machine;
 use crate::store::{WRITING, stream_name};
 
 /// Findings that [`AuditFailure`] prints, and events that one of them names.
@@ -262,9 +263,17 @@ fn absolute(epoch_us: u64, at: Instant) -> u128 {
 /// # Errors
 /// Everything that is not as it was promised.
 pub fn audit(scope: &AuditScope<'_>) -> Result<Audit, AuditFailure> {
+    audit_on(&Machine::Real, scope)
+}
+
+/// The same on any machine.
+///
+/// # Errors
+/// As for [`audit`].
+pub fn audit_on(machine: &Machine, scope: &AuditScope<'_>) -> Result<Audit, AuditFailure> {
     let mut audit = Audit::default();
     let mut findings = Vec::new();
-    if let Err(finding) = examine(scope, &mut audit, &mut findings) {
+    if let Err(finding) = examine(machine, scope, &mut audit, &mut findings) {
         findings.push(finding);
     }
     if findings.is_empty() { Ok(audit) } else { Err(AuditFailure { audit, findings }) }
@@ -272,28 +281,35 @@ pub fn audit(scope: &AuditScope<'_>) -> Result<Audit, AuditFailure> {
 
 /// # Errors
 /// If a folder or a journal cannot be read, which ends the examination.
-fn examine(scope: &AuditScope<'_>, audit: &mut Audit, findings: &mut Vec<Finding>) -> Result<(), Finding> {
+fn examine(
+    machine: &Machine,
+    scope: &AuditScope<'_>,
+    audit: &mut Audit,
+    findings: &mut Vec<Finding>,
+) -> Result<(), Finding> {
     let mut on_disk: BTreeMap<L1Id, OnDisk> = BTreeMap::new();
-    for path in list(scope.data)? {
+    for path in list(machine, scope.data)? {
         let name = file_name(&path);
         if name.contains(".data")
-            && let Err(finding) = read_file(&path, &name, audit, &mut on_disk)
+            && let Err(finding) = read_file(machine, &path, &name, audit, &mut on_disk)
         {
             findings.push(finding);
         }
     }
     let mut trails = Trails::default();
     let mut covered_since = 0;
-    for path in list(scope.folders)? {
+    for path in list(machine, scope.folders)? {
         if path.extension().is_none_or(|extension| extension != "journal") {
             continue;
         }
         let mut first = None;
-        journal::read(&path, |epoch_us, line| {
+        journal::read_on(machine, &path, |epoch_us, line| {
             first.get_or_insert_with(|| absolute(epoch_us, line.record.at));
             trails.note(epoch_us, &line.record);
         })?;
-        if journal::follows_deleted(&path).map_err(|error| Finding::Io { path: path.clone(), error })? {
+        if journal::follows_deleted(machine, &path)
+            .map_err(|error| Finding::Io { path: path.clone(), error })?
+        {
             covered_since = covered_since.max(first.unwrap_or_default());
         }
     }
@@ -366,12 +382,11 @@ fn file_name(path: &Path) -> String {
 }
 
 /// Journals and files of stored events in the folders, sorted by name.
-fn list(folders: &[&Path]) -> Result<Vec<PathBuf>, Finding> {
+fn list(machine: &Machine, folders: &[&Path]) -> Result<Vec<PathBuf>, Finding> {
     let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
-    for &folder in folders.iter().filter(|folder| folder.exists()) {
+    for &folder in folders.iter().filter(|folder| machine.exists(folder)) {
         let fail = |error| Finding::Io { path: folder.to_owned(), error };
-        for entry in std::fs::read_dir(folder).map_err(fail)? {
-            let path = entry.map_err(fail)?.path();
+        for path in machine.list(folder).map_err(fail)? {
             let name = file_name(&path);
             if !is_audited(&name) {
                 continue;
@@ -390,12 +405,13 @@ pub fn is_audited(name: &str) -> bool {
 }
 
 fn read_file(
+    machine: &Machine,
     path: &Path,
     name: &str,
     audit: &mut Audit,
     on_disk: &mut BTreeMap<L1Id, OnDisk>,
 ) -> Result<(), Finding> {
-    let bytes = std::fs::read(path).map_err(|error| Finding::Io { path: path.to_owned(), error })?;
+    let bytes = machine.read(path).map_err(|error| Finding::Io { path: path.to_owned(), error })?;
     let faults = |faults, first: String| Finding::Faults { path: path.to_owned(), faults, first };
     if bytes.is_empty() && name.ends_with(WRITING) {
         // Its logger died between making it and the first group.

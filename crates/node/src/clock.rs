@@ -1,8 +1,10 @@
 //! Time as the state machines have it: picoseconds since the process began.
 
-use std::time::{Duration as StdDuration, Instant as StdInstant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use fanin_units::Instant;
+
+use crate::machine::Machine;
 
 /// The clock of a process.
 #[derive(Debug, Clone, Copy)]
@@ -14,10 +16,15 @@ pub struct ProcessClock {
 impl ProcessClock {
     /// A clock that starts now.
     pub fn start() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self::start_on(&Machine::Real)
+    }
+
+    /// A clock of a machine that starts now.
+    pub fn start_on(machine: &Machine) -> Self {
+        let now = machine.since_1970();
         // Whole microseconds, so that the name of the epoch is exact.
         let rest = StdDuration::from_nanos(u64::from(now.subsec_nanos() % 1000));
-        let start = StdInstant::now();
+        let start = machine.now();
         Self { start: start.checked_sub(rest).unwrap_or(start), epoch_us: now.as_micros() as u64 }
     }
 
@@ -28,7 +35,12 @@ impl ProcessClock {
 
     /// The time now.
     pub fn now(&self) -> Instant {
-        let ps = self.start.elapsed().as_nanos().saturating_mul(1000);
+        self.at(StdInstant::now())
+    }
+
+    /// A time of the system as this clock has it.
+    pub fn at(&self, now: StdInstant) -> Instant {
+        let ps = now.saturating_duration_since(self.start).as_nanos().saturating_mul(1000);
         Instant::new(u64::try_from(ps).unwrap_or(u64::MAX - 1))
     }
 

@@ -12,12 +12,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use fanin_dataflow::{EventRecord, EventStep, EventStream, L1Id, Outcome};
 use fanin_units::{Bytes, Duration, Instant};
+
+use crate::machine::{Machine, MachineFile, OpenMode};
 
 const HEADER: &str = "# fanin journal 1";
 /// How much may wait in memory while the disk takes nothing.
@@ -48,7 +49,8 @@ pub struct JournalLine {
 /// A journal that is being written.
 #[derive(Debug)]
 pub struct Journal {
-    file: File,
+    machine: Machine,
+    file: MachineFile,
     path: PathBuf,
     waiting: Vec<u8>,
     text: String,
@@ -78,11 +80,26 @@ impl Journal {
     /// # Errors
     /// If the file cannot be opened, read or written.
     pub fn open(path: &Path, process: &str, epoch_us: u64, sync: bool) -> io::Result<Self> {
-        let mut file = OpenOptions::new().create(true).read(true).write(true).truncate(false).open(path)?;
+        Self::open_on(&Machine::Real, path, process, epoch_us, sync)
+    }
+
+    /// The same on any machine.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub fn open_on(
+        machine: &Machine,
+        path: &Path,
+        process: &str,
+        epoch_us: u64,
+        sync: bool,
+    ) -> io::Result<Self> {
+        let mut file = machine.open(path, OpenMode::ReadWrite)?;
         let good = whole_lines(&mut file)?;
         file.set_len(good)?;
         file.seek(SeekFrom::Start(good))?;
         let mut journal = Self {
+            machine: machine.clone(),
             file,
             path: path.to_owned(),
             waiting: format!("{HEADER} {process} epoch-us {epoch_us}\n").into_bytes(),
@@ -119,6 +136,11 @@ impl Journal {
         self.text.clear();
         format(record, data, &mut self.text);
         self.waiting.extend_from_slice(self.text.as_bytes());
+    }
+
+    /// Bytes that wait for the next commit.
+    pub fn waiting_bytes(&self) -> usize {
+        self.waiting.len()
     }
 
     /// Lines that were given up because the disk took nothing for too long.
@@ -158,25 +180,25 @@ impl Journal {
 
     /// Puts the file aside and begins a new one. Where that fails, the old one goes on.
     fn rotate(&mut self) -> io::Result<()> {
-        let parts = parts(&self.path)?;
+        let parts = parts(&self.machine, &self.path)?;
         let number = parts.last().map_or(1, |(number, _)| number + 1);
         let next = self.path.with_extension(NEW_EXTENSION);
         let header = format!("{HEADER} {} epoch-us {}\n", self.process, self.epoch_us);
-        let mut file = File::create(&next)?;
+        let mut file = self.machine.open(&next, OpenMode::Create)?;
         file.write_all(header.as_bytes())?;
         if self.sync {
             file.sync_data()?;
         }
         // Between the two there is no journal of the plain name; a process that starts then begins one.
         let aside = self.path.with_extension(format!("{number:05}.{EXTENSION}"));
-        if self.path.exists() {
-            std::fs::rename(&self.path, aside)?;
+        if self.machine.exists(&self.path) {
+            self.machine.rename(&self.path, &aside)?;
         }
-        std::fs::rename(&next, &self.path)?;
+        self.machine.rename(&next, &self.path)?;
         if self.sync
             && let Some(folder) = self.path.parent()
         {
-            File::open(folder)?.sync_all()?;
+            self.machine.sync_folder(folder)?;
         }
         (self.file, self.good) = (file, header.len() as u64);
         let surplus = match self.rotation.keep {
@@ -184,7 +206,7 @@ impl Journal {
             keep => (parts.len() + 1).saturating_sub(keep as usize),
         };
         for (_, path) in parts.iter().take(surplus) {
-            std::fs::remove_file(path)?;
+            self.machine.remove(path)?;
         }
         Ok(())
     }
@@ -194,12 +216,11 @@ const EXTENSION: &str = "journal";
 const NEW_EXTENSION: &str = "journal-new";
 
 /// The rotated files of a journal by number, the oldest first.
-fn parts(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+fn parts(machine: &Machine, path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return Ok(Vec::new()) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut parts = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?.path();
+    for entry in machine.list(folder)? {
         let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let number = name
             .strip_prefix(stem)
@@ -218,21 +239,22 @@ fn parts(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 ///
 /// # Errors
 /// If the folder cannot be read.
-pub fn follows_deleted(path: &Path) -> io::Result<bool> {
+pub fn follows_deleted(machine: &Machine, path: &Path) -> io::Result<bool> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     // `PROCESS.NUMBER.journal`; numbers begin at 1. The newest journal has no number, and those before it do.
     let mut words = name.rsplit('.').skip(1);
     let (Some(number), Some(process)) = (words.next(), words.next()) else { return Ok(false) };
     let Ok(number) = number.parse::<u64>() else { return Ok(false) };
-    let oldest =
-        parts(&path.with_file_name(format!("{process}.{EXTENSION}")))?.first().map(|&(oldest, _)| oldest);
+    let oldest = parts(machine, &path.with_file_name(format!("{process}.{EXTENSION}")))?
+        .first()
+        .map(|&(oldest, _)| oldest);
     Ok(number > 1 && oldest == Some(number))
 }
 
 /// Up to where the file consists of whole lines.
-pub(crate) fn whole_lines(file: &mut File) -> io::Result<u64> {
+pub(crate) fn whole_lines(file: &mut (impl Read + Seek)) -> io::Result<u64> {
     const BLOCK: u64 = 64 << 10;
-    let mut end = file.metadata()?.len();
+    let mut end = file.seek(SeekFrom::End(0))?;
     let mut block = Vec::new();
     while end > 0 {
         let start = end.saturating_sub(BLOCK);
@@ -325,9 +347,21 @@ pub enum JournalError {
 ///
 /// # Errors
 /// The first thing that is wrong; a torn last line is not.
-pub fn read(path: &Path, mut each: impl FnMut(u64, JournalLine)) -> Result<(), JournalError> {
+pub fn read(path: &Path, each: impl FnMut(u64, JournalLine)) -> Result<(), JournalError> {
+    read_on(&Machine::Real, path, each)
+}
+
+/// The same on any machine.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_on(
+    machine: &Machine,
+    path: &Path,
+    mut each: impl FnMut(u64, JournalLine),
+) -> Result<(), JournalError> {
     let io = |error| JournalError::Io { path: path.to_owned(), error };
-    let mut input = BufReader::new(File::open(path).map_err(io)?);
+    let mut input = BufReader::new(machine.open(path, OpenMode::Read).map_err(io)?);
     let (mut text, mut number, mut epoch) = (String::new(), 0, None);
     loop {
         text.clear();
@@ -463,15 +497,23 @@ pub struct Resume {
 /// # Errors
 /// As for [`read`].
 pub fn resume(path: &Path) -> Result<Resume, JournalError> {
+    resume_on(&Machine::Real, path)
+}
+
+/// The same on any machine.
+///
+/// # Errors
+/// As for [`read`].
+pub fn resume_on(machine: &Machine, path: &Path) -> Result<Resume, JournalError> {
     let mut resume = Resume::default();
     let mut outstanding = BTreeMap::new();
     let mut uncleared = BTreeMap::new();
     let io = |error| JournalError::Io { path: path.to_owned(), error };
     let mut paths: Vec<PathBuf> = Vec::new();
-    if path.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder.exists()) {
-        paths.extend(parts(path).map_err(io)?.into_iter().map(|(_, path)| path));
+    if path.parent().is_none_or(|folder| folder.as_os_str().is_empty() || machine.exists(folder)) {
+        paths.extend(parts(machine, path).map_err(io)?.into_iter().map(|(_, path)| path));
     }
-    if path.exists() {
+    if machine.exists(path) {
         paths.push(path.to_owned());
     }
     let mut take = |JournalLine { record, .. }: JournalLine| match record.what {
@@ -489,7 +531,7 @@ pub fn resume(path: &Path) -> Result<Resume, JournalError> {
         _ => {}
     };
     for path in &paths {
-        read(path, |_, line| take(line))?;
+        read_on(machine, path, |_, line| take(line))?;
     }
     resume.outstanding = outstanding.into_iter().collect();
     resume.uncleared = uncleared.into_keys().collect();

@@ -7,6 +7,7 @@
 //!   numbers connections;
 //! - [`wire`] and [`codec`] bring messages, [`data`] is what they carry, [`source`] where it comes from;
 //! - [`mod@unit`] and [`shared`] show events to processors, [`store`] brings them to disk, [`journal`] remembers;
+//! - [`machine`] is what lies below all of them, and may be simulated;
 //! - [`barrier`] drives the barrier workloads;
 //! - [`launch`] runs a whole system from one command, [`result`](mod@result) and [`ideal`] make its figures, and [`audit`](mod@audit) proves that it
 //!   kept its promises.
@@ -30,6 +31,7 @@ pub mod journal;
 mod key;
 pub mod launch;
 pub mod log;
+pub mod machine;
 pub mod metrics;
 pub mod names;
 pub mod node;

@@ -48,6 +48,12 @@ pub trait RoleNode {
     fn needs_journal(&self) -> bool {
         false
     }
+    /// Panics if what it counts contradicts itself: credits, memory, the state of each event.
+    fn check(&self) {}
+    /// The tables of this process, by name, that are empty when no event is under way.
+    fn tables(&self) -> Vec<(&'static str, usize)> {
+        Vec::new()
+    }
     /// Updates the metrics of its role.
     fn measure(&self, metrics: &Metrics);
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant as StdInstant};
 
 use fanin_dataflow::{EventRecord, EventStep, Peer};
+use fanin_units::Instant;
 
 use crate::clock::{ProcessClock, std_duration};
 use crate::config::{Role, System};
@@ -54,170 +55,330 @@ impl Signals {
 /// # Errors
 /// If it cannot work.
 pub fn run(system: &System, role: Role, index: u16, signals: &Signals) -> Result<(), ProcessError> {
+    let mut process = start(system, role, index, signals)?;
+    while process.turn()? {}
+    Ok(())
+}
+
+/// Starts a process of a system; [`Turns::turn`] goes on with it.
+///
+/// # Errors
+/// If it cannot work.
+pub fn start(
+    system: &System,
+    role: Role,
+    index: u16,
+    signals: &Signals,
+) -> Result<Box<dyn Turns>, ProcessError> {
     let count = system.count(role);
     if usize::from(index) >= count {
         return Err(ProcessError::NoSuchProcess { role, index, count });
     }
-    std::fs::create_dir_all(&system.folder)
+    let machine = &system.machine;
+    machine
+        .create_folder(&system.folder)
         .map_err(|error| ProcessError::Folder { path: system.folder.clone(), error })?;
-    let clock = ProcessClock::start();
-    match role {
-        Role::Supervisor => {
-            drive(system, Peer::Supervisor, clock, signals, |_| SupervisorNode::new(system, clock.now()))
+    let clock = ProcessClock::start_on(machine);
+    Ok(match role {
+        Role::Supervisor => Box::new(Process::start(system, Peer::Supervisor, clock, signals, |_| {
+            SupervisorNode::new(system, clock.at(machine.now()))
+        })?),
+        Role::Readout => Box::new(Process::start(system, Peer::Readout(index), clock, signals, |_| {
+            ReadoutNode::new(system, index)
+        })?),
+        Role::Collector => {
+            Box::new(Process::start(system, Peer::Collector(index), clock, signals, |wake| {
+                CollectorNode::new(system, index, &wake)
+            })?)
         }
-        Role::Readout => {
-            drive(system, Peer::Readout(index), clock, signals, |_| ReadoutNode::new(system, index))
-        }
-        Role::Collector => drive(system, Peer::Collector(index), clock, signals, |wake| {
-            CollectorNode::new(system, index, &wake)
-        }),
-        Role::Logger => {
-            drive(system, Peer::Logger(index), clock, signals, |wake| LoggerNode::new(system, index, wake))
-        }
+        Role::Logger => Box::new(Process::start(system, Peer::Logger(index), clock, signals, |wake| {
+            LoggerNode::new(system, index, wake)
+        })?),
         Role::Processor => {
-            Err(ProcessError::Unsupported("a processor has no connections of its own".to_owned()))
+            let text = "a processor has no connections of its own".to_owned();
+            return Err(ProcessError::Unsupported(text));
         }
-    }
+    })
 }
 
-fn drive<N: RoleNode>(
-    system: &System,
+/// A process that works in turns.
+pub trait Turns {
+    /// Takes one turn: handles inputs and deadlines, writes the journal, sends. Waits for the next input if there is nothing
+    /// to do; a process of a simulated machine never waits. Returns false when the process has ended in order.
+    ///
+    /// # Errors
+    /// If the process cannot go on.
+    fn turn(&mut self) -> Result<bool, ProcessError>;
+    /// When the next turn is due even if nothing arrives; `None`: never.
+    fn next_turn(&mut self) -> Option<StdInstant>;
+    /// Panics if what the role counts contradicts itself.
+    fn check(&self);
+    /// What the process holds.
+    fn held(&self) -> HeldByProcess;
+}
+
+/// What a process holds in memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HeldByProcess {
+    /// Peers with a connection.
+    pub connected: usize,
+    /// Messages that wait for slow peers.
+    pub backlog: usize,
+    /// Bytes of received messages that are in use.
+    pub receive_bytes: u64,
+    /// Bytes of the journal that are not on file.
+    pub journal_bytes: usize,
+    /// Lines of the journal that were given up.
+    pub journal_dropped: u64,
+    /// Entries of the tables that are empty when no event is under way.
+    pub tables: Vec<(&'static str, usize)>,
+}
+
+/// A process of a role.
+struct Process<N> {
+    system: System,
     me: Peer,
     clock: ProcessClock,
-    signals: &Signals,
-    make: impl FnOnce(Wake) -> Result<N, ProcessError>,
-) -> Result<(), ProcessError> {
-    let process = name(me);
-    let (_, sources) = crate::source::supply(system.scenario(), &system.scenario_folder)?;
-    let mut wire = PeerConnections::open(system, me, sources)?;
-    let waker = wire.waker();
-    let mut node = make(Arc::new(move || waker.wake()))?;
-    let path = system.journal(&process);
-    let sync = node.needs_journal() && system.scenario().live.journal_sync;
-    let write = |error| ProcessError::JournalWrite { path: path.clone(), error };
-    let live = &system.scenario().live;
-    let rotation = Rotation { size: live.journal_size.get(), keep: live.journal_parts };
-    let journal = Journal::open(&path, &process, clock.epoch_us(), sync).map_err(write)?;
-    let mut journal = journal.rotating(rotation);
-    let metrics = Metrics::new(&process);
-    if me == Peer::Supervisor {
-        metrics.add_predicted(&system.predicted);
-    }
-    if let Some(address) = system.metrics {
-        metrics::serve(&metrics, address)
-            .map_err(|error| ProcessError::Own { what: "cannot serve metrics", error })?;
-    }
-    tracing::info!(process, pid = std::process::id(), "started");
-    let mut measured = StdInstant::now();
-    let mut stopping: Option<StdInstant> = None;
-    let mut journal_fails = false;
-    loop {
-        while let Some((record, data)) = node.poll_record() {
-            metrics.count(&record);
-            journal.add(&record, data);
+    signals: Signals,
+    node: N,
+    wire: PeerConnections,
+    journal: Journal,
+    journal_fails: bool,
+    metrics: Metrics,
+    measured: StdInstant,
+    /// When it ends even if work is left.
+    stopping: Option<StdInstant>,
+    /// When it ends even if connections are open.
+    closing: Option<StdInstant>,
+    /// True if the last turn left something to do at once.
+    is_busy: bool,
+}
+
+impl<N: RoleNode> Process<N> {
+    fn start(
+        system: &System,
+        me: Peer,
+        clock: ProcessClock,
+        signals: &Signals,
+        make: impl FnOnce(Wake) -> Result<N, ProcessError>,
+    ) -> Result<Self, ProcessError> {
+        let process = name(me);
+        let (_, sources) = crate::source::supply(system.scenario(), &system.scenario_folder)?;
+        let wire = PeerConnections::open(system, me, sources)?;
+        let waker = wire.waker();
+        let node = make(Arc::new(move || waker.wake()))?;
+        let path = system.journal(&process);
+        let live = &system.scenario().live;
+        let sync = node.needs_journal() && live.journal_sync;
+        let rotation = Rotation { size: live.journal_size.get(), keep: live.journal_parts };
+        let journal = Journal::open_on(&system.machine, &path, &process, clock.epoch_us(), sync)
+            .map_err(|error| ProcessError::JournalWrite { path, error })?;
+        let metrics = Metrics::new(&process);
+        if me == Peer::Supervisor {
+            metrics.add_predicted(&system.predicted);
         }
-        note_timeouts(&mut wire, &clock, &mut journal);
-        match journal.commit() {
-            Ok(()) => journal_fails = false,
-            Err(error) if node.needs_journal() => return Err(write(error)),
+        if let Some(address) = system.metrics {
+            metrics::serve(&metrics, address)
+                .map_err(|error| ProcessError::Own { what: "cannot serve metrics", error })?;
+        }
+        tracing::info!(process, pid = std::process::id(), "started");
+        Ok(Self {
+            me,
+            clock,
+            signals: signals.clone(),
+            node,
+            wire,
+            journal: journal.rotating(rotation),
+            journal_fails: false,
+            metrics,
+            measured: system.machine.now(),
+            stopping: None,
+            closing: None,
+            is_busy: true,
+            system: system.clone(),
+        })
+    }
+
+    fn now(&self) -> Instant {
+        self.clock.at(self.system.machine.now())
+    }
+
+    /// Brings records to the journal.
+    fn record(&mut self) -> Result<(), ProcessError> {
+        while let Some((record, data)) = self.node.poll_record() {
+            self.metrics.count(&record);
+            self.journal.add(&record, data);
+        }
+        self.note_timeouts();
+        match self.journal.commit() {
+            Ok(()) => self.journal_fails = false,
+            Err(error) if self.node.needs_journal() => return Err(self.journal_write(error)),
             Err(error) => {
-                if !std::mem::replace(&mut journal_fails, true) {
-                    tracing::error!(%error, journal = %path.display(), "cannot write the journal; trying again");
+                if !std::mem::replace(&mut self.journal_fails, true) {
+                    let path = self.journal.path().display();
+                    tracing::error!(%error, journal = %path, "cannot write the journal; trying again");
                 }
             }
         }
-        while let Some((to, message)) = node.poll_transmit() {
-            wire.send(to, message);
+        Ok(())
+    }
+
+    fn journal_write(&self, error: std::io::Error) -> ProcessError {
+        ProcessError::JournalWrite { path: self.journal.path().to_owned(), error }
+    }
+
+    /// Writes the events that TCP's timeouts held up to the journal.
+    fn note_timeouts(&mut self) {
+        while let Some((event, times)) = self.wire.poll_timed_out() {
+            let record = EventRecord { at: self.now(), event, what: EventStep::TimedOut { times } };
+            self.journal.add(&record, 0);
         }
-        let now = StdInstant::now();
-        wire.sample(now);
-        if measured.elapsed() >= METRICS_EVERY {
-            measured = now;
-            wire.account(now, false);
-            if stopping.is_none() {
-                wire.log_unreachable(now);
+    }
+
+    fn measure(&mut self, now: StdInstant) {
+        self.measured = now;
+        self.wire.account(now, false);
+        if self.stopping.is_none() {
+            self.wire.log_unreachable(now);
+        }
+        self.metrics.measure(&self.wire, self.journal.dropped(), self.stopping.is_none());
+        self.node.measure(&self.metrics);
+    }
+
+    fn handle(&mut self, input: WireInput) {
+        let now = self.now();
+        match input {
+            WireInput::Connected(peer) => self.node.handle_connected(now, peer),
+            WireInput::Closed(peer) => self.node.handle_closed(now, peer),
+            WireInput::Message(peer, message) => {
+                if let Err(unexpected) = self.node.handle_message(now, peer, message) {
+                    tracing::error!(%unexpected, "closed a connection: unexpected message from the peer");
+                    self.wire.reject(peer);
+                }
             }
-            metrics.measure(&wire, journal.dropped(), stopping.is_none());
-            node.measure(&metrics);
-        }
-        if signals.reload.swap(false, Ordering::Relaxed) {
-            reload(system, &mut node);
-        }
-        if signals.stop.load(Ordering::Relaxed) && stopping.is_none() {
-            tracing::info!(process, "stopping");
-            stopping = Some(now + std_duration(system.scenario().live.drain));
-            node.handle_stop(clock.now());
-            continue;
-        }
-        if let Some(until) = stopping {
-            if node.is_idle() {
-                break;
+            WireInput::Invalid(peer, error) => {
+                tracing::error!(%peer, %error, "closed a connection: invalid message from the peer");
             }
-            if now >= until {
-                tracing::warn!(process, "stopped before all work was finished (live.drain)");
-                break;
-            }
+            WireInput::Woken => self.node.handle_woken(now),
         }
-        let due = node.poll_deadline().and_then(|at| clock.system(at));
+    }
+
+    fn reload(&mut self) {
+        match System::load(&self.system.path) {
+            Ok(new) => {
+                crate::log::set_level(new.log_level);
+                self.node.handle_reload(&new);
+                tracing::info!(
+                    "configuration read again: log level and file size apply now, other settings after a restart"
+                );
+            }
+            Err(error) => tracing::error!(%error, "invalid configuration; the settings stay"),
+        }
+    }
+
+    /// True if the process is to close its connections: its work is finished, or the time for it is over.
+    fn is_finished(&mut self, now: StdInstant) -> bool {
+        let Some(until) = self.stopping else { return false };
+        if self.node.is_idle() {
+            return true;
+        }
+        if now >= until {
+            tracing::warn!(process = name(self.me), "stopped before all work was finished (live.drain)");
+        }
+        now >= until
+    }
+
+    /// Closes connections; false when that is done and the journal has everything.
+    fn close_turn(&mut self, until: StdInstant) -> Result<bool, ProcessError> {
+        if self.wire.close_turn(until) {
+            return Ok(true);
+        }
+        self.wire.account(self.system.machine.now(), true);
+        self.note_timeouts();
+        self.journal.commit().map_err(|error| self.journal_write(error))?;
+        tracing::info!(process = name(self.me), "stopped");
+        Ok(false)
+    }
+}
+
+impl<N: RoleNode> Turns for Process<N> {
+    fn turn(&mut self) -> Result<bool, ProcessError> {
+        if let Some(until) = self.closing {
+            return self.close_turn(until);
+        }
+        self.is_busy = false;
+        self.record()?;
+        while let Some((to, message)) = self.node.poll_transmit() {
+            self.wire.send(to, message);
+        }
+        let now = self.system.machine.now();
+        self.wire.sample(now);
+        if now.saturating_duration_since(self.measured) >= METRICS_EVERY {
+            self.measure(now);
+        }
+        if self.signals.reload.swap(false, Ordering::Relaxed) {
+            self.reload();
+        }
+        if self.signals.stop.load(Ordering::Relaxed) && self.stopping.is_none() {
+            tracing::info!(process = name(self.me), "stopping");
+            self.stopping = Some(now + std_duration(self.system.scenario().live.drain));
+            self.node.handle_stop(self.now());
+            self.is_busy = true;
+            return Ok(true);
+        }
+        if self.is_finished(now) {
+            self.metrics.measure(&self.wire, self.journal.dropped(), false);
+            self.wire.begin_close();
+            self.closing = Some(now + CLOSE_MAX);
+            return Ok(true);
+        }
+        let due = self.node.poll_deadline().and_then(|at| self.clock.system(at));
         let turn = Some(now + TURN_MAX);
-        let mut deadline = [due, wire.next_sample(), turn].into_iter().flatten().min().unwrap_or(now);
+        let mut deadline = [due, self.wire.next_sample(), turn].into_iter().flatten().min().unwrap_or(now);
         for _ in 0..INPUTS_MAX {
-            let Some(input) = wire.poll(deadline)? else { break };
+            let Some(input) = self.wire.poll(deadline)? else { break };
             deadline = now;
-            handle(&mut node, &mut wire, &clock, input);
+            self.is_busy = true;
+            self.handle(input);
         }
-        if let Some(failure) = node.failure() {
+        if let Some(failure) = self.node.failure() {
             return Err(failure);
         }
-        let now = clock.now();
-        if node.poll_deadline().is_some_and(|at| at <= now) {
-            node.handle_deadline(now);
+        let now = self.now();
+        if self.node.poll_deadline().is_some_and(|at| at <= now) {
+            self.is_busy = true;
+            self.node.handle_deadline(now);
         }
+        Ok(true)
     }
-    metrics.measure(&wire, journal.dropped(), false);
-    wire.close(CLOSE_MAX);
-    wire.account(StdInstant::now(), true);
-    note_timeouts(&mut wire, &clock, &mut journal);
-    drop(node);
-    journal.commit().map_err(write)?;
-    tracing::info!(process, "stopped");
-    Ok(())
-}
 
-/// Writes the events that TCP's timeouts held up to the journal.
-fn note_timeouts(wire: &mut PeerConnections, clock: &ProcessClock, journal: &mut Journal) {
-    while let Some((event, times)) = wire.poll_timed_out() {
-        journal.add(&EventRecord { at: clock.now(), event, what: EventStep::TimedOut { times } }, 0);
+    fn next_turn(&mut self) -> Option<StdInstant> {
+        let now = self.system.machine.now();
+        if self.is_busy {
+            return Some(now);
+        }
+        if let Some(until) = self.closing {
+            return Some(self.wire.poll_deadline().map_or(until, |at| at.min(until)));
+        }
+        let due = self.node.poll_deadline().and_then(|at| self.clock.system(at));
+        // What waits for no deadline of its own is looked at as often as in a process that waits.
+        let turn = (self.journal_fails || self.stopping.is_some()).then_some(now + TURN_MAX);
+        [due, self.wire.poll_deadline(), turn].into_iter().flatten().min()
     }
-}
 
-fn handle<N: RoleNode>(node: &mut N, wire: &mut PeerConnections, clock: &ProcessClock, input: WireInput) {
-    let now = clock.now();
-    match input {
-        WireInput::Connected(peer) => node.handle_connected(now, peer),
-        WireInput::Closed(peer) => node.handle_closed(now, peer),
-        WireInput::Message(peer, message) => {
-            if let Err(unexpected) = node.handle_message(now, peer, message) {
-                tracing::error!(%unexpected, "closed a connection: unexpected message from the peer");
-                wire.reject(peer);
-            }
-        }
-        WireInput::Invalid(peer, error) => {
-            tracing::error!(%peer, %error, "closed a connection: invalid message from the peer");
-        }
-        WireInput::Woken => node.handle_woken(now),
+    fn check(&self) {
+        self.node.check();
     }
-}
 
-fn reload<N: RoleNode>(system: &System, node: &mut N) {
-    match System::load(&system.path) {
-        Ok(new) => {
-            crate::log::set_level(new.log_level);
-            node.handle_reload(&new);
-            tracing::info!(
-                "configuration read again: log level and file size apply now, other settings after a restart"
-            );
+    fn held(&self) -> HeldByProcess {
+        let (backlog, receive_bytes) = self.wire.held();
+        HeldByProcess {
+            connected: self.wire.connected(),
+            backlog,
+            receive_bytes,
+            journal_bytes: self.journal.waiting_bytes(),
+            journal_dropped: self.journal.dropped(),
+            tables: self.node.tables(),
         }
-        Err(error) => tracing::error!(%error, "invalid configuration; the settings stay"),
     }
 }

@@ -245,13 +245,14 @@ pub struct FragmentMemory {
 }
 
 impl FragmentMemory {
-    /// An empty memory for a readout.
+    /// An empty memory for a readout. Without noise, the bytes of a drawn fragment are all the same.
     ///
     /// # Panics
     /// If there is no such readout.
-    pub fn new(supply: Supply, sources: &Sources, readout: u16) -> Self {
+    pub fn new(supply: Supply, sources: &Sources, readout: u16, has_noise: bool) -> Self {
         let noise = match supply {
             Supply::Replay(_) => Vec::new(),
+            _ if !has_noise => Vec::new(),
             Supply::Drawn { seed, .. } | Supply::Listed { seed, .. } | Supply::Modelled { seed, .. } => {
                 let mut random = Random::new(seed ^ u64::from(readout) << 40);
                 (0..NOISE_BYTES / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
@@ -393,7 +394,7 @@ mod tests {
         let file = sample::km3net();
         let events: Vec<_> = Events::open(&file).unwrap().map(Result::unwrap).collect();
         let mut readouts: Vec<_> =
-            (0..24).map(|n| FragmentMemory::new(supply.clone(), &sources, n)).collect();
+            (0..24).map(|n| FragmentMemory::new(supply.clone(), &sources, n, true)).collect();
         for (number, event) in events.iter().chain(&events).enumerate() {
             let id = L1Id(number as u64);
             let (mut bytes, mut fragments) = (0, 0);
@@ -440,7 +441,7 @@ mod tests {
         );
         assert_eq!(sources.counts(), [2, 1]);
         for (readout, wanted) in [(0, &[(7, 100), (8, 200)][..]), (1, &[(9, 300)])] {
-            let mut memory = FragmentMemory::new(supply.clone(), &sources, readout);
+            let mut memory = FragmentMemory::new(supply.clone(), &sources, readout, true);
             memory.deliver(L1Id(3));
             let data = memory.read(L1Id(3), FragmentSet::first(2)).0;
             let sizes: Vec<_> =
@@ -460,7 +461,7 @@ mod tests {
         for (event, readout, wanted) in
             [(0, 0, &[(1, 100), (4, 200)][..]), (1, 0, &[(1, 150), (4, 0)]), (2, 1, &[(9, 300)])]
         {
-            let mut memory = FragmentMemory::new(supply.clone(), &sources, readout);
+            let mut memory = FragmentMemory::new(supply.clone(), &sources, readout, true);
             memory.deliver(L1Id(event));
             let data = memory.read(L1Id(event), FragmentSet::first(2)).0;
             let sizes: Vec<_> =
@@ -474,8 +475,8 @@ mod tests {
         let sets = ["live.replay=\"\"", "readout.hosts=3", "readout.fragment_size=2 kB"].map(str::to_owned);
         let scenario = fanin_scenario::load("replay", &sets).unwrap().scenario;
         let (supply, sources) = supply(&scenario, Path::new(".")).unwrap();
-        let mut memory = FragmentMemory::new(supply.clone(), &sources, 1);
-        let mut again = FragmentMemory::new(supply, &sources, 1);
+        let mut memory = FragmentMemory::new(supply.clone(), &sources, 1, true);
+        let mut again = FragmentMemory::new(supply, &sources, 1, true);
         for event in [L1Id(5), L1Id(9)] {
             assert_eq!(memory.deliver(event), again.deliver(event));
             let all = memory.read(event, FragmentSet::first(19)).0;

@@ -3,20 +3,20 @@
 //! A file is called `PROCESS-STREAM-NUMBER.data.writing` until it is finished, and loses the last part of its name
 //! then. A group is everything that came while the group before it was brought to disk (`fdatasync(2)`).
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use fanin_dataflow::{EventStream, StoreId, WriteJob};
 use fanin_events::atlas::{AtlasWriter, EventHeader, FileEnd, FileHeader, WriteError};
 use fanin_events::{Events, Fragment};
 
 use crate::data::{Data, check, fragments};
+use crate::machine::{Machine, MachineFile, OpenMode};
 use crate::wake::Wake;
 
 /// A group is not made larger than this.
@@ -57,8 +57,16 @@ pub enum Stored {
 pub struct EventStore {
     jobs: Option<Sender<WriteJob<Data>>>,
     done: Receiver<Stored>,
-    thread: Option<JoinHandle<()>>,
+    runner: Option<Runner>,
     file_bytes: Arc<AtomicU64>,
+}
+
+/// What runs the task that writes.
+#[derive(Debug)]
+enum Runner {
+    Thread(JoinHandle<()>),
+    /// A simulated machine, in turns.
+    Machine(Arc<Mutex<StoreTask>>),
 }
 
 impl EventStore {
@@ -67,17 +75,37 @@ impl EventStore {
     ///
     /// # Errors
     /// If the folder or the files in it cannot be used.
-    pub fn start(config: StoreConfig, wake: Wake) -> io::Result<Self> {
-        std::fs::create_dir_all(&config.folder)?;
-        let next_number = recover(&config)?;
+    pub fn start(machine: &Machine, config: StoreConfig, wake: Wake) -> io::Result<Self> {
+        machine.create_folder(&config.folder)?;
+        let next_number = recover(machine, &config)?;
         let (jobs, todo) = channel();
         let (sender, done) = channel();
         let file_bytes = Arc::new(AtomicU64::new(config.file_bytes));
         let limit = Arc::clone(&file_bytes);
         let files = [None, None];
-        let writer = StoreThread { config, limit, next_number, files, todo, done: sender, wake, full: None };
-        let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || writer.run())?;
-        Ok(Self { jobs: Some(jobs), done, thread: Some(thread), file_bytes })
+        let mut task = StoreTask {
+            machine: machine.clone(),
+            config,
+            limit,
+            next_number,
+            files,
+            todo,
+            done: sender,
+            wake,
+            full: None,
+        };
+        let runner = match machine {
+            Machine::Real => {
+                let thread = std::thread::Builder::new().name("store".to_owned());
+                Runner::Thread(thread.spawn(move || while task.turn(task.pause()) {})?)
+            }
+            Machine::Simulated(machine) => {
+                let task = Arc::new(Mutex::new(task));
+                machine.run_store(Arc::clone(&task));
+                Runner::Machine(task)
+            }
+        };
+        Ok(Self { jobs: Some(jobs), done, runner: Some(runner), file_bytes })
     }
 
     /// Gives an event to the thread.
@@ -103,8 +131,15 @@ impl Drop for EventStore {
     /// Waits until everything is on disk and the files are finished.
     fn drop(&mut self) {
         self.jobs = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        match self.runner.take() {
+            Some(Runner::Thread(thread)) => {
+                let _ = thread.join();
+            }
+            Some(Runner::Machine(task)) => {
+                let mut task = task.lock().unwrap_or_else(PoisonError::into_inner);
+                while task.turn(Duration::ZERO) {}
+            }
+            None => {}
         }
     }
 }
@@ -112,14 +147,16 @@ impl Drop for EventStore {
 /// A file that is being written: events gather in the writer's memory until their group goes to disk.
 struct Open {
     path: PathBuf,
-    file: File,
+    file: MachineFile,
     writer: AtlasWriter<Vec<u8>>,
     /// Events and bytes that are on disk.
     safe: (u32, u64),
     number: u32,
 }
 
-struct StoreThread {
+/// Writes what a logger hands over.
+pub struct StoreTask {
+    machine: Machine,
     config: StoreConfig,
     limit: Arc<AtomicU64>,
     next_number: u32,
@@ -147,32 +184,49 @@ pub const fn stream_name(stream: EventStream) -> &'static str {
     }
 }
 
-impl StoreThread {
-    fn run(mut self) {
-        loop {
-            let first =
-                match self.todo.recv_timeout(if self.full.is_some() { RETRY } else { Duration::MAX / 4 }) {
-                    Ok(job) => Some(job),
-                    Err(RecvTimeoutError::Timeout) => None,
-                    Err(RecvTimeoutError::Disconnected) => break,
-                };
-            self.try_again();
-            let mut group = Vec::new();
-            let mut bytes = 0;
-            let mut next = first;
-            while let Some(job) = next {
-                bytes += job.payload.parts().iter().map(|part| part.len() as u64).sum::<u64>();
-                group.push(job);
-                if bytes >= GROUP_BYTES_MAX {
-                    break;
-                }
-                next = self.todo.try_recv().ok();
+impl std::fmt::Debug for StoreTask {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("StoreTask").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl StoreTask {
+    /// The longest wait for the first job of a turn.
+    fn pause(&self) -> Duration {
+        if self.full.is_some() { RETRY } else { Duration::MAX / 4 }
+    }
+
+    /// Writes the jobs that are there, after waiting at most `pause` for the first. Returns false when its logger has ended;
+    /// the files are finished then.
+    pub fn turn(&mut self, pause: Duration) -> bool {
+        let first = match self.todo.recv_timeout(pause) {
+            Ok(job) => Some(job),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                self.end();
+                return false;
             }
-            if !group.is_empty() {
-                self.write(&group);
-                (self.wake)();
+        };
+        self.try_again();
+        let mut group = Vec::new();
+        let mut bytes = 0;
+        let mut next = first;
+        while let Some(job) = next {
+            bytes += job.payload.parts().iter().map(|part| part.len() as u64).sum::<u64>();
+            group.push(job);
+            if bytes >= GROUP_BYTES_MAX {
+                break;
             }
+            next = self.todo.try_recv().ok();
         }
+        if !group.is_empty() {
+            self.write(&group);
+            (self.wake)();
+        }
+        true
+    }
+
+    fn end(&mut self) {
         for stream in 0..2 {
             if let Err(error) = self.finish(stream, true) {
                 tracing::error!(%error, "cannot finish a file; the next start finishes it");
@@ -232,7 +286,7 @@ impl StoreThread {
         }
         let Some(open) = &mut self.files[stream] else { return Ok(()) };
         let (low, high) = (job.event.0 as u32, (job.event.0 >> 32) as u32);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = self.machine.since_1970();
         let long = [low, high];
         let header = EventHeader {
             l1_id: low,
@@ -255,9 +309,9 @@ impl StoreThread {
         let number = self.next_number;
         let base = format!("{}-{}-{number:05}.data", self.config.process, stream_name(stream));
         let path = self.config.folder.join(format!("{base}{WRITING}"));
-        let file = OpenOptions::new().create_new(true).write(true).open(&path)?;
+        let file = self.machine.open(&path, OpenMode::CreateNew)?;
         // The name has to be on disk as well as the content.
-        File::open(&self.config.folder)?.sync_all()?;
+        self.machine.sync_folder(&self.config.folder)?;
         self.next_number += 1;
         let names = FileHeader {
             application: self.config.process.clone(),
@@ -293,7 +347,7 @@ impl StoreThread {
                     // Not even the file's beginning is there.
                     let open = self.files[stream].take();
                     if bytes == 0 {
-                        open.map(|open| std::fs::remove_file(open.path)).transpose()?;
+                        open.map(|open| self.machine.remove(&open.path)).transpose()?;
                     }
                 } else {
                     open.writer = AtlasWriter::resume(Vec::new(), events, bytes);
@@ -307,8 +361,14 @@ impl StoreThread {
     fn finish(&mut self, stream: usize, last_of_run: bool) -> io::Result<()> {
         self.flush(stream)?;
         let Some(open) = self.files[stream].take() else { return Ok(()) };
-        let Open { path, file, writer, safe, number } = open;
-        let finished = finish(&path, &file, AtlasWriter::resume(Vec::new(), safe.0, safe.1), last_of_run);
+        let Open { path, mut file, writer, safe, number } = open;
+        let finished = finish(
+            &self.machine,
+            &path,
+            &mut file,
+            AtlasWriter::resume(Vec::new(), safe.0, safe.1),
+            last_of_run,
+        );
         if finished.is_err() {
             self.files[stream] = Some(Open { path, file, writer, safe, number });
         }
@@ -327,7 +387,7 @@ impl StoreThread {
     /// True if a full disk has room again.
     fn try_again(&mut self) {
         let Some(needed) = self.full else { return };
-        if is_free(&self.config.folder, needed) {
+        if is_free(&self.machine, &self.config.folder, needed) {
             self.full = None;
             self.tell(Stored::Full(false));
             (self.wake)();
@@ -347,9 +407,9 @@ fn into_io(error: WriteError) -> io::Error {
 }
 
 /// True if `bytes` bytes can be written here, tried with a file of that size: quotas and limits count too.
-fn is_free(folder: &Path, bytes: u64) -> bool {
+fn is_free(machine: &Machine, folder: &Path, bytes: u64) -> bool {
     let path = folder.join(format!(".room-{}", std::process::id()));
-    let tried = File::create(&path).and_then(|mut file| {
+    let tried = machine.open(&path, OpenMode::Create).and_then(|mut file| {
         let block = vec![0; 1 << 16];
         let mut left = bytes;
         while left > 0 {
@@ -359,11 +419,17 @@ fn is_free(folder: &Path, bytes: u64) -> bool {
         }
         file.sync_data()
     });
-    let _ = std::fs::remove_file(&path);
+    let _ = machine.remove(&path);
     tried.is_ok()
 }
 
-fn finish(path: &Path, mut file: &File, writer: AtlasWriter<Vec<u8>>, last_of_run: bool) -> io::Result<()> {
+fn finish(
+    machine: &Machine,
+    path: &Path,
+    file: &mut MachineFile,
+    writer: AtlasWriter<Vec<u8>>,
+    last_of_run: bool,
+) -> io::Result<()> {
     let end = file.stream_position()?;
     let record = writer.finish(&FileEnd { last_of_run, ..FileEnd::default() }).map_err(into_io)?;
     if let Err(error) = file.write_all(&record).and_then(|()| file.sync_all()) {
@@ -372,32 +438,31 @@ fn finish(path: &Path, mut file: &File, writer: AtlasWriter<Vec<u8>>, last_of_ru
         return Err(error);
     }
     let name = path.to_string_lossy();
-    std::fs::rename(path, name.strip_suffix(WRITING).unwrap_or(&name))?;
-    path.parent().map(|folder| File::open(folder).and_then(|folder| folder.sync_all())).transpose()?;
+    machine.rename(path, Path::new(name.strip_suffix(WRITING).unwrap_or(&name)))?;
+    path.parent().map(|folder| machine.sync_folder(folder)).transpose()?;
     Ok(())
 }
 
 /// Finishes files that were left behind; a torn last event is cut off. Gives the number of the next file.
-fn recover(config: &StoreConfig) -> io::Result<u32> {
+fn recover(machine: &Machine, config: &StoreConfig) -> io::Result<u32> {
     let mut next = 0;
     let prefix = format!("{}-", config.process);
-    for entry in std::fs::read_dir(&config.folder)? {
-        let path = entry?.path();
+    for path in machine.list(&config.folder)? {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let Some(rest) = name.strip_prefix(&prefix) else { continue };
         let Some((stem, left)) = rest.split_once(".data") else { continue };
         let number = stem.rsplit('-').next().and_then(|number| number.parse::<u32>().ok());
         next = next.max(number.map_or(0, |number| number + 1));
         if left == WRITING {
-            let (events, bytes) = recover_file(&path)?;
+            let (events, bytes) = recover_file(machine, &path)?;
             tracing::warn!(file = %path.display(), events, bytes, "finished a file of an earlier process");
         }
     }
     Ok(next)
 }
 
-fn recover_file(path: &Path) -> io::Result<(u32, u64)> {
-    let bytes = std::fs::read(path)?;
+fn recover_file(machine: &Machine, path: &Path) -> io::Result<(u32, u64)> {
+    let bytes = machine.read(path)?;
     let (mut events, mut end) = (0, 0);
     if let Ok(found) = Events::open(&bytes) {
         for event in found.map_while(Result::ok) {
@@ -407,12 +472,12 @@ fn recover_file(path: &Path) -> io::Result<(u32, u64)> {
     }
     if events == 0 {
         // Not one event was safe in it.
-        std::fs::remove_file(path)?;
+        machine.remove(path)?;
         return Ok((0, 0));
     }
-    let mut file = OpenOptions::new().write(true).open(path)?;
+    let mut file = machine.open(path, OpenMode::Write)?;
     file.set_len(end)?;
     file.seek(SeekFrom::End(0))?;
-    finish(path, &file, AtlasWriter::resume(Vec::new(), events, end), false)?;
+    finish(machine, path, &mut file, AtlasWriter::resume(Vec::new(), events, end), false)?;
     Ok((events, end))
 }

@@ -15,6 +15,8 @@ use fanin_units::Rate;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
+use crate::machine::Machine;
+
 pub use error::ConfigError;
 pub use predicted::{PredictedBand, PredictedBands};
 pub use role::{Role, UnknownRole};
@@ -144,6 +146,8 @@ pub struct System {
     pub log_format: LogFormat,
     /// The least severe level that is written.
     pub log_level: tracing::Level,
+    /// The machine that its processes run on.
+    pub machine: Machine,
 }
 
 /// The part of the file on authentication.
@@ -296,6 +300,7 @@ impl System {
             predicted,
             log_format: file.log.format,
             log_level,
+            machine: Machine::Real,
             loaded,
         };
         Ok((system, authentication))

@@ -268,6 +268,21 @@ impl RoleNode for CollectorNode {
         self.collector.poll_deadline()
     }
 
+    fn check(&self) {
+        self.collector.check_invariants();
+    }
+
+    fn tables(&self) -> Vec<(&'static str, usize)> {
+        vec![
+            ("events", self.collector.waits().count()),
+            ("bytes by event", self.data.len()),
+            ("proofs", self.proofs.len()),
+            ("collections", self.collections.open.len()),
+            ("credits used", self.collector.credits_used() as usize),
+            ("requests waiting", self.collector.requests_waiting()),
+        ]
+    }
+
     fn measure(&self, metrics: &Metrics) {
         let counters = self.collector.counters();
         metrics::set(&metrics.requests, counters.requests);

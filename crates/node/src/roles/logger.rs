@@ -41,7 +41,7 @@ impl LoggerNode {
             file_bytes: system.scenario().live.file_size.get(),
             run: system.run,
         };
-        let store = EventStore::start(config, wake)
+        let store = EventStore::start(&system.machine, config, wake)
             .map_err(|error| ProcessError::Own { what: "cannot store events", error })?;
         let proofs = AssignmentProofs::of(system);
         let refusals = VecDeque::new();
@@ -128,6 +128,18 @@ impl RoleNode for LoggerNode {
 
     fn poll_deadline(&mut self) -> Option<Instant> {
         self.logger.poll_deadline()
+    }
+
+    fn check(&self) {
+        self.logger.check_invariants();
+    }
+
+    fn tables(&self) -> Vec<(&'static str, usize)> {
+        vec![
+            ("unwritten", self.logger.unwritten()),
+            ("held bytes", self.logger.counters().held as usize),
+            ("refusals", self.refusals.len()),
+        ]
     }
 
     fn measure(&self, metrics: &Metrics) {

@@ -23,7 +23,8 @@ impl ReadoutNode {
     pub fn new(system: &System, place: u16) -> Result<Self, ProcessError> {
         settings::check(system.scenario())?;
         let (supply, sources) = supply(system.scenario(), &system.scenario_folder)?;
-        let memory = FragmentMemory::new(supply, &sources, place);
+        let has_noise = !system.machine.is_simulated();
+        let memory = FragmentMemory::new(supply, &sources, place, has_noise);
         let readout = Readout::new(settings::readout(system.scenario(), place), memory)
             .map_err(|error| ProcessError::Settings(error.to_string()))?;
         Ok(Self { readout })
@@ -75,6 +76,10 @@ impl RoleNode for ReadoutNode {
 
     fn poll_deadline(&mut self) -> Option<Instant> {
         self.readout.poll_deadline()
+    }
+
+    fn check(&self) {
+        self.readout.check_invariants();
     }
 
     fn measure(&self, metrics: &Metrics) {

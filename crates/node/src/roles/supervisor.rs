@@ -24,7 +24,7 @@ impl SupervisorNode {
     /// If the scenario or the journal does not allow it.
     pub fn new(system: &System, now: Instant) -> Result<Self, ProcessError> {
         settings::check(system.scenario())?;
-        let left = journal::resume(&system.journal("supervisor"))?;
+        let left = journal::resume_on(&system.machine, &system.journal("supervisor"))?;
         let config = settings::supervisor(system.scenario(), left.next.map(|_| now))?;
         let mut supervisor =
             Supervisor::new(config).map_err(|error| ProcessError::Settings(error.to_string()))?;
@@ -90,6 +90,14 @@ impl RoleNode for SupervisorNode {
 
     fn needs_journal(&self) -> bool {
         true
+    }
+
+    fn check(&self) {
+        self.supervisor.check_invariants();
+    }
+
+    fn tables(&self) -> Vec<(&'static str, usize)> {
+        vec![("outstanding", self.supervisor.outstanding().count())]
     }
 
     fn measure(&self, metrics: &Metrics) {

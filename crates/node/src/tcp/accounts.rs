@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use fanin_dataflow::ShareCounters;
 use fanin_message::TcpInfo;
 
+use crate::machine::Machine;
+
 use super::format::{END, EXTENSION, HEADER, SHARED};
 use super::sums::Sums;
 
@@ -36,6 +38,7 @@ impl PeerAccount {
 /// The counters of a process' connections, written to its file.
 #[derive(Debug)]
 pub struct Accounts {
+    machine: Machine,
     path: PathBuf,
     process: String,
     earlier: String,
@@ -50,10 +53,10 @@ impl Accounts {
     ///
     /// # Errors
     /// If it is there and cannot be read, or cannot be written.
-    pub fn open(folder: &Path, process: &str) -> io::Result<Self> {
+    pub fn open(machine: &Machine, folder: &Path, process: &str) -> io::Result<Self> {
         let path = folder.join(format!("{process}.{EXTENSION}"));
-        let mut earlier = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
+        let mut earlier = match machine.read(&path) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(error),
         };
@@ -64,8 +67,16 @@ impl Accounts {
             }
         }
         let process = process.to_owned();
-        let accounts =
-            Self { path, process, earlier, peers: BTreeMap::new(), asked: None, fails: false, shared: None };
+        let accounts = Self {
+            machine: machine.clone(),
+            path,
+            process,
+            earlier,
+            peers: BTreeMap::new(),
+            asked: None,
+            fails: false,
+            shared: None,
+        };
         accounts.write(false)?;
         Ok(accounts)
     }
@@ -157,7 +168,7 @@ impl Accounts {
             text.push('\n');
         }
         let new = self.path.with_extension("tcp-new");
-        std::fs::write(&new, text)?;
-        std::fs::rename(&new, &self.path)
+        self.machine.write(&new, text.as_bytes())?;
+        self.machine.rename(&new, &self.path)
     }
 }

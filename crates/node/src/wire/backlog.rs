@@ -38,6 +38,11 @@ impl Backlog {
         self.queues.is_empty()
     }
 
+    /// Messages that wait, over all peers.
+    pub(super) fn len(&self) -> usize {
+        self.queues.values().map(VecDeque::len).sum()
+    }
+
     /// True if messages wait for a peer: a further one has to queue behind them.
     pub(super) fn has(&self, peer: Peer) -> bool {
         self.queues.contains_key(&peer)

@@ -49,6 +49,11 @@ impl Dialer {
         self.scheduled.push((now + REDIAL_AFTER, peer));
     }
 
+    /// When the next attempt is due.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.scheduled.iter().map(|(at, _)| *at).min()
+    }
+
     /// Takes out the peers to connect to now.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Peer> {
         if self.scheduled.iter().all(|(at, _)| *at > now) {

@@ -29,10 +29,11 @@ use fanin_message::{
 use crate::codec::{DecodeError, decode, encode};
 use crate::config::{System, listen_addresses, port};
 use crate::data::Data;
+use crate::machine::Machine;
 use crate::names::{name, peer};
 use crate::source::Sources;
 use crate::tcp::Sums;
-use crate::transport::{self, Environment};
+use crate::transport::{self, Environment, Fitted};
 
 use backlog::{Backlog, QueuedMessage};
 use dialer::Dialer;
@@ -105,6 +106,8 @@ pub struct PeerConnections {
     /// An allocation that heads of messages use in turn.
     head: Vec<u8>,
     is_stopping: bool,
+    /// True if the endpoint was shut down.
+    is_shut: bool,
     counters: WireCounters,
 }
 
@@ -121,7 +124,10 @@ impl PeerConnections {
         };
         let silence = crate::clock::std_duration(system.scenario().live.silence_max);
         let timing = Timing { heartbeat: silence / 5, silence_max: silence, ..Timing::default() };
-        let fitted = transport::fit(system.scenario(), Environment::Hosts)?;
+        let fitted = match &system.machine {
+            Machine::Real => transport::fit(system.scenario(), Environment::Hosts)?,
+            Machine::Simulated(_) => Fitted::default(),
+        };
         for reason in &fitted.unmet {
             tracing::warn!(%reason, "not in force");
         }
@@ -129,8 +135,12 @@ impl PeerConnections {
         let key = system.key.clone();
         let options = Options { timing, tls, key, socket: fitted.socket, ..Options::default() };
         let is_collector = matches!(me, Peer::Collector(_));
+        let settings = Settings { name: name(me), limits, ..Settings::default() };
         let mut wire = Self {
-            endpoint: MessageEndpoint::new(Settings { name: name(me), limits, ..Settings::default() })?,
+            endpoint: match &system.machine {
+                Machine::Real => MessageEndpoint::new(settings)?,
+                Machine::Simulated(machine) => MessageEndpoint::simulated(settings, machine.network())?,
+            },
             system: system.clone(),
             sources,
             options,
@@ -138,12 +148,13 @@ impl PeerConnections {
             table: ConnectionTable::default(),
             backlog: Backlog::default(),
             observer: TcpObserver::open(system, me)?,
-            reach: Reachability::new(system, me, Instant::now()),
+            reach: Reachability::new(system, me, system.machine.now()),
             dialed: HashMap::new(),
             sharing: if is_collector { WindowSharing::of(system.scenario()) } else { None },
             pending: VecDeque::new(),
             head: Vec::new(),
             is_stopping: false,
+            is_shut: false,
             counters: WireCounters::default(),
         };
         if let Some(address) = system.address(me) {
@@ -237,19 +248,19 @@ impl PeerConnections {
             return Ok(Some(input));
         }
         if !self.is_stopping {
-            self.dialer.due(Instant::now()).into_iter().for_each(|peer| self.connect(peer));
+            self.dialer.due(self.system.machine.now()).into_iter().for_each(|peer| self.connect(peer));
         }
         loop {
             self.send_admitted();
             let holds = self.sharing.as_ref().is_some_and(WindowSharing::holds_requests);
-            let until = if holds { deadline.min(Instant::now() + HELD_TURN) } else { deadline };
+            let until = if holds { deadline.min(self.system.machine.now() + HELD_TURN) } else { deadline };
             match self.endpoint.poll(Some(until))? {
                 Some(event) => {
                     if let Some(input) = self.handle_event(event) {
                         return Ok(Some(input));
                     }
                 }
-                None if until >= deadline || Instant::now() >= deadline => return Ok(None),
+                None if until >= deadline || self.system.machine.now() >= deadline => return Ok(None),
                 None => {}
             }
         }
@@ -285,7 +296,7 @@ impl PeerConnections {
                     self.dialed.remove(&connection.index());
                 }
                 self.forget(partner);
-                self.reach.handle_closed(Instant::now(), partner, reason.to_string());
+                self.reach.handle_closed(self.system.machine.now(), partner, reason.to_string());
                 if self.is_stopping || matches!(reason, Closed::Local) {
                     tracing::info!(peer = %partner, %reason, "disconnected");
                 } else {
@@ -293,7 +304,7 @@ impl PeerConnections {
                     tracing::warn!(peer = %partner, %reason, ?unsent, "connection lost");
                 }
                 if retry.is_none() && self.dialer.connects_to(partner) && !self.is_stopping {
-                    self.dialer.schedule(Instant::now(), partner);
+                    self.dialer.schedule(self.system.machine.now(), partner);
                 }
                 Some(WireInput::Closed(partner))
             }
@@ -318,14 +329,14 @@ impl PeerConnections {
 
     fn handle_connected(&mut self, partner: Peer, connection: Connection) -> WireInput {
         tracing::info!(peer = %partner, "connected");
-        self.reach.handle_connected(Instant::now(), partner);
+        self.reach.handle_connected(self.system.machine.now(), partner);
         // Messages in flight on an older connection that this one replaces are lost.
         self.forget(partner);
         if let (Some(sharing), Peer::Readout(place)) = (&mut self.sharing, partner) {
             sharing.handle_connected(&mut self.endpoint, place, connection);
         }
         let info = self.endpoint.tcp_info(connection);
-        self.observer.handle_connected(partner, Instant::now(), info.as_ref());
+        self.observer.handle_connected(partner, self.system.machine.now(), info.as_ref());
         if self.table.insert(partner, connection) {
             // The end of the older connection is not reported yet; the role hears of it first all the same.
             self.pending.push_back(WireInput::Connected(partner));
@@ -414,7 +425,7 @@ impl PeerConnections {
     /// False if the connection takes nothing more now.
     fn try_send(&mut self, to: Peer, connection: Connection, message: &QueuedMessage) -> bool {
         let QueuedMessage { kind, stream, event, head, bodies } = message;
-        let now = Instant::now();
+        let now = self.system.machine.now();
         if event.is_some() {
             self.observer.handle_sending(&self.endpoint, to, connection, now);
         }
@@ -481,18 +492,32 @@ impl PeerConnections {
         self.observer.account(&self.endpoint, &self.table, shared, now, is_end);
     }
 
-    /// Closes all connections in order: sends waiting messages first, for `limit` at most.
-    pub fn close(&mut self, limit: Duration) {
-        self.is_stopping = true;
-        let until = Instant::now() + limit;
-        while !self.backlog.is_empty() && self.drain(until) {}
-        self.endpoint.shutdown();
-        while !self.endpoint.is_empty() && self.drain(until) {}
+    /// When [`Self::poll`] has something to do even if nothing arrives.
+    pub fn poll_deadline(&self) -> Option<Instant> {
+        if !self.pending.is_empty() {
+            return Some(self.system.machine.now());
+        }
+        [self.endpoint.poll_deadline(), self.dialer.next(), self.next_sample()].into_iter().flatten().min()
     }
 
-    /// Handles one event while the process ends. False when the time is over.
-    fn drain(&mut self, until: Instant) -> bool {
-        if Instant::now() >= until {
+    /// Messages that wait for slow peers, and bytes of received messages that are in use.
+    pub fn held(&self) -> (usize, u64) {
+        (self.backlog.len(), self.endpoint.receive_bytes())
+    }
+
+    /// Begins to close all connections in order: waiting messages are sent first. [`Self::close_turn`] goes on.
+    pub fn begin_close(&mut self) {
+        self.is_stopping = true;
+    }
+
+    /// Takes a step of an orderly close, which waits until `until` at most. False when all is closed, or the time is over.
+    pub fn close_turn(&mut self, until: Instant) -> bool {
+        let is_late = self.system.machine.now() >= until;
+        if !self.is_shut && (is_late || self.backlog.is_empty()) {
+            self.is_shut = true;
+            self.endpoint.shutdown();
+        }
+        if is_late || self.is_shut && self.endpoint.is_empty() {
             return false;
         }
         match self.endpoint.poll(Some(until)) {
@@ -500,7 +525,8 @@ impl PeerConnections {
                 drop(self.handle_event(event));
                 true
             }
-            Ok(None) | Err(_) => false,
+            Ok(None) => self.system.machine.now() < until,
+            Err(_) => false,
         }
     }
 }

@@ -58,7 +58,8 @@ impl TcpObserver {
     /// If the file of counters, or that of windows, cannot be opened.
     pub(super) fn open(system: &System, me: Peer) -> Result<Self, WireError> {
         Ok(Self {
-            accounts: Accounts::open(&system.folder, &name(me)).map_err(WireError::Accounts)?,
+            accounts: Accounts::open(&system.machine, &system.folder, &name(me))
+                .map_err(WireError::Accounts)?,
             unacknowledged: Unacknowledged::default(),
             traced: TracedFlows::of(system, me).map_err(WireError::Trace)?,
         })
