@@ -5,16 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::restart::RestartPlan;
 use crate::config::Role;
-
-/// A process that ends sooner after its start than this has ended quickly.
-const QUICK: Duration = Duration::from_secs(10);
-/// Quick ends in a row after which the system goes on without the process, and tries it only every [`PAUSE_LONG`].
-pub(super) const QUICK_ENDS_MAX: u32 = 20;
-/// The pauses before the next start: the first, the longest of a process that may recover, and that of one that did not.
-const PAUSE_MIN: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(2);
-const PAUSE_LONG: Duration = Duration::from_secs(30);
 
 /// A process of the system, whether or not it runs now.
 #[derive(Debug)]
@@ -23,11 +15,7 @@ pub(super) struct ChildProcess {
     pub(super) index: u16,
     pub(super) name: String,
     child: Option<Child>,
-    /// When it is started again.
-    again: Option<Instant>,
-    started: Instant,
-    /// Quick ends in a row.
-    quick_ends: u32,
+    plan: RestartPlan,
     activity: ChildActivity,
 }
 
@@ -42,7 +30,7 @@ impl ChildProcess {
     /// A process that was just started.
     pub(super) fn new(role: Role, index: u16, name: String, child: Child, now: Instant) -> Self {
         let activity = ChildActivity { switches: 0, at: now };
-        Self { role, index, name, child: Some(child), again: None, started: now, quick_ends: 0, activity }
+        Self { role, index, name, child: Some(child), plan: RestartPlan::new(now), activity }
     }
 
     /// The kernel's number of the process; `None` while it does not run.
@@ -56,17 +44,17 @@ impl ChildProcess {
 
     /// How long ago it was started last.
     pub(super) fn age(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.started)
+        self.plan.age(now)
     }
 
     /// True if the system goes on without it: it ended too often.
     pub(super) fn is_given_up(&self) -> bool {
-        self.quick_ends > QUICK_ENDS_MAX
+        self.plan.is_given_up()
     }
 
     /// Quick ends in a row.
     pub(super) fn quick_ends(&self) -> u32 {
-        self.quick_ends
+        self.plan.quick_ends()
     }
 
     /// Its exit status, once, if it has ended since the last call.
@@ -79,30 +67,25 @@ impl ChildProcess {
     /// Plans the next start of a process that ended, later after each quick end.
     pub(super) fn plan_restart(&mut self, now: Instant) {
         assert!(self.child.is_none(), "{} runs", self.name);
-        self.quick_ends = if self.age(now) >= QUICK { 1 } else { self.quick_ends + 1 };
-        let pause = if self.is_given_up() {
-            PAUSE_LONG
-        } else {
-            PAUSE_MIN.saturating_mul(1 << (self.quick_ends - 1).min(6)).min(PAUSE_MAX)
-        };
-        self.again = Some(now + pause);
+        self.plan.handle_ended(now);
     }
 
     /// True if it is to be started again now.
     pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.child.is_none() && self.again.is_some_and(|at| at <= now)
+        self.child.is_none() && self.plan.next().is_some_and(|at| at <= now)
     }
 
     /// It was started again.
     pub(super) fn handle_started(&mut self, child: Child, now: Instant) {
         assert!(self.child.is_none(), "{} runs", self.name);
-        (self.child, self.again, self.started) = (Some(child), None, now);
+        self.child = Some(child);
+        self.plan.handle_started(now);
         self.activity = ChildActivity { switches: 0, at: now };
     }
 
     /// It is not to be started again.
     pub(super) fn retire(&mut self) {
-        self.again = None;
+        self.plan.retire();
     }
 
     pub(super) fn signal(&self, signal: Signal) {
@@ -147,26 +130,6 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-
-    #[test]
-    fn a_process_that_ends_again_and_again_is_tried_less_and_less_often() {
-        let start = || Command::new("true").spawn().unwrap();
-        let mut now = Instant::now();
-        let mut child = ChildProcess::new(Role::Logger, 1, "logger-1".to_owned(), start(), now);
-        for ends in 1..=QUICK_ENDS_MAX + 2 {
-            while child.reap().is_none() {}
-            child.plan_restart(now);
-            assert_eq!((child.quick_ends(), child.is_given_up()), (ends, ends > QUICK_ENDS_MAX));
-            let pause = if ends > QUICK_ENDS_MAX { PAUSE_LONG } else { PAUSE_MAX };
-            assert!(!child.is_due(now) && child.is_due(now + pause));
-            now += pause;
-            child.handle_started(start(), now);
-        }
-        // One that worked for a while begins anew.
-        while child.reap().is_none() {}
-        child.plan_restart(now + QUICK);
-        assert!(!child.is_given_up());
-    }
 
     #[test]
     fn a_stopped_process_hangs_and_a_running_one_does_not() {

@@ -12,6 +12,7 @@ mod metrics_file;
 mod options;
 mod place;
 mod prepare;
+mod restart;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -42,6 +43,7 @@ pub use lock::FolderLock;
 pub use metrics_file::{METRICS_FILE, MetricsFile, ServedMetrics};
 pub use options::{SystemLaunch, processes};
 pub use place::{Loopback, Placement};
+pub use restart::RestartPlan;
 
 /// Beyond what a process may take to finish its work, until it is ended by force.
 const END_MARGIN: Duration = Duration::from_secs(5);

@@ -1,0 +1,90 @@
+//! Many seeds, on all cores.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::{Failure, run};
+
+/// The seeds of a campaign, and how it is played.
+#[derive(Debug, Clone, Copy)]
+pub struct Campaign {
+    /// The first seed.
+    pub from: u64,
+    /// How many.
+    pub seeds: u64,
+    /// Threads.
+    pub threads: usize,
+    /// Failed seeds after which it ends.
+    pub failures_max: usize,
+}
+
+/// A seed whose world failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedSeed {
+    /// The seed.
+    pub seed: u64,
+    /// What did not hold.
+    pub failure: Failure,
+}
+
+/// What a campaign has played.
+#[derive(Debug, Clone, Default)]
+pub struct Progress {
+    /// Worlds that were played.
+    pub seeds: u64,
+    /// Events that were assigned in them.
+    pub events: u64,
+    /// Faults that happened in them.
+    pub faults: u64,
+    /// Simulated time.
+    pub simulated: Duration,
+    /// Time that it took.
+    pub wall: Duration,
+    /// The seeds that failed, in order.
+    pub failed: Vec<FailedSeed>,
+}
+
+/// Plays a campaign until its end, or until `stop` is set. `tick` is called about once a second with what was played so far.
+pub fn campaign(campaign: Campaign, stop: &AtomicBool, tick: &(dyn Fn(&Progress) + Sync)) -> Progress {
+    let start = Instant::now();
+    let next = AtomicU64::new(0);
+    let progress = Mutex::new((Progress::default(), Instant::now()));
+    std::thread::scope(|scope| {
+        for _ in 0..campaign.threads.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= campaign.seeds || stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let seed = campaign.from + number;
+                    let result = run(seed);
+                    let (all, ticked) = &mut *progress.lock().unwrap_or_else(PoisonError::into_inner);
+                    all.seeds += 1;
+                    all.wall = start.elapsed();
+                    match result {
+                        Ok(report) => {
+                            all.events += report.assigned;
+                            all.faults += report.faults;
+                            all.simulated += Duration::from_nanos(report.simulated_ns);
+                        }
+                        Err(failure) => all.failed.push(FailedSeed { seed, failure }),
+                    }
+                    if all.failed.len() >= campaign.failures_max {
+                        break;
+                    }
+                    if ticked.elapsed() >= Duration::from_secs(1) {
+                        *ticked = Instant::now();
+                        tick(all);
+                    }
+                }
+            });
+        }
+    });
+    let (mut all, _) = progress.into_inner().unwrap_or_else(PoisonError::into_inner);
+    all.wall = start.elapsed();
+    all.failed.sort_by_key(|failed| failed.seed);
+    all
+}

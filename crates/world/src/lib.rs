@@ -1,0 +1,48 @@
+//! The live system in a simulated world with faults.
+//!
+//! [`run`] plays one world: the processes of a whole system (their main loops, connections, journals, files) and the
+//! launcher's restarts, on simulated machines, in one thread and in simulated time. A seed says how large the system is, what
+//! its settings are, and which faults it meets. Equal seeds give equal worlds. Afterwards these must hold:
+//!
+//! - every assigned event is exactly once rejected, stored or in debug, as the audit of journals and files says;
+//! - an event that was said to be stored can be read, whatever power was lost;
+//! - the counts of each state machine agree with each other, credits among them;
+//! - queues, buffers and sockets stay below limits, and a process that ends has nothing left in its tables;
+//! - the system is complete again and finishes events within a stated time after the last fault, and stops in order.
+//!
+//! Not in the world: the processes of processors, TLS, io_uring, the kernel's TCP, and a launcher that dies.
+
+mod campaign;
+mod disk;
+mod logs;
+mod machine;
+mod net;
+mod plan;
+mod shared;
+mod verdict;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+pub use campaign::{Campaign, FailedSeed, Progress, campaign};
+pub use logs::print as print_logs;
+pub use verdict::Failure;
+pub use world::Report;
+
+/// Plays the world of a seed.
+///
+/// # Errors
+/// What did not hold.
+pub fn run(seed: u64) -> Result<Report, Failure> {
+    let played = catch_unwind(AssertUnwindSafe(|| world::World::new(seed).run()));
+    played.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(Failure::Panic(text.unwrap_or("without a text").to_owned()))
+    })
+}
+
+/// The system and the faults of a seed, in words.
+pub fn describe(seed: u64) -> String {
+    plan::Plan::draw(&mut fanin_dataflow::Random::new(seed)).to_string()
+}

@@ -1,0 +1,532 @@
+//! The sockets of a world: connections with latency, limited buffers, partial writes, cut and slow links.
+//!
+//! Bytes of one direction arrive in order and complete, as TCP promises, or the connection is reset. A cut link holds segments
+//! back; they arrive after it is mended. A machine without power answers nothing.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+use fanin_message::{Interest, OsError, Readiness, SimulatedNetwork, SimulatedSocket};
+
+use crate::machine::Life;
+use crate::shared::{Core, Happening, Host, Shared, instant};
+
+/// A request for a connection, on its way.
+#[derive(Debug)]
+pub(crate) struct ConnectionRequest {
+    from: u64,
+    address: SocketAddr,
+}
+
+/// What arrives at a socket.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    from: u64,
+    from_host: Host,
+    to: u64,
+    to_host: Host,
+    what: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Bytes(Vec<u8>),
+    /// The connection stands.
+    Accepted {
+        peer: u64,
+    },
+    /// The connection is refused.
+    Refused,
+    End,
+    Reset,
+}
+
+#[derive(Debug, Default)]
+struct SocketState {
+    host: Host,
+    address: Option<SocketAddr>,
+    /// Connections that wait to be accepted, of a listening socket.
+    waiting: Option<VecDeque<u64>>,
+    peer: Option<(u64, Host)>,
+    is_connected: bool,
+    received: VecDeque<u8>,
+    /// The peer sends nothing more.
+    has_ended: bool,
+    error: Option<OsError>,
+    /// This side sends nothing more.
+    is_shut: bool,
+    /// Bytes sent that the peer's process has not received.
+    outstanding: usize,
+    /// Nothing that was sent may arrive before.
+    last_arrival: u64,
+    /// Nothing arrives here before: segments wait for a link.
+    floor: u64,
+    watch: Option<(u64, Interest)>,
+    has_news: bool,
+}
+
+/// A link between two machines, in one direction.
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    latency_ns: u64,
+    cut_until: u64,
+    /// After a cut, until segments are sent again.
+    resend_ns: u64,
+    extra_ns: u64,
+}
+
+/// All sockets of a world.
+pub(crate) struct Network {
+    sockets: BTreeMap<u64, SocketState>,
+    listening: BTreeMap<SocketAddr, u64>,
+    by_host: Vec<Vec<u64>>,
+    links: Vec<Link>,
+    hosts: usize,
+    next: u64,
+    /// Bytes that a connection holds in one direction.
+    capacity: usize,
+    /// In how many pieces bytes are sent at most.
+    pieces_max: u64,
+}
+
+impl Network {
+    pub(crate) fn new(hosts: usize) -> Self {
+        let link = Link { latency_ns: 50_000, cut_until: 0, resend_ns: 0, extra_ns: 0 };
+        Self {
+            sockets: BTreeMap::new(),
+            listening: BTreeMap::new(),
+            by_host: vec![Vec::new(); hosts],
+            links: vec![link; hosts * hosts],
+            hosts,
+            next: 0,
+            capacity: 1 << 16,
+            pieces_max: 1,
+        }
+    }
+
+    /// Sets how links behave without faults.
+    pub(crate) fn shape(&mut self, capacity: usize, pieces_max: u64, mut latency: impl FnMut() -> u64) {
+        (self.capacity, self.pieces_max) = (capacity, pieces_max);
+        self.links.iter_mut().for_each(|link| link.latency_ns = latency());
+    }
+
+    fn link(&mut self, from: Host, to: Host) -> &mut Link {
+        &mut self.links[from * self.hosts + to]
+    }
+
+    /// Holds back everything in one direction until a time; `resend_ns` later it is sent again.
+    pub(crate) fn cut(&mut self, from: Host, to: Host, until: u64, resend_ns: u64) {
+        let link = self.link(from, to);
+        link.cut_until = link.cut_until.max(until);
+        link.resend_ns = resend_ns;
+    }
+
+    /// Makes a direction slower; zero: as fast as before.
+    pub(crate) fn slow(&mut self, from: Host, to: Host, extra_ns: u64) {
+        self.link(from, to).extra_ns = extra_ns;
+    }
+
+    /// Sockets of a machine.
+    pub(crate) fn open(&self, host: Host) -> usize {
+        self.by_host[host].len()
+    }
+
+    fn add(&mut self, state: SocketState) -> u64 {
+        self.next += 1;
+        self.by_host[state.host].push(self.next);
+        self.sockets.insert(self.next, state);
+        self.next
+    }
+
+    fn remove(&mut self, id: u64) -> Option<SocketState> {
+        let state = self.sockets.remove(&id)?;
+        self.by_host[state.host].retain(|&other| other != id);
+        if let Some(address) = state.address.filter(|_| state.waiting.is_some()) {
+            self.listening.remove(&address);
+        }
+        Some(state)
+    }
+}
+
+impl Core {
+    /// When something that leaves now arrives, if no fault holds it back.
+    fn arrival(&mut self, from: Host, to: Host) -> u64 {
+        let Link { latency_ns, extra_ns, .. } = *self.net.link(from, to);
+        let jitter = self.between(0, latency_ns / 4);
+        self.now + latency_ns + extra_ns + jitter
+    }
+
+    fn send_segment(&mut self, from: u64, from_host: Host, to: (u64, Host), what: Content) {
+        let mut at = self.arrival(from_host, to.1);
+        if let Some(socket) = self.net.sockets.get_mut(&from) {
+            at = at.max(socket.last_arrival);
+            socket.last_arrival = at;
+        }
+        let segment = Segment { from, from_host, to: to.0, to_host: to.1, what };
+        self.at(at, Happening::Arrive(segment));
+    }
+
+    /// A request for a connection reaches the machine of its address.
+    pub(crate) fn handle_connect(&mut self, request: ConnectionRequest) {
+        let Some(caller) = self.net.sockets.get(&request.from) else { return };
+        let (from, from_host) = (request.from, caller.host);
+        let to_host = host_of(request.address);
+        if !self.hosts[to_host].is_up {
+            // Nobody answers; the caller's own limit ends the attempt.
+            return;
+        }
+        let link = *self.net.link(from_host, to_host);
+        if link.cut_until > self.now {
+            return self.at(link.cut_until + link.resend_ns, Happening::Connect(request));
+        }
+        let Some(&listener) = self.net.listening.get(&request.address) else {
+            return self.send_segment(0, to_host, (from, from_host), Content::Refused);
+        };
+        let accepted = SocketState {
+            host: to_host,
+            address: Some(request.address),
+            peer: Some((from, from_host)),
+            is_connected: true,
+            has_news: true,
+            ..SocketState::default()
+        };
+        let peer = self.net.add(accepted);
+        if let Some(listening) = self.net.sockets.get_mut(&listener) {
+            listening.has_news = true;
+            listening.waiting.get_or_insert_default().push_back(peer);
+        }
+        self.send_segment(peer, to_host, (from, from_host), Content::Accepted { peer });
+        let now = self.now;
+        self.call(to_host, now);
+    }
+
+    /// A segment reaches its machine.
+    pub(crate) fn handle_segment(&mut self, segment: Segment) {
+        let (from_host, to_host) = (segment.from_host, segment.to_host);
+        if !self.hosts[to_host].is_up {
+            return;
+        }
+        let link = *self.net.link(from_host, to_host);
+        let floor = self.net.sockets.get(&segment.to).map_or(0, |socket| socket.floor);
+        let held = if link.cut_until > self.now { link.cut_until + link.resend_ns } else { floor };
+        if held > self.now {
+            // What follows on this connection waits behind it.
+            if let Some(socket) = self.net.sockets.get_mut(&segment.to) {
+                socket.floor = held;
+            }
+            if let Some(sender) = self.net.sockets.get_mut(&segment.from) {
+                sender.last_arrival = sender.last_arrival.max(held);
+            }
+            return self.at(held, Happening::Arrive(segment));
+        }
+        let Some(socket) = self.net.sockets.get_mut(&segment.to) else {
+            // The socket is closed: whoever still sends is told so.
+            if !matches!(segment.what, Content::Reset | Content::Refused) {
+                self.send_segment(0, to_host, (segment.from, from_host), Content::Reset);
+            }
+            return;
+        };
+        socket.has_news = true;
+        let word = match segment.what {
+            Content::Bytes(bytes) => {
+                let length = bytes.len() as u64;
+                socket.received.extend(bytes);
+                length
+            }
+            Content::Accepted { peer } => {
+                socket.peer = Some((peer, from_host));
+                socket.is_connected = true;
+                1 << 32
+            }
+            Content::Refused => {
+                socket.error = Some(OsError(libc::ECONNREFUSED));
+                2 << 32
+            }
+            Content::End => {
+                socket.has_ended = true;
+                3 << 32
+            }
+            Content::Reset => {
+                socket.error = Some(OsError(libc::ECONNRESET));
+                4 << 32
+            }
+        };
+        self.note(word ^ segment.to << 40);
+        let now = self.now;
+        self.call(to_host, now);
+    }
+
+    /// A socket may have room again.
+    pub(crate) fn handle_room(&mut self, id: u64) {
+        if let Some(socket) = self.net.sockets.get_mut(&id) {
+            socket.has_news = true;
+            let (host, now) = (socket.host, self.now);
+            self.call(host, now);
+        }
+    }
+
+    /// Closes a socket as its process does, or the kernel in its place.
+    pub(crate) fn close_socket(&mut self, id: u64) {
+        let Some(socket) = self.net.remove(id) else { return };
+        for waiting in socket.waiting.into_iter().flatten() {
+            self.reset_socket(waiting);
+        }
+        if let Some(peer) = socket.peer.filter(|_| socket.error.is_none()) {
+            // Unread bytes make the end a reset.
+            let what = if !socket.received.is_empty() {
+                Content::Reset
+            } else if socket.is_shut {
+                return;
+            } else {
+                Content::End
+            };
+            let mut at = self.arrival(socket.host, peer.1);
+            at = at.max(socket.last_arrival);
+            let segment = Segment { from: id, from_host: socket.host, to: peer.0, to_host: peer.1, what };
+            self.at(at, Happening::Arrive(segment));
+        }
+    }
+
+    fn reset_socket(&mut self, id: u64) {
+        if let Some(socket) = self.net.remove(id)
+            && let Some(peer) = socket.peer
+        {
+            self.send_segment(0, socket.host, peer, Content::Reset);
+        }
+    }
+
+    /// Resets the connections between two machines, at both ends.
+    pub(crate) fn reset_between(&mut self, a: Host, b: Host) {
+        let between = |socket: &SocketState| socket.peer.is_some_and(|(_, host)| host == b);
+        let ids: Vec<u64> = self.net.by_host[a]
+            .iter()
+            .copied()
+            .filter(|id| self.net.sockets.get(id).is_some_and(between))
+            .collect();
+        for id in ids {
+            let Some(peer) = self.net.sockets.get(&id).and_then(|socket| socket.peer) else { continue };
+            self.send_segment(0, b, (id, a), Content::Reset);
+            self.send_segment(0, a, peer, Content::Reset);
+        }
+    }
+
+    /// Ends all sockets of a machine: in order if its process ends, without a word if the power fails.
+    pub(crate) fn close_all(&mut self, host: Host, has_power: bool) {
+        for id in self.net.by_host[host].clone() {
+            if has_power {
+                self.close_socket(id);
+            } else {
+                self.net.remove(id);
+            }
+        }
+    }
+}
+
+/// The machine of an address: `10.0.0.HOST + 1`.
+fn host_of(address: SocketAddr) -> Host {
+    let SocketAddr::V4(address) = address else { return 0 };
+    usize::from(address.ip().octets()[3]).saturating_sub(1)
+}
+
+/// The network as one life of a process sees it.
+pub(crate) struct ProcessNetwork {
+    pub(crate) shared: Shared,
+    pub(crate) life: Life,
+}
+
+impl SimulatedNetwork for ProcessNetwork {
+    fn now(&self) -> std::time::Instant {
+        instant(self.shared.lock().now)
+    }
+
+    fn random(&mut self) -> [u8; 32] {
+        let mut core = self.shared.lock();
+        let mut bytes = [0; 32];
+        for part in bytes.chunks_exact_mut(8) {
+            part.copy_from_slice(&core.random.bits().to_le_bytes());
+        }
+        bytes
+    }
+
+    fn listen(&mut self, address: SocketAddr) -> Result<Box<dyn SimulatedSocket>, OsError> {
+        let mut core = self.shared.lock();
+        if core.net.listening.contains_key(&address) {
+            return Err(OsError(libc::EADDRINUSE));
+        }
+        let listening = SocketState {
+            host: self.life.host,
+            address: Some(address),
+            waiting: Some(VecDeque::new()),
+            ..SocketState::default()
+        };
+        let id = core.net.add(listening);
+        core.net.listening.insert(address, id);
+        Ok(Box::new(ProcessSocket { shared: self.shared.clone(), life: self.life, id }))
+    }
+
+    fn connect(&mut self, address: SocketAddr) -> Result<Box<dyn SimulatedSocket>, OsError> {
+        let mut core = self.shared.lock();
+        let id = core.net.add(SocketState { host: self.life.host, ..SocketState::default() });
+        let at = core.arrival(self.life.host, host_of(address));
+        core.at(at, Happening::Connect(ConnectionRequest { from: id, address }));
+        Ok(Box::new(ProcessSocket { shared: self.shared.clone(), life: self.life, id }))
+    }
+
+    fn ready(&mut self, ready: &mut Vec<Readiness>) {
+        let core = &mut *self.shared.lock();
+        let capacity = core.net.capacity;
+        for id in &core.net.by_host[self.life.host] {
+            let Some(socket) = core.net.sockets.get_mut(id) else { continue };
+            let Some((token, interest)) = socket.watch else { continue };
+            if interest.edge && !socket.has_news {
+                continue;
+            }
+            let is_broken = socket.error.is_some();
+            let has_input = !socket.received.is_empty()
+                || socket.has_ended
+                || socket.waiting.as_ref().is_some_and(|waiting| !waiting.is_empty());
+            let has_room = socket.is_connected && socket.outstanding < capacity;
+            let readable = is_broken || interest.read && has_input;
+            let writable = is_broken || interest.write && has_room;
+            if readable || writable {
+                socket.has_news = false;
+                let ends = is_broken || interest.edge && socket.has_ended;
+                ready.push(Readiness { token, readable, writable, ends });
+            }
+        }
+    }
+}
+
+/// A socket of one life of a process.
+struct ProcessSocket {
+    shared: Shared,
+    life: Life,
+    id: u64,
+}
+
+impl ProcessSocket {
+    fn with<T>(&self, otherwise: T, act: impl FnOnce(&mut SocketState) -> T) -> T {
+        let mut core = self.shared.lock();
+        if !core.is_alive(self.life.host, self.life.number) {
+            return otherwise;
+        }
+        core.net.sockets.get_mut(&self.id).map_or(otherwise, act)
+    }
+}
+
+const AGAIN: OsError = OsError(libc::EAGAIN);
+
+impl SimulatedSocket for ProcessSocket {
+    fn watch(&self, token: u64, interest: Option<Interest>) {
+        self.with((), |socket| {
+            socket.watch = interest.map(|interest| (token, interest));
+            // Changing the interest reports what is there already.
+            socket.has_news = true;
+        });
+    }
+
+    fn accept(&self) -> Result<Box<dyn SimulatedSocket>, OsError> {
+        let id = self.with(None, |socket| socket.waiting.as_mut()?.pop_front()).ok_or(AGAIN)?;
+        Ok(Box::new(Self { shared: self.shared.clone(), life: self.life, id }))
+    }
+
+    fn receive(&self, bytes: &mut [u8]) -> Result<usize, OsError> {
+        let mut core = self.shared.lock();
+        if !core.is_alive(self.life.host, self.life.number) {
+            return Err(OsError(libc::ENETDOWN));
+        }
+        let Some(socket) = core.net.sockets.get_mut(&self.id) else { return Err(OsError(libc::EBADF)) };
+        if socket.received.is_empty() {
+            return match (socket.error, socket.has_ended) {
+                (Some(error), _) => Err(error),
+                (None, true) => Ok(0),
+                (None, false) => Err(AGAIN),
+            };
+        }
+        let count = bytes.len().min(socket.received.len());
+        for (place, byte) in bytes.iter_mut().zip(socket.received.drain(..count)) {
+            *place = byte;
+        }
+        let (peer, host) = (socket.peer, socket.host);
+        if let Some((peer, peer_host)) = peer {
+            let capacity = core.net.capacity;
+            let mut was_full = false;
+            if let Some(sender) = core.net.sockets.get_mut(&peer) {
+                was_full = sender.outstanding >= capacity;
+                sender.outstanding = sender.outstanding.saturating_sub(count);
+            }
+            if was_full {
+                let at = core.arrival(host, peer_host);
+                core.at(at, Happening::Room(peer));
+            }
+        }
+        Ok(count)
+    }
+
+    fn has_unread(&self) -> bool {
+        self.with(false, |socket| !socket.received.is_empty())
+    }
+
+    fn send(&self, bytes: &[u8]) -> Result<usize, OsError> {
+        let mut core = self.shared.lock();
+        if !core.is_alive(self.life.host, self.life.number) {
+            return Err(OsError(libc::ENETDOWN));
+        }
+        let (capacity, pieces_max) = (core.net.capacity, core.net.pieces_max);
+        let Some(socket) = core.net.sockets.get_mut(&self.id) else { return Err(OsError(libc::EBADF)) };
+        if let Some(error) = socket.error {
+            return Err(error);
+        }
+        let Some(peer) = socket.peer.filter(|_| socket.is_connected && !socket.is_shut) else {
+            return Err(OsError(libc::EPIPE));
+        };
+        let count = bytes.len().min(capacity.saturating_sub(socket.outstanding));
+        if count == 0 {
+            return if bytes.is_empty() { Ok(0) } else { Err(AGAIN) };
+        }
+        socket.outstanding += count;
+        let host = socket.host;
+        let mut left = &bytes[..count];
+        let mut pieces = core.between(1, pieces_max);
+        while !left.is_empty() {
+            let size = if pieces <= 1 { left.len() } else { core.between(1, left.len() as u64) as usize };
+            let (piece, rest) = left.split_at(size);
+            core.send_segment(self.id, host, peer, Content::Bytes(piece.to_vec()));
+            (left, pieces) = (rest, pieces.saturating_sub(1));
+        }
+        Ok(count)
+    }
+
+    fn shutdown(&self, both: bool) {
+        let mut core = self.shared.lock();
+        if !core.is_alive(self.life.host, self.life.number) {
+            return;
+        }
+        let Some(socket) = core.net.sockets.get_mut(&self.id) else { return };
+        socket.has_ended |= both;
+        if std::mem::replace(&mut socket.is_shut, true) {
+            return;
+        }
+        let (host, peer) = (socket.host, socket.peer);
+        if let Some(peer) = peer {
+            core.send_segment(self.id, host, peer, Content::End);
+        }
+    }
+
+    fn error(&self) -> Option<OsError> {
+        self.with(Some(OsError(libc::ENETDOWN)), |socket| socket.error)
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        self.with(None, |socket| socket.address)
+    }
+}
+
+impl Drop for ProcessSocket {
+    fn drop(&mut self) {
+        let mut core = self.shared.lock();
+        if core.is_alive(self.life.host, self.life.number) {
+            core.close_socket(self.id);
+        }
+    }
+}

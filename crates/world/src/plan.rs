@@ -1,0 +1,220 @@
+//! What a seed stands for: the size and the settings of a system, and the faults that it meets.
+
+use std::fmt::{self, Write as _};
+
+use fanin_dataflow::Random;
+use fanin_node::config::Role;
+
+use crate::shared::{Host, between};
+
+/// A fault, and how long it lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A process ends at once; its machine closes its connections, and files stay as they are.
+    Kill(Host),
+    /// A machine loses its power: its connections end without a word, and files are torn.
+    PowerLoss(Host),
+    /// A process is stopped, and continued.
+    Pause(Host),
+    /// A process takes much longer for everything.
+    Slow(Host, u64),
+    /// Nothing arrives from the first machine at the second.
+    CutOneWay(Host, Host),
+    /// Nothing arrives between two machines.
+    Cut(Host, Host),
+    /// Nothing arrives at a machine or from it.
+    Isolate(Host),
+    /// Everything between two machines takes so many nanoseconds longer.
+    SlowLink(Host, Host, u64),
+    /// The connections between two machines are reset.
+    Reset(Host, Host),
+    /// A disk takes no further byte.
+    DiskFull(Host),
+    /// Of 1000 calls of a disk, so many fail.
+    DiskErrors(Host, u64),
+    /// A disk takes up to so many nanoseconds for a group of events.
+    SlowDisk(Host, u64),
+}
+
+/// A fault with its time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlannedFault {
+    pub(crate) at: u64,
+    pub(crate) until: u64,
+    pub(crate) what: Fault,
+}
+
+/// A process of the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) role: Role,
+    pub(crate) index: u16,
+}
+
+/// What one seed stands for.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// One machine for each process.
+    pub(crate) places: Vec<Place>,
+    pub(crate) scenario: String,
+    pub(crate) faults: Vec<PlannedFault>,
+    /// When the launcher stops the system.
+    pub(crate) stop_at: u64,
+    /// Bytes that a connection holds in one direction.
+    pub(crate) capacity: usize,
+    pub(crate) pieces_max: u64,
+    pub(crate) latency_max_ns: u64,
+    /// True if processes prove that they share a key.
+    pub(crate) has_key: bool,
+}
+
+const MS: u64 = 1_000_000;
+/// The time in which faults begin: after the start, and before the system is calm again.
+const FAULTS_FROM: u64 = 50 * MS;
+const FAULTS_TO: u64 = 1500 * MS;
+/// A fault lasts no longer.
+const FAULT_MAX: u64 = 4000 * MS;
+
+impl Plan {
+    pub(crate) fn draw(random: &mut Random) -> Self {
+        let readouts = between(random, 1, 3);
+        let collectors = between(random, 1, 3);
+        let loggers = between(random, 1, 2);
+        let mut places = vec![Place { role: Role::Supervisor, index: 0 }];
+        for (role, count) in
+            [(Role::Readout, readouts), (Role::Collector, collectors), (Role::Logger, loggers)]
+        {
+            places.extend((0..count).map(|index| Place { role, index: index as u16 }));
+        }
+        let scenario = scenario(random, readouts, collectors, loggers);
+        let faults = faults(random, &places);
+        // Now and then the system is stopped while faults go on.
+        let faults_end = faults.iter().map(|fault| fault.until).max().unwrap_or(0);
+        let stop_at =
+            if between(random, 1, 4) == 1 { between(random, 200 * MS, FAULTS_TO) } else { faults_end };
+        let latencies = [100_000, 1_000_000, 5_000_000, 20_000_000];
+        Self {
+            places,
+            scenario,
+            faults,
+            stop_at,
+            capacity: [1 << 11, 1 << 13, 1 << 16][between(random, 0, 2) as usize],
+            pieces_max: between(random, 1, 3),
+            latency_max_ns: latencies[between(random, 0, 3) as usize],
+            has_key: between(random, 1, 4) != 1,
+        }
+    }
+}
+
+/// The text of a small scenario with short times.
+fn scenario(random: &mut Random, readouts: u64, collectors: u64, loggers: u64) -> String {
+    let mut pick = |least, most| between(random, least, most);
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = write!(
+        text,
+        "[run]\nseed = {}\n\
+         [readout]\nhosts = {readouts}\nfragments_per_host = {}\nfragment_size = \"{} B\"\n\
+         response_delay = \"{} us\"\nmemory = \"1 MB\"\n\
+         [collectors]\nhosts_per_rack = {collectors}\nunits_per_host = {}\nprocessing_time = \"{} ms\"\n\
+         [supervisor]\nrate = \"{} Hz\"\nclear_group = {}\n\
+         [logger]\nhosts = {loggers}\naccept = \"0.{}\"\n",
+        pick(1, 1 << 30),
+        pick(1, 3),
+        [10, 100, 1000][pick(0, 2) as usize],
+        pick(0, 500),
+        pick(1, 3),
+        pick(1, 20),
+        pick(10, 60),
+        pick(1, 20),
+        pick(1, 9),
+    );
+    if pick(1, 3) != 1 {
+        let _ = write!(text, "[shaping]\nmethod = \"credits\"\ncredits = {}\n", pick(3, 12));
+    }
+    let _ = write!(
+        text,
+        "[live]\nprocessors = \"timers\"\nrequest_timeout = \"{} ms\"\nrequest_retries = {}\n\
+         readout_wait = \"{} ms\"\nlogger_timeout = \"{} ms\"\nreassign_delay = \"{} ms\"\n\
+         silence_max = \"{} ms\"\nlogger_memory = \"{} kB\"\nshipping_max = {}\nfile_size = \"{} kB\"\n\
+         journal_sync = true\njournal_size = \"{} kB\"\njournal_parts = 0\ndrain = \"60 s\"\n",
+        pick(100, 500),
+        pick(0, 2),
+        pick(100, 600),
+        pick(300, 1500),
+        pick(50, 600),
+        pick(600, 1500),
+        [64, 1000][pick(0, 1) as usize],
+        pick(1, 4),
+        [8, 64, 500][pick(0, 2) as usize],
+        [0, 2, 16][pick(0, 2) as usize],
+    );
+    text
+}
+
+fn faults(random: &mut Random, places: &[Place]) -> Vec<PlannedFault> {
+    let count = [0, 1, 2, 3, 5, 8][between(random, 0, 5) as usize];
+    let hosts = places.len() as u64;
+    let mut all = Vec::new();
+    for _ in 0..count {
+        let host = between(random, 0, hosts - 1) as Host;
+        let other = ((host as u64 + between(random, 1, hosts - 1)) % hosts) as Host;
+        let at = between(random, FAULTS_FROM, FAULTS_TO);
+        let long = between(random, 1, 4) == 1;
+        let lasts = between(random, MS, if long { FAULT_MAX } else { 400 * MS });
+        let what = match between(random, 1, 16) {
+            1..=3 => Fault::Kill(host),
+            4 | 5 => Fault::PowerLoss(host),
+            6 => Fault::Pause(host),
+            7 => Fault::Slow(host, between(random, 10, 2000)),
+            8 => Fault::CutOneWay(host, other),
+            9 => Fault::Cut(host, other),
+            10 => Fault::Isolate(host),
+            11 => Fault::SlowLink(host, other, between(random, MS, 300 * MS)),
+            12 => Fault::Reset(host, other),
+            13 => Fault::DiskFull(host),
+            14 | 15 => Fault::DiskErrors(host, between(random, 10, 1000)),
+            _ => Fault::SlowDisk(host, between(random, 10 * MS, 2000 * MS)),
+        };
+        all.push(PlannedFault { at, until: at + lasts, what });
+    }
+    // A collector or a readout that dies while its disk fails loses lines of its journal, which the audit needs.
+    let dies = |host: Host| {
+        all.iter().any(|fault| match fault.what {
+            Fault::Kill(who) | Fault::PowerLoss(who) | Fault::Pause(who) => who == host,
+            _ => false,
+        })
+    };
+    let is_stored = |host: Host| matches!(places[host].role, Role::Supervisor | Role::Logger);
+    let mut kept: Vec<PlannedFault> = all
+        .iter()
+        .copied()
+        .filter(|fault| match fault.what {
+            Fault::DiskFull(host) | Fault::DiskErrors(host, _) => is_stored(host) || !dies(host),
+            _ => true,
+        })
+        .collect();
+    kept.sort_by_key(|fault| fault.at);
+    kept
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (host, place) in self.places.iter().enumerate() {
+            writeln!(out, "machine {host}: {}-{}", place.role, place.index)?;
+        }
+        write!(out, "{}", self.scenario)?;
+        for fault in &self.faults {
+            writeln!(out, "{} to {} ms: {:?}", fault.at / MS, fault.until / MS, fault.what)?;
+        }
+        write!(
+            out,
+            "stop at {} ms; latency up to {} us, {} B a connection, up to {} pieces, key {}",
+            self.stop_at / MS,
+            self.latency_max_ns / 1000,
+            self.capacity,
+            self.pieces_max,
+            self.has_key
+        )
+    }
+}

@@ -1,0 +1,217 @@
+//! What all machines of a world share: time, random numbers, the order of happenings, sockets and disks.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use fanin_dataflow::Random;
+use fanin_node::store::StoreTask;
+
+use crate::disk::Disks;
+use crate::net::{ConnectionRequest, Network, Segment};
+
+/// The number of a machine; each runs one process.
+pub(crate) type Host = usize;
+
+/// Microseconds since 1970 at which every world begins.
+const EPOCH_US: u64 = 1_800_000_000_000_000;
+
+/// A happening in the world.
+#[derive(Debug)]
+pub(crate) enum Happening {
+    /// A process takes a turn, unless it was called for an earlier time.
+    Turn(Host),
+    /// The writer of a logger takes a turn.
+    Store(Host),
+    /// The launcher starts a process again.
+    Start(Host),
+    Connect(ConnectionRequest),
+    Arrive(Segment),
+    /// A socket may have room again.
+    Room(u64),
+    /// The fault of this number begins.
+    Fault(usize),
+    /// The fault of this number ends.
+    Heal(usize),
+    /// The world looks whether it can go on.
+    Look,
+}
+
+struct Entry {
+    at: u64,
+    sequence: u64,
+    what: Happening,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.sequence) == (other.at, other.sequence)
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.sequence).cmp(&(other.at, other.sequence))
+    }
+}
+
+/// A machine as the world sees it.
+pub(crate) struct HostState {
+    /// Rises with each start and end of its process: what an earlier life still holds is dead.
+    pub(crate) life: u32,
+    /// True while its process runs.
+    pub(crate) is_running: bool,
+    /// True while it has power.
+    pub(crate) is_up: bool,
+    /// Until when its process is stopped.
+    pub(crate) paused_until: u64,
+    /// How many times longer its process takes for everything.
+    pub(crate) slowness: u64,
+    /// When its process takes its next turn; `u64::MAX`: when something arrives.
+    pub(crate) turn_at: u64,
+    /// The writer of a logger.
+    pub(crate) store: Option<Arc<Mutex<StoreTask>>>,
+    pub(crate) store_at: u64,
+}
+
+impl HostState {
+    fn new() -> Self {
+        Self {
+            life: 0,
+            is_running: false,
+            is_up: true,
+            paused_until: 0,
+            slowness: 1,
+            turn_at: u64::MAX,
+            store: None,
+            store_at: u64::MAX,
+        }
+    }
+}
+
+/// The shared state of a world.
+pub(crate) struct Core {
+    /// Nanoseconds since the world began.
+    pub(crate) now: u64,
+    pub(crate) random: Random,
+    heap: BinaryHeap<Reverse<Entry>>,
+    sequence: u64,
+    pub(crate) hosts: Vec<HostState>,
+    pub(crate) net: Network,
+    pub(crate) disks: Disks,
+    /// A number that two runs of one seed have in common.
+    pub(crate) trace: u64,
+}
+
+impl Core {
+    pub(crate) fn new(seed: u64, hosts: usize) -> Self {
+        Self {
+            now: 0,
+            random: Random::new(seed),
+            heap: BinaryHeap::new(),
+            sequence: 0,
+            hosts: (0..hosts).map(|_| HostState::new()).collect(),
+            net: Network::new(hosts),
+            disks: Disks::new(hosts),
+            trace: seed,
+        }
+    }
+
+    /// Plans a happening.
+    pub(crate) fn at(&mut self, at: u64, what: Happening) {
+        self.sequence += 1;
+        self.heap.push(Reverse(Entry { at: at.max(self.now), sequence: self.sequence, what }));
+    }
+
+    /// Takes the next happening, and brings the time to it.
+    pub(crate) fn next(&mut self) -> Option<Happening> {
+        let Reverse(Entry { at, what, .. }) = self.heap.pop()?;
+        self.now = at;
+        Some(what)
+    }
+
+    /// Makes a process take a turn at a time, or earlier if that was planned.
+    pub(crate) fn call(&mut self, host: Host, at: u64) {
+        let state = &mut self.hosts[host];
+        let at = at.max(self.now).max(state.paused_until);
+        if state.is_running && at < state.turn_at {
+            state.turn_at = at;
+            self.at(at, Happening::Turn(host));
+        }
+    }
+
+    /// A whole number from `least` to `most`.
+    pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
+        between(&mut self.random, least, most)
+    }
+
+    /// True in one of `of` cases.
+    pub(crate) fn one_in(&mut self, of: u64) -> bool {
+        self.between(1, of) == 1
+    }
+
+    /// Mixes a number into the trace.
+    pub(crate) fn note(&mut self, word: u64) {
+        self.trace = (self.trace ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23) ^ self.now;
+    }
+
+    pub(crate) fn is_alive(&self, host: Host, life: u32) -> bool {
+        let state = &self.hosts[host];
+        state.is_running && state.life == life
+    }
+
+    pub(crate) fn since_1970(&self) -> Duration {
+        Duration::from_micros(EPOCH_US) + Duration::from_nanos(self.now)
+    }
+}
+
+/// A whole number from `least` to `most`.
+pub(crate) fn between(random: &mut Random, least: u64, most: u64) -> u64 {
+    least + random.bits() % (most - least + 1)
+}
+
+/// The shared state, for everything that runs in the world.
+#[derive(Clone)]
+pub(crate) struct Shared(Arc<Mutex<Core>>);
+
+impl Shared {
+    pub(crate) fn new(core: Core) -> Self {
+        Self(Arc::new(Mutex::new(core)))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Shared")
+    }
+}
+
+/// A time of the world as the system has it. Only differences of such times mean anything.
+pub(crate) fn instant(ns: u64) -> Instant {
+    start() + Duration::from_nanos(ns)
+}
+
+/// Nanoseconds since the world began.
+pub(crate) fn nanoseconds(at: Instant) -> u64 {
+    at.saturating_duration_since(start()).as_nanos() as u64
+}
+
+fn start() -> Instant {
+    static START: OnceLock<Instant> = OnceLock::new();
+    // A process may look back: times before the beginning have to exist.
+    *START.get_or_init(|| Instant::now() + Duration::from_secs(3600))
+}

@@ -1,0 +1,235 @@
+//! What must hold in every world: while it runs, when its faults are over, and at its end.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+
+use fanin_dataflow::{EventStep, L1Id};
+use fanin_node::audit::{AuditScope, audit_on};
+use fanin_node::config::Role;
+use fanin_node::journal::{self, JournalError};
+use fanin_node::machine::Machine;
+use fanin_node::process::Turns;
+
+use crate::plan::Place;
+use crate::world::{CALM_MAX, STOP_MAX, World};
+
+const MS: u64 = 1_000_000;
+/// Turns of a process between two checks of its counts.
+const CHECK_EVERY: u64 = 16;
+/// Messages that may wait for slow peers in so small a system.
+const BACKLOG_MAX: usize = 5_000;
+/// Received bytes in use in so small a system.
+const RECEIVE_BYTES_MAX: u64 = 64 << 20;
+/// Bytes of a journal that wait for a disk in so small a system.
+const JOURNAL_BYTES_MAX: usize = 4 << 20;
+/// Sockets of a machine beyond its connections: those that a peer left without a word, and attempts under way.
+const SOCKETS_MORE_MAX: usize = 24;
+
+/// Why a world is not as it was promised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The audit of journals and files failed.
+    Audit(String),
+    /// A journal cannot be read.
+    Journal(String),
+    /// A process holds more than it may.
+    Grows {
+        /// The process.
+        process: String,
+        /// What it holds too much of.
+        what: &'static str,
+        /// How much it holds.
+        got: u64,
+        /// How much it may hold.
+        limit: u64,
+    },
+    /// A process ended in order, and something was left in its tables.
+    Left {
+        /// The process.
+        process: String,
+        /// The tables that are not empty.
+        tables: String,
+    },
+    /// The faults were over, and the system did not become complete, or finished no event.
+    NotCalm(String),
+    /// The system did not stop in order.
+    NotStopped(String),
+    /// Too much happened, or nothing more will ever happen.
+    Livelock {
+        /// How many happenings there were.
+        count: u64,
+    },
+    /// Code of the system panicked.
+    Panic(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Audit(text) => write!(out, "the audit failed: {text}"),
+            Self::Journal(text) => write!(out, "a journal cannot be read: {text}"),
+            Self::Grows { process, what, got, limit } => {
+                write!(out, "{process} holds {got} {what}; the limit is {limit}")
+            }
+            Self::Left { process, tables } => write!(out, "{process} ended, and holds {tables}"),
+            Self::NotCalm(text) => {
+                write!(out, "the system did not recover within {} s: {text}", CALM_MAX / MS / 1000)
+            }
+            Self::NotStopped(text) => {
+                write!(out, "the system did not stop within {} s: {text}", STOP_MAX / MS / 1000)
+            }
+            Self::Livelock { count } => write!(out, "the world did not end after {count} happenings"),
+            Self::Panic(text) => write!(out, "panic: {text}"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+fn journal_failure(error: &JournalError) -> Failure {
+    Failure::Journal(error.to_string())
+}
+
+/// Checks a process after a turn.
+pub(crate) fn check_turn(place: Place, process: &dyn Turns, turns: u64) -> Result<(), Failure> {
+    if !turns.is_multiple_of(CHECK_EVERY) {
+        return Ok(());
+    }
+    process.check();
+    let held = process.held();
+    let all = [
+        ("messages that wait", held.backlog as u64, BACKLOG_MAX as u64),
+        ("received bytes", held.receive_bytes, RECEIVE_BYTES_MAX),
+        ("bytes of its journal", held.journal_bytes as u64, JOURNAL_BYTES_MAX as u64),
+        ("lines given up", held.journal_dropped, 0),
+    ];
+    match all.into_iter().find(|(_, got, limit)| got > limit) {
+        Some((what, got, limit)) => Err(Failure::Grows { process: name(place), what, got, limit }),
+        None => Ok(()),
+    }
+}
+
+/// Checks a process that is about to end in order: it has finished with everything.
+pub(crate) fn check_end(place: Place, process: &dyn Turns) -> Result<(), Failure> {
+    process.check();
+    let left: Vec<_> = process.held().tables.into_iter().filter(|(_, entries)| *entries > 0).collect();
+    if left.is_empty() {
+        return Ok(());
+    }
+    let tables: Vec<String> = left.iter().map(|(name, entries)| format!("{entries} {name}")).collect();
+    Err(Failure::Left { process: name(place), tables: tables.join(", ") })
+}
+
+/// Checks the number of sockets of each machine.
+pub(crate) fn check_sockets(world: &World) -> Result<(), Failure> {
+    let core = world.shared.lock();
+    for (host, &place) in world.plan.places.iter().enumerate() {
+        let limit = world.connections(place) + SOCKETS_MORE_MAX;
+        let got = core.net.open(host);
+        if got > limit {
+            let (got, limit) = (got as u64, limit as u64);
+            return Err(Failure::Grows { process: name(place), what: "sockets", got, limit });
+        }
+    }
+    Ok(())
+}
+
+fn name(place: Place) -> String {
+    match place.role {
+        Role::Supervisor => place.role.to_string(),
+        _ => format!("{}-{}", place.role, place.index),
+    }
+}
+
+/// The events of the supervisor's journals.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// The event that is assigned next.
+    pub(crate) assigned: u64,
+    completed: BTreeSet<u64>,
+}
+
+impl Progress {
+    /// True if an event was finished that was assigned later than so many others.
+    pub(crate) fn completed_after(&self, assigned: u64) -> bool {
+        self.completed.last().is_some_and(|&event| event >= assigned)
+    }
+}
+
+fn journals(machine: &Machine, folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut paths = machine.list(folder).unwrap_or_default();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "journal"));
+    paths.sort();
+    paths
+}
+
+/// How far the events are.
+pub(crate) fn progress(world: &World) -> Progress {
+    let machine = world.audit_machine();
+    let mut progress = Progress::default();
+    for path in journals(&machine, &world.supervisor_folder()) {
+        // A journal that cannot be read is a finding of the audit.
+        let _ = journal::read_on(&machine, &path, |_, line| match line.record.what {
+            EventStep::Assigned { .. } => progress.assigned = progress.assigned.max(line.record.event.0 + 1),
+            EventStep::Completed { .. } => {
+                progress.completed.insert(line.record.event.0);
+            }
+            _ => {}
+        });
+    }
+    progress
+}
+
+/// Why the system is not calm.
+pub(crate) fn not_calm(world: &World) -> Failure {
+    let progress = progress(world);
+    let assigned = progress.assigned;
+    let open = (0..assigned).filter(|event| !progress.completed.contains(event)).take(5);
+    let open: Vec<u64> = open.collect();
+    Failure::NotCalm(format!("{assigned} events assigned, not finished {open:?}; {}", running(world)))
+}
+
+/// Why the system has not stopped.
+pub(crate) fn not_stopped(world: &World) -> Failure {
+    Failure::NotStopped(running(world))
+}
+
+fn running(world: &World) -> String {
+    let one = |(place, process): (Place, &dyn Turns)| {
+        let held = process.held();
+        let left = held.tables.iter().filter(|(_, entries)| *entries > 0);
+        let left: Vec<String> = left.map(|(name, entries)| format!(", {entries} {name}")).collect();
+        let (connected, needed) = (held.connected, world.connections(place));
+        format!("{} has {connected} of {needed} connections{}", name(place), left.concat())
+    };
+    world.running().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// Reads all journals and files when all processes have ended. Returns the number of assigned events.
+pub(crate) fn audit(world: &World) -> Result<u64, Failure> {
+    let machine = world.audit_machine();
+    let (folders, data) = world.folders();
+    let mut received: BTreeSet<L1Id> = BTreeSet::new();
+    for (folder, _) in
+        folders.iter().zip(&world.plan.places).filter(|(_, place)| place.role == Role::Collector)
+    {
+        for path in journals(&machine, folder) {
+            journal::read_on(&machine, &path, |_, line| {
+                if matches!(line.record.what, EventStep::Received { .. }) {
+                    received.insert(line.record.event);
+                }
+            })
+            .map_err(|error| journal_failure(&error))?;
+        }
+    }
+    let folders: Vec<&Path> = folders.iter().map(|path| &**path).collect();
+    let data: Vec<&Path> = data.iter().map(|path| &**path).collect();
+    // What a collector received was assigned, whatever the supervisor's disk lost.
+    let assigned_min = received.last().map_or(0, |event| event.0 + 1);
+    let scope = AuditScope { folders: &folders, data: &data, loggers: true, assigned_min };
+    match audit_on(&machine, &scope) {
+        Ok(audit) => Ok(audit.totals.assigned),
+        Err(failure) => Err(Failure::Audit(failure.to_string())),
+    }
+}

@@ -1,0 +1,569 @@
+//! One world: the machines of a system, their processes, and the launcher that starts them again.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use fanin_dataflow::Random;
+use fanin_message::SharedKey;
+use fanin_node::config::{LogFormat, PredictedBands, Role, System};
+use fanin_node::launch::RestartPlan;
+use fanin_node::machine::Machine;
+use fanin_node::node::ProcessError;
+use fanin_node::process::{self, Signals, Turns};
+use fanin_scenario::Loaded;
+
+use crate::logs;
+use crate::machine::{AuditMachine, Life, ProcessMachine};
+use crate::plan::{Fault, Place, Plan};
+use crate::shared::{Core, Happening, Host, Shared, instant, nanoseconds};
+use crate::verdict::{self, Failure};
+
+const MS: u64 = 1_000_000;
+/// How often the world looks whether it can go on.
+const LOOK_EVERY: u64 = 20 * MS;
+/// A system without faults is complete again, and finishes an event, within this time. The longest pause before a process is
+/// started is 2 s, that before a connection is tried again 5 s, and an attempt that nobody answers takes 5 s.
+pub(crate) const CALM_MAX: u64 = 30_000 * MS;
+/// A system without faults stops in order within this time.
+pub(crate) const STOP_MAX: u64 = 60_000 * MS;
+/// A process that was stopped for so long is killed by the launcher.
+const HANG: u64 = 3_000 * MS;
+/// Happenings of one world.
+const HAPPENINGS_MAX: u64 = 3_000_000;
+
+/// A process as the launcher sees it.
+struct Child {
+    place: Place,
+    process: Option<Box<dyn Turns>>,
+    signals: Signals,
+    plan: RestartPlan,
+    /// True if it has ended in order, and is not to be started again.
+    has_ended: bool,
+    /// True if it was asked to stop in this life.
+    is_asked: bool,
+    turns: u64,
+}
+
+/// The parts of the life of a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The system works, and meets its faults.
+    Work,
+    /// The faults are over; the system has to be complete again and finish an event that is assigned now.
+    Recover {
+        since: u64,
+        assigned: u64,
+    },
+    /// The supervisor, then the other roles, are asked to stop.
+    Stop {
+        since: u64,
+        step: usize,
+    },
+    Over,
+}
+
+/// The roles in the order in which the launcher stops them.
+const STOP_ORDER: [Role; 4] = [Role::Supervisor, Role::Collector, Role::Logger, Role::Readout];
+
+/// The results of one world.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Simulated time, nanoseconds.
+    pub simulated_ns: u64,
+    /// Events that were assigned.
+    pub assigned: u64,
+    /// Faults that happened.
+    pub faults: u64,
+    /// Turns of processes.
+    pub turns: u64,
+    /// A number over everything that happened: equal for equal seeds.
+    pub trace: u64,
+}
+
+/// A system in its world.
+pub(crate) struct World {
+    pub(crate) shared: Shared,
+    pub(crate) plan: Plan,
+    systems: Vec<System>,
+    children: Vec<Child>,
+    phase: Phase,
+    faults: u64,
+    /// Faults that are going on.
+    active: usize,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let plan = Plan::draw(&mut random);
+        let hosts = plan.places.len();
+        let mut core = Core::new(random.bits(), hosts);
+        core.net.shape(plan.capacity, plan.pieces_max, || {
+            crate::shared::between(&mut random, 10_000, plan.latency_max_ns)
+        });
+        for (host, place) in plan.places.iter().enumerate() {
+            core.disks.of[host].is_volatile = matches!(place.role, Role::Supervisor | Role::Logger);
+        }
+        let loaded = fanin_scenario::load_text("world.toml", &plan.scenario, &[])
+            .unwrap_or_else(|errors| panic!("the scenario of a world: {errors}\n{}", plan.scenario));
+        let shared = Shared::new(core);
+        let systems = (0..hosts).map(|host| system(&plan, &loaded, host)).collect();
+        let children = plan.places.iter().map(|&place| Child {
+            place,
+            process: None,
+            signals: Signals::default(),
+            plan: RestartPlan::new(instant(0)),
+            has_ended: false,
+            is_asked: false,
+            turns: 0,
+        });
+        let children = children.collect();
+        Self { shared, plan, systems, children, phase: Phase::Work, faults: 0, active: 0 }
+    }
+
+    /// Lets the world run to its end.
+    pub(crate) fn run(&mut self) -> Result<Report, Failure> {
+        {
+            let mut core = self.shared.lock();
+            for host in 0..self.children.len() {
+                let at = core.between(0, 20 * MS);
+                core.at(at, Happening::Start(host));
+            }
+            for (number, fault) in self.plan.faults.iter().enumerate() {
+                core.at(fault.at, Happening::Fault(number));
+                core.at(fault.until, Happening::Heal(number));
+            }
+            core.at(LOOK_EVERY, Happening::Look);
+        }
+        let mut count = 0;
+        while self.phase != Phase::Over {
+            let next = self.shared.lock().next();
+            let Some(what) = next else { return Err(Failure::Livelock { count }) };
+            self.handle(what)?;
+            count += 1;
+            if count > HAPPENINGS_MAX {
+                return Err(Failure::Livelock { count });
+            }
+        }
+        let assigned = verdict::audit(self)?;
+        let core = self.shared.lock();
+        Ok(Report {
+            simulated_ns: core.now,
+            assigned,
+            faults: self.faults,
+            turns: self.children.iter().map(|child| child.turns).sum(),
+            trace: core.trace,
+        })
+    }
+
+    fn handle(&mut self, what: Happening) -> Result<(), Failure> {
+        let now = self.shared.lock().now;
+        logs::set_time(now);
+        match what {
+            Happening::Turn(host) => {
+                let mut core = self.shared.lock();
+                let state = &mut core.hosts[host];
+                if state.turn_at != now || !state.is_running {
+                    return Ok(());
+                }
+                state.turn_at = u64::MAX;
+                let paused_until = state.paused_until;
+                if paused_until > now {
+                    core.call(host, paused_until);
+                    return Ok(());
+                }
+                core.note(host as u64 | 1 << 56);
+                drop(core);
+                self.turn(host)
+            }
+            Happening::Store(host) => {
+                self.store_turn(host, now);
+                Ok(())
+            }
+            Happening::Start(host) => {
+                self.start(host, now);
+                Ok(())
+            }
+            Happening::Connect(request) => {
+                self.shared.lock().handle_connect(request);
+                Ok(())
+            }
+            Happening::Arrive(segment) => {
+                self.shared.lock().handle_segment(segment);
+                Ok(())
+            }
+            Happening::Room(socket) => {
+                self.shared.lock().handle_room(socket);
+                Ok(())
+            }
+            Happening::Fault(number) => {
+                self.faults += 1;
+                self.begin_fault(number, now);
+                Ok(())
+            }
+            Happening::Heal(number) => {
+                self.end_fault(number, now);
+                Ok(())
+            }
+            Happening::Look => self.look(now),
+        }
+    }
+
+    fn start(&mut self, host: Host, now: u64) {
+        let child = &mut self.children[host];
+        let mut core = self.shared.lock();
+        if child.process.is_some() || child.has_ended || !core.hosts[host].is_up {
+            return;
+        }
+        let state = &mut core.hosts[host];
+        state.life += 1;
+        (state.is_running, state.paused_until, state.turn_at) = (true, 0, u64::MAX);
+        let life = Life { host, number: state.life };
+        core.note(host as u64 | 2 << 56);
+        drop(core);
+        child.signals = Signals::default();
+        child.is_asked = false;
+        child.plan.handle_started(instant(now));
+        let machine = ProcessMachine { shared: self.shared.clone(), life };
+        let system = System { machine: Machine::Simulated(Arc::new(machine)), ..self.systems[host].clone() };
+        logs::set_process(child.place);
+        match process::start(&system, child.place.role, child.place.index, &child.signals) {
+            Ok(process) => {
+                child.process = Some(process);
+                self.shared.lock().call(host, now);
+            }
+            Err(error) => self.ended(host, Some(&error)),
+        }
+    }
+
+    /// A process has ended, in order or with an error: its machine closes what it left open, and the launcher hears of it.
+    fn ended(&mut self, host: Host, error: Option<&ProcessError>) {
+        let child = &mut self.children[host];
+        let process = child.process.take();
+        // What an orderly end still does to files, it does before the machine takes them away.
+        if error.is_none() {
+            drop(process);
+        } else {
+            self.shared.lock().hosts[host].life += 1;
+            drop(process);
+        }
+        let mut core = self.shared.lock();
+        let state = &mut core.hosts[host];
+        (state.is_running, state.turn_at, state.store, state.store_at) = (false, u64::MAX, None, u64::MAX);
+        core.close_all(host, true);
+        match error {
+            None => child.has_ended = true,
+            Some(error) => {
+                tracing::warn!(%error, "the process ended");
+                drop(core);
+                self.plan_restart(host);
+            }
+        }
+    }
+
+    fn plan_restart(&mut self, host: Host) {
+        let child = &mut self.children[host];
+        let mut core = self.shared.lock();
+        child.plan.handle_ended(instant(core.now));
+        if let Some(at) = child.plan.next() {
+            core.at(nanoseconds(at), Happening::Start(host));
+        }
+    }
+
+    /// Ends a process without a word.
+    fn kill(&mut self, host: Host, has_power: bool) {
+        {
+            let mut core = self.shared.lock();
+            let state = &mut core.hosts[host];
+            if !state.is_running {
+                return;
+            }
+            state.life += 1;
+            (state.is_running, state.turn_at, state.store, state.store_at) =
+                (false, u64::MAX, None, u64::MAX);
+            core.close_all(host, has_power);
+        }
+        // Its machine is dead already: what is dropped here reaches neither files nor connections.
+        self.children[host].process = None;
+    }
+
+    fn turn(&mut self, host: Host) -> Result<(), Failure> {
+        let child = &mut self.children[host];
+        logs::set_process(child.place);
+        let Some(process) = &mut child.process else { return Ok(()) };
+        child.turns += 1;
+        match process.turn() {
+            Ok(true) => {
+                verdict::check_turn(child.place, &**process, child.turns)?;
+                let next = process.next_turn().map(nanoseconds);
+                let mut core = self.shared.lock();
+                let cost = core.between(1_000, 20_000) * core.hosts[host].slowness;
+                let now = core.now;
+                if let Some(next) = next {
+                    core.call(host, next.max(now + cost));
+                }
+                // Whatever arrives while it works waits for its next turn.
+                if core.hosts[host].slowness > 1 {
+                    core.hosts[host].paused_until = now + cost;
+                }
+                if core.hosts[host].store.is_some() && core.hosts[host].store_at == u64::MAX {
+                    let most = core.disks.of[host].delay_max_ns;
+                    let at = now + core.between(50_000, most);
+                    core.hosts[host].store_at = at;
+                    core.at(at, Happening::Store(host));
+                }
+            }
+            Ok(false) => {
+                verdict::check_end(child.place, &**process)?;
+                self.ended(host, None);
+            }
+            Err(error) => self.ended(host, Some(&error)),
+        }
+        Ok(())
+    }
+
+    fn store_turn(&mut self, host: Host, now: u64) {
+        let mut core = self.shared.lock();
+        let state = &mut core.hosts[host];
+        if state.store_at != now || !state.is_running {
+            return;
+        }
+        if state.paused_until > now && state.slowness == 1 {
+            state.store_at = state.paused_until;
+            let at = state.store_at;
+            return core.at(at, Happening::Store(host));
+        }
+        state.store_at = u64::MAX;
+        let Some(task) = state.store.clone() else { return };
+        drop(core);
+        logs::set_process(self.children[host].place);
+        task.lock().unwrap_or_else(PoisonError::into_inner).turn(std::time::Duration::ZERO);
+        self.shared.lock().call(host, now);
+    }
+
+    fn begin_fault(&mut self, number: usize, now: u64) {
+        let fault = self.plan.faults[number];
+        self.active += 1;
+        logs::world(&fault.what, fault.until);
+        match fault.what {
+            Fault::Kill(host) => {
+                if self.children[host].process.is_some() {
+                    self.kill(host, true);
+                    self.plan_restart(host);
+                }
+            }
+            Fault::PowerLoss(host) => {
+                self.kill(host, false);
+                let mut core = self.shared.lock();
+                core.hosts[host].is_up = false;
+                // What waits on connections of a process that had ended is gone, too.
+                core.close_all(host, false);
+                core.lose_power(host);
+            }
+            Fault::Pause(host) => {
+                let mut core = self.shared.lock();
+                core.hosts[host].paused_until = fault.until;
+                let turn_at = core.hosts[host].turn_at;
+                if turn_at != u64::MAX {
+                    core.hosts[host].turn_at = u64::MAX;
+                    core.call(host, fault.until);
+                }
+            }
+            Fault::Slow(host, factor) => self.shared.lock().hosts[host].slowness = factor,
+            Fault::CutOneWay(from, to) => self.cut(&[(from, to)], fault.until),
+            Fault::Cut(a, b) => self.cut(&[(a, b), (b, a)], fault.until),
+            Fault::Isolate(host) => {
+                let others = (0..self.children.len()).filter(|&other| other != host);
+                let links: Vec<_> = others.flat_map(|other| [(host, other), (other, host)]).collect();
+                self.cut(&links, fault.until);
+            }
+            Fault::SlowLink(a, b, extra) => {
+                let mut core = self.shared.lock();
+                core.net.slow(a, b, extra);
+                core.net.slow(b, a, extra);
+            }
+            Fault::Reset(a, b) => self.shared.lock().reset_between(a, b),
+            Fault::DiskFull(host) => self.shared.lock().disks.of[host].is_full = true,
+            Fault::DiskErrors(host, errors) => self.shared.lock().disks.of[host].errors_per_mille = errors,
+            Fault::SlowDisk(host, most) => self.shared.lock().disks.of[host].delay_max_ns = most,
+        }
+        // A process that hangs for too long is killed by the launcher.
+        if let Fault::Pause(host) = fault.what
+            && fault.until - now >= HANG
+            && self.children[host].process.is_some()
+        {
+            self.kill(host, true);
+            self.plan_restart(host);
+        }
+    }
+
+    fn cut(&mut self, links: &[(Host, Host)], until: u64) {
+        let mut core = self.shared.lock();
+        for &(from, to) in links {
+            let resend = core.between(0, 200 * MS);
+            core.net.cut(from, to, until, resend);
+        }
+    }
+
+    fn end_fault(&mut self, number: usize, now: u64) {
+        self.active -= 1;
+        let mut core = self.shared.lock();
+        match self.plan.faults[number].what {
+            Fault::PowerLoss(host) => {
+                core.hosts[host].is_up = true;
+                core.at(now + 50 * MS, Happening::Start(host));
+            }
+            Fault::Slow(host, _) => {
+                (core.hosts[host].slowness, core.hosts[host].paused_until) = (1, 0);
+                core.call(host, now);
+            }
+            Fault::SlowLink(a, b, _) => {
+                core.net.slow(a, b, 0);
+                core.net.slow(b, a, 0);
+            }
+            Fault::DiskFull(host) => core.disks.of[host].is_full = false,
+            Fault::DiskErrors(host, _) => core.disks.of[host].errors_per_mille = 0,
+            Fault::SlowDisk(host, _) => core.disks.of[host].delay_max_ns = 3 * MS,
+            Fault::Kill(_)
+            | Fault::Pause(_)
+            | Fault::CutOneWay(..)
+            | Fault::Cut(..)
+            | Fault::Isolate(_)
+            | Fault::Reset(..) => {}
+        }
+    }
+
+    /// Connections of a process when the system is complete.
+    pub(crate) fn connections(&self, place: Place) -> usize {
+        let count = |role| self.plan.places.iter().filter(|place| place.role == role).count();
+        match place.role {
+            Role::Supervisor => count(Role::Readout) + count(Role::Collector),
+            Role::Readout => 1 + count(Role::Collector),
+            Role::Collector => 1 + count(Role::Readout) + count(Role::Logger),
+            Role::Logger | Role::Processor => count(Role::Collector),
+        }
+    }
+
+    /// True if every process runs, with all its connections.
+    fn is_complete(&self) -> bool {
+        self.children.iter().all(|child| {
+            let connected = child.process.as_ref().map(|process| process.held().connected);
+            connected == Some(self.connections(child.place))
+        })
+    }
+
+    fn look(&mut self, now: u64) -> Result<(), Failure> {
+        verdict::check_sockets(self)?;
+        match self.phase {
+            Phase::Work => {
+                let no_faults = self.active == 0 && self.faults as usize == self.plan.faults.len();
+                if now >= self.plan.stop_at && !no_faults {
+                    self.phase = Phase::Stop { since: now, step: 0 };
+                } else if now >= self.plan.stop_at.max(500 * MS) && no_faults {
+                    let assigned = verdict::progress(self).assigned;
+                    self.phase = Phase::Recover { since: now, assigned };
+                }
+            }
+            Phase::Recover { since, assigned } => {
+                if now - since > CALM_MAX {
+                    return Err(verdict::not_calm(self));
+                }
+                if self.is_complete() && verdict::progress(self).completed_after(assigned) {
+                    self.phase = Phase::Stop { since: now, step: 0 };
+                }
+            }
+            Phase::Stop { since, step } => self.stop(now, since, step)?,
+            Phase::Over => {}
+        }
+        self.shared.lock().at(now + LOOK_EVERY, Happening::Look);
+        Ok(())
+    }
+
+    fn stop(&mut self, now: u64, since: u64, step: usize) -> Result<(), Failure> {
+        let faults_end = self.plan.faults.iter().map(|fault| fault.until).max().unwrap_or(0);
+        if now.saturating_sub(since.max(faults_end)) > STOP_MAX {
+            return Err(verdict::not_stopped(self));
+        }
+        let Some(&role) = STOP_ORDER.get(step) else {
+            self.phase = Phase::Over;
+            return Ok(());
+        };
+        let mut is_over = true;
+        for host in 0..self.children.len() {
+            let child = &mut self.children[host];
+            if child.place.role != role || child.has_ended {
+                continue;
+            }
+            if child.process.is_none() && role != Role::Supervisor {
+                // The launcher starts no process again that is to stop.
+                continue;
+            }
+            is_over = false;
+            if child.process.is_some() && !std::mem::replace(&mut child.is_asked, true) {
+                child.signals.stop.store(true, Ordering::Relaxed);
+                self.shared.lock().call(host, now);
+            }
+        }
+        if is_over {
+            for child in self.children.iter_mut().filter(|child| child.place.role == role) {
+                child.has_ended = true;
+            }
+            self.phase = Phase::Stop { since, step: step + 1 };
+        }
+        Ok(())
+    }
+
+    /// The processes that run, each with its place.
+    pub(crate) fn running(&self) -> impl Iterator<Item = (Place, &dyn Turns)> {
+        self.children.iter().filter_map(|child| Some((child.place, &**child.process.as_ref()?)))
+    }
+
+    /// The folders of journals and of stored events of all machines.
+    pub(crate) fn folders(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let folders = self.systems.iter().map(|system| system.folder.clone()).collect();
+        let data = self.systems.iter().map(|system| system.data.clone()).collect();
+        (folders, data)
+    }
+
+    /// The journal of the supervisor.
+    pub(crate) fn supervisor_folder(&self) -> PathBuf {
+        self.systems[0].folder.clone()
+    }
+
+    /// All disks, to read.
+    pub(crate) fn audit_machine(&self) -> Machine {
+        Machine::Simulated(Arc::new(AuditMachine { shared: self.shared.clone() }))
+    }
+}
+
+/// The system as the process of one machine reads it from its file.
+fn system(plan: &Plan, loaded: &Loaded, host: Host) -> System {
+    let address = |role: Role| -> Vec<String> {
+        let hosts = plan.places.iter().enumerate().filter(|(_, place)| place.role == role);
+        hosts.map(|(host, _)| format!("10.0.0.{}:7000", host + 1)).collect()
+    };
+    let folder = PathBuf::from(format!("/machine-{host}"));
+    let key = plan.has_key.then(|| SharedKey::from_hex(&"7".repeat(64)));
+    System {
+        path: folder.join("system.toml"),
+        loaded: loaded.clone(),
+        scenario_folder: PathBuf::new(),
+        data: folder.join("data"),
+        folder: folder.join("run"),
+        run: 7,
+        supervisor: address(Role::Supervisor).remove(0),
+        readouts: address(Role::Readout),
+        collectors: address(Role::Collector),
+        loggers: address(Role::Logger),
+        listen: None,
+        key: key.and_then(Result::ok),
+        tls: None,
+        metrics: None,
+        ideal_rate: loaded.scenario.link.rate,
+        predicted: PredictedBands::default(),
+        log_format: LogFormat::Text,
+        log_level: tracing::Level::INFO,
+        machine: Machine::Real,
+    }
+}
