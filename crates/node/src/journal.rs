@@ -72,7 +72,8 @@ pub struct Rotation {
 }
 
 impl Journal {
-    /// Opens or makes the journal of a process; a torn last line of an earlier life is cut off.
+    /// Opens or makes the journal of a process; a torn last line of an earlier life is cut off. A loss of power may have damaged
+    /// more lines: with `sync`, everything behind the first damaged line was never committed and is cut off, else the others stay.
     ///
     /// `epoch_us` is what the times of its records count from, in microseconds since 1970. With `sync`, what is
     /// committed survives not only the process but the machine.
@@ -94,10 +95,15 @@ impl Journal {
         epoch_us: u64,
         sync: bool,
     ) -> io::Result<Self> {
+        repair(machine, path, sync)?;
         let mut file = machine.open(path, OpenMode::ReadWrite)?;
         let good = whole_lines(&mut file)?;
         file.set_len(good)?;
         file.seek(SeekFrom::Start(good))?;
+        if sync {
+            // A name that is not on disk takes the file with it.
+            sync_folder(machine, path)?;
+        }
         let mut journal = Self {
             machine: machine.clone(),
             file,
@@ -186,20 +192,16 @@ impl Journal {
         let header = format!("{HEADER} {} epoch-us {}\n", self.process, self.epoch_us);
         let mut file = self.machine.open(&next, OpenMode::Create)?;
         file.write_all(header.as_bytes())?;
-        if self.sync {
-            file.sync_data()?;
-        }
+        // What is put aside is not looked at again: it has to survive a loss of power without `sync`, too.
+        self.file.sync_data()?;
+        file.sync_data()?;
         // Between the two there is no journal of the plain name; a process that starts then begins one.
         let aside = self.path.with_extension(format!("{number:05}.{EXTENSION}"));
         if self.machine.exists(&self.path) {
             self.machine.rename(&self.path, &aside)?;
         }
         self.machine.rename(&next, &self.path)?;
-        if self.sync
-            && let Some(folder) = self.path.parent()
-        {
-            self.machine.sync_folder(folder)?;
-        }
+        sync_folder(&self.machine, &self.path)?;
         (self.file, self.good) = (file, header.len() as u64);
         let surplus = match self.rotation.keep {
             0 => 0,
@@ -210,6 +212,52 @@ impl Journal {
         }
         Ok(())
     }
+}
+
+fn sync_folder(machine: &Machine, path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(folder) if folder.as_os_str().is_empty() => machine.sync_folder(Path::new(".")),
+        Some(folder) => machine.sync_folder(folder),
+        None => Ok(()),
+    }
+}
+
+/// Takes damaged lines out of a journal that a loss of power left behind. `cuts`: and everything behind the first.
+fn repair(machine: &Machine, path: &Path, cuts: bool) -> io::Result<()> {
+    if !machine.exists(path) {
+        return Ok(());
+    }
+    let bytes = machine.read(path)?;
+    let mut has_epoch = false;
+    let mut is_whole = |line: &[u8]| {
+        let Ok(line) = std::str::from_utf8(line) else { return false };
+        if line.starts_with(HEADER) {
+            has_epoch = line.rsplit(' ').next().is_some_and(|us| us.parse::<u64>().is_ok());
+            return has_epoch;
+        }
+        has_epoch && parse(line).is_ok()
+    };
+    let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |place| place + 1);
+    let (mut kept, mut damaged) = (Vec::new(), 0);
+    for line in bytes[..end].split_inclusive(|&byte| byte == b'\n') {
+        if is_whole(&line[..line.len() - 1]) {
+            kept.extend_from_slice(line);
+        } else {
+            damaged += 1;
+            if cuts {
+                break;
+            }
+        }
+    }
+    if damaged == 0 {
+        return Ok(());
+    }
+    tracing::warn!(journal = %path.display(), damaged, bytes = end - kept.len(), "took damaged lines out of the journal");
+    let new = path.with_extension(NEW_EXTENSION);
+    machine.write(&new, &kept)?;
+    machine.open(&new, OpenMode::Write)?.sync_data()?;
+    machine.rename(&new, path)?;
+    sync_folder(machine, path)
 }
 
 const EXTENSION: &str = "journal";

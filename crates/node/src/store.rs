@@ -309,10 +309,15 @@ impl StoreTask {
         let number = self.next_number;
         let base = format!("{}-{}-{number:05}.data", self.config.process, stream_name(stream));
         let path = self.config.folder.join(format!("{base}{WRITING}"));
+        // Taken even if this fails: a file that was made halfway keeps its name from the next attempt.
+        self.next_number += 1;
         let file = self.machine.open(&path, OpenMode::CreateNew)?;
         // The name has to be on disk as well as the content.
-        self.machine.sync_folder(&self.config.folder)?;
-        self.next_number += 1;
+        if let Err(error) = self.machine.sync_folder(&self.config.folder) {
+            // Where it stays, it is empty, and the next start removes it.
+            let _ = self.machine.remove(&path);
+            return Err(error);
+        }
         let names = FileHeader {
             application: self.config.process.clone(),
             file_name: base,

@@ -87,11 +87,12 @@ impl Plan {
             places.extend((0..count).map(|index| Place { role, index: index as u16 }));
         }
         let scenario = scenario(random, readouts, collectors, loggers);
-        let faults = faults(random, &places);
+        let mut faults = faults(random, &places);
         // Now and then the system is stopped while faults go on.
         let faults_end = faults.iter().map(|fault| fault.until).max().unwrap_or(0);
-        let stop_at =
-            if between(random, 1, 4) == 1 { between(random, 200 * MS, FAULTS_TO) } else { faults_end };
+        let is_early = between(random, 1, 4) == 1;
+        let stop_at = if is_early { between(random, 200 * MS, FAULTS_TO) } else { faults_end };
+        keep_journals(&mut faults, &places, is_early);
         let latencies = [100_000, 1_000_000, 5_000_000, 20_000_000];
         Self {
             places,
@@ -178,7 +179,14 @@ fn faults(random: &mut Random, places: &[Place]) -> Vec<PlannedFault> {
         };
         all.push(PlannedFault { at, until: at + lasts, what });
     }
-    // A collector or a readout that dies while its disk fails loses lines of its journal, which the audit needs.
+    all.sort_by_key(|fault| fault.at);
+    all
+}
+
+/// Takes out the disk faults of a collector or a readout that may die meanwhile: it loses lines of its journal, which the audit
+/// needs, and no promise is made about those.
+fn keep_journals(faults: &mut Vec<PlannedFault>, places: &[Place], is_early: bool) {
+    let all = faults.clone();
     let dies = |host: Host| {
         all.iter().any(|fault| match fault.what {
             Fault::Kill(who) | Fault::PowerLoss(who) | Fault::Pause(who) => who == host,
@@ -186,16 +194,10 @@ fn faults(random: &mut Random, places: &[Place]) -> Vec<PlannedFault> {
         })
     };
     let is_stored = |host: Host| matches!(places[host].role, Role::Supervisor | Role::Logger);
-    let mut kept: Vec<PlannedFault> = all
-        .iter()
-        .copied()
-        .filter(|fault| match fault.what {
-            Fault::DiskFull(host) | Fault::DiskErrors(host, _) => is_stored(host) || !dies(host),
-            _ => true,
-        })
-        .collect();
-    kept.sort_by_key(|fault| fault.at);
-    kept
+    faults.retain(|fault| match fault.what {
+        Fault::DiskFull(host) | Fault::DiskErrors(host, _) => is_stored(host) || !is_early && !dies(host),
+        _ => true,
+    });
 }
 
 impl fmt::Display for Plan {

@@ -44,7 +44,7 @@ struct Collections {
     delay_s: f64,
     ideal_s: f64,
     /// By event: the readout that answered last, and the bytes of the steps before.
-    open: HashMap<L1Id, (u16, u64)>,
+    open: HashMap<L1Id, (Option<u16>, u64)>,
     last_answers: BTreeMap<u16, u64>,
 }
 
@@ -55,13 +55,19 @@ impl Collections {
         Self { rate, delay_s, ideal_s: 0.0, open: HashMap::new(), last_answers: BTreeMap::new() }
     }
 
+    fn handle_assigned(&mut self, event: L1Id) {
+        self.open.entry(event).or_default();
+    }
+
     fn handle_answer(&mut self, event: L1Id, readout: u16) {
-        self.open.entry(event).or_default().0 = readout;
+        if let Some(open) = self.open.get_mut(&event) {
+            open.0 = Some(readout);
+        }
     }
 
     /// `bytes` are those of all steps so far. A step without an answer had nothing to collect, or everything is missing.
     fn handle_collected(&mut self, event: L1Id, bytes: Bytes) {
-        let Some((readout, before)) = self.open.get_mut(&event) else { return };
+        let Some((Some(readout), before)) = self.open.get_mut(&event) else { return };
         let step = bytes.get().saturating_sub(*before);
         *before = bytes.get();
         self.ideal_s += self.delay_s + 8.0 * step as f64 / self.rate.get() as f64;
@@ -167,13 +173,18 @@ impl RoleNode for CollectorNode {
                     }
                 }
             }
-            *self.data.entry(*event).or_default() += bytes;
+            // An answer to an event that was given up comes late, and leaves nothing behind.
+            if let Some(data) = self.data.get_mut(event) {
+                *data += bytes;
+            }
             self.collections.handle_answer(*event, readout);
         }
         if let (Peer::Supervisor, Message::Assign { event, result, .. }) = (peer, &message) {
             // A copy: a piece of what was received would keep the whole block in memory.
             let bytes: Vec<u8> = result.parts().iter().flat_map(|part| part.to_vec()).collect();
             self.proofs.insert(*event, Data::new(Chunk::from(bytes)));
+            self.data.entry(*event).or_default();
+            self.collections.handle_assigned(*event);
         }
         let handled = self.collector.handle_message(now, peer, message);
         self.command();
