@@ -384,7 +384,7 @@ fn file_name(path: &Path) -> String {
 /// Journals and files of stored events in the folders, sorted by name.
 fn list(machine: &Machine, folders: &[&Path]) -> Result<Vec<PathBuf>, Finding> {
     let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
-    for &folder in folders.iter().filter(|folder| machine.exists(folder)) {
+    for &folder in folders.iter().filter(|folder| machine.exists(folder).unwrap_or(true)) {
         let fail = |error| Finding::Io { path: folder.to_owned(), error };
         for path in machine.list(folder).map_err(fail)? {
             let name = file_name(&path);

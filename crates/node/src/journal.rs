@@ -197,7 +197,7 @@ impl Journal {
         file.sync_data()?;
         // Between the two there is no journal of the plain name; a process that starts then begins one.
         let aside = self.path.with_extension(format!("{number:05}.{EXTENSION}"));
-        if self.machine.exists(&self.path) {
+        if self.machine.exists(&self.path)? {
             self.machine.rename(&self.path, &aside)?;
         }
         self.machine.rename(&next, &self.path)?;
@@ -224,7 +224,7 @@ fn sync_folder(machine: &Machine, path: &Path) -> io::Result<()> {
 
 /// Takes damaged lines out of a journal that a loss of power left behind. `cuts`: and everything behind the first.
 fn repair(machine: &Machine, path: &Path, cuts: bool) -> io::Result<()> {
-    if !machine.exists(path) {
+    if !machine.exists(path)? {
         return Ok(());
     }
     let bytes = machine.read(path)?;
@@ -558,10 +558,11 @@ pub fn resume_on(machine: &Machine, path: &Path) -> Result<Resume, JournalError>
     let mut uncleared = BTreeMap::new();
     let io = |error| JournalError::Io { path: path.to_owned(), error };
     let mut paths: Vec<PathBuf> = Vec::new();
-    if path.parent().is_none_or(|folder| folder.as_os_str().is_empty() || machine.exists(folder)) {
+    let has_folder = |folder: &Path| folder.as_os_str().is_empty() || machine.exists(folder).unwrap_or(true);
+    if path.parent().is_none_or(has_folder) {
         paths.extend(parts(machine, path).map_err(io)?.into_iter().map(|(_, path)| path));
     }
-    if machine.exists(path) {
+    if machine.exists(path).map_err(io)? {
         paths.push(path.to_owned());
     }
     let mut take = |JournalLine { record, .. }: JournalLine| match record.what {

@@ -181,14 +181,18 @@ impl Machine {
         }
     }
 
-    /// True if there is such a file or folder.
-    pub fn exists(&self, path: &Path) -> bool {
+    /// True if there is such a file or folder. A disk that does not answer is an error, and not an absent file.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn exists(&self, path: &Path) -> io::Result<bool> {
         match self {
-            Self::Real => path.exists(),
-            Self::Simulated(machine) => {
-                machine.open(path, OpenMode::Read).is_ok()
-                    || machine.list(path).is_ok_and(|files| !files.is_empty())
-            }
+            Self::Real => path.try_exists(),
+            Self::Simulated(machine) => match machine.open(path, OpenMode::Read) {
+                Ok(_) => Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(!machine.list(path)?.is_empty()),
+                Err(error) => Err(error),
+            },
         }
     }
 

@@ -126,7 +126,7 @@ impl ProcessError {
     pub const fn is_permanent(&self) -> bool {
         match self {
             Self::Folder { .. } | Self::JournalWrite { .. } | Self::Wire(_) | Self::Own { .. } => false,
-            Self::Collector(_) | Self::Orphan => false,
+            Self::Collector(_) | Self::Orphan | Self::Journal(JournalError::Io { .. }) => false,
             Self::NoSuchProcess { .. }
             | Self::Journal(_)
             | Self::Source(_)

@@ -375,7 +375,13 @@ impl StoreTask {
             last_of_run,
         );
         if finished.is_err() {
-            self.files[stream] = Some(Open { path, file, writer, safe, number });
+            // What was written of the last record has to go before the next event.
+            match file.set_len(safe.1).and_then(|()| file.seek(SeekFrom::Start(safe.1))) {
+                Ok(_) => self.files[stream] = Some(Open { path, file, writer, safe, number }),
+                Err(error) => {
+                    tracing::error!(%error, file = %path.display(), "left a file unfinished; the next start finishes it");
+                }
+            }
         }
         finished
     }
@@ -435,16 +441,15 @@ fn finish(
     writer: AtlasWriter<Vec<u8>>,
     last_of_run: bool,
 ) -> io::Result<()> {
-    let end = file.stream_position()?;
     let record = writer.finish(&FileEnd { last_of_run, ..FileEnd::default() }).map_err(into_io)?;
-    if let Err(error) = file.write_all(&record).and_then(|()| file.sync_all()) {
-        file.set_len(end)?;
-        file.seek(SeekFrom::Start(end))?;
-        return Err(error);
-    }
+    file.write_all(&record)?;
+    file.sync_all()?;
     let name = path.to_string_lossy();
     machine.rename(path, Path::new(name.strip_suffix(WRITING).unwrap_or(&name)))?;
-    path.parent().map(|folder| machine.sync_folder(folder)).transpose()?;
+    // The file is finished under either name: after a loss of power the next start finishes it again.
+    if let Err(error) = path.parent().map_or(Ok(()), |folder| machine.sync_folder(folder)) {
+        tracing::warn!(%error, file = %path.display(), "a finished file may have its former name after a loss of power");
+    }
     Ok(())
 }
 

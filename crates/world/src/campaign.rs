@@ -1,5 +1,6 @@
 //! Many seeds, on all cores.
 
+use std::fmt;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,6 +28,16 @@ pub struct FailedSeed {
     pub seed: u64,
     /// What did not hold.
     pub failure: Failure,
+}
+
+impl fmt::Display for FailedSeed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, failure } = self;
+        write!(
+            out,
+            "seed {seed} fails: {failure}\n  replay it: cargo run --package fanin-world -- replay {seed}"
+        )
+    }
 }
 
 /// What a campaign has played.

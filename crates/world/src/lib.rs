@@ -42,6 +42,13 @@ pub fn run(seed: u64) -> Result<Report, Failure> {
     })
 }
 
+/// Plays the world of a seed, and returns what its journals say about one event, with the result.
+pub fn story(seed: u64, event: u64) -> (Vec<String>, Result<Report, Failure>) {
+    let mut world = world::World::new(seed);
+    let result = world.run();
+    (world.story(event), result)
+}
+
 /// The system and the faults of a seed, in words.
 pub fn describe(seed: u64) -> String {
     plan::Plan::draw(&mut fanin_dataflow::Random::new(seed)).to_string()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Parser, Subcommand};
-use fanin_world::{Campaign, Progress, campaign, describe, print_logs, run};
+use fanin_world::{Campaign, Failure, Progress, Report, campaign, describe, print_logs, run, story};
 
 /// The live system in simulated worlds with faults.
 #[derive(Debug, Parser)]
@@ -37,6 +37,9 @@ enum Command {
     Replay {
         /// The seed.
         seed: u64,
+        /// Prints what all journals say about this event, and no log.
+        #[arg(long)]
+        event: Option<u64>,
         /// Prints no log.
         #[arg(long)]
         quiet: bool,
@@ -50,7 +53,12 @@ fn main() -> ExitCode {
             let threads = if threads == 0 { cores } else { threads };
             many(Campaign { from, seeds, threads, failures_max: failures })
         }
-        Command::Replay { seed, quiet } => one(seed, quiet),
+        Command::Replay { seed, event: Some(event), .. } => {
+            let (lines, result) = story(seed, event);
+            lines.iter().for_each(|line| println!("{line}"));
+            verdict(seed, result)
+        }
+        Command::Replay { seed, quiet, .. } => one(seed, quiet),
     }
 }
 
@@ -59,7 +67,11 @@ fn one(seed: u64, quiet: bool) -> ExitCode {
     if !quiet {
         print_logs();
     }
-    match run(seed) {
+    verdict(seed, run(seed))
+}
+
+fn verdict(seed: u64, result: Result<Report, Failure>) -> ExitCode {
+    match result {
         Ok(report) => {
             println!("seed {seed} holds: {report:?}");
             ExitCode::SUCCESS
@@ -83,8 +95,7 @@ fn many(of: Campaign) -> ExitCode {
     let progress = campaign(of, &stop, &tick);
     println!("{}", summary(&progress, of.seeds));
     for failed in &progress.failed {
-        println!("seed {} fails: {}", failed.seed, failed.failure);
-        println!("  replay: cargo run --package fanin-world -- replay {}", failed.seed);
+        println!("{failed}");
     }
     match (progress.failed.is_empty(), stop.load(Ordering::Relaxed)) {
         (false, _) => ExitCode::FAILURE,

@@ -16,7 +16,7 @@ use crate::net::{ConnectionRequest, Network, Segment};
 pub(crate) type Host = usize;
 
 /// Microseconds since 1970 at which every world begins.
-const EPOCH_US: u64 = 1_800_000_000_000_000;
+pub(crate) const EPOCH_US: u64 = 1_800_000_000_000_000;
 
 /// A happening in the world.
 #[derive(Debug)]

@@ -12,6 +12,7 @@ use fanin_node::machine::Machine;
 use fanin_node::process::Turns;
 
 use crate::plan::Place;
+use crate::shared::EPOCH_US;
 use crate::world::{CALM_MAX, STOP_MAX, World};
 
 const MS: u64 = 1_000_000;
@@ -204,6 +205,30 @@ fn running(world: &World) -> String {
         format!("{} has {connected} of {needed} connections{}", name(place), left.concat())
     };
     world.running().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// The lines of all journals about one event, in the order of time.
+pub(crate) fn story(world: &World, event: u64) -> Vec<String> {
+    let machine = world.audit_machine();
+    let mut lines = Vec::new();
+    for (folder, &place) in world.folders().0.iter().zip(&world.plan.places) {
+        for path in journals(&machine, folder) {
+            let read = journal::read_on(&machine, &path, |epoch_us, line| {
+                if line.record.event.0 == event {
+                    let at_us = epoch_us - EPOCH_US + line.record.at.get() / 1_000_000;
+                    lines.push((at_us, format!("{} {:?}", name(place), line.record.what)));
+                }
+            });
+            if let Err(error) = read {
+                lines.push((u64::MAX, error.to_string()));
+            }
+        }
+    }
+    lines.sort();
+    lines
+        .into_iter()
+        .map(|(at_us, text)| format!("{:>4}.{:06} {text}", at_us / 1_000_000, at_us % 1_000_000))
+        .collect()
 }
 
 /// Reads all journals and files when all processes have ended. Returns the number of assigned events.

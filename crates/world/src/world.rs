@@ -526,6 +526,11 @@ impl World {
         (folders, data)
     }
 
+    /// The lines of all journals about one event, with their processes, in the order of time.
+    pub(crate) fn story(&self, event: u64) -> Vec<String> {
+        verdict::story(self, event)
+    }
+
     /// The journal of the supervisor.
     pub(crate) fn supervisor_folder(&self) -> PathBuf {
         self.systems[0].folder.clone()

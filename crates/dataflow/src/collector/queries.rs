@@ -70,6 +70,11 @@ impl<P: FragmentPayload> Collector<P> {
         })
     }
 
+    /// True if an event is here.
+    pub fn has(&self, event: L1Id) -> bool {
+        self.slots.iter().any(|(_, slot)| slot.event == event)
+    }
+
     /// The event of a unit: its L1 result and the fragments collected so far.
     pub fn event_of(&self, unit: u16) -> Option<(L1Id, &P, &P)> {
         let index = self.units.get(usize::from(unit))?.slot()?;

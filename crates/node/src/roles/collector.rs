@@ -56,7 +56,7 @@ impl Collections {
     }
 
     fn handle_assigned(&mut self, event: L1Id) {
-        self.open.entry(event).or_default();
+        self.open.insert(event, (None, 0));
     }
 
     fn handle_answer(&mut self, event: L1Id, readout: u16) {
@@ -183,7 +183,7 @@ impl RoleNode for CollectorNode {
             // A copy: a piece of what was received would keep the whole block in memory.
             let bytes: Vec<u8> = result.parts().iter().flat_map(|part| part.to_vec()).collect();
             self.proofs.insert(*event, Data::new(Chunk::from(bytes)));
-            self.data.entry(*event).or_default();
+            self.data.insert(*event, 0);
             self.collections.handle_assigned(*event);
         }
         let handled = self.collector.handle_message(now, peer, message);
@@ -245,33 +245,27 @@ impl RoleNode for CollectorNode {
     fn poll_record(&mut self) -> Option<(EventRecord, u64)> {
         let record = self.collector.poll_record()?;
         let event = record.event;
-        let is_over = match record.what {
+        let ends = match record.what {
             EventStep::Decided { outcome: Outcome::Rejected, .. }
             | EventStep::Acknowledged { .. }
             | EventStep::Abandoned => true,
             EventStep::Collected { building, .. } => building && !self.has_loggers,
             _ => false,
         };
+        // The supervisor may have assigned an event here again that was given up: what is kept of it is the new life's.
+        let is_over = ends && !self.collector.has(event);
         if let EventStep::Collected { bytes, .. } = record.what {
             self.collections.handle_collected(event, bytes);
         }
+        let data = match record.what {
+            EventStep::Collected { .. } => self.data.get(&event).copied(),
+            _ => None,
+        };
         if is_over {
+            self.data.remove(&event);
             self.proofs.remove(&event);
             self.collections.forget(event);
         }
-        let data = match record.what {
-            EventStep::Collected { building, .. } if building && !self.has_loggers => {
-                self.data.remove(&event)
-            }
-            EventStep::Collected { .. } => self.data.get(&event).copied(),
-            EventStep::Decided { outcome: Outcome::Rejected, .. }
-            | EventStep::Acknowledged { .. }
-            | EventStep::Abandoned => {
-                self.data.remove(&event);
-                None
-            }
-            _ => None,
-        };
         Some((record, data.unwrap_or_default()))
     }
 
