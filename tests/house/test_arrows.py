@@ -30,6 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "reproduce": {"units", "report", "runs", "scenario"},
     "runs": {"units", "events", "network", "report", "scenario", "sim"},
     "tune": {"units", "report", "scenario"},
+    "world": {"dataflow", "message", "scenario", "node"},
     "cli": {
         "units",
         "events",

@@ -165,14 +165,16 @@ impl<N: RoleNode> Process<N> {
         let process = name(me);
         let (_, sources) = crate::source::supply(system.scenario(), &system.scenario_folder)?;
         let wire = PeerConnections::open(system, me, sources)?;
-        let waker = wire.waker();
-        let node = make(Arc::new(move || waker.wake()))?;
         let path = system.journal(&process);
         let live = &system.scenario().live;
-        let sync = node.needs_journal() && live.journal_sync;
+        // Nothing of a supervisor may be sent before it stands in the journal.
+        let sync = me == Peer::Supervisor && live.journal_sync;
         let rotation = Rotation { size: live.journal_size.get(), keep: live.journal_parts };
+        // Opening it repairs it, before a supervisor reads what is left to do.
         let journal = Journal::open_on(&system.machine, &path, &process, clock.epoch_us(), sync)
             .map_err(|error| ProcessError::JournalWrite { path, error })?;
+        let waker = wire.waker();
+        let node = make(Arc::new(move || waker.wake()))?;
         let metrics = Metrics::new(&process);
         if me == Peer::Supervisor {
             metrics.add_predicted(&system.predicted);

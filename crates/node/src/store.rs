@@ -398,7 +398,7 @@ impl StoreTask {
     /// True if a full disk has room again.
     fn try_again(&mut self) {
         let Some(needed) = self.full else { return };
-        if is_free(&self.machine, &self.config.folder, needed) {
+        if is_free(&self.machine, &room_file(&self.config), needed) {
             self.full = None;
             self.tell(Stored::Full(false));
             (self.wake)();
@@ -417,10 +417,14 @@ fn into_io(error: WriteError) -> io::Error {
     }
 }
 
+/// The file with which a logger tries whether there is room.
+fn room_file(config: &StoreConfig) -> PathBuf {
+    config.folder.join(format!(".room-{}", config.process))
+}
+
 /// True if `bytes` bytes can be written here, tried with a file of that size: quotas and limits count too.
-fn is_free(machine: &Machine, folder: &Path, bytes: u64) -> bool {
-    let path = folder.join(format!(".room-{}", std::process::id()));
-    let tried = machine.open(&path, OpenMode::Create).and_then(|mut file| {
+fn is_free(machine: &Machine, path: &Path, bytes: u64) -> bool {
+    let tried = machine.open(path, OpenMode::Create).and_then(|mut file| {
         let block = vec![0; 1 << 16];
         let mut left = bytes;
         while left > 0 {
@@ -430,7 +434,7 @@ fn is_free(machine: &Machine, folder: &Path, bytes: u64) -> bool {
         }
         file.sync_data()
     });
-    let _ = machine.remove(&path);
+    let _ = machine.remove(path);
     tried.is_ok()
 }
 
@@ -458,6 +462,11 @@ fn recover(machine: &Machine, config: &StoreConfig) -> io::Result<u32> {
     let mut next = 0;
     let prefix = format!("{}-", config.process);
     for path in machine.list(&config.folder)? {
+        if path == room_file(config) {
+            // An earlier life could not remove it.
+            machine.remove(&path)?;
+            continue;
+        }
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let Some(rest) = name.strip_prefix(&prefix) else { continue };
         let Some((stem, left)) = rest.split_once(".data") else { continue };

@@ -4,7 +4,7 @@
 //! `fsync` survive is drawn for each of them, and so is the size. Names survive up to some change since the last `fsync` of their
 //! folder. A failed `fsync` may have dropped what it should have written, and later ones do not write it again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,16 +13,30 @@ use fanin_node::machine::{OpenMode, SimulatedFile};
 use crate::machine::Life;
 use crate::shared::{Core, Host, Shared};
 
-/// Bytes that are written to disk wholly or not at all.
-const SECTOR: usize = 512;
+/// Bytes that are written to disk wholly or not at all. Real sectors have 512 or more; the writes of so small a system are small, too,
+/// and have to be torn as often as those of a large one.
+const SECTOR: usize = 64;
 
 #[derive(Debug, Default)]
 struct FileState {
     seen: Vec<u8>,
     safe: Vec<u8>,
-    /// Sectors of `seen` that the next `fsync` writes.
-    dirty: BTreeSet<usize>,
+    /// For each sector of `seen`, whether the next `fsync` writes it.
+    dirty: Vec<bool>,
     is_size_dirty: bool,
+}
+
+impl FileState {
+    fn note_dirty(&mut self, from: usize, to: usize) {
+        let (first, end) = (from / SECTOR, to.div_ceil(SECTOR));
+        self.dirty.resize(self.dirty.len().max(end), false);
+        self.dirty[first..end].fill(true);
+    }
+
+    fn take_dirty(&mut self) -> impl Iterator<Item = usize> + use<> {
+        let dirty = std::mem::take(&mut self.dirty);
+        dirty.into_iter().enumerate().filter_map(|(sector, is_dirty)| is_dirty.then_some(sector))
+    }
 }
 
 /// A change of names that is not on disk yet.
@@ -123,7 +137,7 @@ impl Core {
         let size = if new_size { state.seen.len() } else { state.safe.len() };
         let mut after = state.safe.clone();
         after.resize(size, 0);
-        for sector in std::mem::take(&mut state.dirty) {
+        for sector in state.take_dirty() {
             let (start, end) = (sector * SECTOR, ((sector + 1) * SECTOR).min(state.seen.len()).min(size));
             if start < end && self.one_in(2) {
                 after[start..end].copy_from_slice(&state.seen[start..end]);
@@ -171,9 +185,9 @@ impl Core {
         let before = state.seen.len();
         state.seen.resize(size, 0);
         state.is_size_dirty |= before != size;
-        state.dirty.retain(|sector| sector * SECTOR < size);
+        state.dirty.truncate(size.div_ceil(SECTOR));
         if size > before {
-            state.dirty.extend(before / SECTOR..size.div_ceil(SECTOR));
+            state.note_dirty(before, size);
         }
     }
 
@@ -199,7 +213,7 @@ impl Core {
             state.is_size_dirty = true;
         }
         state.seen[offset..end].copy_from_slice(&bytes[..count]);
-        state.dirty.extend(offset / SECTOR..end.div_ceil(SECTOR));
+        state.note_dirty(offset, end);
         Ok(count)
     }
 
@@ -215,7 +229,7 @@ impl Core {
         }
         let Some(state) = self.disks.files.get_mut(&file) else { return Ok(()) };
         state.safe.resize(state.seen.len(), 0);
-        for sector in std::mem::take(&mut state.dirty) {
+        for sector in state.take_dirty() {
             let (start, end) = (sector * SECTOR, ((sector + 1) * SECTOR).min(state.seen.len()));
             if start < end {
                 state.safe[start..end].copy_from_slice(&state.seen[start..end]);

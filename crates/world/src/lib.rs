@@ -19,6 +19,8 @@ mod machine;
 mod net;
 mod plan;
 mod shared;
+#[cfg(test)]
+mod tests;
 mod verdict;
 mod world;
 

@@ -519,6 +519,12 @@ impl World {
         self.children.iter().filter_map(|child| Some((child.place, &**child.process.as_ref()?)))
     }
 
+    /// The system as the process of a machine reads it, on this real machine.
+    #[cfg(test)]
+    pub(crate) fn system(&self, host: Host) -> &System {
+        &self.systems[host]
+    }
+
     /// The folders of journals and of stored events of all machines.
     pub(crate) fn folders(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let folders = self.systems.iter().map(|system| system.folder.clone()).collect();

@@ -1,0 +1,221 @@
+//! What simulated worlds found, each by itself: journals, files and tables that survive what happened to them.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use fanin_dataflow::{
+    EventRecord, EventStep, EventStream, FragmentSet, L1Id, Message, Peer, Selection, StoreId, WriteJob,
+};
+use fanin_events::Events;
+use fanin_node::data::{Chunk, Data, append};
+use fanin_node::journal::{Journal, JournalLine, Rotation, read_on, resume_on};
+use fanin_node::machine::Machine;
+use fanin_node::node::RoleNode as _;
+use fanin_node::roles::CollectorNode;
+use fanin_node::store::{EventStore, StoreConfig, Stored};
+use fanin_units::Instant;
+
+use crate::machine::{Life, ProcessMachine};
+use crate::shared::{Core, Shared};
+use crate::world::World;
+
+/// A machine whose files may be lost with its power.
+fn machine(seed: u64) -> (Shared, Machine) {
+    let mut core = Core::new(seed, 1);
+    core.disks.of[0].is_volatile = true;
+    (core.hosts[0].is_running, core.hosts[0].life) = (true, 1);
+    let shared = Shared::new(core);
+    let life = Life { host: 0, number: 1 };
+    let machine = ProcessMachine { shared: shared.clone(), life };
+    (shared, Machine::Simulated(Arc::new(machine)))
+}
+
+fn assigned(event: u64) -> EventRecord {
+    let what = EventStep::Assigned { collector: 0, unit: 0, due: Instant::START, direct: false };
+    EventRecord { at: Instant::START, event: L1Id(event), what }
+}
+
+fn next(machine: &Machine, path: &Path) -> u64 {
+    resume_on(machine, path).unwrap().next.map_or(0, |event| event.0)
+}
+
+#[test]
+fn what_a_synchronised_journal_committed_survives_a_loss_of_power() {
+    let path = PathBuf::from("/run/supervisor.journal");
+    for seed in 0..150 {
+        let (shared, machine) = machine(seed);
+        let mut committed = 0;
+        for life in 0..3 {
+            let rotation = Rotation { size: 700, keep: 0 };
+            let journal = Journal::open_on(&machine, &path, "supervisor", life, true).unwrap();
+            let mut journal = journal.rotating(rotation);
+            assert_eq!(next(&machine, &path), committed, "seed {seed}");
+            for _ in 0..seed % 50 {
+                journal.add(&assigned(committed), 0);
+                journal.commit().unwrap();
+                committed += 1;
+            }
+            // A group that is not on disk yet, of several sectors.
+            shared.lock().disks.of[0].errors_per_mille = 0;
+            let file = machine.open(&path, fanin_node::machine::OpenMode::ReadWrite);
+            let mut torn = file.unwrap();
+            std::io::Seek::seek(&mut torn, std::io::SeekFrom::End(0)).unwrap();
+            let group: String = (0..60).map(|n| format!("5 {} assigned 0 0 0 0\n", committed + n)).collect();
+            std::io::Write::write_all(&mut torn, group.as_bytes()).unwrap();
+            drop((journal, torn));
+            shared.lock().lose_power(0);
+            drop(Journal::open_on(&machine, &path, "supervisor", life, true).unwrap());
+            let found = next(&machine, &path);
+            assert!(
+                found >= committed,
+                "seed {seed}: event {found} is next, after {committed} were committed"
+            );
+            committed = found;
+        }
+    }
+}
+
+/// Lines behind damaged ones are kept where nothing was promised about either.
+#[test]
+fn a_journal_without_synchronisation_stays_readable_after_a_loss_of_power() {
+    let path = PathBuf::from("/run/logger-0.journal");
+    let mut kept = 0;
+    for seed in 0..200 {
+        let (shared, machine) = machine(seed);
+        let mut journal = Journal::open_on(&machine, &path, "logger-0", 1, false).unwrap();
+        machine.sync_folder(Path::new("/run")).unwrap();
+        (0..100).for_each(|event| journal.add(&assigned(event), 0));
+        journal.commit().unwrap();
+        shared.lock().lose_power(0);
+        drop(Journal::open_on(&machine, &path, "logger-0", 2, false).unwrap());
+        read_on(&machine, &path, |_, JournalLine { record, .. }| kept += u64::from(record.event.0 < 100))
+            .unwrap();
+    }
+    assert!(kept > 1000, "{kept}");
+}
+
+#[test]
+fn a_disk_that_does_not_answer_does_not_replace_a_journal() {
+    let path = PathBuf::from("/run/collector-0.journal");
+    for seed in 0..300 {
+        let (shared, machine) = machine(seed);
+        let rotation = Rotation { size: 300, keep: 0 };
+        let mut journal =
+            Journal::open_on(&machine, &path, "collector-0", 1, false).unwrap().rotating(rotation);
+        for event in 0..60 {
+            shared.lock().disks.of[0].errors_per_mille = if event % 3 == 0 { 0 } else { 200 };
+            journal.add(&assigned(event), 0);
+            let _ = journal.commit();
+        }
+        shared.lock().disks.of[0].errors_per_mille = 0;
+        journal.commit().unwrap();
+        let mut found = Vec::new();
+        for part in machine.list(Path::new("/run")).unwrap() {
+            if part.extension().is_some_and(|extension| extension == "journal") {
+                read_on(&machine, &part, |_, line| found.push(line.record.event.0)).unwrap();
+            }
+        }
+        found.sort_unstable();
+        assert_eq!(found, (0..60).collect::<Vec<_>>(), "seed {seed}");
+    }
+}
+
+fn job(number: u32) -> WriteJob<Data> {
+    let mut bytes = Vec::new();
+    append(&mut bytes, 7, 0, &[number as u8; 300]);
+    WriteJob {
+        id: StoreId(u64::from(number)),
+        event: L1Id(u64::from(number)),
+        collector: 0,
+        stream: EventStream::Physics,
+        missing: 0,
+        payload: Data::new(Chunk::from(bytes)),
+    }
+}
+
+/// A logger says of each event whether it is on disk, on a disk that fails at random; later everything works again.
+#[test]
+fn what_a_logger_said_to_be_stored_is_readable_whatever_its_disk_did() {
+    for seed in 0..300 {
+        let (shared, machine) = machine(seed);
+        let folder = PathBuf::from("/data");
+        let config =
+            StoreConfig { folder: folder.clone(), process: "logger-0".to_owned(), file_bytes: 2_000, run: 1 };
+        let store = EventStore::start(&machine, config.clone(), Arc::new(|| ())).unwrap();
+        let task = shared.lock().hosts[0].store.clone().unwrap();
+        let turn = || task.lock().unwrap_or_else(PoisonError::into_inner).turn(Duration::ZERO);
+        let (mut safe, mut last) = (Vec::new(), false);
+        for number in 0..40 {
+            shared.lock().disks.of[0].errors_per_mille = if number < 30 { 150 } else { 0 };
+            turn();
+            store.write(job(number));
+            turn();
+            while let Some(stored) = store.poll() {
+                if let Stored::Safe(id) = stored {
+                    safe.push(id);
+                    last |= id == StoreId(39);
+                }
+            }
+        }
+        assert!(last, "seed {seed}: a disk that works again stores");
+        if seed % 2 == 0 {
+            shared.lock().lose_power(0);
+        }
+        drop(store);
+        drop(EventStore::start(&machine, config, Arc::new(|| ())).unwrap());
+        let mut found = Vec::new();
+        for path in machine.list(&folder).unwrap() {
+            let bytes = machine.read(&path).unwrap();
+            for event in Events::open(&bytes).unwrap() {
+                found.push(StoreId(event.unwrap_or_else(|error| panic!("seed {seed}: {error}")).id.l1_id));
+            }
+        }
+        let lost: Vec<_> = safe.iter().filter(|id| !found.contains(id)).collect();
+        assert!(lost.is_empty(), "seed {seed}: {lost:?}");
+    }
+}
+
+fn collector() -> CollectorNode {
+    let world = World::new(3);
+    CollectorNode::new(world.system(0), 0, &(Arc::new(|| ()) as Arc<dyn Fn() + Send + Sync>)).unwrap()
+}
+
+#[test]
+fn a_late_answer_leaves_nothing_behind() {
+    let mut node = collector();
+    node.handle_connected(Instant::START, Peer::Readout(0));
+    let answer =
+        Message::Answer { tag: 9, event: L1Id(4), missing: FragmentSet::EMPTY, payload: job(4).payload };
+    let _ = node.handle_message(Instant::START, Peer::Readout(0), answer);
+    assert!(node.tables().iter().all(|(_, entries)| *entries == 0), "{:?}", node.tables());
+}
+
+/// The supervisor takes an event from a collector that it has lost, and gives it to the same one: the proof stays.
+#[test]
+fn an_event_that_is_assigned_again_keeps_its_proof() {
+    let mut node = collector();
+    node.handle_connected(Instant::START, Peer::Supervisor);
+    let assign = |direct| Message::Assign {
+        event: L1Id(4),
+        unit: 0,
+        direct,
+        region: Selection::Rest,
+        result: Data::new(Chunk::from(vec![1; 32])),
+    };
+    let proofs = |node: &CollectorNode| node.tables().iter().find(|(name, _)| *name == "proofs").unwrap().1;
+    let welcome = |events: &[L1Id]| Message::Welcome(Box::from(events));
+    node.handle_message(Instant::START, Peer::Supervisor, welcome(&[])).unwrap();
+    node.handle_message(Instant::START, Peer::Supervisor, assign(false)).unwrap();
+    while node.poll_record().is_some() {}
+    assert_eq!(proofs(&node), 1);
+    node.handle_closed(Instant::START, Peer::Supervisor);
+    node.handle_connected(Instant::START, Peer::Supervisor);
+    node.handle_message(Instant::START, Peer::Supervisor, welcome(&[L1Id(4)])).unwrap();
+    node.handle_message(Instant::START, Peer::Supervisor, assign(true)).unwrap();
+    let mut was_abandoned = false;
+    while let Some((record, _)) = node.poll_record() {
+        was_abandoned |= record.what == EventStep::Abandoned;
+    }
+    assert!(was_abandoned && proofs(&node) == 1);
+}
