@@ -194,6 +194,14 @@ fn keep_journals(faults: &mut Vec<PlannedFault>, places: &[Place], is_early: boo
         })
     };
     let is_stored = |host: Host| matches!(places[host].role, Role::Supervisor | Role::Logger);
+    // A logger that the launcher does not start again repairs no journal.
+    for fault in faults.iter_mut().filter(|_| is_early) {
+        if let Fault::PowerLoss(host) = fault.what
+            && places[host].role == Role::Logger
+        {
+            fault.what = Fault::Kill(host);
+        }
+    }
     faults.retain(|fault| match fault.what {
         Fault::DiskFull(host) | Fault::DiskErrors(host, _) => is_stored(host) || !is_early && !dies(host),
         _ => true,

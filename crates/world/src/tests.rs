@@ -8,6 +8,7 @@ use fanin_dataflow::{
     EventRecord, EventStep, EventStream, FragmentSet, L1Id, Message, Peer, Selection, StoreId, WriteJob,
 };
 use fanin_events::Events;
+use fanin_message::{Closed, EndpointEvent, MessageEndpoint, Options, Settings};
 use fanin_node::data::{Chunk, Data, append};
 use fanin_node::journal::{Journal, JournalLine, Rotation, read_on, resume_on};
 use fanin_node::machine::Machine;
@@ -17,7 +18,8 @@ use fanin_node::store::{EventStore, StoreConfig, Stored};
 use fanin_units::Instant;
 
 use crate::machine::{Life, ProcessMachine};
-use crate::shared::{Core, Shared};
+use crate::net::ProcessNetwork;
+use crate::shared::{Core, Happening, Shared, nanoseconds};
 use crate::world::World;
 
 /// A machine whose files may be lost with its power.
@@ -218,4 +220,78 @@ fn an_event_that_is_assigned_again_keeps_its_proof() {
         was_abandoned |= record.what == EventStep::Abandoned;
     }
     assert!(was_abandoned && proofs(&node) == 1);
+}
+
+/// Two endpoints on two machines, which are polled whenever something happens.
+struct Pair {
+    shared: Shared,
+    ends: [MessageEndpoint; 2],
+    polls: [bool; 2],
+    events: Vec<(usize, EndpointEvent)>,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let mut core = Core::new(1, 2);
+        core.hosts.iter_mut().for_each(|host| (host.is_running, host.life) = (true, 1));
+        let shared = Shared::new(core);
+        let end = |host: usize| {
+            let network = ProcessNetwork { shared: shared.clone(), life: Life { host, number: 1 } };
+            let settings = Settings { name: format!("end-{host}"), ..Settings::default() };
+            MessageEndpoint::simulated(settings, Box::new(network)).unwrap()
+        };
+        let ends = [end(0), end(1)];
+        Self { shared, ends, polls: [true, true], events: Vec::new() }
+    }
+
+    /// Lets the world run for some milliseconds.
+    fn run(&mut self, ms: u64) {
+        let until = self.shared.lock().now + ms * 1_000_000;
+        self.shared.lock().at(until, Happening::Look);
+        loop {
+            for host in (0..2).filter(|&host| self.polls[host]) {
+                while let Some(event) = self.ends[host].poll(None).unwrap() {
+                    self.events.push((host, event));
+                }
+                if let Some(at) = self.ends[host].poll_deadline() {
+                    self.shared.lock().call(host, nanoseconds(at));
+                }
+            }
+            let mut core = self.shared.lock();
+            match core.next() {
+                Some(Happening::Connect(request)) => core.handle_connect(request),
+                Some(Happening::Arrive(segment)) => core.handle_segment(segment),
+                Some(Happening::Turn(host)) => core.hosts[host].turn_at = u64::MAX,
+                Some(Happening::Look) if core.now >= until => return,
+                Some(_) => {}
+                None => panic!("nothing happens any more"),
+            }
+        }
+    }
+}
+
+/// Bytes that wait after a suspension are no reason to stop looking for silence, or to send no heartbeats.
+#[test]
+fn a_connection_that_was_suspended_still_notices_that_its_peer_is_gone() {
+    let mut pair = Pair::new();
+    let address = "10.0.0.2:7000".parse().unwrap();
+    pair.ends[1].listen(address, Options::default()).unwrap();
+    pair.ends[0].connect("end-1", address, Options { backoff: None, ..Options::default() });
+    pair.run(500);
+    assert_eq!(pair.events.len(), 2, "both are connected: {:?}", pair.events);
+    // One end is suspended for longer than the silence that it allows. Heartbeats wait, then the peer loses its power.
+    pair.polls[0] = false;
+    pair.run(3_000);
+    pair.polls[1] = false;
+    pair.shared.lock().close_all(1, false);
+    pair.shared.lock().hosts[1].is_up = false;
+    pair.run(3_000);
+    pair.polls[0] = true;
+    pair.run(15_000);
+    let reasons = pair.events.iter().filter_map(|(host, event)| match event {
+        EndpointEvent::Closed { reason, .. } => Some((*host, reason.clone())),
+        _ => None,
+    });
+    let reasons: Vec<_> = reasons.filter(|(host, _)| *host == 0).collect();
+    assert!(matches!(reasons[..], [(0, Closed::Silent(_))]), "{reasons:?}");
 }

@@ -78,8 +78,11 @@ impl MessageEndpoint {
 
     /// Schedules the next check of a slot.
     pub(super) fn arm_next(&mut self, index: u32) {
-        if let Due::Nothing(Some(at)) = due(self.slots.at(index), self.now) {
-            self.arm(index, at);
+        match due(self.slots.at(index), self.now) {
+            Due::Nothing(None) => {}
+            Due::Nothing(Some(at)) => self.arm(index, at),
+            // Several things were due at once, as after a suspension: the others follow now.
+            Due::Attempt | Due::Heartbeat | Due::End(_) => self.arm(index, self.now),
         }
     }
 
