@@ -96,3 +96,30 @@ def test_perfetto_finds_every_event_queue_and_window(result: fanin.Result, tmp_p
             size for one, size in zip(windows["flow"], windows["cwnd_bytes"], strict=True) if one == flow
         ]
         assert found["connections", f"connection {flow} cwnd_bytes"]["most"] == max(sizes)
+
+
+def test_perfetto_finds_the_occupancy_of_each_ring(tmp_path: Path) -> None:
+    small: dict[str, fanin.scenario.Setting] = {
+        "readout.hosts": 4,
+        "collectors.hosts_per_rack": 3,
+        "run.duration": "20 ms",
+    }
+    result = fanin.Scenario.load("multihost", small).simulate(seed=2, progress=False)
+    trace = tmp_path / "trace.json"
+    result.trace(trace)
+    counters, complaints = query(
+        trace,
+        """SELECT process.name AS port, track.name AS track, MAX(value) AS most, MIN(value) AS least,
+            COUNT(*) AS n FROM counter JOIN process_counter_track AS track ON counter.track_id = track.id
+        JOIN process USING (upid) WHERE process.name GLOB 'port *' GROUP BY port, track""",
+        "SELECT name, value FROM stats WHERE value > 0 AND severity != 'info'",
+    )
+    assert complaints == []
+    rings = [row for row in counters if row["track"].startswith("ring ")]
+    # Each collector has its ring at the port of the software queues that leads to it.
+    assert {row["track"] for row in rings} == {f"ring collector:{place} bytes" for place in range(3)}
+    assert all(row["port"].startswith("port software") for row in rings)
+    assert all(row["n"] > 2 and row["least"] == 0 for row in rings), "they fill and empty"
+    assert max(row["most"] for row in rings) == result.summary["daqring"]["bytes_max"]
+    queues = {row["port"]: row["most"] for row in counters if row["track"] == "queue bytes"}
+    assert all(row["most"] <= queues[row["port"]] for row in rings), "a port holds its rings"

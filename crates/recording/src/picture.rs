@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use fanin_network::{Connection, Network, NodeIndex, PortIndex, Roles};
 use fanin_report::{
-    EventRow, LateEvent, LateSummary, PICTURE_SCHEMA, PortFigures, PortTimeline, RunPicture, RunTimeline,
-    SourceDrops,
+    EventRow, LateEvent, LateSummary, PICTURE_SCHEMA, PortFigures, PortTimeline, RingTimeline, RunPicture,
+    RunTimeline, SourceDrops,
 };
 use fanin_scenario::Scenario;
 use fanin_units::{Bytes, Duration};
@@ -136,6 +136,13 @@ impl Finished<'_> {
         }
     }
 
+    /// The role of a host, with its index, by the number that connections give it.
+    fn host_name(&self, host: u32) -> String {
+        let of = |connection: &Connection| connection.hosts.iter().position(|&one| one == host);
+        let named = self.connections.iter().find_map(|one| Some(one.roles[of(one)?]));
+        named.map_or_else(|| host.to_string(), |(role, index)| format!("{role}:{index}"))
+    }
+
     fn run_timeline(&self) -> RunTimeline {
         let recorder = &self.recorder.timeline;
         let bins = recorder.bins();
@@ -147,6 +154,15 @@ impl Finished<'_> {
                 limit_bytes: self.network.queue_limit(port).map(Bytes::get),
                 queue_bytes: cut(&row.queue_bytes),
                 drops: cut(&row.drops),
+                rings: recorder
+                    .rings
+                    .of(port)
+                    .into_iter()
+                    .map(|(host, bins)| RingTimeline {
+                        destination: self.host_name(host),
+                        queue_bytes: cut(bins),
+                    })
+                    .collect(),
             })
         });
         RunTimeline {

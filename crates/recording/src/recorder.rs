@@ -5,6 +5,7 @@ use fanin_scenario::Scenario;
 
 use crate::capture::FrameSeen;
 use crate::losses::LossLog;
+use crate::ring_bins::RingVisitor;
 use crate::samples::{QueueState, SampledQueues, WindowSample, note_windows};
 use crate::timeline::TimelineRecorder;
 use crate::trace::{CollectedEvent, MessageStep, MessageTrace};
@@ -52,13 +53,13 @@ impl Recorder {
 
     /// Closes the bins that end before `time`. Since the last call nothing has happened but what is counted in `frames` and
     /// `payload`, the frames and payload bytes that have arrived so far. `depth` gives a port's bytes at a time, and the most
-    /// since the warm-up.
+    /// since the warm-up; where the port has rings, it passes each to the visitor.
     #[cold]
     pub fn close_bins(
         &mut self,
         time: u64,
         [frames, payload]: [u64; 2],
-        depth: impl FnMut(u64, PortIndex) -> (u64, u64),
+        depth: impl FnMut(u64, PortIndex, &mut RingVisitor<'_>) -> (u64, u64),
     ) {
         self.timeline.close_until(time, [frames, payload], depth);
     }

@@ -5,6 +5,8 @@
 
 use fanin_network::PortIndex;
 
+use crate::ring_bins::{RingBins, RingVisitor};
+
 /// Bins of a timeline.
 const BINS: usize = 512;
 /// Arrivals for each output between two looks at all outputs: a look costs less than a hundredth of what they cost.
@@ -42,6 +44,7 @@ pub(crate) struct TimelineRecorder {
     /// By port: the largest queue that is accounted for.
     known_max: Vec<u64>,
     rows: Vec<Option<Box<PortBins>>>,
+    pub(crate) rings: RingBins,
     /// The ports that have rows.
     kept: Vec<PortIndex>,
     pub(crate) delivered_bytes: Vec<u64>,
@@ -63,6 +66,7 @@ impl TimelineRecorder {
             hot: Vec::new(),
             known_max: vec![0; ports],
             rows: (0..ports).map(|_| None).collect(),
+            rings: RingBins::default(),
             kept: Vec::new(),
             delivered_bytes: vec![0; BINS],
             timeouts: vec![0; BINS],
@@ -76,11 +80,15 @@ impl TimelineRecorder {
         &mut self,
         time: u64,
         [frames, payload]: [u64; 2],
-        mut depth: impl FnMut(u64, PortIndex) -> (u64, u64),
+        mut depth: impl FnMut(u64, PortIndex, &mut RingVisitor<'_>) -> (u64, u64),
     ) {
         while self.due < time {
-            let due = self.due;
-            self.look(frames, |port| depth(due, port));
+            let (due, place) = (self.due, [self.bin, BINS]);
+            let mut rings = std::mem::take(&mut self.rings);
+            self.look(frames, |port| {
+                depth(due, port, &mut |ring, held| rings.note((port, ring), place, held))
+            });
+            self.rings = rings;
             self.delivered_bytes[self.bin] += payload - self.delivered_before;
             self.delivered_before = payload;
             self.bin += 1;
@@ -181,6 +189,7 @@ impl TimelineRecorder {
     /// The warm-up is over: high-water marks start afresh.
     pub(crate) fn start_measuring(&mut self) {
         self.known_max.fill(0);
+        self.rings.start_measuring();
     }
 
     /// Makes each bin twice as wide.
@@ -190,6 +199,7 @@ impl TimelineRecorder {
             merge(&mut row.queue_bytes, u64::max);
             merge(&mut row.drops, sum);
         }
+        self.rings.for_each_row(|bins| merge(bins, u64::max));
         merge(&mut self.delivered_bytes, sum);
         merge(&mut self.timeouts, sum);
         self.width *= 2;

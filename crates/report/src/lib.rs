@@ -45,7 +45,7 @@ pub use named::{FigureUnit, NAMED_FIGURES, NamedFigure, named_figure};
 pub use page::{AdvicePageLine, AdvicePagePart, Headline, JudgedClaim, advice_page, headline, page, page_of};
 pub use picture::{
     LateCause, LateEvent, LateSource, LinkGroup, NetworkGroups, NodeGroup, PICTURE_SCHEMA, PortTimeline,
-    RunPicture, RunTimeline,
+    RingTimeline, RunPicture, RunTimeline,
 };
 pub use plan::{
     PlanBracket, PlanComparison, PlanCost, PlanLink, PlanQueue, PlanRow, PlanSummary, PlanVerdict,

@@ -49,6 +49,19 @@ pub struct PortTimeline {
     pub queue_bytes: Vec<u64>,
     /// Frames refused, by bin.
     pub drops: Vec<u64>,
+    /// Its rings, the deepest first; none where it has no rings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rings: Vec<RingTimeline>,
+}
+
+/// A ring of one output over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RingTimeline {
+    /// The host that its frames are for, such as `collector:3`.
+    pub destination: String,
+    /// The largest occupancy that was seen, by bin: at the bin's end, and at each new largest one.
+    pub queue_bytes: Vec<u64>,
 }
 
 /// One event that was late.

@@ -3,7 +3,7 @@
 //! The file has the Trace Event Format in JSON, in which Perfetto and Chrome agree. A track is a host or a port:
 //!
 //! - *network*: counters of the payload that arrives and of the timeouts;
-//! - *port NAME*, the worst first: counters of its queue and of the frames that it refused;
+//! - *port NAME*, the worst first: counters of its queue, of the frames that it refused, and of each of its rings;
 //! - *late event N*: a thread for each source, with its request and its retransmission timeouts as slices;
 //! - *collector N*: a thread for each processing unit, with its events as slices; within an event lies its collection;
 //! - *watched queues* and *connections*: counters of what the scenario asked to record.
@@ -39,8 +39,8 @@ fn place(process: u64) -> u64 {
     }
 }
 
-/// Writes a result as a trace. Times are microseconds since the run began, exact to the picosecond in the file; Perfetto
-/// rounds them to nanoseconds.
+/// Writes a result as a trace. Times are microseconds since the run began, rounded down to nanoseconds. Perfetto
+/// rounds begin and duration on their own, and drops a slice that then ends after the slice around it.
 ///
 /// # Errors
 /// If writing fails.
@@ -139,11 +139,15 @@ impl<W: Write> TraceWriter<W> {
         self.bins(NETWORK, "goodput", "bits_per_second", *bin_ps, &goodput)?;
         self.bins(NETWORK, "timeouts", "expired", *bin_ps, timeouts)?;
         for (process, port) in (PORTS..COLLECTORS).zip(ports) {
-            let PortTimeline { name, limit_bytes, queue_bytes, drops } = port;
+            let PortTimeline { name, limit_bytes, queue_bytes, drops, rings } = port;
             let limit = limit_bytes.map_or_else(String::new, |limit| format!(", limit {limit} B"));
             self.process(process, &format!("port {name}{limit}"))?;
             self.bins(process, "queue", "bytes", *bin_ps, queue_bytes)?;
             self.bins(process, "dropped frames", "frames", *bin_ps, drops)?;
+            for ring in rings {
+                let name = format!("ring {}", ring.destination);
+                self.bins(process, &name, "bytes", *bin_ps, &ring.queue_bytes)?;
+            }
         }
         Ok(())
     }
@@ -215,7 +219,7 @@ impl<W: Write> TraceWriter<W> {
         details: &str,
     ) -> io::Result<()> {
         self.entry()?;
-        let (begin, lasted) = (micros(begin), micros(end - begin));
+        let (begin, lasted) = (micros(begin), micros(nanos(end) - nanos(begin)));
         write!(
             self.out,
             r#"{{"ph":"X","name":"{name}","cat":"{category}","ts":{begin},"dur":{lasted},"pid":{process},"tid":{thread},"args":{details}}}"#
@@ -272,9 +276,14 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Picoseconds as microseconds with all their digits.
+/// Picoseconds rounded down to whole nanoseconds.
+const fn nanos(ps: u64) -> u64 {
+    ps - ps % 1_000
+}
+
+/// Picoseconds as microseconds, rounded down to nanoseconds.
 fn micros(ps: u64) -> String {
-    format!("{}.{:06}", ps / 1_000_000, ps % 1_000_000)
+    format!("{}.{:03}", ps / 1_000_000, ps / 1_000 % 1_000)
 }
 
 #[cfg(test)]
@@ -282,7 +291,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::{QueueRow, ResultKind, RunPicture, ScenarioName, Summary, WindowRow};
+    use crate::{QueueRow, ResultKind, RingTimeline, RunPicture, ScenarioName, Summary, WindowRow};
 
     /// The entries of a result's trace.
     fn entries(result: &RunResult) -> Vec<Value> {
@@ -301,9 +310,9 @@ mod tests {
         let mut result = RunResult::new(Summary::new(ResultKind::Sim, "1", ScenarioName::default()));
         let whole = EventRow {
             id: 4,
-            assigned_ps: 1_000_001,
-            first_request_ps: Some(2_000_000),
-            last_byte_ps: Some(5_000_001),
+            assigned_ps: 1_000_999,
+            first_request_ps: Some(2_000_900),
+            last_byte_ps: Some(5_001_800),
             collector: 3,
             unit: 1,
             timeouts: 2,
@@ -319,10 +328,12 @@ mod tests {
         let event = named("event 4")[0];
         assert_eq!(
             (&event["ts"], &event["dur"], &event["pid"], &event["tid"]),
-            (&1.000001.into(), &4.0.into(), &13.into(), &2.into())
+            (&1.0.into(), &4.001.into(), &13.into(), &2.into())
         );
         assert_eq!((&event["args"]["timeouts"], &event["cat"]), (&2.into(), &"event,timeout".into()));
-        assert_eq!(named("collection").len(), 1);
+        // It ends with its event, whatever was rounded.
+        let collection = named("collection")[0];
+        assert_eq!((&collection["ts"], &collection["dur"]), (&2.0.into(), &3.001.into()));
         assert_eq!((&named("event 5")[0]["ph"], &named("event 5")[0]["dur"]), (&"B".into(), &Value::Null));
         assert_eq!(named("tor->\"x\"")[0]["args"]["bytes"], 9);
         assert_eq!(named("connection 8")[0]["args"]["cwnd_bytes"], 11);
@@ -338,6 +349,7 @@ mod tests {
             limit_bytes: Some(64_000),
             queue_bytes: vec![0, 500, 500, 0],
             drops: drops.to_vec(),
+            rings: vec![RingTimeline { destination: "collector:9".into(), queue_bytes: vec![0, 300, 0, 0] }],
         };
         let timeline = RunTimeline {
             bin_ps: 1_000_000_000,
@@ -363,6 +375,7 @@ mod tests {
         );
         assert_eq!(counted(PORTS, "dropped frames", "frames"), [(0.0, 0), (1000.0, 7), (2000.0, 0)]);
         assert_eq!(counted(PORTS + 1, "queue", "bytes"), [(0.0, 0), (1000.0, 500), (3000.0, 0)]);
+        assert_eq!(counted(PORTS + 1, "ring collector:9", "bytes"), [(0.0, 0), (1000.0, 300), (2000.0, 0)]);
         let names = named(&entries, "process_name");
         let name = |process: u64| {
             let entry = names.iter().find(|entry| entry["pid"] == process);

@@ -8,7 +8,7 @@
 //! At one instant departures come first, everything else follows in the order in which it was scheduled.
 
 use fanin_queueing::{BookedMemory, Dedicated, EcnCodepoint, Frame as Descriptor, Memory, Passage};
-use fanin_recording::QueueState;
+use fanin_recording::{QueueState, RingVisitor};
 use fanin_tcp::{Flags, Segment};
 use fanin_units::Instant;
 
@@ -454,9 +454,11 @@ impl Fabric {
     }
 
     /// Bytes that are queued before a port of a switch, and [the most](Self::port_bytes_max) since the marks were reset.
-    pub(crate) fn depth(&mut self, now: u64, index: PortIndex) -> (u64, u64) {
+    /// Its rings go to `visit`.
+    pub(crate) fn depth(&mut self, now: u64, index: PortIndex, visit: &mut RingVisitor<'_>) -> (u64, u64) {
         self.settle(now, index);
         if let OutputQueue::Rings(queue) = &self.ports[index as usize].queue {
+            queue.visit_rings(visit);
             return (queue.bytes(), queue.bytes_max());
         }
         self.buffer(index).map_or((0, 0), |buffer| {

@@ -255,7 +255,7 @@ impl<W: HostWorkload> Partition<W> {
         let lost = engine.take_dropped(segment);
         let wire_bytes = engine.fabric.wire_bytes(&lost);
         let at = engine.now();
-        let (queue_bytes, _) = engine.fabric.depth(at, port);
+        let (queue_bytes, _) = engine.fabric.depth(at, port, &mut |_, _| ());
         self.recorder.note_loss(at, port, queue_bytes, end, wire_bytes);
         let waiting = self.streams.waiting(peer(end)).next().filter(|_| lost.payload > 0);
         if let Some(event) = waiting.and_then(|message| self.workload.event(message)) {
@@ -467,7 +467,7 @@ impl<W: HostWorkload> Partition<W> {
     fn close_bins(&mut self, time: u64) {
         let arrived = self.engine.arrived();
         let fabric = &mut self.engine.fabric;
-        self.recorder.close_bins(time, arrived, |at, port| fabric.depth(at, port));
+        self.recorder.close_bins(time, arrived, |at, port, rings| fabric.depth(at, port, rings));
     }
 
     /// Records the frame that arrives over a tapped link.

@@ -105,6 +105,7 @@ fn timeline(result: &RunResult) -> Option<RunTimeline> {
                 limit_bytes: row.limit_bytes,
                 queue_bytes: vec![0; BINS],
                 drops: vec![0; BINS],
+                rings: Vec::new(),
             });
         }
         let Some(port) = ports.last_mut() else { continue };

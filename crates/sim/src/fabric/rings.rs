@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use fanin_queueing::{Departure, Frame as Descriptor, RingSettings, Rings, Verdict};
+use fanin_recording::RingVisitor;
 use fanin_scenario::Daqrings;
 use fanin_units::Instant;
 
@@ -154,6 +155,14 @@ impl RingOutput {
 
     fn each_ring(&self) -> std::ops::Range<usize> {
         0..self.rings.rings_len()
+    }
+
+    /// Calls `visit` with each destination, the bytes of its ring, and the most that it held.
+    pub(super) fn visit_rings(&self, visit: &mut RingVisitor<'_>) {
+        for (&destination, &ring) in &self.ring_of {
+            let held = self.rings.occupancy(usize::from(ring));
+            visit(destination, (held.bytes, held.bytes_max));
+        }
     }
 
     /// The frames that wait.

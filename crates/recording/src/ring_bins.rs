@@ -1,0 +1,105 @@
+//! Rings over time: the largest occupancy of each ring, by bin of the timeline.
+
+use std::collections::BTreeMap;
+
+use fanin_network::PortIndex;
+
+/// Rings whose bins are kept, the deepest before all others.
+const RINGS_MAX: usize = 64;
+
+/// A ring: the output that it is at, and the number of the host that its frames are for.
+pub(crate) type RingKey = (PortIndex, u32);
+
+/// Takes the bytes of a ring, and the most since the marks were reset, with the number of the host that it is for.
+pub type RingVisitor<'a> = dyn FnMut(u32, (u64, u64)) + 'a;
+
+/// The bins of one ring.
+struct RingRow {
+    queue_bytes: Vec<u64>,
+    deepest: u64,
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct RingBins {
+    /// The largest occupancy that is accounted for.
+    known_max: BTreeMap<RingKey, u64>,
+    rows: BTreeMap<RingKey, RingRow>,
+}
+
+impl RingBins {
+    /// Notes a ring in one of `bins` bins: its bytes, and the most since the marks were reset.
+    pub(crate) fn note(&mut self, ring: RingKey, [bin, bins]: [usize; 2], (bytes, largest): (u64, u64)) {
+        if largest == 0 && bytes == 0 {
+            return;
+        }
+        let known = self.known_max.entry(ring).or_default();
+        let noted = if largest > *known { largest.max(bytes) } else { bytes };
+        *known = largest.max(*known);
+        if noted == 0 || (!self.rows.contains_key(&ring) && !self.make_room(noted)) {
+            return;
+        }
+        let row = self.rows.entry(ring);
+        let row = row.or_insert_with(|| RingRow { queue_bytes: vec![0; bins], deepest: 0 });
+        row.queue_bytes[bin] = row.queue_bytes[bin].max(noted);
+        row.deepest = row.deepest.max(noted);
+    }
+
+    /// Makes room for a ring of `bytes` bytes by removing a shallower one. Returns false if there is none.
+    fn make_room(&mut self, bytes: u64) -> bool {
+        if self.rows.len() < RINGS_MAX {
+            return true;
+        }
+        match self.rows.iter().map(|(&ring, row)| (row.deepest, ring)).min() {
+            Some((deepest, ring)) if deepest < bytes => self.rows.remove(&ring).is_some(),
+            _ => false,
+        }
+    }
+
+    /// The kept rings of an output, the deepest first: the host's number, and the bins.
+    pub(crate) fn of(&self, port: PortIndex) -> Vec<(u32, &[u64])> {
+        let mut rows: Vec<_> = self.rows.range((port, 0)..=(port, u32::MAX)).collect();
+        rows.sort_by_key(|(ring, row)| (std::cmp::Reverse(row.deepest), ring.1));
+        rows.into_iter().map(|(ring, row)| (ring.1, row.queue_bytes.as_slice())).collect()
+    }
+
+    /// High-water marks start afresh.
+    pub(crate) fn start_measuring(&mut self) {
+        self.known_max.clear();
+    }
+
+    /// Applies `join` to the bins of every ring.
+    pub(crate) fn for_each_row(&mut self, mut join: impl FnMut(&mut Vec<u64>)) {
+        self.rows.values_mut().for_each(|row| join(&mut row.queue_bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peak_between_two_looks_is_noted_once() {
+        let mut rings = RingBins::default();
+        rings.note((7, 3), [0, 4], (100, 900));
+        rings.note((7, 3), [1, 4], (50, 900));
+        rings.note((7, 4), [1, 4], (0, 0));
+        assert_eq!(rings.of(7), [(3, &[900, 50, 0, 0][..])]);
+        rings.start_measuring();
+        rings.note((7, 3), [2, 4], (0, 60));
+        assert_eq!(rings.of(7), [(3, &[900, 50, 60, 0][..])]);
+    }
+
+    #[test]
+    fn deep_rings_displace_shallow_ones_and_come_first() {
+        let mut rings = RingBins::default();
+        for host in 0..RINGS_MAX as u32 {
+            rings.note((1, host), [0, 1], (100 + u64::from(host), 0));
+        }
+        rings.note((2, 0), [0, 1], (50, 0));
+        rings.note((2, 1), [0, 1], (1000, 0));
+        assert_eq!(rings.of(2), [(1, &[1000][..])]);
+        let hosts: Vec<u32> = rings.of(1).into_iter().map(|(host, _)| host).collect();
+        assert_eq!(hosts, (1..RINGS_MAX as u32).rev().collect::<Vec<_>>());
+    }
+}
