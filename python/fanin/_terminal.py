@@ -1,5 +1,6 @@
 """Progress in a terminal or a notebook, without any other package."""
 
+import html
 import sys
 import time
 from collections.abc import Callable
@@ -39,41 +40,55 @@ def _is_notebook() -> bool:
 
 
 class _Bar:
-    """A bar that is drawn again at most ten times a second, and not at all for short work."""
+    """A bar that is drawn again at most ten times a second, and not at all for short work.
+
+    Its last state stays: the end and the time that it took, or the share at which the work was stopped.
+    """
 
     def __init__(self, label: str) -> None:
         self.label = label
         self._start = self._drawn = time.monotonic()
+        self._share = 0.0
         self._is_shown = False
 
     def update(self, done: float, of: float) -> None:
+        if of <= 0:
+            return
+        self._share = min(1.0, done / of)
         now = time.monotonic()
-        if now - self._drawn < _REDRAW_SECONDS or now - self._start < _SILENT_SECONDS or of <= 0:
+        if now - self._drawn < _REDRAW_SECONDS or now - self._start < _SILENT_SECONDS:
             return
         self._drawn, self._is_shown = now, True
-        share = min(1.0, done / of)
-        left = (now - self._start) * (1 - share) / share if share > 0 else None
-        self.draw(share, "" if left is None else f", {left:.0f} s left")
+        left = (now - self._start) * (1 - self._share) / self._share if self._share > 0 else None
+        self.draw(self._share, _percent(self._share) + ("" if left is None else f", {left:.0f} s left"))
 
     def close(self) -> None:
+        """Draw the last state; nothing where no bar was shown."""
         if self._is_shown:
-            self.clear()
+            how = "" if self._share >= 1.0 else "stopped at "
+            self.draw(self._share, f"{how}{_percent(self._share)}, {time.monotonic() - self._start:.1f} s")
+            self.end()
 
-    def draw(self, share: float, left: str) -> None:
+    def draw(self, share: float, words: str) -> None:
         raise NotImplementedError
 
-    def clear(self) -> None:
-        raise NotImplementedError
+    def end(self) -> None:
+        """Leave the bar: what follows stands below it."""
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent, which is 100 at the end only."""
+    return f"{int(share * 100)}%"
 
 
 class _Terminal(_Bar):
-    def draw(self, share: float, left: str) -> None:
+    def draw(self, share: float, words: str) -> None:
         full = round(share * _WIDTH)
-        sys.stderr.write(f"\r\x1b[K{self.label} {'█' * full}{'░' * (_WIDTH - full)} {share:.0%}{left}")
+        sys.stderr.write(f"\r\x1b[K{self.label} {'█' * full}{'░' * (_WIDTH - full)} {words}")
         sys.stderr.flush()
 
-    def clear(self) -> None:
-        sys.stderr.write("\r\x1b[K")
+    def end(self) -> None:
+        sys.stderr.write("\n")
         sys.stderr.flush()
 
 
@@ -82,20 +97,13 @@ class _Notebook(_Bar):
         super().__init__(label)
         self._handle: Any = None
 
-    def draw(self, share: float, left: str) -> None:
+    def draw(self, share: float, words: str) -> None:
         from importlib import import_module
 
         display = import_module("IPython.display")
-        html = display.HTML(
-            f'{self.label} <progress value="{share:.3f}" max="1"></progress> {share:.0%}{left}'
-        )
+        label = html.escape(self.label)
+        shown = display.HTML(f'{label} <progress value="{share:.3f}" max="1"></progress> {words}')
         if self._handle is None:
-            self._handle = display.display(html, display_id=True)
+            self._handle = display.display(shown, display_id=True)
         else:
-            self._handle.update(html)
-
-    def clear(self) -> None:
-        from importlib import import_module
-
-        if self._handle is not None:
-            self._handle.update(import_module("IPython.display").HTML(""))
+            self._handle.update(shown)

@@ -243,9 +243,9 @@ class Scenario:
 
         `seed` and `duration` stand for `run.seed` and `run.duration`. `progress` shows a bar in a terminal
         or a notebook unless it is False; a function is called with the simulated time and its end, both in
-        seconds. Other threads of Python go on meanwhile. Ctrl-C and an exception in `progress` end the
-        simulation and are raised here. Warn where nothing moves any more before the end. Raise `ValueError`
-        for what is not simulated.
+        seconds, the last time with the end of a complete simulation. Other threads of Python go on meanwhile.
+        Ctrl-C and an exception in `progress` end the simulation and are raised here. Warn where nothing moves
+        any more before the end. Raise `ValueError` for what is not simulated.
 
         >>> result = Scenario.load("incast").simulate(seed=3, duration="50 ms", progress=False)
         >>> result.summary["seed"], result.end

@@ -94,6 +94,9 @@ class Sweep:
                 if update is not None:
                     update(done, len(self.points))
                 yield point
+            if update is not None and self.failed:
+                # Nothing is left to do.
+                update(len(self.points), len(self.points))
         finally:
             close()
         if self.failed:
@@ -316,7 +319,10 @@ def _work(
             continue
         start = time.monotonic()
 
-        def look(_now: float, _end: float, start: float = start) -> None:
+        def look(now: float, end: float, start: float = start) -> None:
+            # What is complete is stored.
+            if now >= end:
+                return
             if stop is not None and stop.is_set():
                 raise InterruptedError("the sweep was ended")
             if timeout is not None and time.monotonic() - start > timeout:

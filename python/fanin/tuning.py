@@ -207,6 +207,8 @@ def tune(
             for done in search.run(trials, batch):
                 if update is not None:
                     update(done, trials)
+            if update is not None:
+                update(trials, trials)
         finally:
             close()
     tuning = Tuning(study, folder, goal.name)

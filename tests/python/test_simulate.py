@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -224,24 +225,125 @@ def test_ctrl_c_ends_a_simulation(tmp_path: Path) -> None:
             process.kill()
 
 
-def test_a_bar_shows_in_a_terminal_and_is_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_progress_is_the_end(scenario: fanin.Scenario) -> None:
+    calls: list[tuple[float, float]] = []
+    scenario.simulate(duration="20 ms", progress=lambda now, end: calls.append((now, end)))
+    assert calls[-1] == (0.03, 0.03), "with the warm-up"
+    assert all(now <= end == 0.03 for now, end in calls)
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what bars write into a terminal; they are drawn at once and each time."""
     from fanin import _terminal
 
     written: list[str] = []
     monkeypatch.setattr(sys.stderr, "write", written.append)
     monkeypatch.setattr(_terminal, "_SILENT_SECONDS", 0.0)
     monkeypatch.setattr(_terminal, "_REDRAW_SECONDS", 0.0)
+    return written
+
+
+def test_a_bar_shows_in_a_terminal_and_its_end_stays(
+    drawn: list[str], scenario: fanin.Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fanin import _terminal
+
+    update, close = _terminal.bar(True, "incast")
+    assert update is not None
+    time.sleep(0.01)
+    update(1, 4)
+    assert "25%" in drawn[0]
+    assert "s left" in drawn[0]
+    update(0.999999, 1)
+    assert "99%" in drawn[-1], "100 % is the end"
+    update(4, 4)
+    close()
+    assert "█ 100%, 0.0 s" in drawn[-2]
+    assert drawn[-1] == "\n"
+    drawn.clear()
+    scenario.simulate(duration="200 ms", progress=True)
+    assert "█ 100%, " in drawn[-2]
+    assert drawn[-1] == "\n"
+    # Tests have no terminal: nothing is shown there unless it is asked for.
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    assert _terminal.bar(None, "incast")[0] is None
+
+
+def test_a_bar_says_where_it_was_stopped(drawn: list[str]) -> None:
+    from fanin import _terminal
+
     update, close = _terminal.bar(True, "incast")
     assert update is not None
     time.sleep(0.01)
     update(1, 4)
     close()
-    assert "25%" in written[0]
-    assert "s left" in written[0]
-    assert written[-1].endswith("\x1b[K")
-    # Tests have no terminal: nothing is shown there unless it is asked for.
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
-    assert _terminal.bar(None, "incast")[0] is None
+    assert "░ stopped at 25%, 0.0 s" in drawn[-2]
+    assert drawn[-1] == "\n"
+    # Short work shows nothing, its end neither.
+    drawn.clear()
+    _terminal.bar(True, "incast")[1]()
+    assert drawn == []
+
+
+def test_a_bar_in_a_notebook_is_one_display_until_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fanin import _terminal
+
+    display = pytest.importorskip("IPython.display")
+    shown: list[str] = []
+
+    class Handle:
+        def update(self, html: Any) -> None:
+            shown.append(html.data)
+
+    def show(html: Any, display_id: bool) -> Handle:
+        assert display_id
+        assert not shown, "one display, which is updated"
+        shown.append(html.data)
+        return Handle()
+
+    monkeypatch.setattr(display, "display", show)
+    monkeypatch.setattr(_terminal, "_is_notebook", lambda: True)
+    monkeypatch.setattr(_terminal, "_SILENT_SECONDS", 0.0)
+    monkeypatch.setattr(_terminal, "_REDRAW_SECONDS", 0.0)
+    for last, words in [(4, "100%, 0.0 s"), (2, "stopped at 50%, 0.0 s")]:
+        shown.clear()
+        update, close = _terminal.bar(None, "<b>")
+        assert update is not None
+        time.sleep(0.01)
+        update(1, 4)
+        update(last, 4)
+        close()
+        assert shown[0].startswith("&lt;b&gt; <progress value=")
+        assert shown[-1].endswith(words)
+
+
+def test_ctrl_c_closes_the_bar_of_a_terminal(tmp_path: Path) -> None:
+    script = tmp_path / "long.py"
+    script.write_text(
+        "import fanin\n"
+        "try:\n"
+        "    fanin.Scenario.load('incast').simulate(duration='80000 s')\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted', flush=True)\n"
+    )
+    terminal, of_child = pty.openpty()
+    with subprocess.Popen([sys.executable, str(script)], stdout=of_child, stderr=of_child) as process:
+        os.close(of_child)
+        text = b""
+        try:
+            while b"s left" not in text:
+                text += os.read(terminal, 4096)
+            process.send_signal(signal.SIGINT)
+            while b"interrupted" not in text:
+                text += os.read(terminal, 4096)
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+            os.close(terminal)
+    lines = text.decode().splitlines()
+    assert "stopped at 0%" in lines[-2]
+    assert lines[-1] == "interrupted", "the traceback of a user stands below the bar too"
 
 
 def test_what_is_not_simulated_is_refused() -> None:

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use fanin_runs::{RunControl, RunOutcome};
+use fanin_runs::{RunControl, RunEnd, RunOutcome};
 use fanin_scenario::Scenario;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,15 +15,16 @@ use pyo3::prelude::*;
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Simulates on a thread of its own. The calling thread waits for it, lets Python handle its signals, and calls
-/// `progress(now, end)` with picoseconds of simulated time. An exception of either ends the run and is raised
-/// again.
+/// `progress(now, end)` with picoseconds of simulated time. The last call of a complete run has the end twice. An
+/// exception of either ends the run and is raised again.
 pub(crate) fn simulate(
     py: Python<'_>,
     scenario: &Scenario,
     progress: Option<&Py<PyAny>>,
 ) -> PyResult<RunOutcome> {
     let stop = AtomicBool::new(false);
-    let at = Mutex::new((0, 0));
+    let end = scenario.run.warmup.get() + scenario.run.duration.get();
+    let at = Mutex::new((0, end));
     let follow = |now: fanin_units::Instant, end: fanin_units::Instant| {
         *at.lock().expect("nothing panics while it holds this") = (now.get(), end.get());
     };
@@ -54,5 +55,9 @@ pub(crate) fn simulate(
             raised.map_or(Ok(outcome), Err)
         })
     })?;
-    outcome.map_err(|error| PyValueError::new_err(error.to_string()))
+    let outcome = outcome.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    if let (RunEnd::Complete, Some(progress)) = (&outcome.end, progress) {
+        progress.call1(py, (end, end))?;
+    }
+    Ok(outcome)
 }
