@@ -42,6 +42,7 @@ system_test=(
     'has node && has npm|nodejs npm|the test of traces in Perfetto'
     'has tshark && has text2pcap|tshark|the test of the Wireshark dissector'
     '(PATH=$PATH:/usr/sbin; has munged && has slurmctld && has slurmd && has sbatch)|munge slurmctld slurmd slurm-client|the test of sweeps on Slurm'
+    '(PATH=$PATH:/usr/sbin; has condor_master) || has patchelf|patchelf|the test of sweeps on HTCondor'
     'has ovs-vswitchd|openvswitch-switch|the test of OpenFlow rules'
     'has systemd-analyze && test -x /lib/systemd/systemd|systemd|the units under deploy/, checked and run'
     'has crun|crun|containers of the image'
@@ -112,5 +113,6 @@ if ! { .venv/bin/python -c '' && cmp requirements-dev.txt .venv/installed.txt; }
     cp requirements-dev.txt .venv/installed.txt
 fi
 
-# Without it one test is skipped.
+# Without these a few tests are skipped.
 scripts/perfetto.sh .venv/perfetto || say "Perfetto's trace processor could not be fetched"
+(PATH=$PATH:/usr/sbin; has condor_master) || scripts/htcondor-fetch.sh .venv/htcondor || say "HTCondor could not be fetched"
