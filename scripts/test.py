@@ -129,6 +129,7 @@ def steps() -> list[Step]:
         *([Step("dpdk-test", ("cargo", "test", *WITH_DPDK), count_cargo)] if has_dpdk() else []),
         Step("generated-docs", (python, "scripts/docs.py", "--check"), environment=binary),
         Step("site", (python, "scripts/website.py")),
+        Step("stubs", (python, "scripts/stubs.py", "--check")),
         Step("ruff-format", (python, "-m", "ruff", "format", "--check")),
         Step("ruff", (python, "-m", "ruff", "check")),
         Step("mypy", (python, "-m", "mypy")),

@@ -10,7 +10,12 @@ use pyo3::prelude::*;
 use crate::result::LoadedResult;
 use crate::run;
 
-pyo3::create_exception!(fanin, ScenarioError, PyValueError, "A scenario is wrong.");
+pyo3::create_exception!(
+    fanin,
+    ScenarioError,
+    PyValueError,
+    "A scenario is wrong; printed, it shows each problem with its line and a caret."
+);
 
 /// One problem as Python takes it: its text, its place (file, line, column), and a remedy.
 type ProblemFields = (String, Option<(String, usize, usize)>, Vec<String>);
@@ -76,7 +81,7 @@ impl LoadedScenario {
     }
 
     /// Plays the scenario; `progress(now, end)` is called from time to time with picoseconds of simulated time.
-    #[pyo3(signature = (progress = None))]
+    #[pyo3(signature = (progress: "Callable[[int, int], object] | None" = None))]
     #[expect(clippy::needless_pass_by_value, reason = "an argument of Python is owned")]
     fn simulate(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<LoadedResult> {
         let outcome = run::simulate(py, &self.scenario, progress.as_ref())?;

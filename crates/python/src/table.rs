@@ -66,6 +66,7 @@ impl RecordTable {
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
+    /// The number of rows.
     fn __len__(&self) -> usize {
         match &self.cells {
             Cells::Rows(records, table) => table.rows(records),
@@ -111,6 +112,7 @@ impl RecordTable {
 
     /// Makes a table of columns, each a list of numbers, texts and None of one length, and of their units.
     #[staticmethod]
+    #[pyo3(signature = (columns: "dict[str, list[object]]", units))]
     fn of_columns(columns: &Bound<'_, PyDict>, units: HashMap<String, String>) -> PyResult<Self> {
         let mut fields = Vec::new();
         let mut arrays = Vec::new();

@@ -118,6 +118,7 @@ impl TunedRange {
     }
 
     /// The same with the ends moved inwards until `takes` returns True for them.
+    #[pyo3(signature = (takes: "Callable[[int], bool]"))]
     fn narrowed(&self, takes: &Bound<'_, PyAny>) -> PyResult<Self> {
         let mut raised = None;
         let key = self.key.clone().narrowed(&mut |value| {
