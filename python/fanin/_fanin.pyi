@@ -105,6 +105,10 @@ class RecordTable:
         """The values of one column; what is absent is None."""
     def __len__(self, /) -> int:
         """The number of rows."""
+    def __repr__(self, /) -> str:
+        """The number of rows and the columns, on one line."""
+    def _repr_html_(self, /) -> str:
+        """The first rows as HTML, for a notebook."""
     @property
     def columns(self, /) -> list[str]:
         """The names of the columns."""

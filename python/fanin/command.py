@@ -1,5 +1,6 @@
 """The command `fanin` as a process: what needs namespaces, or a search that the command makes."""
 
+import html
 import json
 import os
 import shutil
@@ -58,6 +59,20 @@ class Advice:
         """Return the lines of a part: `buffers`, `laboratory`, `ranges`, `techniques` or `gear`."""
         _check("part", name, _PARTS)
         return tuple(line for line in self.lines if line.part == name)
+
+    def __repr__(self) -> str:
+        """Return the lines as text, in which a search is left out."""
+        return f"<fanin.Advice, {', '.join(self.subject)}>\n{self}"
+
+    def _repr_html_(self) -> str:
+        """Return the lines as a table for a notebook."""
+        marks = {True: "&#10003;", False: "&#10007;", None: ""}
+        rows = [
+            f"<tr><td>{marks[line.meets]}</td><td>{html.escape(line.name)}</td><td>{html.escape(line.answer)}</td></tr>"
+            for line in self.lines
+        ]
+        caption = f"<caption>{html.escape(', '.join(self.subject))}</caption>"
+        return f"<table>{caption}<tbody>{''.join(rows)}</tbody></table>"
 
     def __str__(self) -> str:
         """Return the lines as text."""

@@ -11,6 +11,9 @@ _PS_PER_MS = 1e9
 _PS_PER_S = 1e12
 # Okabe and Ito's colours, which the colour-blind can tell apart.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+_GREY = "#bbbbbb"
+# Of many lines so few have a name.
+_NAMED = 3
 
 
 def _axes(ax: Any) -> Any:
@@ -92,10 +95,15 @@ def _lines(rows: Any) -> dict[str, tuple[list[float], list[float]]]:
 
 
 def _draw(ax: Any, lines: dict[str, tuple[list[float], list[float]]], x: str, y: str, where: str) -> Any:
-    for place, (name, (xs, ys)) in enumerate(lines.items()):
-        ax.step(xs, ys, where=where, color=_COLOURS[place % len(_COLOURS)], label=name, linewidth=1)
+    # The highest lines have colours and names; the others stand behind them in grey.
+    highest = sorted(lines, key=lambda name: -sum(lines[name][1]) / len(lines[name][1]))
+    named = highest if len(lines) <= len(_COLOURS) else highest[:_NAMED]
+    others = [name for name in lines if name not in named]
+    for place, name in enumerate(others):
+        label = f"{len(others)} others" if place == 0 else None
+        ax.step(*lines[name], where=where, color=_GREY, label=label, linewidth=0.7)
+    for place, name in enumerate(name for name in lines if name in named):
+        ax.step(*lines[name], where=where, color=_COLOURS[place], label=name, linewidth=1)
     ax.set(xlabel=x, ylabel=y, ylim=(0, None))
-    # More names than colours tell nothing.
-    if len(lines) <= len(_COLOURS):
-        ax.legend()
+    ax.legend()
     return ax

@@ -1,5 +1,6 @@
 """Scenarios: what a system is and how it is used, loaded and checked as by the command `fanin`."""
 
+import html
 import json
 import numbers
 import os
@@ -140,6 +141,24 @@ class Scenario:
     def __post_init__(self) -> None:
         """Take over the fingerprint."""
         object.__setattr__(self, "hash", self._loaded.hash)
+
+    def __repr__(self) -> str:
+        """Return the name, and the settings over the file or preset."""
+        changed = "".join(f", {text}" for text in self._changed())
+        return f"<fanin.Scenario {self.name}{changed}>"
+
+    def _repr_html_(self) -> str:
+        """Return name, title and the settings over the file or preset for a notebook."""
+        title, source = (html.escape(str(self.settings.get(key, ""))) for key in ("title", "source"))
+        changed = "".join(f"<br/><code>{html.escape(text)}</code>" for text in self._changed())
+        about = f"<br/>{title}" + (f" <small>({source})</small>" if source else "")
+        name = f"<strong>{html.escape(self.name)}</strong>"
+        return f'<div style="font-family: sans-serif">{name}{about}{changed}</div>'
+
+    def _changed(self) -> list[str]:
+        """Return the settings over the file or preset; of several for one key the last."""
+        last = dict(text.split("=", 1) for text in self._sets)
+        return [f"{key} = {value}" for key, value in last.items()]
 
     @classmethod
     def load(cls, source: str | os.PathLike[str], set: Mapping[str, Setting] | None = None) -> "Scenario":

@@ -82,6 +82,11 @@ class Sweep:
         """Return the number of points."""
         return len(self.points)
 
+    def __repr__(self) -> str:
+        """Return how many points are done, and where."""
+        done = sum(point.is_done for point in self.points)
+        return f"<fanin.Sweep, {done} of {len(self.points)} points done, in {self.folder}>"
+
     def __iter__(self) -> Iterator[Point]:
         """Run what is not stored yet, and give each point as it is done."""
         self.failed.clear()

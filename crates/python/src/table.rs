@@ -29,6 +29,26 @@ enum Cells {
     Batch(RecordBatch),
 }
 
+/// Rows that a notebook shows.
+const SHOWN_ROWS: usize = 5;
+
+/// A value as a notebook shows it; nothing for an absent one.
+fn shown(array: &ArrayRef, row: usize) -> String {
+    if array.is_null(row) {
+        return String::new();
+    }
+    match array.data_type() {
+        DataType::Utf8 => array.as_string::<i32>().value(row).to_owned(),
+        DataType::UInt64 => array.as_primitive::<UInt64Type>().value(row).to_string(),
+        DataType::Float64 => array.as_primitive::<Float64Type>().value(row).to_string(),
+        _ => array.as_primitive::<Int64Type>().value(row).to_string(),
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
 impl RecordTable {
     /// One table of the records.
     pub(crate) fn of_rows(records: Arc<Records>, table: TableName) -> Self {
@@ -72,6 +92,30 @@ impl RecordTable {
             Cells::Rows(records, table) => table.rows(records),
             Cells::Batch(batch) => batch.num_rows(),
         }
+    }
+
+    /// The number of rows and the columns, on one line.
+    fn __repr__(&self) -> String {
+        format!("<fanin.RecordTable, {} rows: {}>", self.__len__(), self.columns().join(", "))
+    }
+
+    /// The first rows as HTML, for a notebook.
+    fn _repr_html_(&self) -> PyResult<String> {
+        let head = self.schema.fields().iter().map(|field| {
+            let unit = field.metadata().get("unit").map_or("", String::as_str);
+            format!("<th>{}<br/><small>{}</small></th>", escaped(field.name()), escaped(unit))
+        });
+        let mut html = format!("<table><thead><tr>{}</tr></thead><tbody>", head.collect::<String>());
+        let first = self.reader().next().transpose().map_err(|error| wrong(&error))?;
+        for row in 0..first.as_ref().map_or(0, |batch| batch.num_rows().min(SHOWN_ROWS)) {
+            let cells = first.iter().flat_map(RecordBatch::columns);
+            let cells = cells.map(|array| format!("<td>{}</td>", escaped(&shown(array, row))));
+            html += &format!("<tr>{}</tr>", cells.collect::<String>());
+        }
+        let rows = self.__len__();
+        let more =
+            if rows > SHOWN_ROWS { format!(", the first {SHOWN_ROWS} of them") } else { String::new() };
+        Ok(html + &format!("</tbody></table><small>{rows} rows{more}</small>"))
     }
 
     /// The names of the columns.
