@@ -101,6 +101,13 @@ if [[ ! -d "$(rustc --print sysroot)/lib/rustlib/$bare_metal" ]]; then
     rustup target add "$bare_metal" >&2
 fi
 
+mac=aarch64-apple-darwin
+if [[ ! -d "$(rustc --print sysroot)/lib/rustlib/$mac" ]]; then
+    say "installing the Rust target $mac through rustup"
+    # Without it one check is left out.
+    rustup target add "$mac" >&2 || say "the Rust target $mac could not be installed"
+fi
+
 # Python tools, exactly those of requirements-dev.txt.
 python=python3
 has python3.11 && python=python3.11
