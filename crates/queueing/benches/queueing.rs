@@ -6,8 +6,8 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use fanin_queueing::{
-    BookedMemory, Departure, Discipline, Frame, InService, Layout, OutputLink, Passage, RingSettings, Rings,
-    TokenBucket,
+    BookedMemory, Departure, Discipline, EcnCodepoint, Frame, InService, Layout, OutputLink, Passage,
+    RingSettings, Rings, TokenBucket,
 };
 use fanin_units::{Bytes, Duration, Instant, MIX_STEP, Rate, Ratio, mix};
 
@@ -49,9 +49,10 @@ fn fifo(criterion: &mut Criterion) {
                     let mut last = Instant::START;
                     for (&input, &output) in inputs.iter().zip(&outputs) {
                         now = now + gap;
-                        let frame = Frame::new(1_518);
+                        let (input, output) = (input as usize, output as usize);
+                        let ecn = || EcnCodepoint::NotCapable;
                         if let Passage::Queued { end, .. } =
-                            switch.arrive(now, input as usize, output as usize, frame, || 0)
+                            switch.arrive(now, input, output, 1_518, ecn, || 0)
                         {
                             last = end;
                         }

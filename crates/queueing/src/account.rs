@@ -1,6 +1,7 @@
 //! One account of memory that frames of several outputs are charged to: its level, and the limit that it must not exceed.
 
 use alloc::vec;
+use alloc::vec::Vec;
 
 use fanin_units::Bytes;
 
@@ -41,14 +42,36 @@ impl Account {
     /// Returns true if `charge` bytes more would exceed the limit or set a high-water mark, which a departure could prevent.
     #[inline]
     pub(crate) fn depends_on_departures(&self, charge: u64) -> bool {
-        self.level.bytes + charge > self.level.bytes_max.min(self.limit)
+        self.below_mark(charge).is_none()
+    }
+
+    /// The level with `charge` bytes more, unless that exceeds the limit.
+    #[inline]
+    pub(crate) fn within_limit(&self, charge: u64) -> Option<u64> {
+        let level = self.level.bytes + charge;
+        (level <= self.limit).then_some(level)
+    }
+
+    /// The level with `charge` bytes more, unless that exceeds the limit or sets a high-water mark, which a departure could
+    /// prevent.
+    #[inline]
+    pub(crate) fn below_mark(&self, charge: u64) -> Option<u64> {
+        let level = self.level.bytes + charge;
+        (level <= self.level.bytes_max.min(self.limit)).then_some(level)
+    }
+
+    /// Rises to a level that is within the limit.
+    #[inline]
+    pub(crate) fn rise_to(&mut self, level: u64) {
+        self.level.bytes = level;
+        self.level.bytes_max = self.level.bytes_max.max(level);
     }
 
     /// Charges a frame that the account does not refuse.
     #[inline]
     pub(crate) fn admit(&mut self, charge: u64) {
-        assert!(!self.refuses(charge), "a frame is admitted above the limit");
-        self.level.add(charge);
+        let level = self.within_limit(charge).expect("a frame is admitted above the limit");
+        self.rise_to(level);
     }
 
     /// Gives back the memory of a frame.
@@ -67,17 +90,18 @@ impl Account {
 ///
 /// # Panics
 /// If one has more or less.
-pub(crate) fn assert_holds(
-    accounts: &[Account],
+pub(crate) fn assert_holds<'a>(
+    accounts: impl IntoIterator<Item = &'a Account>,
     what: &str,
     frames: &[(usize, usize, u64)],
     account_of: impl Fn(usize, usize) -> usize,
 ) {
+    let accounts: Vec<&Account> = accounts.into_iter().collect();
     let mut expected = vec![0; accounts.len()];
     for &(input, output, charge) in frames {
         expected[account_of(input, output)] += charge;
     }
-    for (number, (account, expected)) in accounts.iter().zip(expected).enumerate() {
+    for (number, (account, expected)) in accounts.into_iter().zip(expected).enumerate() {
         let MemoryLevel { bytes, bytes_max } = account.level;
         assert_eq!(bytes, expected, "{what} {number} has other bytes than its frames");
         assert!(bytes <= bytes_max, "the high-water mark of {what} {number}");

@@ -144,6 +144,24 @@ impl Dedicated {
         }
     }
 
+    /// The occupied bytes with a frame that takes `charge`, unless settling departures first could change the verdict on it, a
+    /// mark or a high-water mark.
+    #[inline]
+    pub(crate) fn below_marks(&self, charge: u64) -> Option<u64> {
+        let Occupancy { bytes, frames, bytes_max, frames_max } = self.occupancy;
+        let level = bytes + charge;
+        let is_below = level <= bytes_max.min(self.limit) && frames < frames_max && self.aqm.is_none();
+        is_below.then_some(level)
+    }
+
+    /// Takes in a frame of `bytes` bytes, with which the occupancy rises to `level`, [below all marks](Self::below_marks).
+    #[inline]
+    pub(crate) fn admit_below_marks(&mut self, level: u64, bytes: u32) {
+        self.occupancy.bytes = level;
+        self.occupancy.frames += 1;
+        self.counters.enqueued.add(bytes);
+    }
+
     /// Counts a frame as refused.
     #[cold]
     pub(crate) fn drop_frame(&mut self, limit: AdmissionLimit, bytes: u32) {
@@ -165,14 +183,6 @@ impl Dedicated {
         self.counters.enqueued += passed;
         self.counters.departed += passed;
         self.emptied_at = at;
-    }
-
-    /// Returns true if settling departures first could change the verdict on a frame that takes `charge` bytes, a mark or a
-    /// high-water mark.
-    #[inline]
-    pub(crate) fn depends_on_departures(&self, charge: u64) -> bool {
-        let Occupancy { bytes, frames, bytes_max, frames_max } = self.occupancy;
-        self.aqm.is_some() || bytes + charge > bytes_max.min(self.limit) || frames >= frames_max
     }
 
     /// The bytes that are free.

@@ -89,8 +89,8 @@ impl DynamicThreshold {
         self.pool.depart(charge);
     }
 
-    pub(crate) const fn pools(&self) -> &[Account] {
-        core::slice::from_ref(&self.pool)
+    pub(crate) const fn pool(&self) -> &Account {
+        &self.pool
     }
 
     pub(crate) const fn set_pool_size(&mut self, size: Bytes) {
@@ -106,7 +106,7 @@ impl DynamicThreshold {
     /// # Panics
     /// If it has more or less.
     pub(crate) fn assert_holds(&self, frames: &[(usize, usize, u64)]) {
-        assert_holds(self.pools(), "pool", frames, |_, _| 0);
+        assert_holds([&self.pool], "pool", frames, |_, _| 0);
     }
 }
 

@@ -90,14 +90,12 @@ impl<T: Copy + Default> Fifo<T> {
         Some(value)
     }
 
-    /// Takes out values from the front while `takes` returns true.
+    /// Takes the first value out, if it is `wanted`.
     #[inline]
-    pub(crate) fn pop_while(&mut self, mut takes: impl FnMut(&T) -> bool) {
-        let mut out = self.out;
-        while out != self.put && self.slots.get(self.place(out)).is_some_and(&mut takes) {
-            out = out.wrapping_add(1);
-        }
-        self.out = out;
+    pub(crate) fn pop_if(&mut self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
+        let value = *self.front().filter(|&first| wanted(first))?;
+        self.out = self.out.wrapping_add(1);
+        Some(value)
     }
 
     /// Takes out the first value that `wanted` accepts, wherever it is; those behind it move up. Searches the whole queue.

@@ -211,12 +211,6 @@ pub struct MemoryLevel {
 
 impl MemoryLevel {
     #[inline]
-    pub(crate) fn add(&mut self, charge: u64) {
-        self.bytes += charge;
-        self.bytes_max = self.bytes_max.max(self.bytes);
-    }
-
-    #[inline]
     pub(crate) fn remove(&mut self, charges: u64) {
         assert!(charges <= self.bytes, "memory released that was never taken");
         self.bytes -= charges;

@@ -37,13 +37,13 @@
 //! both drivers give the same results.
 //!
 //! ```
-//! use fanin_queueing::{BookedDedicated, Dedicated, Frame, InService, OutputLink, Passage};
+//! use fanin_queueing::{BookedDedicated, Dedicated, EcnCodepoint, InService, OutputLink, Passage};
 //! use fanin_units::{Bytes, Duration, Instant, Rate};
 //!
 //! let gigabit = OutputLink::new(Rate::new(1_000_000_000), Bytes::new(20));
 //! let buffer = Dedicated::new(Bytes::new(786_000), Bytes::ZERO, Bytes::new(1));
 //! let mut output = BookedDedicated::new(buffer, gigabit, InService::Counted);
-//! let passage = output.arrive(Instant::START, Frame::new(1_518), || 0);
+//! let passage = output.arrive(Instant::START, 1_518, || EcnCodepoint::NotCapable, || 0);
 //! let end = Instant::START + Duration::from_nanos(12_304);
 //! assert_eq!(passage, Passage::Queued { start: Instant::START, end, marked: false });
 //! ```

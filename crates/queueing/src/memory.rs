@@ -78,7 +78,7 @@ impl SharedAccounts {
     }
 
     /// Charges a frame, unless departures could change the verdict on it, or a high-water mark. Returns false then.
-    #[inline]
+    #[inline(always)]
     fn admit_below_marks(&mut self, input: usize, output: usize, queued: u64, charge: u64) -> bool {
         match self {
             Self::Nothing => true,
@@ -102,21 +102,38 @@ impl SharedAccounts {
 
     /// Gives back the memory of a frame.
     #[inline]
-    pub(crate) fn depart(&mut self, input: usize, output: usize, charge: u64) {
+    fn depart(&mut self, input: usize, output: usize, charge: u64) {
+        self.depart_each(output, core::iter::once((input, charge)));
+    }
+
+    /// Gives back the memory of frames towards `output`, each given by its input and the memory that it takes.
+    #[inline]
+    pub(crate) fn depart_each(&mut self, output: usize, frames: impl Iterator<Item = (usize, u64)>) {
         match self {
-            Self::Nothing => {}
-            Self::Pools(shared) => shared.depart(input, output, charge),
-            Self::DynamicThreshold(shared) => shared.depart(charge),
-            Self::Voqs(shared) => shared.depart(input, output, charge),
+            Self::Nothing => frames.for_each(drop),
+            Self::Pools(shared) => frames.for_each(|(input, charge)| shared.depart(input, output, charge)),
+            Self::DynamicThreshold(shared) => frames.for_each(|(_, charge)| shared.depart(charge)),
+            Self::Voqs(shared) => frames.for_each(|(input, charge)| shared.depart(input, output, charge)),
         }
     }
 
-    fn pools(&self) -> &[Account] {
+    /// The number of pools or modules.
+    fn pools(&self) -> usize {
         match self {
-            Self::Nothing => &[],
+            Self::Nothing => 0,
             Self::Pools(shared) => shared.pools(),
-            Self::DynamicThreshold(shared) => shared.pools(),
-            Self::Voqs(shared) => shared.pools(),
+            Self::DynamicThreshold(_) => 1,
+            Self::Voqs(shared) => shared.modules(),
+        }
+    }
+
+    /// The account of a pool or module.
+    fn pool(&self, pool: usize) -> &Account {
+        match self {
+            Self::Nothing => panic!("a memory without pools"),
+            Self::Pools(shared) => shared.pool(pool),
+            Self::DynamicThreshold(shared) => shared.pool(),
+            Self::Voqs(shared) => shared.module(pool),
         }
     }
 
@@ -125,7 +142,7 @@ impl SharedAccounts {
             Self::Nothing => panic!("a memory without pools"),
             Self::Pools(shared) => shared.set_pool_size(pool, size),
             Self::DynamicThreshold(shared) => shared.set_pool_size(size),
-            Self::Voqs(shared) => shared.set_pool_size(pool, size),
+            Self::Voqs(shared) => shared.set_module_size(pool, size),
         }
     }
 
@@ -312,11 +329,11 @@ impl Memory {
     pub(crate) fn admit_below_marks(&mut self, input: usize, output: usize, bytes: u32) -> bool {
         let own = &mut self.outputs[output];
         let (charge, queued) = (own.charge(bytes), own.occupancy().bytes);
-        if own.depends_on_departures(charge) || !self.shared.admit_below_marks(input, output, queued, charge)
-        {
+        let Some(level) = own.below_marks(charge) else { return false };
+        if !self.shared.admit_below_marks(input, output, queued, charge) {
             return false;
         }
-        own.admit(charge, bytes, false);
+        own.admit_below_marks(level, bytes);
         true
     }
 
@@ -333,7 +350,7 @@ impl Memory {
 
     /// Number of pools or modules.
     pub fn pools_len(&self) -> usize {
-        self.shared.pools().len()
+        self.shared.pools()
     }
 
     /// The buffers of all output ports.
@@ -363,7 +380,7 @@ impl Memory {
     /// If there is no such pool.
     #[inline]
     pub fn pool(&self, pool: usize) -> &MemoryLevel {
-        self.shared.pools()[pool].level()
+        self.shared.pool(pool).level()
     }
 
     /// Starts all high-water marks afresh from the present occupancy.

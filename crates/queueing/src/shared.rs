@@ -137,8 +137,12 @@ impl PoolAccounts {
         }
     }
 
-    pub(crate) fn pools(&self) -> &[Account] {
-        &self.pools
+    pub(crate) fn pools(&self) -> usize {
+        self.pools.len()
+    }
+
+    pub(crate) fn pool(&self, pool: usize) -> &Account {
+        &self.pools[pool]
     }
 
     pub(crate) fn set_pool_size(&mut self, pool: usize, size: Bytes) {

@@ -46,25 +46,30 @@ impl VoqSettings {
     }
 }
 
+/// An input module: its packet memory, and its virtual output queues by output.
+#[derive(Debug, Clone)]
+struct InputModule {
+    memory: Account,
+    queues: Vec<Account>,
+}
+
 /// The accounts of modules and of their virtual output queues. A frame must fit its queue and its module.
 #[derive(Debug, Clone)]
 pub(crate) struct VirtualOutputQueues {
-    modules: Vec<Account>,
+    modules: Vec<InputModule>,
     /// The module of each input.
     module_of: Vec<u32>,
-    /// By module, then by output.
-    queues: Vec<Account>,
-    outputs: usize,
 }
 
 impl VirtualOutputQueues {
     pub(crate) fn new(settings: VoqSettings, ports: usize) -> Self {
-        let modules = settings.modules(ports);
+        let module = InputModule {
+            memory: Account::new(settings.module),
+            queues: vec![Account::new(settings.queue_limit); ports],
+        };
         Self {
-            modules: vec![Account::new(settings.module); modules],
+            modules: vec![module; settings.modules(ports)],
             module_of: (0..ports).map(|input| settings.module_of(input) as u32).collect(),
-            queues: vec![Account::new(settings.queue_limit); modules * ports],
-            outputs: ports,
         }
     }
 
@@ -73,74 +78,91 @@ impl VirtualOutputQueues {
         self.module_of[input] as usize
     }
 
+    /// The account of an input's module, and that of its queue for an output.
     #[inline]
-    fn queue_of(&self, input: usize, output: usize) -> usize {
-        self.module_of(input) * self.outputs + output
+    fn accounts(&self, input: usize, output: usize) -> (&Account, &Account) {
+        let module = &self.modules[self.module_of(input)];
+        (&module.memory, &module.queues[output])
+    }
+
+    #[inline]
+    fn accounts_mut(&mut self, input: usize, output: usize) -> (&mut Account, &mut Account) {
+        let module = self.module_of(input);
+        let module = &mut self.modules[module];
+        (&mut module.memory, &mut module.queues[output])
     }
 
     /// The limit that refuses a frame, if one does.
     #[inline]
     pub(crate) fn refusal(&self, input: usize, output: usize, charge: u64) -> Option<AdmissionLimit> {
-        if self.queues[self.queue_of(input, output)].refuses(charge) {
+        let (module, queue) = self.accounts(input, output);
+        if queue.refuses(charge) {
             return Some(AdmissionLimit::Voq);
         }
-        self.modules[self.module_of(input)].refuses(charge).then_some(AdmissionLimit::Module)
+        module.refuses(charge).then_some(AdmissionLimit::Module)
     }
 
     /// Free memory for a frame, in bytes, as [`Self::refusal`] counts it.
     #[inline]
     pub(crate) fn free(&self, input: usize, output: usize) -> u64 {
-        self.queues[self.queue_of(input, output)].free().min(self.modules[self.module_of(input)].free())
+        let (module, queue) = self.accounts(input, output);
+        queue.free().min(module.free())
     }
 
     /// Returns true if departures could change the verdict on a frame, or the high-water mark of a module.
     #[inline]
     pub(crate) fn depends_on_departures(&self, input: usize, output: usize, charge: u64) -> bool {
-        self.modules[self.module_of(input)].depends_on_departures(charge)
-            || self.queues[self.queue_of(input, output)].refuses(charge)
+        let (module, queue) = self.accounts(input, output);
+        module.depends_on_departures(charge) || queue.refuses(charge)
     }
 
     /// Charges a frame, unless departures could change the verdict on it, or the high-water mark of a module. Returns false
     /// then.
     #[inline]
     pub(crate) fn admit_below_marks(&mut self, input: usize, output: usize, charge: u64) -> bool {
-        let queue = self.queue_of(input, output);
-        let module = self.module_of(input);
-        let (module, queue) = (&mut self.modules[module], &mut self.queues[queue]);
-        if module.depends_on_departures(charge) || queue.refuses(charge) {
+        let (module, queue) = self.accounts_mut(input, output);
+        let (Some(of_module), Some(of_queue)) = (module.below_mark(charge), queue.within_limit(charge))
+        else {
             return false;
-        }
-        module.admit(charge);
-        queue.admit(charge);
+        };
+        module.rise_to(of_module);
+        queue.rise_to(of_queue);
         true
     }
 
     /// Charges a frame that no limit refuses.
     #[inline]
     pub(crate) fn admit(&mut self, input: usize, output: usize, charge: u64) {
-        let (module, queue) = (self.module_of(input), self.queue_of(input, output));
-        self.modules[module].admit(charge);
-        self.queues[queue].admit(charge);
+        let (module, queue) = self.accounts_mut(input, output);
+        module.admit(charge);
+        queue.admit(charge);
     }
 
     /// Gives back the memory of a frame.
     #[inline]
     pub(crate) fn depart(&mut self, input: usize, output: usize, charge: u64) {
-        let (module, queue) = (self.module_of(input), self.queue_of(input, output));
-        self.modules[module].depart(charge);
-        self.queues[queue].depart(charge);
+        let (module, queue) = self.accounts_mut(input, output);
+        module.depart(charge);
+        queue.depart(charge);
     }
 
-    pub(crate) fn pools(&self) -> &[Account] {
-        &self.modules
+    pub(crate) fn modules(&self) -> usize {
+        self.modules.len()
     }
 
-    pub(crate) fn set_pool_size(&mut self, module: usize, size: Bytes) {
-        self.modules[module].set_limit(size);
+    pub(crate) fn module(&self, module: usize) -> &Account {
+        &self.modules[module].memory
+    }
+
+    pub(crate) fn set_module_size(&mut self, module: usize, size: Bytes) {
+        self.modules[module].memory.set_limit(size);
     }
 
     pub(crate) fn reset_marks(&mut self) {
-        self.modules.iter_mut().chain(&mut self.queues).for_each(Account::reset_marks);
+        for InputModule { memory, queues } in &mut self.modules {
+            memory.reset_marks();
+            queues.iter_mut().for_each(Account::reset_marks);
+        }
     }
 
     /// Asserts that each module and each queue has the bytes of its frames.
@@ -148,8 +170,13 @@ impl VirtualOutputQueues {
     /// # Panics
     /// If one has more or less.
     pub(crate) fn assert_holds(&self, frames: &[(usize, usize, u64)]) {
-        assert_holds(&self.modules, "module", frames, |input, _| self.module_of(input));
-        assert_holds(&self.queues, "queue", frames, |input, output| self.queue_of(input, output));
+        let modules = self.modules.iter().map(|module| &module.memory);
+        assert_holds(modules, "module", frames, |input, _| self.module_of(input));
+        for (number, module) in self.modules.iter().enumerate() {
+            let own: Vec<_> =
+                frames.iter().copied().filter(|&(input, ..)| self.module_of(input) == number).collect();
+            assert_holds(&module.queues, "queue", &own, |_, output| output);
+        }
     }
 }
 

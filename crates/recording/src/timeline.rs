@@ -47,6 +47,8 @@ pub(crate) struct TimelineRecorder {
     pub(crate) rings: RingBins,
     /// The ports that have rows.
     kept: Vec<PortIndex>,
+    /// The least rank of a row when one was last looked for. Ranks only rise, so that a lesser row has no place.
+    rank_min: Option<(bool, u64)>,
     pub(crate) delivered_bytes: Vec<u64>,
     pub(crate) timeouts: Vec<u64>,
     delivered_before: u64,
@@ -68,6 +70,7 @@ impl TimelineRecorder {
             rows: (0..ports).map(|_| None).collect(),
             rings: RingBins::default(),
             kept: Vec::new(),
+            rank_min: None,
             delivered_bytes: vec![0; BINS],
             timeouts: vec![0; BINS],
             delivered_before: 0,
@@ -164,10 +167,15 @@ impl TimelineRecorder {
         if self.kept.len() < ROWS_MAX {
             return true;
         }
+        let own = Some((is_losing, bytes));
+        if self.rank_min >= own {
+            return false;
+        }
         let rank = |port: PortIndex| self.row(port).map(|row| (row.is_losing, row.deepest));
         let least = (0..self.kept.len()).min_by_key(|&place| (rank(self.kept[place]), self.kept[place]));
+        self.rank_min = least.and_then(|place| rank(self.kept[place]));
         match least {
-            Some(place) if rank(self.kept[place]) < Some((is_losing, bytes)) => {
+            Some(place) if self.rank_min < own => {
                 let port = self.kept.swap_remove(place);
                 self.rows[port as usize] = None;
                 true

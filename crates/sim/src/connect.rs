@@ -24,7 +24,7 @@ pub(crate) fn connect(
         if stop.load(Ordering::Relaxed) {
             return Ok(ControlFlow::Break(()));
         }
-        routes[connection][side] = Some(engine.fabric.add_route(path.iter().copied(), ring)?);
+        routes[connection][side] = Some(engine.fabric.add_route(path, ring)?);
         Ok(ControlFlow::Continue(()))
     };
     if find_routes(scenario, network, roles, connections, add)?.is_break() {

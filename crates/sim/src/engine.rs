@@ -133,9 +133,10 @@ impl Engine {
         }
     }
 
-    /// Makes room for the ends of connections.
+    /// Makes room for the ends of connections, and for a timer of each.
     pub(crate) fn reserve_ends(&mut self, ends: usize) {
         self.ends.reserve_exact(ends);
+        self.schedule.reserve(ends);
     }
 
     /// The ends of all connections.
@@ -170,7 +171,7 @@ impl Engine {
     }
 
     /// The first frame on a port's link arrives at the far end.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn arrive(&mut self, port: PortIndex) -> Hop {
         self.fabric.arrive(&mut self.schedule, self.now, port)
     }

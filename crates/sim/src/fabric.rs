@@ -7,12 +7,13 @@
 //!
 //! At one instant departures come first, everything else follows in the order in which it was scheduled.
 
-use fanin_queueing::{BookedMemory, Dedicated, EcnCodepoint, Frame as Descriptor, Memory, Passage};
+use fanin_queueing::{BookedMemory, Dedicated, EcnCodepoint, Memory, Passage};
 use fanin_recording::{QueueState, RingVisitor};
 use fanin_tcp::{Flags, Segment};
 use fanin_units::Instant;
 
 use crate::Error;
+use crate::index::NIL;
 use crate::random::Random;
 use crate::schedule::Schedule;
 use fanin_network::{Framing, PortIndex};
@@ -48,6 +49,15 @@ fn state(buffer: &Dedicated) -> QueueState {
         frames: held.frames,
         drops: counters.dropped_total().frames,
         marks: counters.marked.frames,
+    }
+}
+
+/// The ECN bits of a segment's IP header.
+fn ecn(segment: &Segment) -> EcnCodepoint {
+    match segment.flags {
+        flags if flags.contains(Flags::CE) => EcnCodepoint::Congestion,
+        flags if flags.contains(Flags::ECT) => EcnCodepoint::Capable,
+        _ => EcnCodepoint::NotCapable,
     }
 }
 
@@ -110,18 +120,18 @@ impl Fabric {
     /// that no rule names. A path of no step may be stored, and not be used.
     pub(crate) fn add_route(
         &mut self,
-        ports: impl Iterator<Item = PortIndex>,
+        path: &[PortIndex],
         destination: Option<u32>,
     ) -> Result<PathStep, Error> {
-        let mut path = Vec::new();
-        for (place, port) in ports.enumerate() {
+        let mut next = NIL;
+        for &port in path.iter().skip(1).rev() {
             let ring = match &mut self.ports[port as usize].queue {
-                OutputQueue::Rings(rings) if place > 0 => rings.ring(destination)?,
+                OutputQueue::Rings(rings) => rings.ring(destination)?,
                 _ => 0,
             };
-            path.push((port, ring));
+            next = self.paths.add(paths::StoredStep { step: PathStep { port, next }, ring });
         }
-        Ok(self.paths.add(&path))
+        Ok(PathStep { port: path.first().copied().unwrap_or(NIL), next })
     }
 
     /// The switches on a path.
@@ -274,7 +284,6 @@ impl Fabric {
     }
 
     /// Takes the [free place](Self::free_place).
-    #[inline(always)]
     fn take_place(&mut self) -> u32 {
         let place = self.free_place();
         self.free.pop();
@@ -287,9 +296,7 @@ impl Fabric {
         let taken = self.free.pop();
         debug_assert_eq!(taken, Some(place), "a segment is written in the free place");
         let segment = &self.segments[place as usize];
-        let ecn =
-            if segment.flags.contains(Flags::ECT) { EcnCodepoint::Capable } else { EcnCodepoint::NotCapable };
-        Parcel::new(route.next, end, self.wire_bytes(segment), place, ecn)
+        Parcel::new(route.next, end, self.wire_bytes(segment), place)
     }
 
     /// Sends a frame by its host's port.
@@ -330,16 +337,17 @@ impl Fabric {
             };
         };
         let input = port.input;
-        let (index, mut parcel) = (step.port, parcel.moved(step.next));
+        let (index, parcel) = (step.port, parcel.moved(step.next));
         let Port { link, queue, switch, output, .. } = &mut self.ports[index as usize];
-        let frame = Descriptor { bytes: parcel.wire_bytes() - self.unstored_bytes, ecn: parcel.ecn() };
+        let bytes = parcel.wire_bytes() - self.unstored_bytes;
+        let ecn = || ecn(&self.segments[parcel.segment()]);
         let (at, switch) = (Instant::new(now), *switch as usize);
         let draw = || (self.chances[switch].bits() >> 32) as u32;
         let passage = match queue {
-            OutputQueue::Dedicated(queue) => queue.arrive(at, frame, draw),
+            OutputQueue::Dedicated(queue) => queue.arrive(at, bytes, ecn, draw),
             OutputQueue::SharedMemory | OutputQueue::DynamicThreshold | OutputQueue::Voq => {
                 let memory = self.memories[switch].as_mut().expect("its outputs share one");
-                memory.arrive(at, usize::from(input), usize::from(*output), frame, draw)
+                memory.arrive(at, usize::from(input), usize::from(*output), bytes, ecn, draw)
             }
             OutputQueue::Rings(_) => return self.arrive_at_rings(schedule, now, index, ring, parcel),
             OutputQueue::Pausable(_) => {
@@ -352,7 +360,6 @@ impl Fabric {
         };
         if marked {
             self.segments[parcel.segment()].flags.insert(Flags::CE);
-            parcel = parcel.marked();
         }
         link.send(schedule, [start.get(), end.get()], index, parcel);
         Hop::Forwarded
@@ -390,12 +397,6 @@ impl Fabric {
             OutputQueue::Pausable(_) => self.depart_pausable(schedule, now, index),
             _ => unreachable!("the departures of port {index} are booked"),
         }
-    }
-
-    /// Sets a frame's ECN bits to CE.
-    fn mark(&mut self, parcel: Parcel) -> Parcel {
-        self.segments[parcel.segment()].flags.insert(Flags::CE);
-        parcel.marked()
     }
 
     /// The buffers of all switch outputs, those with rings aside.

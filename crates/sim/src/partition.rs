@@ -73,8 +73,6 @@ pub(crate) struct Partition<W: HostWorkload> {
     bulk_connections: u32,
     /// [`Self::progress`] at the last check.
     progress: u64,
-    /// An application was called since the last check whether the workload is done.
-    was_called: bool,
 }
 
 impl<W: HostWorkload> Partition<W> {
@@ -102,7 +100,6 @@ impl<W: HostWorkload> Partition<W> {
             patience: u64::MAX,
             bulk_connections: 0,
             progress: 0,
-            was_called: false,
         }
     }
 
@@ -161,11 +158,7 @@ impl<W: HostWorkload> Partition<W> {
             return Some(Ending::Time);
         };
         self.engine.advance(time);
-        if let Some(ending) = self.handle(what) {
-            return Some(ending);
-        }
-        let is_done = std::mem::take(&mut self.was_called) && self.workload.is_done();
-        is_done.then_some(Ending::Done)
+        self.handle(what)
     }
 
     /// Lets one occurrence happen; returns why the run ends with it, if it does.
@@ -175,9 +168,9 @@ impl<W: HostWorkload> Partition<W> {
         let now = engine.now();
         let (fabric, schedule) = (&mut engine.fabric, &mut engine.schedule);
         match what {
-            Occurrence::Arrival(port) => self.handle_arrival(port),
+            Occurrence::Arrival(port) => return self.handle_arrival(port),
             Occurrence::EndpointTimer(end) => self.handle_endpoint_timer(end),
-            Occurrence::HostTimer(host) => self.handle_host_timer(host),
+            Occurrence::HostTimer(host) => return self.handle_host_timer(host),
             Occurrence::QueueSample => self.sample(),
             Occurrence::StallCheck => return self.is_stalled().then_some(Ending::Stalled),
             Occurrence::Technique { technique, kind, of } => {
@@ -194,9 +187,14 @@ impl<W: HostWorkload> Partition<W> {
         None
     }
 
+    /// The end of the run, if an application that was called has finished the workload.
+    fn ending_when_done(&self) -> Option<Ending> {
+        self.workload.is_done().then_some(Ending::Done)
+    }
+
     /// A number that changes while the workload moves or bytes of answers are acknowledged.
     fn progress(&self) -> u64 {
-        let acked = |connection| self.techniques.stats(&self.engine, 2 * connection + 1).1;
+        let acked = |connection| self.techniques.acked(&self.engine, 2 * connection + 1);
         self.workload.progress() + (0..self.bulk_connections).map(acked).sum::<u64>()
     }
 
@@ -225,7 +223,7 @@ impl<W: HostWorkload> Partition<W> {
 
     /// A frame arrives at the far end of a port's link.
     #[inline]
-    fn handle_arrival(&mut self, port: PortIndex) {
+    fn handle_arrival(&mut self, port: PortIndex) -> Option<Ending> {
         if self.engine.fabric.is_tapped(port) {
             self.record_frame(port);
         }
@@ -234,9 +232,12 @@ impl<W: HostWorkload> Partition<W> {
         }
         let engine = &mut self.engine;
         match engine.arrive(port) {
-            Hop::Forwarded => {}
+            Hop::Forwarded => None,
             Hop::Delivered { end, segment, wire_bytes } => self.deliver(end, segment, wire_bytes),
-            Hop::Dropped { segment, end, port } => self.drop_frame(segment, end, port),
+            Hop::Dropped { segment, end, port } => {
+                self.drop_frame(segment, end, port);
+                None
+            }
         }
     }
 
@@ -264,7 +265,7 @@ impl<W: HostWorkload> Partition<W> {
     }
 
     /// Hands a frame's segment to the transport of its destination.
-    fn deliver(&mut self, index: EndIndex, place: usize, wire_bytes: u32) {
+    fn deliver(&mut self, index: EndIndex, place: usize, wire_bytes: u32) -> Option<Ending> {
         let engine = &mut self.engine;
         let payload = engine.note_arrival(place);
         let delivered = if let Some(transport) = self.techniques.transport() {
@@ -278,26 +279,27 @@ impl<W: HostWorkload> Partition<W> {
             delivered
         };
         self.engine.fabric.remove(place);
-        self.hand_over(index, delivered);
+        self.hand_over(index, delivered)
     }
 
     /// Hands the complete messages of an end to its application, and sends what follows.
     #[inline]
-    fn hand_over(&mut self, index: EndIndex, delivered: u64) {
+    fn hand_over(&mut self, index: EndIndex, delivered: u64) -> Option<Ending> {
         if self.streams.has_news(peer(index), delivered) {
-            self.take_messages(index, delivered);
-        } else {
-            self.pump(index);
+            return self.take_messages(index, delivered);
         }
+        self.pump(index);
+        None
     }
 
     /// As [`Self::hand_over`], where a message has begun or is complete.
     #[inline(never)]
-    fn take_messages(&mut self, index: EndIndex, delivered: u64) {
+    fn take_messages(&mut self, index: EndIndex, delivered: u64) -> Option<Ending> {
         let now = self.engine.time();
         self.note_first_byte(index, delivered);
         if !self.streams.has_news(peer(index), delivered) {
-            return self.pump(index);
+            self.pump(index);
+            return None;
         }
         while let Some(message) = self.streams.take(peer(index), delivered) {
             if self.techniques.act() {
@@ -313,11 +315,11 @@ impl<W: HostWorkload> Partition<W> {
             }
             self.note_first_byte(index, delivered);
         }
-        self.was_called = true;
         self.pump(index);
         let host = self.engine.end(index).host;
         self.outbox.hosts.push(host);
         self.post();
+        self.ending_when_done()
     }
 
     /// Notes that the first byte of an answer can be read, if that is news.
@@ -435,18 +437,18 @@ impl<W: HostWorkload> Partition<W> {
         self.pump(index);
     }
 
-    fn handle_host_timer(&mut self, host: u32) {
+    fn handle_host_timer(&mut self, host: u32) -> Option<Ending> {
         if self.host_timers[host as usize] > self.engine.now() {
-            return;
+            return None;
         }
         self.host_timers[host as usize] = u64::MAX;
         let now = self.engine.time();
         if self.workload.poll_deadline(host) <= now {
             self.workload.handle_deadline(now, host, &mut self.outbox);
         }
-        self.was_called = true;
         self.outbox.hosts.push(host);
         self.post();
+        self.ending_when_done()
     }
 
     /// Schedules a host's timer, unless an earlier one is scheduled.

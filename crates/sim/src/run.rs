@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
-use fanin_network::{Network, NodeIndex, PortIndex, Roles, topology};
+use fanin_network::{Connection, Network, NodeIndex, PortIndex, Roles, topology};
 use fanin_recording::{Finished, LinkCapture, Recorder};
 use fanin_report::{Records, ResultKind, RunPicture, ScenarioName, Span, Speed, Summary};
 use fanin_scenario::{Scenario, WindowState};
@@ -129,8 +129,8 @@ fn check_samples(scenario: &Scenario, network: &Network) -> Result<(), Error> {
     Ok(())
 }
 
-/// Builds the partition that plays the nodes that `plays` names, with open connections. Returns false with it if the stop
-/// flag was set meanwhile: the partition must not be run then.
+/// Builds the partition that plays the nodes that `plays` names. Returns its open connections with it; `None` if the stop flag
+/// was set meanwhile: the partition must not be run then.
 pub(crate) fn assemble<W: MeasuredWorkload>(
     scenario: &Scenario,
     seed: u64,
@@ -139,7 +139,7 @@ pub(crate) fn assemble<W: MeasuredWorkload>(
     roles: &Roles,
     workload: W,
     plays: impl Fn(NodeIndex) -> bool,
-) -> Result<(Partition<W>, bool), Error> {
+) -> Result<(Partition<W>, Option<Vec<Connection>>), Error> {
     let connections = workload.connections(roles);
     let config = stack(&scenario.transport)?;
     let warm_rtt = (scenario.transport.window_state == WindowState::Warm).then(|| warm_rtt(scenario));
@@ -162,7 +162,8 @@ pub(crate) fn assemble<W: MeasuredWorkload>(
     };
     let played = PlayedNodes::new(network, &connections, workload.hosts(), plays);
     let recorder = Recorder::new(scenario, network);
-    Ok((Partition::new(engine, workload, played, techniques, recorder), is_connected))
+    let partition = Partition::new(engine, workload, played, techniques, recorder);
+    Ok((partition, is_connected.then_some(connections)))
 }
 
 /// Plays a scenario with its workload.
@@ -175,12 +176,9 @@ fn simulate<W: MeasuredWorkload>(
     workload: W,
 ) -> Result<RunOutcome, Error> {
     let whole_network = |_| true;
-    let (mut partition, is_connected) =
+    let (mut partition, connections) =
         assemble(scenario, seed, control, network, roles, workload, whole_network)?;
-    if !is_connected {
-        return Ok(unbuilt(seed, &partition.workload));
-    }
-    let connections = partition.workload.connections(roles);
+    let Some(connections) = connections else { return Ok(unbuilt(seed, &partition.workload)) };
     for &flow in &scenario.record.windows {
         // The side that answers sends the data.
         partition.engine.end(2 * flow + 1).is_traced = true;

@@ -68,30 +68,21 @@ impl Chain {
 /// One bit for each of `64 * WORDS` lists: whether it holds anything.
 struct Bitmap<const WORDS: usize> {
     words: [u64; WORDS],
-    /// One bit for each word that is not zero.
-    summary: u64,
 }
 
 impl<const WORDS: usize> Bitmap<WORDS> {
     fn new() -> Self {
-        const { assert!(WORDS <= 64) };
-        Self { words: [0; WORDS], summary: 0 }
+        Self { words: [0; WORDS] }
     }
 
     #[inline]
     fn set(&mut self, place: usize) {
-        let word = place / 64 % WORDS;
-        self.words[word] |= 1 << (place % 64);
-        self.summary |= 1 << word;
+        self.words[place / 64 % WORDS] |= 1 << (place % 64);
     }
 
     #[inline]
     fn clear(&mut self, place: usize) {
-        let word = place / 64 % WORDS;
-        self.words[word] &= !(1 << (place % 64));
-        if self.words[word] == 0 {
-            self.summary &= !(1 << word);
-        }
+        self.words[place / 64 % WORDS] &= !(1 << (place % 64));
     }
 
     /// The places of all set bits.
@@ -105,20 +96,24 @@ impl<const WORDS: usize> Bitmap<WORDS> {
     }
 
     /// The first set bit from `start` on, round the ring.
-    #[inline]
     fn next(&self, start: usize) -> Option<usize> {
         let first = start / 64 % WORDS;
         let here = self.words[first] & (u64::MAX << (start % 64));
         if here != 0 {
             return Some(first * 64 + here.trailing_zeros() as usize);
         }
-        let later = self.summary & (u64::MAX << first) & !(1 << first);
-        let word = match (later, self.summary) {
-            (0, 0) => return None,
-            (0, any) => any.trailing_zeros(),
-            (later, _) => later.trailing_zeros(),
-        };
-        let word = word as usize % WORDS;
+        self.next_from_word(first + 1)
+    }
+
+    /// The first set bit from word `first` on, round the ring.
+    #[inline]
+    fn next_from_word(&self, first: usize) -> Option<usize> {
+        let first = first % WORDS;
+        if self.words[first] != 0 {
+            return Some(first * 64 + self.words[first].trailing_zeros() as usize);
+        }
+        let mut later = (1..=WORDS).map(|offset| (first + offset) % WORDS);
+        let word = later.find(|&word| self.words[word] != 0)?;
         Some(word * 64 + self.words[word].trailing_zeros() as usize)
     }
 }
@@ -136,7 +131,7 @@ pub(crate) struct Schedule {
     far_scheduled: u64,
     /// A bucket spans `1 << shift` keys.
     shift: u32,
-    /// The place of the bucket that the last occurrence was taken from.
+    /// The word in `used_buckets` of the bucket that the last occurrence was taken from. Its earlier buckets are empty.
     cursor: usize,
     /// The present block, counted from time zero.
     block: u64,
@@ -181,6 +176,11 @@ impl Schedule {
             taken: 0,
             tied: Vec::new(),
         }
+    }
+
+    /// Makes room for `count` more occurrences.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        self.nodes.reserve(count);
     }
 
     /// Returns true if more than `count` occurrences are scheduled. Looks at no more than that many.
@@ -303,7 +303,7 @@ impl Schedule {
     /// something earlier may then still be scheduled, after `until`.
     #[inline(always)]
     pub(crate) fn pop(&mut self, until: u64) -> Option<(u64, Option<Occurrence>)> {
-        let slot = match self.used_buckets.next(self.cursor) {
+        let slot = match self.used_buckets.next_from_word(self.cursor) {
             Some(slot) => slot,
             None => match self.skip(until)? {
                 Ok(slot) => slot,
@@ -330,7 +330,7 @@ impl Schedule {
         if next == NIL {
             self.used_buckets.clear(slot);
         }
-        self.cursor = slot;
+        self.cursor = slot / 64;
         if key >= self.block_end {
             self.enter_block(self.block + 1);
         }
@@ -377,8 +377,8 @@ impl Schedule {
             return Some(Err(begin));
         }
         self.enter_block(next - 1);
-        self.cursor = ((next - 1) << BLOCK_BITS) as usize % BUCKETS;
-        self.used_buckets.next(self.cursor).map(Ok)
+        self.cursor = ((next - 1) << BLOCK_BITS) as usize % BUCKETS / 64;
+        self.used_buckets.next_from_word(self.cursor).map(Ok)
     }
 
     /// Enters another block. The outer ring takes the occurrences of its new span from the heap; the inner ring takes its two

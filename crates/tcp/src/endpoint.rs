@@ -247,6 +247,11 @@ impl Endpoint {
         u64::from(self.counters.timeouts)
     }
 
+    /// Window reductions after an ECN echo so far.
+    pub fn ecn_reductions(&self) -> u64 {
+        u64::from(self.counters.ecn_reductions)
+    }
+
     /// True if the probe timeout has expired (RFC 8985 §7.3): the next segment is a tail loss probe.
     #[inline]
     pub fn owes_probe(&self) -> bool {

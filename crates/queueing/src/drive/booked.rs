@@ -13,12 +13,13 @@ use fanin_units::Instant;
 use crate::aqm::Aqm;
 use crate::dedicated::Dedicated;
 use crate::fifo::Fifo;
-use crate::frame::{AdmissionLimit, Frame, FrameCount, Occupancy, Verdict};
+use crate::frame::{AdmissionLimit, EcnCodepoint, Frame, FrameCount, Occupancy, Verdict};
 use crate::layout::{Layout, LayoutError};
 use crate::link::{InService, OutputLink, Passage};
 use crate::memory::{Memory, StoredFrame};
 
-/// The most frames that one output holds at a time, whatever its memory allows.
+/// The most frames that one output holds at a time, whatever its memory allows. A frame that stays below the mark of frames is
+/// below this limit too: the mark counts frames that were admitted.
 pub const FIFO_FRAMES_MAX: u32 = 1 << 24;
 
 /// Outputs per group. A group keeps its earliest departure, so that a search can skip all of its outputs at once.
@@ -70,16 +71,27 @@ impl Departures {
         (start, end)
     }
 
-    /// Takes out the departures that are due by `now`.
-    #[inline]
-    fn take_due(&mut self, now: Instant, mut take: impl FnMut(BookedDeparture)) {
-        self.ring.pop_while(|&departure| {
-            let is_due = departure.at <= now;
-            if is_due {
-                take(departure);
+    /// Books a frame that was accepted.
+    #[inline(always)]
+    fn book_accepted(&mut self, verdict: Verdict, now: Instant, bytes: u32, input: u32) -> Passage {
+        match verdict {
+            Verdict::Accepted { marked } => {
+                let (start, end) = self.book(now, bytes, input);
+                Passage::Queued { start, end, marked }
             }
-            is_due
-        });
+            Verdict::Dropped(limit) => Passage::Dropped(limit),
+        }
+    }
+
+    /// Takes out the departures that are due by `now`. [`Self::note_front`] follows.
+    #[inline]
+    fn due(&mut self, now: Instant) -> impl Iterator<Item = BookedDeparture> {
+        core::iter::from_fn(move || self.ring.pop_if(|departure| departure.at <= now))
+    }
+
+    /// Notes the first departure after those that were due by `now`.
+    #[inline]
+    fn note_front(&mut self, now: Instant) {
         self.front = self.ring.front().map_or(NEVER, |next| next.at.get());
         assert!(self.front > now.get(), "a departure that is due stays booked");
     }
@@ -117,41 +129,40 @@ impl BookedDedicated {
         Self { departures: Departures::new(link, in_service), buffer }
     }
 
-    /// A frame arrives; `draw` is as for [`Dedicated::arrive`].
+    /// A frame of `bytes` bytes arrives. `ecn` is called only where a marker asks for its ECN bits; `draw` is as for
+    /// [`Dedicated::arrive`].
     #[inline(always)]
-    pub fn arrive(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Passage {
-        let charge = self.buffer.charge(frame.bytes);
-        if self.matters(charge) {
+    pub fn arrive(
+        &mut self,
+        now: Instant,
+        bytes: u32,
+        ecn: impl FnOnce() -> EcnCodepoint,
+        draw: impl FnOnce() -> u32,
+    ) -> Passage {
+        let charge = self.buffer.charge(bytes);
+        let mut below = self.buffer.below_marks(charge);
+        if below.is_none() {
             self.settle(now);
-            if self.matters(charge) {
-                return self.arrive_settled(now, frame, draw);
-            }
+            below = self.buffer.below_marks(charge);
         }
-        self.buffer.admit(charge, frame.bytes, false);
-        let (start, end) = self.departures.book(now, frame.bytes, 0);
-        Passage::Queued { start, end, marked: false }
+        let verdict = match below {
+            Some(level) => {
+                self.buffer.admit_below_marks(level, bytes);
+                Verdict::Accepted { marked: false }
+            }
+            None => self.admit_settled(now, Frame { bytes, ecn: ecn() }, draw),
+        };
+        self.departures.book_accepted(verdict, now, bytes, 0)
     }
 
-    /// Returns true if a frame that takes `charge` bytes could be refused or marked, or could set a high-water mark.
-    #[inline]
-    fn matters(&self, charge: u64) -> bool {
-        self.buffer.depends_on_departures(charge) || self.departures.ring.len() >= FIFO_FRAMES_MAX
-    }
-
-    /// As [`Self::arrive`], after all departures were settled.
+    /// Admits, marks or drops a frame, after all departures were settled.
     #[inline(never)]
-    fn arrive_settled(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Passage {
+    fn admit_settled(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Verdict {
         if self.departures.ring.len() >= FIFO_FRAMES_MAX {
             self.buffer.drop_frame(AdmissionLimit::Ring, frame.bytes);
-            return Passage::Dropped(AdmissionLimit::Ring);
+            return Verdict::Dropped(AdmissionLimit::Ring);
         }
-        match self.buffer.arrive(now, frame, draw) {
-            Verdict::Accepted { marked } => {
-                let (start, end) = self.departures.book(now, frame.bytes, 0);
-                Passage::Queued { start, end, marked }
-            }
-            Verdict::Dropped(limit) => Passage::Dropped(limit),
-        }
+        self.buffer.arrive(now, frame, draw)
     }
 
     /// Gives back the memory of every frame that has departed by `now`.
@@ -170,11 +181,12 @@ impl BookedDedicated {
             return self.buffer.depart_all(last, frames);
         }
         let (mut charges, mut departed, mut last) = (0, FrameCount::default(), Instant::START);
-        self.departures.take_due(now, |BookedDeparture { at, bytes, .. }| {
+        for BookedDeparture { at, bytes, .. } in self.departures.due(now) {
             charges += self.buffer.charge(bytes);
             departed.add(bytes);
             last = at;
-        });
+        }
+        self.departures.note_front(now);
         self.buffer.depart_many(last, charges, departed);
         assert_eq!(
             self.buffer.occupancy().frames,
@@ -212,8 +224,6 @@ pub struct BookedMemory {
     departures: Vec<Departures>,
     /// An output's admissions depend on the frames queued for other outputs.
     is_coupled: bool,
-    /// The earliest departure of each output; kept only where outputs are coupled.
-    fronts: Vec<u64>,
     /// Not later than the earliest departure of each group of outputs.
     group_fronts: Vec<u64>,
 }
@@ -231,7 +241,6 @@ impl BookedMemory {
             memory,
             departures: links.iter().map(|&link| Departures::new(link, in_service)).collect(),
             is_coupled: layout.couples_outputs(),
-            fronts: vec![NEVER; outputs],
             group_fronts: vec![NEVER; outputs.div_ceil(GROUP)],
         })
     }
@@ -241,7 +250,7 @@ impl BookedMemory {
         self.memory.set_aqm(output, aqm);
     }
 
-    /// A frame arrives from `input` for `output`; `draw` is as for [`Memory::arrive`].
+    /// A frame of `bytes` bytes arrives from `input` for `output`; `ecn` and `draw` are as for [`BookedDedicated::arrive`].
     ///
     /// # Panics
     /// If there is no such port.
@@ -251,62 +260,49 @@ impl BookedMemory {
         now: Instant,
         input: usize,
         output: usize,
-        frame: Frame,
+        bytes: u32,
+        ecn: impl FnOnce() -> EcnCodepoint,
         draw: impl FnOnce() -> u32,
     ) -> Passage {
-        if !self.admit_below_marks(input, output, frame.bytes) {
+        let mut is_admitted = self.memory.admit_below_marks(input, output, bytes);
+        if !is_admitted {
             self.settle_output(now, output);
-            if !self.admit_below_marks(input, output, frame.bytes) {
-                return self.arrive_settled(now, input, output, frame, draw);
-            }
+            is_admitted = self.memory.admit_below_marks(input, output, bytes);
         }
-        self.book(now, input, output, frame.bytes, false)
+        let verdict = if is_admitted {
+            Verdict::Accepted { marked: false }
+        } else {
+            self.admit_settled(now, input, output, Frame { bytes, ecn: ecn() }, draw)
+        };
+        let departures = &mut self.departures[output];
+        let before = departures.front;
+        let passage = departures.book_accepted(verdict, now, bytes, input as u32);
+        if departures.front < before {
+            let group = &mut self.group_fronts[output / GROUP];
+            *group = departures.front.min(*group);
+        }
+        passage
     }
 
-    /// As [`Memory::admit_below_marks`], if there is room for one more departure.
-    #[inline(always)]
-    fn admit_below_marks(&mut self, input: usize, output: usize, bytes: u32) -> bool {
-        self.departures[output].ring.len() < FIFO_FRAMES_MAX
-            && self.memory.admit_below_marks(input, output, bytes)
-    }
-
-    /// As [`Self::arrive`], after the departures of `output` were settled.
+    /// Admits, marks or drops a frame, after the departures of `output` were settled.
     #[inline(never)]
-    fn arrive_settled(
+    fn admit_settled(
         &mut self,
         now: Instant,
         input: usize,
         output: usize,
         frame: Frame,
         draw: impl FnOnce() -> u32,
-    ) -> Passage {
+    ) -> Verdict {
         let charge = self.memory.charge(frame.bytes);
         if self.is_coupled && self.memory.depends_on_others(input, output, charge) {
             self.settle(now);
         }
         if self.departures[output].ring.len() >= FIFO_FRAMES_MAX {
             self.memory.accounts(output).0.drop_frame(AdmissionLimit::Ring, frame.bytes);
-            return Passage::Dropped(AdmissionLimit::Ring);
+            return Verdict::Dropped(AdmissionLimit::Ring);
         }
-        match self.memory.arrive(now, input, output, frame, draw) {
-            Verdict::Accepted { marked } => self.book(now, input, output, frame.bytes, marked),
-            Verdict::Dropped(limit) => Passage::Dropped(limit),
-        }
-    }
-
-    /// Books the departure of a frame that was admitted.
-    #[inline(always)]
-    fn book(&mut self, now: Instant, input: usize, output: usize, bytes: u32, marked: bool) -> Passage {
-        let departures = &mut self.departures[output];
-        let was_empty = departures.ring.is_empty();
-        let (start, end) = departures.book(now, bytes, input as u32);
-        if was_empty && self.is_coupled {
-            let front = departures.front;
-            self.fronts[output] = front;
-            let group = &mut self.group_fronts[output / GROUP];
-            *group = front.min(*group);
-        }
-        Passage::Queued { start, end, marked }
+        self.memory.arrive(now, input, output, frame, draw)
     }
 
     /// Gives back the memory of every frame that has departed by `now`, so that [`Self::memory`] is exact.
@@ -320,12 +316,9 @@ impl BookedMemory {
                 continue;
             }
             let outputs = group * GROUP..self.departures.len().min((group + 1) * GROUP);
-            for output in outputs.clone() {
-                if self.fronts[output] <= now.get() {
-                    self.settle_output(now, output);
-                }
-            }
-            self.group_fronts[group] = self.fronts[outputs].iter().copied().fold(NEVER, u64::min);
+            outputs.clone().for_each(|output| self.settle_output(now, output));
+            let fronts = self.departures[outputs].iter().map(|departures| departures.front);
+            self.group_fronts[group] = fronts.fold(NEVER, u64::min);
         }
     }
 
@@ -341,16 +334,17 @@ impl BookedMemory {
         let departures = &mut self.departures[output];
         let (own, shared) = self.memory.accounts(output);
         let (mut charges, mut departed, mut last) = (0, FrameCount::default(), Instant::START);
-        departures.take_due(now, |BookedDeparture { at, bytes, input }| {
+        let due = departures.due(now).map(|BookedDeparture { at, bytes, input }| {
             let charge = own.charge(bytes);
-            shared.depart(input as usize, output, charge);
             charges += charge;
             departed.add(bytes);
             last = at;
+            (input as usize, charge)
         });
+        shared.depart_each(output, due);
+        departures.note_front(now);
         own.depart_many(last, charges, departed);
         assert_eq!(own.occupancy().frames, u64::from(departures.ring.len()), "frames and departures");
-        self.fronts[output] = departures.front;
     }
 
     /// The occupancy of an output port at `now`.

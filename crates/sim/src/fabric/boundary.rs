@@ -1,8 +1,7 @@
 //! Links that lead from one partition to another: frames leave as values.
 
 use fanin_network::PortIndex;
-use fanin_queueing::EcnCodepoint;
-use fanin_tcp::{Flags, Segment};
+use fanin_tcp::Segment;
 
 use super::Fabric;
 use super::parcel::Parcel;
@@ -42,12 +41,7 @@ impl Fabric {
         let LeavingFrame { port, arrival, end, segment, next } = *frame;
         let place = self.take_place();
         self.segments[place as usize] = segment;
-        let ecn = match segment.flags {
-            flags if flags.contains(Flags::CE) => EcnCodepoint::Congestion,
-            flags if flags.contains(Flags::ECT) => EcnCodepoint::Capable,
-            _ => EcnCodepoint::NotCapable,
-        };
-        let parcel = Parcel::new(next, end, self.wire_bytes(&segment), place, ecn);
+        let parcel = Parcel::new(next, end, self.wire_bytes(&segment), place);
         let link = &mut self.ports[port as usize].link;
         let departure = arrival - link.delay();
         let start = departure - link.time_to_send(parcel.wire_bytes());

@@ -1,7 +1,5 @@
 //! A frame without its time.
 
-use fanin_queueing::EcnCodepoint;
-
 #[cfg(test)]
 use crate::index::NIL;
 
@@ -16,22 +14,18 @@ pub(super) const SEGMENTS_MAX: u32 = 1 << 30;
 pub(crate) struct Parcel {
     /// The number of its next step, and from bit 32 on the end of a connection that it is for.
     way: u64,
-    /// The place of its segment. From bit 32 on the bytes on the wire, from bit 48 on the ECN bits of its IP header.
+    /// The place of its segment, and from bit 32 on the bytes on the wire.
     load: u64,
 }
-
-/// The first bit of the ECN bits in [`Parcel::load`].
-const ECN_SHIFT: u32 = 48;
 
 impl Parcel {
     /// A frame of less than 65536 bytes on the wire. `next` is [`NIL`](crate::index::NIL) where the present link leads to its
     /// destination.
     #[inline]
-    pub(super) const fn new(next: u32, end: u32, wire_bytes: u32, segment: u32, ecn: EcnCodepoint) -> Self {
+    pub(super) const fn new(next: u32, end: u32, wire_bytes: u32, segment: u32) -> Self {
         assert!(wire_bytes < 1 << 16, "a frame of 64 KiB or more");
         debug_assert!(segment < SEGMENTS_MAX);
-        let load = segment as u64 | (wire_bytes as u64) << 32 | (ecn as u64) << ECN_SHIFT;
-        Self { way: next as u64 | (end as u64) << 32, load }
+        Self { way: next as u64 | (end as u64) << 32, load: segment as u64 | (wire_bytes as u64) << 32 }
     }
 
     /// The same behind its next step.
@@ -55,7 +49,7 @@ impl Parcel {
     /// Bytes on the wire, everything counted.
     #[inline]
     pub(crate) const fn wire_bytes(self) -> u32 {
-        (self.load >> 32) as u16 as u32
+        (self.load >> 32) as u32
     }
 
     /// The place of its segment.
@@ -64,26 +58,9 @@ impl Parcel {
         self.load as u32 as usize
     }
 
-    /// The same, marked CE.
-    pub(super) const fn marked(self) -> Self {
-        let others = self.load & ((1 << ECN_SHIFT) - 1);
-        Self { load: others | (EcnCodepoint::Congestion as u64) << ECN_SHIFT, ..self }
-    }
-
-    /// The ECN bits of its IP header.
-    #[inline]
-    pub(super) const fn ecn(self) -> EcnCodepoint {
-        const { assert!(EcnCodepoint::NotCapable as u8 == 0 && EcnCodepoint::Capable as u8 == 1) };
-        match self.load >> ECN_SHIFT {
-            0 => EcnCodepoint::NotCapable,
-            1 => EcnCodepoint::Capable,
-            _ => EcnCodepoint::Congestion,
-        }
-    }
-
     /// For tests: a frame of `wire_bytes` bytes for an end.
     #[cfg(test)]
     pub(crate) const fn of(wire_bytes: u32, end: u32) -> Self {
-        Self::new(NIL, end, wire_bytes, 0, EcnCodepoint::NotCapable)
+        Self::new(NIL, end, wire_bytes, 0)
     }
 }

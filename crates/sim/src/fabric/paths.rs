@@ -34,22 +34,17 @@ impl StoredPaths {
         Self { steps: Vec::new(), known: HashMap::new(), last: vec![(none, NIL); ports] }
     }
 
-    /// Stores a path, with the ring that its frames wait in at each port; returns its first step.
-    pub(super) fn add(&mut self, path: &[(PortIndex, u16)]) -> PathStep {
-        let mut next = NIL;
-        for &(port, ring) in path.iter().skip(1).rev() {
-            let stored = StoredStep { step: PathStep { port, next }, ring };
-            let last = &mut self.last[port as usize];
-            if last.0 != stored {
-                let number = *self.known.entry(stored).or_insert_with(|| {
-                    self.steps.push(stored);
-                    (self.steps.len() - 1) as u32
-                });
-                *last = (stored, number);
-            }
-            next = last.1;
+    /// Stores a step, behind which all later ones of its path are stored; returns its number.
+    pub(super) fn add(&mut self, stored: StoredStep) -> u32 {
+        let last = &mut self.last[stored.step.port as usize];
+        if last.0 != stored {
+            let number = *self.known.entry(stored).or_insert_with(|| {
+                self.steps.push(stored);
+                (self.steps.len() - 1) as u32
+            });
+            *last = (stored, number);
         }
-        PathStep { port: path.first().map_or(NIL, |first| first.0), next }
+        last.1
     }
 
     /// The step of a number; none for [`NIL`].

@@ -14,13 +14,14 @@
 
 use fanin_network::PortIndex;
 use fanin_queueing::{Frame as Descriptor, PauseSignal, StoredFrame, Verdict};
+use fanin_tcp::Flags;
 use fanin_units::{Duration, Instant};
 
 use super::flow_control::FlowControl;
 use super::output::{OutputQueue, Port};
 use super::parcel::Parcel;
 use super::pausable::{PausableFrame, PausableOutput};
-use super::{Fabric, Hop};
+use super::{Fabric, Hop, ecn};
 use crate::index::NIL;
 use crate::occurrence::Occurrence;
 use crate::schedule::{NEVER, Schedule};
@@ -76,7 +77,7 @@ impl Fabric {
         schedule: &mut Schedule,
         now: u64,
         [input, index]: [PortIndex; 2],
-        mut parcel: Parcel,
+        parcel: Parcel,
     ) -> Hop {
         let unstored = self.unstored_bytes;
         let input_number = usize::from(self.ports[input as usize].input);
@@ -85,7 +86,8 @@ impl Fabric {
             (self.flow_control.as_deref_mut().expect("a network with PAUSE"), switch as usize);
         let chance = &mut self.chances[switch];
         let draw = || (chance.bits() >> 32) as u32;
-        let frame = Descriptor { bytes: parcel.wire_bytes() - unstored, ecn: parcel.ecn() };
+        let frame =
+            Descriptor { bytes: parcel.wire_bytes() - unstored, ecn: ecn(&self.segments[parcel.segment()]) };
         let at = Instant::new(now);
         let memory = &mut flow_control.switches[switch].memory;
         let verdict = memory.arrive(at, input_number, usize::from(output), frame, draw);
@@ -97,7 +99,7 @@ impl Fabric {
             self.send_signal(schedule, now, input, PauseSignal::Pause);
         }
         if marked {
-            parcel = self.mark(parcel);
+            self.segments[parcel.segment()].flags.insert(Flags::CE);
         }
         self.enqueue_pausable(schedule, now, index, PausableFrame { parcel, input });
         Hop::Forwarded

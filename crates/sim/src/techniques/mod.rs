@@ -196,7 +196,15 @@ impl TechniqueSet {
     pub(crate) fn stats(&self, engine: &Engine, end: EndIndex) -> (fanin_tcp::Stats, u64) {
         match &self.transport {
             Some(transport) => transport.stats(end),
-            None => (engine.stats(end), engine.ends()[end as usize].endpoint.acked()),
+            None => (engine.stats(end), self.acked(engine, end)),
+        }
+    }
+
+    /// Bytes of an end that are known to have arrived.
+    pub(crate) fn acked(&self, engine: &Engine, end: EndIndex) -> u64 {
+        match &self.transport {
+            Some(transport) => transport.stats(end).1,
+            None => engine.ends()[end as usize].endpoint.acked(),
         }
     }
 

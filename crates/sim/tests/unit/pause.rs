@@ -39,7 +39,8 @@ fn ring_of(switches: u32, ahead: u32, settings: Switch) -> (Fabric, Vec<PathStep
         // Link 2 k joins switches, link 2 k + 1 a host to its switch.
         let into = [4 * place + 2];
         let along = (0..ahead).map(|step| 4 * at(place + step));
-        fabric.add_route(into.into_iter().chain(along).chain([4 * at(place + ahead) + 3]), None).unwrap()
+        let path: Vec<_> = into.into_iter().chain(along).chain([4 * at(place + ahead) + 3]).collect();
+        fabric.add_route(&path, None).unwrap()
     });
     let routes: Vec<PathStep> = routes.collect();
     (fabric, routes, network)
@@ -151,7 +152,7 @@ fn a_stop_takes_effect_after_the_signal_has_passed() {
         }
         let mut fabric = Fabric::new(&network, 1).unwrap();
         let routes: Vec<PathStep> =
-            (0..5).map(|host| fabric.add_route([2 * host, 11].into_iter(), None).unwrap()).collect();
+            (0..5).map(|host| fabric.add_route(&[2 * host, 11], None).unwrap()).collect();
         let (delivered, dropped, deadlock) = play(&mut fabric, &routes, 500);
         assert!(!deadlock);
         assert_eq!(delivered + dropped, 2_500);
