@@ -137,7 +137,7 @@ impl Session {
 
     /// Reads from the socket until it is empty, and decrypts.
     pub(crate) fn receive(&mut self, socket: &Socket) -> Result<Arrived, SessionError> {
-        let bytes = match self.connection.read_tls(&mut Stream(socket)) {
+        let bytes = match self.connection.read_tls(&mut TlsStream(socket)) {
             Ok(bytes) => bytes,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 return Ok(Arrived { readable: 0, ended: false });
@@ -151,7 +151,7 @@ impl Session {
             }
             Err(error) => {
                 // The alert tells the peer the reason, if it still reads.
-                let _ = self.connection.write_tls(&mut Stream(socket));
+                let _ = self.connection.write_tls(&mut TlsStream(socket));
                 Err(SessionError::Tls(error.to_string()))
             }
         }
@@ -184,7 +184,7 @@ impl Session {
 
     /// Writes the waiting bytes; returns their number.
     pub(crate) fn send(&mut self, socket: &Socket) -> io::Result<usize> {
-        self.connection.write_tls(&mut Stream(socket))
+        self.connection.write_tls(&mut TlsStream(socket))
     }
 
     /// Sends `close_notify`: no more data follows.
@@ -209,15 +209,15 @@ pub(crate) enum SessionError {
 }
 
 /// A socket with the traits that rustls needs.
-struct Stream<'a>(&'a Socket);
+struct TlsStream<'a>(&'a Socket);
 
-impl Read for Stream<'_> {
+impl Read for TlsStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(self.0.receive(buffer, &mut [])?)
     }
 }
 
-impl Write for Stream<'_> {
+impl Write for TlsStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Ok(self.0.send(bytes)?)
     }

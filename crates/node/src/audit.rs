@@ -9,7 +9,7 @@ use fanin_events::{Events, FAULTS_KEPT, Fault, ReadError, atlas, verify};
 use fanin_units::Instant;
 
 use crate::journal::{self, JournalError};
-use crate::machine::Machine;
+use crate::machine::HostMachine;
 use crate::store::{WRITING, stream_name};
 
 /// Findings that [`AuditFailure`] prints, and events that one of them names.
@@ -263,14 +263,14 @@ fn absolute(epoch_us: u64, at: Instant) -> u128 {
 /// # Errors
 /// Everything that is not as it was promised.
 pub fn audit(scope: &AuditScope<'_>) -> Result<Audit, AuditFailure> {
-    audit_on(&Machine::Real, scope)
+    audit_on(&HostMachine::Real, scope)
 }
 
 /// The same on any machine.
 ///
 /// # Errors
 /// As for [`audit`].
-pub fn audit_on(machine: &Machine, scope: &AuditScope<'_>) -> Result<Audit, AuditFailure> {
+pub fn audit_on(machine: &HostMachine, scope: &AuditScope<'_>) -> Result<Audit, AuditFailure> {
     let mut audit = Audit::default();
     let mut findings = Vec::new();
     if let Err(finding) = examine(machine, scope, &mut audit, &mut findings) {
@@ -282,7 +282,7 @@ pub fn audit_on(machine: &Machine, scope: &AuditScope<'_>) -> Result<Audit, Audi
 /// # Errors
 /// If a folder or a journal cannot be read, which ends the examination.
 fn examine(
-    machine: &Machine,
+    machine: &HostMachine,
     scope: &AuditScope<'_>,
     audit: &mut Audit,
     findings: &mut Vec<Finding>,
@@ -382,7 +382,7 @@ fn file_name(path: &Path) -> String {
 }
 
 /// Journals and files of stored events in the folders, sorted by name.
-fn list(machine: &Machine, folders: &[&Path]) -> Result<Vec<PathBuf>, Finding> {
+fn list(machine: &HostMachine, folders: &[&Path]) -> Result<Vec<PathBuf>, Finding> {
     let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
     for &folder in folders.iter().filter(|folder| machine.exists(folder).unwrap_or(true)) {
         let fail = |error| Finding::Io { path: folder.to_owned(), error };
@@ -405,7 +405,7 @@ pub fn is_audited(name: &str) -> bool {
 }
 
 fn read_file(
-    machine: &Machine,
+    machine: &HostMachine,
     path: &Path,
     name: &str,
     audit: &mut Audit,

@@ -4,7 +4,7 @@ use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use fanin_units::Instant;
 
-use crate::machine::Machine;
+use crate::machine::HostMachine;
 
 /// The clock of a process.
 #[derive(Debug, Clone, Copy)]
@@ -16,11 +16,11 @@ pub struct ProcessClock {
 impl ProcessClock {
     /// A clock that starts now.
     pub fn start() -> Self {
-        Self::start_on(&Machine::Real)
+        Self::start_on(&HostMachine::Real)
     }
 
     /// A clock of a machine that starts now.
-    pub fn start_on(machine: &Machine) -> Self {
+    pub fn start_on(machine: &HostMachine) -> Self {
         let now = machine.since_1970();
         // Whole microseconds, so that the name of the epoch is exact.
         let rest = StdDuration::from_nanos(u64::from(now.subsec_nanos() % 1000));

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use fanin_dataflow::{EventRecord, EventStep, EventStream, L1Id, Outcome};
 use fanin_units::{Bytes, Duration, Instant};
 
-use crate::machine::{Machine, MachineFile, OpenMode};
+use crate::machine::{HostMachine, MachineFile, OpenMode};
 
 const HEADER: &str = "# fanin journal 1";
 /// How much may wait in memory while the disk takes nothing.
@@ -49,7 +49,7 @@ pub struct JournalLine {
 /// A journal that is being written.
 #[derive(Debug)]
 pub struct Journal {
-    machine: Machine,
+    machine: HostMachine,
     file: MachineFile,
     path: PathBuf,
     waiting: Vec<u8>,
@@ -73,7 +73,7 @@ pub struct Rotation {
 
 impl Journal {
     /// Opens or makes the journal of a process; a torn last line of an earlier life is cut off. A loss of power may have damaged
-    /// more lines: with `sync`, everything behind the first damaged line was never committed and is cut off, else the others stay.
+    /// more lines. With `sync`, everything behind the first of them was never committed, and is cut off. Without, the others stay.
     ///
     /// `epoch_us` is what the times of its records count from, in microseconds since 1970. With `sync`, what is
     /// committed survives not only the process but the machine.
@@ -81,7 +81,7 @@ impl Journal {
     /// # Errors
     /// If the file cannot be opened, read or written.
     pub fn open(path: &Path, process: &str, epoch_us: u64, sync: bool) -> io::Result<Self> {
-        Self::open_on(&Machine::Real, path, process, epoch_us, sync)
+        Self::open_on(&HostMachine::Real, path, process, epoch_us, sync)
     }
 
     /// The same on any machine.
@@ -89,7 +89,7 @@ impl Journal {
     /// # Errors
     /// As for [`Self::open`].
     pub fn open_on(
-        machine: &Machine,
+        machine: &HostMachine,
         path: &Path,
         process: &str,
         epoch_us: u64,
@@ -214,7 +214,7 @@ impl Journal {
     }
 }
 
-fn sync_folder(machine: &Machine, path: &Path) -> io::Result<()> {
+fn sync_folder(machine: &HostMachine, path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(folder) if folder.as_os_str().is_empty() => machine.sync_folder(Path::new(".")),
         Some(folder) => machine.sync_folder(folder),
@@ -223,7 +223,7 @@ fn sync_folder(machine: &Machine, path: &Path) -> io::Result<()> {
 }
 
 /// Takes damaged lines out of a journal that a loss of power left behind. `cuts`: and everything behind the first.
-fn repair(machine: &Machine, path: &Path, cuts: bool) -> io::Result<()> {
+fn repair(machine: &HostMachine, path: &Path, cuts: bool) -> io::Result<()> {
     if !machine.exists(path)? {
         return Ok(());
     }
@@ -264,7 +264,7 @@ const EXTENSION: &str = "journal";
 const NEW_EXTENSION: &str = "journal-new";
 
 /// The rotated files of a journal by number, the oldest first.
-fn parts(machine: &Machine, path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+fn parts(machine: &HostMachine, path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return Ok(Vec::new()) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut parts = Vec::new();
@@ -287,7 +287,7 @@ fn parts(machine: &Machine, path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 ///
 /// # Errors
 /// If the folder cannot be read.
-pub fn follows_deleted(machine: &Machine, path: &Path) -> io::Result<bool> {
+pub fn follows_deleted(machine: &HostMachine, path: &Path) -> io::Result<bool> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     // `PROCESS.NUMBER.journal`; numbers begin at 1. The newest journal has no number, and those before it do.
     let mut words = name.rsplit('.').skip(1);
@@ -396,7 +396,7 @@ pub enum JournalError {
 /// # Errors
 /// The first thing that is wrong; a torn last line is not.
 pub fn read(path: &Path, each: impl FnMut(u64, JournalLine)) -> Result<(), JournalError> {
-    read_on(&Machine::Real, path, each)
+    read_on(&HostMachine::Real, path, each)
 }
 
 /// The same on any machine.
@@ -404,7 +404,7 @@ pub fn read(path: &Path, each: impl FnMut(u64, JournalLine)) -> Result<(), Journ
 /// # Errors
 /// As for [`read`].
 pub fn read_on(
-    machine: &Machine,
+    machine: &HostMachine,
     path: &Path,
     mut each: impl FnMut(u64, JournalLine),
 ) -> Result<(), JournalError> {
@@ -545,14 +545,14 @@ pub struct Resume {
 /// # Errors
 /// As for [`read`].
 pub fn resume(path: &Path) -> Result<Resume, JournalError> {
-    resume_on(&Machine::Real, path)
+    resume_on(&HostMachine::Real, path)
 }
 
 /// The same on any machine.
 ///
 /// # Errors
 /// As for [`read`].
-pub fn resume_on(machine: &Machine, path: &Path) -> Result<Resume, JournalError> {
+pub fn resume_on(machine: &HostMachine, path: &Path) -> Result<Resume, JournalError> {
     let mut resume = Resume::default();
     let mut outstanding = BTreeMap::new();
     let mut uncleared = BTreeMap::new();

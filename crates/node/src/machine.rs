@@ -97,7 +97,7 @@ pub enum OpenMode {
 
 /// The machine of a process.
 #[derive(Debug, Clone, Default)]
-pub enum Machine {
+pub enum HostMachine {
     /// The one that this program runs on.
     #[default]
     Real,
@@ -105,7 +105,7 @@ pub enum Machine {
     Simulated(Arc<dyn SimulatedMachine>),
 }
 
-impl Machine {
+impl HostMachine {
     /// True if nothing of the real machine may be asked.
     pub fn is_simulated(&self) -> bool {
         matches!(self, Self::Simulated(_))
@@ -248,7 +248,7 @@ pub enum MachineFile {
     Real(File),
     /// A file of a simulated machine.
     Simulated {
-        /// The file.
+        /// The file as its machine knows it.
         file: Box<dyn SimulatedFile>,
         /// Where the next byte is read or written.
         position: u64,

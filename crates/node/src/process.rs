@@ -113,11 +113,11 @@ pub trait Turns {
     fn next_turn(&mut self) -> Option<StdInstant>;
     /// Panics if what the role counts contradicts itself.
     fn check(&self);
-    /// What the process holds.
+    /// Sizes of the process's queues, buffers and tables.
     fn held(&self) -> HeldByProcess;
 }
 
-/// What a process holds in memory.
+/// Sizes of the queues, buffers and tables of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeldByProcess {
     /// Peers with a connection.

@@ -16,7 +16,7 @@ use fanin_events::atlas::{AtlasWriter, EventHeader, FileEnd, FileHeader, WriteEr
 use fanin_events::{Events, Fragment};
 
 use crate::data::{Data, check, fragments};
-use crate::machine::{Machine, MachineFile, OpenMode};
+use crate::machine::{HostMachine, MachineFile, OpenMode};
 use crate::wake::Wake;
 
 /// A group is not made larger than this.
@@ -61,12 +61,12 @@ pub struct EventStore {
     file_bytes: Arc<AtomicU64>,
 }
 
-/// What runs the task that writes.
+/// The runner of the task that writes.
 #[derive(Debug)]
 enum Runner {
     Thread(JoinHandle<()>),
     /// A simulated machine, in turns.
-    Machine(Arc<Mutex<StoreTask>>),
+    HostMachine(Arc<Mutex<StoreTask>>),
 }
 
 impl EventStore {
@@ -75,7 +75,7 @@ impl EventStore {
     ///
     /// # Errors
     /// If the folder or the files in it cannot be used.
-    pub fn start(machine: &Machine, config: StoreConfig, wake: Wake) -> io::Result<Self> {
+    pub fn start(machine: &HostMachine, config: StoreConfig, wake: Wake) -> io::Result<Self> {
         machine.create_folder(&config.folder)?;
         let next_number = recover(machine, &config)?;
         let (jobs, todo) = channel();
@@ -95,14 +95,14 @@ impl EventStore {
             full: None,
         };
         let runner = match machine {
-            Machine::Real => {
+            HostMachine::Real => {
                 let thread = std::thread::Builder::new().name("store".to_owned());
                 Runner::Thread(thread.spawn(move || while task.turn(task.pause()) {})?)
             }
-            Machine::Simulated(machine) => {
+            HostMachine::Simulated(machine) => {
                 let task = Arc::new(Mutex::new(task));
                 machine.run_store(Arc::clone(&task));
-                Runner::Machine(task)
+                Runner::HostMachine(task)
             }
         };
         Ok(Self { jobs: Some(jobs), done, runner: Some(runner), file_bytes })
@@ -135,7 +135,7 @@ impl Drop for EventStore {
             Some(Runner::Thread(thread)) => {
                 let _ = thread.join();
             }
-            Some(Runner::Machine(task)) => {
+            Some(Runner::HostMachine(task)) => {
                 let mut task = task.lock().unwrap_or_else(PoisonError::into_inner);
                 while task.turn(Duration::ZERO) {}
             }
@@ -156,7 +156,7 @@ struct Open {
 
 /// Writes what a logger hands over.
 pub struct StoreTask {
-    machine: Machine,
+    machine: HostMachine,
     config: StoreConfig,
     limit: Arc<AtomicU64>,
     next_number: u32,
@@ -423,7 +423,7 @@ fn room_file(config: &StoreConfig) -> PathBuf {
 }
 
 /// True if `bytes` bytes can be written here, tried with a file of that size: quotas and limits count too.
-fn is_free(machine: &Machine, path: &Path, bytes: u64) -> bool {
+fn is_free(machine: &HostMachine, path: &Path, bytes: u64) -> bool {
     let tried = machine.open(path, OpenMode::Create).and_then(|mut file| {
         let block = vec![0; 1 << 16];
         let mut left = bytes;
@@ -439,7 +439,7 @@ fn is_free(machine: &Machine, path: &Path, bytes: u64) -> bool {
 }
 
 fn finish(
-    machine: &Machine,
+    machine: &HostMachine,
     path: &Path,
     file: &mut MachineFile,
     writer: AtlasWriter<Vec<u8>>,
@@ -458,7 +458,7 @@ fn finish(
 }
 
 /// Finishes files that were left behind; a torn last event is cut off. Gives the number of the next file.
-fn recover(machine: &Machine, config: &StoreConfig) -> io::Result<u32> {
+fn recover(machine: &HostMachine, config: &StoreConfig) -> io::Result<u32> {
     let mut next = 0;
     let prefix = format!("{}-", config.process);
     for path in machine.list(&config.folder)? {
@@ -480,7 +480,7 @@ fn recover(machine: &Machine, config: &StoreConfig) -> io::Result<u32> {
     Ok(next)
 }
 
-fn recover_file(machine: &Machine, path: &Path) -> io::Result<(u32, u64)> {
+fn recover_file(machine: &HostMachine, path: &Path) -> io::Result<(u32, u64)> {
     let bytes = machine.read(path)?;
     let (mut events, mut end) = (0, 0);
     if let Ok(found) = Events::open(&bytes) {

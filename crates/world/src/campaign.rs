@@ -6,16 +6,16 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::{Failure, run};
+use crate::{WorldFailure, run};
 
 /// The seeds of a campaign, and how it is played.
 #[derive(Debug, Clone, Copy)]
 pub struct Campaign {
     /// The first seed.
     pub from: u64,
-    /// How many.
+    /// Number of seeds.
     pub seeds: u64,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
     /// Failed seeds after which it ends.
     pub failures_max: usize,
@@ -24,10 +24,10 @@ pub struct Campaign {
 /// A seed whose world failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedSeed {
-    /// The seed.
+    /// Number of the seed.
     pub seed: u64,
-    /// What did not hold.
-    pub failure: Failure,
+    /// The promise that did not hold.
+    pub failure: WorldFailure,
 }
 
 impl fmt::Display for FailedSeed {
@@ -40,16 +40,16 @@ impl fmt::Display for FailedSeed {
     }
 }
 
-/// What a campaign has played.
+/// Counts over the worlds of a campaign.
 #[derive(Debug, Clone, Default)]
-pub struct Progress {
+pub struct CampaignProgress {
     /// Worlds that were played.
     pub seeds: u64,
     /// Events that were assigned in them.
     pub events: u64,
     /// Faults that happened in them.
     pub faults: u64,
-    /// Simulated time.
+    /// Simulated time of all worlds.
     pub simulated: Duration,
     /// Time that it took.
     pub wall: Duration,
@@ -58,10 +58,14 @@ pub struct Progress {
 }
 
 /// Plays a campaign until its end, or until `stop` is set. `tick` is called about once a second with what was played so far.
-pub fn campaign(campaign: Campaign, stop: &AtomicBool, tick: &(dyn Fn(&Progress) + Sync)) -> Progress {
+pub fn campaign(
+    campaign: Campaign,
+    stop: &AtomicBool,
+    tick: &(dyn Fn(&CampaignProgress) + Sync),
+) -> CampaignProgress {
     let start = Instant::now();
     let next = AtomicU64::new(0);
-    let progress = Mutex::new((Progress::default(), Instant::now()));
+    let progress = Mutex::new((CampaignProgress::default(), Instant::now()));
     std::thread::scope(|scope| {
         for _ in 0..campaign.threads.max(1) {
             scope.spawn(|| {

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 use fanin_node::machine::{OpenMode, SimulatedFile};
 
-use crate::machine::Life;
-use crate::shared::{Core, Host, Shared};
+use crate::machine::ProcessLife;
+use crate::shared::{Core, Host, SharedCore};
 
-/// Bytes that are written to disk wholly or not at all. Real sectors have 512 or more; the writes of so small a system are small, too,
-/// and have to be torn as often as those of a large one.
+/// Bytes that are written to disk wholly or not at all. Real sectors have 512 or more. The writes of so small a system are small,
+/// too, and have to be torn as often.
 const SECTOR: usize = 64;
 
 #[derive(Debug, Default)]
@@ -148,7 +148,7 @@ impl Core {
     }
 
     /// Fails as a failing disk does.
-    fn disk_call(&mut self, life: Life) -> io::Result<()> {
+    fn disk_call(&mut self, life: ProcessLife) -> io::Result<()> {
         if !self.is_alive(life.host, life.number) {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
@@ -159,7 +159,7 @@ impl Core {
         Ok(())
     }
 
-    pub(crate) fn open_file(&mut self, life: Life, path: &Path, mode: OpenMode) -> io::Result<u64> {
+    pub(crate) fn open_file(&mut self, life: ProcessLife, path: &Path, mode: OpenMode) -> io::Result<u64> {
         self.disk_call(life)?;
         let found = self.disks.of[life.host].seen.get(path).copied();
         match (mode, found) {
@@ -191,7 +191,7 @@ impl Core {
         }
     }
 
-    fn write_file(&mut self, life: Life, file: u64, offset: u64, bytes: &[u8]) -> io::Result<usize> {
+    fn write_file(&mut self, life: ProcessLife, file: u64, offset: u64, bytes: &[u8]) -> io::Result<usize> {
         self.disk_call(life)?;
         let is_full = self.disks.of[life.host].is_full;
         let Some(state) = self.disks.files.get_mut(&file) else {
@@ -217,7 +217,7 @@ impl Core {
         Ok(count)
     }
 
-    fn sync_file(&mut self, life: Life, file: u64) -> io::Result<()> {
+    fn sync_file(&mut self, life: ProcessLife, file: u64) -> io::Result<()> {
         if let Err(error) = self.disk_call(life) {
             // The kernel tells of the loss once, and takes the sectors for clean afterwards.
             if self.one_in(2)
@@ -239,7 +239,7 @@ impl Core {
         Ok(())
     }
 
-    pub(crate) fn rename_file(&mut self, life: Life, from: &Path, to: &Path) -> io::Result<()> {
+    pub(crate) fn rename_file(&mut self, life: ProcessLife, from: &Path, to: &Path) -> io::Result<()> {
         self.disk_call(life)?;
         if !self.disks.of[life.host].seen.contains_key(from) {
             return Err(io::ErrorKind::NotFound.into());
@@ -248,7 +248,7 @@ impl Core {
         Ok(())
     }
 
-    pub(crate) fn remove_file(&mut self, life: Life, path: &Path) -> io::Result<()> {
+    pub(crate) fn remove_file(&mut self, life: ProcessLife, path: &Path) -> io::Result<()> {
         self.disk_call(life)?;
         if !self.disks.of[life.host].seen.contains_key(path) {
             return Err(io::ErrorKind::NotFound.into());
@@ -257,13 +257,13 @@ impl Core {
         Ok(())
     }
 
-    pub(crate) fn list_files(&mut self, life: Life, folder: &Path) -> io::Result<Vec<PathBuf>> {
+    pub(crate) fn list_files(&mut self, life: ProcessLife, folder: &Path) -> io::Result<Vec<PathBuf>> {
         self.disk_call(life)?;
         let names = self.disks.of[life.host].seen.keys();
         Ok(names.filter(|path| path.parent() == Some(folder)).cloned().collect())
     }
 
-    pub(crate) fn sync_names(&mut self, life: Life, folder: &Path) -> io::Result<()> {
+    pub(crate) fn sync_names(&mut self, life: ProcessLife, folder: &Path) -> io::Result<()> {
         self.disk_call(life)?;
         let disk = &mut self.disks.of[life.host];
         let is_here = |what: &NameChange| match what {
@@ -281,8 +281,8 @@ impl Core {
 /// An open file of one life of a process.
 #[derive(Debug)]
 pub(crate) struct ProcessFile {
-    pub(crate) shared: Shared,
-    pub(crate) life: Life,
+    pub(crate) shared: SharedCore,
+    pub(crate) life: ProcessLife,
     pub(crate) file: u64,
 }
 

@@ -1,7 +1,7 @@
 //! The live system in a simulated world with faults.
 //!
-//! [`run`] plays one world: the processes of a whole system (their main loops, connections, journals, files) and the
-//! launcher's restarts, on simulated machines, in one thread and in simulated time. A seed says how large the system is, what
+//! [`run`] plays one world: the processes of a whole system with their main loops, connections, journals and files. They run on
+//! simulated machines, in one thread and in simulated time, and the launcher's rule starts them again. A seed says how large the system is, what
 //! its settings are, and which faults it meets. Equal seeds give equal worlds. Afterwards these must hold:
 //!
 //! - every assigned event is exactly once rejected, stored or in debug, as the audit of journals and files says;
@@ -26,26 +26,26 @@ mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-pub use campaign::{Campaign, FailedSeed, Progress, campaign};
+pub use campaign::{Campaign, CampaignProgress, FailedSeed, campaign};
 pub use logs::print as print_logs;
-pub use verdict::Failure;
-pub use world::Report;
+pub use verdict::WorldFailure;
+pub use world::WorldReport;
 
 /// Plays the world of a seed.
 ///
 /// # Errors
-/// What did not hold.
-pub fn run(seed: u64) -> Result<Report, Failure> {
+/// The first promise that did not hold.
+pub fn run(seed: u64) -> Result<WorldReport, WorldFailure> {
     let played = catch_unwind(AssertUnwindSafe(|| world::World::new(seed).run()));
     played.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(Failure::Panic(text.unwrap_or("without a text").to_owned()))
+        Err(WorldFailure::Panic(text.unwrap_or("without a text").to_owned()))
     })
 }
 
 /// Plays the world of a seed, and returns what its journals say about one event, with the result.
-pub fn story(seed: u64, event: u64) -> (Vec<String>, Result<Report, Failure>) {
+pub fn story(seed: u64, event: u64) -> (Vec<String>, Result<WorldReport, WorldFailure>) {
     let mut world = world::World::new(seed);
     let result = world.run();
     (world.story(event), result)
@@ -53,5 +53,5 @@ pub fn story(seed: u64, event: u64) -> (Vec<String>, Result<Report, Failure>) {
 
 /// The system and the faults of a seed, in words.
 pub fn describe(seed: u64) -> String {
-    plan::Plan::draw(&mut fanin_dataflow::Random::new(seed)).to_string()
+    plan::WorldPlan::draw(&mut fanin_dataflow::Random::new(seed)).to_string()
 }

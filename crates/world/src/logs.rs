@@ -7,7 +7,7 @@ use fanin_node::config::Role;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
 
-use crate::plan::Place;
+use crate::plan::ProcessPlace;
 
 thread_local! {
     static NOW: Cell<u64> = const { Cell::new(0) };
@@ -19,7 +19,7 @@ pub(crate) fn set_time(ns: u64) {
     PLACE.set(None);
 }
 
-pub(crate) fn set_process(place: Place) {
+pub(crate) fn set_process(place: ProcessPlace) {
     PLACE.set(Some((place.role, place.index)));
 }
 

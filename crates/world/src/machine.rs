@@ -11,11 +11,11 @@ use fanin_node::store::StoreTask;
 
 use crate::disk::{AuditedFile, ProcessFile};
 use crate::net::ProcessNetwork;
-use crate::shared::{Host, Shared, instant};
+use crate::shared::{Host, SharedCore, instant};
 
 /// One life of a process.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Life {
+pub(crate) struct ProcessLife {
     pub(crate) host: Host,
     pub(crate) number: u32,
 }
@@ -23,8 +23,8 @@ pub(crate) struct Life {
 /// The machine below one life of a process. When that has ended, everything fails.
 #[derive(Debug)]
 pub(crate) struct ProcessMachine {
-    pub(crate) shared: Shared,
-    pub(crate) life: Life,
+    pub(crate) shared: SharedCore,
+    pub(crate) life: ProcessLife,
 }
 
 impl SimulatedMachine for ProcessMachine {
@@ -69,7 +69,7 @@ impl SimulatedMachine for ProcessMachine {
 /// All disks of a world, to read.
 #[derive(Debug)]
 pub(crate) struct AuditMachine {
-    pub(crate) shared: Shared,
+    pub(crate) shared: SharedCore,
 }
 
 impl SimulatedMachine for AuditMachine {

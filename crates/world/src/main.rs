@@ -7,17 +7,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Parser, Subcommand};
-use fanin_world::{Campaign, Failure, Progress, Report, campaign, describe, print_logs, run, story};
+use fanin_world::{
+    Campaign, CampaignProgress, WorldFailure, WorldReport, campaign, describe, print_logs, run, story,
+};
 
 /// The live system in simulated worlds with faults.
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: WorldCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum WorldCommand {
     /// Plays the worlds of many seeds, and prints those that fail.
     Campaign {
         /// The first seed.
@@ -35,7 +37,7 @@ enum Command {
     },
     /// Plays the world of one seed, and prints its plan and what its processes log.
     Replay {
-        /// The seed.
+        /// Number of the seed.
         seed: u64,
         /// Prints what all journals say about this event, and no log.
         #[arg(long)]
@@ -48,17 +50,17 @@ enum Command {
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
-        Command::Campaign { from, seeds, threads, failures } => {
+        WorldCommand::Campaign { from, seeds, threads, failures } => {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
             let threads = if threads == 0 { cores } else { threads };
             many(Campaign { from, seeds, threads, failures_max: failures })
         }
-        Command::Replay { seed, event: Some(event), .. } => {
+        WorldCommand::Replay { seed, event: Some(event), .. } => {
             let (lines, result) = story(seed, event);
             lines.iter().for_each(|line| println!("{line}"));
             verdict(seed, result)
         }
-        Command::Replay { seed, quiet, .. } => one(seed, quiet),
+        WorldCommand::Replay { seed, quiet, .. } => one(seed, quiet),
     }
 }
 
@@ -70,7 +72,7 @@ fn one(seed: u64, quiet: bool) -> ExitCode {
     verdict(seed, run(seed))
 }
 
-fn verdict(seed: u64, result: Result<Report, Failure>) -> ExitCode {
+fn verdict(seed: u64, result: Result<WorldReport, WorldFailure>) -> ExitCode {
     match result {
         Ok(report) => {
             println!("seed {seed} holds: {report:?}");
@@ -91,7 +93,7 @@ fn many(of: Campaign) -> ExitCode {
     }
     // A panic is a finding, which the summary names.
     std::panic::set_hook(Box::new(|_| ()));
-    let tick = |progress: &Progress| eprintln!("{}", summary(progress, of.seeds));
+    let tick = |progress: &CampaignProgress| eprintln!("{}", summary(progress, of.seeds));
     let progress = campaign(of, &stop, &tick);
     println!("{}", summary(&progress, of.seeds));
     for failed in &progress.failed {
@@ -104,8 +106,8 @@ fn many(of: Campaign) -> ExitCode {
     }
 }
 
-fn summary(progress: &Progress, of: u64) -> String {
-    let Progress { seeds, events, faults, simulated, wall, failed } = progress;
+fn summary(progress: &CampaignProgress, of: u64) -> String {
+    let CampaignProgress { seeds, events, faults, simulated, wall, failed } = progress;
     let wall_s = wall.as_secs_f64();
     format!(
         "{seeds} of {of} seeds, {} failed; {events} events, {faults} faults, {:.0} s simulated in {wall_s:.0} s: {:.1} seeds/s",

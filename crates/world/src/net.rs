@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 
 use fanin_message::{Interest, OsError, Readiness, SimulatedNetwork, SimulatedSocket};
 
-use crate::machine::Life;
-use crate::shared::{Core, Happening, Host, Shared, instant};
+use crate::machine::ProcessLife;
+use crate::shared::{Core, Host, SharedCore, WorldStep, instant};
 
 /// A request for a connection, on its way.
 #[derive(Debug)]
@@ -18,18 +18,18 @@ pub(crate) struct ConnectionRequest {
     address: SocketAddr,
 }
 
-/// What arrives at a socket.
+/// A segment that arrives at a socket.
 #[derive(Debug)]
-pub(crate) struct Segment {
+pub(crate) struct WorldSegment {
     from: u64,
     from_host: Host,
     to: u64,
     to_host: Host,
-    what: Content,
+    what: SegmentContent,
 }
 
 #[derive(Debug)]
-enum Content {
+enum SegmentContent {
     Bytes(Vec<u8>),
     /// The connection stands.
     Accepted {
@@ -156,14 +156,14 @@ impl Core {
         self.now + latency_ns + extra_ns + jitter
     }
 
-    fn send_segment(&mut self, from: u64, from_host: Host, to: (u64, Host), what: Content) {
+    fn send_segment(&mut self, from: u64, from_host: Host, to: (u64, Host), what: SegmentContent) {
         let mut at = self.arrival(from_host, to.1);
         if let Some(socket) = self.net.sockets.get_mut(&from) {
             at = at.max(socket.last_arrival);
             socket.last_arrival = at;
         }
-        let segment = Segment { from, from_host, to: to.0, to_host: to.1, what };
-        self.at(at, Happening::Arrive(segment));
+        let segment = WorldSegment { from, from_host, to: to.0, to_host: to.1, what };
+        self.at(at, WorldStep::Arrive(segment));
     }
 
     /// A request for a connection reaches the machine of its address.
@@ -172,15 +172,15 @@ impl Core {
         let (from, from_host) = (request.from, caller.host);
         let to_host = host_of(request.address);
         if !self.hosts[to_host].is_up {
-            // Nobody answers; the caller's own limit ends the attempt.
+            // No answer comes; the caller's own limit ends the attempt.
             return;
         }
         let link = *self.net.link(from_host, to_host);
         if link.cut_until > self.now {
-            return self.at(link.cut_until + link.resend_ns, Happening::Connect(request));
+            return self.at(link.cut_until + link.resend_ns, WorldStep::Connect(request));
         }
         let Some(&listener) = self.net.listening.get(&request.address) else {
-            return self.send_segment(0, to_host, (from, from_host), Content::Refused);
+            return self.send_segment(0, to_host, (from, from_host), SegmentContent::Refused);
         };
         let accepted = SocketState {
             host: to_host,
@@ -195,13 +195,13 @@ impl Core {
             listening.has_news = true;
             listening.waiting.get_or_insert_default().push_back(peer);
         }
-        self.send_segment(peer, to_host, (from, from_host), Content::Accepted { peer });
+        self.send_segment(peer, to_host, (from, from_host), SegmentContent::Accepted { peer });
         let now = self.now;
         self.call(to_host, now);
     }
 
     /// A segment reaches its machine.
-    pub(crate) fn handle_segment(&mut self, segment: Segment) {
+    pub(crate) fn handle_segment(&mut self, segment: WorldSegment) {
         let (from_host, to_host) = (segment.from_host, segment.to_host);
         if !self.hosts[to_host].is_up {
             return;
@@ -217,36 +217,36 @@ impl Core {
             if let Some(sender) = self.net.sockets.get_mut(&segment.from) {
                 sender.last_arrival = sender.last_arrival.max(held);
             }
-            return self.at(held, Happening::Arrive(segment));
+            return self.at(held, WorldStep::Arrive(segment));
         }
         let Some(socket) = self.net.sockets.get_mut(&segment.to) else {
-            // The socket is closed: whoever still sends is told so.
-            if !matches!(segment.what, Content::Reset | Content::Refused) {
-                self.send_segment(0, to_host, (segment.from, from_host), Content::Reset);
+            // The socket is closed, which the sender learns by a reset.
+            if !matches!(segment.what, SegmentContent::Reset | SegmentContent::Refused) {
+                self.send_segment(0, to_host, (segment.from, from_host), SegmentContent::Reset);
             }
             return;
         };
         socket.has_news = true;
         let word = match segment.what {
-            Content::Bytes(bytes) => {
+            SegmentContent::Bytes(bytes) => {
                 let length = bytes.len() as u64;
                 socket.received.extend(bytes);
                 length
             }
-            Content::Accepted { peer } => {
+            SegmentContent::Accepted { peer } => {
                 socket.peer = Some((peer, from_host));
                 socket.is_connected = true;
                 1 << 32
             }
-            Content::Refused => {
+            SegmentContent::Refused => {
                 socket.error = Some(OsError(libc::ECONNREFUSED));
                 2 << 32
             }
-            Content::End => {
+            SegmentContent::End => {
                 socket.has_ended = true;
                 3 << 32
             }
-            Content::Reset => {
+            SegmentContent::Reset => {
                 socket.error = Some(OsError(libc::ECONNRESET));
                 4 << 32
             }
@@ -274,16 +274,17 @@ impl Core {
         if let Some(peer) = socket.peer.filter(|_| socket.error.is_none()) {
             // Unread bytes make the end a reset.
             let what = if !socket.received.is_empty() {
-                Content::Reset
+                SegmentContent::Reset
             } else if socket.is_shut {
                 return;
             } else {
-                Content::End
+                SegmentContent::End
             };
             let mut at = self.arrival(socket.host, peer.1);
             at = at.max(socket.last_arrival);
-            let segment = Segment { from: id, from_host: socket.host, to: peer.0, to_host: peer.1, what };
-            self.at(at, Happening::Arrive(segment));
+            let segment =
+                WorldSegment { from: id, from_host: socket.host, to: peer.0, to_host: peer.1, what };
+            self.at(at, WorldStep::Arrive(segment));
         }
     }
 
@@ -291,7 +292,7 @@ impl Core {
         if let Some(socket) = self.net.remove(id)
             && let Some(peer) = socket.peer
         {
-            self.send_segment(0, socket.host, peer, Content::Reset);
+            self.send_segment(0, socket.host, peer, SegmentContent::Reset);
         }
     }
 
@@ -305,8 +306,8 @@ impl Core {
             .collect();
         for id in ids {
             let Some(peer) = self.net.sockets.get(&id).and_then(|socket| socket.peer) else { continue };
-            self.send_segment(0, b, (id, a), Content::Reset);
-            self.send_segment(0, a, peer, Content::Reset);
+            self.send_segment(0, b, (id, a), SegmentContent::Reset);
+            self.send_segment(0, a, peer, SegmentContent::Reset);
         }
     }
 
@@ -330,8 +331,8 @@ fn host_of(address: SocketAddr) -> Host {
 
 /// The network as one life of a process sees it.
 pub(crate) struct ProcessNetwork {
-    pub(crate) shared: Shared,
-    pub(crate) life: Life,
+    pub(crate) shared: SharedCore,
+    pub(crate) life: ProcessLife,
 }
 
 impl SimulatedNetwork for ProcessNetwork {
@@ -368,7 +369,7 @@ impl SimulatedNetwork for ProcessNetwork {
         let mut core = self.shared.lock();
         let id = core.net.add(SocketState { host: self.life.host, ..SocketState::default() });
         let at = core.arrival(self.life.host, host_of(address));
-        core.at(at, Happening::Connect(ConnectionRequest { from: id, address }));
+        core.at(at, WorldStep::Connect(ConnectionRequest { from: id, address }));
         Ok(Box::new(ProcessSocket { shared: self.shared.clone(), life: self.life, id }))
     }
 
@@ -399,8 +400,8 @@ impl SimulatedNetwork for ProcessNetwork {
 
 /// A socket of one life of a process.
 struct ProcessSocket {
-    shared: Shared,
-    life: Life,
+    shared: SharedCore,
+    life: ProcessLife,
     id: u64,
 }
 
@@ -457,7 +458,7 @@ impl SimulatedSocket for ProcessSocket {
             }
             if was_full {
                 let at = core.arrival(host, peer_host);
-                core.at(at, Happening::Room(peer));
+                core.at(at, WorldStep::Room(peer));
             }
         }
         Ok(count)
@@ -491,7 +492,7 @@ impl SimulatedSocket for ProcessSocket {
         while !left.is_empty() {
             let size = if pieces <= 1 { left.len() } else { core.between(1, left.len() as u64) as usize };
             let (piece, rest) = left.split_at(size);
-            core.send_segment(self.id, host, peer, Content::Bytes(piece.to_vec()));
+            core.send_segment(self.id, host, peer, SegmentContent::Bytes(piece.to_vec()));
             (left, pieces) = (rest, pieces.saturating_sub(1));
         }
         Ok(count)
@@ -509,7 +510,7 @@ impl SimulatedSocket for ProcessSocket {
         }
         let (host, peer) = (socket.host, socket.peer);
         if let Some(peer) = peer {
-            core.send_segment(self.id, host, peer, Content::End);
+            core.send_segment(self.id, host, peer, SegmentContent::End);
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a seed stands for: the size and the settings of a system, and the faults that it meets.
+//! The draw of a seed: the size and the settings of a system, and the faults that it meets.
 
 use std::fmt::{self, Write as _};
 
@@ -9,7 +9,7 @@ use crate::shared::{Host, between};
 
 /// A fault, and how long it lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum InjectedFault {
     /// A process ends at once; its machine closes its connections, and files stay as they are.
     Kill(Host),
     /// A machine loses its power: its connections end without a word, and files are torn.
@@ -24,15 +24,15 @@ pub(crate) enum Fault {
     Cut(Host, Host),
     /// Nothing arrives at a machine or from it.
     Isolate(Host),
-    /// Everything between two machines takes so many nanoseconds longer.
+    /// Everything between two machines takes longer, by this number of nanoseconds.
     SlowLink(Host, Host, u64),
     /// The connections between two machines are reset.
     Reset(Host, Host),
     /// A disk takes no further byte.
     DiskFull(Host),
-    /// Of 1000 calls of a disk, so many fail.
+    /// This number of 1000 calls of a disk fails.
     DiskErrors(Host, u64),
-    /// A disk takes up to so many nanoseconds for a group of events.
+    /// A disk takes up to this number of nanoseconds for a group of events.
     SlowDisk(Host, u64),
 }
 
@@ -41,21 +41,21 @@ pub(crate) enum Fault {
 pub(crate) struct PlannedFault {
     pub(crate) at: u64,
     pub(crate) until: u64,
-    pub(crate) what: Fault,
+    pub(crate) what: InjectedFault,
 }
 
 /// A process of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ProcessPlace {
     pub(crate) role: Role,
     pub(crate) index: u16,
 }
 
-/// What one seed stands for.
+/// The system and the faults of one seed.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct WorldPlan {
     /// One machine for each process.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<ProcessPlace>,
     pub(crate) scenario: String,
     pub(crate) faults: Vec<PlannedFault>,
     /// When the launcher stops the system.
@@ -69,22 +69,22 @@ pub(crate) struct Plan {
 }
 
 const MS: u64 = 1_000_000;
-/// The time in which faults begin: after the start, and before the system is calm again.
+/// The time in which faults begin.
 const FAULTS_FROM: u64 = 50 * MS;
 const FAULTS_TO: u64 = 1500 * MS;
 /// A fault lasts no longer.
 const FAULT_MAX: u64 = 4000 * MS;
 
-impl Plan {
+impl WorldPlan {
     pub(crate) fn draw(random: &mut Random) -> Self {
         let readouts = between(random, 1, 3);
         let collectors = between(random, 1, 3);
         let loggers = between(random, 1, 2);
-        let mut places = vec![Place { role: Role::Supervisor, index: 0 }];
+        let mut places = vec![ProcessPlace { role: Role::Supervisor, index: 0 }];
         for (role, count) in
             [(Role::Readout, readouts), (Role::Collector, collectors), (Role::Logger, loggers)]
         {
-            places.extend((0..count).map(|index| Place { role, index: index as u16 }));
+            places.extend((0..count).map(|index| ProcessPlace { role, index: index as u16 }));
         }
         let scenario = scenario(random, readouts, collectors, loggers);
         let mut faults = faults(random, &places);
@@ -153,7 +153,7 @@ fn scenario(random: &mut Random, readouts: u64, collectors: u64, loggers: u64) -
     text
 }
 
-fn faults(random: &mut Random, places: &[Place]) -> Vec<PlannedFault> {
+fn faults(random: &mut Random, places: &[ProcessPlace]) -> Vec<PlannedFault> {
     let count = [0, 1, 2, 3, 5, 8][between(random, 0, 5) as usize];
     let hosts = places.len() as u64;
     let mut all = Vec::new();
@@ -164,18 +164,18 @@ fn faults(random: &mut Random, places: &[Place]) -> Vec<PlannedFault> {
         let long = between(random, 1, 4) == 1;
         let lasts = between(random, MS, if long { FAULT_MAX } else { 400 * MS });
         let what = match between(random, 1, 16) {
-            1..=3 => Fault::Kill(host),
-            4 | 5 => Fault::PowerLoss(host),
-            6 => Fault::Pause(host),
-            7 => Fault::Slow(host, between(random, 10, 2000)),
-            8 => Fault::CutOneWay(host, other),
-            9 => Fault::Cut(host, other),
-            10 => Fault::Isolate(host),
-            11 => Fault::SlowLink(host, other, between(random, MS, 300 * MS)),
-            12 => Fault::Reset(host, other),
-            13 => Fault::DiskFull(host),
-            14 | 15 => Fault::DiskErrors(host, between(random, 10, 1000)),
-            _ => Fault::SlowDisk(host, between(random, 10 * MS, 2000 * MS)),
+            1..=3 => InjectedFault::Kill(host),
+            4 | 5 => InjectedFault::PowerLoss(host),
+            6 => InjectedFault::Pause(host),
+            7 => InjectedFault::Slow(host, between(random, 10, 2000)),
+            8 => InjectedFault::CutOneWay(host, other),
+            9 => InjectedFault::Cut(host, other),
+            10 => InjectedFault::Isolate(host),
+            11 => InjectedFault::SlowLink(host, other, between(random, MS, 300 * MS)),
+            12 => InjectedFault::Reset(host, other),
+            13 => InjectedFault::DiskFull(host),
+            14 | 15 => InjectedFault::DiskErrors(host, between(random, 10, 1000)),
+            _ => InjectedFault::SlowDisk(host, between(random, 10 * MS, 2000 * MS)),
         };
         all.push(PlannedFault { at, until: at + lasts, what });
     }
@@ -183,32 +183,36 @@ fn faults(random: &mut Random, places: &[Place]) -> Vec<PlannedFault> {
     all
 }
 
-/// Takes out the disk faults of a collector or a readout that may die meanwhile: it loses lines of its journal, which the audit
-/// needs, and no promise is made about those.
-fn keep_journals(faults: &mut Vec<PlannedFault>, places: &[Place], is_early: bool) {
+/// Takes out the disk faults of a collector or a readout that may die meanwhile. Such a process loses lines of its journal, which
+/// the audit needs. No promise is made about those.
+fn keep_journals(faults: &mut Vec<PlannedFault>, places: &[ProcessPlace], is_early: bool) {
     let all = faults.clone();
     let dies = |host: Host| {
         all.iter().any(|fault| match fault.what {
-            Fault::Kill(who) | Fault::PowerLoss(who) | Fault::Pause(who) => who == host,
+            InjectedFault::Kill(who) | InjectedFault::PowerLoss(who) | InjectedFault::Pause(who) => {
+                who == host
+            }
             _ => false,
         })
     };
     let is_stored = |host: Host| matches!(places[host].role, Role::Supervisor | Role::Logger);
     // A logger that the launcher does not start again repairs no journal.
     for fault in faults.iter_mut().filter(|_| is_early) {
-        if let Fault::PowerLoss(host) = fault.what
+        if let InjectedFault::PowerLoss(host) = fault.what
             && places[host].role == Role::Logger
         {
-            fault.what = Fault::Kill(host);
+            fault.what = InjectedFault::Kill(host);
         }
     }
     faults.retain(|fault| match fault.what {
-        Fault::DiskFull(host) | Fault::DiskErrors(host, _) => is_stored(host) || !is_early && !dies(host),
+        InjectedFault::DiskFull(host) | InjectedFault::DiskErrors(host, _) => {
+            is_stored(host) || !is_early && !dies(host)
+        }
         _ => true,
     });
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for WorldPlan {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (host, place) in self.places.iter().enumerate() {
             writeln!(out, "machine {host}: {}-{}", place.role, place.index)?;

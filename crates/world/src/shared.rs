@@ -1,4 +1,4 @@
-//! What all machines of a world share: time, random numbers, the order of happenings, sockets and disks.
+//! The shared state of all machines of a world: time, random numbers, the order of steps, sockets and disks.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use fanin_dataflow::Random;
 use fanin_node::store::StoreTask;
 
 use crate::disk::Disks;
-use crate::net::{ConnectionRequest, Network, Segment};
+use crate::net::{ConnectionRequest, Network, WorldSegment};
 
 /// The number of a machine; each runs one process.
 pub(crate) type Host = usize;
@@ -18,9 +18,9 @@ pub(crate) type Host = usize;
 /// Microseconds since 1970 at which every world begins.
 pub(crate) const EPOCH_US: u64 = 1_800_000_000_000_000;
 
-/// A happening in the world.
+/// Something that happens in the world.
 #[derive(Debug)]
-pub(crate) enum Happening {
+pub(crate) enum WorldStep {
     /// A process takes a turn, unless it was called for an earlier time.
     Turn(Host),
     /// The writer of a logger takes a turn.
@@ -28,11 +28,11 @@ pub(crate) enum Happening {
     /// The launcher starts a process again.
     Start(Host),
     Connect(ConnectionRequest),
-    Arrive(Segment),
+    Arrive(WorldSegment),
     /// A socket may have room again.
     Room(u64),
     /// The fault of this number begins.
-    Fault(usize),
+    InjectedFault(usize),
     /// The fault of this number ends.
     Heal(usize),
     /// The world looks whether it can go on.
@@ -42,7 +42,7 @@ pub(crate) enum Happening {
 struct Entry {
     at: u64,
     sequence: u64,
-    what: Happening,
+    what: WorldStep,
 }
 
 impl PartialEq for Entry {
@@ -128,13 +128,13 @@ impl Core {
     }
 
     /// Plans a happening.
-    pub(crate) fn at(&mut self, at: u64, what: Happening) {
+    pub(crate) fn at(&mut self, at: u64, what: WorldStep) {
         self.sequence += 1;
         self.heap.push(Reverse(Entry { at: at.max(self.now), sequence: self.sequence, what }));
     }
 
     /// Takes the next happening, and brings the time to it.
-    pub(crate) fn next(&mut self) -> Option<Happening> {
+    pub(crate) fn next(&mut self) -> Option<WorldStep> {
         let Reverse(Entry { at, what, .. }) = self.heap.pop()?;
         self.now = at;
         Some(what)
@@ -146,7 +146,7 @@ impl Core {
         let at = at.max(self.now).max(state.paused_until);
         if state.is_running && at < state.turn_at {
             state.turn_at = at;
-            self.at(at, Happening::Turn(host));
+            self.at(at, WorldStep::Turn(host));
         }
     }
 
@@ -182,9 +182,9 @@ pub(crate) fn between(random: &mut Random, least: u64, most: u64) -> u64 {
 
 /// The shared state, for everything that runs in the world.
 #[derive(Clone)]
-pub(crate) struct Shared(Arc<Mutex<Core>>);
+pub(crate) struct SharedCore(Arc<Mutex<Core>>);
 
-impl Shared {
+impl SharedCore {
     pub(crate) fn new(core: Core) -> Self {
         Self(Arc::new(Mutex::new(core)))
     }
@@ -194,9 +194,9 @@ impl Shared {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for SharedCore {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("Shared")
+        out.write_str("SharedCore")
     }
 }
 

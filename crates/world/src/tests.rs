@@ -1,4 +1,4 @@
-//! What simulated worlds found, each by itself: journals, files and tables that survive what happened to them.
+//! The bugs that simulated worlds found, each by itself.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
@@ -11,26 +11,26 @@ use fanin_events::Events;
 use fanin_message::{Closed, EndpointEvent, MessageEndpoint, Options, Settings};
 use fanin_node::data::{Chunk, Data, append};
 use fanin_node::journal::{Journal, JournalLine, Rotation, read_on, resume_on};
-use fanin_node::machine::Machine;
+use fanin_node::machine::HostMachine;
 use fanin_node::node::RoleNode as _;
 use fanin_node::roles::CollectorNode;
 use fanin_node::store::{EventStore, StoreConfig, Stored};
 use fanin_units::Instant;
 
-use crate::machine::{Life, ProcessMachine};
+use crate::machine::{ProcessLife, ProcessMachine};
 use crate::net::ProcessNetwork;
-use crate::shared::{Core, Happening, Shared, nanoseconds};
+use crate::shared::{Core, SharedCore, WorldStep, nanoseconds};
 use crate::world::World;
 
 /// A machine whose files may be lost with its power.
-fn machine(seed: u64) -> (Shared, Machine) {
+fn machine(seed: u64) -> (SharedCore, HostMachine) {
     let mut core = Core::new(seed, 1);
     core.disks.of[0].is_volatile = true;
     (core.hosts[0].is_running, core.hosts[0].life) = (true, 1);
-    let shared = Shared::new(core);
-    let life = Life { host: 0, number: 1 };
+    let shared = SharedCore::new(core);
+    let life = ProcessLife { host: 0, number: 1 };
     let machine = ProcessMachine { shared: shared.clone(), life };
-    (shared, Machine::Simulated(Arc::new(machine)))
+    (shared, HostMachine::Simulated(Arc::new(machine)))
 }
 
 fn assigned(event: u64) -> EventRecord {
@@ -38,7 +38,7 @@ fn assigned(event: u64) -> EventRecord {
     EventRecord { at: Instant::START, event: L1Id(event), what }
 }
 
-fn next(machine: &Machine, path: &Path) -> u64 {
+fn next(machine: &HostMachine, path: &Path) -> u64 {
     resume_on(machine, path).unwrap().next.map_or(0, |event| event.0)
 }
 
@@ -224,7 +224,7 @@ fn an_event_that_is_assigned_again_keeps_its_proof() {
 
 /// Two endpoints on two machines, which are polled whenever something happens.
 struct Pair {
-    shared: Shared,
+    shared: SharedCore,
     ends: [MessageEndpoint; 2],
     polls: [bool; 2],
     events: Vec<(usize, EndpointEvent)>,
@@ -234,9 +234,9 @@ impl Pair {
     fn new() -> Self {
         let mut core = Core::new(1, 2);
         core.hosts.iter_mut().for_each(|host| (host.is_running, host.life) = (true, 1));
-        let shared = Shared::new(core);
+        let shared = SharedCore::new(core);
         let end = |host: usize| {
-            let network = ProcessNetwork { shared: shared.clone(), life: Life { host, number: 1 } };
+            let network = ProcessNetwork { shared: shared.clone(), life: ProcessLife { host, number: 1 } };
             let settings = Settings { name: format!("end-{host}"), ..Settings::default() };
             MessageEndpoint::simulated(settings, Box::new(network)).unwrap()
         };
@@ -247,7 +247,7 @@ impl Pair {
     /// Lets the world run for some milliseconds.
     fn run(&mut self, ms: u64) {
         let until = self.shared.lock().now + ms * 1_000_000;
-        self.shared.lock().at(until, Happening::Look);
+        self.shared.lock().at(until, WorldStep::Look);
         loop {
             for host in (0..2).filter(|&host| self.polls[host]) {
                 while let Some(event) = self.ends[host].poll(None).unwrap() {
@@ -259,10 +259,10 @@ impl Pair {
             }
             let mut core = self.shared.lock();
             match core.next() {
-                Some(Happening::Connect(request)) => core.handle_connect(request),
-                Some(Happening::Arrive(segment)) => core.handle_segment(segment),
-                Some(Happening::Turn(host)) => core.hosts[host].turn_at = u64::MAX,
-                Some(Happening::Look) if core.now >= until => return,
+                Some(WorldStep::Connect(request)) => core.handle_connect(request),
+                Some(WorldStep::Arrive(segment)) => core.handle_segment(segment),
+                Some(WorldStep::Turn(host)) => core.hosts[host].turn_at = u64::MAX,
+                Some(WorldStep::Look) if core.now >= until => return,
                 Some(_) => {}
                 None => panic!("nothing happens any more"),
             }

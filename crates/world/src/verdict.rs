@@ -1,4 +1,4 @@
-//! What must hold in every world: while it runs, when its faults are over, and at its end.
+//! The promises that hold in every world: while it runs, when its faults are over, and at its end.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,12 +8,12 @@ use fanin_dataflow::{EventStep, L1Id};
 use fanin_node::audit::{AuditScope, audit_on};
 use fanin_node::config::Role;
 use fanin_node::journal::{self, JournalError};
-use fanin_node::machine::Machine;
+use fanin_node::machine::HostMachine;
 use fanin_node::process::Turns;
 
-use crate::plan::Place;
+use crate::plan::ProcessPlace;
 use crate::shared::EPOCH_US;
-use crate::world::{CALM_MAX, STOP_MAX, World};
+use crate::world::{RECOVERY_MAX, STOP_MAX, World};
 
 const MS: u64 = 1_000_000;
 /// Turns of a process between two checks of its counts.
@@ -29,16 +29,16 @@ const SOCKETS_MORE_MAX: usize = 24;
 
 /// Why a world is not as it was promised.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
+pub enum WorldFailure {
     /// The audit of journals and files failed.
     Audit(String),
     /// A journal cannot be read.
     Journal(String),
     /// A process holds more than it may.
     Grows {
-        /// The process.
+        /// Name of the process.
         process: String,
-        /// What it holds too much of.
+        /// The thing that it holds too much of.
         what: &'static str,
         /// How much it holds.
         got: u64,
@@ -47,13 +47,13 @@ pub enum Failure {
     },
     /// A process ended in order, and something was left in its tables.
     Left {
-        /// The process.
+        /// Name of the process.
         process: String,
         /// The tables that are not empty.
         tables: String,
     },
     /// The faults were over, and the system did not become complete, or finished no event.
-    NotCalm(String),
+    NotRecovered(String),
     /// The system did not stop in order.
     NotStopped(String),
     /// Too much happened, or nothing more will ever happen.
@@ -65,7 +65,7 @@ pub enum Failure {
     Panic(String),
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for WorldFailure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Audit(text) => write!(out, "the audit failed: {text}"),
@@ -74,8 +74,8 @@ impl fmt::Display for Failure {
                 write!(out, "{process} holds {got} {what}; the limit is {limit}")
             }
             Self::Left { process, tables } => write!(out, "{process} ended, and holds {tables}"),
-            Self::NotCalm(text) => {
-                write!(out, "the system did not recover within {} s: {text}", CALM_MAX / MS / 1000)
+            Self::NotRecovered(text) => {
+                write!(out, "the system did not recover within {} s: {text}", RECOVERY_MAX / MS / 1000)
             }
             Self::NotStopped(text) => {
                 write!(out, "the system did not stop within {} s: {text}", STOP_MAX / MS / 1000)
@@ -86,14 +86,14 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for WorldFailure {}
 
-fn journal_failure(error: &JournalError) -> Failure {
-    Failure::Journal(error.to_string())
+fn journal_failure(error: &JournalError) -> WorldFailure {
+    WorldFailure::Journal(error.to_string())
 }
 
 /// Checks a process after a turn.
-pub(crate) fn check_turn(place: Place, process: &dyn Turns, turns: u64) -> Result<(), Failure> {
+pub(crate) fn check_turn(place: ProcessPlace, process: &dyn Turns, turns: u64) -> Result<(), WorldFailure> {
     if !turns.is_multiple_of(CHECK_EVERY) {
         return Ok(());
     }
@@ -106,37 +106,37 @@ pub(crate) fn check_turn(place: Place, process: &dyn Turns, turns: u64) -> Resul
         ("lines given up", held.journal_dropped, 0),
     ];
     match all.into_iter().find(|(_, got, limit)| got > limit) {
-        Some((what, got, limit)) => Err(Failure::Grows { process: name(place), what, got, limit }),
+        Some((what, got, limit)) => Err(WorldFailure::Grows { process: name(place), what, got, limit }),
         None => Ok(()),
     }
 }
 
 /// Checks a process that is about to end in order: it has finished with everything.
-pub(crate) fn check_end(place: Place, process: &dyn Turns) -> Result<(), Failure> {
+pub(crate) fn check_end(place: ProcessPlace, process: &dyn Turns) -> Result<(), WorldFailure> {
     process.check();
     let left: Vec<_> = process.held().tables.into_iter().filter(|(_, entries)| *entries > 0).collect();
     if left.is_empty() {
         return Ok(());
     }
     let tables: Vec<String> = left.iter().map(|(name, entries)| format!("{entries} {name}")).collect();
-    Err(Failure::Left { process: name(place), tables: tables.join(", ") })
+    Err(WorldFailure::Left { process: name(place), tables: tables.join(", ") })
 }
 
 /// Checks the number of sockets of each machine.
-pub(crate) fn check_sockets(world: &World) -> Result<(), Failure> {
+pub(crate) fn check_sockets(world: &World) -> Result<(), WorldFailure> {
     let core = world.shared.lock();
     for (host, &place) in world.plan.places.iter().enumerate() {
         let limit = world.connections(place) + SOCKETS_MORE_MAX;
         let got = core.net.open(host);
         if got > limit {
             let (got, limit) = (got as u64, limit as u64);
-            return Err(Failure::Grows { process: name(place), what: "sockets", got, limit });
+            return Err(WorldFailure::Grows { process: name(place), what: "sockets", got, limit });
         }
     }
     Ok(())
 }
 
-fn name(place: Place) -> String {
+fn name(place: ProcessPlace) -> String {
     match place.role {
         Role::Supervisor => place.role.to_string(),
         _ => format!("{}-{}", place.role, place.index),
@@ -145,20 +145,20 @@ fn name(place: Place) -> String {
 
 /// The events of the supervisor's journals.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct EventProgress {
     /// The event that is assigned next.
     pub(crate) assigned: u64,
     completed: BTreeSet<u64>,
 }
 
-impl Progress {
-    /// True if an event was finished that was assigned later than so many others.
+impl EventProgress {
+    /// True if an event was finished that was assigned after the first `assigned` ones.
     pub(crate) fn completed_after(&self, assigned: u64) -> bool {
         self.completed.last().is_some_and(|&event| event >= assigned)
     }
 }
 
-fn journals(machine: &Machine, folder: &Path) -> Vec<std::path::PathBuf> {
+fn journals(machine: &HostMachine, folder: &Path) -> Vec<std::path::PathBuf> {
     let mut paths = machine.list(folder).unwrap_or_default();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "journal"));
     paths.sort();
@@ -166,9 +166,9 @@ fn journals(machine: &Machine, folder: &Path) -> Vec<std::path::PathBuf> {
 }
 
 /// How far the events are.
-pub(crate) fn progress(world: &World) -> Progress {
+pub(crate) fn progress(world: &World) -> EventProgress {
     let machine = world.audit_machine();
-    let mut progress = Progress::default();
+    let mut progress = EventProgress::default();
     for path in journals(&machine, &world.supervisor_folder()) {
         // A journal that cannot be read is a finding of the audit.
         let _ = journal::read_on(&machine, &path, |_, line| match line.record.what {
@@ -182,22 +182,25 @@ pub(crate) fn progress(world: &World) -> Progress {
     progress
 }
 
-/// Why the system is not calm.
-pub(crate) fn not_calm(world: &World) -> Failure {
+/// The state of a system that did not recover.
+pub(crate) fn not_recovered(world: &World) -> WorldFailure {
     let progress = progress(world);
     let assigned = progress.assigned;
     let open = (0..assigned).filter(|event| !progress.completed.contains(event)).take(5);
     let open: Vec<u64> = open.collect();
-    Failure::NotCalm(format!("{assigned} events assigned, not finished {open:?}; {}", running(world)))
+    WorldFailure::NotRecovered(format!(
+        "{assigned} events assigned, not finished {open:?}; {}",
+        running(world)
+    ))
 }
 
-/// Why the system has not stopped.
-pub(crate) fn not_stopped(world: &World) -> Failure {
-    Failure::NotStopped(running(world))
+/// The state of a system that has not stopped.
+pub(crate) fn not_stopped(world: &World) -> WorldFailure {
+    WorldFailure::NotStopped(running(world))
 }
 
 fn running(world: &World) -> String {
-    let one = |(place, process): (Place, &dyn Turns)| {
+    let one = |(place, process): (ProcessPlace, &dyn Turns)| {
         let held = process.held();
         let left = held.tables.iter().filter(|(_, entries)| *entries > 0);
         let left: Vec<String> = left.map(|(name, entries)| format!(", {entries} {name}")).collect();
@@ -232,7 +235,7 @@ pub(crate) fn story(world: &World, event: u64) -> Vec<String> {
 }
 
 /// Reads all journals and files when all processes have ended. Returns the number of assigned events.
-pub(crate) fn audit(world: &World) -> Result<u64, Failure> {
+pub(crate) fn audit(world: &World) -> Result<u64, WorldFailure> {
     let machine = world.audit_machine();
     let (folders, data) = world.folders();
     let mut received: BTreeSet<L1Id> = BTreeSet::new();
@@ -255,6 +258,6 @@ pub(crate) fn audit(world: &World) -> Result<u64, Failure> {
     let scope = AuditScope { folders: &folders, data: &data, loggers: true, assigned_min };
     match audit_on(&machine, &scope) {
         Ok(audit) => Ok(audit.totals.assigned),
-        Err(failure) => Err(Failure::Audit(failure.to_string())),
+        Err(failure) => Err(WorldFailure::Audit(failure.to_string())),
     }
 }

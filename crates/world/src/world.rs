@@ -8,23 +8,23 @@ use fanin_dataflow::Random;
 use fanin_message::SharedKey;
 use fanin_node::config::{LogFormat, PredictedBands, Role, System};
 use fanin_node::launch::RestartPlan;
-use fanin_node::machine::Machine;
+use fanin_node::machine::HostMachine;
 use fanin_node::node::ProcessError;
 use fanin_node::process::{self, Signals, Turns};
 use fanin_scenario::Loaded;
 
 use crate::logs;
-use crate::machine::{AuditMachine, Life, ProcessMachine};
-use crate::plan::{Fault, Place, Plan};
-use crate::shared::{Core, Happening, Host, Shared, instant, nanoseconds};
-use crate::verdict::{self, Failure};
+use crate::machine::{AuditMachine, ProcessLife, ProcessMachine};
+use crate::plan::{InjectedFault, ProcessPlace, WorldPlan};
+use crate::shared::{Core, Host, SharedCore, WorldStep, instant, nanoseconds};
+use crate::verdict::{self, WorldFailure};
 
 const MS: u64 = 1_000_000;
 /// How often the world looks whether it can go on.
 const LOOK_EVERY: u64 = 20 * MS;
-/// A system without faults is complete again, and finishes an event, within this time. The longest pause before a process is
-/// started is 2 s, that before a connection is tried again 5 s, and an attempt that nobody answers takes 5 s.
-pub(crate) const CALM_MAX: u64 = 30_000 * MS;
+/// A system without faults is complete again, and finishes an event, within this time. The pause before a start is 2 s at most. That
+/// before an attempt to connect is 5 s, and an attempt without an answer takes 5 s.
+pub(crate) const RECOVERY_MAX: u64 = 30_000 * MS;
 /// A system without faults stops in order within this time.
 pub(crate) const STOP_MAX: u64 = 60_000 * MS;
 /// A process that was stopped for so long is killed by the launcher.
@@ -34,7 +34,7 @@ const HAPPENINGS_MAX: u64 = 3_000_000;
 
 /// A process as the launcher sees it.
 struct Child {
-    place: Place,
+    place: ProcessPlace,
     process: Option<Box<dyn Turns>>,
     signals: Signals,
     plan: RestartPlan,
@@ -47,7 +47,7 @@ struct Child {
 
 /// The parts of the life of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum WorldPhase {
     /// The system works, and meets its faults.
     Work,
     /// The faults are over; the system has to be complete again and finish an event that is assigned now.
@@ -68,7 +68,7 @@ const STOP_ORDER: [Role; 4] = [Role::Supervisor, Role::Collector, Role::Logger, 
 
 /// The results of one world.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct WorldReport {
     /// Simulated time, nanoseconds.
     pub simulated_ns: u64,
     /// Events that were assigned.
@@ -83,11 +83,11 @@ pub struct Report {
 
 /// A system in its world.
 pub(crate) struct World {
-    pub(crate) shared: Shared,
-    pub(crate) plan: Plan,
+    pub(crate) shared: SharedCore,
+    pub(crate) plan: WorldPlan,
     systems: Vec<System>,
     children: Vec<Child>,
-    phase: Phase,
+    phase: WorldPhase,
     faults: u64,
     /// Faults that are going on.
     active: usize,
@@ -96,7 +96,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let plan = Plan::draw(&mut random);
+        let plan = WorldPlan::draw(&mut random);
         let hosts = plan.places.len();
         let mut core = Core::new(random.bits(), hosts);
         core.net.shape(plan.capacity, plan.pieces_max, || {
@@ -107,7 +107,7 @@ impl World {
         }
         let loaded = fanin_scenario::load_text("world.toml", &plan.scenario, &[])
             .unwrap_or_else(|errors| panic!("the scenario of a world: {errors}\n{}", plan.scenario));
-        let shared = Shared::new(core);
+        let shared = SharedCore::new(core);
         let systems = (0..hosts).map(|host| system(&plan, &loaded, host)).collect();
         let children = plan.places.iter().map(|&place| Child {
             place,
@@ -119,36 +119,36 @@ impl World {
             turns: 0,
         });
         let children = children.collect();
-        Self { shared, plan, systems, children, phase: Phase::Work, faults: 0, active: 0 }
+        Self { shared, plan, systems, children, phase: WorldPhase::Work, faults: 0, active: 0 }
     }
 
     /// Lets the world run to its end.
-    pub(crate) fn run(&mut self) -> Result<Report, Failure> {
+    pub(crate) fn run(&mut self) -> Result<WorldReport, WorldFailure> {
         {
             let mut core = self.shared.lock();
             for host in 0..self.children.len() {
                 let at = core.between(0, 20 * MS);
-                core.at(at, Happening::Start(host));
+                core.at(at, WorldStep::Start(host));
             }
             for (number, fault) in self.plan.faults.iter().enumerate() {
-                core.at(fault.at, Happening::Fault(number));
-                core.at(fault.until, Happening::Heal(number));
+                core.at(fault.at, WorldStep::InjectedFault(number));
+                core.at(fault.until, WorldStep::Heal(number));
             }
-            core.at(LOOK_EVERY, Happening::Look);
+            core.at(LOOK_EVERY, WorldStep::Look);
         }
         let mut count = 0;
-        while self.phase != Phase::Over {
+        while self.phase != WorldPhase::Over {
             let next = self.shared.lock().next();
-            let Some(what) = next else { return Err(Failure::Livelock { count }) };
+            let Some(what) = next else { return Err(WorldFailure::Livelock { count }) };
             self.handle(what)?;
             count += 1;
             if count > HAPPENINGS_MAX {
-                return Err(Failure::Livelock { count });
+                return Err(WorldFailure::Livelock { count });
             }
         }
         let assigned = verdict::audit(self)?;
         let core = self.shared.lock();
-        Ok(Report {
+        Ok(WorldReport {
             simulated_ns: core.now,
             assigned,
             faults: self.faults,
@@ -157,11 +157,11 @@ impl World {
         })
     }
 
-    fn handle(&mut self, what: Happening) -> Result<(), Failure> {
+    fn handle(&mut self, what: WorldStep) -> Result<(), WorldFailure> {
         let now = self.shared.lock().now;
         logs::set_time(now);
         match what {
-            Happening::Turn(host) => {
+            WorldStep::Turn(host) => {
                 let mut core = self.shared.lock();
                 let state = &mut core.hosts[host];
                 if state.turn_at != now || !state.is_running {
@@ -177,36 +177,36 @@ impl World {
                 drop(core);
                 self.turn(host)
             }
-            Happening::Store(host) => {
+            WorldStep::Store(host) => {
                 self.store_turn(host, now);
                 Ok(())
             }
-            Happening::Start(host) => {
+            WorldStep::Start(host) => {
                 self.start(host, now);
                 Ok(())
             }
-            Happening::Connect(request) => {
+            WorldStep::Connect(request) => {
                 self.shared.lock().handle_connect(request);
                 Ok(())
             }
-            Happening::Arrive(segment) => {
+            WorldStep::Arrive(segment) => {
                 self.shared.lock().handle_segment(segment);
                 Ok(())
             }
-            Happening::Room(socket) => {
+            WorldStep::Room(socket) => {
                 self.shared.lock().handle_room(socket);
                 Ok(())
             }
-            Happening::Fault(number) => {
+            WorldStep::InjectedFault(number) => {
                 self.faults += 1;
                 self.begin_fault(number, now);
                 Ok(())
             }
-            Happening::Heal(number) => {
+            WorldStep::Heal(number) => {
                 self.end_fault(number, now);
                 Ok(())
             }
-            Happening::Look => self.look(now),
+            WorldStep::Look => self.look(now),
         }
     }
 
@@ -219,14 +219,15 @@ impl World {
         let state = &mut core.hosts[host];
         state.life += 1;
         (state.is_running, state.paused_until, state.turn_at) = (true, 0, u64::MAX);
-        let life = Life { host, number: state.life };
+        let life = ProcessLife { host, number: state.life };
         core.note(host as u64 | 2 << 56);
         drop(core);
         child.signals = Signals::default();
         child.is_asked = false;
         child.plan.handle_started(instant(now));
         let machine = ProcessMachine { shared: self.shared.clone(), life };
-        let system = System { machine: Machine::Simulated(Arc::new(machine)), ..self.systems[host].clone() };
+        let system =
+            System { machine: HostMachine::Simulated(Arc::new(machine)), ..self.systems[host].clone() };
         logs::set_process(child.place);
         match process::start(&system, child.place.role, child.place.index, &child.signals) {
             Ok(process) => {
@@ -267,7 +268,7 @@ impl World {
         let mut core = self.shared.lock();
         child.plan.handle_ended(instant(core.now));
         if let Some(at) = child.plan.next() {
-            core.at(nanoseconds(at), Happening::Start(host));
+            core.at(nanoseconds(at), WorldStep::Start(host));
         }
     }
 
@@ -288,7 +289,7 @@ impl World {
         self.children[host].process = None;
     }
 
-    fn turn(&mut self, host: Host) -> Result<(), Failure> {
+    fn turn(&mut self, host: Host) -> Result<(), WorldFailure> {
         let child = &mut self.children[host];
         logs::set_process(child.place);
         let Some(process) = &mut child.process else { return Ok(()) };
@@ -311,7 +312,7 @@ impl World {
                     let most = core.disks.of[host].delay_max_ns;
                     let at = now + core.between(50_000, most);
                     core.hosts[host].store_at = at;
-                    core.at(at, Happening::Store(host));
+                    core.at(at, WorldStep::Store(host));
                 }
             }
             Ok(false) => {
@@ -332,7 +333,7 @@ impl World {
         if state.paused_until > now && state.slowness == 1 {
             state.store_at = state.paused_until;
             let at = state.store_at;
-            return core.at(at, Happening::Store(host));
+            return core.at(at, WorldStep::Store(host));
         }
         state.store_at = u64::MAX;
         let Some(task) = state.store.clone() else { return };
@@ -347,13 +348,13 @@ impl World {
         self.active += 1;
         logs::world(&fault.what, fault.until);
         match fault.what {
-            Fault::Kill(host) => {
+            InjectedFault::Kill(host) => {
                 if self.children[host].process.is_some() {
                     self.kill(host, true);
                     self.plan_restart(host);
                 }
             }
-            Fault::PowerLoss(host) => {
+            InjectedFault::PowerLoss(host) => {
                 self.kill(host, false);
                 let mut core = self.shared.lock();
                 core.hosts[host].is_up = false;
@@ -361,7 +362,7 @@ impl World {
                 core.close_all(host, false);
                 core.lose_power(host);
             }
-            Fault::Pause(host) => {
+            InjectedFault::Pause(host) => {
                 let mut core = self.shared.lock();
                 core.hosts[host].paused_until = fault.until;
                 let turn_at = core.hosts[host].turn_at;
@@ -370,26 +371,28 @@ impl World {
                     core.call(host, fault.until);
                 }
             }
-            Fault::Slow(host, factor) => self.shared.lock().hosts[host].slowness = factor,
-            Fault::CutOneWay(from, to) => self.cut(&[(from, to)], fault.until),
-            Fault::Cut(a, b) => self.cut(&[(a, b), (b, a)], fault.until),
-            Fault::Isolate(host) => {
+            InjectedFault::Slow(host, factor) => self.shared.lock().hosts[host].slowness = factor,
+            InjectedFault::CutOneWay(from, to) => self.cut(&[(from, to)], fault.until),
+            InjectedFault::Cut(a, b) => self.cut(&[(a, b), (b, a)], fault.until),
+            InjectedFault::Isolate(host) => {
                 let others = (0..self.children.len()).filter(|&other| other != host);
                 let links: Vec<_> = others.flat_map(|other| [(host, other), (other, host)]).collect();
                 self.cut(&links, fault.until);
             }
-            Fault::SlowLink(a, b, extra) => {
+            InjectedFault::SlowLink(a, b, extra) => {
                 let mut core = self.shared.lock();
                 core.net.slow(a, b, extra);
                 core.net.slow(b, a, extra);
             }
-            Fault::Reset(a, b) => self.shared.lock().reset_between(a, b),
-            Fault::DiskFull(host) => self.shared.lock().disks.of[host].is_full = true,
-            Fault::DiskErrors(host, errors) => self.shared.lock().disks.of[host].errors_per_mille = errors,
-            Fault::SlowDisk(host, most) => self.shared.lock().disks.of[host].delay_max_ns = most,
+            InjectedFault::Reset(a, b) => self.shared.lock().reset_between(a, b),
+            InjectedFault::DiskFull(host) => self.shared.lock().disks.of[host].is_full = true,
+            InjectedFault::DiskErrors(host, errors) => {
+                self.shared.lock().disks.of[host].errors_per_mille = errors;
+            }
+            InjectedFault::SlowDisk(host, most) => self.shared.lock().disks.of[host].delay_max_ns = most,
         }
         // A process that hangs for too long is killed by the launcher.
-        if let Fault::Pause(host) = fault.what
+        if let InjectedFault::Pause(host) = fault.what
             && fault.until - now >= HANG
             && self.children[host].process.is_some()
         {
@@ -410,32 +413,32 @@ impl World {
         self.active -= 1;
         let mut core = self.shared.lock();
         match self.plan.faults[number].what {
-            Fault::PowerLoss(host) => {
+            InjectedFault::PowerLoss(host) => {
                 core.hosts[host].is_up = true;
-                core.at(now + 50 * MS, Happening::Start(host));
+                core.at(now + 50 * MS, WorldStep::Start(host));
             }
-            Fault::Slow(host, _) => {
+            InjectedFault::Slow(host, _) => {
                 (core.hosts[host].slowness, core.hosts[host].paused_until) = (1, 0);
                 core.call(host, now);
             }
-            Fault::SlowLink(a, b, _) => {
+            InjectedFault::SlowLink(a, b, _) => {
                 core.net.slow(a, b, 0);
                 core.net.slow(b, a, 0);
             }
-            Fault::DiskFull(host) => core.disks.of[host].is_full = false,
-            Fault::DiskErrors(host, _) => core.disks.of[host].errors_per_mille = 0,
-            Fault::SlowDisk(host, _) => core.disks.of[host].delay_max_ns = 3 * MS,
-            Fault::Kill(_)
-            | Fault::Pause(_)
-            | Fault::CutOneWay(..)
-            | Fault::Cut(..)
-            | Fault::Isolate(_)
-            | Fault::Reset(..) => {}
+            InjectedFault::DiskFull(host) => core.disks.of[host].is_full = false,
+            InjectedFault::DiskErrors(host, _) => core.disks.of[host].errors_per_mille = 0,
+            InjectedFault::SlowDisk(host, _) => core.disks.of[host].delay_max_ns = 3 * MS,
+            InjectedFault::Kill(_)
+            | InjectedFault::Pause(_)
+            | InjectedFault::CutOneWay(..)
+            | InjectedFault::Cut(..)
+            | InjectedFault::Isolate(_)
+            | InjectedFault::Reset(..) => {}
         }
     }
 
     /// Connections of a process when the system is complete.
-    pub(crate) fn connections(&self, place: Place) -> usize {
+    pub(crate) fn connections(&self, place: ProcessPlace) -> usize {
         let count = |role| self.plan.places.iter().filter(|place| place.role == role).count();
         match place.role {
             Role::Supervisor => count(Role::Readout) + count(Role::Collector),
@@ -453,40 +456,40 @@ impl World {
         })
     }
 
-    fn look(&mut self, now: u64) -> Result<(), Failure> {
+    fn look(&mut self, now: u64) -> Result<(), WorldFailure> {
         verdict::check_sockets(self)?;
         match self.phase {
-            Phase::Work => {
+            WorldPhase::Work => {
                 let no_faults = self.active == 0 && self.faults as usize == self.plan.faults.len();
                 if now >= self.plan.stop_at && !no_faults {
-                    self.phase = Phase::Stop { since: now, step: 0 };
+                    self.phase = WorldPhase::Stop { since: now, step: 0 };
                 } else if now >= self.plan.stop_at.max(500 * MS) && no_faults {
                     let assigned = verdict::progress(self).assigned;
-                    self.phase = Phase::Recover { since: now, assigned };
+                    self.phase = WorldPhase::Recover { since: now, assigned };
                 }
             }
-            Phase::Recover { since, assigned } => {
-                if now - since > CALM_MAX {
-                    return Err(verdict::not_calm(self));
+            WorldPhase::Recover { since, assigned } => {
+                if now - since > RECOVERY_MAX {
+                    return Err(verdict::not_recovered(self));
                 }
                 if self.is_complete() && verdict::progress(self).completed_after(assigned) {
-                    self.phase = Phase::Stop { since: now, step: 0 };
+                    self.phase = WorldPhase::Stop { since: now, step: 0 };
                 }
             }
-            Phase::Stop { since, step } => self.stop(now, since, step)?,
-            Phase::Over => {}
+            WorldPhase::Stop { since, step } => self.stop(now, since, step)?,
+            WorldPhase::Over => {}
         }
-        self.shared.lock().at(now + LOOK_EVERY, Happening::Look);
+        self.shared.lock().at(now + LOOK_EVERY, WorldStep::Look);
         Ok(())
     }
 
-    fn stop(&mut self, now: u64, since: u64, step: usize) -> Result<(), Failure> {
+    fn stop(&mut self, now: u64, since: u64, step: usize) -> Result<(), WorldFailure> {
         let faults_end = self.plan.faults.iter().map(|fault| fault.until).max().unwrap_or(0);
         if now.saturating_sub(since.max(faults_end)) > STOP_MAX {
             return Err(verdict::not_stopped(self));
         }
         let Some(&role) = STOP_ORDER.get(step) else {
-            self.phase = Phase::Over;
+            self.phase = WorldPhase::Over;
             return Ok(());
         };
         let mut is_over = true;
@@ -509,13 +512,13 @@ impl World {
             for child in self.children.iter_mut().filter(|child| child.place.role == role) {
                 child.has_ended = true;
             }
-            self.phase = Phase::Stop { since, step: step + 1 };
+            self.phase = WorldPhase::Stop { since, step: step + 1 };
         }
         Ok(())
     }
 
     /// The processes that run, each with its place.
-    pub(crate) fn running(&self) -> impl Iterator<Item = (Place, &dyn Turns)> {
+    pub(crate) fn running(&self) -> impl Iterator<Item = (ProcessPlace, &dyn Turns)> {
         self.children.iter().filter_map(|child| Some((child.place, &**child.process.as_ref()?)))
     }
 
@@ -543,13 +546,13 @@ impl World {
     }
 
     /// All disks, to read.
-    pub(crate) fn audit_machine(&self) -> Machine {
-        Machine::Simulated(Arc::new(AuditMachine { shared: self.shared.clone() }))
+    pub(crate) fn audit_machine(&self) -> HostMachine {
+        HostMachine::Simulated(Arc::new(AuditMachine { shared: self.shared.clone() }))
     }
 }
 
 /// The system as the process of one machine reads it from its file.
-fn system(plan: &Plan, loaded: &Loaded, host: Host) -> System {
+fn system(plan: &WorldPlan, loaded: &Loaded, host: Host) -> System {
     let address = |role: Role| -> Vec<String> {
         let hosts = plan.places.iter().enumerate().filter(|(_, place)| place.role == role);
         hosts.map(|(host, _)| format!("10.0.0.{}:7000", host + 1)).collect()
@@ -575,6 +578,6 @@ fn system(plan: &Plan, loaded: &Loaded, host: Host) -> System {
         predicted: PredictedBands::default(),
         log_format: LogFormat::Text,
         log_level: tracing::Level::INFO,
-        machine: Machine::Real,
+        machine: HostMachine::Real,
     }
 }

@@ -119,8 +119,8 @@ impl MessageEndpoint {
         Self::over(Net::kernel()?, settings)
     }
 
-    /// Creates an endpoint in a simulated network, where [`poll`](Self::poll) never waits: it returns `None` when nothing
-    /// is left to do, and [`poll_deadline`](Self::poll_deadline) says when to poll again.
+    /// Creates an endpoint in a simulated network, where [`poll`](Self::poll) never waits. It returns `None` when nothing is
+    /// left to do; [`poll_deadline`](Self::poll_deadline) says when to poll again.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ use fanin_units::Rate;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use crate::machine::Machine;
+use crate::machine::HostMachine;
 
 pub use error::ConfigError;
 pub use predicted::{PredictedBand, PredictedBands};
@@ -147,7 +147,7 @@ pub struct System {
     /// The least severe level that is written.
     pub log_level: tracing::Level,
     /// The machine that its processes run on.
-    pub machine: Machine,
+    pub machine: HostMachine,
 }
 
 /// The part of the file on authentication.
@@ -300,7 +300,7 @@ impl System {
             predicted,
             log_format: file.log.format,
             log_level,
-            machine: Machine::Real,
+            machine: HostMachine::Real,
             loaded,
         };
         Ok((system, authentication))

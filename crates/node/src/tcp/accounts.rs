@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use fanin_dataflow::ShareCounters;
 use fanin_message::TcpInfo;
 
-use crate::machine::Machine;
+use crate::machine::HostMachine;
 
 use super::format::{END, EXTENSION, HEADER, SHARED};
 use super::sums::Sums;
@@ -38,7 +38,7 @@ impl PeerAccount {
 /// The counters of a process' connections, written to its file.
 #[derive(Debug)]
 pub struct Accounts {
-    machine: Machine,
+    machine: HostMachine,
     path: PathBuf,
     process: String,
     earlier: String,
@@ -53,7 +53,7 @@ impl Accounts {
     ///
     /// # Errors
     /// If it is there and cannot be read, or cannot be written.
-    pub fn open(machine: &Machine, folder: &Path, process: &str) -> io::Result<Self> {
+    pub fn open(machine: &HostMachine, folder: &Path, process: &str) -> io::Result<Self> {
         let path = folder.join(format!("{process}.{EXTENSION}"));
         let mut earlier = match machine.read(&path) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),

@@ -45,7 +45,7 @@ mod tests {
     fn counts_survive_connections_and_lives_and_a_cut_is_counted() {
         let folder = std::env::temp_dir().join(format!("fanin-tcp-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let mut first = Accounts::open(&crate::machine::Machine::Real, &folder, "readout-3").unwrap();
+        let mut first = Accounts::open(&crate::machine::HostMachine::Real, &folder, "readout-3").unwrap();
         assert!(first.is_due(Instant::now()));
         first.handle_sample("collector-0", info(5, 1));
         first.handle_end("collector-0", Some(&info(9, 2)));
@@ -56,12 +56,12 @@ mod tests {
         assert_eq!((first.totals().segments, first.totals().timeouts), (13, Some(2)));
         // Nothing ends in good order here: it is killed.
         drop(first);
-        let mut second = Accounts::open(&crate::machine::Machine::Real, &folder, "readout-3").unwrap();
+        let mut second = Accounts::open(&crate::machine::HostMachine::Real, &folder, "readout-3").unwrap();
         second.handle_sample("collector-0", info(1, 0));
         second.handle_end("collector-0", None);
         second.handle_sample("supervisor", TcpInfo { timeouts: None, ..info(2, 0) });
         second.commit(Instant::now(), true);
-        let mut other = Accounts::open(&crate::machine::Machine::Real, &folder, "collector-0").unwrap();
+        let mut other = Accounts::open(&crate::machine::HostMachine::Real, &folder, "collector-0").unwrap();
         other.handle_end("readout-3", Some(&info(7, 0)));
         other.commit(Instant::now(), true);
 

@@ -29,7 +29,7 @@ use fanin_message::{
 use crate::codec::{DecodeError, decode, encode};
 use crate::config::{System, listen_addresses, port};
 use crate::data::Data;
-use crate::machine::Machine;
+use crate::machine::HostMachine;
 use crate::names::{name, peer};
 use crate::source::Sources;
 use crate::tcp::Sums;
@@ -125,8 +125,8 @@ impl PeerConnections {
         let silence = crate::clock::std_duration(system.scenario().live.silence_max);
         let timing = Timing { heartbeat: silence / 5, silence_max: silence, ..Timing::default() };
         let fitted = match &system.machine {
-            Machine::Real => transport::fit(system.scenario(), Environment::Hosts)?,
-            Machine::Simulated(_) => Fitted::default(),
+            HostMachine::Real => transport::fit(system.scenario(), Environment::Hosts)?,
+            HostMachine::Simulated(_) => Fitted::default(),
         };
         for reason in &fitted.unmet {
             tracing::warn!(%reason, "not in force");
@@ -138,8 +138,8 @@ impl PeerConnections {
         let settings = Settings { name: name(me), limits, ..Settings::default() };
         let mut wire = Self {
             endpoint: match &system.machine {
-                Machine::Real => MessageEndpoint::new(settings)?,
-                Machine::Simulated(machine) => MessageEndpoint::simulated(settings, machine.network())?,
+                HostMachine::Real => MessageEndpoint::new(settings)?,
+                HostMachine::Simulated(machine) => MessageEndpoint::simulated(settings, machine.network())?,
             },
             system: system.clone(),
             sources,
