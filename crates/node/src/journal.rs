@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use fanin_dataflow::{EventRecord, EventStep, EventStream, L1Id, Outcome};
 use fanin_units::{Bytes, Duration, Instant};
 
+use crate::lines;
 use crate::machine::{HostMachine, MachineFile, OpenMode};
 
 const HEADER: &str = "# fanin journal 1";
@@ -55,6 +56,8 @@ pub struct Journal {
     waiting: Vec<u8>,
     text: String,
     good: u64,
+    /// True if bytes of a failed commit may lie behind the good ones.
+    has_rest: bool,
     sync: bool,
     dropped: u64,
     process: String,
@@ -95,14 +98,14 @@ impl Journal {
         epoch_us: u64,
         sync: bool,
     ) -> io::Result<Self> {
-        repair(machine, path, sync)?;
+        lines::repair(machine, path, sync, is_whole())?;
         let mut file = machine.open(path, OpenMode::ReadWrite)?;
-        let good = whole_lines(&mut file)?;
+        let good = lines::whole(&mut file)?;
         file.set_len(good)?;
         file.seek(SeekFrom::Start(good))?;
         if sync {
             // A name that is not on disk takes the file with it.
-            sync_folder(machine, path)?;
+            lines::sync_folder(machine, path)?;
         }
         let mut journal = Self {
             machine: machine.clone(),
@@ -111,6 +114,7 @@ impl Journal {
             waiting: format!("{HEADER} {process} epoch-us {epoch_us}\n").into_bytes(),
             text: String::new(),
             good,
+            has_rest: false,
             sync,
             dropped: 0,
             process: process.to_owned(),
@@ -162,14 +166,15 @@ impl Journal {
         if self.waiting.is_empty() {
             return Ok(());
         }
+        self.cut_rest()?;
         let written = self
             .file
             .write_all(&self.waiting)
             .and_then(|()| if self.sync { self.file.sync_data() } else { Ok(()) });
         if let Err(error) = written {
-            // A part of it would be taken for a torn end, with whole lines behind it.
-            self.file.set_len(self.good)?;
-            self.file.seek(SeekFrom::Start(self.good))?;
+            self.has_rest = true;
+            // The next commit tries again if this fails, too.
+            let _ = self.cut_rest();
             return Err(error);
         }
         self.good += self.waiting.len() as u64;
@@ -180,6 +185,16 @@ impl Journal {
                 tracing::warn!(%error, journal = %self.path.display(), "the journal goes on growing");
                 self.rotation.size = self.rotation.size.saturating_add(self.good);
             }
+        }
+        Ok(())
+    }
+
+    /// Cuts off what a failed commit left behind: a part of a line, with whole lines behind it, could not be read.
+    fn cut_rest(&mut self) -> io::Result<()> {
+        if self.has_rest {
+            self.file.set_len(self.good)?;
+            self.file.seek(SeekFrom::Start(self.good))?;
+            self.has_rest = false;
         }
         Ok(())
     }
@@ -201,7 +216,7 @@ impl Journal {
             self.machine.rename(&self.path, &aside)?;
         }
         self.machine.rename(&next, &self.path)?;
-        sync_folder(&self.machine, &self.path)?;
+        lines::sync_folder(&self.machine, &self.path)?;
         (self.file, self.good) = (file, header.len() as u64);
         let surplus = match self.rotation.keep {
             0 => 0,
@@ -212,52 +227,6 @@ impl Journal {
         }
         Ok(())
     }
-}
-
-fn sync_folder(machine: &HostMachine, path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(folder) if folder.as_os_str().is_empty() => machine.sync_folder(Path::new(".")),
-        Some(folder) => machine.sync_folder(folder),
-        None => Ok(()),
-    }
-}
-
-/// Takes damaged lines out of a journal that a loss of power left behind. `cuts`: and everything behind the first.
-fn repair(machine: &HostMachine, path: &Path, cuts: bool) -> io::Result<()> {
-    if !machine.exists(path)? {
-        return Ok(());
-    }
-    let bytes = machine.read(path)?;
-    let mut has_epoch = false;
-    let mut is_whole = |line: &[u8]| {
-        let Ok(line) = std::str::from_utf8(line) else { return false };
-        if line.starts_with(HEADER) {
-            has_epoch = line.rsplit(' ').next().is_some_and(|us| us.parse::<u64>().is_ok());
-            return has_epoch;
-        }
-        has_epoch && parse(line).is_ok()
-    };
-    let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |place| place + 1);
-    let (mut kept, mut damaged) = (Vec::new(), 0);
-    for line in bytes[..end].split_inclusive(|&byte| byte == b'\n') {
-        if is_whole(&line[..line.len() - 1]) {
-            kept.extend_from_slice(line);
-        } else {
-            damaged += 1;
-            if cuts {
-                break;
-            }
-        }
-    }
-    if damaged == 0 {
-        return Ok(());
-    }
-    tracing::warn!(journal = %path.display(), damaged, bytes = end - kept.len(), "took damaged lines out of the journal");
-    let new = path.with_extension(NEW_EXTENSION);
-    machine.write(&new, &kept)?;
-    machine.open(&new, OpenMode::Write)?.sync_data()?;
-    machine.rename(&new, path)?;
-    sync_folder(machine, path)
 }
 
 const EXTENSION: &str = "journal";
@@ -299,22 +268,16 @@ pub fn follows_deleted(machine: &HostMachine, path: &Path) -> io::Result<bool> {
     Ok(number > 1 && oldest == Some(number))
 }
 
-/// Up to where the file consists of whole lines.
-pub(crate) fn whole_lines(file: &mut (impl Read + Seek)) -> io::Result<u64> {
-    const BLOCK: u64 = 64 << 10;
-    let mut end = file.seek(SeekFrom::End(0))?;
-    let mut block = Vec::new();
-    while end > 0 {
-        let start = end.saturating_sub(BLOCK);
-        block.resize((end - start) as usize, 0);
-        file.seek(SeekFrom::Start(start))?;
-        file.read_exact(&mut block)?;
-        if let Some(place) = block.iter().rposition(|&byte| byte == b'\n') {
-            return Ok(start + place as u64 + 1);
+/// True for the lines of a journal, in their order.
+fn is_whole() -> impl FnMut(&str) -> bool {
+    let mut has_epoch = false;
+    move |line| {
+        if line.starts_with(HEADER) {
+            has_epoch = line.rsplit(' ').next().is_some_and(|us| us.parse::<u64>().is_ok());
+            return has_epoch;
         }
-        end = start;
+        has_epoch && parse(line).is_ok()
     }
-    Ok(0)
 }
 
 fn word<T: PartialEq>(all: &[(T, &'static str)], one: &T) -> &'static str {

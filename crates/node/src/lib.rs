@@ -30,6 +30,7 @@ pub mod ideal;
 pub mod journal;
 mod key;
 pub mod launch;
+mod lines;
 pub mod log;
 pub mod machine;
 pub mod metrics;

@@ -16,7 +16,7 @@ use fanin_report::WindowRow;
 use fanin_scenario::Record;
 
 use crate::clock::{ProcessClock, std_duration};
-use crate::journal::whole_lines;
+use crate::lines;
 
 const HEADER: &str = "# fanin windows 1";
 const EXTENSION: &str = "windows";
@@ -46,7 +46,7 @@ impl Trace {
     pub fn open(folder: &Path, process: &str) -> io::Result<Self> {
         let path = folder.join(format!("{process}.{EXTENSION}"));
         let mut file = OpenOptions::new().create(true).read(true).write(true).truncate(false).open(path)?;
-        let good = whole_lines(&mut file)?;
+        let good = lines::whole(&mut file)?;
         file.set_len(good)?;
         file.seek(SeekFrom::Start(good))?;
         let clock = ProcessClock::start();

@@ -106,11 +106,14 @@ fn a_disk_that_does_not_answer_does_not_replace_a_journal() {
         let mut journal =
             Journal::open_on(&machine, &path, "collector-0", 1, false).unwrap().rotating(rotation);
         for event in 0..60 {
+            // A full disk takes a part of a line; cutting it off may fail, too.
+            shared.lock().disks.of[0].is_full = event % 5 == 1;
             shared.lock().disks.of[0].errors_per_mille = if event % 3 == 0 { 0 } else { 200 };
             journal.add(&assigned(event), 0);
             let _ = journal.commit();
         }
         shared.lock().disks.of[0].errors_per_mille = 0;
+        shared.lock().disks.of[0].is_full = false;
         journal.commit().unwrap();
         let mut found = Vec::new();
         for part in machine.list(Path::new("/run")).unwrap() {
