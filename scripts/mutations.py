@@ -1,0 +1,259 @@
+"""Check that simulated worlds find bugs: plant each of a list of bugs, and play worlds until one fails.
+
+Usage: scripts/mutations.py [--seeds 20000] [--only NAME...] [--list]. Each bug is a small change of one file, which is taken back
+afterwards; the files must have no changes of their own. docs/engineering/worlds.md has the results.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A bug: `old` in a file becomes `new`."""
+
+    name: str
+    path: str
+    old: str
+    new: str
+
+
+MESSAGE, NODE, FLOW = "crates/message/src/endpoint", "crates/node/src", "crates/dataflow/src"
+
+BUGS = [
+    Bug(
+        "timer-lost-when-two-are-due",
+        f"{MESSAGE}/timers.rs",
+        "Due::Attempt | Due::Heartbeat | Due::End(_) => self.arm(index, self.now),",
+        "Due::Attempt | Due::Heartbeat | Due::End(_) => {}",
+    ),
+    Bug(
+        "unread-bytes-not-reported-again",
+        f"{MESSAGE}/transfer.rs",
+        "} else if more {\n                        self.look_again(index, false);",
+        "} else if more {",
+    ),
+    Bug(
+        "no-heartbeats",
+        f"{MESSAGE}/timers.rs",
+        "            Due::Heartbeat => {\n                self.heartbeat(index);",
+        "            Due::Heartbeat => {",
+    ),
+    Bug(
+        "no-attempt-after-a-lost-connection",
+        f"{MESSAGE}/connections.rs",
+        "ConnectionOrigin::Outgoing(outgoing) if outgoing.given_up => None,",
+        "ConnectionOrigin::Outgoing(outgoing) if outgoing.given_up || slot.established => None,",
+    ),
+    Bug(
+        "older-connection-of-a-name-stays",
+        f"{MESSAGE}/greeting.rs",
+        "            self.end(older, Closed::Superseded(name));",
+        "            let _ = older;\n            return false;",
+    ),
+    Bug(
+        "rest-of-a-partial-write-forgotten",
+        f"{MESSAGE}/transfer.rs",
+        "blocked = bytes < offered;",
+        "blocked = bytes < offered;\n                    if blocked { return false; }",
+    ),
+    Bug(
+        "journal-not-synchronised",
+        f"{NODE}/journal.rs",
+        ".and_then(|()| if self.sync { self.file.sync_data() } else { Ok(()) });",
+        ";",
+    ),
+    Bug(
+        "journal-name-not-synchronised",
+        f"{NODE}/journal.rs",
+        "            lines::sync_folder(machine, path)?;\n",
+        "",
+    ),
+    Bug(
+        "rotated-journal-not-synchronised",
+        f"{NODE}/journal.rs",
+        "        self.file.sync_data()?;\n        file.sync_data()?;\n",
+        "",
+    ),
+    Bug("rest-of-a-failed-commit-stays", f"{NODE}/journal.rs", "        if self.has_rest {\n", "        if false {\n"),
+    Bug("resumed-at-the-last-event", f"{NODE}/journal.rs", "Some(L1Id(record.event.0 + 1))", "Some(L1Id(record.event.0))"),
+    Bug(
+        "unfinished-events-not-resumed",
+        f"{NODE}/journal.rs",
+        "            outstanding.insert(record.event, collector);\n",
+        "            let _ = collector;\n",
+    ),
+    Bug(
+        "stored-before-it-is-on-disk",
+        f"{NODE}/store.rs",
+        "open.file.write_all(&waiting).and_then(|()| open.file.sync_data())",
+        "open.file.write_all(&waiting)",
+    ),
+    Bug(
+        "failed-group-said-to-be-stored",
+        f"{NODE}/store.rs",
+        "if written.is_ok() { Stored::Safe(id) } else { Stored::Failed(id) }",
+        "Stored::Safe(id)",
+    ),
+    Bug(
+        "failed-group-not-cut-off",
+        f"{NODE}/store.rs",
+        "open.file.set_len(bytes).and_then(|()| open.file.seek(SeekFrom::Start(bytes)))",
+        "open.file.seek(SeekFrom::Current(0))",
+    ),
+    Bug(
+        "torn-file-not-cut",
+        f"{NODE}/store.rs",
+        "    file.set_len(end)?;\n",
+        "",
+    ),
+    Bug(
+        "file-number-taken-again",
+        f"{NODE}/store.rs",
+        "        self.next_number += 1;\n",
+        "        self.next_number += u32::from(number == 0);\n",
+    ),
+    Bug(
+        "proof-of-a-second-assignment-lost",
+        f"{NODE}/roles/collector.rs",
+        "let is_over = ends && !self.collector.has(event);",
+        "let is_over = ends;",
+    ),
+    Bug(
+        "entry-for-a-late-answer",
+        f"{NODE}/roles/collector.rs",
+        "            if let Some(data) = self.data.get_mut(event) {\n                *data += bytes;\n            }",
+        "            *self.data.entry(*event).or_default() += bytes;",
+    ),
+    Bug(
+        "messages-of-an-older-connection-kept",
+        f"{NODE}/wire/mod.rs",
+        "        self.backlog.clear(partner);\n",
+        "        let _ = partner;\n",
+    ),
+    Bug(
+        "end-of-a-replaced-connection-not-told",
+        f"{NODE}/wire/mod.rs",
+        "            self.pending.push_back(WireInput::Connected(partner));\n            return WireInput::Closed(partner);",
+        "            return WireInput::Connected(partner);",
+    ),
+    Bug(
+        "a-credit-too-few-comes-back",
+        f"{FLOW}/credit.rs",
+        "self.used.checked_sub(u32::from(cost))",
+        "self.used.checked_sub(u32::from(cost).saturating_sub(1))",
+    ),
+    Bug(
+        "credits-of-a-lost-readout-kept",
+        f"{FLOW}/collector/collect.rs",
+        "            self.credits.give_back(cost);\n            self.return_paced(paced);\n            if self.slots",
+        "            let _ = cost;\n            self.return_paced(paced);\n            if self.slots",
+    ),
+    Bug(
+        "no-request-again",
+        f"{FLOW}/collector/collect.rs",
+        "            self.enqueue(now, Blocked { retries: retries + 1, ..blocked });",
+        "            let _ = blocked;",
+    ),
+    Bug(
+        "clear-before-stored",
+        f"{FLOW}/collector/ship.rs",
+        "        // A copy stays here until the logger has the event on disk.\n",
+        "        self.clear_later(now, event);\n        self.finish(now, index, Outcome::Stored);\n        return Ok(());\n",
+    ),
+    Bug(
+        "nothing-again-after-a-lost-logger",
+        f"{FLOW}/collector/ship.rs",
+        "            self.counters.reshipped += u64::from(self.slots[index].phase == Phase::Sent(logger));\n"
+        "            self.offer(now, index, None);",
+        "            self.counters.reshipped += u64::from(self.slots[index].phase == Phase::Sent(logger));",
+    ),
+    Bug(
+        "stored-at-arrival",
+        f"{FLOW}/logger.rs",
+        "                self.write(now, collector, event, stream, missing, payload);\n",
+        "                self.out.push_back((peer, Message::Stored { event }));\n"
+        "                self.write(now, collector, event, stream, missing, payload);\n",
+    ),
+    Bug(
+        "stored-twice",
+        f"{FLOW}/logger.rs",
+        "                self.write(now, collector, event, stream, missing, payload);\n",
+        "                if event.0 % 7 == 3 {\n"
+        "                    self.counters.held += size;\n"
+        "                    self.write(now, collector, event, stream, missing, payload.clone());\n"
+        "                }\n"
+        "                self.write(now, collector, event, stream, missing, payload);\n",
+    ),
+    Bug(
+        "events-of-a-lost-collector-forgotten",
+        f"{FLOW}/supervisor/mod.rs",
+        "        for one in gone {\n            self.take(now, collector, one);\n        }\n",
+        "        drop(gone);\n",
+    ),
+    Bug(
+        "duplicates-completed-again",
+        f"{FLOW}/supervisor/mod.rs",
+        "            self.record(now, event, EventStep::Duplicated { collector, outcome });",
+        "            self.record(now, event, EventStep::Completed { collector, outcome });",
+    ),
+]
+
+
+def world(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command of the worlds."""
+    command = [str(ROOT / "target" / "debug" / "fanin-world"), *arguments]
+    return subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
+
+
+def check(bug: Bug, seeds: int) -> str:
+    """Plant a bug, play worlds, take it back, and return what came out."""
+    path = ROOT / bug.path
+    text = path.read_text()
+    if text.count(bug.old) != 1:
+        return f"| {bug.name} | the text to change is there {text.count(bug.old)} times |"
+    path.write_text(text.replace(bug.old, bug.new))
+    try:
+        build = ["cargo", "build", "--quiet", "--package", "fanin-world"]
+        built = subprocess.run(build, cwd=ROOT, text=True, capture_output=True, check=False)
+        if built.returncode != 0:
+            return f"| {bug.name} | does not build: {re.findall('error.*', built.stderr)[:2]} |"
+        start = time.monotonic()
+        said = world("campaign", "--seeds", str(seeds), "--failures", "1")
+        found = re.search(r"^seed (\d+) fails: (.*)$", said.stdout, re.MULTILINE)
+        if found is None:
+            return f"| {bug.name} | **not found** in {seeds} seeds |"
+        played = said.stdout.partition(" of ")[0]
+        return f"| {bug.name} | {played} seeds, {time.monotonic() - start:.0f} s | {found[2][:110]} |"
+    finally:
+        path.write_text(text)
+
+
+def main() -> None:
+    """Check the bugs that were asked for, and say which were found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=20_000)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--list", action="store_true")
+    arguments = parser.parse_args()
+    bugs = [bug for bug in BUGS if not arguments.only or bug.name in arguments.only]
+    if arguments.list:
+        sys.stdout.writelines(f"{bug.name}: {bug.path}\n" for bug in bugs)
+        return
+    files = sorted({bug.path for bug in bugs})
+    if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", *files], cwd=ROOT, check=False).returncode != 0:
+        sys.exit("commit the changes of these files first: " + " ".join(files))
+    for bug in bugs:
+        sys.stdout.write(check(bug, arguments.seeds) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
