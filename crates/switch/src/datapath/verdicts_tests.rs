@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fanin_queueing::{AdmissionLimit, BookedMemory, EcnCodepoint, Frame, InService, OutputLink, Passage};
+use fanin_queueing::{AdmissionLimit, BookedMemory, EcnCodepoint, InService, OutputLink, Passage};
 use fanin_scenario::PoolCharge;
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate, Ratio, wire};
 use proptest::prelude::*;
@@ -147,9 +147,9 @@ fn play(switch: SwitchSpec, mark: Option<MarkSpec>, steps: &[Arrival]) -> (u64, 
     let mut now = Instant::START + Duration::from_millis(1);
     for &step in steps {
         now = now + Duration::from_nanos(step.after);
-        let frame = Frame { bytes: step.bytes, ecn: step.ecn };
         let (input, output) = (step.input.into(), usize::from(step.output));
-        let simulated = match booked.arrive(now, input, output, frame, || random.next_u32()) {
+        let passage = booked.arrive(now, input, output, step.bytes, || step.ecn, || random.next_u32());
+        let simulated = match passage {
             Passage::Queued { marked, .. } => Some(marked),
             Passage::Dropped(_) => None,
         };
