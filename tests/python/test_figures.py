@@ -217,3 +217,18 @@ def test_the_simulator_still_gives_the_gallery_its_numbers(tmp_path: Path) -> No
     assert drawn.caption == gallery.read_record()["m21tcp-5"]["got"], (
         "results changed: draw the gallery again"
     )
+
+
+def test_three_panels_are_no_wider_than_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    widths: dict[int, float] = {}
+    (figure,) = figures.chosen(["m21tcp-4"])
+    (panel,) = figure.panels
+    drawn: list[Any] = []
+    monkeypatch.setattr(drawing, "_legend", drawn.append)
+    empty = dataclasses.replace(panel, series=(), draw=lambda *_: None)
+    for count in (2, 3):
+        some = dataclasses.replace(figure, panels=(empty,) * count)
+        drawing.save(some, lambda run: pytest.fail(f"{run} is drawn"), tmp_path, figures.TINY)
+        widths[count] = drawn[-1].get_figwidth()
+        assert len(drawn[-1].axes) == count, "no empty panel"
+    assert widths[2] == widths[3]

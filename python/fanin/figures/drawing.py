@@ -37,6 +37,8 @@ _STYLE = {
 }
 _WIDTH_INCHES = 4.1
 _HEIGHT_INCHES = 3.1
+# A page is as wide as two panels: their words are as large as its own.
+_COLUMNS_MAX = 2
 _PNG_DPI = 130
 _LEGEND_INSIDE_MAX = 3
 #: The least fraction on a logarithmic axis of a histogram: one event in two thousand.
@@ -53,11 +55,13 @@ def save(figure: Figure, look: Look, folder: Path, quality: Quality) -> list[Pat
     panels = figure.of(quality)
     paths = [folder / f"{figure.name}{ending}" for ending in (".svg", ".png")]
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, **_STYLE}):
-        columns = min(len(panels), 2 if len(panels) == 4 else 3)
+        columns = min(len(panels), _COLUMNS_MAX)
         rows = -(-len(panels) // columns)
         size = (_WIDTH_INCHES * max(columns, 1.3), _HEIGHT_INCHES * rows)
         picture = canvas.Figure(figsize=size, layout="constrained")
         all_axes = picture.subplots(rows, columns, squeeze=False).flat
+        for ax in all_axes[len(panels) :]:
+            ax.remove()
         for place, (ax, panel) in enumerate(zip(all_axes, panels, strict=False)):
             panel.draw(ax, panel, look)
             letter = f"({chr(ord('a') + place)}) " if len(panels) > 1 else ""
@@ -106,8 +110,9 @@ def _legend(picture: Any) -> None:
     if len(picture.axes) == 1 and len(by_label) <= _LEGEND_INSIDE_MAX:
         picture.axes[0].legend(by_label.values(), by_label.keys(), loc="best")
     else:
-        columns = 2 * len(picture.axes) if len(by_label) > _LEGEND_INSIDE_MAX else len(by_label)
-        columns = min(columns, len(by_label), 3 * len(picture.axes))
+        across = min(len(picture.axes), _COLUMNS_MAX)
+        columns = 2 * across if len(by_label) > _LEGEND_INSIDE_MAX else len(by_label)
+        columns = min(columns, len(by_label), 3 * across)
         picture.legend(by_label.values(), by_label.keys(), loc="outside lower center", ncols=columns)
 
 
