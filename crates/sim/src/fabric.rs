@@ -253,21 +253,6 @@ impl Fabric {
         place
     }
 
-    /// For tests: as [`send_from`](Self::send_from), for a segment that lies elsewhere.
-    #[cfg(test)]
-    pub(crate) fn send(
-        &mut self,
-        schedule: &mut Schedule,
-        now: u64,
-        segment: &Segment,
-        route: PathStep,
-        end: u32,
-    ) -> u32 {
-        let place = self.free_place();
-        self.segments[place as usize] = *segment;
-        self.send_from(place, schedule, now, route, end)
-    }
-
     /// Sends the segment in the [free place](Self::free_place) by its host's port. Returns its bytes on the wire.
     #[inline]
     pub(crate) fn send_from(

@@ -52,5 +52,3 @@ impl TechniqueStep {
         if self.of == NIL { self.kind as u64 } else { mix(self.of as u64) }
     }
 }
-
-const _: () = assert!(size_of::<Occurrence>() == 8);

@@ -175,9 +175,7 @@ fn simulate<W: MeasuredWorkload>(
     roles: &Roles,
     workload: W,
 ) -> Result<RunOutcome, Error> {
-    let whole_network = |_| true;
-    let (mut partition, connections) =
-        assemble(scenario, seed, control, network, roles, workload, whole_network)?;
+    let (mut partition, connections) = assemble(scenario, seed, control, network, roles, workload, |_| true)?;
     let Some(connections) = connections else { return Ok(unbuilt(seed, &partition.workload)) };
     for &flow in &scenario.record.windows {
         // The side that answers sends the data.

@@ -71,9 +71,7 @@ struct Bitmap<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> Bitmap<WORDS> {
-    fn new() -> Self {
-        Self { words: [0; WORDS] }
-    }
+    const EMPTY: Self = Self { words: [0; WORDS] };
 
     #[inline]
     fn set(&mut self, place: usize) {
@@ -159,9 +157,9 @@ impl Schedule {
         let shift = 1 + bucket_ps.clamp(1 << 8, 1 << 36).ilog2();
         Self {
             buckets: Box::new([Chain::EMPTY; BUCKETS]),
-            used_buckets: Bitmap::new(),
+            used_buckets: Bitmap::EMPTY,
             blocks: Box::new([Chain::EMPTY; BLOCKS]),
-            used_blocks: Bitmap::new(),
+            used_blocks: Bitmap::EMPTY,
             far: BinaryHeap::new(),
             far_scheduled: 0,
             shift,

@@ -121,10 +121,17 @@ impl HostWorkload for BarrierWorkload {
         self.drain(outbox);
     }
 
-    fn start(&mut self, now: Instant, outbox: &mut WorkloadRequests<BarrierMessage>) {
+    fn start(
+        &mut self,
+        now: Instant,
+        plays: &dyn Fn(u32) -> bool,
+        outbox: &mut WorkloadRequests<BarrierMessage>,
+    ) {
         for (place, sender) in self.senders.iter_mut().enumerate() {
             sender.handle_connected(now, AGGREGATOR);
-            self.aggregator.handle_connected(now, Peer::Readout(place as u16));
+            if plays(0) {
+                self.aggregator.handle_connected(now, Peer::Readout(place as u16));
+            }
         }
         self.drain(outbox);
     }

@@ -15,8 +15,13 @@ pub(crate) trait HostWorkload {
     /// The content of a message.
     type Message;
 
-    /// Sends the first messages.
-    fn start(&mut self, now: Instant, outbox: &mut WorkloadRequests<Self::Message>);
+    /// Sends the first messages of the hosts that `plays` names.
+    fn start(
+        &mut self,
+        now: Instant,
+        plays: &dyn Fn(u32) -> bool,
+        outbox: &mut WorkloadRequests<Self::Message>,
+    );
 
     /// A whole message has been received at one end of a connection.
     fn handle_message(

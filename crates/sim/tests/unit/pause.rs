@@ -10,6 +10,22 @@ use super::super::PathStep;
 use super::*;
 use crate::ties::Ties;
 
+impl Fabric {
+    /// As [`send_from`](Self::send_from), for a segment that lies elsewhere.
+    fn send(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        segment: &Segment,
+        route: PathStep,
+        end: u32,
+    ) -> u32 {
+        let place = self.free_place();
+        self.segments[place as usize] = *segment;
+        self.send_from(place, schedule, now, route, end)
+    }
+}
+
 /// Switches in a ring, a host at each, that all send to the host `ahead` switches further on.
 fn ring(switches: u32, ahead: u32, mode: PauseMode, xoff: u64) -> (Fabric, Vec<PathStep>, Network) {
     ring_of(switches, ahead, settings(mode, xoff))

@@ -44,6 +44,8 @@ pub(crate) struct Building {
     mean: Collection,
     /// The answers for each event.
     answers: Vec<Answers>,
+    /// The supervisor, which assigns all events, is played here.
+    has_supervisor: bool,
     /// For each readout, the requests that it has not answered: the event, and the time of arrival.
     outstanding_requests: Vec<Vec<(u64, Instant)>>,
     /// Events whose messages a timeout delays, while they are counted.
@@ -99,6 +101,7 @@ impl Building {
             rows: Vec::new(),
             mean: event,
             answers: Vec::new(),
+            has_supervisor: false,
             outstanding_requests: vec![Vec::new(); readouts],
             held_up: Vec::new(),
             watched: scenario.record.events.clone(),
@@ -114,6 +117,16 @@ impl Building {
             steps: Steps::new(scenario),
             technique,
         })
+    }
+
+    /// The place of an event in the rows and the answers, which grow up to it where other partitions know of earlier events.
+    fn place(&mut self, event: L1Id) -> usize {
+        let unknown = self.rows.len() as u64..=event.0;
+        if !unknown.is_empty() {
+            self.rows.extend(unknown.map(|id| EventRow { id, ..EventRow::default() }));
+            self.answers.resize(self.rows.len(), Answers::NONE);
+        }
+        event.0 as usize
     }
 
     fn role(&self, host: u32) -> Peer {
@@ -158,24 +171,34 @@ impl Building {
     fn drain(&mut self, now: Instant, role: Peer, outbox: &mut WorkloadRequests<Travel>) {
         while let Some((peer, message)) = self.machines.poll_transmit(role) {
             let bytes = message.wire_bytes().get();
-            if let Message::Request { event, .. } = &message {
-                self.answers[event.0 as usize].ask(bytes);
+            if let &Message::Request { event, .. } = &message {
+                let place = self.place(event);
+                self.answers[place].ask(bytes);
             } else if let (&Message::Answer { event, .. }, Peer::Readout(place)) = (&message, role) {
                 let outstanding = &mut self.outstanding_requests[usize::from(place)];
                 let found = outstanding.iter().position(|&(one, _)| one == event.0);
                 let at = found.map_or(now, |index| outstanding.swap_remove(index).1);
                 let wire_bytes = self.mean.ideal.segments().wire_bytes(bytes);
-                self.answers[event.0 as usize].add(wire_bytes, bytes, now - at);
+                let place = self.place(event);
+                self.answers[place].add(wire_bytes, bytes, now - at);
             }
             if self.push.is_some() || self.technique.is_some() {
                 self.send_scheduled(now, role, peer, bytes, message, outbox);
             } else {
-                outbox.send(self.end(role, peer), bytes, Travel::Role(message));
+                outbox.send(self.end(role, peer), bytes, self.travel(now, message));
             }
         }
         while let Some(record) = self.machines.poll_record(role) {
             self.note(&record, outbox);
         }
+    }
+
+    /// A message from role to role, on its way.
+    fn travel(&self, now: Instant, message: Message<Bytes>) -> Travel {
+        let Message::Assign { event, .. } = message else { return Travel::Role(message) };
+        // An event of a collector that died keeps its first assignment.
+        let first = self.rows.get(event.0 as usize).map(|row| Instant::new(row.assigned_ps));
+        Travel::Assign { event, at: first.unwrap_or(now), message: Box::new(message) }
     }
 
     /// Sends a message of a system whose readouts push, or hold answers back.
@@ -211,7 +234,7 @@ impl Building {
             }
             _ => {}
         }
-        outbox.send(self.end(role, peer), bytes, Travel::Role(message));
+        outbox.send(self.end(role, peer), bytes, self.travel(now, message));
     }
 
     /// Tells all readouts the collector of an event.
@@ -284,7 +307,7 @@ impl Building {
                 self.answers[event.0 as usize] = Answers::NONE;
                 return;
             }
-            assert_eq!(event.0, self.rows.len() as u64, "events are assigned once and in order");
+            assert_eq!(event.0, self.assigned, "events are assigned once and in order");
             self.assigned += 1;
             self.answers.push(Answers::NONE);
             self.rows.push(EventRow {
@@ -359,12 +382,15 @@ impl Building {
 impl HostWorkload for Building {
     type Message = Travel;
 
-    fn start(&mut self, now: Instant, outbox: &mut WorkloadRequests<Travel>) {
+    fn start(&mut self, now: Instant, plays: &dyn Fn(u32) -> bool, outbox: &mut WorkloadRequests<Travel>) {
+        self.has_supervisor = plays(self.numbering.host(Peer::Supervisor));
+        let may_cut = !self.keeps_fragments && self.technique.is_none() && self.watched.is_empty();
+        assert!(may_cut || (0..self.hosts() as u32).all(plays), "this system is played in one partition");
         for end in 0..self.ends.len() {
             let (host, peer) = self.ends[end];
             self.machines.handle_connected(now, self.role(host), peer);
         }
-        for host in 0..self.hosts() as u32 {
+        for host in (0..self.hosts() as u32).filter(|&host| plays(host)) {
             self.drain(now, self.role(host), outbox);
         }
         if let Some(technique) = &mut self.technique {
@@ -390,6 +416,14 @@ impl HostWorkload for Building {
             Travel::Role(message) => {
                 self.messages += 1;
                 self.handle_role_message(now, role, peer, message);
+            }
+            Travel::Assign { event, at, message } => {
+                self.messages += 1;
+                if !self.has_supervisor {
+                    let place = self.place(event);
+                    self.rows[place].assigned_ps = at.get();
+                }
+                self.handle_role_message(now, role, peer, *message);
             }
             Travel::Destination { event, collector } => {
                 let Peer::Readout(readout) = role else { unreachable!("only readouts push") };
@@ -441,7 +475,8 @@ impl HostWorkload for Building {
         for message in messages {
             if let Some(event) = message.event().filter(|event| !self.held_up.contains(event)) {
                 self.held_up.push(event);
-                self.rows[event as usize].timeouts += 1;
+                let place = self.place(L1Id(event));
+                self.rows[place].timeouts += 1;
             }
         }
     }
@@ -467,7 +502,8 @@ impl HostWorkload for Building {
     }
 
     fn assert_conserved(&self) {
-        assert_eq!(self.assigned, self.rows.len() as u64, "an event has no row, or two");
+        let has_rows = self.assigned == self.rows.len() as u64;
+        assert!(has_rows || !self.has_supervisor, "an event has no row, or two");
         assert!(self.completed <= self.assigned, "events were completed twice");
         self.machines.assert_conserved();
         if let Some(technique) = &self.technique {
@@ -553,3 +589,7 @@ impl MeasuredWorkload for Building {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "../../../tests/unit/building.rs"]
+mod tests;

@@ -1,7 +1,7 @@
 //! The messages of an event-building system.
 
 use fanin_dataflow::{L1Id, Message};
-use fanin_units::Bytes;
+use fanin_units::{Bytes, Instant};
 
 use crate::techniques::{ControlMessage, MessageKind};
 
@@ -9,6 +9,8 @@ use crate::techniques::{ControlMessage, MessageKind};
 pub(crate) enum Travel {
     /// From role to role.
     Role(Message<Bytes>),
+    /// Supervisor to collector, with the time of the assignment: the collector may be in another partition.
+    Assign { event: L1Id, at: Instant, message: Box<Message<Bytes>> },
     /// Supervisor to readout that pushes: an event's collector.
     Destination {
         /// The event that was assigned.
