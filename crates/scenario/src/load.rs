@@ -39,6 +39,27 @@ impl Loaded {
         digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 
+    /// True if the user's file or `--set` gives a key, or one of its section.
+    pub fn is_given(&self, key: &str) -> bool {
+        self.tree.find(key).and_then(TomlNode::place).is_some_and(|place| place.source.is_outermost)
+    }
+
+    /// The refusal of a setting by another room, at its place in the file.
+    pub fn refusal(&self, key: &str, message: String, help: Option<String>) -> Errors {
+        let mut key = key;
+        let place = loop {
+            if let Some(place) = self.tree.find(key).and_then(TomlNode::place) {
+                break Some(place.clone());
+            }
+            match key.rsplit_once('.') {
+                Some((above, _)) => key = above,
+                None => break None,
+            }
+        };
+        let label = String::new();
+        Errors(vec![Problem { message, label, place, other: None, help: help.into_iter().collect() }])
+    }
+
     /// The name under which a simulation of this scenario is stored: 32 hexadecimal digits of a hash. It covers
     /// everything that decides the result: the settings with the seed, the file of sizes that they name, and the version
     /// of Fanin.
@@ -177,18 +198,25 @@ fn read(base: &Base, is_outermost: bool, chain: &mut Vec<String>) -> Result<Toml
             let text =
                 String::from_utf8(bytes).map_err(|error| vec![not_utf8(&name, &error, is_outermost)])?;
             if is_outermost && text.trim().is_empty() {
-                let mut problem = Problem::anywhere(format!("{name} is empty"));
-                problem
-                    .help
-                    .push("write at least one setting, or extend a preset: extends = \"incast\"".to_owned());
-                return Err(vec![problem]);
+                return Err(vec![without_settings(format!("{name} is empty"))]);
             }
             (name, text, path.parent().map(Path::to_owned))
         }
     };
     chain.push(name.clone());
     let source = Arc::new(SourceText { name, text, is_outermost });
-    extend(tree::parse(&source)?, folder.as_deref(), chain)
+    let tree = tree::parse(&source)?;
+    if is_outermost && !tree.has_values() {
+        return Err(vec![without_settings(format!("{} has no setting", source.name))]);
+    }
+    extend(tree, folder.as_deref(), chain)
+}
+
+/// A file that would be the default scenario, which nobody means by it.
+fn without_settings(message: String) -> Problem {
+    let mut problem = Problem::anywhere(message);
+    problem.help.push("write at least one setting, or extend a preset: extends = \"incast\"".to_owned());
+    problem
 }
 
 /// The first byte of a file that is not UTF-8, with its place.

@@ -71,6 +71,14 @@ pub(crate) enum Value {
 pub(crate) struct TomlTable(pub(crate) Vec<(String, TomlNode)>);
 
 impl TomlTable {
+    /// True if some key has a value; headers of sections alone set nothing.
+    pub(crate) fn has_values(&self) -> bool {
+        self.0.iter().any(|(_, node)| match &node.value {
+            Value::Table(table) => table.has_values(),
+            _ => true,
+        })
+    }
+
     pub(crate) fn child(&self, key: &str) -> Option<&TomlNode> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }

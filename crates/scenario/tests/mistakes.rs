@@ -342,6 +342,10 @@ fn a_file_that_is_no_scenario_says_why() {
     assert!(latin.contains("the byte 0xe9 is not UTF-8") && latin.contains("latin.toml:2:13"), "{latin}");
     let empty = wrong("empty.toml", b" \n");
     assert!(empty.contains("is empty") && empty.contains("extends"), "{empty}");
+    for text in ["# [run]\n# duration = \"1 s\"\n", "[run]\n[tor]\n# buffer = \"1 MB\"\n"] {
+        let bare = wrong("bare.toml", text.as_bytes());
+        assert!(bare.contains("has no setting") && bare.contains("extends"), "{bare}");
+    }
     let itself = load(folder.to_str().unwrap(), &[]).unwrap_err().to_string();
     assert!(itself.contains("is a folder, not a scenario file"), "{itself}");
     std::fs::remove_dir_all(&folder).unwrap();
