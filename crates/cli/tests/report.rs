@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Folder, fanin, stderr};
+use std::collections::BTreeSet;
+
+use common::{Folder, fanin, stderr, stdout};
 
 #[test]
 fn plans_of_several_scenarios_meet_on_one_page() {
@@ -51,8 +53,12 @@ fn a_sweep_and_a_measurement_are_read_as_they_were_written() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let output = fanin(&["report", &points, "--out", &page]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // Points are called by what was swept.
+    let rows: Vec<&str> =
+        stdout(&output).lines().skip(1).map(|line| line.split(',').next().unwrap()).collect();
+    assert_eq!(rows, ["workload.senders=4", "workload.senders=8", "workload.senders=12"]);
     let html = std::fs::read_to_string(&page).unwrap();
-    for expected in ["Request time against senders", "Goodput against senders", "Senders 12"] {
+    for expected in ["Request time against senders", "Goodput against senders", "workload.senders=12"] {
         assert!(html.contains(expected), "the page lacks {expected}");
     }
     // Two of its points, by their folders: one is made a measurement.
@@ -64,6 +70,24 @@ fn a_sweep_and_a_measurement_are_read_as_they_were_written() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let html = std::fs::read_to_string(&page).unwrap();
     for expected in ["Is it as predicted?", "Their scenarios differ", "goal: ±"] {
+        assert!(html.contains(expected), "the page lacks {expected}");
+    }
+}
+
+#[test]
+fn results_of_reproduce_have_names_of_their_own() {
+    let scratch = Folder::new("reproduced");
+    let (folder, page) = (scratch.file("claims"), scratch.file("page.html"));
+    let output = fanin(&["reproduce", "I016", "I013", "--duration", "100 ms", "--out", &folder]);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
+    let output = fanin(&["report", &folder, "--out", &page]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let rows: Vec<&str> =
+        stdout(&output).lines().skip(1).map(|line| line.split(", simulation").next().unwrap()).collect();
+    assert!(rows.len() > 1 && rows.iter().any(|row| row.contains(", shaping.credits=")), "{rows:?}");
+    assert_eq!(rows.iter().collect::<BTreeSet<_>>().len(), rows.len(), "{rows:?}");
+    let html = std::fs::read_to_string(&page).unwrap();
+    for expected in ["Claims of the papers", "I016", "icc15-147, shaping.credits=396"] {
         assert!(html.contains(expected), "the page lacks {expected}");
     }
 }

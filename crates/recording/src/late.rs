@@ -2,16 +2,20 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
-use fanin_network::PortIndex;
+use fanin_network::{NetworkError, PortIndex, find_routes};
 use fanin_report::{LateCause, LateEvent, LateSource};
-use fanin_units::Duration;
+use fanin_scenario::ShapingMethod;
+use fanin_units::{Bytes, Duration};
 
 use crate::picture::Finished;
-use crate::trace::{LateTrace, MessageStep};
+use crate::trace::{LateTrace, MessageStep, TraceEntry};
 
 /// Sources of a late event that are kept: those that finished last.
 const LATE_SOURCES_MAX: usize = 512;
+/// A message of the supervisor is at the collector by then; a request that is later was held.
+const HELD_MIN: Duration = Duration::from_millis(1);
 /// Losses, timeouts and probes that are kept of each of them.
 const MARKS_MAX: usize = 64;
 
@@ -63,21 +67,55 @@ impl Finished<'_> {
         event
     }
 
+    /// The largest queue of an output while an event was collected; `None` where it was not noted.
+    fn queue_during(&self, late: &LateTrace, port: PortIndex) -> Option<u64> {
+        let timeline = &self.recorder.timeline;
+        let queue_bytes = &timeline.row(port)?.queue_bytes;
+        let bin = |at: u64| ((at / timeline.width) as usize).min(queue_bytes.len() - 1);
+        queue_bytes[bin(late.of.assigned)..=bin(late.of.at)].iter().max().copied()
+    }
+
+    /// The output on the way from the source that finished last whose queue took longest to drain.
+    fn fullest_on_the_way(&self, late: &LateTrace) -> Option<PortIndex> {
+        let is_last_byte = |entry: &&TraceEntry| matches!(entry.step, MessageStep::LastByte);
+        let last = late.entries.iter().filter(is_last_byte).max_by_key(|entry| entry.at)?;
+        let drain = |port: PortIndex| {
+            let bytes = self.queue_during(late, port).filter(|&bytes| bytes > 0)?;
+            self.network.link(port).rate.checked_time_to_send(Bytes::new(bytes))
+        };
+        let mut fullest = None;
+        let found = find_routes(self.scenario, self.network, self.roles, self.connections, |route| {
+            // The collector is the first end.
+            if route.connection != last.connection as usize || route.side != 1 {
+                return Ok::<_, NetworkError>(ControlFlow::Continue(()));
+            }
+            fullest = route.path.iter().copied().filter_map(|port| Some((drain(port)?, port))).max();
+            Ok(ControlFlow::Break(()))
+        });
+        // The network was played: it has a path for every connection.
+        found.ok().and(fullest).map(|(_, port)| port)
+    }
+
     /// The causes of an event's lateness, in the order of time.
     fn chain(&self, late: &LateTrace, sources: &[LateSource]) -> Vec<LateCause> {
         let since = |at: u64| Duration::new(at.saturating_sub(late.of.assigned)).as_millis_f64();
         let mut chain = Vec::new();
         let requests: Vec<u64> = sources.iter().filter_map(|source| source.request_ps).collect();
-        if let (Some(&first), Some(&last)) = (requests.iter().min(), requests.iter().max())
-            && last > first
-        {
-            chain.push(LateCause {
-                what: "credit-wait".into(),
-                from_ms: since(first),
-                until_ms: since(last),
-                count: Some(requests.iter().filter(|&&at| at > first).count() as u64),
-                ..LateCause::default()
-            });
+        if let (Some(&first), Some(&last)) = (requests.iter().min(), requests.iter().max()) {
+            let method = self.scenario.shaping.method;
+            let has_credits = matches!(method, ShapingMethod::Credits | ShapingMethod::PacedCredits);
+            // Events that came before hold the credits of the first request, too.
+            let is_held = has_credits && last - late.of.assigned > HELD_MIN.get();
+            if is_held || last > first {
+                let from = if is_held { late.of.assigned } else { first };
+                chain.push(LateCause {
+                    what: if has_credits { "credit-wait" } else { "request-wait" }.into(),
+                    from_ms: since(from),
+                    until_ms: since(last),
+                    count: Some(requests.iter().filter(|&&at| at > first || is_held).count() as u64),
+                    ..LateCause::default()
+                });
+            }
         }
         let mut by_port: BTreeMap<PortIndex, u64> = BTreeMap::new();
         for entry in &late.entries {
@@ -87,21 +125,15 @@ impl Finished<'_> {
         }
         let losses: u64 = by_port.values().sum();
         let losing = by_port.into_iter().max_by_key(|&(port, count)| (count, Reverse(port)));
-        let collector =
-            late.entries.first().map(|entry| self.connections[entry.connection as usize].nodes[0]);
-        let last_hop = collector
-            .and_then(|node| self.network.ports().find(|&port| self.network.destination(port) == node));
-        if let Some(port) = losing.map(|(port, _)| port).or(last_hop)
-            && let Some(row) = self.recorder.timeline.row(port)
+        if let Some(port) = losing.map(|(port, _)| port).or_else(|| self.fullest_on_the_way(late))
+            && let Some(queue_bytes) = self.queue_during(late, port)
         {
-            let bin = |at: u64| ((at / self.recorder.timeline.width) as usize).min(row.queue_bytes.len() - 1);
-            let queue_bytes = row.queue_bytes[bin(late.of.assigned)..=bin(late.of.at)].iter().max().copied();
             chain.push(LateCause {
                 what: "queue".into(),
                 from_ms: 0.0,
                 until_ms: since(late.of.at),
                 port: Some(self.network.port_name(port)),
-                queue_bytes,
+                queue_bytes: Some(queue_bytes),
                 ..LateCause::default()
             });
         }

@@ -26,5 +26,6 @@ pub use recorder::Recorder;
 pub use ring_bins::RingVisitor;
 pub use samples::QueueState;
 pub use tables::EndStats;
+pub use timeline::PortLevel;
 pub use totals::RunTotals;
 pub use trace::{CollectedEvent, MessageStep};

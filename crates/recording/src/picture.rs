@@ -116,12 +116,7 @@ impl Finished<'_> {
                 .take(SOURCES_MAX)
                 .map(|&(Reverse(drops), node)| SourceDrops { name: self.name(node), drops })
                 .collect(),
-            late: struck.map(|late| LateSummary {
-                event: late.id,
-                time_ms: Duration::new(late.time_ps).as_millis_f64(),
-                text: late.text.clone(),
-                chain: late.chain.clone(),
-            }),
+            late: struck.map(LateSummary::of),
             name,
         }
     }
@@ -163,11 +158,21 @@ impl Finished<'_> {
                         queue_bytes: cut(bins),
                     })
                     .collect(),
+                delivered_bytes: self
+                    .network
+                    .is_host(self.network.destination(port))
+                    .then(|| row.delivered_until(bins, self.after.port_payload[port as usize])),
             })
         });
+        let mut delivered_bytes = cut(&recorder.delivered_bytes);
+        // The last bin has no end of its own.
+        let rest = self.after.port_payload.iter().sum::<u64>() - delivered_bytes.iter().sum::<u64>();
+        if let Some(last) = delivered_bytes.last_mut() {
+            *last += rest;
+        }
         RunTimeline {
             bin_ps: recorder.width,
-            delivered_bytes: cut(&recorder.delivered_bytes),
+            delivered_bytes,
             timeouts: cut(&recorder.timeouts),
             ports: ports.take(PORTS_MAX).collect(),
         }

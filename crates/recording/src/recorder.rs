@@ -7,7 +7,7 @@ use crate::capture::FrameSeen;
 use crate::losses::LossLog;
 use crate::ring_bins::RingVisitor;
 use crate::samples::{QueueState, SampledQueues, WindowSample, note_windows};
-use crate::timeline::TimelineRecorder;
+use crate::timeline::{PortLevel, TimelineRecorder};
 use crate::trace::{CollectedEvent, MessageStep, MessageTrace};
 
 /// The recordings of a run. Times are in picoseconds; `end` is the number of a connection's end.
@@ -52,16 +52,16 @@ impl Recorder {
     }
 
     /// Closes the bins that end before `time`. Since the last call nothing has happened but what is counted in `frames` and
-    /// `payload`, the frames and payload bytes that have arrived so far. `depth` gives a port's bytes at a time, and the most
-    /// since the warm-up; where the port has rings, it passes each to the visitor.
+    /// `payload`, the frames and payload bytes that have arrived so far. `level` gives the state of a port at a time; where the
+    /// port has rings, it passes each to the visitor.
     #[cold]
     pub fn close_bins(
         &mut self,
         time: u64,
         [frames, payload]: [u64; 2],
-        depth: impl FnMut(u64, PortIndex, &mut RingVisitor<'_>) -> (u64, u64),
+        level: impl FnMut(u64, PortIndex, &mut RingVisitor<'_>) -> PortLevel,
     ) {
-        self.timeline.close_until(time, [frames, payload], depth);
+        self.timeline.close_until(time, [frames, payload], level);
     }
 
     /// The warm-up is over: what was lost until now does not count, and high-water marks start afresh.

@@ -16,17 +16,66 @@ const HOT_PORTS: usize = 8;
 /// Outputs whose bins are kept, those with losses before all others.
 const ROWS_MAX: usize = 128;
 
+/// The state of an output, as the timeline notes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortLevel {
+    /// Bytes that wait.
+    pub bytes: u64,
+    /// The most that waited since the warm-up.
+    pub bytes_max: u64,
+    /// Payload bytes that have arrived over its link at their destination.
+    pub delivered: u64,
+}
+
 /// The bins of one output.
 pub(crate) struct PortBins {
     pub(crate) queue_bytes: Vec<u64>,
     pub(crate) drops: Vec<u64>,
+    /// Payload bytes that arrived over its link, up to the last look.
+    delivered_bytes: Vec<u64>,
+    /// The sum of these.
+    delivered_seen: u64,
+    /// The first bin since the last look.
+    unseen: usize,
     deepest: u64,
     is_losing: bool,
 }
 
 impl PortBins {
     fn new() -> Self {
-        Self { queue_bytes: vec![0; BINS], drops: vec![0; BINS], deepest: 0, is_losing: false }
+        Self {
+            queue_bytes: vec![0; BINS],
+            drops: vec![0; BINS],
+            delivered_bytes: vec![0; BINS],
+            delivered_seen: 0,
+            unseen: 0,
+            deepest: 0,
+            is_losing: false,
+        }
+    }
+
+    /// Notes the payload that has arrived until the end of `bin`. What arrived since the last look is spread evenly over the
+    /// bins since then.
+    fn deliver(&mut self, bin: usize, delivered: u64) {
+        spread(&mut self.delivered_bytes[self.unseen..=bin], delivered - self.delivered_seen);
+        self.delivered_seen = delivered;
+        self.unseen = bin + 1;
+    }
+
+    /// The payload bytes by bin, where `delivered` have arrived until the end of the last of `bins` bins.
+    pub(crate) fn delivered_until(&self, bins: usize, delivered: u64) -> Vec<u64> {
+        let mut bytes = self.delivered_bytes[..bins].to_vec();
+        let from = self.unseen.min(bins - 1);
+        spread(&mut bytes[from..], delivered - self.delivered_seen);
+        bytes
+    }
+}
+
+/// Adds `sum` to bins in parts that are equal but for the rest of the division.
+fn spread(bins: &mut [u64], sum: u64) {
+    let count = bins.len() as u64;
+    for (place, bin) in (0_u64..).zip(bins) {
+        *bin += sum / count + u64::from(place < sum % count);
     }
 }
 
@@ -83,13 +132,13 @@ impl TimelineRecorder {
         &mut self,
         time: u64,
         [frames, payload]: [u64; 2],
-        mut depth: impl FnMut(u64, PortIndex, &mut RingVisitor<'_>) -> (u64, u64),
+        mut level: impl FnMut(u64, PortIndex, &mut RingVisitor<'_>) -> PortLevel,
     ) {
         while self.due < time {
             let (due, place) = (self.due, [self.bin, BINS]);
             let mut rings = std::mem::take(&mut self.rings);
             self.look(frames, |port| {
-                depth(due, port, &mut |ring, held| rings.note((port, ring), place, held))
+                level(due, port, &mut |ring, held| rings.note((port, ring), place, held))
             });
             self.rings = rings;
             self.delivered_bytes[self.bin] += payload - self.delivered_before;
@@ -108,12 +157,11 @@ impl TimelineRecorder {
     }
 
     /// Notes the present queues: of all outputs where enough has arrived, else of the fullest.
-    fn look(&mut self, arrived: u64, mut depth: impl FnMut(PortIndex) -> (u64, u64)) {
+    fn look(&mut self, arrived: u64, mut level: impl FnMut(PortIndex) -> PortLevel) {
         if arrived - self.looked_at < ARRIVALS_PER_PORT * self.outputs.len() as u64 {
-            for port in std::mem::take(&mut self.hot) {
-                if self.look_at(port, depth(port)) > 0 {
-                    self.hot.push(port);
-                }
+            for place in 0..self.hot.len() {
+                let port = self.hot[place];
+                self.look_at(port, level(port));
             }
             return;
         }
@@ -121,23 +169,31 @@ impl TimelineRecorder {
         let outputs = std::mem::take(&mut self.outputs);
         let mut found: Vec<(u64, PortIndex)> = Vec::new();
         for &port in &outputs {
-            let bytes = self.look_at(port, depth(port));
+            let bytes = self.look_at(port, level(port));
             if bytes > 0 {
                 found.push((bytes, port));
             }
         }
         self.outputs = outputs;
         found.sort_unstable_by_key(|&(bytes, port)| (std::cmp::Reverse(bytes), port));
-        self.hot = found.into_iter().take(HOT_PORTS).map(|(_, port)| port).collect();
+        // Those that were full before stay while there is room: what they deliver is drawn in the same bins.
+        let before = std::mem::take(&mut self.hot);
+        let fresh: Vec<PortIndex> = found.into_iter().map(|(_, port)| port).take(HOT_PORTS).collect();
+        let stay = before.into_iter().filter(|port| !fresh.contains(port)).take(HOT_PORTS - fresh.len());
+        self.hot = stay.chain(fresh.iter().copied()).collect();
     }
 
-    /// Notes one queue, with its bytes and the most since the warm-up; returns its bytes.
-    fn look_at(&mut self, port: PortIndex, (bytes, largest): (u64, u64)) -> u64 {
+    /// Notes one output; returns the bytes that wait there.
+    fn look_at(&mut self, port: PortIndex, level: PortLevel) -> u64 {
+        let PortLevel { bytes, bytes_max, delivered } = level;
         let known = &mut self.known_max[port as usize];
-        let noted = if largest > *known { largest.max(bytes) } else { bytes };
-        *known = largest.max(*known);
+        let noted = if bytes_max > *known { bytes_max.max(bytes) } else { bytes };
+        *known = bytes_max.max(*known);
         if noted > 0 {
             self.note(port, noted, 0);
+        }
+        if let Some(row) = &mut self.rows[port as usize] {
+            row.deliver(self.bin, delivered);
         }
         bytes
     }
@@ -206,6 +262,8 @@ impl TimelineRecorder {
         for row in self.rows.iter_mut().flatten() {
             merge(&mut row.queue_bytes, u64::max);
             merge(&mut row.drops, sum);
+            merge(&mut row.delivered_bytes, sum);
+            row.unseen = row.unseen.div_ceil(2);
         }
         self.rings.for_each_row(|bins| merge(bins, u64::max));
         merge(&mut self.delivered_bytes, sum);
@@ -257,5 +315,34 @@ mod tests {
         assert!(timeline.row(201).is_some() && timeline.row(202).is_some());
         assert!(timeline.row(0).is_none() && timeline.row(1).is_none());
         assert_eq!(timeline.kept.len(), ROWS_MAX);
+    }
+
+    #[test]
+    fn payload_is_noted_in_the_bins_of_its_port() {
+        let level = |delivered: u64, bytes: u64| PortLevel { bytes, bytes_max: bytes, delivered };
+        let mut timeline = TimelineRecorder::new(480, vec![0, 1], 2);
+        // The second port never holds anything, and has no bins.
+        timeline.close_until(3, [32, 90], |at, port, _| level(30 * at, u64::from(port == 0)));
+        // Too little arrives for a look at all ports: the one that was full is looked at in every bin.
+        timeline.close_until(5, [33, 120], |at, port, _| {
+            level(if at == 3 { 95 } else { 120 }, u64::from(port == 0))
+        });
+        let row = timeline.row(0).unwrap();
+        assert_eq!(row.delivered_until(6, 127), [30, 30, 35, 25, 4, 3]);
+        assert!(timeline.row(1).is_none());
+    }
+
+    #[test]
+    fn what_was_not_looked_at_is_spread_evenly() {
+        let mut row = PortBins::new();
+        row.deliver(0, 10);
+        row.deliver(4, 21);
+        assert_eq!(row.delivered_bytes[..6], [10, 3, 3, 3, 2, 0]);
+        assert_eq!(row.delivered_until(8, 30), [10, 3, 3, 3, 2, 3, 3, 3]);
+        let mut timeline = TimelineRecorder::new(480, vec![0], 1);
+        timeline.rows[0] = Some(Box::new(row));
+        timeline.halve();
+        let row = timeline.row(0).unwrap();
+        assert_eq!(row.delivered_until(4, 30), [13, 6, 2, 9]);
     }
 }

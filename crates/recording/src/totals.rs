@@ -30,6 +30,8 @@ pub struct RunTotals {
     pub tail_loss_probes: u64,
     /// By port, the bytes on the wire that arrived over its link.
     pub port_bytes: Vec<u64>,
+    /// By port, the payload bytes that arrived over its link at their destination.
+    pub port_payload: Vec<u64>,
 }
 
 impl RunTotals {

@@ -17,7 +17,7 @@ use crate::columns::Table;
 use crate::tables::{self, TableReadError, TableWriteError};
 #[cfg(feature = "parquet")]
 use crate::{EventRow, FlowRow, IoRow, QueueRow, Records, WindowRow};
-use crate::{NotFinite, PICTURE_SCHEMA, RunPicture, RunResult, SCHEMA, Summary};
+use crate::{JudgedClaim, NotFinite, PICTURE_SCHEMA, RunPicture, RunResult, SCHEMA, Summary};
 
 /// The summary's file. It is written last: a directory that holds it holds the rest too.
 pub const SUMMARY_FILE: &str = "summary.json";
@@ -25,6 +25,10 @@ pub const SUMMARY_FILE: &str = "summary.json";
 pub const SCENARIO_FILE: &str = "scenario.toml";
 /// The picture's file.
 pub const PICTURE_FILE: &str = "picture.json";
+/// The file of judged claims, next to the runs that they need.
+pub const CLAIMS_FILE: &str = "claims.json";
+/// The schema of that file.
+pub const CLAIMS_SCHEMA: &str = "fanin.claims/1";
 /// The page's file.
 pub const PAGE_FILE: &str = "report.html";
 
@@ -232,8 +236,14 @@ pub fn read_head(path: &Path) -> Result<RunResult, ReadError> {
     let summary = parse_summary(&summary_path)?;
     let mut result = RunResult::new(summary);
     // The directory is what people know a result by: `out/shallow`, `out/credits`.
-    match path.canonicalize().ok().as_deref().and_then(Path::file_stem) {
-        Some(name) if name != "summary" => result.label = name.to_string_lossy().into_owned(),
+    match (&result.summary.label, path.canonicalize().ok().as_deref().and_then(Path::file_name)) {
+        (Some(label), _) => result.label.clone_from(label),
+        (None, Some(name)) if name != SUMMARY_FILE => {
+            let name = name.to_string_lossy();
+            // The name of a summary's own file says its kind.
+            let stem = if directory.is_none() { name.strip_suffix(".json") } else { None };
+            result.label = stem.unwrap_or(&name).to_owned();
+        }
         _ => {}
     }
     let Some(directory) = directory else { return Ok(result) };
@@ -266,8 +276,8 @@ pub fn read_rows(directory: &Path, table: TableName) -> Result<Records, ReadErro
 }
 
 /// Reads several results; a folder without a summary stands for the results in the folders within it, by name, as a
-/// sweep writes them. Results with equal labels get the name of the folder above in front. The numbers of a sweep's
-/// points get the settings in which they differ.
+/// sweep writes them. Results with equal labels get the name of the folder above in front. The points of a sweep are called by
+/// the settings that were swept.
 ///
 /// # Errors
 /// As [`read`].
@@ -289,7 +299,30 @@ pub fn read_all(paths: &[PathBuf]) -> Result<Vec<RunResult>, ReadError> {
         }
     }
     crate::page::label_by_settings(&mut results);
+    crate::sweep::label_points(&found, &mut results);
     Ok(results)
+}
+
+/// The claims of the papers that `fanin reproduce` has judged, in those of the folders that have some.
+///
+/// # Errors
+/// If the file is damaged, or of something else.
+pub fn read_claims(paths: &[PathBuf]) -> Result<Vec<JudgedClaim>, ReadError> {
+    #[derive(Deserialize)]
+    struct Table {
+        schema: String,
+        claims: Vec<JudgedClaim>,
+    }
+    let mut claims = Vec::new();
+    for path in paths.iter().map(|path| path.join(CLAIMS_FILE)).filter(|path| path.exists()) {
+        let table: Table = serde_json::from_str(&read_text(&path)?)
+            .map_err(|error| ReadError::Json { path: path.clone(), error })?;
+        if table.schema != CLAIMS_SCHEMA {
+            return Err(ReadError::Schema { path, got: table.schema.chars().take(80).collect() });
+        }
+        claims.extend(table.claims);
+    }
+    Ok(claims)
 }
 
 /// The folders within one that hold a result, in order.
@@ -333,7 +366,7 @@ fn parse_picture(path: &Path) -> Result<RunPicture, ReadError> {
     Ok(picture)
 }
 
-fn read_text(path: &Path) -> Result<String, ReadError> {
+pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
     let at = |error| ReadError::Io { path: path.into(), error };
     let mut bytes = Vec::new();
     // One byte past the limit, whatever the file's length claims to be.

@@ -26,6 +26,12 @@ pub fn late_text(event: &LateEvent) -> String {
                     ms(cause.until_ms - cause.from_ms)
                 ));
             }
+            "request-wait" => {
+                parts.push(format!(
+                    "its last request was sent {} after its first",
+                    ms(cause.until_ms - cause.from_ms)
+                ));
+            }
             "queue" => parts.extend(
                 cause
                     .queue_bytes

@@ -8,6 +8,7 @@
 #[cfg(feature = "arrow")]
 mod arrow;
 mod capture;
+mod causes;
 #[cfg(feature = "parquet")]
 mod columns;
 mod compare;
@@ -30,6 +31,9 @@ mod trace;
 #[cfg(feature = "arrow")]
 pub use arrow::{RowBatches, TableName};
 pub use capture::{Capture, InterfaceId};
+pub use causes::{
+    ConnectionFigures, LateSummary, Overload, PortFigures, SourceDrops, WantedEvents, worst_connections,
+};
 pub use compare::{
     Agreement, ComparedFigure, Comparison, Fact, GOALS, Goals, INCAST_SLOWDOWN, Subject, compare, is_incast,
 };
@@ -37,8 +41,8 @@ pub use figures::{Span, events, goodput, ports_of_queues, queue_bytes_max, rate_
 #[cfg(feature = "arrow")]
 pub use files::read_rows;
 pub use files::{
-    PAGE_FILE, PICTURE_FILE, ReadError, SCENARIO_FILE, SUMMARY_FILE, WriteError, is_stored, read, read_all,
-    read_head, write, write_once,
+    CLAIMS_FILE, CLAIMS_SCHEMA, PAGE_FILE, PICTURE_FILE, ReadError, SCENARIO_FILE, SUMMARY_FILE, WriteError,
+    is_stored, read, read_all, read_claims, read_head, write, write_once,
 };
 pub use late::late_text;
 pub use named::{FigureUnit, NAMED_FIGURES, NamedFigure, named_figure};
@@ -50,13 +54,13 @@ pub use picture::{
 pub use plan::{
     PlanBracket, PlanComparison, PlanCost, PlanLink, PlanQueue, PlanRow, PlanSummary, PlanVerdict,
 };
-pub use result::{RunResult, SAMPLES_OF_P99};
+pub use result::{RunResult, SAMPLES_OF_P99, cautions_of};
 pub use rows::{EventOutcome, EventRow, FlowRow, IoRow, QueueRow, Records, WindowRow};
 pub use statistics::{Moments, moments, quantile};
 pub use summary::{
-    Bound, EventCounts, Goodput, Ideal, LateSummary, Load, Machine, MeanP99, MeasuredPeriod, Network,
-    NotFinite, PortFigures, RequestCounts, ResultKind, SCHEMA, ScenarioName, ScheduleTimes, Shaping,
-    Slowdown, SourceDrops, Speed, Summary, Tcp, Times,
+    Bound, EventCounts, Goodput, Ideal, Load, Machine, MeanP99, MeasuredPeriod, Network, NotFinite,
+    RequestCounts, ResultKind, SCHEMA, ScenarioName, ScheduleTimes, Shaping, Slowdown, Speed, Summary, Tcp,
+    Times,
 };
 pub use sweep::{
     SWEEP_CSV, SWEEP_FILE, SWEEP_PAGE, SWEEP_SCHEMA, SWEEP_TABLE, SweepPoint, sweep_value, write_sweep,

@@ -49,6 +49,9 @@ pub struct PortTimeline {
     pub queue_bytes: Vec<u64>,
     /// Frames refused, by bin.
     pub drops: Vec<u64>,
+    /// Payload bytes that arrived at the host behind it, by bin; absent where a switch is behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivered_bytes: Option<Vec<u64>>,
     /// Its rings, the deepest first; none where it has no rings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rings: Vec<RingTimeline>,
@@ -121,7 +124,7 @@ pub struct LateSource {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LateCause {
-    /// `credit-wait`, `queue`, `loss`, `tail-loss-probe` or `rto`.
+    /// `credit-wait`, `request-wait` (in steps, without credits), `queue`, `loss`, `tail-loss-probe` or `rto`.
     pub what: String,
     /// When it began, in milliseconds since the event was assigned.
     pub from_ms: f64,

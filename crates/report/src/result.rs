@@ -1,5 +1,7 @@
 //! One result: its summary, its tables, its scenario.
 
+use std::collections::BTreeMap;
+
 use crate::picture::RunPicture;
 use crate::rows::Records;
 use crate::summary::{ResultKind, Summary};
@@ -78,11 +80,28 @@ impl RunResult {
         cautions
     }
 
+    /// True if fewer events were assigned than the scenario asks for.
+    pub fn is_overloaded(&self) -> bool {
+        self.summary.overload.is_some()
+    }
+
     /// A result without tables, called after its scenario and kind.
     pub fn new(summary: Summary) -> Self {
         let label = format!("{} ({})", summary.scenario.name, summary.kind.name());
         Self { label, summary, scenario_toml: None, records: Records::default(), picture: None }
     }
+}
+
+/// What to mind about several results: each sentence with the number of results that it is true of.
+pub fn cautions_of(results: &[RunResult]) -> Vec<(String, usize)> {
+    let mut cautions: BTreeMap<String, usize> = BTreeMap::new();
+    for caution in results.iter().flat_map(RunResult::cautions) {
+        *cautions.entry(caution).or_default() += 1;
+    }
+    let overloaded = results.iter().filter(|result| result.is_overloaded()).count();
+    let overload = (overloaded > 0)
+        .then(|| ("The system does not keep up with the events of supervisor.rate".to_owned(), overloaded));
+    overload.into_iter().chain(cautions).collect()
 }
 
 #[cfg(test)]
@@ -107,6 +126,11 @@ mod tests {
         assert!(result.cautions().is_empty());
         result.summary.requests = Some(RequestCounts::default());
         assert!(result.cautions()[0].contains("None of the requests"), "{:?}", result.cautions());
+        assert_eq!(cautions_of(&[result.clone(), result.clone()]).len(), 1);
+        assert_eq!(cautions_of(&[result.clone(), result.clone()])[0].1, 2);
+        result.summary.overload = Some(crate::Overload::default());
+        let of_both = cautions_of(&[result.clone(), result.clone()]);
+        assert!(of_both[0].0.contains("does not keep up") && of_both[0].1 == 2, "{of_both:?}");
         result.summary.requests = None;
         result.summary.events = Some(EventCounts::default());
         assert!(result.cautions()[0].contains("none was assigned"), "{:?}", result.cautions());

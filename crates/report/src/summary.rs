@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{LateCause, PlanSummary};
+use crate::PlanSummary;
+use crate::causes::{ConnectionFigures, LateSummary, Overload, PortFigures};
 
 /// The schema this crate writes and reads.
 pub const SCHEMA: &str = "fanin.summary/1";
@@ -328,64 +329,6 @@ section!(
     }
 );
 
-/// A switch's output that lost frames or filled up.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct PortFigures {
-    /// Its name, such as `tor:0->collector:3`.
-    pub name: String,
-    /// Frames refused while measuring.
-    pub drops: u64,
-    /// Their bytes on the wire; absent where they are not counted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub dropped_bytes: Option<u64>,
-    /// The most bytes that waited; of an output with rings, in one ring.
-    pub queue_bytes_max: u64,
-    /// The most bytes it may hold while all other outputs are empty; absent without a limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit_bytes: Option<u64>,
-    /// Share of its link's rate that it carried while measuring, 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub utilisation: Option<f64>,
-    /// When it refused a frame first, in milliseconds since the run began.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first_drop_ms: Option<f64>,
-    /// When it refused a frame last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_drop_ms: Option<f64>,
-    /// Hosts whose frames it refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sources_total: Option<u64>,
-    /// Those that lost most, at most five.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub sources: Vec<SourceDrops>,
-    /// The latest event of the run, where this output held it up.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub late: Option<LateSummary>,
-}
-
-/// A host that lost frames.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SourceDrops {
-    /// Name of the host.
-    pub name: String,
-    /// Its frames that were refused.
-    pub drops: u64,
-}
-
-/// A late event and why it was late.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LateSummary {
-    /// Identifier of the event.
-    pub event: u64,
-    /// Its collection time in milliseconds.
-    pub time_ms: f64,
-    /// Why, as a sentence.
-    pub text: String,
-    /// Why, link by link.
-    pub chain: Vec<LateCause>,
-}
-
 /// The summary of one result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -400,6 +343,9 @@ pub struct Summary {
     pub commit: Option<String>,
     /// The scenario's name and digest.
     pub scenario: ScenarioName,
+    /// Name among the results of one command, such as the technique of `fanin compare`; absent where a folder's name serves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// Seed of all randomness.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -430,6 +376,15 @@ pub struct Summary {
     /// Outputs of switches that lost frames or filled up, worst first, at most five; absent where none did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<PortFigures>,
+    /// Connections that timed out most, worst first, at most five; absent where none did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<ConnectionFigures>,
+    /// The latest event of a simulation, or nearly, and the chain of causes that made it late; absent where none was collected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<LateSummary>,
+    /// The rate of events that the system does not keep up with; absent where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overload: Option<Overload>,
     /// Fragment bytes delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goodput_bps: Option<Goodput>,
@@ -479,6 +434,7 @@ impl Summary {
             version: version.into(),
             commit: None,
             scenario,
+            label: None,
             seed: None,
             duration_s: None,
             measured_ps: None,
@@ -489,6 +445,9 @@ impl Summary {
             bound: None,
             slowdown_bound: None,
             ports: Vec::new(),
+            connections: Vec::new(),
+            late: None,
+            overload: None,
             goodput_bps: None,
             load: None,
             network: None,

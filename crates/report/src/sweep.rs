@@ -1,5 +1,6 @@
 //! A sweep as a result of its own: one row a point, as JSON, CSV and Parquet.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -143,6 +144,56 @@ fn columns(table: &SweepTable) -> Vec<(String, crate::tables::AnyColumn)> {
     columns
 }
 
+/// Calls the points of sweeps by the settings that were swept, as the page of the sweep does. `paths` are the folders of the
+/// results; a sweep's file stands above them.
+pub(crate) fn label_points(paths: &[PathBuf], results: &mut [RunResult]) {
+    let mut sweeps: BTreeMap<PathBuf, Option<Value>> = BTreeMap::new();
+    for (path, result) in paths.iter().zip(&mut *results) {
+        let Some(folder) = path.canonicalize().ok().and_then(|path| Some(path.parent()?.to_owned())) else {
+            continue;
+        };
+        let sweep = sweeps.entry(folder).or_insert_with_key(|folder| sweep_in(folder));
+        if let Some(label) = sweep.as_ref().and_then(|sweep| point_label(sweep, &result.summary)) {
+            result.label = label;
+        }
+    }
+    if sweeps.len() < 2 {
+        return;
+    }
+    // Points of several sweeps are kept apart by the names of their folders.
+    let labels: Vec<String> = results.iter().map(|result| result.label.clone()).collect();
+    for (path, result) in paths.iter().zip(results) {
+        let above = path.canonicalize().ok().and_then(|path| Some(path.parent()?.file_name()?.to_owned()));
+        if let Some(above) =
+            above.filter(|_| labels.iter().filter(|label| **label == result.label).count() > 1)
+        {
+            result.label = format!("{}: {}", above.to_string_lossy(), result.label);
+        }
+    }
+}
+
+/// The JSON of the sweep in a folder.
+fn sweep_in(folder: &Path) -> Option<Value> {
+    let text = crate::files::read_text(&folder.join(SWEEP_FILE)).ok()?;
+    let sweep: Value = serde_json::from_str(&text).ok()?;
+    (sweep["schema"] == SWEEP_SCHEMA).then_some(sweep)
+}
+
+/// The settings of the point that a summary is of; with its seed, where the sweep has several.
+fn point_label(sweep: &Value, summary: &Summary) -> Option<String> {
+    let points = sweep["points"].as_array()?;
+    let seed = |point: &Value| point["summary"]["seed"].as_u64();
+    let is_own = |point: &&Value| {
+        point["summary"]["scenario"]["hash"] == summary.scenario.hash && seed(point) == summary.seed
+    };
+    let own = points.iter().find(is_own)?;
+    let mut set: Vec<String> =
+        own["set"].as_array()?.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let has_seeds = points.windows(2).any(|pair| seed(&pair[0]) != seed(&pair[1]));
+    set.extend(seed(own).filter(|_| has_seeds).map(|seed| format!("run.seed={seed}")));
+    (!set.is_empty()).then(|| set.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,6 +254,47 @@ mod tests {
                 metadata.schema_descr().columns().iter().map(|column| column.name()).collect();
             assert_eq!(names[..3], ["workload.senders", "seed", "requests_completed"]);
         }
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn points_are_called_by_what_was_swept_alone() {
+        let directory = std::env::temp_dir().join(format!("fanin-points-{}", std::process::id()));
+        let points: Vec<(Vec<String>, RunResult)> = ["1500", "9000"]
+            .into_iter()
+            .flat_map(|mtu| (1..=3).map(move |seed| (mtu, seed)))
+            .map(|(mtu, seed)| {
+                let mut result = RunResult::new(summary(200, 1.5));
+                result.summary.seed = Some(seed);
+                result.summary.scenario.hash = format!("{mtu} {seed}");
+                // The segment size follows the MTU, and was not swept.
+                result.scenario_toml = Some(format!(
+                    "[transport]\nmtu = \"{mtu} B\"\nmss = \"{mtu}9 B\"\n[run]\nseed = {seed}\n"
+                ));
+                (vec![format!("transport.mtu={mtu} B")], result)
+            })
+            .collect();
+        for (number, (_, result)) in points.iter().enumerate() {
+            crate::write(&directory.join(format!("{number:03}")), result, "").unwrap();
+        }
+        let sets: Vec<SweepPoint<'_>> =
+            points.iter().map(|(set, result)| SweepPoint { set, summary: &result.summary }).collect();
+        write_sweep(&directory, &sets, &[]).unwrap();
+        let read = |paths: &[&str]| -> Vec<String> {
+            let paths: Vec<PathBuf> = paths.iter().map(|path| directory.join(path)).collect();
+            crate::read_all(&paths).unwrap().into_iter().map(|result| result.label).collect()
+        };
+        let labels: Vec<String> = ["1500", "9000"]
+            .into_iter()
+            .flat_map(|mtu| (1..=3).map(move |seed| format!("transport.mtu={mtu} B, run.seed={seed}")))
+            .collect();
+        assert_eq!(read(&[""]), labels);
+        assert_eq!(read(&["003", "000"]), [&*labels[3], &*labels[0]], "single points of it, too");
+        let page = crate::page(&crate::read_all(std::slice::from_ref(&directory)).unwrap());
+        let table = &page[page.find("<table class=\"points").unwrap()..];
+        let columns = table[..table.find("</thead>").unwrap()].to_lowercase();
+        assert!(columns.contains("mtu") && columns.contains("seed") && !columns.contains("mss"), "{columns}");
+        assert!(!columns.contains("segment"), "{columns}");
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }

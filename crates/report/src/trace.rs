@@ -139,7 +139,7 @@ impl<W: Write> TraceWriter<W> {
         self.bins(NETWORK, "goodput", "bits_per_second", *bin_ps, &goodput)?;
         self.bins(NETWORK, "timeouts", "expired", *bin_ps, timeouts)?;
         for (process, port) in (PORTS..COLLECTORS).zip(ports) {
-            let PortTimeline { name, limit_bytes, queue_bytes, drops, rings } = port;
+            let PortTimeline { name, limit_bytes, queue_bytes, drops, rings, .. } = port;
             let limit = limit_bytes.map_or_else(String::new, |limit| format!(", limit {limit} B"));
             self.process(process, &format!("port {name}{limit}"))?;
             self.bins(process, "queue", "bytes", *bin_ps, queue_bytes)?;
@@ -349,6 +349,7 @@ mod tests {
             limit_bytes: Some(64_000),
             queue_bytes: vec![0, 500, 500, 0],
             drops: drops.to_vec(),
+            delivered_bytes: None,
             rings: vec![RingTimeline { destination: "collector:9".into(), queue_bytes: vec![0, 300, 0, 0] }],
         };
         let timeline = RunTimeline {

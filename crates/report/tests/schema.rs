@@ -3,9 +3,9 @@
 use std::fs;
 
 use fanin_report::{
-    EventCounts, Goodput, Ideal, Load, MeasuredPeriod, Network, PlanBracket, PlanLink, PlanQueue, PlanRow,
-    PlanSummary, PlanVerdict, RequestCounts, ResultKind, ScenarioName, Shaping, Slowdown, Speed, Summary,
-    Tcp, Times,
+    ConnectionFigures, EventCounts, Goodput, Ideal, LateCause, LateSummary, Load, MeasuredPeriod, Network,
+    Overload, PlanBracket, PlanLink, PlanQueue, PlanRow, PlanSummary, PlanVerdict, RequestCounts, ResultKind,
+    ScenarioName, Shaping, Slowdown, Speed, Summary, Tcp, Times,
 };
 
 /// The range of a queue's losses.
@@ -134,6 +134,29 @@ fn everything() -> Summary {
             source: "thesis §4.3".into(),
         }],
         ..PlanSummary::default()
+    });
+    summary.label = Some("credits".into());
+    summary.connections = vec![ConnectionFigures {
+        name: "readout:43->collector:0".into(),
+        timeouts: Some(5),
+        retransmits: 48,
+    }];
+    summary.late = Some(LateSummary {
+        event: 7,
+        time_ms: 220.5,
+        text: "Event 7 took 220.5 ms.".into(),
+        chain: vec![LateCause {
+            what: "rto".into(),
+            until_ms: 200.0,
+            count: Some(3),
+            ..LateCause::default()
+        }],
+    });
+    summary.overload = Some(Overload {
+        wanted_hz: 1000.0,
+        assigned_hz: 640.0,
+        cause: Some("credits".into()),
+        text: "The system does not keep up.".into(),
     });
     summary.techniques.insert("m21tcp".into(), serde_json::json!({ "window_bytes_min": 1460 }));
     summary

@@ -1,7 +1,7 @@
 //! The schedule, the network and the TCP endpoints of a partition: what its event loop and its techniques act on.
 
 use fanin_network::{Network, PortIndex};
-use fanin_recording::{MessageStep, RunTotals};
+use fanin_recording::{MessageStep, PortLevel, RingVisitor, RunTotals};
 use fanin_tcp::{Config, Endpoint, Segment, Stats, Written};
 use fanin_units::{Duration, Instant, wire};
 
@@ -56,6 +56,8 @@ pub(crate) struct Engine {
     config: Config,
     ends: Vec<ConnectionEnd>,
     payload: PayloadBytes,
+    /// By port: the payload bytes that have arrived over its link at their destination.
+    port_payload: Vec<u64>,
     /// Frames that hosts have sent.
     frames_sent: u64,
     /// Bytes on the wire of these frames.
@@ -87,6 +89,7 @@ impl Engine {
             config,
             ends: Vec::new(),
             payload: PayloadBytes::default(),
+            port_payload: vec![0; 2 * network.links.len()],
             frames_sent: 0,
             wire_bytes_sent: 0,
             awake: Vec::new(),
@@ -170,17 +173,24 @@ impl Engine {
         [self.fabric.arrived(), self.payload.arrived]
     }
 
+    /// The state of a port of a switch for the timeline; its rings go to `rings`.
+    pub(crate) fn level(&mut self, at: u64, port: PortIndex, rings: &mut RingVisitor<'_>) -> PortLevel {
+        let (bytes, bytes_max) = self.fabric.depth(at, port, rings);
+        PortLevel { bytes, bytes_max, delivered: self.port_payload[port as usize] }
+    }
+
     /// The first frame on a port's link arrives at the far end.
     #[inline]
     pub(crate) fn arrive(&mut self, port: PortIndex) -> Hop {
         self.fabric.arrive(&mut self.schedule, self.now, port)
     }
 
-    /// Counts the payload of a frame that is at its destination, and returns it.
+    /// Counts the payload of a frame that a port has sent to its destination, and returns it.
     #[inline]
-    pub(crate) fn note_arrival(&mut self, place: usize) -> u32 {
+    pub(crate) fn note_arrival(&mut self, port: PortIndex, place: usize) -> u32 {
         let payload = u32::from(self.fabric.segment(place).payload);
         self.payload.arrived += u64::from(payload);
+        self.port_payload[port as usize] += u64::from(payload);
         payload
     }
 
@@ -322,6 +332,7 @@ impl Engine {
             spurious_retransmits,
             tail_loss_probes,
             port_bytes: self.fabric.arrived_bytes(),
+            port_payload: self.port_payload.clone(),
         }
     }
 

@@ -233,7 +233,7 @@ impl<W: HostWorkload> Partition<W> {
         let engine = &mut self.engine;
         match engine.arrive(port) {
             Hop::Forwarded => None,
-            Hop::Delivered { end, segment, wire_bytes } => self.deliver(end, segment, wire_bytes),
+            Hop::Delivered { end, segment, wire_bytes } => self.deliver(port, end, segment, wire_bytes),
             Hop::Dropped { segment, end, port } => {
                 self.drop_frame(segment, end, port);
                 None
@@ -264,10 +264,16 @@ impl<W: HostWorkload> Partition<W> {
         }
     }
 
-    /// Hands a frame's segment to the transport of its destination.
-    fn deliver(&mut self, index: EndIndex, place: usize, wire_bytes: u32) -> Option<Ending> {
+    /// Hands the segment of a frame that a port has sent to the transport of its destination.
+    fn deliver(
+        &mut self,
+        port: PortIndex,
+        index: EndIndex,
+        place: usize,
+        wire_bytes: u32,
+    ) -> Option<Ending> {
         let engine = &mut self.engine;
-        let payload = engine.note_arrival(place);
+        let payload = engine.note_arrival(port, place);
         let delivered = if let Some(transport) = self.techniques.transport() {
             transport.handle_packet(engine, index, place);
             transport.delivered(index)
@@ -465,8 +471,7 @@ impl<W: HostWorkload> Partition<W> {
     #[cold]
     fn close_bins(&mut self, time: u64) {
         let arrived = self.engine.arrived();
-        let fabric = &mut self.engine.fabric;
-        self.recorder.close_bins(time, arrived, |at, port, rings| fabric.depth(at, port, rings));
+        self.recorder.close_bins(time, arrived, |at, port, rings| self.engine.level(at, port, rings));
     }
 
     /// Records the frame that arrives over a tapped link.

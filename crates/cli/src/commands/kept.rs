@@ -27,6 +27,7 @@ impl KeptResults {
         let mut summary = outcome.summary.clone();
         summary.scenario = ScenarioName { name: loaded.name.clone(), hash: loaded.hash() };
         summary.commit = build_info::COMMIT.map(str::to_owned);
+        summary.label = Some(label.clone());
         let mut result = RunResult::new(summary);
         result.scenario_toml = Some(loaded.to_toml());
         result.records = outcome.records.clone();

@@ -1,10 +1,12 @@
 //! `fanin report`: one self-contained page of one result, or of several side by side.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use fanin_report::ResultKind;
 
+use super::reproduce::CLAIMS_TITLE;
 use crate::failure::Failure;
 use crate::{output, summary};
 
@@ -27,18 +29,20 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let results = fanin_report::read_all(&arguments.results)?;
-    std::fs::write(&arguments.out, fanin_report::page(&results))
+    let claims = fanin_report::read_claims(&arguments.results)?;
+    let name = (!claims.is_empty()).then_some(CLAIMS_TITLE);
+    std::fs::write(&arguments.out, fanin_report::page_of(&results, name, &claims))
         .map_err(|error| Failure::Write { path: arguments.out.clone(), error })?;
     // What was planned has none of the table's figures.
     let measured = results.iter().filter(|result| result.summary.kind != ResultKind::Plan);
     // Rows of one scenario are kept apart by the names of their folders.
-    let first = results.first().map(|result| &result.summary.scenario.name);
-    let are_alike = results.iter().all(|result| Some(&result.summary.scenario.name) == first);
+    let names: BTreeSet<&str> = results.iter().map(|result| &*result.summary.scenario.name).collect();
+    let are_named = names.len() == results.len();
     let rows: Vec<_> = measured
         .map(|result| {
             let summary = &result.summary;
             let invalid = summary.invalid().map_or("", |_| " (invalid)");
-            let name = if are_alike { &result.label } else { &summary.scenario.name };
+            let name = if are_named { &summary.scenario.name } else { &result.label };
             (format!("{name}, {}{invalid}", summary.kind.name()), summary)
         })
         .collect();

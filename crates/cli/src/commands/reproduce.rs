@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use fanin_report::JudgedClaim;
+use fanin_report::{CLAIMS_FILE, CLAIMS_SCHEMA, JudgedClaim};
 use fanin_reproduce::{Claim, Judged, LabError, Status};
 use serde::Serialize;
 
@@ -69,8 +69,8 @@ impl ClaimRow<'_> {
     }
 }
 
-/// The table as JSON in the folder of the runs.
-const CLAIMS_FILE: &str = "claims.json";
+/// The title of a page with claims.
+pub(super) const CLAIMS_TITLE: &str = "Claims of the papers";
 
 #[derive(Serialize)]
 struct ClaimTable<'a> {
@@ -121,14 +121,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .zip(&judged)
         .map(|(claim, judged)| row(claim, judged, arguments.duration.is_none()))
         .collect();
-    let table =
-        ClaimTable { schema: "fanin.claims/1", duration: arguments.duration.as_deref(), claims: &rows };
+    let table = ClaimTable { schema: CLAIMS_SCHEMA, duration: arguments.duration.as_deref(), claims: &rows };
     if let Some(json) = &arguments.json {
         json.write(&table)?;
     }
     if let (Some(folder), Some(kept)) = (&arguments.out, kept) {
         let claims: Vec<JudgedClaim> = rows.iter().map(ClaimRow::on_page).collect();
-        kept.finish("Claims of the papers", &claims)?;
+        kept.finish(CLAIMS_TITLE, &claims)?;
         Json::File(folder.join(CLAIMS_FILE)).write(&table)?;
     }
     if !arguments.json.as_ref().is_some_and(Json::is_stdout) {

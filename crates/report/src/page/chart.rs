@@ -292,9 +292,13 @@ impl Chart {
             let fits = x + 6.0 + wide <= right;
             let (at, anchor) = if fits { (x + 5.0, "start") } else { (x - 5.0, "end") };
             let _ = writeln!(out, "<path class=\"mark x-mark\" d=\"M{x:.1} {:.1}V{bottom:.1}\"/>", TOP - 8.0);
-            // The line stands for itself where a label would lie on another one.
+            // The line stands for itself where its label would lie on another one, or another line would cross it.
             let span = if fits { (at, at + wide) } else { (at - wide, at) };
-            if taken.iter().all(|&(from, to)| span.1 + 4.0 < from || span.0 > to + 4.0) {
+            let is_crossed = self
+                .marks
+                .iter()
+                .any(|other| !other.level && (span.0..span.1).contains(&px(other.at)) && px(other.at) != x);
+            if !is_crossed && taken.iter().all(|&(from, to)| span.1 + 4.0 < from || span.0 > to + 4.0) {
                 let _ = writeln!(
                     out,
                     "<text class=\"mark x-mark\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{text}</text>",

@@ -2,10 +2,13 @@
 
 use std::fmt::Write;
 
+use serde::Deserialize;
+
 use super::markup::escape;
 
 /// A claim with the judgement on it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct JudgedClaim {
     /// Number of the claim.
     pub id: String,

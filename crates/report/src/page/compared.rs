@@ -149,6 +149,21 @@ pub(crate) fn data(pairs: &[ComparedPair]) -> Value {
     Value::Array(pairs.iter().map(data).collect())
 }
 
+/// The verdict on each measurement that is compared with its simulation, for the head of the page.
+pub(crate) fn head(pairs: &[ComparedPair], results: &[RunResult], data: &Value, out: &mut String) {
+    let judged = || pairs.iter().enumerate().filter(|(_, pair)| pair.is_judged);
+    let count = judged().count();
+    if count == 0 {
+        return;
+    }
+    let _ = writeln!(out, "<div class=\"verdicts of-{count}\">");
+    for (number, pair) in judged() {
+        let of = (pairs.len() > 1).then(|| labels(pair, results)[1].clone());
+        verdict(pair, data, &format!("/pairs/{number}"), of.as_deref(), out);
+    }
+    out.push_str("</div>\n");
+}
+
 /// The section; nothing without pairs.
 pub(crate) fn section(pairs: &[ComparedPair], results: &[RunResult], data: &Value, out: &mut String) {
     if pairs.is_empty() {
@@ -164,7 +179,6 @@ pub(crate) fn section(pairs: &[ComparedPair], results: &[RunResult], data: &Valu
             let _ = writeln!(out, "<h3>{left} and {right}</h3>");
         }
         if pair.is_judged {
-            verdict(pair, data, &at, out);
             claims(pair, results, data, &at, out);
         }
         reasons(pair, results, data, &at, out);
@@ -198,10 +212,11 @@ fn subject(subject: Subject) -> (&'static str, FigureForm) {
     }
 }
 
-fn verdict(pair: &ComparedPair, data: &Value, at: &str, out: &mut String) {
+fn verdict(pair: &ComparedPair, data: &Value, at: &str, of: Option<&str>, out: &mut String) {
+    let of = of.map_or_else(String::new, |of| format!("<p class=\"label\">{of}</p>"));
     let comparison = &pair.comparison;
     if let Some(why) = figure(data, &format!("{at}/comparison/invalid"), FigureForm::Sentence) {
-        let _ = writeln!(out, "<div class=\"verdict bad\"><p><strong>Invalid.</strong> {why}</p></div>");
+        let _ = writeln!(out, "<div class=\"verdict bad\">{of}<p><strong>Invalid.</strong> {why}</p></div>");
         return;
     }
     let differs: Vec<String> = comparison
@@ -216,7 +231,7 @@ fn verdict(pair: &ComparedPair, data: &Value, at: &str, out: &mut String) {
         (true, false) => ("open", "There is nothing to judge: figures are missing on one side.".to_owned()),
         (false, _) => ("bad", format!("The measurement is not as predicted: {}.", differs.join(", "))),
     };
-    let _ = writeln!(out, "<div class=\"verdict {class}\"><p><strong>{words}</strong></p></div>");
+    let _ = writeln!(out, "<div class=\"verdict {class}\">{of}<p><strong>{words}</strong></p></div>");
 }
 
 fn claims(pair: &ComparedPair, results: &[RunResult], data: &Value, at: &str, out: &mut String) {

@@ -4,7 +4,7 @@
 //! the arrow keys. Every figure shown stands in the page's data too (`<script id="fanin-data">`), and the
 //! element that shows it names the place there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
@@ -16,7 +16,6 @@ use self::format::FigureForm;
 use self::markup::{escape, figure, json_for_script, ratio};
 use self::pictured::Pictures;
 use self::plots::swatch_of;
-use self::verdict::VERDICTS_MAX;
 use crate::{ResultKind, RunResult};
 
 mod advised;
@@ -26,6 +25,7 @@ mod compared;
 mod contents;
 mod dots;
 mod format;
+mod head;
 mod heat;
 mod many;
 mod markup;
@@ -81,14 +81,14 @@ pub fn page_of(results: &[RunResult], name: Option<&str>, claims: &[JudgedClaim]
         escape(&title.join(" · ")),
         if results.len() == 1 { "one" } else { "several" }
     );
-    head(results, &data, &title, &pictures, claims, &mut out);
-    compared::section(&pairs, results, &data, &mut out);
+    head::head(results, &data, &title, &pictures, &pairs, claims, &mut out);
     if !charts.is_empty() || !pictures.others.is_empty() {
         out.push_str("<section class=\"charts\">\n<h2>What happened</h2>\n");
         pictures.others.iter().for_each(|drawing| out.push_str(&drawing.html));
         charts.iter().for_each(|chart| out.push_str(&chart.html(&data)));
         out.push_str("</section>\n");
     }
+    compared::section(&pairs, results, &data, &mut out);
     claims::section(claims, &mut out);
     many::many(results, &data, &mut out);
     for (index, result) in results.iter().enumerate() {
@@ -192,155 +192,6 @@ fn title(results: &[RunResult]) -> Vec<String> {
             vec![name, format!("{} results", several.len())]
         }
     }
-}
-
-fn head(
-    results: &[RunResult],
-    data: &Value,
-    title: &[String],
-    pictures: &Pictures,
-    claims: &[JudgedClaim],
-    out: &mut String,
-) {
-    let [name, kind] = title else {
-        let _ = writeln!(out, "<header><h1>{}</h1></header>", escape(&title.join(" ")));
-        return;
-    };
-    let _ = writeln!(
-        out,
-        "<header>\n<p class=\"kind\">Fanin {}</p>\n<h1><bdi>{}</bdi></h1>",
-        escape(kind),
-        escape(name)
-    );
-    claims::head(claims, out);
-    let several = results.len() > 1;
-    if results.len() > VERDICTS_MAX {
-        if claims.is_empty() {
-            many::together(results, data, out);
-        }
-        let mut cautions: BTreeMap<String, usize> = BTreeMap::new();
-        for caution in results.iter().flat_map(RunResult::cautions) {
-            *cautions.entry(caution).or_default() += 1;
-        }
-        for (caution, count) in cautions {
-            let _ = writeln!(
-                out,
-                "<p class=\"note\">{count} of {} results: {}.</p>",
-                results.len(),
-                escape(&caution)
-            );
-        }
-        out.push_str("</header>\n");
-        return;
-    }
-    let is_split = !pictures.first.is_empty();
-    if is_split {
-        out.push_str("<div class=\"first\">\n<div class=\"said\">\n");
-    }
-    for (index, result) in results.iter().enumerate() {
-        let at = format!("/results/{index}/summary");
-        let verdict = verdict::verdict(&result.summary, data, &at);
-        let label = if several {
-            format!(
-                "<p class=\"label\">{}<bdi>{}</bdi></p>\n",
-                swatch_of(index, results),
-                escape(&result.label)
-            )
-        } else {
-            String::new()
-        };
-        let mut warnings =
-            result.summary.plan.as_ref().map_or(String::new(), |plan| planned::warnings(plan, data, &at));
-        for caution in result.cautions() {
-            let _ = writeln!(warnings, "<p class=\"warning\">{}.</p>", escape(&caution));
-        }
-        let _ = writeln!(
-            out,
-            "<div class=\"verdict {}\">\n{label}{}<p><strong>{}.</strong> {}</p>\n{warnings}</div>",
-            verdict.standing.class(),
-            verdict.badge.map_or(String::new(), |badge| format!("<p class=\"badge\">{badge}</p>\n")),
-            verdict.words,
-            verdict.sentence
-        );
-    }
-    if let [result] = results {
-        key_figures(result, data, out);
-        ports(result, data, out);
-    }
-    if is_split {
-        out.push_str("</div>\n<div class=\"shown\">\n");
-        pictures.first.iter().for_each(|drawing| out.push_str(&drawing.html));
-        out.push_str("</div>\n</div>\n");
-    }
-    out.push_str("</header>\n");
-}
-
-/// The handful of figures that most people came for.
-fn key_figures(result: &RunResult, data: &Value, out: &mut String) {
-    let times =
-        if result.summary.collection_time_ms.is_some() { "collection_time_ms" } else { "requests/time_ms" };
-    let at = |key: &str| format!("/results/0/summary/{key}");
-    let (mean, p99, ideal) =
-        (at(&format!("{times}/mean")), at(&format!("{times}/p99")), at(&format!("{times}/ideal")));
-    let goodput = at("goodput_bps/per_collector_mean");
-    let tiles = [
-        (
-            "Mean time",
-            figure(data, &mean, FigureForm::Millis),
-            ratio(data, &mean, &ideal, FigureForm::Factor),
-            " ideal",
-        ),
-        (
-            "p99",
-            figure(data, &p99, FigureForm::Millis).filter(|_| result.summary.has_p99()),
-            ratio(data, &p99, &ideal, FigureForm::Factor),
-            " ideal",
-        ),
-        (
-            "Goodput each",
-            figure(data, &goodput, FigureForm::Bits),
-            ratio(data, &goodput, &at("ideal/goodput_bps"), FigureForm::Share),
-            " of ideal",
-        ),
-        ("Frames dropped", figure(data, &at("network/drops"), FigureForm::Number), None, ""),
-        ("Timeouts", figure(data, &at("tcp/timeouts"), FigureForm::Number), None, ""),
-    ];
-    let mut tiles =
-        tiles.into_iter().filter_map(|(label, value, below, of)| Some((label, value?, below, of)));
-    let Some(first) = tiles.next() else { return };
-    out.push_str("<dl class=\"key\">\n");
-    for (label, value, below, of) in std::iter::once(first).chain(tiles) {
-        let below = below.map_or(String::new(), |below| format!("<small>{below}{of}</small>"));
-        let _ = writeln!(out, "<div><dt>{label}</dt><dd>{value}{below}</dd></div>");
-    }
-    out.push_str("</dl>\n");
-}
-
-/// The outputs that dropped frames or filled up.
-fn ports(result: &RunResult, data: &Value, out: &mut String) {
-    if result.summary.ports.is_empty() {
-        return;
-    }
-    out.push_str(
-        "<h2>Where</h2>\n<table class=\"ports\">\n<thead><tr><th scope=\"col\">Port</th><th scope=\"col\" class=\"n\">Dropped</th>\
-         <th scope=\"col\" class=\"n\">Deepest</th><th scope=\"col\" class=\"n\">Limit</th><th scope=\"col\" class=\"n\">Used</th></tr></thead>\n<tbody>\n",
-    );
-    for (row, port) in result.summary.ports.iter().enumerate() {
-        let cell = |key: &str, form| {
-            let cell = figure(data, &format!("/results/0/summary/ports/{row}/{key}"), form);
-            format!("<td class=\"n\">{}</td>", cell.unwrap_or_else(|| "–".into()))
-        };
-        let _ = writeln!(
-            out,
-            "<tr><th scope=\"row\"><bdi>{}</bdi></th>{}{}{}{}</tr>",
-            escape(&format::typeset(&port.name)),
-            cell("drops", FigureForm::Number),
-            cell("queue_bytes_max", FigureForm::Bytes),
-            cell("limit_bytes", FigureForm::Bytes),
-            cell("utilisation", FigureForm::Share)
-        );
-    }
-    out.push_str("</tbody>\n</table>\n");
 }
 
 /// The summary table: a column for each result; a single result's figures with their ideal.

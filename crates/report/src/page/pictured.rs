@@ -9,7 +9,7 @@ use super::format::{FigureForm, format_f64, significant, typeset};
 use super::markup::escape;
 use super::plots::{bytes_unit, time_unit};
 use super::{dots, heat, network, waterfall};
-use crate::{PortTimeline, RunPicture, RunResult, RunTimeline};
+use crate::{EventRow, PortTimeline, RunPicture, RunResult, RunTimeline};
 
 /// A drawing with its entry in the page's data.
 pub(super) struct Drawing {
@@ -68,11 +68,12 @@ pub(super) fn pictures(results: &[RunResult]) -> Pictures {
         .filter_map(|(index, result)| Some((index, timeline(result)?)))
         .filter(|(_, timeline)| !timeline.ports.is_empty())
         .collect();
-    let scale = Scale::of(timelines.iter().map(|(_, timeline)| timeline));
+    let ideals = timelines.iter().filter_map(|(index, timeline)| ideal(&results[*index], timeline));
+    let scale = Scale::of(timelines.iter().map(|(_, timeline)| timeline), ideals.fold(0.0, f64::max));
     for (index, timeline) in &timelines {
         let result = &results[*index];
         let of = if several { format!(": {}", result.label) } else { String::new() };
-        let drawing = draw(timeline, &scale, result, *index, &of);
+        let drawing = draw(timeline, &scale.suiting(timeline), result, *index, &of);
         if several { pictures.others.push(drawing) } else { pictures.first.push(drawing) }
     }
     for (index, result) in results.iter().enumerate() {
@@ -106,6 +107,7 @@ fn timeline(result: &RunResult) -> Option<RunTimeline> {
                 queue_bytes: vec![0; BINS],
                 drops: vec![0; BINS],
                 rings: Vec::new(),
+                delivered_bytes: None,
             });
         }
         let Some(port) = ports.last_mut() else { continue };
@@ -119,16 +121,29 @@ fn timeline(result: &RunResult) -> Option<RunTimeline> {
     };
     ports.sort_by_key(|port| std::cmp::Reverse(rank(port)));
     ports.truncate(1);
-    let mut delivered_bytes = vec![0; BINS];
-    for row in &result.records.events {
-        if let Some(at) = row.last_byte_ps {
-            delivered_bytes[bin(at)] += row.size_bytes;
+    let delivered = |is_counted: &dyn Fn(&EventRow) -> bool| {
+        let mut bytes = vec![0; BINS];
+        for row in result.records.events.iter().filter(|row| is_counted(row)) {
+            if let Some(at) = row.last_byte_ps {
+                bytes[bin(at)] += row.size_bytes;
+            }
         }
+        bytes
+    };
+    for port in &mut ports {
+        let collector =
+            port.name.rsplit_once("->collector:").and_then(|(_, number)| number.parse::<u32>().ok());
+        port.delivered_bytes = collector.map(|collector| delivered(&|row| row.collector == collector));
     }
+    let delivered_bytes = delivered(&|_| true);
     Some(RunTimeline { bin_ps, delivered_bytes, timeouts: vec![0; BINS], ports })
 }
 
+/// Room above the largest queue.
+const QUEUE_HEADROOM: f64 = 1.12;
+
 /// The scales that all pictures of a page share.
+#[derive(Clone)]
 struct Scale {
     x: Axis,
     time: (&'static str, f64),
@@ -138,24 +153,61 @@ struct Scale {
     rate_unit: (&'static str, f64),
 }
 
-/// Payload bit/s of each bin.
+/// Payload bit/s of each bin: what the host behind the first port received, or all hosts where a switch is behind it.
 fn rates(timeline: &RunTimeline) -> impl Iterator<Item = f64> {
     let seconds = timeline.bin_ps.max(1) as f64 / 1e12;
-    timeline.delivered_bytes.iter().map(move |&bytes| bytes as f64 * 8.0 / seconds)
+    let own = timeline.ports.first().and_then(|port| port.delivered_bytes.as_ref());
+    own.unwrap_or(&timeline.delivered_bytes).iter().map(move |&bytes| bytes as f64 * 8.0 / seconds)
+}
+
+/// The host behind a port, where its goodput is known.
+fn host_behind(port: &PortTimeline) -> Option<&str> {
+    port.delivered_bytes.as_ref().and_then(|_| port.name.rsplit_once("->")).map(|(_, host)| host)
+}
+
+/// The ideal goodput of the collector behind the first port; that of one is no ideal of several.
+fn ideal(result: &RunResult, timeline: &RunTimeline) -> Option<f64> {
+    let host = timeline.ports.first().and_then(host_behind)?;
+    let bps = result.summary.ideal.as_ref()?.goodput_bps?;
+    host.starts_with("collector").then_some(bps)
+}
+
+/// A picture has its own scale of bytes if the largest of the page is this many times its own.
+const OWN_SCALE: u64 = 4;
+
+/// The most bytes that a picture of the first port shows.
+fn bytes_max(timeline: &RunTimeline) -> u64 {
+    let Some(port) = timeline.ports.first() else { return 1 };
+    let peak = port.queue_bytes.iter().copied().max().unwrap_or(0);
+    // A limit far above the queue would flatten it.
+    let limit = port.limit_bytes.filter(|&limit| limit <= peak.saturating_mul(3));
+    limit.unwrap_or(0).max(peak).max(1)
 }
 
 impl Scale {
-    fn of<'a>(timelines: impl Iterator<Item = &'a RunTimeline> + Clone) -> Self {
+    /// The scale for one picture: of its own in bytes, where the page's would flatten it.
+    fn suiting(&self, timeline: &RunTimeline) -> Self {
+        let own = bytes_max(timeline);
+        let is_flat = own.saturating_mul(OWN_SCALE) < (self.queue.max * self.bytes.1 / QUEUE_HEADROOM) as u64;
+        if is_flat { self.with_bytes(own) } else { self.clone() }
+    }
+
+    fn with_bytes(&self, bytes_max: u64) -> Self {
+        let bytes = bytes_unit(bytes_max);
+        Self {
+            queue: Axis::from_zero("", bytes_max as f64 / bytes.1 * QUEUE_HEADROOM),
+            bytes,
+            ..self.clone()
+        }
+    }
+
+    /// The scale of all timelines; `ideal_bps` is the largest ideal that is drawn.
+    fn of<'a>(timelines: impl Iterator<Item = &'a RunTimeline> + Clone, ideal_bps: f64) -> Self {
         let end = timelines.clone().map(|one| one.bin_ps * one.timeouts.len() as u64).max().unwrap_or(1);
         let time = time_unit(end);
-        let ports = timelines.clone().filter_map(|one| one.ports.first());
-        let peak = ports.clone().flat_map(|port| port.queue_bytes.iter().copied()).max().unwrap_or(0);
-        // A limit far above the queue would flatten it.
-        let limits =
-            ports.filter_map(|port| port.limit_bytes).filter(|&limit| limit <= peak.saturating_mul(3));
-        let bytes_max = limits.max().unwrap_or(0).max(peak).max(1);
+        let bytes_max = timelines.clone().map(bytes_max).max().unwrap_or(1);
         let bytes = bytes_unit(bytes_max);
-        let bps = timelines.flat_map(rates).fold(0.0, f64::max);
+        let bps = timelines.flat_map(rates).fold(ideal_bps, f64::max);
         let rate_unit = match bps {
             bps if bps >= 2e9 => ("Gb/s", 1e9),
             _ => ("Mb/s", 1e6),
@@ -163,7 +215,7 @@ impl Scale {
         Self {
             x: Axis { title: format!("time, {}", time.0), log: false, min: 0.0, max: end as f64 / time.1 },
             time,
-            queue: Axis::from_zero("", bytes_max as f64 / bytes.1 * 1.12),
+            queue: Axis::from_zero("", bytes_max as f64 / bytes.1 * QUEUE_HEADROOM),
             bytes,
             rate: Axis::from_zero("", bps / rate_unit.1 * 1.1),
             rate_unit,
@@ -198,7 +250,12 @@ fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize,
     let queue = points(&mut port.queue_bytes.iter().map(|&bytes| bytes as f64 / scale.bytes.1));
     let rate = points(&mut rates(timeline).map(|bps| bps / scale.rate_unit.1));
     let counts = |values: &[u64]| points(&mut values.iter().map(|&count| count as f64));
-    let ideal = result.summary.ideal.as_ref().and_then(|ideal| ideal.goodput_bps);
+    let host = host_behind(port);
+    let delivered = host.map_or_else(
+        || "payload delivered to all hosts".to_owned(),
+        |host| format!("payload delivered to {}", escape(host)),
+    );
+    let ideal = ideal(result, timeline);
     let mut html = format!("<figure class=\"picture\" data-chart=\"{id}\">\n<h3>{}</h3>\n", escape(&title));
     for sheet in &SHEETS {
         let right = sheet.width - RIGHT;
@@ -209,7 +266,7 @@ fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize,
         html += &open(sheet, HEIGHT, &id, [&title, &description], &more);
         let px = |x: f64| LEFT + scale.x.place(x) * (right - LEFT);
         panel(&mut html, &scale.queue, QUEUE, right, &format!("bytes waiting, {}", scale.bytes.0));
-        panel(&mut html, &scale.rate, RATE, right, &format!("payload delivered, {}", scale.rate_unit.0));
+        panel(&mut html, &scale.rate, RATE, right, &format!("{delivered}, {}", scale.rate_unit.0));
         html += "<g class=\"zoom\">";
         steps(&mut html, &queue, &scale.queue, QUEUE, &px, per_bin, "s0");
         steps(&mut html, &rate, &scale.rate, RATE, &px, per_bin, "s2");
@@ -236,10 +293,8 @@ fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize,
             let text = format!("limit {}", format_f64(limit * scale.bytes.1, FigureForm::Bytes));
             level(&mut html, y, right, &text);
         }
-        // Of many collectors each has a small part of what is delivered.
-        let is_near = |best: &f64| (0.2 * scale.rate.max..=scale.rate.max).contains(best);
-        if let Some(best) = ideal.map(|bps| bps / scale.rate_unit.1).filter(is_near) {
-            level(&mut html, place(&scale.rate, best, RATE), right, "ideal of one collector");
+        if let Some(best) = ideal.map(|bps| bps / scale.rate_unit.1).filter(|best| *best <= scale.rate.max) {
+            level(&mut html, place(&scale.rate, best, RATE), right, "ideal");
         }
         time_axis(&mut html, &scale.x, sheet, RATE[1]);
         html += "</svg>\n";
@@ -262,7 +317,7 @@ fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize,
             series(format!("queue in {}", scale.bytes.0), &queue),
             series("drops".into(), &counts(&port.drops)),
             series("timeouts".into(), &counts(&timeline.timeouts)),
-            series(format!("goodput in {}", scale.rate_unit.0), &rate),
+            series(format!("{delivered}, in {}", scale.rate_unit.0), &rate),
         ],
     });
     Drawing { id, data, html }

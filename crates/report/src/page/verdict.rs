@@ -125,6 +125,11 @@ pub(super) fn headline(summary: &Summary) -> (Standing, &'static str) {
             Standing::Bad,
             "Frames are dropped, and senders wait to probe for the last of a burst",
         ),
+        (
+            summary.overload.is_some(),
+            Standing::Bad,
+            "Too many events: the system does not keep up with supervisor.rate",
+        ),
         (above(drops), Standing::Bad, "Frames are dropped, and recovered without a timeout"),
         (above(timeouts), Standing::Bad, "Connections time out, though no frame was dropped"),
         (drops == Some(0), Standing::Good, "Lossless"),

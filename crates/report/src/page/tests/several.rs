@@ -94,3 +94,36 @@ fn claims_stand_on_the_page_with_those_that_fail_first() {
     assert!(at(">A2<") < at(">A3<") && at(">A3<") < at(">A1<"));
     assert!(html.contains("Claims of the papers") && html.contains("40 &lt;b&gt;"));
 }
+
+#[test]
+fn verdicts_of_several_results_share_a_row_above_the_pictures() {
+    let results = [
+        run_result(ResultKind::Sim, "collapse", 7),
+        run_result(ResultKind::Sim, "credits", 0),
+        run_result(ResultKind::Run, "measured", 7),
+    ];
+    let html = page(&results);
+    let document = parsed(&html);
+    let row = document.descendants().find(|node| node.attribute("class") == Some("verdicts of-3")).unwrap();
+    assert_eq!(row.children().filter(roxmltree::Node::is_element).count(), 3);
+    let at = |what: &str| html.find(what).unwrap_or_else(|| panic!("no {what}"));
+    // What the measurement's verdict is stands in the head; its tables stand below the pictures.
+    assert!(at("verdicts of-3") < at("verdicts of-1") && at("The measurement") < at("<h2>What happened"));
+    assert!(at("The queue at ") < at("Is it as predicted?"));
+    assert_eq!(html.matches("The measurement is").count(), 1);
+}
+
+#[test]
+fn an_overload_is_no_lossless_result() {
+    let mut result = run_result(ResultKind::Sim, "a", 0);
+    assert!(page(&[result.clone()]).contains("<strong>Lossless.</strong>"));
+    result.summary.overload =
+        Some(crate::Overload { text: "It is <slow>.".into(), ..crate::Overload::default() });
+    let html = page(&[result.clone()]);
+    assert!(
+        html.contains("Too many events: the system does not keep up") && html.contains("It is &lt;slow&gt;.")
+    );
+    assert!(!html.contains("<strong>Lossless.</strong>"));
+    let many: Vec<RunResult> = (0..10).map(|_| result.clone()).collect();
+    assert!(page(&many).contains("10 of 10 results: The system does not keep up"));
+}

@@ -1,0 +1,206 @@
+//! The first screen: the verdicts on the results, and of a single one its figures, ports and picture.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::compared::{self, ComparedPair};
+use super::format::{self, FigureForm};
+use super::markup::{escape, figure, ratio};
+use super::pictured::Pictures;
+use super::plots::swatch_of;
+use super::verdict::{self, VERDICTS_MAX};
+use super::{JudgedClaim, claims, many, planned};
+use crate::{RunResult, cautions_of};
+
+/// The head of the page: the verdicts, and of one result its figures and picture.
+pub(super) fn head(
+    results: &[RunResult],
+    data: &Value,
+    title: &[String],
+    pictures: &Pictures,
+    pairs: &[ComparedPair],
+    judged: &[JudgedClaim],
+    out: &mut String,
+) {
+    let [name, kind] = title else {
+        let _ = writeln!(out, "<header><h1>{}</h1></header>", escape(&title.join(" ")));
+        return;
+    };
+    let _ = writeln!(
+        out,
+        "<header>\n<p class=\"kind\">Fanin {}</p>\n<h1><bdi>{}</bdi></h1>",
+        escape(kind),
+        escape(name)
+    );
+    claims::head(judged, out);
+    let several = results.len() > 1;
+    if results.len() > VERDICTS_MAX {
+        if judged.is_empty() {
+            many::together(results, data, out);
+        }
+        compared::head(pairs, results, data, out);
+        cautions(results, out);
+        out.push_str("</header>\n");
+        return;
+    }
+    let is_split = !pictures.first.is_empty();
+    if is_split {
+        out.push_str("<div class=\"first\">\n<div class=\"said\">\n");
+    }
+    if several {
+        let _ = writeln!(out, "<div class=\"verdicts of-{}\">", results.len());
+    }
+    for (index, result) in results.iter().enumerate() {
+        let at = format!("/results/{index}/summary");
+        let verdict = verdict::verdict(&result.summary, data, &at);
+        let label = if several {
+            format!(
+                "<p class=\"label\">{}<bdi>{}</bdi></p>\n",
+                swatch_of(index, results),
+                escape(&result.label)
+            )
+        } else {
+            String::new()
+        };
+        let mut warnings =
+            result.summary.plan.as_ref().map_or(String::new(), |plan| planned::warnings(plan, data, &at));
+        if let Some(text) = figure(data, &format!("{at}/overload/text"), FigureForm::Sentence) {
+            let _ = writeln!(warnings, "<p class=\"warning\">{text}</p>");
+        }
+        // Several results share a line for each caution.
+        for caution in result.cautions().iter().filter(|_| !several) {
+            let _ = writeln!(warnings, "<p class=\"warning\">{}.</p>", escape(caution));
+        }
+        let _ = writeln!(
+            out,
+            "<div class=\"verdict {}\">\n{label}{}<p><strong>{}.</strong> {}</p>\n{warnings}</div>",
+            verdict.standing.class(),
+            verdict.badge.as_ref().map_or(String::new(), |badge| format!("<p class=\"badge\">{badge}</p>\n")),
+            if several { verdict.short() } else { verdict.words },
+            verdict.sentence
+        );
+    }
+    if several {
+        out.push_str("</div>\n");
+        compared::head(pairs, results, data, out);
+        cautions(results, out);
+    }
+    if let [result] = results {
+        key_figures(result, data, out);
+        ports(result, data, out);
+    }
+    if is_split {
+        out.push_str("</div>\n<div class=\"shown\">\n");
+        pictures.first.iter().for_each(|drawing| out.push_str(&drawing.html));
+        out.push_str("</div>\n</div>\n");
+    }
+    out.push_str("</header>\n");
+}
+
+/// What to mind about several results, a line each.
+fn cautions(results: &[RunResult], out: &mut String) {
+    for (caution, count) in cautions_of(results) {
+        let _ = writeln!(
+            out,
+            "<p class=\"note\">{count} of {} results: {}.</p>",
+            results.len(),
+            escape(&caution)
+        );
+    }
+}
+
+/// The handful of figures that most people came for.
+fn key_figures(result: &RunResult, data: &Value, out: &mut String) {
+    let times =
+        if result.summary.collection_time_ms.is_some() { "collection_time_ms" } else { "requests/time_ms" };
+    let at = |key: &str| format!("/results/0/summary/{key}");
+    let (mean, p99, ideal) =
+        (at(&format!("{times}/mean")), at(&format!("{times}/p99")), at(&format!("{times}/ideal")));
+    let goodput = at("goodput_bps/per_collector_mean");
+    let tiles = [
+        (
+            "Mean time",
+            figure(data, &mean, FigureForm::Millis),
+            ratio(data, &mean, &ideal, FigureForm::Factor),
+            " ideal",
+        ),
+        (
+            "p99",
+            figure(data, &p99, FigureForm::Millis).filter(|_| result.summary.has_p99()),
+            ratio(data, &p99, &ideal, FigureForm::Factor),
+            " ideal",
+        ),
+        (
+            "Goodput each",
+            figure(data, &goodput, FigureForm::Bits),
+            ratio(data, &goodput, &at("ideal/goodput_bps"), FigureForm::Share),
+            " of ideal",
+        ),
+        ("Frames dropped", figure(data, &at("network/drops"), FigureForm::Number), None, ""),
+        ("Timeouts", figure(data, &at("tcp/timeouts"), FigureForm::Number), None, ""),
+    ];
+    let mut tiles =
+        tiles.into_iter().filter_map(|(label, value, below, of)| Some((label, value?, below, of)));
+    let Some(first) = tiles.next() else { return };
+    out.push_str("<dl class=\"key\">\n");
+    for (label, value, below, of) in std::iter::once(first).chain(tiles) {
+        let below = below.map_or(String::new(), |below| format!("<small>{below}{of}</small>"));
+        let _ = writeln!(out, "<div><dt>{label}</dt><dd>{value}{below}</dd></div>");
+    }
+    out.push_str("</dl>\n");
+}
+
+/// The outputs that dropped frames or filled up.
+fn ports(result: &RunResult, data: &Value, out: &mut String) {
+    if result.summary.ports.is_empty() {
+        return;
+    }
+    out.push_str(
+        "<h2>Where</h2>\n<table class=\"ports\">\n<thead><tr><th scope=\"col\">Port</th><th scope=\"col\" class=\"n\">Dropped</th>\
+         <th scope=\"col\" class=\"n\">Deepest</th><th scope=\"col\" class=\"n\">Limit</th><th scope=\"col\" class=\"n\">Used</th></tr></thead>\n<tbody>\n",
+    );
+    for (row, port) in result.summary.ports.iter().enumerate() {
+        let cell = |key: &str, form| {
+            let cell = figure(data, &format!("/results/0/summary/ports/{row}/{key}"), form);
+            format!("<td class=\"n\">{}</td>", cell.unwrap_or_else(|| "–".into()))
+        };
+        let _ = writeln!(
+            out,
+            "<tr><th scope=\"row\"><bdi>{}</bdi></th>{}{}{}{}</tr>",
+            escape(&format::typeset(&port.name)),
+            cell("drops", FigureForm::Number),
+            cell("queue_bytes_max", FigureForm::Bytes),
+            cell("limit_bytes", FigureForm::Bytes),
+            cell("utilisation", FigureForm::Share)
+        );
+    }
+    out.push_str("</tbody>\n</table>\n");
+    connections(result, data, out);
+}
+
+/// The connections that timed out most.
+fn connections(result: &RunResult, data: &Value, out: &mut String) {
+    if result.summary.connections.is_empty() {
+        return;
+    }
+    out.push_str(
+        "<details>\n<summary>Connections that timed out most</summary>\n<table class=\"ports\">\n<thead><tr><th scope=\"col\">Connection</th>\
+         <th scope=\"col\" class=\"n\">Timeouts</th><th scope=\"col\" class=\"n\">Sent again</th></tr></thead>\n<tbody>\n",
+    );
+    for (row, connection) in result.summary.connections.iter().enumerate() {
+        let cell = |key: &str| {
+            let cell =
+                figure(data, &format!("/results/0/summary/connections/{row}/{key}"), FigureForm::Number);
+            format!("<td class=\"n\">{}</td>", cell.unwrap_or_else(|| "–".into()))
+        };
+        let _ = writeln!(
+            out,
+            "<tr><th scope=\"row\"><bdi>{}</bdi></th>{}{}</tr>",
+            escape(&format::typeset(&connection.name)),
+            cell("timeouts"),
+            cell("retransmits")
+        );
+    }
+    out.push_str("</tbody>\n</table>\n</details>\n");
+}
