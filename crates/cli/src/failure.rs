@@ -338,6 +338,14 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// A refusal by the simulator, at its place in the scenario's file where it is one setting.
+    pub(crate) fn simulation(error: fanin_runs::Error, loaded: &fanin_scenario::Loaded) -> Self {
+        match error.setting(&loaded.scenario) {
+            Some(refused) => Self::Scenario(loaded.refusal(&refused.key, refused.message, refused.help)),
+            None => Self::Sim(error),
+        }
+    }
+
     fn code(&self) -> u8 {
         match self {
             Self::Lost { .. }

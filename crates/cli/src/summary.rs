@@ -38,6 +38,9 @@ pub(crate) fn text(summary: &Summary) -> String {
         }
         line("events", parts.join(", "));
     }
+    if let Some(overload) = &summary.overload {
+        line("overload", overload.text.trim_end_matches('.').to_owned());
+    }
     let has_p99 = summary.has_p99();
     if let Some(times) = &summary.collection_time_ms {
         line("collection time", times_text(times, has_p99));
@@ -100,7 +103,12 @@ pub(crate) fn text(summary: &Summary) -> String {
     for (index, port) in summary.ports.iter().enumerate() {
         line(if index == 0 { "full ports" } else { "" }, port_text(port));
     }
-    if let Some(late) = summary.ports.iter().find_map(|port| port.late.as_ref()) {
+    for (index, one) in summary.connections.iter().enumerate() {
+        let timeouts = one.timeouts.map_or_else(String::new, |count| format!("{count} timeouts, "));
+        let text = format!("{}: {timeouts}{} segments sent again", one.name, one.retransmits);
+        line(if index == 0 { "waiting" } else { "" }, text);
+    }
+    if let Some(late) = &summary.late {
         line("latest event", late.text.trim_end_matches('.').to_owned());
     }
     if let Some(tcp) = &summary.tcp {
@@ -206,10 +214,11 @@ fn port_text(port: &PortFigures) -> String {
 
 /// Bytes with three digits.
 fn short(bytes: u64) -> String {
+    // 999 950 B round to 1.0 MB, not to 1000.0 kB.
     let (value, unit) = match bytes {
         0..1_000 => return format!("{bytes} B"),
-        1_000..1_000_000 => (bytes as f64 / 1e3, "kB"),
-        1_000_000..1_000_000_000 => (bytes as f64 / 1e6, "MB"),
+        1_000..999_950 => (bytes as f64 / 1e3, "kB"),
+        999_950..999_950_000 => (bytes as f64 / 1e6, "MB"),
         _ => (bytes as f64 / 1e9, "GB"),
     };
     format!("{value:.1} {unit}")

@@ -51,7 +51,7 @@ fn options_answer_the_questions() {
 #[test]
 fn what_is_wrong_is_two() {
     let folder = Folder::new("init-wrong");
-    let cases: [(&[&str], &str, &str); 5] = [
+    let cases: [(&[&str], &str, &str); 10] = [
         (
             &["init", "-"],
             "0\nx\ny\n-1\n1e9\n",
@@ -59,6 +59,24 @@ fn what_is_wrong_is_two() {
         ),
         (&["init", "-", "--like", "incest"], "", "did you mean the preset `incast`?"),
         (&["init", "-", "--size", "7"], "", "invalid value '7' for '--size <SIZE>'"),
+        // The option is at fault, and no line of a file that nobody has written.
+        (&["init", "-", "--size", "0 B"], "", "'0 B' for '--size <SIZE>': a size is positive"),
+        (
+            &["init", "-", "--size", "2 TB"],
+            "",
+            "'2 TB' for '--size <SIZE>': a size is positive, from 1 B to 1 TiB",
+        ),
+        (
+            &["init", "-", "--size", "-1 kB"],
+            "",
+            "'-1 kB' for '--size <SIZE>': a number of bytes is never below 0",
+        ),
+        (&["init", "-", "--rate", "0 b/s"], "", "'0 b/s' for '--rate <RATE>': a rate is positive"),
+        (
+            &["init", "-", "--rate", "1 b/s"],
+            "",
+            "'1 b/s' for '--rate <RATE>': a rate is positive, from 1 kb/s",
+        ),
         (&["init", "/dev/null/x.toml"], "", "cannot write /dev/null/x.toml"),
         (&["init", "-", "--like", "incast", "--senders", "4"], "", "cannot be used with"),
     ];

@@ -501,7 +501,7 @@ fn what_cannot_be_simulated_is_refused_before_anything_runs() {
         (&["sim"], "required"),
         (
             &["sim", &path, "--set", "record.queues=[\"tor->collecter\"]"],
-            "record.queues: no queue is called \"tor->collecter\"; those here are aggregation->core, ",
+            "record.queues: no queue is called \"tor->collecter\"\n --> --set:1:16\n",
         ),
         (
             &["sim", &path, "--sweep", "logger.accept=0,1", "--sweep", "logger.accept=0.5"],

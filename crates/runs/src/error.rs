@@ -1,6 +1,7 @@
 //! Reasons for which a scenario is not run.
 
 use fanin_events::sizes::SizesError;
+use fanin_scenario::Scenario;
 use fanin_units::Bytes;
 
 /// Why a scenario is not run.
@@ -23,4 +24,43 @@ pub enum Error {
     /// The simulator refuses it.
     #[error(transparent)]
     Sim(#[from] fanin_sim::Error),
+}
+
+/// A setting that the simulator refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedSetting {
+    /// Its key in the scenario.
+    pub key: String,
+    /// The fault, in one sentence.
+    pub message: String,
+    /// Correct values.
+    pub help: Option<String>,
+}
+
+impl Error {
+    /// The setting that is refused, if it is one that names a place of the network.
+    pub fn setting(&self, scenario: &Scenario) -> Option<RefusedSetting> {
+        let Self::Sim(error) = self else { return None };
+        match error {
+            fanin_sim::Error::NoSuchQueue { name, kinds } => {
+                let place = scenario.record.queues.iter().position(|queue| queue == name)?;
+                Some(RefusedSetting {
+                    key: format!("record.queues.{place}"),
+                    message: format!("record.queues: no queue is called {name:?}"),
+                    help: Some(format!("those here are {}", kinds.join(", "))),
+                })
+            }
+            fanin_sim::Error::NoSuchLink { name } => Some(RefusedSetting {
+                key: "record.capture".to_owned(),
+                message: format!("record.capture: no link is called {name:?}"),
+                help: Some("one is, for example, \"tor:0->collector:0\"".to_owned()),
+            }),
+            fanin_sim::Error::TooManySamples { .. } => Some(RefusedSetting {
+                key: "record.queue_interval".to_owned(),
+                message: error.to_string(),
+                help: None,
+            }),
+            _ => None,
+        }
+    }
 }

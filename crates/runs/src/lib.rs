@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod causes;
 mod error;
 mod memory;
 mod meter;
@@ -12,9 +13,10 @@ mod run;
 mod sizes;
 mod sweep;
 
-pub use error::Error;
+pub use causes::fill_overload;
+pub use error::{Error, RefusedSetting};
 pub use fanin_sim::{FrameSeen, LinkCapture, RunControl, RunEnd, RunOutcome};
 pub use memory::MemoryEstimate;
-pub use run::run;
+pub use run::{check, run};
 pub use sizes::fragment_sizes;
 pub use sweep::{SweepRun, sweep, sweep_each};

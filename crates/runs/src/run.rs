@@ -1,14 +1,29 @@
 //! One run, with its file read before and its cost measured.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use fanin_network::topology;
 use fanin_scenario::Scenario;
 use fanin_scenario::machines::small;
 use fanin_sim::{RunControl, RunOutcome, run_on};
 
+use crate::causes;
 use crate::error::Error;
 use crate::memory;
 use crate::meter::Meter;
 use crate::sizes;
+
+/// Checks that a scenario would be simulated: builds all of it, and ends the run as soon as it has begun. `captures` is true if
+/// the link of `record.capture` must be there.
+///
+/// # Errors
+/// As [`run`].
+pub fn check(scenario: &Scenario, captures: bool) -> Result<(), Error> {
+    let stop = AtomicBool::new(false);
+    let control =
+        RunControl { stop: &stop, progress: &|_, _| stop.store(true, Ordering::Relaxed), capture: captures };
+    run(scenario, scenario.run.seed, &control).map(|_| ())
+}
 
 /// Simulates a scenario. The same scenario and seed give the same outcome to the bit, figures of speed aside.
 ///
@@ -25,6 +40,7 @@ pub fn run(scenario: &Scenario, seed: u64, control: &RunControl<'_>) -> Result<R
     let (network, roles) = topology::build(scenario).map_err(fanin_sim::Error::from)?;
     let meter = Meter::start();
     let mut outcome = run_on(scenario, &sizes, seed, control, &network, &roles)?;
+    causes::fill(&mut outcome, scenario);
     meter.stop(outcome.summary.speed.get_or_insert_default(), outcome.wire_bytes);
     Ok(outcome)
 }

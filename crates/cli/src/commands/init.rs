@@ -2,11 +2,12 @@
 
 use std::fmt::{Display, Write as _};
 use std::io::{self, BufRead, Write as _};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args, ValueHint};
-use fanin_units::{Bytes, Duration, Rate};
+use fanin_units::{Bytes, Duration, ParseError, Rate};
 
 use crate::failure::Failure;
 use crate::output;
@@ -37,14 +38,41 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(SENDERS_MAX)))]
     senders: Option<u32>,
     /// Bytes that each of them sends.
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
     size: Option<Bytes>,
     /// Rate of the links.
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = rate, allow_hyphen_values = true)]
     rate: Option<Rate>,
     /// Replace the file if it exists.
     #[arg(long)]
     force: bool,
+}
+
+/// The most bytes that a sender sends: 1 TiB.
+const SIZE_MAX: Bytes = Bytes::new(1 << 40);
+/// Rates of a link.
+const RATES: RangeInclusive<Rate> = Rate::new(1_000)..=Rate::new(10_000_000_000_000);
+
+fn is_size(size: Bytes) -> bool {
+    !size.is_zero() && size <= SIZE_MAX
+}
+
+fn size(text: &str) -> Result<Bytes, String> {
+    let size: Bytes = text.parse().map_err(|error: ParseError| error.to_string())?;
+    if is_size(size) {
+        Ok(size)
+    } else {
+        Err("a size is positive, from 1 B to 1 TiB, such as \"64 kB\"".to_owned())
+    }
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    let rate: Rate = text.parse().map_err(|error: ParseError| error.to_string())?;
+    if RATES.contains(&rate) {
+        Ok(rate)
+    } else {
+        Err("a rate is positive, from 1 kb/s to 10 Tb/s, such as \"25 Gb/s\"".to_owned())
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -96,11 +124,11 @@ fn ask_all(arguments: &Arguments) -> Result<String, Failure> {
         Ok,
     )?;
     let size = arguments.size.map_or_else(
-        || ask("How many bytes does each of them send?", Bytes::new(64_000), |size: &Bytes| !size.is_zero()),
+        || ask("How many bytes does each of them send?", Bytes::new(64_000), |&size: &Bytes| is_size(size)),
         Ok,
     )?;
     let rate = arguments.rate.map_or_else(
-        || ask("How fast are the links?", Rate::new(10_000_000_000), |rate: &Rate| !rate.is_zero()),
+        || ask("How fast are the links?", Rate::new(10_000_000_000), |rate: &Rate| RATES.contains(rate)),
         Ok,
     )?;
     Ok(scenario(senders, size, rate))

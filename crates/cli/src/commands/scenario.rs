@@ -43,6 +43,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         ScenarioCommand::Show(source) => output::print(&source.load()?.to_toml_with_origins()),
         ScenarioCommand::Check(source) => {
             let loaded = source.load()?;
+            match fanin_runs::check(&loaded.scenario, loaded.is_given("record.capture")) {
+                Ok(()) => {}
+                // Another machine may have the memory.
+                Err(error @ fanin_runs::Error::Memory { .. }) => eprintln!("note: {error}"),
+                Err(error) => return Err(Failure::simulation(error, &loaded)),
+            }
             output::print(&format!(
                 "{} is sound: {} ({})\n",
                 source.source,

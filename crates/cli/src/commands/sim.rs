@@ -1,6 +1,5 @@
 //! `fanin sim`: a scenario, packet by packet.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -142,7 +141,8 @@ fn one(arguments: &Arguments) -> Result<(), Failure> {
     };
     let outcome = fanin_runs::run(&loaded.scenario, loaded.scenario.run.seed, &control);
     bar.finish_and_clear();
-    let (result, ending) = finish(&loaded, outcome?, arguments.pcap.as_deref())?;
+    let outcome = outcome.map_err(|error| Failure::simulation(error, &loaded))?;
+    let (result, ending) = finish(&loaded, outcome, arguments.pcap.as_deref())?;
     if let Some(folder) = &arguments.out {
         write(folder, &result)?;
     }
@@ -253,11 +253,7 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Prints what to mind about results on standard error, each note once.
 pub(super) fn caution(results: &[RunResult]) {
-    let mut cautions: BTreeMap<String, usize> = BTreeMap::new();
-    for caution in results.iter().flat_map(RunResult::cautions) {
-        *cautions.entry(caution).or_default() += 1;
-    }
-    for (caution, count) in cautions {
+    for (caution, count) in fanin_report::cautions_of(results) {
         eprintln!("note: {count} of {} results: {caution}", results.len());
     }
 }
@@ -284,7 +280,8 @@ fn play<T: Send>(
     let control = RunControl { stop: interrupt::flag(), ..RunControl::default() };
     let threads = arguments.threads.map_or(cores, usize::from);
     let finished = fanin_runs::sweep_each(&points, threads, &control, &|number, outcome| {
-        let finished = finish(number, loaded[number], outcome?);
+        let outcome = outcome.map_err(|error| Failure::simulation(error, loaded[number]))?;
+        let finished = finish(number, loaded[number], outcome);
         bar.inc(1);
         finished
     });

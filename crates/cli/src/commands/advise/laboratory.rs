@@ -155,16 +155,23 @@ impl Adviser<'_> {
             sets.push(buffer.key.set(high));
             let text = |value| buffer.key.kind.text(value);
             let about = format!(
-                "the full system needs between {} and {}: by simulation {}, of which the laboratory measured {:.2} to {:.2}; \
-                 that this holds at full size is an assumption",
-                text(low),
-                text(high),
+                "{} by simulation; the laboratory's deepest queue was {:.2} to {:.2} times its simulation's, which is assumed to \
+                 hold at full size",
                 text(buffer.enough),
                 error.least,
                 error.most
             );
-            let name = format!("{} = {}", buffer.key.key, text(high));
-            self.line(AdvicePart::Laboratory, &name, &sets, &[], &goal, &about)?;
+            let lines = self.advice.lines.len();
+            self.line(AdvicePart::Laboratory, &buffer.key.key, &sets, &[], &goal, &about)?;
+            if self.advice.lines.len() == lines {
+                break;
+            }
+            self.advice.prefix_last(&format!(
+                "the full system needs {} to {}; simulated with {}: ",
+                text(low),
+                text(high),
+                text(high)
+            ));
             let range = json!({
                 "key": buffer.key.key, "bytes_min": low, "bytes_max": high, "simulated_bytes": buffer.enough,
                 "measured_over_simulated": [error.least, error.most],

@@ -203,6 +203,13 @@ impl Advice {
         line.more.insert("laboratory".to_owned(), value);
     }
 
+    /// Puts words before the last line's answer.
+    pub(super) fn prefix_last(&mut self, words: &str) {
+        if let Some(line) = self.lines.last_mut() {
+            line.answer.insert_str(0, words);
+        }
+    }
+
     /// Adds a key to the last line's JSON.
     pub(super) fn extend_last(&mut self, key: &str, value: Value) {
         if let Some(line) = self.lines.last_mut() {

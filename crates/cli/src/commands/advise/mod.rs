@@ -73,6 +73,8 @@ const BUFFERS: [&str; 10] = [
     "spine.buffer",
     "spine.uplink_buffer",
 ];
+/// The smallest buffer that is tried, in bytes, where the scenario takes it: about ten frames.
+const BUFFER_MIN: u64 = 16_000;
 /// The setting of a technique whose range is found.
 const KNOBS: [(&str, &str); 4] = [
     ("credits", "shaping.credits"),
@@ -219,8 +221,8 @@ impl Adviser<'_> {
     fn effective_buffer(&self, key: &str) -> Result<TunedKey, String> {
         let key = TunedKey::new(&KeyRange::objective(key), &self.loaded.scenario)
             .map_err(|error| error.to_string())?;
-        if self.loaded.scenario.network.topology == Topology::Star && key.key.ends_with("uplink_buffer") {
-            return Err("a star's switch has no uplinks".to_owned());
+        if self.loaded.scenario.network.topology == Topology::Star && key.key != "tor.buffer" {
+            return Err("a star has one switch, `tor`, without uplinks".to_owned());
         }
         // A default that is set again is not warned of, so another value is.
         let with = self.with(&[key.set(key.axis.high)])?;
@@ -235,6 +237,7 @@ impl Adviser<'_> {
         let keys = self.effective_buffers();
         for key in &keys {
             let mut key = key.clone();
+            key.axis.low = key.axis.low.min(BUFFER_MIN);
             while key.axis.low < key.axis.start && self.with(&[key.set(key.axis.low)]).is_err() {
                 key.axis.low *= 2;
             }
@@ -243,10 +246,18 @@ impl Adviser<'_> {
             let goal = self.goal(Sense::Minimise, &key.key)?;
             self.line(AdvicePart::Buffers, &key.key.clone(), &sets, &[key], &goal, "")?;
         }
+        let mut idle: Vec<(String, Vec<&str>)> = Vec::new();
         for key in BUFFERS {
-            if let Err(why) = self.effective_buffer(key) {
-                self.advice.note(AdvicePart::Buffers, key, &format!("no effect: {why}"), "");
+            let Err(why) = self.effective_buffer(key) else { continue };
+            let why = why.split_once("has no effect here: ").map_or(&*why, |(_, why)| why).to_owned();
+            match idle.iter_mut().find(|(reason, _)| *reason == why) {
+                Some((_, keys)) => keys.push(key),
+                None => idle.push((why, vec![key])),
             }
+        }
+        if !idle.is_empty() {
+            let texts = idle.iter().map(|(why, keys)| format!("{} ({why})", keys.join(", ")));
+            self.advice.note(AdvicePart::Buffers, "no effect", &texts.collect::<Vec<_>>().join("; "), "");
         }
         Ok(())
     }

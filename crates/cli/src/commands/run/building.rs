@@ -214,6 +214,7 @@ fn report(
     if let Some(bench) = bench {
         network::fill_techniques(&mut summary, bench);
     }
+    fanin_runs::fill_overload(&mut summary, &loaded.scenario);
     let mut text = summary::text(&summary);
     if tables.missing > 0 || tables.reassigned > 0 {
         let (missing, reassigned) = (tables.missing, tables.reassigned);

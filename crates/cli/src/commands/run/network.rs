@@ -64,8 +64,9 @@ pub(super) fn fill(job: &Job<'_>, summary: &mut Summary, observed: &Observed) {
     });
 }
 
-/// Fills in the ports that lost frames or filled up, as far as samples of their queues tell.
+/// Fills in the ports that lost frames or filled up, as far as samples of their queues tell, and the connections that waited.
 pub(super) fn fill_ports(summary: &mut Summary, records: &Records) {
+    summary.connections = fanin_report::worst_connections(&records.flows);
     if let Some(measured) = summary.measured_ps {
         let span = Span { from: Instant::new(measured.from), until: Instant::new(measured.until) };
         summary.ports = fanin_report::ports_of_queues(&records.queues, span);

@@ -1,0 +1,169 @@
+//! The questions that people come with: does it keep up, why was an event late, is this file sound?
+
+mod common;
+
+use common::{Folder, fanin, stderr, stdout};
+use serde_json::Value;
+
+fn simulated(arguments: &[&str]) -> (Value, String, String) {
+    let folder = Folder::new("answers");
+    let out = folder.file("out");
+    let output = fanin(&[&["sim"][..], arguments, &["--out", &out]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let summary = std::fs::read_to_string(folder.file("out/summary.json")).unwrap();
+    let page = std::fs::read_to_string(folder.file("out/report.html")).unwrap();
+    (serde_json::from_str(&summary).unwrap(), stdout(&output).to_owned(), page)
+}
+
+/// A rack whose uplinks carry about a thousand events a second, and whose units take about three hundred.
+const RACK: [&str; 9] = [
+    "thesis-a-1000hz",
+    "--set",
+    "run.duration=300 ms",
+    "--set",
+    "run.warmup=100 ms",
+    "--set",
+    "shaping.credits=480",
+    "--set",
+    "collectors.units_per_host=1",
+];
+
+#[test]
+fn a_system_that_does_not_keep_up_says_so_and_why() {
+    let with = |set: &'static str| [&RACK[..], &["--set", set]].concat();
+    let (summary, text, page) = simulated(&with("supervisor.rate=4 kHz"));
+    let overload = &summary["overload"];
+    assert!(summary["events"]["assigned"].as_u64().unwrap() > 100, "some events are assigned: {summary}");
+    assert_eq!((&overload["wanted_hz"], &overload["cause"]), (&4000.0.into(), &"units".into()), "{overload}");
+    let said = overload["text"].as_str().unwrap();
+    assert!(said.contains("supervisor.rate asks for 4000 events a second"), "{said}");
+    assert!(said.contains("all 39 processing units are busy"), "{said}");
+    assert!(text.contains(&format!("overload          {}", said.trim_end_matches('.'))), "{text}");
+    for expected in ["Too many events", "all 39 processing units are busy"] {
+        assert!(page.contains(expected), "the page lacks {expected}");
+    }
+    // More units fill the link, and fewer events are no overload.
+    let (summary, ..) =
+        simulated(&[&with("supervisor.rate=4 kHz")[..], &["--set", "collectors.units_per_host=24"]].concat());
+    assert_eq!(summary["overload"]["cause"], "link", "{}", summary["overload"]);
+    let (summary, text, page) = simulated(&with("supervisor.rate=200 Hz"));
+    assert!(summary["overload"].is_null() && !text.contains("overload"), "{}", summary["overload"]);
+    assert!(!page.contains("Too many events"));
+}
+
+#[test]
+fn the_summary_has_the_latest_events_causes_where_no_port_lost_frames() {
+    let (summary, text, _) = simulated(&[&RACK[..], &["--set", "shaping.credits=160"]].concat());
+    assert_eq!(summary["network"]["drops"], 0);
+    let late = &summary["late"];
+    let causes: Vec<&str> =
+        late["chain"].as_array().unwrap().iter().map(|cause| cause["what"].as_str().unwrap()).collect();
+    assert_eq!(causes, ["credit-wait", "queue"], "{late}");
+    // Earlier events hold the credits of the first request, too.
+    assert_eq!(
+        (&late["chain"][0]["from_ms"], &late["chain"][0]["count"]),
+        (&0.0.into(), &160.into()),
+        "{late}"
+    );
+    let said = late["text"].as_str().unwrap();
+    assert!(said.contains("for credits") && text.contains(said.trim_end_matches('.')), "{said}: {text}");
+    // From credits to timers, where frames are lost.
+    let (summary, ..) = simulated(&["incast", "--set", "run.duration=1 s"]);
+    let late = &summary["late"];
+    let causes: Vec<&str> =
+        late["chain"].as_array().unwrap().iter().map(|cause| cause["what"].as_str().unwrap()).collect();
+    assert_eq!(causes, ["queue", "loss", "rto"], "{late}");
+    assert_eq!(*late, summary["ports"][0]["late"], "the port that held it up");
+}
+
+#[test]
+fn a_port_is_drawn_with_the_goodput_of_its_own_collector() {
+    let folder = Folder::new("answers-port");
+    let out = folder.file("out");
+    let sets = [
+        "--set",
+        "run.duration=100 ms",
+        "--set",
+        "run.warmup=0 s",
+        "--set",
+        "supervisor.policy=node-round-robin",
+        "--quiet",
+        "--out",
+        &out,
+    ];
+    let output = fanin(&[&["sim", "thesis-a-500hz"][..], &sets].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let picture = std::fs::read_to_string(folder.file("out/picture.json")).unwrap();
+    let picture: Value = serde_json::from_str(&picture).unwrap();
+    let sum = |bins: &Value| bins.as_array().unwrap().iter().map(|bin| bin.as_u64().unwrap()).sum::<u64>();
+    let timeline = &picture["timeline"];
+    let summary: Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.file("out/summary.json")).unwrap()).unwrap();
+    let events = summary["events"]["collected"].as_u64().unwrap();
+    // Fragments of 160 readouts with their headers, and what is asked for.
+    assert!(sum(&timeline["delivered_bytes"]) > events * 2_112_000);
+    let mut own = 0;
+    for port in timeline["ports"].as_array().unwrap() {
+        let name = port["name"].as_str().unwrap();
+        assert_eq!(port["delivered_bytes"].is_null(), !name.contains("->collector:"), "{name}");
+        if name.contains("->collector:") {
+            let bytes = sum(&port["delivered_bytes"]);
+            // One or two of about fifty events.
+            assert!(bytes > 2_112_000 && bytes < 6 * 2_200_000, "{name}: {bytes}");
+            let bin_s = timeline["bin_ps"].as_f64().unwrap() / 1e12;
+            let most =
+                port["delivered_bytes"].as_array().unwrap().iter().map(|bin| bin.as_u64().unwrap()).max();
+            assert!(most.unwrap() as f64 * 8.0 / bin_s <= 1e9, "no more than its link carries: {name}");
+            own += 1;
+        }
+    }
+    let page = std::fs::read_to_string(folder.file("out/report.html")).unwrap();
+    let first = timeline["ports"][0]["name"].as_str().unwrap();
+    let words = match first.split_once("->") {
+        Some((_, host)) if host.starts_with("collector") => format!("payload delivered to {host}"),
+        _ => "payload delivered to all hosts".to_owned(),
+    };
+    assert!(page.contains(&words) && own > 0, "{words}, {own} ports of collectors");
+}
+
+#[test]
+fn check_refuses_what_sim_refuses() {
+    let folder = Folder::new("answers-check");
+    let file = folder.file("mine.toml");
+    std::fs::write(
+        &file,
+        "extends = \"incast\"\n[record]\nqueues = [\n  \"tor->collector\",\n  \"tor->collecter:0\",\n]\n",
+    )
+    .unwrap();
+    let line = format!("{file}:5:3");
+    let cases: [(&[&str], &[&str]); 4] = [
+        (
+            &[&file],
+            &[
+                "no queue is called \"tor->collecter:0\"",
+                &line,
+                "those here are collector->tor, readout->tor, tor->collector",
+            ],
+        ),
+        (&["incast", "--set", "record.windows=[16]"], &["there is no connection 16", "from 0 to 15"]),
+        (
+            &["incast", "--set", "record.capture=tor->x"],
+            &["no link is called \"tor->x\"", "tor:0->collector:0"],
+        ),
+        (&["incast", "--set", "record.queues=[\"*\"]"], &["no queue is called \"*\""]),
+    ];
+    for (arguments, expected) in cases {
+        for verb in [&["scenario", "check"][..], &["sim"]] {
+            // A capture is asked for by its option.
+            let capture: &[&str] = if verb.len() == 1 { &["--pcap", "/dev/null"] } else { &[] };
+            let output = fanin(&[verb, arguments, capture].concat());
+            assert_eq!(output.status.code(), Some(2), "{verb:?} {arguments:?}: {}", stdout(&output));
+            for words in expected {
+                assert!(stderr(&output).contains(words), "{verb:?} {arguments:?}: {}", stderr(&output));
+            }
+        }
+    }
+    let sound = ["scenario", "check", "thesis-a-1000hz", "--set", "record.queues=[\"tor->collector:0\"]"];
+    let output = fanin(&sound);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+}
