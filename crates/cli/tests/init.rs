@@ -59,7 +59,7 @@ fn what_is_wrong_is_two() {
         ),
         (&["init", "-", "--like", "incest"], "", "did you mean the preset `incast`?"),
         (&["init", "-", "--size", "7"], "", "invalid value '7' for '--size <SIZE>'"),
-        // The option is at fault, and no line of a file that nobody has written.
+        // The option is at fault, and no line of a file that does not exist yet.
         (&["init", "-", "--size", "0 B"], "", "'0 B' for '--size <SIZE>': a size is positive"),
         (
             &["init", "-", "--size", "2 TB"],

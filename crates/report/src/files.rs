@@ -309,13 +309,13 @@ pub fn read_all(paths: &[PathBuf]) -> Result<Vec<RunResult>, ReadError> {
 /// If the file is damaged, or of something else.
 pub fn read_claims(paths: &[PathBuf]) -> Result<Vec<JudgedClaim>, ReadError> {
     #[derive(Deserialize)]
-    struct Table {
+    struct ClaimFile {
         schema: String,
         claims: Vec<JudgedClaim>,
     }
     let mut claims = Vec::new();
     for path in paths.iter().map(|path| path.join(CLAIMS_FILE)).filter(|path| path.exists()) {
-        let table: Table = serde_json::from_str(&read_text(&path)?)
+        let table: ClaimFile = serde_json::from_str(&read_text(&path)?)
             .map_err(|error| ReadError::Json { path: path.clone(), error })?;
         if table.schema != CLAIMS_SCHEMA {
             return Err(ReadError::Schema { path, got: table.schema.chars().take(80).collect() });

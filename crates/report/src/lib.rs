@@ -16,6 +16,7 @@ mod figures;
 mod files;
 mod late;
 mod named;
+mod overload;
 mod page;
 mod picture;
 mod plan;
@@ -31,9 +32,7 @@ mod trace;
 #[cfg(feature = "arrow")]
 pub use arrow::{RowBatches, TableName};
 pub use capture::{Capture, InterfaceId};
-pub use causes::{
-    ConnectionFigures, LateSummary, Overload, PortFigures, SourceDrops, WantedEvents, worst_connections,
-};
+pub use causes::{ConnectionFigures, LateSummary, Overload, PortFigures, SourceDrops, worst_connections};
 pub use compare::{
     Agreement, ComparedFigure, Comparison, Fact, GOALS, Goals, INCAST_SLOWDOWN, Subject, compare, is_incast,
 };
@@ -46,6 +45,7 @@ pub use files::{
 };
 pub use late::late_text;
 pub use named::{FigureUnit, NAMED_FIGURES, NamedFigure, named_figure};
+pub use overload::WantedEvents;
 pub use page::{AdvicePageLine, AdvicePagePart, Headline, JudgedClaim, advice_page, headline, page, page_of};
 pub use picture::{
     LateCause, LateEvent, LateSource, LinkGroup, NetworkGroups, NodeGroup, PICTURE_SCHEMA, PortTimeline,

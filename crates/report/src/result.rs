@@ -92,7 +92,7 @@ impl RunResult {
     }
 }
 
-/// What to mind about several results: each sentence with the number of results that it is true of.
+/// The cautions about several results: each sentence with the number of results that it is true of.
 pub fn cautions_of(results: &[RunResult]) -> Vec<(String, usize)> {
     let mut cautions: BTreeMap<String, usize> = BTreeMap::new();
     for caution in results.iter().flat_map(RunResult::cautions) {

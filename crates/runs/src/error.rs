@@ -33,7 +33,7 @@ pub struct RefusedSetting {
     pub key: String,
     /// The fault, in one sentence.
     pub message: String,
-    /// Correct values.
+    /// Values that would be right.
     pub help: Option<String>,
 }
 

@@ -212,7 +212,7 @@ fn read(base: &Base, is_outermost: bool, chain: &mut Vec<String>) -> Result<Toml
     extend(tree, folder.as_deref(), chain)
 }
 
-/// A file that would be the default scenario, which nobody means by it.
+/// Refuses a file that would be the default scenario by mistake.
 fn without_settings(message: String) -> Problem {
     let mut problem = Problem::anywhere(message);
     problem.help.push("write at least one setting, or extend a preset: extends = \"incast\"".to_owned());

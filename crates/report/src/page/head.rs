@@ -98,7 +98,7 @@ pub(super) fn head(
     out.push_str("</header>\n");
 }
 
-/// What to mind about several results, a line each.
+/// Writes the cautions about several results, a line each.
 fn cautions(results: &[RunResult], out: &mut String) {
     for (caution, count) in cautions_of(results) {
         let _ = writeln!(

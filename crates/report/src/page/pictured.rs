@@ -294,7 +294,10 @@ fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize,
             level(&mut html, y, right, &text);
         }
         if let Some(best) = ideal.map(|bps| bps / scale.rate_unit.1).filter(|best| *best <= scale.rate.max) {
-            level(&mut html, place(&scale.rate, best, RATE), right, "ideal");
+            // The time of a whole event includes its request, so that a step may lie above.
+            let whole = if result.summary.collection_time_ms.is_some() { "event" } else { "request" };
+            let text = format!("ideal for a whole {whole}");
+            level(&mut html, place(&scale.rate, best, RATE), right, &text);
         }
         time_axis(&mut html, &scale.x, sheet, RATE[1]);
         html += "</svg>\n";

@@ -45,7 +45,15 @@ impl LaboratoryError {
     fn carry(self, buffer: &SmallestBuffer) -> [u64; 2] {
         let low = buffer.not_enough.unwrap_or(0) as f64 * self.least.min(1.0);
         let high = buffer.enough as f64 * self.most.max(1.0);
-        [low.floor() as u64, high.ceil() as u64]
+        // The range is known to three digits at most.
+        let step = |bytes: f64| 10_f64.powi((bytes.max(1.0).log10().floor() as i32 - 2).max(0));
+        [((low / step(low)).floor() * step(low)) as u64, ((high / step(high)).ceil() * step(high)) as u64]
+    }
+
+    /// The range in words, or the one value.
+    fn words(self, text: impl Fn(f64) -> String) -> String {
+        let [least, most] = [self.least, self.most].map(text);
+        if least == most { least } else { format!("{least} to {most}") }
     }
 }
 
@@ -155,11 +163,10 @@ impl Adviser<'_> {
             sets.push(buffer.key.set(high));
             let text = |value| buffer.key.kind.text(value);
             let about = format!(
-                "{} by simulation; the laboratory's deepest queue was {:.2} to {:.2} times its simulation's, which is assumed to \
-                 hold at full size",
+                "{} by simulation; the laboratory's deepest queue was {} times its simulation's, which is assumed to hold at \
+                 full size",
                 text(buffer.enough),
-                error.least,
-                error.most
+                error.words(|ratio| format!("{ratio:.2}"))
             );
             let lines = self.advice.lines.len();
             self.line(AdvicePart::Laboratory, &buffer.key.key, &sets, &[], &goal, &about)?;
@@ -190,7 +197,7 @@ impl LabFigure {
         let simulated =
             if least == most { text(least) } else { format!("{} to {}", text(least), text(most)) };
         let error = self.error.map_or_else(String::new, |error| {
-            format!(" ({:+.0} to {:+.0} %)", (error.least - 1.0) * 100.0, (error.most - 1.0) * 100.0)
+            format!(" ({} %)", error.words(|ratio| format!("{:+.0}", (ratio - 1.0) * 100.0)))
         });
         format!("{} {} measured, {simulated} simulated{error}", self.figure.name, text(self.measured))
     }
@@ -223,6 +230,10 @@ mod tests {
             .unwrap();
         let buffer = SmallestBuffer { key, enough: 1000, not_enough: Some(900) };
         assert_eq!(joined.carry(&buffer), [810, 1500]);
+        let large = SmallestBuffer { enough: 1_234_567, not_enough: Some(1_234_567), ..buffer.clone() };
+        assert_eq!(LaboratoryError { least: 1.0, most: 1.0 }.carry(&large), [1_230_000, 1_240_000]);
+        assert_eq!(joined.words(|ratio| format!("{ratio:.1}")), "0.9 to 1.5");
+        assert_eq!(LaboratoryError { least: 0.82, most: 0.824 }.words(|ratio| format!("{ratio:.2}")), "0.82");
         // A simulation that was too careful still bounds from above.
         assert_eq!(LaboratoryError { least: 0.5, most: 0.8 }.carry(&buffer), [450, 1000]);
     }
