@@ -122,6 +122,8 @@ pub trait Turns {
 pub struct HeldByProcess {
     /// Peers with a connection.
     pub connected: usize,
+    /// Connections lost since the start of the process.
+    pub connections_lost: u64,
     /// Messages that wait for slow peers.
     pub backlog: usize,
     /// Bytes of received messages that are in use.
@@ -376,6 +378,7 @@ impl<N: RoleNode> Turns for Process<N> {
         let (backlog, receive_bytes) = self.wire.held();
         HeldByProcess {
             connected: self.wire.connected(),
+            connections_lost: self.wire.counters().connections_lost,
             backlog,
             receive_bytes,
             journal_bytes: self.journal.waiting_bytes(),

@@ -1,9 +1,13 @@
 //! The draw of a seed: the size and the settings of a system, and the faults that it meets.
 
 use std::fmt::{self, Write as _};
+use std::path::PathBuf;
 
 use fanin_dataflow::Random;
-use fanin_node::config::Role;
+use fanin_message::SharedKey;
+use fanin_node::config::{LogFormat, PredictedBands, Role, System};
+use fanin_node::machine::HostMachine;
+use fanin_scenario::Loaded;
 
 use crate::shared::{Host, between};
 
@@ -64,6 +68,8 @@ pub(crate) struct WorldPlan {
     pub(crate) capacity: usize,
     pub(crate) pieces_max: u64,
     pub(crate) latency_max_ns: u64,
+    /// True if the system is watched for a while without faults.
+    pub(crate) is_long: bool,
     /// True if processes prove that they share a key.
     pub(crate) has_key: bool,
 }
@@ -103,6 +109,38 @@ impl WorldPlan {
             pieces_max: between(random, 1, 3),
             latency_max_ns: latencies[between(random, 0, 3) as usize],
             has_key: between(random, 1, 4) != 1,
+            is_long: between(random, 1, 6) == 1,
+        }
+    }
+
+    /// The system as the process of one machine reads it from its file.
+    pub(crate) fn system(&self, loaded: &Loaded, host: Host) -> System {
+        let address = |role: Role| -> Vec<String> {
+            let hosts = self.places.iter().enumerate().filter(|(_, place)| place.role == role);
+            hosts.map(|(host, _)| format!("10.0.0.{}:7000", host + 1)).collect()
+        };
+        let folder = PathBuf::from(format!("/machine-{host}"));
+        let key = self.has_key.then(|| SharedKey::from_hex(&"7".repeat(64)));
+        System {
+            path: folder.join("system.toml"),
+            loaded: loaded.clone(),
+            scenario_folder: PathBuf::new(),
+            data: folder.join("data"),
+            folder: folder.join("run"),
+            run: 7,
+            supervisor: address(Role::Supervisor).remove(0),
+            readouts: address(Role::Readout),
+            collectors: address(Role::Collector),
+            loggers: address(Role::Logger),
+            listen: None,
+            key: key.and_then(Result::ok),
+            tls: None,
+            metrics: None,
+            ideal_rate: loaded.scenario.link.rate,
+            predicted: PredictedBands::default(),
+            log_format: LogFormat::Text,
+            log_level: tracing::Level::INFO,
+            machine: HostMachine::Real,
         }
     }
 }

@@ -54,6 +54,8 @@ pub enum WorldFailure {
     },
     /// The faults were over, and the system did not become complete, or finished no event.
     NotRecovered(String),
+    /// A system without faults lost a connection.
+    LostConnection(String),
     /// The system did not stop in order.
     NotStopped(String),
     /// Too much happened, or nothing more will ever happen.
@@ -77,6 +79,7 @@ impl fmt::Display for WorldFailure {
             Self::NotRecovered(text) => {
                 write!(out, "the system did not recover within {} s: {text}", RECOVERY_MAX / MS / 1000)
             }
+            Self::LostConnection(text) => write!(out, "a connection was lost without a fault: {text}"),
             Self::NotStopped(text) => {
                 write!(out, "the system did not stop within {} s: {text}", STOP_MAX / MS / 1000)
             }
@@ -192,6 +195,11 @@ pub(crate) fn not_recovered(world: &World) -> WorldFailure {
         "{assigned} events assigned, not finished {open:?}; {}",
         running(world)
     ))
+}
+
+/// The state of a system that lost a connection without a fault.
+pub(crate) fn lost_connection(world: &World) -> WorldFailure {
+    WorldFailure::LostConnection(running(world))
 }
 
 /// The state of a system that has not stopped.

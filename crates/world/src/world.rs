@@ -5,13 +5,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use fanin_dataflow::Random;
-use fanin_message::SharedKey;
-use fanin_node::config::{LogFormat, PredictedBands, Role, System};
+use fanin_node::config::{Role, System};
 use fanin_node::launch::RestartPlan;
 use fanin_node::machine::HostMachine;
 use fanin_node::node::ProcessError;
 use fanin_node::process::{self, Signals, Turns};
-use fanin_scenario::Loaded;
 
 use crate::logs;
 use crate::machine::{AuditMachine, ProcessLife, ProcessMachine};
@@ -27,6 +25,10 @@ const LOOK_EVERY: u64 = 20 * MS;
 pub(crate) const RECOVERY_MAX: u64 = 30_000 * MS;
 /// A system without faults stops in order within this time.
 pub(crate) const STOP_MAX: u64 = 60_000 * MS;
+/// The remains of a fault have ended by themselves this long after the system was complete.
+const CALM_AFTER: u64 = 3_000 * MS;
+/// Time for which a calm system is watched, longer than any `silence_max` of a plan.
+const CALM_FOR: u64 = 2_500 * MS;
 /// A process that was stopped for so long is killed by the launcher.
 const HANG: u64 = 3_000 * MS;
 /// Happenings of one world.
@@ -54,6 +56,11 @@ enum WorldPhase {
     Recover {
         since: u64,
         assigned: u64,
+    },
+    /// The system is complete. From `since` on no connection may be lost; `lost` were before.
+    Calm {
+        since: u64,
+        lost: Option<u64>,
     },
     /// The supervisor, then the other roles, are asked to stop.
     Stop {
@@ -108,7 +115,7 @@ impl World {
         let loaded = fanin_scenario::load_text("world.toml", &plan.scenario, &[])
             .unwrap_or_else(|errors| panic!("the scenario of a world: {errors}\n{}", plan.scenario));
         let shared = SharedCore::new(core);
-        let systems = (0..hosts).map(|host| system(&plan, &loaded, host)).collect();
+        let systems = (0..hosts).map(|host| plan.system(&loaded, host)).collect();
         let children = plan.places.iter().map(|&place| Child {
             place,
             process: None,
@@ -456,6 +463,11 @@ impl World {
         })
     }
 
+    /// Connections that the processes of now have lost.
+    fn connections_lost(&self) -> u64 {
+        self.running().map(|(_, process)| process.held().connections_lost).sum()
+    }
+
     fn look(&mut self, now: u64) -> Result<(), WorldFailure> {
         verdict::check_sockets(self)?;
         match self.phase {
@@ -473,9 +485,27 @@ impl World {
                     return Err(verdict::not_recovered(self));
                 }
                 if self.is_complete() && verdict::progress(self).completed_after(assigned) {
+                    let is_long = self.plan.is_long;
+                    self.phase = if is_long {
+                        WorldPhase::Calm { since: now, lost: None }
+                    } else {
+                        WorldPhase::Stop { since: now, step: 0 }
+                    };
+                }
+            }
+            WorldPhase::Calm { since, lost: None } if now - since >= CALM_AFTER => {
+                let lost = Some(self.connections_lost());
+                self.phase = WorldPhase::Calm { since: now, lost };
+            }
+            WorldPhase::Calm { since, lost: Some(lost) } => {
+                if self.connections_lost() > lost {
+                    return Err(verdict::lost_connection(self));
+                }
+                if now - since >= CALM_FOR {
                     self.phase = WorldPhase::Stop { since: now, step: 0 };
                 }
             }
+            WorldPhase::Calm { .. } => {}
             WorldPhase::Stop { since, step } => self.stop(now, since, step)?,
             WorldPhase::Over => {}
         }
@@ -548,36 +578,5 @@ impl World {
     /// All disks, to read.
     pub(crate) fn audit_machine(&self) -> HostMachine {
         HostMachine::Simulated(Arc::new(AuditMachine { shared: self.shared.clone() }))
-    }
-}
-
-/// The system as the process of one machine reads it from its file.
-fn system(plan: &WorldPlan, loaded: &Loaded, host: Host) -> System {
-    let address = |role: Role| -> Vec<String> {
-        let hosts = plan.places.iter().enumerate().filter(|(_, place)| place.role == role);
-        hosts.map(|(host, _)| format!("10.0.0.{}:7000", host + 1)).collect()
-    };
-    let folder = PathBuf::from(format!("/machine-{host}"));
-    let key = plan.has_key.then(|| SharedKey::from_hex(&"7".repeat(64)));
-    System {
-        path: folder.join("system.toml"),
-        loaded: loaded.clone(),
-        scenario_folder: PathBuf::new(),
-        data: folder.join("data"),
-        folder: folder.join("run"),
-        run: 7,
-        supervisor: address(Role::Supervisor).remove(0),
-        readouts: address(Role::Readout),
-        collectors: address(Role::Collector),
-        loggers: address(Role::Logger),
-        listen: None,
-        key: key.and_then(Result::ok),
-        tls: None,
-        metrics: None,
-        ideal_rate: loaded.scenario.link.rate,
-        predicted: PredictedBands::default(),
-        log_format: LogFormat::Text,
-        log_level: tracing::Level::INFO,
-        machine: HostMachine::Real,
     }
 }
