@@ -4,9 +4,9 @@ use std::collections::BinaryHeap;
 
 use fanin_dataflow::{
     Aggregator, AggregatorConfig, AnswerSize, BarrierMessage, BarrierRecord, BarrierSender,
-    BarrierSenderConfig, Peer, Random,
+    BarrierSenderConfig, PacedCreditsConfig, Peer, Random,
 };
-use fanin_units::{Bytes, Duration, Instant};
+use fanin_units::{Bytes, Duration, Instant, Rate};
 
 const AGGREGATOR: Peer = Peer::Collector(0);
 
@@ -62,7 +62,14 @@ struct World {
 
 impl World {
     fn new(request_size: AnswerSize, seed: u64) -> Self {
-        let config = AggregatorConfig { senders: SENDERS, request_size, ..AggregatorConfig::default() };
+        // Every other world paces its requests.
+        let paced_credits = (seed % 2 == 1).then_some(PacedCreditsConfig {
+            rate: Rate::new(1_000_000_000),
+            segment: Bytes::new(1_448),
+            frame: Bytes::new(1_538),
+        });
+        let config =
+            AggregatorConfig { senders: SENDERS, request_size, paced_credits, ..AggregatorConfig::default() };
         let sender = |place| {
             BarrierSender::new(BarrierSenderConfig {
                 answer: request_size.answer(place, SENDERS),

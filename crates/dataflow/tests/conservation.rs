@@ -107,9 +107,11 @@ fn world(choice: &Choice) -> World {
         readouts: fragments.clone(),
         loggers: 2,
         credits: choice.credits,
-        paced_credits: choice
-            .is_paced
-            .then_some(PacedCreditsConfig { rate: Rate::new(1_000_000_000), segment: Bytes::new(1_448) }),
+        paced_credits: choice.is_paced.then_some(PacedCreditsConfig {
+            rate: Rate::new(1_000_000_000),
+            segment: Bytes::new(1_448),
+            frame: Bytes::new(1_538),
+        }),
         discipline: choice.discipline,
         request_order: choice.order,
         first_readout: 2,

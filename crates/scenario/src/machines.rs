@@ -7,7 +7,7 @@ use fanin_dataflow::{
     AggregatorConfig, AnswerSize, BarrierSenderConfig, ClearConfig, CollectionStep, CollectorConfig, Delay,
     PacedCreditsConfig, ReadoutConfig, Selection, SupervisorConfig, UnitModel,
 };
-use fanin_units::{Duration, Rate, Ratio};
+use fanin_units::{Duration, Ratio};
 
 use crate::{Scenario, ShapingMethod, WorkloadKind};
 
@@ -95,17 +95,13 @@ pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result
     })
 }
 
-/// The payload rate and the full segment of a collector's own link, for paced credits.
+/// The rate and the full frame of a collector's own link, for paced credits.
 fn paced_credits(scenario: &Scenario) -> Option<PacedCreditsConfig> {
-    if scenario.shaping.method != ShapingMethod::PacedCredits {
-        return None;
-    }
-    let segment = scenario.transport.segment_payload();
-    let headers = scenario.network.framing.overhead();
-    let wire = scenario.transport.mtu.saturating_add(headers);
-    let rate =
-        u128::from(scenario.link.rate.get()) * u128::from(segment.get()) / u128::from(wire.get().max(1));
-    Some(PacedCreditsConfig { rate: Rate::new(rate as u64), segment })
+    (scenario.shaping.method == ShapingMethod::PacedCredits).then(|| PacedCreditsConfig {
+        rate: scenario.link.rate,
+        segment: scenario.transport.segment_payload(),
+        frame: scenario.transport.mtu.saturating_add(scenario.network.framing.overhead()),
+    })
 }
 
 /// The aggregator of a barrier workload. It never stalls on its own.
@@ -114,6 +110,7 @@ pub fn aggregator(scenario: &Scenario) -> AggregatorConfig {
         senders: scenario.workload.senders,
         request_size: request_size(scenario),
         warmup: scenario.run.warmup,
+        paced_credits: paced_credits(scenario),
         ..AggregatorConfig::default()
     }
 }
@@ -206,8 +203,7 @@ mod tests {
         assert_eq!(collector(&["shaping.credits=96"]).credits, Some(96));
         assert_eq!(collector(&["shaping.method=fastpass"]).credits, None);
         let paced = collector(&["shaping.method=paced-credits"]).paced_credits.unwrap();
-        // 1448 of 1538 bytes are payload.
-        assert_eq!((paced.rate.get(), paced.segment.get()), (941_482_444, 1_448));
+        assert_eq!((paced.rate.get(), paced.segment.get(), paced.frame.get()), (1_000_000_000, 1_448, 1_538));
         assert_eq!(small("readout.hosts", 65_536), Err(TooMany { key: "readout.hosts", got: 65_536 }));
     }
 }

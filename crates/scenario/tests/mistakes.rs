@@ -164,12 +164,6 @@ fn impossible_combinations_point_at_the_setting_to_blame() {
         &["this workload has no events"],
     );
     one(
-        "[workload]\nkind = 'fixed-block'\n[network]\ntopology = 'star'\n[shaping]\nmethod = 'paced-credits'\n",
-        6,
-        10,
-        &["this workload has no events"],
-    );
-    one(
         "[workload]\nkind = 'push'\n[shaping]\nmethod = 'paced-credits'\n",
         4,
         10,

@@ -456,10 +456,11 @@ fn paced_credits_need_no_setting() {
     let (network, tcp) = (paced.summary.network.as_ref().unwrap(), paced.summary.tcp.as_ref().unwrap());
     assert_eq!((network.drops, tcp.timeouts), (Some(0), Some(0)));
     let slowdown = paced.summary.slowdown.as_ref().unwrap();
-    assert!(slowdown.mean < 1.04 && slowdown.p99 < 1.06, "{slowdown:?}");
+    assert!(slowdown.mean < 1.03 && slowdown.p99 < 1.05, "{slowdown:?}");
     assert_eq!(figure(&paced.summary, "paced_credits.losses"), 0.0);
-    // A round trip of 400 us and three answers of five frames at most, and the request that fills the window.
-    assert!(figure(&paced.summary, "paced_credits.outstanding_bytes_max") < 100e3);
+    // A round trip of 400 us is 50 kB, and their variation of 100 us half of that; events come in the first 100 ms too.
+    assert!(figure(&paced.summary, "paced_credits.window_bytes_mean") < 100e3);
+    assert!(figure(&paced.summary, "paced_credits.outstanding_bytes_max") < 150e3);
     // A fixed number of credits that suits 786 kB drops frames here.
     let fixed = outcome("thesis-a-1000hz", &[&["shaping.credits=480"], &sets[1..]].concat());
     assert!(fixed.summary.network.unwrap().drops.unwrap() > 0);

@@ -11,7 +11,7 @@ use fanin_units::{Bytes, Duration, Instant};
 
 use super::message::{AnswerSize, BarrierMessage, SENDERS_MAX};
 use crate::timers::later;
-use crate::{Peer, Random, Unexpected};
+use crate::{ByteCredit, PacedCredits, PacedCreditsConfig, Peer, Random, RelativeSize, Unexpected};
 
 /// The settings of an aggregator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,18 +24,21 @@ pub struct AggregatorConfig {
     pub warmup: Duration,
     /// A round in which no byte arrives for this long is recorded as stalled (`run.stall_limit`); `None`: never.
     pub stall_limit: Option<Duration>,
+    /// Requests at the pace of the aggregator's link (`shaping.method = "paced-credits"`). `None`: all at once.
+    pub paced_credits: Option<PacedCreditsConfig>,
     /// The seed of the order in which each round asks the senders.
     pub seed: u64,
 }
 
 impl Default for AggregatorConfig {
-    /// One sender of 1 kB, every round measured, no stall limit.
+    /// One sender of 1 kB, every round measured, no stall limit, no pace.
     fn default() -> Self {
         Self {
             senders: 1,
             request_size: AnswerSize::FixedFragment(Bytes::new(1_000)),
             warmup: Duration::ZERO,
             stall_limit: None,
+            paced_credits: None,
             seed: 0,
         }
     }
@@ -58,6 +61,9 @@ pub enum AggregatorError {
         /// The number of senders.
         senders: u32,
     },
+    /// Paced credits without a link rate or a segment.
+    #[error("paced credits need a link rate and a segment above zero and a frame no smaller")]
+    NoPace,
 }
 
 /// An occurrence in a barrier workload, for the result files.
@@ -107,6 +113,8 @@ struct SenderState {
     is_requested: bool,
     /// Bytes of the present round's answer that have not arrived.
     owed: u64,
+    /// The credit of the open request, and when it left, if requests are paced.
+    credit: Option<(ByteCredit, Instant)>,
 }
 
 /// The aggregator of a barrier workload.
@@ -129,6 +137,9 @@ pub struct Aggregator {
     start: Instant,
     /// When the last byte arrived, or the round began.
     last_arrival: Instant,
+    paced: Option<PacedCredits>,
+    /// Senders whose requests wait for credit.
+    waiting: VecDeque<u16>,
     /// At most one request for each sender.
     out: VecDeque<(Peer, BarrierMessage)>,
     records: VecDeque<BarrierRecord>,
@@ -148,6 +159,14 @@ impl Aggregator {
         if request_size.answer(senders - 1, senders).is_zero() {
             return Err(AggregatorError::EmptyAnswer { size: request_size.block(senders), senders });
         }
+        if config.paced_credits.is_some_and(|paced| !paced.is_valid()) {
+            return Err(AggregatorError::NoPace);
+        }
+        let paced = config.paced_credits.map(|settings| {
+            let mut paced = PacedCredits::new(settings, senders as usize);
+            (0..senders).for_each(|sender| paced.expect(sender as u16, request_size.answer(sender, senders)));
+            paced
+        });
         Ok(Self {
             state: AggregatorState::Connecting,
             is_stopping: false,
@@ -161,6 +180,8 @@ impl Aggregator {
             first_start: Instant::START,
             start: Instant::START,
             last_arrival: Instant::START,
+            paced,
+            waiting: VecDeque::new(),
             out: VecDeque::new(),
             records: VecDeque::new(),
             config,
@@ -180,13 +201,16 @@ impl Aggregator {
                 self.first_start = now;
                 self.begin_round(now);
             }
-            AggregatorState::Collecting if self.senders[sender].owed > 0 => self.request(sender),
+            AggregatorState::Collecting if self.senders[sender].owed > 0 => {
+                self.request(sender);
+                self.send_requests(now);
+            }
             AggregatorState::Connecting | AggregatorState::Collecting | AggregatorState::Stopped => {}
         }
     }
 
     /// The connection to a sender is lost, with the part of the answer that arrived. A second call does no harm.
-    pub fn handle_closed(&mut self, _now: Instant, peer: Peer) {
+    pub fn handle_closed(&mut self, now: Instant, peer: Peer) {
         let Some(sender) = self.sender_of(peer) else { return };
         if !self.senders[sender].is_connected {
             return;
@@ -195,10 +219,15 @@ impl Aggregator {
         self.senders[sender].is_requested = false;
         self.connected -= 1;
         self.out.retain(|(to, _)| *to != peer);
+        self.waiting.retain(|&other| usize::from(other) != sender);
+        if let (Some(paced), Some((credit, _))) = (&mut self.paced, self.senders[sender].credit.take()) {
+            paced.on_withdrawn(credit);
+        }
         if self.senders[sender].owed > 0 {
             self.senders[sender].owed = self.answer_bytes(sender);
         }
         self.records.push_back(BarrierRecord::Lost { sender: sender as u16, round: self.round });
+        self.send_requests(now);
     }
 
     /// An answer arrived, or a part of one.
@@ -230,19 +259,28 @@ impl Aggregator {
             return Ok(());
         }
         state.owed -= bytes.get();
-        if state.owed == 0 {
+        let is_complete = state.owed == 0;
+        if let (true, Some(paced), Some((credit, sent))) = (is_complete, &mut self.paced, state.credit) {
+            state.credit = None;
+            let whole = self.config.request_size.answer(sender as u32, self.config.senders);
+            paced.on_answer(now, sender as u16, 1, credit, sent, (whole, RelativeSize::default()));
+        }
+        if is_complete {
             assert!(self.unanswered > 0, "a sender that owed bytes was counted");
             self.unanswered -= 1;
             if self.unanswered == 0 {
                 self.end_round(now);
             }
         }
+        self.send_requests(now);
         Ok(())
     }
 
-    /// The time that [`Self::poll_deadline`] named has come: records a stall if no byte arrived for the limit.
+    /// The time that [`Self::poll_deadline`] named has come: sends requests whose credit came, and records a stall if no byte
+    /// arrived for the limit.
     pub fn handle_deadline(&mut self, now: Instant) {
-        if self.poll_deadline().is_some_and(|deadline| deadline <= now) {
+        self.send_requests(now);
+        if self.stall_deadline().is_some_and(|deadline| deadline <= now) {
             let answered = self.config.senders - self.unanswered;
             self.records.push_back(BarrierRecord::Stalled { round: self.round, answered });
             self.last_arrival = now;
@@ -270,6 +308,12 @@ impl Aggregator {
     /// When [`Self::handle_deadline`] has to be called, if no byte arrives before.
     #[must_use]
     pub fn poll_deadline(&self) -> Option<Instant> {
+        let paced = self.paced.as_ref().filter(|_| !self.waiting.is_empty());
+        let request = paced.and_then(PacedCredits::poll_deadline);
+        [request, self.stall_deadline()].into_iter().flatten().min()
+    }
+
+    fn stall_deadline(&self) -> Option<Instant> {
         let limit = self.config.stall_limit.filter(|_| self.state == AggregatorState::Collecting)?;
         Some(later(self.last_arrival, limit))
     }
@@ -321,6 +365,14 @@ impl Aggregator {
         assert_eq!(self.unanswered > 0, self.state == AggregatorState::Collecting);
         assert!(self.senders.iter().all(|sender| sender.is_connected || !sender.is_requested));
         assert!(self.out.len() <= self.senders.len());
+        if let Some(paced) = &self.paced {
+            paced.check_invariants();
+            let credits = self.senders.iter().filter_map(|sender| sender.credit);
+            let held: u64 = credits.map(|(credit, _)| credit.bytes().get()).sum();
+            assert!((paced.outstanding() + paced.overdue()).get() <= held, "credit belongs to open requests");
+            let away = |&sender: &u16| !self.senders[usize::from(sender)].is_connected;
+            assert!(!self.waiting.iter().any(away), "requests to lost senders are dropped");
+        }
     }
 
     fn sender_of(&self, peer: Peer) -> Option<usize> {
@@ -349,9 +401,31 @@ impl Aggregator {
                 self.request(sender);
             }
         }
+        self.send_requests(now);
     }
 
+    /// Sends a request, or lets it wait for credit.
     fn request(&mut self, sender: usize) {
+        if self.paced.is_some() {
+            self.waiting.push_back(sender as u16);
+        } else {
+            self.send_request(sender);
+        }
+    }
+
+    /// Sends the requests that there is credit for.
+    fn send_requests(&mut self, now: Instant) {
+        while let Some(paced) = &mut self.paced
+            && paced.may_send(now)
+            && let Some(sender) = self.waiting.pop_front()
+        {
+            let credit = paced.on_sent(now, sender, 1, RelativeSize::default());
+            self.senders[usize::from(sender)].credit = Some((credit, now));
+            self.send_request(usize::from(sender));
+        }
+    }
+
+    fn send_request(&mut self, sender: usize) {
         assert!(self.senders[sender].owed == self.answer_bytes(sender), "a whole answer is requested");
         let is_measured = self.start.saturating_since(self.first_start) >= self.config.warmup;
         let request = BarrierMessage::Request { round: self.round, is_measured };

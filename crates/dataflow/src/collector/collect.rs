@@ -224,6 +224,10 @@ impl<P: FragmentPayload> Collector<P> {
             && at <= now
         {
             self.timeouts.pop_front();
+            let late = self.pending.find(tag).and_then(|pending| pending.paced);
+            if let (Some(paced), Some(_)) = (&mut self.paced, late) {
+                paced.on_loss(now);
+            }
             self.repeat(now, tag);
         }
     }

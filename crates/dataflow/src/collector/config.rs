@@ -89,12 +89,16 @@ pub enum CollectorError {
         credits: u32,
     },
     /// Paced credits without a link rate or a segment.
-    #[error("paced credits need a link rate and a segment above zero, not {rate} and {segment}")]
+    #[error(
+        "paced credits need a link rate and a segment above zero and a frame no smaller, not {rate}, {segment} and {frame}"
+    )]
     NoPace {
         /// The rate that was set.
         rate: Rate,
         /// The payload of a full segment that was set.
         segment: Bytes,
+        /// The bytes of it on the wire that were set.
+        frame: Bytes,
     },
     /// A share exceeds 1.
     #[error("a share or probability exceeds 1")]

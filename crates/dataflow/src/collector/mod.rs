@@ -165,10 +165,9 @@ impl CollectorConfig {
         if let (Some(credits), Some(_)) = (self.credits, self.paced_credits) {
             return Err(CollectorError::TwoCredits { credits });
         }
-        if let Some(PacedCreditsConfig { rate, segment }) = self.paced_credits
-            && (rate.is_zero() || segment.is_zero())
-        {
-            return Err(CollectorError::NoPace { rate, segment });
+        if let Some(paced) = self.paced_credits.filter(|paced| !paced.is_valid()) {
+            let PacedCreditsConfig { rate, segment, frame } = paced;
+            return Err(CollectorError::NoPace { rate, segment, frame });
         }
         let first = self.first_readout;
         if usize::from(first) >= self.readouts.len().max(1) {

@@ -1,52 +1,84 @@
 //! Paced credits: a receiver requests bytes at the rate of its own link, with a window that it measures.
 //!
 //! The idea is that of receiver-driven transports (NDP's pull pacer, ExpressPass, Homa, SIRD), applied to requests. The
-//! receiver predicts the size of each answer and sends requests no faster than its link can carry the answers. It keeps
-//! at most a measured round trip and [`ANSWERS_QUEUED`] answers outstanding. Nothing is set by hand.
+//! receiver predicts the bytes of each answer on the wire and keeps as many outstanding as arrive in a measured delay and its
+//! variation. It requests hardly faster than its link can carry the answers, and less if they arrive more slowly than that.
+//! Nothing is set by hand.
 
-use alloc::collections::VecDeque;
+mod delay;
+
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 
 use fanin_units::{Bytes, Duration, Instant, Rate};
 
-/// Answers beyond the round trip in the window: they keep the link busy while answers vary in delay.
-const ANSWERS_QUEUED: f64 = 3.0;
-/// Answers that may be requested at once after a pause: the link would otherwise wait for the first late one.
-const ANSWERS_BURST: f64 = 1.0;
-/// A request is a probe of the delay if no more than this share of the window is outstanding.
-const PROBE_SHARE: f64 = 0.5;
-/// Weight of the newest sample in sizes and delays.
+use self::delay::DelayEstimate;
+
+/// The pace over the rate at which answers can arrive. The window limits the sum; the pace only spreads a burst.
+const PACE_GAIN: f64 = 1.25;
+/// Bytes in the window in addition to the round trip, as a multiple of what overtakes an answer in the mean.
+const OVERTAKING: f64 = 2.0;
+/// Of these, the multiple that may be requested at once after a pause.
+const OVERTAKING_BURST: f64 = 3.0;
+/// An answer that is overtaken by more than this many delays tells nothing about usual ones.
+const OVERTAKING_DELAYS_MAX: f64 = 2.0;
+/// An answer is late if it takes this many times the delay, or the time that the own queue explains.
+const LATE_FACTOR: f64 = 4.0;
+/// Fall of the window's share with a window of late answers.
+const LATE_FALL: f64 = 0.25;
+/// Rise of the window's share with a window of other answers.
+const RISE: f64 = 0.05;
+/// Rise of the share's limit with a window of answers, after a loss.
+const LIMIT_RISE: f64 = 1.0 / 256.0;
+/// After this many answers without a probe of the delay, requests wait until nothing is outstanding.
+const ANSWERS_WITHOUT_PROBE: u32 = 8192;
+/// The same while there were few probes.
+const ANSWERS_WITHOUT_FIRST_PROBE: u32 = 512;
+/// Weight of the newest sample in sizes and times.
 const GAIN: f64 = 1.0 / 16.0;
 /// Weight of the newest sample in means over all readouts.
 const MEAN_GAIN: f64 = 1.0 / 64.0;
 /// The first answers of an event are taken to be larger than usual by this many mean deviations.
-const EVENT_DEVIATIONS: f64 = 3.0;
+const EVENT_DEVIATIONS: f64 = 2.0;
 /// The least size of an event, relative to the usual one: an empty first answer must not end the pacing of
 /// all others.
 const RELATIVE_SIZE_MIN: f64 = 1.0 / 4.0;
-/// An answer that takes this many times the usual delay and the window's time is overdue: something was lost.
+/// An answer that takes this many times the usual time is overdue: something was lost.
 const OVERDUE_FACTOR: f64 = 4.0;
-/// Factor of pace and window after a loss.
+/// Picoseconds before an answer is overdue at the earliest. TCP takes longer to repair a lost tail.
+const PATIENCE_MIN: f64 = 10e9;
+/// Picoseconds before an answer is overdue while no time is known: above TCP's least timeout.
+const PATIENCE_FIRST: f64 = 250e9;
+/// Factor of the window after a loss. It is also the limit of its growth for a while.
 const LOSS_FACTOR: f64 = 0.5;
-/// The least factor of pace and window.
-const SHARE_MIN: f64 = 1.0 / 8.0;
-/// Growth of that factor with each answer that is not overdue.
-const SHARE_GROWTH: f64 = 1.0 / 1024.0;
+/// The least share of window and pace.
+const SHARE_MIN: f64 = 1.0 / 64.0;
+/// Bytes of the least frame on the wire.
+const FRAME_MIN: f64 = 84.0;
+/// Bytes of an answer that are not payload.
+const ANSWER_HEADER: f64 = 22.0;
 
 /// The settings of paced credits: facts about the host's own interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacedCreditsConfig {
-    /// Rate at which payload can arrive: the rate of the link, less the headers of full frames. Not zero.
+    /// The rate of the link. Not zero.
     pub rate: Rate,
-    /// Payload of a full segment. A request asks for at most [`Self::SEGMENTS`] of them, in whole fragments.
+    /// Payload of a full segment. A request asks for at most [`Self::SEGMENTS`] of them, in whole fragments. Not zero.
     pub segment: Bytes,
+    /// The same segment on the wire, with all that a link adds; at least the payload.
+    pub frame: Bytes,
 }
 
 impl PacedCreditsConfig {
     /// Full segments that one answer has at most. Larger ones are requested in parts, so that two answers that arrive
     /// together fill little of a switch; smaller parts would cost frames.
     pub const SEGMENTS: u64 = 5;
+
+    /// True if a link can have these settings.
+    pub fn is_valid(&self) -> bool {
+        !self.rate.is_zero() && !self.segment.is_zero() && self.frame >= self.segment
+    }
 }
 
 /// The credit that a request holds until its answer.
@@ -54,11 +86,13 @@ impl PacedCreditsConfig {
 pub struct ByteCredit {
     number: u64,
     bytes: u64,
+    /// Bytes that were outstanding when the request left.
+    ahead: u64,
     is_probe: bool,
 }
 
 impl ByteCredit {
-    /// The bytes that the answer was predicted to have.
+    /// The bytes that the answer was predicted to have on the wire.
     pub fn bytes(self) -> Bytes {
         Bytes::new(self.bytes)
     }
@@ -82,21 +116,32 @@ pub struct RelativeSize {
 }
 
 /// The pacing and the window of one receiver.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PacedCredits {
     config: PacedCreditsConfig,
-    /// Mean bytes of a fragment of each readout; zero before its first answer.
+    /// Mean payload bytes of a fragment of each readout; zero before its first answer.
     sizes: Vec<f64>,
-    /// Mean bytes of a fragment over all readouts.
+    /// Mean payload bytes of a fragment over all readouts.
     fragment: f64,
-    /// Mean bytes of an answer.
-    answer: f64,
     /// Mean deviation of events' relative sizes from 1.
     deviation: f64,
-    /// Picoseconds from a request to its answer on idle links, without the answer's own time on the link.
-    delay: Option<f64>,
-    /// Factor of pace and window, below 1 after losses.
+    /// Mean bytes of an answer on the wire.
+    answer: f64,
+    /// Picoseconds from a request to its answer, without the answer's own time on the link and the own queue.
+    delay: Option<DelayEstimate>,
+    /// Mean picoseconds from a request to its answer, all queues included.
+    time: f64,
+    /// Mean picoseconds by which the requests of answers that overtook another one were younger. No queue that keeps the order
+    /// changes it: it is the variation of the readouts' delays.
+    overtaking: f64,
+    /// The youngest request that was answered.
+    youngest: Instant,
+    /// The share of the window that is used: less than 1 after late answers and losses.
     share: f64,
+    /// The share rises no further, after losses.
+    limit: f64,
+    /// Answers since the last probe.
+    unprobed: u32,
     /// Before this time another loss counts as the same.
     hold_cuts: Instant,
     /// Requests in the order of sending, the oldest of which may be answered.
@@ -105,9 +150,10 @@ pub struct PacedCredits {
     first: u64,
     outstanding: u64,
     outstanding_max: u64,
-    /// Bytes of requests that are overdue: they hold no part of the window.
-    overdue: u64,
+    /// Bytes of requests that are overdue, by number: they hold no part of the window.
+    overdue: BTreeMap<u64, u64>,
     losses: u64,
+    last_arrival: Instant,
     /// The next request may leave.
     next: Instant,
 }
@@ -117,34 +163,42 @@ impl PacedCredits {
     /// alone.
     ///
     /// # Panics
-    /// If the rate or the segment is zero.
+    /// If the settings are not valid.
     pub fn new(config: PacedCreditsConfig, readouts: usize) -> Self {
-        assert!(!config.rate.is_zero() && !config.segment.is_zero(), "a link has a rate and segments");
+        assert!(config.is_valid(), "a link has a rate and segments");
         Self {
-            config,
             sizes: vec![0.0; readouts],
             fragment: 0.0,
-            answer: 0.0,
             deviation: 0.0,
+            answer: 0.0,
             delay: None,
+            time: 0.0,
+            overtaking: 0.0,
+            youngest: Instant::START,
             share: 1.0,
+            limit: 1.0,
+            unprobed: 0,
             hold_cuts: Instant::START,
             requests: VecDeque::new(),
             first: 0,
             outstanding: 0,
             outstanding_max: 0,
-            overdue: 0,
+            overdue: BTreeMap::new(),
             losses: 0,
+            last_arrival: Instant::START,
             next: Instant::START,
+            config,
         }
     }
 
-    /// The bytes that may be outstanding before one more request: a round trip at the link's rate and a few answers.
+    /// Names the payload of a readout's next answers, where it is known before.
+    pub fn expect(&mut self, readout: u16, fragment: Bytes) {
+        self.sizes[usize::from(readout)] = fragment.get() as f64;
+    }
+
+    /// The bytes on the wire that may be outstanding before one more request.
     pub fn window(&self) -> Bytes {
-        // Until the delay is known, one request at a time.
-        let Some(delay) = self.delay else { return Bytes::ZERO };
-        let bytes = self.share * (delay * self.bytes_per_ps() + ANSWERS_QUEUED * self.answer);
-        Bytes::new(bytes as u64)
+        Bytes::new((self.share * self.window_full()) as u64)
     }
 
     /// Bytes that are requested and have not arrived, without those overdue.
@@ -159,7 +213,7 @@ impl PacedCredits {
 
     /// Bytes of requests whose answers are overdue.
     pub fn overdue(&self) -> Bytes {
-        Bytes::new(self.overdue)
+        Bytes::new(self.overdue.values().sum())
     }
 
     /// Times at which overdue answers lowered pace and window.
@@ -171,18 +225,19 @@ impl PacedCredits {
     #[inline]
     pub fn may_send(&mut self, now: Instant) -> bool {
         self.expire(now);
-        now >= self.next && self.has_room()
+        now >= self.next && self.room_at().is_some_and(|at| now >= at)
     }
 
     /// When [`Self::may_send`] has to be asked again, if no answer comes before.
     #[inline]
     pub fn poll_deadline(&self) -> Option<Instant> {
-        if self.has_room() {
-            return Some(self.next);
-        }
-        // An overdue request makes room, within a window's worth of them.
-        let oldest = self.requests.front().filter(|_| self.may_overcommit())?;
-        Some(oldest.sent.checked_add(self.patience()?).unwrap_or(Instant::FAR_FUTURE).max(self.next))
+        // An overdue request makes room.
+        let overdue = self
+            .requests
+            .front()
+            .map(|oldest| oldest.sent.checked_add(self.patience()).unwrap_or(Instant::FAR_FUTURE));
+        let room = [self.room_at(), overdue].into_iter().flatten().min()?;
+        Some(room.max(self.next))
     }
 
     /// How many of a readout's fragments the next request names: all of them in equal parts of a few segments.
@@ -198,18 +253,21 @@ impl PacedCredits {
     /// A request leaves. The credit comes back with [`Self::on_answer`] or [`Self::on_withdrawn`].
     #[inline]
     pub fn on_sent(&mut self, now: Instant, readout: u16, fragments: u16, size: RelativeSize) -> ByteCredit {
-        let bytes = (self.predict(readout, fragments, size) as u64).max(1);
-        let window = self.window().get() as f64;
-        let is_probe = self.delay.is_none() || self.outstanding as f64 <= PROBE_SHARE * window;
-        let credit = ByteCredit { number: self.first + self.requests.len() as u64, bytes, is_probe };
+        let bytes = self.on_wire(self.predict(readout, fragments, size)) as u64;
+        // Its answer finds no queue of the own requests.
+        let is_probe = self.outstanding == 0;
+        let number = self.first + self.requests.len() as u64;
+        let credit = ByteCredit { number, bytes, ahead: self.outstanding, is_probe };
+        if is_probe {
+            self.unprobed = 0;
+        }
         self.requests.push_back(OutstandingCredit { sent: now, bytes, is_open: true });
         self.outstanding += bytes;
         self.outstanding_max = self.outstanding_max.max(self.outstanding);
-        // A pause earns no more than the burst.
-        let burst = ANSWERS_BURST * self.answer / self.bytes_per_ps();
+        // A pause earns what the variation of delays hides: so many answers do not come together.
+        let burst = self.share * OVERTAKING_BURST * self.overtaking;
         let from = self.next.max(Instant::new(now.get().saturating_sub(burst as u64)));
-        let gap = bytes as f64 / (self.bytes_per_ps() * self.share);
-        self.next = Instant::new(from.get().saturating_add(gap as u64));
+        self.next = Instant::new(from.get().saturating_add((bytes as f64 / self.pace()) as u64));
         credit
     }
 
@@ -224,50 +282,66 @@ impl PacedCredits {
         sent: Instant,
         answer: (Bytes, RelativeSize),
     ) -> RelativeSize {
-        let late = self.patience().is_some_and(|patience| now.saturating_since(sent) > patience);
+        let time = now.saturating_since(sent);
+        let is_overdue = self.delay.is_some() && time > self.patience();
         self.on_withdrawn(credit);
         let (bytes, event) = answer;
         let bytes = bytes.get() as f64;
+        let wire = self.on_wire(bytes);
         let usual = self.usual(readout) * f64::from(fragments);
         let usual = if usual > 0.0 { usual } else { bytes };
+        let event = RelativeSize { bytes: event.bytes + bytes, usual: event.usual + usual };
         // What was predicted wrongly is added to the pace, or taken from it.
         if self.delay.is_some() {
-            let debt = (bytes - credit.bytes as f64) / self.bytes_per_ps();
+            let debt = (wire - credit.bytes as f64) / self.pace();
             self.next = Instant::new((self.next.get() as f64 + debt).max(0.0) as u64);
         }
-        let event = RelativeSize { bytes: event.bytes + bytes, usual: event.usual + usual };
         let fragment = bytes / f64::from(fragments.max(1));
         follow(&mut self.sizes[usize::from(readout)], fragment, GAIN);
         follow(&mut self.fragment, fragment, MEAN_GAIN);
-        follow(&mut self.answer, bytes, MEAN_GAIN);
         let off = (event.factor().unwrap_or(1.0) - 1.0).abs();
         self.deviation += (off - self.deviation) * MEAN_GAIN;
-        if late {
+        self.unprobed = self.unprobed.saturating_add(1);
+        follow(&mut self.answer, wire, MEAN_GAIN);
+        if is_overdue {
             self.on_loss(now);
         } else {
-            self.share = (self.share + SHARE_GROWTH).min(1.0);
+            let time = time.get() as f64;
+            follow(&mut self.time, time, GAIN);
+            let delay = (time - wire / self.link_rate()).max(0.0);
             if credit.is_probe {
-                let time = now.saturating_since(sent).get() as f64;
-                let sample = (time - bytes / self.bytes_per_ps()).max(0.0);
-                let delay = self.delay.get_or_insert(sample);
-                *delay += (sample - *delay) * GAIN;
+                self.add_delay(delay);
             }
+            self.follow_share(wire, delay, credit.ahead as f64);
+            self.follow_overtaking(sent);
         }
+        self.last_arrival = now;
         event
     }
 
     /// A request is given up, or repeated with a new credit.
     pub fn on_withdrawn(&mut self, credit: ByteCredit) {
         let Some(index) = credit.number.checked_sub(self.first) else {
-            let left = self.overdue.checked_sub(credit.bytes);
-            self.overdue = left.expect("a credit comes back once");
+            let overdue = self.overdue.remove(&credit.number);
+            assert!(overdue.is_some(), "a credit comes back once");
             return;
         };
         let request = &mut self.requests[index as usize];
         assert!(request.is_open && request.bytes == credit.bytes, "a credit comes back once");
         request.is_open = false;
-        self.outstanding -= credit.bytes;
+        self.outstanding -= request.bytes;
         self.drop_closed();
+    }
+
+    /// An answer is lost or overdue: the window is halved, once for all losses in the time of one answer.
+    pub fn on_loss(&mut self, now: Instant) {
+        if now < self.hold_cuts {
+            return;
+        }
+        self.losses += 1;
+        self.share = (self.share * LOSS_FACTOR).max(SHARE_MIN);
+        self.limit = self.share;
+        self.hold_cuts = now.checked_add(self.patience()).unwrap_or(now);
     }
 
     /// Checks that every byte outstanding belongs to a request, for tests.
@@ -278,54 +352,118 @@ impl PacedCredits {
         let open: u64 = self.requests.iter().filter(|request| request.is_open).map(|one| one.bytes).sum();
         assert_eq!(self.outstanding, open, "requests without an answer hold the credit");
         assert!(self.requests.front().is_none_or(|request| request.is_open), "answered ones are dropped");
-        assert!((SHARE_MIN..=1.0).contains(&self.share), "pace and window are a share of the link's");
+        assert!(
+            (SHARE_MIN..=1.0).contains(&self.share),
+            "window and pace are a share of what the link carries"
+        );
     }
 
+    /// The link's rate in bytes a picosecond.
     #[inline]
-    fn bytes_per_ps(&self) -> f64 {
+    fn link_rate(&self) -> f64 {
         self.config.rate.get() as f64 / 8e12
     }
 
-    /// The window has room, or nothing is on its way.
+    /// The rate at which requests leave, in bytes of their answers a picosecond.
     #[inline]
-    fn has_room(&self) -> bool {
-        self.outstanding == 0 || self.outstanding < self.window().get()
+    fn pace(&self) -> f64 {
+        PACE_GAIN * self.link_rate() * self.share
     }
 
-    fn may_overcommit(&self) -> bool {
-        self.overdue < self.window().get()
+    /// The window of an uncongested network: a round trip and the variation of delays.
+    #[inline]
+    fn window_full(&self) -> f64 {
+        // Until the delay is known, one request at a time.
+        let Some(delay) = &self.delay else { return 0.0 };
+        (delay.base() + OVERTAKING * self.overtaking) * self.link_rate() + 1.0
+    }
+
+    /// Lowers the share if an answer is late for a reason that is not the own queue, and raises it otherwise.
+    #[inline]
+    fn follow_share(&mut self, wire: f64, delay: f64, ahead: f64) {
+        let full = self.window_full();
+        if full == 0.0 {
+            return;
+        }
+        let part = (wire / full).min(1.0);
+        let expected = full.max(ahead) / self.link_rate();
+        self.limit = (self.limit + part * LIMIT_RISE).min(1.0);
+        self.share +=
+            if delay > LATE_FACTOR * expected { -part * LATE_FALL * self.share } else { part * RISE };
+        self.share = self.share.clamp(SHARE_MIN, self.limit);
+    }
+
+    /// Measures by how much answers overtake each other.
+    #[inline]
+    fn follow_overtaking(&mut self, sent: Instant) {
+        let most = self.delay.as_ref().map_or(0.0, DelayEstimate::base) * OVERTAKING_DELAYS_MAX;
+        let overtaken = self.youngest.saturating_since(sent).get() as f64;
+        self.overtaking += (overtaken.min(most) - self.overtaking) * MEAN_GAIN;
+        self.youngest = self.youngest.max(sent);
+    }
+
+    /// The bytes of an answer on the wire.
+    #[inline]
+    fn on_wire(&self, payload: f64) -> f64 {
+        let (segment, frame) = (self.config.segment.get() as f64, self.config.frame.get() as f64);
+        let bytes = payload + ANSWER_HEADER;
+        let frames = ((bytes - 1.0) / segment) as u64 + 1;
+        (bytes + frames as f64 * (frame - segment)).max(FRAME_MIN)
+    }
+
+    /// When the window has room for a request, if no answer comes before; `None`: not before an answer or its lack.
+    ///
+    /// The oldest answer is taken to arrive since the last one ended. So the next of two large answers is requested before the
+    /// first is complete.
+    #[inline]
+    fn room_at(&self) -> Option<Instant> {
+        let Some(oldest) = self.requests.front().filter(|_| self.outstanding > 0) else {
+            return Some(Instant::START);
+        };
+        let delay = self.delay.as_ref()?;
+        if self.unprobed >= if delay.is_sure() { ANSWERS_WITHOUT_PROBE } else { ANSWERS_WITHOUT_FIRST_PROBE }
+        {
+            return None;
+        }
+        let excess = (self.outstanding + 1).saturating_sub(self.window().get());
+        if excess == 0 {
+            return Some(Instant::START);
+        }
+        if excess >= oldest.bytes {
+            return None;
+        }
+        let begin = oldest.sent.get().saturating_add(delay.base() as u64).max(self.last_arrival.get());
+        Some(Instant::new(begin.saturating_add((excess as f64 / self.link_rate()) as u64)))
     }
 
     /// The time after which an answer is overdue.
-    fn patience(&self) -> Option<Duration> {
-        let answers = (ANSWERS_QUEUED + 1.0) * self.answer / self.bytes_per_ps();
-        Some(Duration::new((OVERDUE_FACTOR * (self.delay? + answers)) as u64))
+    fn patience(&self) -> Duration {
+        if self.delay.is_none() {
+            return Duration::new(PATIENCE_FIRST as u64);
+        }
+        Duration::new((OVERDUE_FACTOR * self.time).max(PATIENCE_MIN) as u64)
+    }
+
+    fn add_delay(&mut self, sample: f64) {
+        match &mut self.delay {
+            Some(delay) => delay.add(sample),
+            None => self.delay = Some(DelayEstimate::new(sample)),
+        }
     }
 
     /// Takes overdue requests out of the window.
     #[inline]
     fn expire(&mut self, now: Instant) {
-        let Some(patience) = self.patience() else { return };
         while let Some(oldest) = self.requests.front()
-            && now.saturating_since(oldest.sent) >= patience
-            && self.may_overcommit()
+            && now.saturating_since(oldest.sent) >= self.patience()
         {
             self.outstanding -= oldest.bytes;
-            self.overdue += oldest.bytes;
+            self.overdue.insert(self.first, oldest.bytes);
             self.requests.pop_front();
             self.first += 1;
             self.on_loss(now);
             self.drop_closed();
         }
-    }
-
-    fn on_loss(&mut self, now: Instant) {
-        if now < self.hold_cuts {
-            return;
-        }
-        self.losses += 1;
-        self.share = (self.share * LOSS_FACTOR).max(SHARE_MIN);
-        self.hold_cuts = self.patience().and_then(|time| now.checked_add(time)).unwrap_or(now);
     }
 
     fn drop_closed(&mut self) {
@@ -335,14 +473,14 @@ impl PacedCredits {
         }
     }
 
-    /// Mean bytes of a fragment of a readout; zero if nothing is known.
+    /// Mean payload bytes of a fragment of a readout; zero if nothing is known.
     #[inline]
     fn usual(&self, readout: u16) -> f64 {
         let own = self.sizes[usize::from(readout)];
         if own > 0.0 { own } else { self.fragment }
     }
 
-    /// The bytes that an answer will probably have. An event without answers may be larger than usual.
+    /// The payload that an answer will probably have. An event without answers may be larger than usual.
     #[inline]
     fn predict(&self, readout: u16, fragments: u16, event: RelativeSize) -> f64 {
         let factor = event.factor().unwrap_or(1.0 + EVENT_DEVIATIONS * self.deviation);

@@ -123,7 +123,7 @@ impl Connections {
         }
         self.send_requests(Instant::START)?;
         while !self.aggregator.is_done() {
-            self.wait()?;
+            self.wait(clock.now())?;
             let now = clock.now();
             let is_stopped = stop.load(Ordering::Relaxed);
             if is_stopped && self.events.is_empty() {
@@ -143,9 +143,11 @@ impl Connections {
         Ok(())
     }
 
-    /// Waits until a connection can be read, at most for a turn.
-    fn wait(&mut self) -> Result<(), BarrierError> {
-        let timeout = Timespec { tv_sec: 0, tv_nsec: TURN.as_nanos() as i64 };
+    /// Waits until a connection can be read or the aggregator has a deadline, at most for a turn.
+    fn wait(&mut self, now: Instant) -> Result<(), BarrierError> {
+        let deadline = self.aggregator.poll_deadline().map(|at| std_duration(at.saturating_since(now)));
+        let timeout = deadline.map_or(TURN, |left| left.min(TURN));
+        let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.as_nanos() as i64 };
         self.events.clear();
         match epoll::wait(&self.poll, spare_capacity(&mut self.events), Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),

@@ -156,8 +156,7 @@ impl ScenarioCheck<'_> {
     /// Credits belong to event building.
     pub(super) fn credits(&mut self) {
         let s = self.scenario;
-        let has_credits = matches!(s.shaping.method, ShapingMethod::Credits | ShapingMethod::PacedCredits);
-        if has_credits && s.is_barrier() {
+        if s.shaping.method == ShapingMethod::Credits && s.is_barrier() {
             self.fail(
                 "shaping.method",
                 "credits limit the requests of event building, and this workload has no events".to_owned(),

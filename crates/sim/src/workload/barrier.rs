@@ -137,7 +137,11 @@ impl HostWorkload for BarrierWorkload {
     }
 
     fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut WorkloadRequests<BarrierMessage>) {
-        let place = host - 1;
+        let Some(place) = host.checked_sub(1) else {
+            self.aggregator.handle_deadline(now);
+            self.drain(outbox);
+            return;
+        };
         let sender = &mut self.senders[place as usize];
         sender.handle_deadline(now);
         while let Some((_, message)) = sender.poll_transmit() {
