@@ -265,13 +265,7 @@ impl<W: HostWorkload> Partition<W> {
     }
 
     /// Hands the segment of a frame that a port has sent to the transport of its destination.
-    fn deliver(
-        &mut self,
-        port: PortIndex,
-        index: EndIndex,
-        place: usize,
-        wire_bytes: u32,
-    ) -> Option<Ending> {
+    fn deliver(&mut self, port: PortIndex, index: EndIndex, place: usize, wire_bytes: u32) -> Option<Ending> {
         let engine = &mut self.engine;
         let payload = engine.note_arrival(port, place);
         let delivered = if let Some(transport) = self.techniques.transport() {

@@ -21,7 +21,7 @@ fn served(count: usize, delay: impl Fn(usize) -> u64) -> (PacedCredits, Instant)
     let mut paced = PacedCredits::new(CONFIG, 1);
     let (mut now, mut link_free) = (at(0), at(0));
     // Answers in preparation, and those on the link.
-    let mut prepared = std::collections::BTreeMap::new();
+    let mut prepared = BTreeMap::new();
     let mut sent = 0;
     let mut answered = 0;
     while answered < count {
