@@ -1,12 +1,12 @@
-//! What a layout admits at most, for those who bound queues without playing them.
+//! The most that a layout admits, for rooms that bound queues without playing them.
 
 use fanin_units::Bytes;
 
 use crate::layout::{Layout, Sharing};
 
 impl Layout {
-    /// The most bytes that an output may hold in one pool or module while `queues` outputs, itself included, are as full,
-    /// and all others are empty; `None` without a limit.
+    /// The most bytes that an output may hold in one pool or module; `None` without a limit. As many outputs as `queues` are as
+    /// full, itself included, and all others are empty.
     pub fn output_limit(&self, output: usize, queues: u64) -> Option<Bytes> {
         let shared = match &self.sharing {
             Sharing::Nothing => Bytes::MAX,
@@ -18,8 +18,8 @@ impl Layout {
         (limit != Bytes::MAX).then_some(limit)
     }
 
-    /// The most bytes that an output may hold when frames of `frame` bytes arrive and all others are empty; `None` without a
-    /// limit of its own, as under virtual output queues, whose limits are those of input modules.
+    /// The most bytes that an output may hold when frames of `frame` bytes arrive and all others are empty. `None` without a
+    /// limit of its own: virtual output queues have those of input modules.
     pub fn occupancy_max(&self, output: usize, frame: Bytes) -> Option<Bytes> {
         match &self.sharing {
             // A frame is refused from alpha times the free memory on (Choudhury and Hahne): the last one passes that level.
@@ -32,7 +32,7 @@ impl Layout {
         }
     }
 
-    /// The bytes that an output may hold for certain while at most `waiting` bytes are in the switch: as many as that, and
+    /// The bytes that an output may hold for certain while at most `waiting` bytes are in the switch. If those are no more,
     /// no frame is refused. [`Bytes::MAX`] is no limit.
     pub fn room(&self, output: usize, waiting: Bytes) -> Bytes {
         let shared = match &self.sharing {
