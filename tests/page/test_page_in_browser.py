@@ -277,7 +277,7 @@ CHARTS = {
 WORDS = {
     "barrier": ["Is it as predicted?", "Incast", "simulated", "measured", "goal: ±25.0", "source by source"],
     "events": ["Invalid.", "busy 99 % of the time", "Small: the difference"],
-    "sweep": ["Collection time against credits", "Credits 840", "6 of 7 results."],
+    "sweep": ["Collection time against credits", "shaping.credits=840", "6 of 7 results."],
     "techniques": ["Techniques on incast", "4 of 10 results: deep-buffers, static, m21tcp, sird."],
     "claims": ["Claims of the papers", "The paper says", "I010"],
 }
