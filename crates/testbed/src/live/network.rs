@@ -97,25 +97,25 @@ pub struct LiveLink {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiveNetwork {
     /// The graph of the mapped network. Its links have the indices of [`Self::links`].
-    pub graph: Network,
+    pub(crate) graph: Network,
     /// The nodes of the graph by role.
-    pub roles: Roles,
+    pub(crate) roles: Roles,
     /// Hosts, in the order of their nodes.
     pub hosts: Vec<LiveHost>,
     /// Switches, in the order of their nodes.
     pub switches: Vec<LiveSwitch>,
     /// All links of the network.
-    pub links: Vec<LiveLink>,
+    pub(crate) links: Vec<LiveLink>,
     /// The software switch of a hybrid, as an index of [`Self::switches`].
-    pub software: Option<usize>,
+    pub(crate) software: Option<usize>,
     /// The core that has the software switch on its host ports.
-    pub hardware: Option<usize>,
+    pub(crate) hardware: Option<usize>,
     /// The paths between hosts, and the forwarding tables of the switches.
-    pub paths: LivePaths,
+    pub(crate) paths: LivePaths,
     /// Differences from the scenario, in sentences.
     pub notes: Vec<String>,
     /// The delay of a switch of this machine: the delays of ports are reduced by it.
-    pub own: Duration,
+    pub(crate) own: Duration,
 }
 
 impl LiveNetwork {
