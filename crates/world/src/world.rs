@@ -26,9 +26,9 @@ pub(crate) const RECOVERY_MAX: u64 = 30_000 * MS;
 /// A system without faults stops in order within this time.
 pub(crate) const STOP_MAX: u64 = 60_000 * MS;
 /// The remains of a fault have ended by themselves this long after the system was complete.
-const CALM_AFTER: u64 = 3_000 * MS;
-/// Time for which a calm system is watched, longer than any `silence_max` of a plan.
-const CALM_FOR: u64 = 2_500 * MS;
+const QUIET_AFTER: u64 = 3_000 * MS;
+/// Time for which a quiet system is watched, longer than any `silence_max` of a plan.
+const QUIET_FOR: u64 = 2_500 * MS;
 /// A process that was stopped for so long is killed by the launcher.
 const HANG: u64 = 3_000 * MS;
 /// Happenings of one world.
@@ -58,7 +58,7 @@ enum WorldPhase {
         assigned: u64,
     },
     /// The system is complete. From `since` on no connection may be lost; `lost` were before.
-    Calm {
+    Quiet {
         since: u64,
         lost: Option<u64>,
     },
@@ -487,25 +487,25 @@ impl World {
                 if self.is_complete() && verdict::progress(self).completed_after(assigned) {
                     let is_long = self.plan.is_long;
                     self.phase = if is_long {
-                        WorldPhase::Calm { since: now, lost: None }
+                        WorldPhase::Quiet { since: now, lost: None }
                     } else {
                         WorldPhase::Stop { since: now, step: 0 }
                     };
                 }
             }
-            WorldPhase::Calm { since, lost: None } if now - since >= CALM_AFTER => {
+            WorldPhase::Quiet { since, lost: None } if now - since >= QUIET_AFTER => {
                 let lost = Some(self.connections_lost());
-                self.phase = WorldPhase::Calm { since: now, lost };
+                self.phase = WorldPhase::Quiet { since: now, lost };
             }
-            WorldPhase::Calm { since, lost: Some(lost) } => {
+            WorldPhase::Quiet { since, lost: Some(lost) } => {
                 if self.connections_lost() > lost {
                     return Err(verdict::lost_connection(self));
                 }
-                if now - since >= CALM_FOR {
+                if now - since >= QUIET_FOR {
                     self.phase = WorldPhase::Stop { since: now, step: 0 };
                 }
             }
-            WorldPhase::Calm { .. } => {}
+            WorldPhase::Quiet { .. } => {}
             WorldPhase::Stop { since, step } => self.stop(now, since, step)?,
             WorldPhase::Over => {}
         }
