@@ -29,7 +29,7 @@ Settings = dict[str, str]
 # Limits of a draw: what a simulation of a few seconds of processor time carries.
 EVENTS_MIN = 24
 WIRE_BYTES_MAX = 1.2e9
-EVENT_BYTES_MAX = WIRE_BYTES_MAX / EVENTS_MIN / 1.3
+EVENT_BYTES_MAX = WIRE_BYTES_MAX / 2 / EVENTS_MIN / 1.3
 CONNECTIONS_MAX = 60_000
 # Payload of a full frame with timestamps, and that frame on the wire.
 SEGMENT_BYTES, FRAME_BYTES = 1448, 1538
@@ -261,7 +261,7 @@ def attempt(chance: random.Random) -> tuple[Settings, str] | None:
     )
     load = chance.uniform(0.2, 0.9)
     rate = load * min(rates)
-    events = min(max(EVENTS_MIN, 4 * collectors), WIRE_BYTES_MAX / wire)
+    events = min(max(EVENTS_MIN, 6 * collectors), WIRE_BYTES_MAX / 2 / wire)
     if events < EVENTS_MIN:
         return None
     policy = chance.choice(
@@ -279,7 +279,8 @@ def attempt(chance: random.Random) -> tuple[Settings, str] | None:
     processing = min(0.1 * units * collectors / rate, 0.1)
     settings = {
         "run.duration": f"{round(events / rate * 1e9)} ns",
-        "run.warmup": f"{round(min(events / rate / 4, 0.2) * 1e9)} ns",
+        # Every collector has seen some events before the measurement.
+        "run.warmup": f"{round(events / rate * 1e9)} ns",
         "run.stall_limit": "5 s",
         "run.seed": str(chance.randrange(1 << 32)),
         "readout.hosts": str(hosts),

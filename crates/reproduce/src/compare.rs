@@ -37,6 +37,10 @@ pub const TECHNIQUES: &[Technique] = &[
         sets: &["shaping.method=credits", "shaping.credits=480"],
     },
     Technique {
+        name: "paced-credits", what: "paced credits: a window and a pace that collectors measure", tuning: "none",
+        sets: &["shaping.method=paced-credits"],
+    },
+    Technique {
         name: "static", what: "static window of 2 packets (ICC'15 §IV.C)", tuning: "window, by senders and buffer",
         sets: &["shaping.method=none", "transport.congestion_control=static", "transport.static_window=2"],
     },

@@ -15,12 +15,12 @@ use fanin_units::{Bytes, Duration, Instant, Rate};
 
 use self::delay::DelayEstimate;
 
-/// The pace over the rate at which answers can arrive. The window limits the sum; the pace only spreads a burst.
-const PACE_GAIN: f64 = 1.25;
 /// Bytes in the window in addition to the round trip, as a multiple of what overtakes an answer in the mean.
 const OVERTAKING: f64 = 2.0;
 /// Of these, the multiple that may be requested at once after a pause.
 const OVERTAKING_BURST: f64 = 3.0;
+/// At most this many answers of mean size: at high rates the variation of delays is more than a switch holds.
+const BURST_ANSWERS: f64 = 6.0;
 /// An answer that is overtaken by more than this many delays tells nothing about usual ones.
 const OVERTAKING_DELAYS_MAX: f64 = 2.0;
 /// An answer is late if it takes this many times the delay, or the time that the own queue explains.
@@ -265,7 +265,8 @@ impl PacedCredits {
         self.outstanding += bytes;
         self.outstanding_max = self.outstanding_max.max(self.outstanding);
         // A pause earns what the variation of delays hides: so many answers do not come together.
-        let burst = self.share * OVERTAKING_BURST * self.overtaking;
+        let burst = OVERTAKING_BURST * self.overtaking;
+        let burst = self.share * burst.min(BURST_ANSWERS * self.answer / self.link_rate());
         let from = self.next.max(Instant::new(now.get().saturating_sub(burst as u64)));
         self.next = Instant::new(from.get().saturating_add((bytes as f64 / self.pace()) as u64));
         credit
@@ -367,7 +368,7 @@ impl PacedCredits {
     /// The rate at which requests leave, in bytes of their answers a picosecond.
     #[inline]
     fn pace(&self) -> f64 {
-        PACE_GAIN * self.link_rate() * self.share
+        self.link_rate() * self.share
     }
 
     /// The window of an uncongested network: a round trip and the variation of delays.
