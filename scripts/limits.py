@@ -105,7 +105,9 @@ class Simulator:
             summary = json.loads(done.stdout)
         except json.JSONDecodeError:
             reasons = [line for line in done.stderr.splitlines() if line.startswith("error")]
-            why = f"no result within {limit} s of processor time" if done.returncode < 0 else done.stderr[-200:]
+            why = (
+                f"no result within {limit} s of processor time" if done.returncode < 0 else done.stderr[-200:]
+            )
             return Run({}, reasons[0] if reasons else why)
         stalled = "nothing moved any more" if done.returncode == 1 else ""
         return Run(summary, stalled)
@@ -131,8 +133,10 @@ class Target:
         wanted, reached = [], []
         is_met = not run.failure
         if self.goodput:
-            # A duration that ends within a round falsifies the goodput of a few rounds: their mean time does not.
-            share = 1 / run.mean if math.isnan(self.wire_bps) else run.figure("goodput_bps.total") / self.wire_bps
+            # A duration may end within a round, which matters if there are few: their mean time does not.
+            share = (
+                1 / run.mean if math.isnan(self.wire_bps) else run.figure("goodput_bps.total") / self.wire_bps
+            )
             wanted.append(f"≥ {self.goodput:.2f} of the wire")
             reached.append(f"{share:.3f} of the wire")
             is_met &= share >= self.goodput
@@ -151,7 +155,7 @@ class Target:
 
 def whole(number: float) -> str:
     """Return a count, or a dash where there is none."""
-    return "–" if math.isnan(number) else f"{number:.0f}"
+    return "-" if math.isnan(number) else f"{number:.0f}"
 
 
 def row(*cells: str) -> str:
@@ -171,7 +175,11 @@ def targets() -> list[Target]:
         for rate in (500, 1000):
             name = f"thesis {letter.upper()}, {rate} Hz, 64 kB a port"
             # Switch B shares its memory: what is asked for here is 64 kB for each port.
-            ports = PORTS | {"tor.buffering": "dedicated", "tor.port_limit": "unlimited", "tor.input_limit": "unlimited"}
+            ports = PORTS | {
+                "tor.buffering": "dedicated",
+                "tor.port_limit": "unlimited",
+                "tor.input_limit": "unlimited",
+            }
             preset = f"thesis-{letter}-{rate}hz"
             table.append(Target(name, preset, RACK | ports, mean=1.01, p99=1.03, queue_kb=90))
     for sigma in ("0.25", "0.5"):
@@ -186,7 +194,9 @@ def targets() -> list[Target]:
     table.append(Target("thesis A, FCFS from the first second", "thesis-a-1000hz", fcfs, mean=1.10))
     chance = {"run.duration": "600 ms", "run.warmup": "0 s", "supervisor.policy": "random"}
     table.append(Target("thesis A, random policy", "thesis-a-1000hz", chance, mean=1.05))
-    table.append(Target("thesis A, random policy, 64 kB a port", "thesis-a-1000hz", chance | PORTS, mean=1.05))
+    table.append(
+        Target("thesis A, random policy, 64 kB a port", "thesis-a-1000hz", chance | PORTS, mean=1.05)
+    )
     full = RACK | {"supervisor.rate": "1087 Hz"}
     table.append(Target("thesis A, uplinks at 99 %", "thesis-a-1000hz", full, mean=1.10))
     shared = RACK | {"tor.buffering": "shared", "tor.buffer": "64 kB"}
@@ -195,7 +205,9 @@ def targets() -> list[Target]:
     pairs |= {"transport.congestion_control": "cubic", "tor.buffering": "dedicated"}
     pairs |= {"run.duration": "150 ms", "shaping.request_order": "rotated"}
     payload = 120e9 * SEGMENT_BYTES / FRAME_BYTES
-    table.append(Target("all-to-all, rotated requests", "lcn15-all-to-all", pairs, goodput=0.97, wire_bps=payload))
+    table.append(
+        Target("all-to-all, rotated requests", "lcn15-all-to-all", pairs, goodput=0.97, wire_bps=payload)
+    )
     for senders in (2, 16, 128, 1024, 2048):
         for size, count in (("1 kB", 1e3), ("32 kB", 32e3), ("256 kB", 256e3), ("1 MB", 1e6)):
             # Four rounds, of at most 600 MB together.
@@ -204,7 +216,7 @@ def targets() -> list[Target]:
                 continue
             barrier = {"workload.senders": str(senders), "workload.request_size": size}
             barrier["run.duration"] = f"{round(seconds * 1e3)} ms"
-            table.append(Target(f"incast, {senders} × {size}", "incast", barrier, goodput=0.98))
+            table.append(Target(f"incast, {senders} x {size}", "incast", barrier, goodput=0.98))
     return table
 
 
@@ -264,9 +276,7 @@ def attempt(chance: random.Random) -> tuple[Settings, str] | None:
     events = min(max(EVENTS_MIN, 6 * collectors), WIRE_BYTES_MAX / 2 / wire)
     if events < EVENTS_MIN:
         return None
-    policy = chance.choice(
-        ("fcfs", "random", "node-round-robin", "node-load-balancing", "unit-round-robin")
-    )
+    policy = chance.choice(("fcfs", "random", "node-round-robin", "node-load-balancing", "unit-round-robin"))
     scheme = chance.choice(("dedicated", "shared", "dynamic-threshold"))
     buffer = log_uniform(chance, 64e3, 16e6)
     sigma = chance.choice((0, 0, 0.1, 0.25, 0.5))
@@ -308,7 +318,8 @@ def attempt(chance: random.Random) -> tuple[Settings, str] | None:
         "core.buffering": "unlimited",
     }
     words = (
-        f"{hosts} readouts of {fragments} × {fragment} B (σ {sigma}), {racks} × {per_rack} collectors at {link:g} Gb/s, "
+        f"{hosts} readouts of {fragments} x {fragment} B (sigma {sigma}), "
+        f"{racks} x {per_rack} collectors at {link:g} Gb/s, "
         f"{cores} uplinks of {uplink:.1f} Gb/s, round trip {trip * 1e6:.0f} us, load {load:.2f}, {policy}, "
         f"{scheme} {buffer / 1e3:.0f} kB, {profile}"
     )
@@ -352,20 +363,40 @@ def run_family(simulator: Simulator, seed: int, numbers: Sequence[int], threads:
         for run in runs
     ]
     order = sorted(zip(draws, runs, strict=True), key=lambda pair: badness(pair[1]), reverse=True)
-    print(f"seed {seed}: {sum(met)} of {len(runs)} draws met mean ≤ {FAMILY_MEAN}, p99 ≤ {FAMILY_P99}, no timeout")
+    print(
+        f"seed {seed}: {sum(met)} of {len(runs)} draws met mean ≤ {FAMILY_MEAN}, p99 ≤ {FAMILY_P99}, "
+        "and had no timeout"
+    )
     if good:
         means, tails = sorted(run.mean for run in good), sorted(run.p99 for run in good)
-        print(f"mean slowdown over the bound: median {quantile(means, 0.5):.3f}, 90 % {quantile(means, 0.9):.3f}, "
-              f"worst {means[-1]:.3f}")
-        print(f"its p99: median {quantile(tails, 0.5):.3f}, 90 % {quantile(tails, 0.9):.3f}, worst {tails[-1]:.3f}")
-        print(f"draws with timeouts {sum(run.timeouts > 0 for run in good)}, "
-              f"with drops {sum(run.drops > 0 for run in good)}, without a result {len(failed)}")
+        print(
+            f"mean slowdown over the bound: median {quantile(means, 0.5):.3f}, "
+            f"90 % {quantile(means, 0.9):.3f}, "
+            f"worst {means[-1]:.3f}"
+        )
+        print(
+            f"its p99: median {quantile(tails, 0.5):.3f}, 90 % {quantile(tails, 0.9):.3f}, "
+            f"worst {tails[-1]:.3f}"
+        )
+        print(
+            f"draws with timeouts {sum(run.timeouts > 0 for run in good)}, "
+            f"with drops {sum(run.drops > 0 for run in good)}, without a result {len(failed)}"
+        )
     print(f"\nThe worst; `--seed {seed} --draw N` plays one again:\n")
     print(row("draw", "mean", "p99", "drops", "timeouts", "system"))
     print("|---|---|---|---|---|---|")
     for one, run in order[:worst]:
         system = one.words + (f"; {run.failure}" if run.failure else "")
-        print(row(str(one.number), f"{run.mean:.3f}", f"{run.p99:.2f}", whole(run.drops), whole(run.timeouts), system))
+        print(
+            row(
+                str(one.number),
+                f"{run.mean:.3f}",
+                f"{run.p99:.2f}",
+                whole(run.drops),
+                whole(run.timeouts),
+                system,
+            )
+        )
     return len(runs) - sum(met)
 
 
@@ -442,7 +473,7 @@ ERRORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 def run_map(simulator: Simulator, threads: int) -> None:
     """Print the mean slowdown of each technique, with its parameter wrong by each of the errors."""
-    print(row("technique", "parameter", *(f"× {error:g}" for error in ERRORS)))
+    print(row("technique", "parameter", *(f"x {error:g}" for error in ERRORS)))
     print("|---" * (len(ERRORS) + 2) + "|")
     cases: list[tuple[str, str, list[Settings]]] = [
         (knob.name, f"`{knob.key}`", [knob.settings | {knob.key: knob.value(error)} for error in ERRORS])
@@ -453,18 +484,23 @@ def run_map(simulator: Simulator, threads: int) -> None:
         for name, key, points in cases:
             runs = list(pool.map(lambda sets: simulator.run("thesis-a-1000hz", RACK | sets), points))
             cells = [
-                run.failure or f"{run.mean:.3f} ({run.p99:.2f})" + (", drops" if run.drops else "") for run in runs
+                run.failure or f"{run.mean:.3f} ({run.p99:.2f})" + (", drops" if run.drops else "")
+                for run in runs
             ]
             print(row(name, key, *(cells if len(cells) == len(ERRORS) else cells * len(ERRORS))), flush=True)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Read the arguments and measure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("targets", "family", "map"))
     default = os.environ.get("FANIN_BIN", str(ROOT / "target" / "release" / "fanin"))
     parser.add_argument("--fanin", default=default, help="the command")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="the technique's settings")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="the technique's settings"
+    )
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--cpu-seconds", type=int, default=120)
     parser.add_argument("--only", default="", help="targets: those whose names contain this text")
@@ -485,7 +521,10 @@ def main(arguments: Sequence[str]) -> int:
     numbers = range(options.draws) if options.draw is None else [options.draw]
     if options.draw is not None:
         sets = draw(seed, options.draw).settings | technique
-        print(f"{options.fanin} sim thesis-a-1000hz " + " ".join(f"--set '{key}={value}'" for key, value in sets.items()))
+        print(
+            f"{options.fanin} sim thesis-a-1000hz "
+            + " ".join(f"--set '{key}={value}'" for key, value in sets.items())
+        )
     return 1 if run_family(simulator, seed, numbers, options.threads, options.worst) else 0
 
 

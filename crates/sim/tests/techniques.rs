@@ -458,7 +458,7 @@ fn paced_credits_need_no_setting() {
     let slowdown = paced.summary.slowdown.as_ref().unwrap();
     assert!(slowdown.mean < 1.03 && slowdown.p99 < 1.05, "{slowdown:?}");
     assert_eq!(figure(&paced.summary, "paced_credits.losses"), 0.0);
-    // A round trip of 400 us is 50 kB, and their variation of 100 us half of that; events come in the first 100 ms too.
+    // A round trip of 400 us is 50 kB, and their variation of 100 us half of that.
     assert!(figure(&paced.summary, "paced_credits.window_bytes_mean") < 100e3);
     assert!(figure(&paced.summary, "paced_credits.outstanding_bytes_max") < 150e3);
     // A fixed number of credits that suits 786 kB drops frames here.

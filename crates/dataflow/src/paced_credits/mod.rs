@@ -264,7 +264,7 @@ impl PacedCredits {
         self.requests.push_back(OutstandingCredit { sent: now, bytes, is_open: true });
         self.outstanding += bytes;
         self.outstanding_max = self.outstanding_max.max(self.outstanding);
-        // A pause earns what the variation of delays hides: so many answers do not come together.
+        // A pause earns what the variation of delays spreads again.
         let burst = OVERTAKING_BURST * self.overtaking;
         let burst = self.share * burst.min(BURST_ANSWERS * self.answer / self.link_rate());
         let from = self.next.max(Instant::new(now.get().saturating_sub(burst as u64)));
