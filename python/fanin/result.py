@@ -4,6 +4,7 @@ import html
 import json
 import os
 import re
+import warnings
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,6 +92,9 @@ class Result:
     def drops(self) -> RecordTable:
         """New drops of the queues that ``record.queues`` names, for each sample that counts some."""
         queues = self.queues
+        if not len(queues) and self.summary.get("network", {}).get("drops"):
+            text = "no queue was watched: name those whose drops you want in `record.queues`"
+            warnings.warn(text, RunWarning, stacklevel=2)
         names, times, counts = queues["queue"], queues["time_ps"], queues["drops"]
         rows: list[tuple[str, int, int]] = []
         before: tuple[str, int] = ("", 0)
@@ -201,4 +205,7 @@ def load(path: str | os.PathLike[str]) -> Result:
 
     Raise `OSError` where it cannot be read, and `ValueError` where it is no result or damaged.
     """
+    folder = Path(path)
+    if (folder / "sweep.json").is_file() and not (folder / "summary.json").is_file():
+        raise ValueError(f"{folder} holds a sweep: load one of its folders, or read its sweep.parquet")
     return Result(_fanin.load_result(os.fspath(path)))

@@ -178,6 +178,9 @@ class Scenario:
         loaded = _load(source, sets)
         for fields in loaded.warnings:
             warnings.warn(_problem(*fields).message, ScenarioWarning, stacklevel=3)
+        # The file is found from any working directory.
+        if isinstance(source, str) and os.path.isfile(source):
+            source = os.path.abspath(source)
         return cls(loaded, source, sets)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -228,9 +231,9 @@ class Scenario:
         return Scenario._checked(self._source, self._sets + _sets(changes))
 
     def assert_unchanged(self) -> None:
-        """Raise `ValueError` where the scenario's file has changed since it was loaded."""
-        if isinstance(self._source, str) and _load(self._source, self._sets).hash != self.hash:
-            raise ValueError(f"{self._source} has changed since it was loaded; load it again")
+        """Raise `ValueError` where the scenario's file, or its file of sizes, has changed since it was loaded."""
+        if isinstance(self._source, str) and _load(self._source, self._sets).key != self.key:
+            raise ValueError(f"{self._source} or a file it names has changed since it was loaded; load it again")
 
     def resolved(self) -> str:
         """Return the scenario as TOML, every default written out, each line with its origin."""

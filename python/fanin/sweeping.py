@@ -264,6 +264,8 @@ def sweep(
         for key, values in over.items():
             if isinstance(values, str) or not isinstance(values, Iterable):
                 raise TypeError(f"{key} needs a list of values, such as [{values!r}], not {values!r}")
+            if not list(values):
+                raise ValueError(f"{key} needs at least one value")
         combinations: list[dict[str, Setting]] = [
             dict(zip(over, map(plain, values), strict=True)) for values in itertools.product(*over.values())
         ]

@@ -134,6 +134,16 @@ def test_drops_are_counted_by_sample(result: fanin.Result) -> None:
     assert sum(counted.values()) > 0
 
 
+def test_drops_have_one_schema_and_need_a_watched_queue(result: fanin.Result) -> None:
+    lossless = {"tor.buffer": "10 MB", "run.duration": "50 ms", "record.queues": ["tor->collector:0"]}
+    none = fanin.Scenario.load("incast", lossless).simulate(progress=False).drops
+    assert len(none) == 0
+    assert pyarrow.table(none).schema.types == pyarrow.table(result.drops).schema.types
+    unwatched = fanin.Scenario.load("incast", {"run.duration": "300 ms"}).simulate(progress=False)
+    with pytest.warns(fanin.RunWarning, match="record.queues"):
+        assert len(unwatched.drops) == 0
+
+
 def test_the_page_and_the_picture(result: fanin.Result, folder: Path) -> None:
     assert ElementTree.fromstring(result.page().removeprefix("<!DOCTYPE html>")).tag == "html"
     shown = result._repr_html_()

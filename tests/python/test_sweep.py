@@ -231,3 +231,50 @@ def test_arrays_are_values_and_a_single_value_is_refused(tmp_path: Path) -> None
     for value in single:
         with pytest.raises(TypeError, match=r"tor\.buffer needs a list of values"):
             fanin.sweep(scenario, {"tor.buffer": value}, progress=False)
+
+
+def test_a_file_of_sizes_that_changes_meanwhile_leaves_no_wrong_result(tmp_path: Path) -> None:
+    sizes = tmp_path / "sizes.csv"
+
+    def write(size: int) -> None:
+        rows = [f"0,{source},{size}" for source in range(4)]
+        sizes.write_text("\n".join(["event,source,bytes", *rows]) + "\n")
+
+    write(1000)
+    settings: dict[str, Setting] = {
+        "readout.hosts": 4,
+        "readout.fragments_per_host": 1,
+        "readout.fragment_size": {"distribution": "file", "path": str(sizes)},
+        "run.duration": "20 ms",
+        "run.warmup": "0 s",
+    }
+    scenario = fanin.Scenario.load("replay", settings)
+    out = tmp_path / "out"
+    sweep = fanin.sweep(scenario, {"collectors.units_per_host": [2, 4]}, out=out, progress=False)
+    write(100_000)
+    with pytest.warns(fanin.RunWarning, match="has changed since the scenario was loaded"):
+        sweep.run()
+    assert not written(out)
+    with pytest.raises(ValueError, match="has changed since it was loaded"):
+        scenario.replace({"collectors.units_per_host": 8})
+    write(1000)
+    sweep.run()
+    assert len(written(out)) == 2
+    for point in sweep.points:
+        assert set(point.result.events["size_bytes"]) == {4000}
+
+
+def test_a_key_without_values_and_a_folder_of_a_sweep_are_refused(
+    scenario: fanin.Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match="at least one value"):
+        fanin.sweep(scenario, {"workload.senders": []}, out=tmp_path)
+    (tmp_path / "sweep.json").write_text("{}")
+    with pytest.raises(ValueError, match="holds a sweep"):
+        fanin.load(tmp_path)
+    # A scenario is found from any working directory.
+    (tmp_path / "mine.toml").write_text('extends = "incast"\n')
+    monkeypatch.chdir(tmp_path)
+    mine = fanin.Scenario.load("mine.toml")
+    monkeypatch.chdir("/")
+    assert mine.replace({"workload.senders": 3}).settings["workload"]["senders"] == 3

@@ -162,7 +162,15 @@ impl RecordTable {
         let mut arrays = Vec::new();
         for (name, values) in columns {
             let name: String = name.extract()?;
-            let array = array(&name, values.cast::<PyList>()?)?;
+            let values = values.cast::<PyList>()?;
+            let array: ArrayRef = match units.get(&name).map(String::as_str) {
+                // Without values a column has the type of its unit, so that tables of two results have one schema.
+                Some("name") if values.is_empty() => Arc::new(StringArray::from(Vec::<&str>::new())),
+                Some("ps" | "frames" | "bytes") if values.is_empty() => {
+                    Arc::new(Int64Array::from(Vec::<i64>::new()))
+                }
+                _ => array(&name, values)?,
+            };
             let unit = units.get(&name).map(|unit| HashMap::from([("unit".to_owned(), unit.clone())]));
             let field = Field::new(&name, array.data_type().clone(), true);
             fields.push(field.with_metadata(unit.unwrap_or_default()));

@@ -41,7 +41,7 @@ proptest! {
         let mut memory = Memory::new(&layout).unwrap();
         let mut waiting = Bytes::ZERO;
         for (input, output, bytes) in frames {
-            waiting = waiting + Bytes::new(bytes.into());
+            waiting += Bytes::new(bytes.into());
             if (0..PORTS).any(|output| layout.room(output, waiting) < waiting) {
                 break;
             }

@@ -46,6 +46,12 @@ pub enum WriteError {
         /// The system's error.
         error: io::Error,
     },
+    /// The place of a result holds files, but no whole result.
+    #[error("{} holds files, but no {SUMMARY_FILE}: delete it, and run again", path.display())]
+    NoResult {
+        /// Path of the folder.
+        path: PathBuf,
+    },
     /// A figure that JSON cannot hold.
     #[error(transparent)]
     NotFinite(#[from] NotFinite),
@@ -187,10 +193,15 @@ pub fn write_once(root: &Path, name: &str, result: &RunResult, page: &str) -> Re
     let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
     let draft = root.join(format!(".{name}.{machine}.{process}.{number}{DRAFT}"));
     let renamed = write(&draft, result, page).and_then(|_| {
-        fs::rename(&draft, root.join(name))
-            .map(|()| true)
-            .or_else(|error| if is_stored(root, name) { Ok(false) } else { Err(error) })
-            .map_err(|error| WriteError::Io { path: root.join(name), error })
+        let place = root.join(name);
+        match fs::rename(&draft, &place) {
+            Ok(()) => Ok(true),
+            Err(_) if is_stored(root, name) => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                Err(WriteError::NoResult { path: place })
+            }
+            Err(error) => Err(WriteError::Io { path: place, error }),
+        }
     });
     if !matches!(renamed, Ok(true)) {
         let _ = fs::remove_dir_all(&draft);

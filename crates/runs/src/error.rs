@@ -21,6 +21,12 @@ pub enum Error {
     /// Sizes of fragments cannot be read from the file that the scenario names.
     #[error("readout.fragment_size: {0}")]
     Sizes(#[from] SizesError),
+    /// The file of sizes is not the one with which the scenario was loaded.
+    #[error("readout.fragment_size: {path} has changed since the scenario was loaded; load it again")]
+    SizesChanged {
+        /// Path of the file.
+        path: String,
+    },
     /// The simulator refuses it.
     #[error(transparent)]
     Sim(#[from] fanin_sim::Error),

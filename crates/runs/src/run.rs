@@ -28,7 +28,7 @@ pub fn check(scenario: &Scenario, captures: bool) -> Result<(), Error> {
 /// Simulates a scenario. The same scenario and seed give the same outcome to the bit, figures of speed aside.
 ///
 /// # Errors
-/// If it needs more memory than this process may have, or its file of sizes cannot be read.
+/// If it needs more memory than this process may have, or its file of sizes cannot be read or has changed since.
 /// If it asks for something that is not simulated.
 ///
 /// # Panics

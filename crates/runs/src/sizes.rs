@@ -8,8 +8,27 @@ use fanin_sim::RecordedSizes;
 
 use crate::error::Error;
 
-/// Reads the file of a scenario, if it names one.
-pub(crate) fn read(scenario: &Scenario) -> Result<RecordedSizes, SizesError> {
+/// Reads the file of a scenario, if it names one. A result stands under the content that the scenario was loaded with, so that
+/// a file with another content is refused.
+pub(crate) fn read(scenario: &Scenario) -> Result<RecordedSizes, Error> {
+    check_unchanged(scenario)?;
+    let sizes = read_file(scenario)?;
+    check_unchanged(scenario)?;
+    Ok(sizes)
+}
+
+fn check_unchanged(scenario: &Scenario) -> Result<(), Error> {
+    let readout = &scenario.readout;
+    // A file that is gone fails when it is read.
+    match readout.sizes_digest.zip(readout.fragment_size.digest()) {
+        Some((then, now)) if then != now => {
+            Err(Error::SizesChanged { path: readout.fragment_size.path().unwrap_or_default().to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn read_file(scenario: &Scenario) -> Result<RecordedSizes, SizesError> {
     let readout = &scenario.readout;
     let (hosts, fragments) = (readout.hosts, readout.fragments_per_host);
     Ok(match &readout.fragment_size {
@@ -29,7 +48,7 @@ pub(crate) fn read(scenario: &Scenario) -> Result<RecordedSizes, SizesError> {
 /// The sizes of a scenario's fragments, from the file that has them where it names one.
 ///
 /// # Errors
-/// [`Error::Sizes`].
+/// [`Error::Sizes`] and [`Error::SizesChanged`].
 pub fn fragment_sizes(scenario: &Scenario) -> Result<FragmentSizes, Error> {
     Ok(read(scenario)?.figures(scenario))
 }

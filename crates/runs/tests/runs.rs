@@ -82,3 +82,26 @@ fn sizes_are_read_from_the_file_that_the_scenario_names() {
         assert!(error.starts_with("readout.fragment_size: /nowhere.root: "), "{error}");
     }
 }
+
+/// A result is stored under the content that the scenario was loaded with.
+#[test]
+fn a_file_of_sizes_that_changes_after_loading_is_refused() {
+    let file = std::env::temp_dir().join(format!("fanin-runs-sizes-{}.csv", std::process::id()));
+    let table = |bytes: u32| format!("event,source,bytes\n0,0,{bytes}\n0,1,{bytes}\n");
+    std::fs::write(&file, table(1000)).unwrap();
+    let sizes = format!(r#"readout.fragment_size={{ distribution = "file", path = "{}" }}"#, file.display());
+    let sets =
+        ["readout.hosts=2", "readout.fragments_per_host=1", "run.duration=20 ms", "run.warmup=0 s", &sizes];
+    let scenario = preset("replay", &sets);
+    let play = || run(&scenario, 1, &RunControl::default());
+    assert_eq!(play().unwrap().records.events[0].size_bytes, 2000);
+    std::fs::write(&file, table(1001)).unwrap();
+    for error in [play().unwrap_err(), fragment_sizes(&scenario).unwrap_err()] {
+        let text = error.to_string();
+        assert!(text.ends_with("has changed since the scenario was loaded; load it again"), "{text}");
+    }
+    std::fs::write(&file, table(1000)).unwrap();
+    assert_eq!(play().unwrap().records.events[0].size_bytes, 2000);
+    std::fs::remove_file(&file).unwrap();
+    assert!(play().unwrap_err().to_string().starts_with("readout.fragment_size: "));
+}

@@ -73,10 +73,8 @@ impl Loaded {
         };
         add(version.as_bytes());
         add(text.as_bytes());
-        if let Some(sizes) =
-            self.scenario.readout.fragment_size.path().and_then(|path| std::fs::read(path).ok())
-        {
-            add(&sizes);
+        if let Some(sizes) = &self.scenario.readout.sizes_digest {
+            add(sizes);
         }
         digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
@@ -125,6 +123,7 @@ fn finish(name: String, mut tree: TomlTable, sets: &[String]) -> Result<Loaded, 
     let mut scenario = deserialise(&tree, &mut problems);
     if let Some(scenario) = &mut scenario {
         find_sizes(scenario, &tree);
+        scenario.readout.sizes_digest = scenario.readout.fragment_size.digest();
     }
     if let Some(scenario) = &scenario
         && problems.is_empty()

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest, Sha256};
 
 use crate::histogram::SizeHistogram;
 
@@ -274,6 +275,12 @@ impl SizeModel {
             Self::File { path } | Self::PerSource { path, .. } => Some(path),
             Self::Fixed(_) | Self::LogNormal { .. } | Self::Polynomial { .. } | Self::Empirical(_) => None,
         }
+    }
+
+    /// SHA-256 of the file of the sizes as it is now; `None` without a file that can be read.
+    pub fn digest(&self) -> Option<[u8; 32]> {
+        let content = std::fs::read(self.path()?).ok()?;
+        Some(Sha256::digest(content).into())
     }
 
     /// The file of the sizes, for a change of its path.

@@ -33,7 +33,11 @@ def _ratio(row: Mapping[str, Any], what: str) -> float:
 
 def _facts(what: str) -> Mapping[str, float]:
     """Return a ratio by spines and ports, such as `s6p100`."""
-    return {f"s{row['spines']}p{row['ports']}": _ratio(row, what) for row in _costs()}
+    facts = {f"s{row['spines']}p{row['ports']}": _ratio(row, what) for row in _costs()}
+    for spines in {row["spines"] for row in _costs()}:
+        ratios = [_ratio(row, what) for row in _costs() if row["spines"] == spines]
+        facts |= {f"s{spines}min": min(ratios), f"s{spines}max": max(ratios)}
+    return facts
 
 
 def _ratios(what: str, extra: str = "") -> drawing.Draws:
@@ -133,9 +137,12 @@ FIGURES = (
         ),
         "With oversubscription software switches take two to four times the area. Multi-host controllers "
         "fit up to twice the ports into it.",
-        "{s2p100:.1f} to {s2p800:.1f} with two spines, {s6p100:.1f} to {s6p800:.1f} with six.",
+        "{s2min:.1f} to {s2max:.1f} with two spines, {s6min:.1f} to {s6max:.1f} with six, {s10min:.1f} to "
+        "{s10max:.1f} with ten, from 100 to 800 ports.",
         "Dimensions are not in the paper; see `crates/plan/catalogue.toml`. Steps are whole cabinets and "
-        "chassis. 72 ports in four units are 1.35 times as dense as 40 in three.",
+        "chassis, so that a cabinet more puts some sizes above the stated four times, and a network of 100 "
+        "ports can need more with multi-host controllers. 72 ports in four units are 1.35 times as dense as "
+        "40 in three.",
         lambda: _facts("area_ratio"),
     ),
     Figure(

@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let imported = import(&name, &text, &options).map_err(|error| unreadable(error.to_string()))?;
     let toml = imported.to_toml();
     // It must load; a path that it extends is seen from the folder where it will lie.
-    let loaded = fanin_scenario::load_text(&name, &toml, &[])?;
+    let loaded = fanin_scenario::load_text("the imported scenario", &toml, &[])?;
     output::print(&toml)?;
     let count = imported.refused.len();
     if count > 0 {

@@ -18,6 +18,9 @@ pub struct Readout {
     pub fragments_per_host: u32,
     /// Size of a fragment: a size from 1 B to 1 GiB, or a table with a `distribution`.
     pub fragment_size: SizeModel,
+    /// SHA-256 of the file that `fragment_size` names, when the scenario was loaded; `None` without a file.
+    #[serde(skip)]
+    pub sizes_digest: Option<[u8; 32]>,
     /// Mean time from the arrival of a request to its answer.
     pub response_delay: Duration,
     /// Standard deviation of that time (normal distribution, negative draws become zero). Zero: constant.
@@ -37,6 +40,7 @@ impl Default for Readout {
             hosts: 160,
             fragments_per_host: 12,
             fragment_size: SizeModel::Fixed(Bytes::new(1100)),
+            sizes_digest: None,
             response_delay: Duration::from_micros(392),
             response_delay_sd: Duration::ZERO,
             link: Link::default(),

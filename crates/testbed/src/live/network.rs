@@ -48,7 +48,7 @@ pub struct LiveHost {
     pub part: Part,
     /// IP address of the host.
     pub address: Ipv4Addr,
-    /// Its links, as indices of [`LiveNetwork::links`]; its devices `eth0`, `eth1`, … are their ends.
+    /// Its links, as indices of the links of the [`LiveNetwork`]; its devices `eth0`, `eth1`, … are their ends.
     pub links: Vec<usize>,
 }
 

@@ -11,7 +11,7 @@ use super::{LinkEnd, LiveNetwork, LiveRefusal};
 /// The path from one host to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LivePath {
-    /// Indices of [`LiveNetwork::links`], in order; a link there and back stands twice.
+    /// Indices of the links of the [`LiveNetwork`], in order; a link there and back stands twice.
     pub links: Vec<usize>,
     /// The device of the host that sends.
     pub out: usize,
