@@ -19,6 +19,7 @@ pub const TECHNIQUE_NEEDS: &[TechniqueNeeds] = &[
     TechniqueNeeds { name: "none", switches: "nothing", hosts: "nothing", source: "RFC 9293" },
     TechniqueNeeds { name: "deep-buffers", switches: "memory for all answers at once", hosts: "nothing", source: "docs/techniques.md" },
     TechniqueNeeds { name: "credits", switches: "nothing", hosts: "an application that counts its requests", source: "thesis §4.3" },
+    TechniqueNeeds { name: "paced-credits", switches: "nothing", hosts: "an application that spaces its requests", source: "docs/techniques.md" },
     TechniqueNeeds { name: "static", switches: "nothing", hosts: "senders with a fixed window: a kernel module or BPF (Linux 5.6)", source: "ICC'15 §IV.C" },
     TechniqueNeeds { name: "diatcp", switches: "nothing", hosts: "receivers that set windows: BPF or a changed kernel", source: "ICC'15 §IV.D" },
     TechniqueNeeds { name: "dctcp", switches: "ECN with a step threshold", hosts: "Linux 3.18: tcp_congestion_control=dctcp", source: "RFC 8257" },
