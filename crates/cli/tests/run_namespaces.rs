@@ -342,7 +342,7 @@ impl Loops {
     fn start(count: usize) -> Self {
         let one = || {
             Command::new("taskset")
-                .args(["-c", "0", "nice", "-n", "-5", "timeout", "120", "sh", "-c", "while :; do :; done"])
+                .args(["-c", "0", "nice", "-n", "-5", "timeout", "300", "sh", "-c", "while :; do :; done"])
                 .spawn()
                 .unwrap()
         };
@@ -389,7 +389,7 @@ fn run_on_a_busy_core(more: &[&str]) -> Output {
         "run.warmup=50 ms",
     ];
     let sets = sets.iter().flat_map(|set| ["--set", set]);
-    let _loops = Loops::start(8);
+    let _loops = Loops::start(16);
     Command::new("chrt").args(base).args(sets).args(more).stdin(Stdio::null()).output().unwrap()
 }
 
