@@ -233,7 +233,9 @@ class Scenario:
     def assert_unchanged(self) -> None:
         """Raise `ValueError` where the scenario's file, or its file of sizes, has changed since it was loaded."""
         if isinstance(self._source, str) and _load(self._source, self._sets).key != self.key:
-            raise ValueError(f"{self._source} or a file it names has changed since it was loaded; load it again")
+            raise ValueError(
+                f"{self._source} or a file it names has changed since it was loaded; load it again"
+            )
 
     def resolved(self) -> str:
         """Return the scenario as TOML, every default written out, each line with its origin."""
