@@ -231,7 +231,7 @@ class Scenario:
         return Scenario._checked(self._source, self._sets + _sets(changes))
 
     def assert_unchanged(self) -> None:
-        """Raise `ValueError` where the scenario's file, or its file of sizes, has changed since it was loaded."""
+        """Raise `ValueError` where the file, or its file of sizes, has changed since it was loaded."""
         if isinstance(self._source, str) and _load(self._source, self._sets).key != self.key:
             raise ValueError(
                 f"{self._source} or a file it names has changed since it was loaded; load it again"
