@@ -140,9 +140,9 @@ FIGURES = (
         "{s2min:.1f} to {s2max:.1f} with two spines, {s6min:.1f} to {s6max:.1f} with six, {s10min:.1f} to "
         "{s10max:.1f} with ten, from 100 to 800 ports.",
         "Dimensions are not in the paper; see `crates/plan/catalogue.toml`. Steps are whole cabinets and "
-        "chassis, so that a cabinet more puts some sizes above the stated four times, and a network of 100 "
-        "ports can need more with multi-host controllers. 72 ports in four units are 1.35 times as dense as "
-        "40 in three.",
+        "chassis. So a cabinet more puts some sizes above the stated four times. A network of 100 ports can "
+        "need more with multi-host controllers. 72 ports in four units are 1.35 times as dense as 40 in "
+        "three.",
         lambda: _facts("area_ratio"),
     ),
     Figure(
