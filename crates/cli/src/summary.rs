@@ -57,7 +57,10 @@ pub(crate) fn text(summary: &Summary) -> String {
     if let Some(slowdown) = &summary.slowdown {
         let s = slowdown;
         let p99 = p99_text(s.p99, "×", has_p99);
-        line("over ideal", format!("mean {:.3}×, median {:.3}×{p99}, max {:.2}×", s.mean, s.p50, s.max));
+        line(
+            "slowdown",
+            format!("mean {:.3}×, median {:.3}×{p99}, max {:.2}× an event's own ideal", s.mean, s.p50, s.max),
+        );
     }
     if let (Some(bound), Some(over)) = (&summary.bound, &summary.slowdown_bound) {
         let least = bound.least.slowdown;
@@ -104,12 +107,12 @@ pub(crate) fn text(summary: &Summary) -> String {
         line(if index == 0 { "full ports" } else { "" }, port_text(port));
     }
     for (index, one) in summary.connections.iter().enumerate() {
-        let timeouts = one.timeouts.map_or_else(String::new, |count| format!("{count} timeouts, "));
-        let text = format!("{}: {timeouts}{} segments sent again", one.name, one.retransmits);
+        let timeouts = one.timeouts.map_or_else(String::new, |count| counted(count, "timeout") + ", ");
+        let text = format!("{}: {timeouts}{} sent again", one.name, counted(one.retransmits, "segment"));
         line(if index == 0 { "waiting" } else { "" }, text);
     }
     if let Some(late) = &summary.late {
-        line("latest event", late.text.trim_end_matches('.').to_owned());
+        line("slowest event", late.text.trim_end_matches('.').to_owned());
     }
     if let Some(tcp) = &summary.tcp {
         let counts = [
@@ -207,7 +210,10 @@ fn port_text(port: &PortFigures) -> String {
     }
     parts.extend(port.utilisation.map(|share| format!("link {:.1} % used", share * 100.0)));
     if let (Some(total), Some(worst)) = (port.sources_total, port.sources.first()) {
-        parts.push(format!("{total} sources, most from {}", worst.name));
+        parts.push(match total {
+            1 => format!("all from {}", worst.name),
+            total => format!("{total} sources, most from {}", worst.name),
+        });
     }
     format!("{}: {}", port.name, parts.join(", "))
 }
@@ -222,6 +228,11 @@ fn short(bytes: u64) -> String {
         _ => (bytes as f64 / 1e9, "GB"),
     };
     format!("{value:.1} {unit}")
+}
+
+/// A count with its noun.
+fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 fn words(key: &str) -> String {

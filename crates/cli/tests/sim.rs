@@ -280,7 +280,7 @@ fn a_trace_shows_the_worst_ports_and_the_latest_event() {
     assert!(
         of(process("network"), "timeouts").iter().any(|entry| entry["args"]["expired"].as_u64() > Some(0))
     );
-    // Sources of the latest event are tracks; timeouts lie within their requests.
+    // Sources of the slowest event are tracks; timeouts lie within their requests.
     let late = process("late event");
     let requests = of(late, "request");
     assert_eq!(requests.len(), 16);

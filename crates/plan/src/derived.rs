@@ -214,6 +214,15 @@ pub fn ratio_of(numerator: u64, denominator: u64) -> Ratio {
     Ratio::new(u64::try_from(ppm).unwrap_or(u64::MAX))
 }
 
+/// A share as a percentage with two significant digits: what a model of random sizes is good for.
+pub(crate) fn percent(share: Ratio) -> String {
+    let percent = share.as_f64() * 100.0;
+    // Shares next to all are told from all.
+    let digits = if (99.0..100.0).contains(&percent) { 3.0 } else { 2.0 };
+    let whole = libm::floor(libm::log10(percent.max(1e-4))) + 1.0;
+    format!("{percent:.*} %", (digits - whole).max(0.0) as usize)
+}
+
 /// Significant digits that are printed; what is longer is rounded.
 const SIGNIFICANT_DIGITS: u32 = 5;
 /// Amounts of data go over to the next larger unit from here on, as the field writes 2112 kB; all else from 1000 on.
@@ -304,6 +313,20 @@ pub fn brief(value: impl Into<Quantity>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_have_two_digits() {
+        let cases = [
+            (1_000_000, "100 %"),
+            (361_580, "36 %"),
+            (1_759, "0.18 %"),
+            (169, "0.017 %"),
+            (996_400, "99.6 %"),
+        ];
+        for (share, text) in cases {
+            assert_eq!(percent(Ratio::new(share)), text);
+        }
+    }
 
     #[test]
     fn prints_what_people_read() {

@@ -9,7 +9,7 @@ use fanin_units::{Duration, Rate, Ratio};
 use crate::bursts::burst;
 use crate::catalogue::Catalogue;
 use crate::cost::{CostComparison, compare, sweep};
-use crate::derived::{Derivation, Derived, brief, ratio_of};
+use crate::derived::{Derivation, Derived, brief, percent, ratio_of};
 use crate::proof::never_loses;
 use crate::queues::{BurstOutcome, Losses, Queue, queues};
 use crate::sections::{buffers, credits, link_loads, rates, techniques, windows, workload};
@@ -106,6 +106,8 @@ pub struct Plan {
     pub links: Vec<LinkLoad>,
     /// The queues, the last hop first.
     pub queues: Vec<Queue>,
+    /// Share of the events that a buffer has to be large enough for.
+    pub quantile: Ratio,
     /// Why no frame can be lost, where that is proven; else why it is not.
     pub proof: Result<String, String>,
     /// Everything else, in the order in which it is read.
@@ -152,6 +154,7 @@ pub fn plan(scenario: &Scenario, options: &Options) -> Result<Plan, PlanError> {
         is_closed_loop: system.closed_loop,
         ideal,
         links,
+        quantile: options.quantile,
         proof: never_loses(scenario, &system),
         queues,
         sections,
@@ -180,7 +183,7 @@ impl Plan {
         if let Some(queue) = worst.or_else(|| first(BurstOutcome::Loses)) {
             let how_often = match queue.losses {
                 Losses::Always => "always loses frames".to_owned(),
-                Losses::InShare(share) => format!("loses frames in {} of the events", brief(share)),
+                Losses::InShare(_) => self.in_share(queue),
                 Losses::Never | Losses::Depends => "loses frames".to_owned(),
             };
             let text = format!("{how_often}: {}", queue.reason);
@@ -196,9 +199,8 @@ impl Plan {
                 format!("stops senders instead of losing frames: {}", queue.reason),
             );
         }
-        if let (Losses::InShare(share), Some(queue)) = (self.losses(), self.losing()) {
-            let share = brief(share);
-            return (BurstOutcome::Fits, format!("loses frames in {share} of the events: {}", queue.reason));
+        if let (Losses::InShare(_), Some(queue)) = (self.losses(), self.losing()) {
+            return (BurstOutcome::Fits, format!("{}: {}", self.in_share(queue), queue.reason));
         }
         let why = self.proof.as_ref().err().map_or(String::new(), |why| format!("; not proven, since {why}"));
         let queue = self.open().or(self.queues.first());
@@ -214,6 +216,16 @@ impl Plan {
                 (BurstOutcome::Fits, format!("depends on how events meet: {reason}{why}"))
             }
         }
+    }
+
+    /// How many events lose frames at a queue, beside the share that the quantile allows.
+    fn in_share(&self, queue: &Queue) -> String {
+        let share = queue.losses.share().unwrap_or_default();
+        let most = queue.bracket.and_then(|bracket| bracket.share).map_or(share, |[_, most]| most);
+        let (least, most) = (percent(share), percent(most));
+        let range = if least == most { least } else { format!("{} to {most}", least.trim_end_matches(" %")) };
+        let allowed = brief(Ratio::ONE.saturating_sub(self.quantile));
+        format!("loses frames in {range} of the events (allowed: {allowed})")
     }
 
     /// The queue whose bracket decides where the verdict depends: the one that may lose the largest share of the events, or
@@ -241,7 +253,7 @@ impl Plan {
     }
 
     /// The queue that loses frames most often, if how often is known.
-    fn losing(&self) -> Option<&Queue> {
+    pub(crate) fn losing(&self) -> Option<&Queue> {
         let often = |queue: &&Queue| match queue.losses {
             Losses::Always => Some(Ratio::ONE),
             Losses::InShare(share) => Some(share),

@@ -8,7 +8,7 @@ use fanin_units::{Bytes, Frequency, Rate, Ratio};
 use crate::bounds::{EventSize, PortChoice, SharedLoad, overflow_share, peak_occupancy};
 use crate::bracket::{LossBracket, busy_share, crowded_share, threshold_shares};
 use crate::bursts::Burst;
-use crate::derived::{Derived, brief};
+use crate::derived::{Derived, brief, percent};
 use crate::places::{QueuePlace, places};
 use crate::system::{EventSpread, SystemFigures};
 
@@ -162,7 +162,7 @@ fn judge(
                     "{what}; {waits} fit {} at {}, but {} of the events are larger than fits",
                     brief(capacity),
                     place.name,
-                    brief(share)
+                    percent(share)
                 );
             }
             stops(system, place, capacity, reason)
@@ -174,7 +174,7 @@ fn judge(
                  ports filling",
                 brief(capacity),
                 place.name,
-                brief(share_max)
+                percent(share_max)
             ),
         ),
         Some(capacity) => match pool {
@@ -202,6 +202,10 @@ fn judge(
         (BurstOutcome::Loses, Some(capacity), None) if queue.peak.value > capacity => Losses::Always,
         _ => Losses::Depends,
     };
+    if queue.outcome == BurstOutcome::Fits && matches!(queue.losses, Losses::InShare(_)) {
+        let what = if pool_models { "find more in the memory" } else { "are larger than fits" };
+        queue.reason.push_str(&format!(", but {} of the events {what}", percent(share)));
+    }
     if let Some(capacity) = capacity.filter(|_| queue.outcome != BurstOutcome::HoldsBack) {
         // Events that meet at one port may lose as well.
         let meets = crowded_share(system, outflow, queue.peak.value, capacity);

@@ -219,10 +219,12 @@ impl Plan {
                     loses_frames: outcome == BurstOutcome::Loses,
                     losses: self.losses().name(),
                     losing_share: self.losses().share().map(share),
-                    bracket: self
-                        .open()
-                        .filter(|_| self.losses() == Losses::Depends)
-                        .and_then(|queue| bracket(&queue.name, queue.bracket)),
+                    bracket: match self.losses() {
+                        Losses::Depends => self.open(),
+                        Losses::InShare(_) => self.losing(),
+                        Losses::Never | Losses::Always => None,
+                    }
+                    .and_then(|queue| bracket(&queue.name, queue.bracket)),
                     text,
                 },
                 warnings: self.warnings.clone(),

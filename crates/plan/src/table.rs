@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 use fanin_units::Ratio;
 
 use crate::cost::{CostComparison, sweep_table};
-use crate::derived::{Derivation, brief};
+use crate::derived::{Derivation, brief, percent};
 use crate::plan::{Cost, LinkLoad, Plan};
 use crate::queues::{BurstOutcome, Losses, Queue};
 
@@ -161,7 +161,7 @@ fn queues(out: &mut String, style: Style, queues: &[Queue]) -> fmt::Result {
     )?;
     for queue in queues {
         let verdict = match (queue.outcome, queue.losses) {
-            (_, Losses::InShare(share)) => Cow::Owned(format!("loses in {}", brief(share))),
+            (_, Losses::InShare(share)) => Cow::Owned(format!("loses in {}", percent(share))),
             (BurstOutcome::Fits, _) => Cow::Borrowed("fits"),
             (BurstOutcome::MayLose, _) => Cow::Borrowed("may lose"),
             (BurstOutcome::Loses, _) => Cow::Borrowed("loses"),

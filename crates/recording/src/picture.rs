@@ -126,7 +126,7 @@ impl Finished<'_> {
         RunPicture {
             schema: PICTURE_SCHEMA.into(),
             timeline: self.run_timeline(),
-            late: self.recorder.trace.late.as_ref().map(|late| self.late_event(late)),
+            late: self.recorder.trace.latest().map(|late| self.late_event(&late)),
             topology: self.topology(),
         }
     }

@@ -1,6 +1,7 @@
 //! The trace of messages: a bounded log of the requests, answers, losses, timeouts and probes of the last events. When a late
 //! event is complete, its history is taken from this log.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use fanin_network::PortIndex;
@@ -49,6 +50,7 @@ pub struct CollectedEvent {
 }
 
 /// A late event with its history.
+#[derive(Clone)]
 pub(crate) struct LateTrace {
     pub(crate) of: CollectedEvent,
     pub(crate) entries: Vec<TraceEntry>,
@@ -59,33 +61,69 @@ pub(crate) struct MessageTrace {
     log: VecDeque<TraceEntry>,
     /// Events that were assigned before are not considered.
     from: u64,
-    pub(crate) late: Option<LateTrace>,
+    late: Option<LateTrace>,
+    /// The slowest event, where it took longer than `late` by less than a twentieth. Its history is still in the log.
+    slowest: Option<CollectedEvent>,
+    /// Entries that may be forgotten until the history of `slowest` is taken for that reason again.
+    respite: usize,
 }
 
 impl MessageTrace {
     pub(crate) const fn new(from: u64) -> Self {
-        Self { log: VecDeque::new(), from, late: None }
+        Self { log: VecDeque::new(), from, late: None, slowest: None, respite: 0 }
     }
 
     /// Notes what happens to an event on the connection of an end.
     pub(crate) fn note(&mut self, at: u64, event: u64, end: u32, step: MessageStep) {
         if self.log.len() == ENTRIES_MAX {
-            self.log.pop_front();
+            self.forget_oldest();
         }
         self.log.push_back(TraceEntry { at, event: event as u32, connection: end / 2, step });
     }
 
-    /// Takes the history of an event that took longer than all before. One that is longer by less than a twentieth does not
-    /// count, so that times which creep up cost little.
+    /// Forgets the oldest entry. Before that it takes the history of the slowest event, if that begins here. It does so once for
+    /// a whole log, which bounds the cost.
+    fn forget_oldest(&mut self) {
+        self.respite = self.respite.saturating_sub(1);
+        let oldest = self.log[0].at;
+        if let Some(slowest) = self.slowest.take_if(|slowest| slowest.assigned <= oldest)
+            && self.respite == 0
+        {
+            self.late = Some(self.history(slowest));
+            self.respite = ENTRIES_MAX;
+        }
+        self.log.pop_front();
+    }
+
+    /// Considers a complete event. The history of one that took longer than all before is taken at once. One that took longer
+    /// by less than a twentieth is only remembered, so that times which creep up cost little.
     pub(crate) fn consider(&mut self, collected: CollectedEvent) {
-        let longest = self.late.as_ref().map_or(0, |late| late.of.time);
-        if collected.assigned < self.from || collected.time <= longest + longest / 20 {
+        let taken = self.late.as_ref().map_or(0, |late| late.of.time);
+        let longest = self.slowest.map_or(taken, |slowest| slowest.time);
+        if collected.assigned < self.from || collected.time <= longest {
             return;
         }
-        let first = self.log.partition_point(|entry| entry.at < collected.assigned);
-        let event = collected.event as u32;
-        let entries = self.log.range(first..).filter(|entry| entry.event == event).copied().collect();
-        self.late = Some(LateTrace { of: collected, entries });
+        if collected.time <= taken + taken / 20 {
+            self.slowest = Some(collected);
+        } else {
+            self.slowest = None;
+            self.late = Some(self.history(collected));
+        }
+    }
+
+    /// The slowest event with its history; `None` before any is complete.
+    pub(crate) fn latest(&self) -> Option<Cow<'_, LateTrace>> {
+        let slowest = self.slowest.map(|slowest| Cow::Owned(self.history(slowest)));
+        slowest.or(self.late.as_ref().map(Cow::Borrowed))
+    }
+
+    /// The entries of an event in the log, until it was complete.
+    fn history(&self, of: CollectedEvent) -> LateTrace {
+        let first = self.log.partition_point(|entry| entry.at < of.assigned);
+        let until = self.log.partition_point(|entry| entry.at <= of.at);
+        let event = of.event as u32;
+        let entries = self.log.range(first..until).filter(|entry| entry.event == event);
+        LateTrace { of, entries: entries.copied().collect() }
     }
 }
 
@@ -103,14 +141,33 @@ mod tests {
             trace.note(begin + 5, event, 6, MessageStep::LastByte);
         }
         trace.consider(collected(0, 0, 90));
-        assert!(trace.late.is_none(), "assigned in the warm-up");
+        assert!(trace.latest().is_none(), "assigned in the warm-up");
         trace.consider(collected(1, 100, 150));
         trace.consider(collected(2, 200, 250));
         trace.note(320, 3, 6, MessageStep::Loss(9));
         trace.consider(collected(3, 300, 380));
-        let late = trace.late.unwrap();
+        let late = trace.latest().unwrap();
         assert_eq!((late.of.event, late.entries.len()), (3, 3));
         assert_eq!((late.entries[2].connection, late.entries[2].step), (3, MessageStep::Loss(9)));
+    }
+
+    #[test]
+    fn a_slightly_longer_event_is_the_latest_as_long_as_it_is_known() {
+        let mut trace = MessageTrace::new(0);
+        let collected =
+            |event, time| CollectedEvent { event, assigned: 1000 * event, at: 1000 * event + time, time };
+        for (event, time) in [(1, 100), (2, 104), (3, 103)] {
+            trace.note(1000 * event + 1, event, 6, MessageStep::Request);
+            trace.consider(collected(event, time));
+        }
+        let late = trace.latest().unwrap();
+        assert_eq!((late.of.event, late.entries.len()), (2, 1));
+        // Its history is taken before the log forgets it.
+        for at in 0..ENTRIES_MAX as u64 {
+            trace.note(10_000 + at, 9, 0, MessageStep::Request);
+        }
+        let late = trace.latest().unwrap();
+        assert_eq!((late.of.event, late.entries.len(), trace.log[0].event), (2, 1, 9));
     }
 
     #[test]

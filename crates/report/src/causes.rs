@@ -1,4 +1,4 @@
-//! The causes of bad figures: outputs that lose frames or fill up, the latest event, and more events than the system handles.
+//! The causes of bad figures: outputs that lose frames or fill up, the slowest event, and more events than the system handles.
 
 use std::cmp::Reverse;
 

@@ -13,6 +13,7 @@ use crate::ResultKind;
 use crate::TableName;
 #[cfg(feature = "parquet")]
 use crate::columns::Table;
+use crate::several::Several;
 #[cfg(feature = "parquet")]
 use crate::tables::{self, TableReadError, TableWriteError};
 #[cfg(feature = "parquet")]
@@ -120,6 +121,12 @@ pub enum ReadError {
         path: PathBuf,
         /// The schema that it names.
         got: String,
+    },
+    /// The JSON of a command that leaves its runs to the folder of `--out`.
+    #[error("{} does not hold the runs that it names; give the folder that --out wrote", path.display())]
+    NoRuns {
+        /// Path of the file.
+        path: PathBuf,
     },
     /// Error in reading a table.
     #[cfg(feature = "parquet")]
@@ -287,14 +294,24 @@ pub fn read_rows(directory: &Path, table: TableName) -> Result<Records, ReadErro
 }
 
 /// Reads several results; a folder without a summary stands for the results in the folders within it, by name, as a
-/// sweep writes them. Results with equal labels get the name of the folder above in front. The points of a sweep are called by
+/// sweep writes them. So does the JSON of a command in such a folder. The JSON of a sweep without one holds its points' summaries.
+/// Results with equal labels get the name of the folder above in front. The points of a sweep are called by
 /// the settings that were swept.
 ///
 /// # Errors
 /// As [`read`].
 pub fn read_all(paths: &[PathBuf]) -> Result<Vec<RunResult>, ReadError> {
     let mut found: Vec<PathBuf> = Vec::new();
+    let mut points: Vec<RunResult> = Vec::new();
     for path in paths {
+        let path = &match crate::several::of(path)? {
+            Several::Folder(folder) => folder,
+            Several::Points(of_file) => {
+                points.extend(of_file);
+                continue;
+            }
+            Several::None => path.clone(),
+        };
         let within =
             if path.is_dir() && !path.join(SUMMARY_FILE).exists() { results_in(path)? } else { Vec::new() };
         if within.is_empty() { found.push(path.clone()) } else { found.extend(within) }
@@ -311,6 +328,7 @@ pub fn read_all(paths: &[PathBuf]) -> Result<Vec<RunResult>, ReadError> {
     }
     crate::page::label_by_settings(&mut results);
     crate::sweep::label_points(&found, &mut results);
+    results.extend(points);
     Ok(results)
 }
 
@@ -325,7 +343,8 @@ pub fn read_claims(paths: &[PathBuf]) -> Result<Vec<JudgedClaim>, ReadError> {
         claims: Vec<JudgedClaim>,
     }
     let mut claims = Vec::new();
-    for path in paths.iter().map(|path| path.join(CLAIMS_FILE)).filter(|path| path.exists()) {
+    let of = |path: &PathBuf| if path.ends_with(CLAIMS_FILE) { path.clone() } else { path.join(CLAIMS_FILE) };
+    for path in paths.iter().map(of).filter(|path| path.exists()) {
         let table: ClaimFile = serde_json::from_str(&read_text(&path)?)
             .map_err(|error| ReadError::Json { path: path.clone(), error })?;
         if table.schema != CLAIMS_SCHEMA {
@@ -337,7 +356,7 @@ pub fn read_claims(paths: &[PathBuf]) -> Result<Vec<JudgedClaim>, ReadError> {
 }
 
 /// The folders within one that hold a result, in order.
-fn results_in(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
+pub(crate) fn results_in(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
     let at = |error| ReadError::Io { path: folder.into(), error };
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(at)? {

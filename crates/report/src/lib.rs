@@ -22,6 +22,7 @@ mod picture;
 mod plan;
 mod result;
 mod rows;
+mod several;
 mod statistics;
 mod summary;
 mod sweep;

@@ -18,6 +18,8 @@ pub const SAMPLES_OF_P99: u64 = 100;
 pub struct RunResult {
     /// Its name among several results, such as a directory's name.
     pub label: String,
+    /// Path of its own page, relative to a page of several results that leads there.
+    pub page: Option<String>,
     /// Summary of the result.
     pub summary: Summary,
     /// The resolved scenario, every default written out.
@@ -88,7 +90,7 @@ impl RunResult {
     /// A result without tables, called after its scenario and kind.
     pub fn new(summary: Summary) -> Self {
         let label = format!("{} ({})", summary.scenario.name, summary.kind.name());
-        Self { label, summary, scenario_toml: None, records: Records::default(), picture: None }
+        Self { label, page: None, summary, scenario_toml: None, records: Records::default(), picture: None }
     }
 }
 

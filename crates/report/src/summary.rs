@@ -379,7 +379,7 @@ pub struct Summary {
     /// Connections that timed out most, worst first, at most five; absent where none did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<ConnectionFigures>,
-    /// The latest event of a simulation, or nearly, and the chain of causes that made it late; absent where none was collected.
+    /// The slowest event of a simulation, and the chain of causes that made it late; absent where none was collected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<LateSummary>,
     /// The rate of events that the system does not keep up with; absent where it does.

@@ -180,7 +180,7 @@ fn sweep_in(folder: &Path) -> Option<Value> {
 }
 
 /// The settings of the point that a summary is of; with its seed, where the sweep has several.
-fn point_label(sweep: &Value, summary: &Summary) -> Option<String> {
+pub(crate) fn point_label(sweep: &Value, summary: &Summary) -> Option<String> {
     let points = sweep["points"].as_array()?;
     let seed = |point: &Value| point["summary"]["seed"].as_u64();
     let is_own = |point: &&Value| {
@@ -290,6 +290,10 @@ mod tests {
             .collect();
         assert_eq!(read(&[""]), labels);
         assert_eq!(read(&["003", "000"]), [&*labels[3], &*labels[0]], "single points of it, too");
+        assert_eq!(read(&["sweep.json"]), labels, "the file stands for its folder");
+        std::fs::rename(directory.join(SWEEP_FILE), directory.join("alone.json")).unwrap();
+        assert_eq!(read(&["alone.json"]), labels, "elsewhere it has the points itself");
+        std::fs::rename(directory.join("alone.json"), directory.join(SWEEP_FILE)).unwrap();
         let page = crate::page(&crate::read_all(std::slice::from_ref(&directory)).unwrap());
         let table = &page[page.find("<table class=\"points").unwrap()..];
         let columns = table[..table.find("</thead>").unwrap()].to_lowercase();

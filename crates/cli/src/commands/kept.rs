@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fanin_report::{JudgedClaim, Records, RunResult, SWEEP_PAGE, ScenarioName};
+use fanin_report::{JudgedClaim, PAGE_FILE, Records, RunResult, SWEEP_PAGE, ScenarioName};
 use fanin_runs::RunOutcome;
 use fanin_scenario::Loaded;
 
@@ -35,6 +35,7 @@ impl KeptResults {
         let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
         let name: String = label.chars().map(plain).collect();
         result.label = label;
+        result.page = Some(format!("{name}/{PAGE_FILE}"));
         if let Err(failure) = sim::write(&self.folder.join(name), &result) {
             self.failure.get_or_insert(failure);
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args, ValueHint};
-use fanin_report::{Records, RunResult, ScenarioName, Summary, SweepPoint};
+use fanin_report::{PAGE_FILE, Records, RunResult, ScenarioName, Summary, SweepPoint};
 use fanin_runs::{RunControl, RunEnd, RunOutcome, SweepRun};
 use fanin_scenario::Loaded;
 
@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
     /// Capture the link that the scenario's `record.capture` names, headers only, as pcapng.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "sweep")]
     pcap: Option<PathBuf>,
-    /// Write events, the worst ports, goodput, timeouts and the latest event as a trace that Perfetto opens
+    /// Write events, the worst ports, goodput, timeouts and the slowest event as a trace that Perfetto opens
     /// (<https://ui.perfetto.dev>).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "sweep")]
     trace: Option<PathBuf>,
@@ -163,7 +163,7 @@ fn one(arguments: &Arguments) -> Result<(), Failure> {
         output::print(&summary::text(&result.summary))?;
         result.cautions().iter().for_each(|caution| eprintln!("note: {caution}"));
         if let Some(folder) = &arguments.out {
-            output::print(&format!("\nThe page: {}\n", folder.join(fanin_report::PAGE_FILE).display()))?;
+            output::print(&format!("\nThe page: {}\n", folder.join(PAGE_FILE).display()))?;
         }
     }
     ending
@@ -208,9 +208,11 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
             })?;
             let (mut results, mut ending) = (Vec::new(), Ok(()));
             for (number, finished) in finished.into_iter().enumerate() {
-                let (result, end) = finished?;
+                let (mut result, end) = finished?;
                 if let Some(folder) = &arguments.out {
-                    write(&folder.join(format!("{number:03}")), &result)?;
+                    let name = format!("{number:03}");
+                    write(&folder.join(&name), &result)?;
+                    result.page = Some(format!("{name}/{PAGE_FILE}"));
                 }
                 ending = ending.and(end);
                 results.push(result);
@@ -316,7 +318,8 @@ fn resume(
     }
     let mut results = Vec::new();
     for key in keys.iter().take_while(|key| !is_missing(key)) {
-        let result = fanin_report::read_head(&root.join(key))?;
+        let mut result = fanin_report::read_head(&root.join(key))?;
+        result.page = Some(format!("{key}/{PAGE_FILE}"));
         // A point that was stored by an earlier command lost as much then.
         if ending.is_ok() {
             ending = verdict(&result.summary);

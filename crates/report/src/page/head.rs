@@ -33,6 +33,9 @@ pub(super) fn head(
         escape(kind),
         escape(name)
     );
+    if let Some(title) = system_title(results).filter(|title| title != name) {
+        let _ = writeln!(out, "<p class=\"kind\">{}</p>", escape(&title));
+    }
     claims::head(judged, out);
     let several = results.len() > 1;
     if results.len() > VERDICTS_MAX {
@@ -98,6 +101,16 @@ pub(super) fn head(
     out.push_str("</header>\n");
 }
 
+/// The title of the scenario, where all results share one.
+fn system_title(results: &[RunResult]) -> Option<String> {
+    let title = |result: &RunResult| {
+        let tree = result.scenario_toml.as_ref()?.parse::<toml::Table>().ok()?;
+        Some(tree.get("title")?.as_str()?.to_owned()).filter(|title| !title.is_empty())
+    };
+    let first = title(results.first()?)?;
+    results.iter().all(|result| title(result).as_ref() == Some(&first)).then_some(first)
+}
+
 /// Writes the cautions about several results, a line each.
 fn cautions(results: &[RunResult], out: &mut String) {
     for (caution, count) in cautions_of(results) {
@@ -118,25 +131,33 @@ fn key_figures(result: &RunResult, data: &Value, out: &mut String) {
     let (mean, p99, ideal) =
         (at(&format!("{times}/mean")), at(&format!("{times}/p99")), at(&format!("{times}/ideal")));
     let goodput = at("goodput_bps/per_collector_mean");
+    let (slow_mean, slow_p99) = (at("slowdown/mean"), at("slowdown/p99"));
+    let has_events = result.summary.events.is_some();
+    // Events of different sizes have ideals of their own, which the slowdown counts.
+    let over = |time: &str| ratio(data, time, &ideal, FigureForm::Factor).filter(|_| !has_events);
+    let slow_p99 = figure(data, &slow_p99, FigureForm::Factor).filter(|_| result.summary.has_p99());
     let tiles = [
-        (
-            "Mean time",
-            figure(data, &mean, FigureForm::Millis),
-            ratio(data, &mean, &ideal, FigureForm::Factor),
-            " ideal",
-        ),
+        ("Mean time", figure(data, &mean, FigureForm::Millis), over(&mean), " ideal"),
         (
             "p99",
             figure(data, &p99, FigureForm::Millis).filter(|_| result.summary.has_p99()),
-            ratio(data, &p99, &ideal, FigureForm::Factor),
+            over(&p99),
             " ideal",
         ),
         (
-            "Goodput each",
-            figure(data, &goodput, FigureForm::Bits),
-            ratio(data, &goodput, &at("ideal/goodput_bps"), FigureForm::Share),
-            " of ideal",
+            "Slowdown",
+            figure(data, &slow_mean, FigureForm::Factor).filter(|_| has_events),
+            slow_p99,
+            " at p99",
         ),
+        if has_events {
+            // Such systems carry what is offered, which is less than the ideal.
+            let load = figure(data, &at("load/last_hop"), FigureForm::Share);
+            ("Goodput each", figure(data, &goodput, FigureForm::Bits), load, " of the link used")
+        } else {
+            let share = ratio(data, &goodput, &at("ideal/goodput_bps"), FigureForm::Share);
+            ("Goodput each", figure(data, &goodput, FigureForm::Bits), share, " of ideal")
+        },
         ("Frames dropped", figure(data, &at("network/drops"), FigureForm::Number), None, ""),
         ("Timeouts", figure(data, &at("tcp/timeouts"), FigureForm::Number), None, ""),
     ];

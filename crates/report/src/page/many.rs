@@ -149,12 +149,16 @@ fn table(results: &[RunResult], data: &Value, out: &mut String) {
         let at = format!("/results/{index}/summary");
         let verdict = verdict::verdict(&result.summary, data, &at);
         let name = keys.first().map_or_else(|| result.label.clone(), |key| unbroken(&key.values[index]));
+        let name = format!("<bdi>{}</bdi>", escape(&name));
+        let name = match &result.page {
+            Some(page) => format!("<a href=\"{}\">{name}</a>", escape(page)),
+            None => name,
+        };
         let _ = write!(
             out,
-            "<tr class=\"{}\"><th scope=\"row\">{}<bdi>{}</bdi></th>",
+            "<tr class=\"{}\"><th scope=\"row\">{}{name}</th>",
             verdict.standing.class(),
-            swatch_of(index, results),
-            escape(&name)
+            swatch_of(index, results)
         );
         for key in keys.iter().skip(1) {
             let _ = write!(out, "<td class=\"n\">{}</td>", escape(&unbroken(&key.values[index])));

@@ -61,16 +61,25 @@ pub(crate) fn has_seeds(results: &[RunResult]) -> bool {
     results.windows(2).any(|pair| pair[0].summary.seed != pair[1].summary.seed)
 }
 
-/// The settings that were swept, of those in which results differ. The labels of a sweep's points name them; else, of settings
-/// with the same values throughout, one follows the other.
+/// The settings that were swept, of those in which results differ. The labels of a sweep's points name them. Others count if
+/// those do not determine them, as where results of several sweeps are on one page. Without such labels, of settings with the
+/// same values throughout, one follows the other.
 pub(super) fn swept(results: &[RunResult]) -> Vec<(String, Vec<Option<String>>)> {
     let mut found = differing(results);
     let is_named = |key: &str| {
         let names = |part: &str| part.split_once('=').is_some_and(|(name, _)| name == key);
-        results.iter().all(|result| result.label.split([',', ' ']).any(names))
+        results.iter().any(|result| result.label.split([',', ' ']).any(names))
     };
-    if found.iter().any(|(key, _)| is_named(key)) {
-        found.retain(|(key, _)| is_named(key));
+    let named: Vec<Vec<Option<String>>> =
+        found.iter().filter(|(key, _)| is_named(key)).map(|(_, values)| values.clone()).collect();
+    let follows = |values: &[Option<String>]| {
+        let mut known: BTreeMap<Vec<&Option<String>>, &Option<String>> = BTreeMap::new();
+        values.iter().enumerate().all(|(index, value)| {
+            *known.entry(named.iter().map(|values| &values[index]).collect()).or_insert(value) == value
+        })
+    };
+    if !named.is_empty() {
+        found.retain(|(key, values)| is_named(key) || !follows(values));
     }
     // Settings that follow `link.delay` or `tor.buffer` have longer names.
     found.sort_by_key(|(key, _)| (key.matches('.').count(), key.len()));
@@ -503,6 +512,28 @@ mod tests {
         let points: Vec<_> = points.collect();
         assert_eq!(grid(&points).unwrap().keys, ["tor.buffer", "workload.senders"]);
         assert_eq!(charts(&points)[0].series.len(), 6, "mean and p99 for each of three");
+    }
+
+    #[test]
+    fn points_of_two_sweeps_differ_in_what_one_of_them_swept() {
+        let at = |buffer: u64, senders: u64, label: String| {
+            let mut result = result(ResultKind::Sim, 1, "none", 1.0);
+            let toml = format!(
+                "[tor]\nbuffer = \"{buffer} kB\"\nuplink_buffer = \"{buffer} kB\"\n[workload]\nsenders = {senders}\n"
+            );
+            result.scenario_toml = Some(toml);
+            result.label = label;
+            result
+        };
+        let one = [4, 8, 16].map(|senders| at(64, senders, format!("workload.senders={senders}")));
+        let other = [4, 8, 16]
+            .map(|senders| at(256, senders, format!("workload.senders={senders}, tor.buffer=256 kB")));
+        let keys = |results: &[RunResult]| swept(results).into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+        assert_eq!(keys(&one), ["workload.senders"]);
+        assert_eq!(keys(&[one.clone(), other].concat()), ["tor.buffer", "workload.senders"]);
+        // The second one has another buffer in the scenario itself.
+        let other = [4, 8, 16].map(|senders| at(256, senders, format!("workload.senders={senders}")));
+        assert_eq!(keys(&[one, other].concat()), ["tor.buffer", "workload.senders"]);
     }
 
     #[test]

@@ -124,6 +124,7 @@ fn run_result(kind: ResultKind, label: &str, slow: u64) -> RunResult {
     summary.techniques.insert("m21tcp".into(), json!({ "window_bytes_min": 1460, "answers": 12 }));
     RunResult {
         label: label.into(),
+        page: None,
         summary,
         scenario_toml: Some(
             "[readout]\nhosts = 160\nfragments_per_host = 12\nfragment_size = \"1.1 kB\"\n\n[link]\nrate = \"1 Gb/s\"\n\n\
@@ -488,7 +489,7 @@ fn a_simulation_shows_where_when_and_why() {
         "<h2>Where</h2>",
         "The queue at tor:0→collector:0",
         "limit 64\u{a0}kB",
-        "The latest event, source by source",
+        "The slowest event, source by source",
         "retransmission timer",
         "32 × readout",
         "The network and its busiest links",

@@ -146,10 +146,11 @@ fn sentence(summary: &Summary, data: &Value, at: &str) -> String {
     let what = if summary.collection_time_ms.is_some() { "An event" } else { "A request" };
     let mut parts = Vec::new();
     if let Some(mean) = get(&format!("{times}/mean"), FigureForm::Millis) {
-        let over =
-            ratio(data, &format!("{at}{times}/mean"), &format!("{at}{times}/ideal"), FigureForm::Factor)
-                .map(|ratio| format!(", {ratio} the ideal"))
-                .unwrap_or_default();
+        let own = get("/slowdown/mean", FigureForm::Factor).filter(|_| summary.events.is_some());
+        let own = own.map(|over| format!(", {over} its own ideal"));
+        let of_all =
+            ratio(data, &format!("{at}{times}/mean"), &format!("{at}{times}/ideal"), FigureForm::Factor);
+        let over = own.or(of_all.map(|over| format!(", {over} the ideal"))).unwrap_or_default();
         parts.push(format!("{what} takes {mean} on average{over}."));
     }
     if let Some(p99) = get(&format!("{times}/p99"), FigureForm::Millis).filter(|_| summary.has_p99()) {

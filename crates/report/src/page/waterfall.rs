@@ -30,24 +30,25 @@ pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> 
         return None;
     }
     let id = format!("late-{index}");
-    let title = format!("The latest event, source by source{of}");
-    let axis = Axis {
-        title: format!("time since it was assigned, {}", unit.0),
-        log: false,
-        min: 0.0,
-        max: end as f64 / unit.1 * 1.01,
-    };
+    let title = format!("The slowest event, source by source{of}");
+    let steps = rows.iter().flat_map(|source| steps(source, late));
+    let axis = time_axis_of(steps.map(since).collect(), end, unit);
     let height = TOP + ROW * rows.len() as f64 + 44.0;
     let bottom = TOP + ROW * rows.len() as f64;
     let is_alone = of.is_empty();
     let mut html = format!(
         "<figure class=\"picture waterfall{}\" data-late=\"{id}\">\n<h3>{}</h3>\n<p class=\"note\">{}</p>\n\
          <ul class=\"legend\"><li><span class=\"key-wait\"></span>asked, no byte yet</li><li><span class=\"key-data\"></span>data \
-         arrive</li><li><span class=\"key-drop\"></span>frame dropped</li><li><span class=\"key-rto\"></span>retransmission timer \
+         arrive</li>{}<li><span class=\"key-drop\"></span>frame dropped</li><li><span class=\"key-rto\"></span>retransmission timer \
          expires</li>{}</ul>\n",
         if is_alone { " alone" } else { "" },
         escape(&title),
         escape(&typeset(&late.text)),
+        if rows.iter().any(|source| !stalls(source).is_empty()) {
+            "<li><span class=\"key-stall\"></span>loss not yet repaired</li>"
+        } else {
+            ""
+        },
         if rows.iter().any(|source| !source.probes_ps.is_empty()) {
             "<li><span class=\"key-probe\"></span>tail loss probe sent</li>"
         } else {
@@ -84,7 +85,14 @@ pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> 
                 )
             };
             html += &bar(begin, first, "wait", 3.0);
-            html += &bar(first, last, "data", 7.0);
+            let mut from = first;
+            for (lost, repaired) in stalls(source) {
+                let (lost, repaired) = (lost.clamp(from, last), repaired.clamp(from, last));
+                html += &bar(from, lost, "data", 7.0);
+                html += &bar(lost, repaired, "stall", 3.0);
+                from = repaired;
+            }
+            html += &bar(from, last, "data", 7.0);
             let marks = |times: &[u64], class: &str, half: f64| {
                 let path: String = times
                     .iter()
@@ -109,4 +117,66 @@ pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> 
     }
     html += "</figure>\n";
     Some(Drawing { id, data: json!({ "title": title, "text": late.text, "chain": late.chain }), html })
+}
+
+/// The times of a source's steps.
+fn steps<'a>(source: &'a LateSource, late: &LateEvent) -> impl Iterator<Item = u64> + use<'a> {
+    let ends = [source.request_ps, source.first_byte_ps, source.last_byte_ps.or(Some(late.collected_ps))];
+    let marks = source.losses_ps.iter().chain(&source.timeouts_ps).chain(&source.probes_ps);
+    ends.into_iter().flatten().chain(marks.copied())
+}
+
+/// The times without data: from a loss until the timer or the probe that repairs it.
+fn stalls(source: &LateSource) -> Vec<(u64, u64)> {
+    let mut repairs: Vec<u64> = source.timeouts_ps.iter().chain(&source.probes_ps).copied().collect();
+    repairs.sort_unstable();
+    let mut stalls: Vec<(u64, u64)> = Vec::new();
+    for repaired in repairs {
+        let from = stalls.last().map_or(0, |stall| stall.1);
+        // Data behind the first lost frame still arrive; behind the last one nothing does.
+        if let Some(&lost) = source.losses_ps.iter().rfind(|&&lost| (from..repaired).contains(&lost)) {
+            stalls.push((lost, repaired));
+        }
+    }
+    stalls
+}
+
+/// The axis: logarithmic where a timer makes the slowest step this many times as late as half of them.
+const LOG_FROM: u64 = 12;
+
+fn time_axis_of(mut steps: Vec<u64>, end: u64, unit: (&str, f64)) -> Axis {
+    steps.retain(|&at| at > 0);
+    steps.sort_unstable();
+    let middle = steps.get(steps.len() / 2).copied().unwrap_or(end);
+    let log = middle.saturating_mul(LOG_FROM) < end;
+    let first = steps.first().copied().unwrap_or(end).max(end / 10_000);
+    Axis {
+        title: format!("time since it was assigned, {}{}", unit.0, if log { ", logarithmic" } else { "" }),
+        log,
+        min: if log { first as f64 / unit.1 / 1.2 } else { 0.0 },
+        max: end as f64 / unit.1 * 1.01,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_arrives_between_a_loss_and_its_timer() {
+        let source = LateSource {
+            losses_ps: vec![10, 12, 250],
+            timeouts_ps: vec![200, 230],
+            probes_ps: vec![300],
+            ..LateSource::default()
+        };
+        assert_eq!(stalls(&source), [(12, 200), (250, 300)]);
+    }
+
+    #[test]
+    fn a_timer_that_outlasts_all_else_makes_the_axis_logarithmic() {
+        let axis = |steps: &[u64]| time_axis_of(steps.to_vec(), 200_000, ("ms", 1.0)).log;
+        assert!(axis(&[100, 300, 400, 500, 200_000]));
+        assert!(!axis(&[100, 300, 90_000, 100_000, 200_000]));
+    }
 }
