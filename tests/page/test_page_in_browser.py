@@ -389,7 +389,8 @@ def test_the_keyboard_reaches_charts_and_tables(
         browser.press("Tab", 9)
         chart = browser.evaluate(focus)
         is_chart = browser.evaluate("document.activeElement.tagName.toLowerCase() === 'svg'")
-        if not is_chart:
+        # The drawing of a slow event has one value, the time.
+        if not is_chart or not chart:
             continue
         reached.add(chart)
         browser.press("ArrowRight", 39)

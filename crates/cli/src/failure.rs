@@ -46,6 +46,9 @@ pub(crate) enum Failure {
         /// Path of the folder.
         folder: PathBuf,
     },
+    /// A laboratory is to be judged, and none was named.
+    #[error("--only laboratory needs the result of a measurement; name its folder with --measured")]
+    NotMeasured,
     /// A file of another tool cannot be imported.
     #[error("cannot import {}: {reason}", path.display())]
     Import {
@@ -397,6 +400,7 @@ impl Failure {
             | Self::Goal(_)
             | Self::Key(_)
             | Self::NothingToTune
+            | Self::NotMeasured
             | Self::Gear(_)
             | Self::Config(_)
             | Self::Index(_)

@@ -12,6 +12,11 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
+/// Writes a note to standard error. A reader that has closed it wants no more.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "note: {text}");
+}
+
 /// Writes a whole text to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
@@ -100,7 +105,7 @@ pub(crate) fn prove_file(path: &Path) -> Result<(), Failure> {
 /// Prints warnings on standard error.
 pub(crate) fn warn(warnings: &Warnings) {
     if !warnings.problems().is_empty() {
-        eprintln!("{}\n", warnings.render(is_coloured(&io::stderr())));
+        let _ = writeln!(io::stderr(), "{}\n", warnings.render(is_coloured(&io::stderr())));
     }
 }
 

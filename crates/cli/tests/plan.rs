@@ -23,11 +23,13 @@ fn a_setting_changes_the_verdict() {
     let verdict = |sets: &[&str]| {
         let output = fanin(&[&["plan", "thesis-a-1000hz", "--json", "-"], sets].concat());
         let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
-        summary["plan"]["verdict"]["loses_frames"].as_bool().unwrap()
+        summary["plan"]["verdict"]["loses_frames"].as_bool()
     };
-    assert!(verdict(&[]));
-    assert!(!verdict(&["--set", "tor.buffer=4 MB"]));
-    assert!(!verdict(&["--set", "shaping.credits=480"]));
+    assert_eq!(verdict(&[]), Some(true));
+    assert_eq!(verdict(&["--set", "shaping.credits=120"]), Some(false));
+    // Nothing is promised that a simulation could break.
+    assert_eq!(verdict(&["--set", "tor.buffer=4 MB"]), None);
+    assert_eq!(verdict(&["--set", "shaping.credits=480"]), None);
 }
 
 #[test]

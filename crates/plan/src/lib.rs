@@ -33,6 +33,7 @@ pub mod bounds;
 mod bracket;
 mod bursts;
 mod catalogue;
+mod certain;
 pub mod cost;
 mod derived;
 mod places;

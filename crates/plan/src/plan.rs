@@ -184,7 +184,7 @@ impl Plan {
             let how_often = match queue.losses {
                 Losses::Always => "always loses frames".to_owned(),
                 Losses::InShare(_) => self.in_share(queue),
-                Losses::Never | Losses::Depends => "loses frames".to_owned(),
+                Losses::Never | Losses::Depends => "is likely to lose frames".to_owned(),
             };
             let text = format!("{how_often}: {}", queue.reason);
             return (BurstOutcome::Loses, text + &bracket(queue));
@@ -221,9 +221,13 @@ impl Plan {
     /// How many events lose frames at a queue, beside the share that the quantile allows.
     fn in_share(&self, queue: &Queue) -> String {
         let share = queue.losses.share().unwrap_or_default();
-        let most = queue.bracket.and_then(|bracket| bracket.share).map_or(share, |[_, most]| most);
-        let (least, most) = (percent(share), percent(most));
-        let range = if least == most { least } else { format!("{} to {most}", least.trim_end_matches(" %")) };
+        let bracket = queue.bracket.and_then(|bracket| bracket.share).unwrap_or([share; 2]);
+        let [least, most] = bracket.map(percent);
+        let range = match bracket[0] {
+            Ratio::ZERO => format!("up to {most}"),
+            _ if least == most => least,
+            _ => format!("{} to {most}", least.trim_end_matches(" %")),
+        };
         let allowed = brief(Ratio::ONE.saturating_sub(self.quantile));
         format!("loses frames in {range} of the events (allowed: {allowed})")
     }

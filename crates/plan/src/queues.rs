@@ -8,6 +8,7 @@ use fanin_units::{Bytes, Frequency, Rate, Ratio};
 use crate::bounds::{EventSize, PortChoice, SharedLoad, overflow_share, peak_occupancy};
 use crate::bracket::{LossBracket, busy_share, crowded_share, threshold_shares};
 use crate::bursts::Burst;
+use crate::certain::{largest_waits, room_most, sure_to_wait};
 use crate::derived::{Derived, brief, percent};
 use crate::places::{QueuePlace, places};
 use crate::system::{EventSpread, SystemFigures};
@@ -145,7 +146,17 @@ fn judge(
     let pool = SharedDemand::new(system, burst, &queue, place, active, quantile);
     let waits = brief(queue.peak.value);
     shares = pool.as_ref().and_then(|pool| pool.shares).or(shares);
+    // No event is larger than the largest one, whatever distribution is nearest to the sizes.
+    if let Some(capacity) = capacity
+        && burst.is_unshaped
+        && largest_waits(system, place, outflow).is_some_and(|waits| waits <= capacity)
+        && shares.is_some()
+    {
+        shares = Some([Ratio::ZERO; 2]);
+    }
     let [share, share_max] = shares.unwrap_or_default();
+    let sure = sure_to_wait(s, system, place, outflow);
+    let is_sure = room_most(place, ring, capacity).is_some_and(|room| sure > room);
     let pool_models = pool.as_ref().is_some_and(|pool| pool.shares.is_some());
     let together = pool.as_ref().map(|pool| (pool.demand.max(queue.peak.value), pool.memory));
     (queue.outcome, queue.reason) = match capacity {
@@ -195,11 +206,14 @@ fn judge(
     let is_known = share == share_max;
     queue.losses = match (queue.outcome, capacity, shares) {
         (BurstOutcome::Unlimited, ..) => Losses::Never,
-        (BurstOutcome::Loses, ..) if share >= ALWAYS_SHARE => Losses::Always,
+        (BurstOutcome::Loses, ..) if share >= ALWAYS_SHARE && is_sure => Losses::Always,
+        (BurstOutcome::Loses, ..) if share >= ALWAYS_SHARE => Losses::Depends,
         (BurstOutcome::Loses | BurstOutcome::Fits, ..) if is_known && !share.is_zero() => {
             Losses::InShare(share)
         }
-        (BurstOutcome::Loses, Some(capacity), None) if queue.peak.value > capacity => Losses::Always,
+        (BurstOutcome::Loses, Some(capacity), None) if queue.peak.value > capacity && is_sure => {
+            Losses::Always
+        }
         _ => Losses::Depends,
     };
     if queue.outcome == BurstOutcome::Fits && matches!(queue.losses, Losses::InShare(_)) {
@@ -211,9 +225,11 @@ fn judge(
         let meets = crowded_share(system, outflow, queue.peak.value, capacity);
         let shares = (burst.is_unshaped && !system.closed_loop && !scheduled).then(|| {
             let together = if pool_models { Ratio::ZERO } else { meets };
-            [share, share_max.saturating_add(together).min(Ratio::ONE)]
+            [if is_sure { share } else { Ratio::ZERO }, share_max.saturating_add(together).min(Ratio::ONE)]
         });
         let (waiting, fits) = together.unwrap_or((queue.peak.value, capacity));
+        let waiting =
+            if queue.losses == Losses::Depends && waiting > fits { sure.min(fits) } else { waiting };
         queue.bracket = Some(LossBracket::new(s, system, place, waiting, fits, shares));
     }
     queue
@@ -300,7 +316,7 @@ fn stops(
 }
 
 /// The part of a collector's bytes that passes one queue, rounded up.
-fn part_of(bytes: Bytes, place: &QueuePlace<'_>) -> Bytes {
+pub(crate) fn part_of(bytes: Bytes, place: &QueuePlace<'_>) -> Bytes {
     let part = (u128::from(bytes.get()) * u128::from(place.part)).div_ceil(u128::from(place.whole));
     Bytes::new(u64::try_from(part).unwrap_or(u64::MAX))
 }

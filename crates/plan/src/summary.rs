@@ -63,7 +63,8 @@ struct Details {
 #[derive(Clone, Debug, Serialize)]
 struct SummaryVerdict {
     outcome: &'static str,
-    loses_frames: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    loses_frames: Option<bool>,
     losses: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     losing_share: Option<f64>,
@@ -215,8 +216,15 @@ impl Plan {
             },
             plan: Details {
                 verdict: SummaryVerdict {
-                    outcome: outcome.name(),
-                    loses_frames: outcome == BurstOutcome::Loses,
+                    outcome: match (outcome, self.losses()) {
+                        (BurstOutcome::Fits, Losses::Depends) => "depends",
+                        _ => outcome.name(),
+                    },
+                    loses_frames: match self.losses() {
+                        Losses::Never => Some(false),
+                        Losses::InShare(_) | Losses::Always => Some(true),
+                        Losses::Depends => None,
+                    },
                     losses: self.losses().name(),
                     losing_share: self.losses().share().map(share),
                     bracket: match self.losses() {

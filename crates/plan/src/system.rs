@@ -23,6 +23,9 @@ pub enum PlanError {
         /// The file that has the sizes.
         path: String,
     },
+    /// Answers hold no byte on average, so that nothing can be compared with them.
+    #[error("the answers of the readouts have less than 1 B on average: there is nothing to plan")]
+    Empty,
     /// Numbers of the scenario multiply to more than a quantity holds.
     #[error("{what} is beyond what can be computed with")]
     TooLarge {
@@ -66,6 +69,8 @@ pub(crate) struct SystemFigures {
     pub(crate) answer_bytes: Bytes,
     /// Payload of the largest answer; `None` where sizes have no upper bound.
     pub(crate) answer_max: Option<Bytes>,
+    /// Payload of the largest event; `None` where sizes have no upper bound.
+    pub(crate) event_max: Option<Bytes>,
     /// The request for it; nothing where sources push.
     pub(crate) request: WireMessage,
     /// Scale parameter of the event sizes.
@@ -119,8 +124,12 @@ impl SystemFigures {
             .or_else(|| readout.fragment_size.sizes(readout.hosts, readout.fragments_per_host))
             .filter(|_| !s.is_barrier());
         let (payload, fragments) = answer_payload(s, sizes)?;
+        if payload.is_zero() {
+            return Err(PlanError::Empty);
+        }
         let answer_max =
             if s.is_barrier() { Some(payload) } else { sizes.and_then(|sizes| sizes.answer_max) };
+        let event_max = sizes.and_then(|sizes| sizes.event_max);
         let whole = if s.is_barrier() {
             Collection::round(s, &network, &roles)?
         } else {
@@ -151,6 +160,7 @@ impl SystemFigures {
             answer,
             answer_bytes: stream_bytes,
             answer_max,
+            event_max,
             request,
             sigma,
             steps,

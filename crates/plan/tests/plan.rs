@@ -390,3 +390,16 @@ fn hosts_that_are_both_have_their_links_counted_once() {
     assert_eq!(plan.find("event_payload").unwrap().value.to_string(), "1432.5 kB");
     assert_eq!(plan.find("ring_rate_share").unwrap().value.to_string(), "93.6 %");
 }
+
+#[test]
+fn sizes_that_round_to_nothing_are_refused() {
+    let scenario = fanin_scenario::load("thesis-a-1000hz", &[]).unwrap().scenario;
+    let sizes = fanin_scenario::FragmentSizes {
+        mean: Bytes::ZERO,
+        answer_max: None,
+        event_max: None,
+        event_sigma: 0.0,
+    };
+    let options = Options { fragment_sizes: Some(sizes), ..Options::default() };
+    assert!(matches!(plan(&scenario, &options), Err(PlanError::Empty)));
+}

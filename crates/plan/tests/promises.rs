@@ -107,10 +107,23 @@ fn tightest(text: &str, sets: &[String], switches: &[&str]) -> Option<(Scenario,
     Some(found)
 }
 
-/// Whatever the topology, workload, policy, sizes, scheme and technique: where the plan says never, no frame is dropped. Each
-/// scenario has the smallest buffers with that promise.
+/// The scenario with the largest buffers for which the plan says always, to a half; `None` if it says so for none.
+fn widest(text: &str, sets: &[String], switches: &[&str]) -> Option<(Scenario, Vec<String>)> {
+    let with = |buffer: u64| {
+        let buffers = switches.iter().map(|switch| format!("{switch}.buffer={buffer} B"));
+        let sets: Vec<String> = sets.iter().cloned().chain(buffers).collect();
+        let scenario = load_text("small", text, &sets).ok()?.scenario;
+        let options = Options { fragment_sizes: fragment_sizes(&scenario).ok(), ..Options::default() };
+        let plan = plan(&scenario, &options).ok()?;
+        (plan.losses() == Losses::Always).then_some((scenario, sets))
+    };
+    (0..7).rev().find_map(|halvings| with(8_000 << halvings))
+}
+
+/// Whatever the topology, workload, policy, sizes, scheme and technique: where the plan says never, no frame is dropped, and where
+/// it says always, some are. Each scenario has the smallest buffers, or the largest, with that promise.
 #[test]
-fn never_is_never() {
+fn never_is_never_and_always_always() {
     write_table();
     let table = format!("{{distribution='file', path='{TABLE}'}}");
     let mut state = 7_u64;
@@ -118,7 +131,7 @@ fn never_is_never() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % choices
     };
-    let mut proven = 0;
+    let (mut proven, mut certain) = (0, 0);
     for _ in 0..CASES {
         let topology = ["star", "racks", "hybrid", "leaf-spine"];
         let topology = topology[pick(topology.len())];
@@ -190,10 +203,15 @@ fn never_is_never() {
             sets.push("network.flow_distribution=ecmp".to_owned());
         }
         sets.extend(technique.iter().chain(more).map(|&set| set.to_owned()));
+        if let Some((scenario, sets)) = widest(&small(topology, workload), &sets, switches) {
+            certain += 1;
+            assert!(drops(&scenario, seed) > 0, "{topology} {workload} {sets:?}");
+        }
         if let Some((scenario, sets)) = tightest(&small(topology, workload), &sets, switches) {
             proven += 1;
             assert_eq!(drops(&scenario, seed), 0, "{topology} {workload} {sets:?}");
         }
     }
     assert!(proven > CASES / 6, "only {proven} of {CASES} are proven");
+    assert!(certain > CASES / 20, "only {certain} of {CASES} are certain to lose");
 }

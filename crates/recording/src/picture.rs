@@ -174,6 +174,11 @@ impl Finished<'_> {
             bin_ps: recorder.width,
             delivered_bytes,
             timeouts: cut(&recorder.timeouts),
+            probes: if recorder.probes.iter().any(|&count| count > 0) {
+                cut(&recorder.probes)
+            } else {
+                Vec::new()
+            },
             ports: ports.take(PORTS_MAX).collect(),
         }
     }

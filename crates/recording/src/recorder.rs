@@ -96,6 +96,9 @@ impl Recorder {
     /// Something happened to an event on the connection of an end.
     #[inline(never)]
     pub fn note_message(&mut self, at: u64, event: u64, end: u32, step: MessageStep) {
+        if step == MessageStep::Probe {
+            self.timeline.note_probe();
+        }
         self.trace.note(at, event, end, step);
     }
 

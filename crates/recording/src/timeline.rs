@@ -100,6 +100,7 @@ pub(crate) struct TimelineRecorder {
     rank_min: Option<(bool, u64)>,
     pub(crate) delivered_bytes: Vec<u64>,
     pub(crate) timeouts: Vec<u64>,
+    pub(crate) probes: Vec<u64>,
     delivered_before: u64,
     looked_at: u64,
 }
@@ -122,6 +123,7 @@ impl TimelineRecorder {
             rank_min: None,
             delivered_bytes: vec![0; BINS],
             timeouts: vec![0; BINS],
+            probes: vec![0; BINS],
             delivered_before: 0,
             looked_at: 0,
         }
@@ -250,6 +252,11 @@ impl TimelineRecorder {
         self.timeouts[self.bin] += 1;
     }
 
+    /// A probe timeout expired.
+    pub(crate) fn note_probe(&mut self) {
+        self.probes[self.bin] += 1;
+    }
+
     /// The warm-up is over: high-water marks start afresh.
     pub(crate) fn start_measuring(&mut self) {
         self.known_max.fill(0);
@@ -268,6 +275,7 @@ impl TimelineRecorder {
         self.rings.for_each_row(|bins| merge(bins, u64::max));
         merge(&mut self.delivered_bytes, sum);
         merge(&mut self.timeouts, sum);
+        merge(&mut self.probes, sum);
         self.width *= 2;
         self.bin = BINS / 2;
     }
@@ -293,6 +301,7 @@ mod tests {
             timeline.bin = bin;
             timeline.note(0, bin as u64, 1);
             timeline.note_timeout();
+            timeline.note_probe();
         }
         timeline.halve();
         assert_eq!((timeline.width, timeline.bin), (2, 256));
@@ -300,6 +309,7 @@ mod tests {
         assert_eq!((row.queue_bytes[0], row.queue_bytes[255], row.queue_bytes[256]), (1, 511, 0));
         assert_eq!((row.drops[0], row.drops.iter().sum::<u64>()), (2, 512));
         assert_eq!(timeline.timeouts.iter().sum::<u64>(), 512);
+        assert_eq!((timeline.probes[0], timeline.probes[255]), (2, 2));
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub struct RunTimeline {
     pub delivered_bytes: Vec<u64>,
     /// Retransmission timeouts, by bin.
     pub timeouts: Vec<u64>,
+    /// Tail loss probes, by bin; empty without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<u64>,
     /// The outputs that lost frames or held most, worst first.
     pub ports: Vec<PortTimeline>,
 }

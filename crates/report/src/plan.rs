@@ -35,10 +35,11 @@ pub struct PlanSummary {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanVerdict {
-    /// `fits`, `may-lose`, `loses`, `holds-back` or `unlimited`.
+    /// `fits`, `depends`, `may-lose`, `loses`, `holds-back` or `unlimited`, for as many events as the quantile says.
     pub outcome: String,
-    /// True if frames are lost for certain.
-    pub loses_frames: bool,
+    /// True if some events lose frames, false if none can; absent where that depends on how events meet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loses_frames: Option<bool>,
     /// How often frames are lost: `never`, `in-share`, `always` or `depends`; absent in plans of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub losses: Option<String>,

@@ -26,13 +26,13 @@ pub(crate) enum Several {
 /// Finds the results that a path stands for, if it is the JSON of several.
 pub(crate) fn of(path: &Path) -> Result<Several, ReadError> {
     #[derive(Deserialize)]
-    struct Head {
+    struct SchemaOnly {
         schema: String,
     }
     let is_json = path.is_file() && path.extension().is_some_and(|extension| extension == "json");
     let text = if is_json { files::read_text(path)? } else { return Ok(Several::None) };
     // Damaged files are reported by those who read a summary.
-    let Ok(Head { schema }) = serde_json::from_str(&text) else { return Ok(Several::None) };
+    let Ok(SchemaOnly { schema }) = serde_json::from_str(&text) else { return Ok(Several::None) };
     if !SCHEMAS.contains(&&*schema) {
         return Ok(Several::None);
     }

@@ -129,7 +129,7 @@ impl<W: Write> TraceWriter<W> {
 
     /// The counters of the network and of its worst ports.
     fn timeline(&mut self, timeline: &RunTimeline) -> io::Result<()> {
-        let RunTimeline { bin_ps, delivered_bytes, timeouts, ports } = timeline;
+        let RunTimeline { bin_ps, delivered_bytes, timeouts, probes, ports } = timeline;
         if *bin_ps == 0 || delivered_bytes.is_empty() {
             return Ok(());
         }
@@ -138,6 +138,9 @@ impl<W: Write> TraceWriter<W> {
         let goodput: Vec<u64> = delivered_bytes.iter().map(bps).collect();
         self.bins(NETWORK, "goodput", "bits_per_second", *bin_ps, &goodput)?;
         self.bins(NETWORK, "timeouts", "expired", *bin_ps, timeouts)?;
+        if !probes.is_empty() {
+            self.bins(NETWORK, "tail loss probes", "sent", *bin_ps, probes)?;
+        }
         for (process, port) in (PORTS..COLLECTORS).zip(ports) {
             let PortTimeline { name, limit_bytes, queue_bytes, drops, rings, .. } = port;
             let limit = limit_bytes.map_or_else(String::new, |limit| format!(", limit {limit} B"));
@@ -356,6 +359,7 @@ mod tests {
             bin_ps: 1_000_000_000,
             delivered_bytes: vec![0, 125_000, 125_000, 0],
             timeouts: vec![0, 0, 3, 1],
+            probes: Vec::new(),
             ports: vec![port("tor->collector:1", [0, 7, 0, 0]), port("tor->collector:0", [0; 4])],
         };
         result.picture = Some(RunPicture { timeline, ..RunPicture::default() });

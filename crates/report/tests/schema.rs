@@ -98,7 +98,7 @@ fn everything() -> Summary {
     summary.plan = Some(PlanSummary {
         verdict: Some(PlanVerdict {
             outcome: "loses".into(),
-            loses_frames: true,
+            loses_frames: Some(true),
             losses: Some("in-share".into()),
             losing_share: Some(0.03),
             bracket: Some(bracket()),

@@ -18,6 +18,8 @@ pub struct Judged {
     pub got: String,
     /// The figures that [`Known::ranges`] bounds.
     pub figures: Vec<f64>,
+    /// True if there was something to judge by.
+    pub is_measured: bool,
 }
 
 /// The status of a claim, its explanation taken into account.
@@ -31,6 +33,8 @@ pub enum Status {
     Fails,
     /// It does not hold, for a known reason, but a figure has left its range.
     OutOfRange,
+    /// Nothing was measured that it could be judged by: the run was too short.
+    Unmeasured,
     /// It holds although the explanation says that it does not: the explanation is out of date.
     Unexpected,
 }
@@ -43,6 +47,7 @@ impl Status {
             Self::Explained => "explained",
             Self::Fails => "FAILS",
             Self::OutOfRange => "FAILS, out of its known range",
+            Self::Unmeasured => "not judged: too short",
             Self::Unexpected => "HOLDS, unexpected",
         }
     }
@@ -55,11 +60,14 @@ impl Status {
 
 impl Judged {
     pub(crate) fn new(holds: bool, got: String) -> Self {
-        Self { holds, got, figures: Vec::new() }
+        // A mean of nothing is no number.
+        let is_measured = !got.contains("NaN");
+        Self { holds, got: got.replace("NaN", "–"), figures: Vec::new(), is_measured }
     }
 
     /// Adds the figures that a [`Known`] bounds.
     pub(crate) fn figures(mut self, figures: &[f64]) -> Self {
+        self.is_measured &= figures.iter().all(|figure| figure.is_finite());
         self.figures.extend(figures);
         self
     }
@@ -67,6 +75,7 @@ impl Judged {
     /// The claim's status. Ranges are checked only for a run of the claim's own measured time.
     pub fn status(&self, known: Option<&Known>, has_own_duration: bool) -> Status {
         match (self.holds, known) {
+            _ if !self.is_measured => Status::Unmeasured,
             (true, None) => Status::Holds,
             (false, None) => Status::Fails,
             (true, Some(_)) => Status::Unexpected,
@@ -118,9 +127,12 @@ mod tests {
             (false, &[0.9, 6.0], Some(&KNOWN), true, Status::OutOfRange),
             (false, &[0.9, 6.0], Some(&KNOWN), false, Status::Explained),
             (false, &[1.0], Some(&KNOWN), true, Status::OutOfRange),
-            (false, &[f64::NAN, 5.0], Some(&KNOWN), true, Status::OutOfRange),
+            (false, &[f64::NAN, 5.0], Some(&KNOWN), true, Status::Unmeasured),
+            (false, &[f64::NAN, 5.0], Some(&KNOWN), false, Status::Unmeasured),
         ] {
             assert_eq!(judged(holds, figures).status(known, is_own), expected, "{holds} {figures:?}");
         }
+        let nothing = Judged::new(true, ms(&[f64::NAN, 1.0]));
+        assert_eq!((nothing.status(None, true), &*nothing.got), (Status::Unmeasured, "– / 1.0 ms"));
     }
 }

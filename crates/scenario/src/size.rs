@@ -62,6 +62,8 @@ pub struct FragmentSizes {
     pub mean: Bytes,
     /// The most bytes that a readout can have of one event; `None` where sizes have no upper bound.
     pub answer_max: Option<Bytes>,
+    /// The bytes of the largest event of all readouts; `None` where sizes have no upper bound, or events are not known.
+    pub event_max: Option<Bytes>,
     /// Scale parameter σ of the log-normal distribution that is nearest to the sizes of whole events.
     pub event_sigma: f64,
 }
@@ -345,6 +347,7 @@ impl SizeModel {
         FragmentSizes {
             mean,
             answer_max: is_fixed.then(|| mean.checked_mul(fragments.into())).flatten(),
+            event_max: None,
             event_sigma: self.sigma(),
         }
     }

@@ -66,16 +66,19 @@ pub(crate) enum Value {
     Table(TomlTable),
 }
 
+/// Keys that name a scenario and set nothing.
+const LABELS: [&str; 2] = ["title", "source"];
+
 /// A table, its keys in the order of the file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TomlTable(pub(crate) Vec<(String, TomlNode)>);
 
 impl TomlTable {
-    /// True if some key has a value; headers of sections alone set nothing.
+    /// True if some key sets something; headers of sections and a title alone do not.
     pub(crate) fn has_values(&self) -> bool {
-        self.0.iter().any(|(_, node)| match &node.value {
+        self.0.iter().any(|(name, node)| match &node.value {
             Value::Table(table) => table.has_values(),
-            _ => true,
+            _ => !LABELS.contains(&name.as_str()),
         })
     }
 

@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Runs at a time; results never depend on it. By default one for each core.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = crate::commands::sim::threads)]
     threads: Option<u16>,
     /// Write each run's result, compared.json, and index.html with all of them.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -121,7 +121,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let compared = compared?;
     if let (Some(folder), Some(kept)) = (&arguments.out, kept) {
         let names: Vec<&str> = compared.iter().map(|compared| compared.name.as_str()).collect();
-        kept.finish(&format!("Techniques on {}", names.join(", ")), &[])?;
+        let refused = compared.iter().flat_map(|compared| {
+            let of = if names.len() > 1 { format!(" on {}", compared.name) } else { String::new() };
+            compared.rows.iter().filter_map(move |row| {
+                let why = row.figures.as_ref().err()?;
+                Some(format!("{}{of} is not possible: {why}.", row.technique.name))
+            })
+        });
+        let refused: Vec<String> = refused.collect();
+        kept.finish(&format!("Techniques on {}", names.join(", ")), &[], &refused)?;
         Json::File(folder.join(COMPARED_FILE)).write(&table(&compared))?;
     }
     if let Some(json) = &arguments.json {

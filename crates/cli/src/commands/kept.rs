@@ -44,13 +44,13 @@ impl KeptResults {
         self.results.push(result);
     }
 
-    /// Writes the page of all.
-    pub(super) fn finish(self, name: &str, claims: &[JudgedClaim]) -> Result<(), Failure> {
+    /// Writes the page of all, with notes below the table of the results.
+    pub(super) fn finish(self, name: &str, claims: &[JudgedClaim], notes: &[String]) -> Result<(), Failure> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
         let path = self.folder.join(SWEEP_PAGE);
-        let page = fanin_report::page_of(&self.results, Some(name), claims);
+        let page = fanin_report::page_of(&self.results, Some(name), claims, notes);
         std::fs::write(&path, page).map_err(|error| Failure::Write { path, error })
     }
 }

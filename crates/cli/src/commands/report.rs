@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let results = fanin_report::read_all(&arguments.results)?;
     let claims = fanin_report::read_claims(&arguments.results)?;
     let name = (!claims.is_empty()).then_some(CLAIMS_TITLE);
-    std::fs::write(&arguments.out, fanin_report::page_of(&results, name, &claims))
+    std::fs::write(&arguments.out, fanin_report::page_of(&results, name, &claims, &[]))
         .map_err(|error| Failure::Write { path: arguments.out.clone(), error })?;
     // What was planned has none of the table's figures.
     let measured = results.iter().filter(|result| result.summary.kind != ResultKind::Plan);

@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
     /// Number of simulations at a time. By default one per core.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = crate::commands::sim::threads)]
     threads: Option<u16>,
     /// Write each run's result, claims.json, and index.html with the claims and all runs.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -127,7 +127,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     if let (Some(folder), Some(kept)) = (&arguments.out, kept) {
         let claims: Vec<JudgedClaim> = rows.iter().map(ClaimRow::on_page).collect();
-        kept.finish(CLAIMS_TITLE, &claims)?;
+        kept.finish(CLAIMS_TITLE, &claims, &[])?;
         Json::File(folder.join(CLAIMS_FILE)).write(&table)?;
     }
     if !arguments.json.as_ref().is_some_and(Json::is_stdout) {

@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             match fanin_runs::check(&loaded.scenario, loaded.is_given("record.capture")) {
                 Ok(()) => {}
                 // Another machine may have the memory.
-                Err(error @ fanin_runs::Error::Memory { .. }) => eprintln!("note: {error}"),
+                Err(error @ fanin_runs::Error::Memory { .. }) => output::note(&error.to_string()),
                 Err(error) => return Err(Failure::simulation(error, &loaded)),
             }
             output::print(&format!(

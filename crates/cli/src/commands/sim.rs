@@ -26,17 +26,17 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     source: Source,
     /// Seed of all random streams, in place of the scenario's `run.seed`.
-    #[arg(long, value_name = "N", value_parser = seed)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = seed)]
     seed: Option<u64>,
     /// Runs of a sweep at a time; results never depend on it. By default one for each core.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = threads)]
     threads: Option<u16>,
     /// Try several values of a setting; given more than once, all combinations. FROM..TO:STEP stands for equal steps,
     /// log:FROM..TO:COUNT for equal factors.
     #[arg(long, value_name = "KEY=V1,V2,...")]
     sweep: Vec<Sweep>,
-    /// Run each point of a sweep with N seeds: `run.seed` and those that follow. Curves get bands.
-    #[arg(long, value_name = "N", requires = "sweep", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Run the scenario, or each point of a sweep, with N seeds: `run.seed` and those that follow. Curves get bands.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     repeat: Option<u16>,
     /// Of a sweep, run only every Nth point from the Ith on, so that N machines share it; folders are those of `--resume`.
     #[arg(long, value_name = "I/N", requires_all = ["sweep", "out"])]
@@ -53,15 +53,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     json: Option<Json>,
     /// Capture the link that the scenario's `record.capture` names, headers only, as pcapng.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "sweep")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["sweep", "repeat"])]
     pcap: Option<PathBuf>,
     /// Write events, the worst ports, goodput, timeouts and the slowest event as a trace that Perfetto opens
     /// (<https://ui.perfetto.dev>).
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "sweep")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["sweep", "repeat"])]
     trace: Option<PathBuf>,
     /// Also simulate the bands in which the metrics of the live system should lie. They are written as lines for the section
     /// `[metrics]` of a system's file.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "sweep")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["sweep", "repeat"])]
     predicted: Option<PathBuf>,
     /// Show no progress and no summary.
     #[arg(long, short)]
@@ -90,7 +90,15 @@ impl FromStr for Shard {
 }
 
 pub(super) fn seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
+    // Scenarios hold signed numbers, as TOML does.
+    let seed = text.parse().ok().filter(|&seed| seed <= i64::MAX as u64);
+    seed.ok_or_else(|| format!("a seed is a whole number from 0 to {}", i64::MAX))
+}
+
+/// A number of simulations at a time.
+pub(super) fn threads(text: &str) -> Result<u16, String> {
+    let threads = text.parse().ok().filter(|&threads| threads > 0);
+    threads.ok_or_else(|| format!("the number of threads is a whole number from 1 to {}", u16::MAX))
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -101,7 +109,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     for file in arguments.pcap.iter().chain(&arguments.trace).chain(&arguments.predicted) {
         output::prove_file(file)?;
     }
-    if arguments.sweep.is_empty() { one(arguments) } else { many(arguments) }
+    let is_one = arguments.sweep.is_empty() && arguments.repeat.is_none_or(|repeat| repeat == 1);
+    if is_one { one(arguments) } else { many(arguments) }
 }
 
 /// Loads the scenario with the seed asked for and some more settings.
@@ -161,7 +170,7 @@ fn one(arguments: &Arguments) -> Result<(), Failure> {
     }
     if !arguments.quiet && !arguments.json.as_ref().is_some_and(Json::is_stdout) {
         output::print(&summary::text(&result.summary))?;
-        result.cautions().iter().for_each(|caution| eprintln!("note: {caution}"));
+        result.cautions().iter().for_each(|caution| output::note(caution));
         if let Some(folder) = &arguments.out {
             output::print(&format!("\nThe page: {}\n", folder.join(PAGE_FILE).display()))?;
         }
@@ -173,6 +182,13 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
     for (place, sweep) in arguments.sweep.iter().enumerate() {
         if arguments.sweep[..place].iter().any(|other| other.key == sweep.key) {
             return Err(Failure::SweptTwice { key: sweep.key.clone() });
+        }
+        if sweep.key == "run.seed" && arguments.repeat.is_some() {
+            return Err(Failure::SweptTwice { key: sweep.key.clone() });
+        }
+        let is_set = |set: &String| set.split_once('=').is_some_and(|(key, _)| key.trim() == sweep.key);
+        if arguments.source.sets.iter().any(is_set) {
+            output::note(&format!("{} is swept: its value of --set has no effect", sweep.key));
         }
     }
     let mut combinations: Vec<Vec<String>> = vec![Vec::new()];
@@ -256,7 +272,7 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
 /// Prints what to mind about results on standard error, each note once.
 pub(super) fn caution(results: &[RunResult]) {
     for (caution, count) in fanin_report::cautions_of(results) {
-        eprintln!("note: {count} of {} results: {caution}", results.len());
+        output::note(&format!("{count} of {} results: {caution}", results.len()));
     }
 }
 

@@ -33,6 +33,10 @@ impl FromStr for Sweep {
                 None => values.push(part.to_owned()),
             }
         }
+        if let Some(twice) = values.iter().enumerate().find(|(place, value)| values[..*place].contains(value))
+        {
+            return Err(format!("the value `{}` of `{key}` is given twice", twice.1));
+        }
         Ok(Self { key: key.to_owned(), values })
     }
 }
@@ -147,6 +151,8 @@ mod tests {
             let error = text.parse::<Sweep>().unwrap_err();
             assert!(error.contains("KEY=FROM..TO:STEP"), "{text}: {error}");
         }
+        let error = "a=4,5,4".parse::<Sweep>().unwrap_err();
+        assert!(error.contains("`4` of `a` is given twice"), "{error}");
         let error = "a=1 ms..3 s:1".parse::<Sweep>().unwrap_err();
         assert!(error.contains("several units"), "{error}");
         for text in ["a=3..1:1", "a=1..3:0", "a=0..1:0.000001", "a=log:0..9:3", "a=log:1..9:1"] {

@@ -25,7 +25,7 @@ pub enum Discipline {
     RoundRobin,
     /// The ring with the most frames; round-robin among equals. Lengths from 262 143 frames on count as equal.
     LongestFirst,
-    /// The ring with the highest [`RingSettings::priority`]; round-robin among equals.
+    /// The ring with the highest priority; round-robin among equals. In a scenario all rings are equal.
     StrictPriority,
 }
 

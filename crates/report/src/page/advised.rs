@@ -31,7 +31,13 @@ pub struct AdvicePageLine {
 }
 
 /// The page of an advice for a scenario, as a whole HTML document that is well-formed XML too.
-pub fn advice_page(scenario: &str, constraints: &[String], parts: &[AdvicePagePart]) -> String {
+/// `cautions` say why figures of some simulations say little.
+pub fn advice_page(
+    scenario: &str,
+    constraints: &[String],
+    parts: &[AdvicePagePart],
+    cautions: &[String],
+) -> String {
     let name = escape(scenario);
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
@@ -42,16 +48,19 @@ pub fn advice_page(scenario: &str, constraints: &[String], parts: &[AdvicePagePa
     );
     let constraints = escape(&constraints.join(", "));
     // Writing to a string cannot fail.
-    let _ = writeln!(out, "<p><strong>What meets {constraints}?</strong></p>");
+    let _ = writeln!(out, "<p><strong>Each of these meets {constraints}:</strong></p>");
     for part in parts {
-        let count = |is_met: bool| part.lines.iter().filter(|line| line.is_met == Some(is_met)).count();
-        let (met, failed) = (count(true), count(false));
-        if met + failed > 0 {
+        let judged = part.lines.iter().filter(|line| line.is_met.is_some()).count();
+        if judged > 0 {
             let title = part.title.split([',', '(']).next().unwrap_or_default().trim_end();
-            let _ = writeln!(out, "<p>{}: {met} of {} do.</p>", escape(title), met + failed);
+            let _ = writeln!(out, "<p>{}: {}.</p>", escape(title), answers(part, judged));
         }
     }
-    out.push_str("</div>\n</header>\n");
+    out.push_str("</div>\n");
+    for caution in cautions {
+        let _ = writeln!(out, "<p class=\"note\">Some simulations: {}.</p>", escape(caution));
+    }
+    out.push_str("</header>\n");
     for part in parts {
         let title = escape(&part.title);
         let _ = writeln!(
@@ -81,6 +90,27 @@ pub fn advice_page(scenario: &str, constraints: &[String], parts: &[AdvicePagePa
     }
     out.push_str("</main>\n</body>\n</html>\n");
     out
+}
+
+/// Lines that are named at the head; the table has all of them.
+const NAMES_MAX: usize = 6;
+
+/// The lines of a part that meet the constraints, with the value that does.
+fn answers(part: &AdvicePagePart, judged: usize) -> String {
+    let met: Vec<&AdvicePageLine> = part.lines.iter().filter(|line| line.is_met == Some(true)).collect();
+    if met.is_empty() {
+        return format!("none of {judged}");
+    }
+    let names = met.iter().take(NAMES_MAX).map(|line| {
+        let value = [" is enough", ", best "].iter().find_map(|end| Some(line.answer.split_once(end)?.0));
+        let value = value.map_or_else(String::new, |value| format!(" {}", escape(&typeset(value))));
+        format!("<bdi>{}</bdi>{value}", escape(&typeset(&line.name)))
+    });
+    let names = names.collect::<Vec<_>>().join("; ");
+    match met.len().saturating_sub(NAMES_MAX) {
+        0 => names,
+        more => format!("{names}; and {more} more of {judged}"),
+    }
 }
 
 /// Text as markup. An address in square brackets becomes a link that shows its host.
@@ -123,9 +153,19 @@ mod tests {
         };
         let refused = AdvicePageLine { name: "credits".into(), ..AdvicePageLine::default() };
         let part = AdvicePagePart { title: "Techniques (all)".into(), lines: vec![line, refused] };
-        let page = advice_page("incast", &["drops=0".into()], &[part]);
+        let buffer = AdvicePageLine {
+            name: "tor.buffer".into(),
+            answer: "4096 kB is enough, 3.8 MB is not".into(),
+            is_met: Some(true),
+            ..AdvicePageLine::default()
+        };
+        let buffers = AdvicePagePart { title: "Smallest buffers (each alone)".into(), lines: vec![buffer] };
+        let notes = ["The run is short".to_owned()];
+        let page = advice_page("incast", &["drops=0".into()], &[buffers, part], &notes);
         for text in [
-            "<p>Techniques: 1 of 1 do.</p>",
+            "<p>Smallest buffers: <bdi>tor.buffer</bdi> 4096 kB.</p>",
+            "<p>Techniques: <bdi>static &lt;2&gt;</bdi>.</p>",
+            "<p class=\"note\">Some simulations: The run is short.</p>",
             "<a href=\"techniques-static/index.html\"><bdi>static &lt;2&gt;</bdi></a>",
             "[<a href=\"https://example.org/a?b=1&amp;c\">example.org</a>]; cost: none [docs/switch.md]",
             "<tr class=\"open\"><th scope=\"row\"><bdi>credits</bdi></th>",

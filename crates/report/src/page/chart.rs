@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::format::{FigureForm, significant};
 use super::markup::{escape, figure, pointer_part};
+use super::pictured::OUTPUT;
 
 /// An axis from `min` to `max`, in the unit that its title names.
 #[derive(Clone, Debug)]
@@ -182,7 +183,7 @@ impl Chart {
         for frame in [WIDE, NARROW] {
             self.draw(&frame, &mut out);
         }
-        let _ = writeln!(out, "<output aria-live=\"polite\"></output>");
+        out.push_str(OUTPUT);
         if !self.caption.is_empty() {
             let _ = writeln!(out, "<figcaption>{}</figcaption>", escape(&self.caption));
         }
@@ -241,7 +242,7 @@ impl Chart {
             height - 6.0,
             escape(&self.x.title)
         );
-        out.push_str(if self.shape == Shape::Points { "<g>" } else { "<g class=\"zoom\">" });
+        out.push_str("<g class=\"zoom\">");
         for (number, series) in self.series.iter().enumerate() {
             let look = series.look % LOOKS;
             let path = self.path(series, &px, &py, right);
@@ -265,10 +266,7 @@ impl Chart {
             if self.shape == Shape::Points {
                 for &(x, y) in &series.points {
                     let (x, y) = (px(x), py(y));
-                    let _ = write!(
-                        out,
-                        "<circle class=\"dot s{look} n{number}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"/>"
-                    );
+                    let _ = write!(out, "<path class=\"dot s{look} n{number}\" d=\"M{x:.1} {y:.1}h0\"/>");
                 }
             }
         }

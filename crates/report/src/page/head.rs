@@ -188,8 +188,9 @@ fn ports(result: &RunResult, data: &Value, out: &mut String) {
         };
         let _ = writeln!(
             out,
-            "<tr><th scope=\"row\"><bdi>{}</bdi></th>{}{}{}{}</tr>",
+            "<tr><th scope=\"row\"><bdi>{}</bdi>{}</th>{}{}{}{}</tr>",
             escape(&format::typeset(&port.name)),
+            losses(row, data),
             cell("drops", FigureForm::Number),
             cell("queue_bytes_max", FigureForm::Bytes),
             cell("limit_bytes", FigureForm::Bytes),
@@ -198,6 +199,23 @@ fn ports(result: &RunResult, data: &Value, out: &mut String) {
     }
     out.push_str("</tbody>\n</table>\n");
     connections(result, data, out);
+}
+
+/// The bytes that an output dropped and when, below its name.
+fn losses(row: usize, data: &Value) -> String {
+    let at = |key: &str| format!("/results/0/summary/ports/{row}/{key}");
+    let bytes = figure(data, &at("dropped_bytes"), FigureForm::Bytes).filter(|_| {
+        data.pointer(&at("dropped_bytes")).and_then(Value::as_u64).is_some_and(|bytes| bytes > 0)
+    });
+    let first = figure(data, &at("first_drop_ms"), FigureForm::Millis);
+    let last = figure(data, &at("last_drop_ms"), FigureForm::Millis);
+    match (bytes, first.zip(last)) {
+        (Some(bytes), Some((first, last))) => {
+            format!(" <small>{bytes} dropped, from {first} to {last}</small>")
+        }
+        (Some(bytes), None) => format!(" <small>{bytes} dropped</small>"),
+        _ => String::new(),
+    }
 }
 
 /// The connections that timed out most.

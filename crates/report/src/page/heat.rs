@@ -13,7 +13,7 @@ use crate::RunResult;
 
 /// The heat map; none where results do not differ in two settings with three values or more each.
 pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
-    let Grid { keys, values, cells } = swept::grid(results)?;
+    let Grid { keys, values, cells, is_bad } = swept::grid(results)?;
     let [columns, rows] = [&keys[0], &keys[1]].map(|key| swept::label(key));
     let known = || cells.iter().flatten().flatten().copied();
     let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
@@ -33,17 +33,18 @@ pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
         let _ = write!(html, "<th scope=\"col\" class=\"n\">{}</th>", escape(&unbroken(value)));
     }
     html += "</tr></thead><tbody>\n";
-    for (value, row) in values[1].iter().zip(&cells) {
+    for ((value, row), is_bad) in values[1].iter().zip(&cells).zip(&is_bad) {
         let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(&unbroken(value)));
-        for cell in row {
+        for (cell, is_bad) in row.iter().zip(is_bad) {
+            let class = if *is_bad { "n lossy" } else { "n" };
             let _ = match cell {
                 Some(time) => write!(
                     html,
-                    "<td class=\"n\" style=\"--heat: {:.0}%\">{}</td>",
+                    "<td class=\"{class}\" style=\"--heat: {:.0}%\">{}</td>",
                     share(*time) * 70.0,
                     format_f64(*time, FigureForm::Millis)
                 ),
-                None => write!(html, "<td class=\"n\">–</td>"),
+                None => write!(html, "<td class=\"{class}\">–</td>"),
             };
         }
         html += "</tr>\n";
@@ -51,7 +52,7 @@ pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
     let _ = write!(
         html,
         "</tbody></table></div>\n<figcaption class=\"note\">The darker a cell, the longer the time, on a logarithmic \
-         scale{}.</figcaption>\n</figure>\n",
+         scale{}. ✕: frames were lost, or worse.</figcaption>\n</figure>\n",
         if swept::has_seeds(results) { "; means over seeds" } else { "" }
     );
     let data = json!({ "title": "Heat map", "keys": keys, "values": values, "time_ms": cells });

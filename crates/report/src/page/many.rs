@@ -106,10 +106,13 @@ fn over_seeds(results: &[RunResult], out: &mut String) {
 }
 
 /// Many results, a line each, below their pictures.
-pub(super) fn many(results: &[RunResult], data: &Value, out: &mut String) {
-    if results.len() > VERDICTS_MAX {
+pub(super) fn many(results: &[RunResult], notes: &[String], data: &Value, out: &mut String) {
+    if results.len() > VERDICTS_MAX || !notes.is_empty() {
         out.push_str("<section>\n<h2>All results</h2>\n");
         table(results, data, out);
+        for note in notes {
+            let _ = writeln!(out, "<p class=\"note\">{}</p>", escape(note));
+        }
         out.push_str("</section>\n");
     }
 }

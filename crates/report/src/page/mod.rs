@@ -58,11 +58,16 @@ const SCRIPT: &str = include_str!("page.js");
 ///
 /// The document is well-formed XML too. Results without rows have tables but no charts.
 pub fn page(results: &[RunResult]) -> String {
-    page_of(results, None, &[])
+    page_of(results, None, &[], &[])
 }
 
-/// The page of results under a name of their own, with the claims that they judge.
-pub fn page_of(results: &[RunResult], name: Option<&str>, claims: &[JudgedClaim]) -> String {
+/// The page of results under a name of their own, with the claims that they judge. `notes` stand below the table of the results.
+pub fn page_of(
+    results: &[RunResult],
+    name: Option<&str>,
+    claims: &[JudgedClaim],
+    notes: &[String],
+) -> String {
     let charts = plots::charts(results);
     let pairs = compared::pairs(results);
     let pictures = pictured::pictures(results);
@@ -90,7 +95,7 @@ pub fn page_of(results: &[RunResult], name: Option<&str>, claims: &[JudgedClaim]
     }
     compared::section(&pairs, results, &data, &mut out);
     claims::section(claims, &mut out);
-    many::many(results, &data, &mut out);
+    many::many(results, notes, &data, &mut out);
     for (index, result) in results.iter().enumerate() {
         if result.summary.plan.is_some() {
             planned::sections(result, &data, index, results.len() > 1, &mut out);

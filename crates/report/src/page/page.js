@@ -117,7 +117,7 @@
         var value = point ? significant(point[1]) + (chart.nearest ? " at " + significant(point[0]) : "") : "0";
         return chart.series.length > 1 ? series.name + " " + value : value;
       });
-      output.textContent = chart.x.replace(", logarithmic", "") + " " + significant(x) + ": " +
+      output.textContent = chart.x.replace(", logarithmic", "") + " " + significant(x) + (values.length ? ": " : "") +
         values.join(", ") + (chart.y ? " (" + chart.y.replace(", logarithmic", "") + ")" : "");
     }
 
@@ -137,9 +137,10 @@
       if (ends[1] - ends[0] > 0.02) {
         var wide = view[1] - view[0];
         zoom(view[0] + ends[0] * wide, view[0] + ends[1] * wide);
+        show(along(event));
       }
     });
-    svg.addEventListener("dblclick", function () { zoom(0, 1); });
+    svg.addEventListener("dblclick", function (event) { zoom(0, 1); show(along(event)); });
     svg.addEventListener("pointerleave", hide);
     svg.addEventListener("blur", hide);
     svg.addEventListener("keydown", function (event) {
@@ -150,6 +151,7 @@
       if (factors[event.key] !== undefined) {
         var wide = view[1] - view[0], centre = view[0] + (share === null ? 0.5 : share) * wide;
         zoom(centre - factors[event.key] * wide, centre + factors[event.key] * wide);
+        if (share !== null) { show(share); }
         return;
       }
       if (event.key === "0") { zoom(0, 1); return; }
@@ -173,6 +175,11 @@
       });
     });
     if (figure.querySelector("svg path.line")) { drawn += 1; }
+  });
+  document.querySelectorAll("figure[data-late]").forEach(function (figure) {
+    figure.querySelectorAll(":scope > svg").forEach(function (svg) {
+      attach(figure, svg, data.charts[figure.dataset.late]);
+    });
   });
   // For tests: how many charts were found and attached.
   document.documentElement.dataset.charts = drawn;

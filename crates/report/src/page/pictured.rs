@@ -11,6 +11,9 @@ use super::plots::{bytes_unit, time_unit};
 use super::{dots, heat, network, waterfall};
 use crate::{EventRow, PortTimeline, RunPicture, RunResult, RunTimeline};
 
+/// The place of the values under the pointer, with a word on zooming while it is empty.
+pub(super) const OUTPUT: &str = "<output aria-live=\"polite\" data-hint=\"Drag to zoom, double-click to zoom out; keys + − 0\"></output>\n";
+
 /// A drawing with its entry in the page's data.
 pub(super) struct Drawing {
     pub(super) id: String,
@@ -73,7 +76,13 @@ pub(super) fn pictures(results: &[RunResult]) -> Pictures {
     for (index, timeline) in &timelines {
         let result = &results[*index];
         let of = if several { format!(": {}", result.label) } else { String::new() };
-        let drawing = draw(timeline, &scale.suiting(timeline), result, *index, &of);
+        let drawing = draw(
+            timeline,
+            &scale.suiting(timeline, ideal(result, timeline).unwrap_or(0.0)),
+            result,
+            *index,
+            &of,
+        );
         if several { pictures.others.push(drawing) } else { pictures.first.push(drawing) }
     }
     for (index, result) in results.iter().enumerate() {
@@ -136,7 +145,7 @@ fn timeline(result: &RunResult) -> Option<RunTimeline> {
         port.delivered_bytes = collector.map(|collector| delivered(&|row| row.collector == collector));
     }
     let delivered_bytes = delivered(&|_| true);
-    Some(RunTimeline { bin_ps, delivered_bytes, timeouts: vec![0; BINS], ports })
+    Some(RunTimeline { bin_ps, delivered_bytes, timeouts: vec![0; BINS], probes: Vec::new(), ports })
 }
 
 /// Room above the largest queue.
@@ -186,10 +195,18 @@ fn bytes_max(timeline: &RunTimeline) -> u64 {
 
 impl Scale {
     /// The scale for one picture: of its own in bytes, where the page's would flatten it.
-    fn suiting(&self, timeline: &RunTimeline) -> Self {
+    fn suiting(&self, timeline: &RunTimeline, ideal_bps: f64) -> Self {
         let own = bytes_max(timeline);
         let is_flat = own.saturating_mul(OWN_SCALE) < (self.queue.max * self.bytes.1 / QUEUE_HEADROOM) as u64;
-        if is_flat { self.with_bytes(own) } else { self.clone() }
+        let scale = if is_flat { self.with_bytes(own) } else { self.clone() };
+        // One host's payload next to that of all hosts.
+        let bps = rates(timeline).fold(ideal_bps, f64::max);
+        if bps * (OWN_SCALE as f64) < self.rate.max * self.rate_unit.1 { scale.with_rate(bps) } else { scale }
+    }
+
+    fn with_rate(self, bps: f64) -> Self {
+        let rate_unit = rate_unit(bps);
+        Self { rate: Axis::from_zero("", bps / rate_unit.1 * 1.1), rate_unit, ..self }
     }
 
     fn with_bytes(&self, bytes_max: u64) -> Self {
@@ -208,10 +225,7 @@ impl Scale {
         let bytes_max = timelines.clone().map(bytes_max).max().unwrap_or(1);
         let bytes = bytes_unit(bytes_max);
         let bps = timelines.flat_map(rates).fold(ideal_bps, f64::max);
-        let rate_unit = match bps {
-            bps if bps >= 2e9 => ("Gb/s", 1e9),
-            _ => ("Mb/s", 1e6),
-        };
+        let rate_unit = rate_unit(bps);
         Self {
             x: Axis { title: format!("time, {}", time.0), log: false, min: 0.0, max: end as f64 / time.1 },
             time,
@@ -221,6 +235,10 @@ impl Scale {
             rate_unit,
         }
     }
+}
+
+fn rate_unit(bps: f64) -> (&'static str, f64) {
+    if bps >= 2e9 { ("Gb/s", 1e9) } else { ("Mb/s", 1e6) }
 }
 
 /// Heights of the parts of the picture, from the top.
@@ -238,6 +256,7 @@ fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize,
     let per_bin = timeline.bin_ps as f64 / scale.time.1;
     let drops: u64 = port.drops.iter().sum();
     let timeouts: u64 = timeline.timeouts.iter().sum();
+    let probes: u64 = timeline.probes.iter().sum();
     let peak = port.queue_bytes.iter().copied().max().unwrap_or(0);
     let description = format!(
         "Queue, dropped frames, timeouts and goodput over time. The queue reaches {}; {drops} frames are dropped, {timeouts} \
@@ -271,9 +290,13 @@ fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize,
         steps(&mut html, &queue, &scale.queue, QUEUE, &px, per_bin, "s0");
         steps(&mut html, &rate, &scale.rate, RATE, &px, per_bin, "s2");
         ticks(&mut html, &port.drops, DROPS, &px, per_bin, "drop");
+        ticks(&mut html, &timeline.probes, TIMEOUTS, &px, per_bin, "probe");
         ticks(&mut html, &timeline.timeouts, TIMEOUTS, &px, per_bin, "rto");
         html += "</g>\n";
-        for (text, at, count) in [("drops", DROPS, drops), ("RTOs", TIMEOUTS, timeouts)] {
+        for (text, at, count) in [
+            ("drops", DROPS, drops),
+            (if probes > 0 { "timers" } else { "RTOs" }, TIMEOUTS, timeouts + probes),
+        ] {
             let dim = if count == 0 { " none" } else { "" };
             let _ = write!(
                 html,
@@ -302,13 +325,20 @@ fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize,
         time_axis(&mut html, &scale.x, sheet, RATE[1]);
         html += "</svg>\n";
     }
-    html += "<output aria-live=\"polite\"></output>\n";
+    html += OUTPUT;
     let (step_unit, step_factor) = time_unit(timeline.bin_ps);
     let _ = write!(
         html,
-        "<figcaption class=\"note\">Each step is {} {} wide and shows the deepest queue within it.</figcaption>\n</figure>\n",
+        "<figcaption class=\"note\">Each step is {} {} wide and shows the deepest queue within it.{}</figcaption>\n</figure>\n",
         significant(timeline.bin_ps as f64 / step_factor),
-        step_unit
+        step_unit,
+        if probes > 0 {
+            " Timers: tail loss probes (violet) and retransmission timeouts (orange) end the wait for lost frames."
+        } else if timeouts > 0 {
+            " RTOs: retransmission timeouts, which end the wait for lost frames."
+        } else {
+            ""
+        }
     );
     let series = |name: String, points: &[(f64, f64)]| {
         let points: Vec<Value> = points.iter().map(|&(x, y)| json!([shorter(x), shorter(y)])).collect();
@@ -320,6 +350,7 @@ fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize,
             series(format!("queue in {}", scale.bytes.0), &queue),
             series("drops".into(), &counts(&port.drops)),
             series("timeouts".into(), &counts(&timeline.timeouts)),
+            series("tail loss probes".into(), &counts(&timeline.probes)),
             series(format!("{delivered}, in {}", scale.rate_unit.0), &rate),
         ],
     });

@@ -9,6 +9,7 @@ use toml::Value;
 use super::chart::{Axis, Chart, LOOKS, Mark, Series, Shape};
 use super::contents::SETTINGS;
 use super::format::{FigureForm, significant, words};
+use super::verdict::{Standing, headline};
 use crate::{RunResult, Summary};
 
 /// Settings that do not make another system.
@@ -343,6 +344,8 @@ pub(super) struct Grid {
     pub(super) values: [Vec<String>; 2],
     /// Row by row; `None` where no result has a time.
     pub(super) cells: Vec<Vec<Option<f64>>>,
+    /// Row by row, true where a result dropped frames, or worse.
+    pub(super) is_bad: Vec<Vec<bool>>,
 }
 
 /// The grid of results that differ in two settings, each with three values or more that are numbers.
@@ -373,8 +376,18 @@ pub(super) fn grid(results: &[RunResult]) -> Option<Grid> {
     };
     let cells: Vec<Vec<Option<f64>>> =
         (values[1].iter()).map(|row| values[0].iter().map(|column| time_at(column, row)).collect()).collect();
+    let is_bad_at = |column: &String, row: &String| {
+        results.iter().zip(first_values.iter().zip(second_values)).any(|(result, (one, other))| {
+            one.as_ref() == Some(column)
+                && other.as_ref() == Some(row)
+                && headline(&result.summary).0 == Standing::Bad
+        })
+    };
+    let is_bad = (values[1].iter())
+        .map(|row| values[0].iter().map(|column| is_bad_at(column, row)).collect())
+        .collect();
     let is_known = cells.iter().flatten().any(Option::is_some);
-    is_known.then(|| Grid { keys: [first.clone(), second.clone()], values, cells })
+    is_known.then(|| Grid { keys: [first.clone(), second.clone()], values, cells, is_bad })
 }
 
 impl Along {

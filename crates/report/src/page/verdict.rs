@@ -48,6 +48,7 @@ pub(crate) fn verdict(summary: &Summary, data: &Value, at: &str) -> PageVerdict 
     let planned = summary.plan.as_ref().filter(|_| summary.kind == ResultKind::Plan);
     if let Some(verdict) = planned.and_then(|plan| plan.verdict.as_ref()) {
         let (standing, words) = match verdict.outcome.as_str() {
+            "depends" => (Standing::Open, "It depends"),
             "fits" | "unlimited" if verdict.losses.as_deref() == Some("depends") => {
                 (Standing::Open, "It depends")
             }
@@ -55,6 +56,7 @@ pub(crate) fn verdict(summary: &Summary, data: &Value, at: &str) -> PageVerdict 
             "fits" | "unlimited" => (Standing::Good, "Lossless"),
             "holds-back" => (Standing::Open, "Lossless by stopping senders"),
             "may-lose" => (Standing::Open, "At risk"),
+            "loses" if verdict.losses.as_deref() == Some("depends") => (Standing::Bad, "Incast is likely"),
             "loses" => (Standing::Bad, "Incast"),
             _ => (Standing::Open, "No verdict"),
         };

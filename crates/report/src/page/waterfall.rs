@@ -7,7 +7,7 @@ use serde_json::json;
 use super::chart::Axis;
 use super::format::typeset;
 use super::markup::escape;
-use super::pictured::{Drawing, LEFT, RIGHT, SHEETS, Sheet, open, time_axis};
+use super::pictured::{Drawing, LEFT, OUTPUT, RIGHT, SHEETS, Sheet, open, time_axis};
 use super::plots::time_unit;
 use crate::{LateEvent, LateSource};
 
@@ -57,17 +57,25 @@ pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> 
     );
     for sheet in [if is_alone { &WHOLE } else { &HALF }, &SHEETS[1]] {
         let right = sheet.width - RIGHT;
-        html += &open(sheet, height, &id, [&title, &late.text], "");
+        let more = format!(
+            "tabindex=\"0\" data-plot=\"{LEFT} {right} {TOP} {bottom}\" data-x=\"{} {} {}\"",
+            if axis.log { "log" } else { "lin" },
+            axis.min,
+            axis.max
+        );
+        html += &open(sheet, height, &id, [&title, &late.text], &more);
         let px = |at: u64| LEFT + axis.place(since(at) as f64 / unit.1) * (right - LEFT);
         for tick in axis.ticks(sheet.ticks) {
             let x = LEFT + axis.place(tick) * (right - LEFT);
             let _ = write!(html, "<path class=\"grid\" d=\"M{x:.1} {TOP}V{bottom}\"/>");
         }
+        let mut labels = String::new();
+        html += "<g class=\"zoom\">";
         for (row, source) in rows.iter().enumerate() {
             let y = TOP + ROW * row as f64 + ROW / 2.0;
             let name = source.name.replace("readout:", "");
             let _ = write!(
-                html,
+                labels,
                 "<text class=\"tick\" x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
                 LEFT - 7.0,
                 y + 4.0,
@@ -104,9 +112,12 @@ pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> 
             html += &marks(&source.probes_ps, "probe", 5.5);
             html += &marks(&source.timeouts_ps, "rto", 5.5);
         }
+        html += "</g>\n";
+        html += &labels;
         time_axis(&mut html, &axis, sheet, bottom);
         html += "</svg>\n";
     }
+    html += OUTPUT;
     if (rows.len() as u64) < late.sources_total {
         let _ = writeln!(
             html,
@@ -116,7 +127,10 @@ pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> 
         );
     }
     html += "</figure>\n";
-    Some(Drawing { id, data: json!({ "title": title, "text": late.text, "chain": late.chain }), html })
+    let data = json!({
+        "title": title, "text": late.text, "chain": late.chain, "x": axis.title, "y": "", "nearest": false, "series": [],
+    });
+    Some(Drawing { id, data, html })
 }
 
 /// The times of a source's steps.

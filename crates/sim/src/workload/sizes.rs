@@ -76,6 +76,8 @@ impl RecordedSizes {
         match self {
             Self::Events(events) => FragmentSizes {
                 answer_max: Some(events.answer_max(fragments)),
+                // One readout that has every source.
+                event_max: Some(events.answer_max(u32::MAX)),
                 event_sigma: FragmentSizes::sigma_of(events.event_spread()),
                 ..sizes
             },

@@ -1,5 +1,6 @@
 //! The lines of `fanin advise`, as text and as JSON.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -114,7 +115,12 @@ impl AdviceLine {
             let texts = FIGURES.iter().filter_map(|name| {
                 let (figure, best) = (named_figure(name)?, best?);
                 tuned.figure(figure, best)?;
-                Some(format!("{name} {}", tuned.cell(figure, best)))
+                let words = match *name {
+                    "slowdown_p99" => "slowdown at p99",
+                    "slowdown_bound" => "mean over the least possible",
+                    name => name,
+                };
+                Some(format!("{words} {}", tuned.cell(figure, best)))
             });
             texts.collect::<Vec<_>>().join(", ")
         };
@@ -164,6 +170,8 @@ impl AdviceLine {
 #[derive(Default)]
 pub(super) struct Advice {
     pub(super) lines: Vec<AdviceLine>,
+    /// Sentences that say why figures of some simulations say little.
+    pub(super) cautions: BTreeSet<String>,
     pub(super) is_stopped: bool,
 }
 
@@ -305,7 +313,8 @@ impl Advice {
             lines: self.lines.iter().filter(|line| line.part == part).map(line).collect(),
         });
         let parts: Vec<AdvicePagePart> = parts.filter(|part| !part.lines.is_empty()).collect();
-        fanin_report::advice_page(&loaded.name, &constraints, &parts)
+        let cautions: Vec<String> = self.cautions.iter().cloned().collect();
+        fanin_report::advice_page(&loaded.name, &constraints, &parts, &cautions)
     }
 
     /// Writes the advice into the folder of its simulations.

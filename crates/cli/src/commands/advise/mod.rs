@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = sim::seed)]
     seed: Option<u64>,
     /// Simulations at a time; results never depend on it. By default one for each core.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = crate::commands::sim::threads)]
     threads: Option<u16>,
     /// Write advice.json, advice.txt, index.html, and for each line a folder with its simulations and their page.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -114,6 +114,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         // The error is carried to the smallest buffers, which are found first.
         parts.push(AdvicePart::Buffers);
     }
+    if arguments.only.contains(&AdvicePart::Laboratory) && arguments.measured.is_empty() {
+        return Err(Failure::NotMeasured);
+    }
     for part in AdvicePart::ALL.into_iter().filter(|part| parts.contains(part)) {
         match part {
             AdvicePart::Buffers => adviser.buffers()?,
@@ -138,6 +141,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     if !arguments.quiet && !arguments.json.as_ref().is_some_and(Json::is_stdout) {
         output::print(&text)?;
+        for caution in &advice.cautions {
+            output::note(&format!("of some simulations: {caution}"));
+        }
         if let Some(folder) = &arguments.out {
             output::print(&format!("The page: {}\n", folder.join(fanin_report::SWEEP_PAGE).display()))?;
         }
@@ -205,6 +211,7 @@ impl Adviser<'_> {
             tuned.write(out, &value)?;
         }
         self.advice.is_stopped |= found.is_stopped;
+        self.advice.cautions.extend(trials.played().iter().flat_map(|played| played.result.cautions()));
         if !found.is_stopped {
             let folder = out.map(|_| folder);
             self.advice.lines.push(AdviceLine::new(part, name, &tuned, needs, folder, value));
@@ -270,12 +277,18 @@ impl Adviser<'_> {
                 continue;
             };
             let sets = settings(technique);
-            let range: KeyRange = if knob == "tor.daqring.rate" {
-                let rate = self.loaded.scenario.link.rate;
-                format!("{knob}={}..{rate}", rate / 4).parse().unwrap_or_else(|_| KeyRange::objective(knob))
-            } else {
-                knob.parse().unwrap_or_else(|_| KeyRange::objective(knob))
+            let scenario = &self.loaded.scenario;
+            let range = match knob {
+                "tor.daqring.rate" => format!("{knob}={}..{}", scenario.link.rate / 4, scenario.link.rate),
+                // From the credits of one answer on.
+                "shaping.credits" => {
+                    let least = scenario.readout.fragments_per_host;
+                    let most = scenario.shaping.credits.max(least).saturating_mul(16);
+                    format!("{knob}={least}..{most}")
+                }
+                knob => knob.to_owned(),
             };
+            let range: KeyRange = range.parse().unwrap_or_else(|_| KeyRange::objective(knob));
             let key = self.with(&sets).and_then(|loaded| {
                 TunedKey::new(&range, &loaded.scenario).map_err(|error| error.to_string())
             });

@@ -148,7 +148,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
 fn predicted(scenario: &Scenario, is_quiet: bool) -> Result<PredictedBands, Failure> {
     let bands = predict(scenario, is_quiet)?;
     if bands.is_none() && !is_quiet {
-        eprintln!("note: the metrics have no predicted band: the scenario takes too long to simulate");
+        output::note("the metrics have no predicted band: the scenario takes too long to simulate");
     }
     Ok(bands.unwrap_or_default())
 }

@@ -94,7 +94,7 @@ pub(super) fn finish(job: &Job<'_>, result: &RunResult, text: &str) -> Result<()
     // A disk that takes no tables has room on the terminal.
     if arguments.prints() {
         output::print(text)?;
-        result.cautions().iter().for_each(|caution| eprintln!("note: {caution}"));
+        result.cautions().iter().for_each(|caution| output::note(caution));
     }
     if let Some(out) = &arguments.out {
         fanin_report::write(out, result, &fanin_report::page(std::slice::from_ref(result)))?;

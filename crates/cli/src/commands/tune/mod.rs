@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = sim::seed)]
     seed: Option<u64>,
     /// Simulations at a time; results never depend on it. By default one for each core.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = crate::commands::sim::threads)]
     threads: Option<u16>,
     /// Write tune.json, tune.csv, the files and page of a sweep, and a folder for each simulation into a folder.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]

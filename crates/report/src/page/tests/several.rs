@@ -87,7 +87,9 @@ fn claims_stand_on_the_page_with_those_that_fail_first() {
         &[run_result(ResultKind::Sim, "a", 3)],
         Some("Claims of the papers"),
         &[claim("A1", "holds"), claim("A2", "fails"), claim("A3", "explained")],
+        &["pause is not possible: <why>.".to_owned()],
     );
+    assert!(html.contains("<p class=\"note\">pause is not possible: &lt;why&gt;.</p>"));
     parsed(&html);
     let at = |what: &str| html.find(what).unwrap_or_else(|| panic!("no {what}"));
     assert!(at("1 of 3 hold, 1 do not for a known reason, 1") < at(">A2<"));

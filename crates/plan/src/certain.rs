@@ -1,0 +1,96 @@
+//! Certain losses: what surely waits at once, and the most that fits.
+
+use fanin_network::output_layout;
+use fanin_scenario::{Buffering, CongestionControl, PauseMode, Scenario, ShapingMethod};
+use fanin_units::{Bytes, Rate};
+
+use crate::bounds::peak_occupancy;
+use crate::places::QueuePlace;
+use crate::queues::part_of;
+use crate::system::SystemFigures;
+
+/// The bytes of one event that surely wait at once: its first windows, less what leaves while they come in. Answers come in as
+/// far apart as their delays and their requests may spread them. Zero where a technique may hold the answers back.
+pub(crate) fn sure_to_wait(
+    s: &Scenario,
+    system: &SystemFigures,
+    place: &QueuePlace<'_>,
+    outflow: Rate,
+) -> Bytes {
+    let t = &s.transport;
+    let windows = match t.congestion_control {
+        CongestionControl::NewReno | CongestionControl::Cubic | CongestionControl::Dctcp => {
+            t.initial_window.get()
+        }
+        CongestionControl::Static => t.static_window.get(),
+        _ => return Bytes::ZERO,
+    };
+    let answers = match s.shaping.method {
+        ShapingMethod::None => system.answers_at_once(),
+        ShapingMethod::Credits => {
+            (u64::from(s.shaping.credits) / system.fragments).min(system.answers_at_once())
+        }
+        _ => return Bytes::ZERO,
+    };
+    if place.switch.pause.mode != PauseMode::Off {
+        return Bytes::ZERO;
+    }
+    let mss = system.segments.mss();
+    let windows = windows.min(t.receive_window.get() / mss);
+    let frame = Bytes::new(system.segments.buffered(mss));
+    let Some(answer) = least_answer(system) else { return Bytes::ZERO };
+    let first = frame.checked_mul(windows).unwrap_or(Bytes::MAX).min(answer);
+    let first = part_of(first * answers, place);
+    let delays = if s.is_barrier() {
+        Some(s.workload.service_delay_max)
+    } else {
+        // Normal delays lie within four standard deviations on either side.
+        s.readout.response_delay_sd.checked_mul(8)
+    };
+    let requests = system.last_hop.checked_time_to_send(system.request.wire * answers);
+    let spread = place
+        .inflow
+        .checked_time_to_send(first)
+        .zip(requests)
+        .and_then(|(time, requests)| time.checked_add(requests)?.checked_add(delays?));
+    spread.map_or(Bytes::ZERO, |spread| first.saturating_sub(outflow.bytes_in(spread)))
+}
+
+/// The bytes of an answer that nearly all events exceed: fixed ones, or those of the least events of a log-normal distribution.
+/// `None` where fragments vary by themselves.
+fn least_answer(system: &SystemFigures) -> Option<Bytes> {
+    match system.answer_max {
+        Some(most) => (most == system.answer.payload).then_some(system.answer.buffered),
+        None => {
+            // Of a thousand events one is smaller.
+            let share = libm::exp(-3.1 * system.sigma - system.sigma * system.sigma / 2.0);
+            Some(Bytes::new((system.answer.buffered.get() as f64 * share) as u64))
+        }
+    }
+}
+
+/// The most bytes that a queue can hold while all others are empty; `None` without a limit.
+pub(crate) fn room_most(place: &QueuePlace<'_>, ring: bool, capacity: Option<Bytes>) -> Option<Bytes> {
+    let switch = place.switch;
+    if ring {
+        return capacity;
+    }
+    let room = output_layout(switch, place.is_uplink)?.output_limit(0, 1)?;
+    let inputs: u64 = place.inputs.iter().map(|links| links.count).sum();
+    // The frames of each module's inputs have a memory of their own.
+    let modules = match switch.buffering {
+        Buffering::Voq => inputs.div_ceil(u64::from(switch.module_ports).max(1)).max(1),
+        _ => 1,
+    };
+    room.checked_mul(modules)
+}
+
+/// The most bytes of the largest event that wait at once; `None` where sizes have no upper bound.
+pub(crate) fn largest_waits(system: &SystemFigures, place: &QueuePlace<'_>, outflow: Rate) -> Option<Bytes> {
+    let payload = system.event_max?;
+    let mss = system.segments.mss();
+    // One frame more for each answer's end.
+    let frames = payload.get().div_ceil(mss) + system.answers;
+    let event = Bytes::new(system.segments.buffered(mss)).checked_mul(frames)?;
+    Some(peak_occupancy(part_of(event, place), place.inflow, outflow).value)
+}
