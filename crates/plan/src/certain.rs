@@ -78,10 +78,8 @@ pub(crate) fn room_most(place: &QueuePlace<'_>, ring: bool, capacity: Option<Byt
     let room = output_layout(switch, place.is_uplink)?.output_limit(0, 1)?;
     let inputs: u64 = place.inputs.iter().map(|links| links.count).sum();
     // The frames of each module's inputs have a memory of their own.
-    let modules = match switch.buffering {
-        Buffering::Voq => inputs.div_ceil(u64::from(switch.module_ports).max(1)).max(1),
-        _ => 1,
-    };
+    let is_divided = switch.buffering == Buffering::Voq;
+    let modules = if is_divided { inputs.div_ceil(u64::from(switch.module_ports).max(1)).max(1) } else { 1 };
     room.checked_mul(modules)
 }
 

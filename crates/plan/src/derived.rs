@@ -217,7 +217,7 @@ pub fn ratio_of(numerator: u64, denominator: u64) -> Ratio {
 /// A share as a percentage with two significant digits: what a model of random sizes is good for.
 pub(crate) fn percent(share: Ratio) -> String {
     let percent = share.as_f64() * 100.0;
-    // Shares next to all are told from all.
+    // 99.6 % is not rounded to all of them.
     let digits = if (99.0..100.0).contains(&percent) { 3.0 } else { 2.0 };
     let whole = libm::floor(libm::log10(percent.max(1e-4))) + 1.0;
     format!("{percent:.*} %", (digits - whole).max(0.0) as usize)

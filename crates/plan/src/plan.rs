@@ -218,7 +218,7 @@ impl Plan {
         }
     }
 
-    /// How many events lose frames at a queue, beside the share that the quantile allows.
+    /// The share of the events that lose frames at a queue, with the share that the quantile allows.
     fn in_share(&self, queue: &Queue) -> String {
         let share = queue.losses.share().unwrap_or_default();
         let bracket = queue.bracket.and_then(|bracket| bracket.share).unwrap_or([share; 2]);
