@@ -1,7 +1,7 @@
 //! Certain losses: what surely waits at once, and the most that fits.
 
 use fanin_network::output_layout;
-use fanin_scenario::{Buffering, CongestionControl, PauseMode, Scenario, ShapingMethod};
+use fanin_scenario::{Buffering, CongestionControl, PauseMode, Scenario, ShapingMethod, Topology};
 use fanin_units::{Bytes, Rate};
 
 use crate::bounds::peak_occupancy;
@@ -32,7 +32,9 @@ pub(crate) fn sure_to_wait(
         }
         _ => return Bytes::ZERO,
     };
-    if place.switch.pause.mode != PauseMode::Off {
+    // Frames from other pods may come in by few links, more slowly than those of the own pod.
+    let is_spread = s.network.topology == Topology::LeafSpine;
+    if is_spread || place.switch.pause.mode != PauseMode::Off {
         return Bytes::ZERO;
     }
     let mss = system.segments.mss();
