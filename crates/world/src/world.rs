@@ -82,6 +82,8 @@ pub struct WorldReport {
     pub assigned: u64,
     /// Faults that happened.
     pub faults: u64,
+    /// Steps of the world.
+    pub steps: u64,
     /// Turns of processes.
     pub turns: u64,
     /// A number over everything that happened: equal for equal seeds.
@@ -159,6 +161,7 @@ impl World {
             simulated_ns: core.now,
             assigned,
             faults: self.faults,
+            steps: count,
             turns: self.children.iter().map(|child| child.turns).sum(),
             trace: core.trace,
         })
