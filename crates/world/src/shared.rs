@@ -112,6 +112,8 @@ pub(crate) struct Core {
     pub(crate) hosts: Vec<HostState>,
     pub(crate) net: Network,
     pub(crate) disks: Disks,
+    /// A machine whose power failed within the present step.
+    pub(crate) power_failed: Option<Host>,
     /// A number that two runs of one seed have in common.
     pub(crate) trace: u64,
     /// Requests to the world since its last step.
@@ -128,6 +130,7 @@ impl Core {
             hosts: (0..hosts).map(|_| HostState::new()).collect(),
             net: Network::new(hosts),
             disks: Disks::new(hosts),
+            power_failed: None,
             trace: seed,
             requests: 0,
         }

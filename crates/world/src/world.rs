@@ -150,6 +150,10 @@ impl World {
             let next = self.shared.lock().next();
             let Some(what) = next else { return Err(WorldFailure::Livelock { count }) };
             self.handle(what)?;
+            let failed = self.shared.lock().power_failed.take();
+            if let Some(host) = failed {
+                self.lose_power(host);
+            }
             count += 1;
             if count > HAPPENINGS_MAX {
                 return Err(WorldFailure::Livelock { count });
@@ -239,7 +243,11 @@ impl World {
         let system =
             System { machine: HostMachine::Simulated(Arc::new(machine)), ..self.systems[host].clone() };
         logs::set_process(child.place);
-        match process::start(&system, child.place.role, child.place.index, &child.signals) {
+        let started = process::start(&system, child.place.role, child.place.index, &child.signals);
+        if self.shared.lock().power_failed.is_some() {
+            return;
+        }
+        match started {
             Ok(process) => {
                 child.process = Some(process);
                 self.shared.lock().call(host, now);
@@ -287,7 +295,7 @@ impl World {
         {
             let mut core = self.shared.lock();
             let state = &mut core.hosts[host];
-            if !state.is_running {
+            if self.children[host].process.is_none() {
                 return;
             }
             state.life += 1;
@@ -304,7 +312,11 @@ impl World {
         logs::set_process(child.place);
         let Some(process) = &mut child.process else { return Ok(()) };
         child.turns += 1;
-        match process.turn() {
+        let went_on = process.turn();
+        if self.shared.lock().power_failed.is_some() {
+            return Ok(());
+        }
+        match went_on {
             Ok(true) => {
                 verdict::check_turn(child.place, &**process, child.turns)?;
                 let next = process.next_turn().map(nanoseconds);
@@ -364,13 +376,9 @@ impl World {
                     self.plan_restart(host);
                 }
             }
-            InjectedFault::PowerLoss(host) => {
-                self.kill(host, false);
-                let mut core = self.shared.lock();
-                core.hosts[host].is_up = false;
-                // What waits on connections of a process that had ended is gone, too.
-                core.close_all(host, false);
-                core.lose_power(host);
+            InjectedFault::PowerLoss(host) => self.lose_power(host),
+            InjectedFault::PowerLossAtChange(host, changes) => {
+                self.shared.lock().disks.of[host].changes_left = changes;
             }
             InjectedFault::Pause(host) => {
                 let mut core = self.shared.lock();
@@ -411,6 +419,16 @@ impl World {
         }
     }
 
+    /// The power of a machine fails: its process ends, its connections end without a word, and files are torn.
+    fn lose_power(&mut self, host: Host) {
+        self.kill(host, false);
+        let mut core = self.shared.lock();
+        core.hosts[host].is_up = false;
+        // What waits on connections of a process that had ended is gone, too.
+        core.close_all(host, false);
+        core.lose_power(host);
+    }
+
     fn cut(&mut self, links: &[(Host, Host)], until: u64) {
         let mut core = self.shared.lock();
         for &(from, to) in links {
@@ -423,7 +441,11 @@ impl World {
         self.active -= 1;
         let mut core = self.shared.lock();
         match self.plan.faults[number].what {
-            InjectedFault::PowerLoss(host) => {
+            InjectedFault::PowerLossAtChange(host, _) if core.hosts[host].is_up => {
+                core.disks.of[host].changes_left = 0;
+            }
+            InjectedFault::PowerLoss(host) | InjectedFault::PowerLossAtChange(host, _) => {
+                core.disks.of[host].changes_left = 0;
                 core.hosts[host].is_up = true;
                 core.at(now + 50 * MS, WorldStep::Start(host));
             }
