@@ -194,7 +194,7 @@ fn what_a_logger_said_to_be_stored_is_readable_whatever_its_disk_did() {
     }
 }
 
-/// The power fails between the write of a group and its `fsync`: of its sectors any may be lost, also in the middle of an event.
+/// The power fails between the write of a group and its `fsync`. Any of its sectors may be lost.
 #[test]
 fn an_event_with_a_lost_sector_is_cut_off() {
     let mut cut = 0;
