@@ -349,7 +349,9 @@ impl<P: FragmentPayload> Collector<P> {
             }
             (Peer::Logger(logger), Message::Grant { event }) => self.granted(now, logger, event),
             (Peer::Logger(logger), Message::Refuse { event }) => self.refused(now, logger, event),
-            (Peer::Logger(logger), Message::Stored { event }) => self.stored(now, logger, event),
+            (Peer::Logger(logger), Message::Stored { event, stream }) => {
+                self.stored(now, logger, event, stream)
+            }
             _ => Err("such a peer does not send this here"),
         };
         handled.map_err(|why| Unexpected { peer, message: name, why })?;
