@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What scripts/slurm.sh and scripts/htcondor.sh share. They source it: a batch system of one node, for the time of a command.
+# Functions of scripts/slurm.sh and scripts/htcondor.sh, which source it: a batch system of one node, for the time of a command.
 
 # Debian keeps the daemons where the path of an ordinary user does not lead.
 export PATH="$PATH:/usr/sbin:/sbin"

@@ -131,7 +131,7 @@ class RecordTable:
 class RowIterator:
     """Goes through the rows of a table."""
     def __iter__(self, /) -> RowIterator:
-        """This iterator."""
+        """The iterator itself, as Python wants it."""
     def __next__(self, /) -> dict[str, Any]:
         """The next row."""
 

@@ -12,7 +12,7 @@ _PS_PER_S = 1e12
 # Okabe and Ito's colours, which the colour-blind can tell apart.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 _GREY = "#bbbbbb"
-# So many points are drawn small.
+# More points than these are drawn small.
 _MANY = 200
 # Of many lines so few have a name.
 _NAMED = 3

@@ -117,7 +117,7 @@ class Result:
 
     @property
     def unit(self) -> str:
-        """What a row of `events` is: `request` of a barrier workload, or `event`."""
+        """The name of a row of `events`: `request` in a barrier workload, otherwise `event`."""
         return "request" if "requests" in self.summary else "event"
 
     @property
@@ -219,8 +219,8 @@ def _histogram(times: list[float], ideal: float | None, unit: str) -> str:
             f"<title>ideal: {ideal:.3g} ms</title></line>"
         )
         # Above the bars, on the side where there is room.
-        beside, anchor = (x + 4, "start") if x < width / 2 else (x - 4, "end")
-        shapes.append(f'<text x="{beside:.1f}" y="10" text-anchor="{anchor}" {_STYLE}>ideal</text>')
+        at, anchor = (x + 4, "start") if x < width / 2 else (x - 4, "end")
+        shapes.append(f'<text x="{at:.1f}" y="10" text-anchor="{anchor}" {_STYLE}>ideal</text>')
     return f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img">{"".join(shapes)}</svg>'
 
 

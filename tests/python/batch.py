@@ -1,4 +1,4 @@
-"""What the tests of batch systems share: a sweep on two jobs of dask-jobqueue that loses one of them."""
+"""A sweep on two jobs of dask-jobqueue that loses one of them, for the tests of batch systems."""
 
 from collections.abc import Callable
 from pathlib import Path

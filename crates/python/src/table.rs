@@ -216,7 +216,7 @@ struct Rows {
 
 #[pymethods]
 impl RowIterator {
-    /// This iterator.
+    /// The iterator itself, as Python wants it.
     fn __iter__(row: PyRef<'_, Self>) -> PyRef<'_, Self> {
         row
     }

@@ -208,7 +208,7 @@ pub fn write_once(root: &Path, name: &str, result: &RunResult, page: &str) -> Re
     let renamed = write(&draft, result, page).and_then(|_| {
         let place = root.join(name);
         if place.join(SUMMARY_FILE).exists() && !is_stored(root, name) {
-            // Whoever reads it meanwhile finds all of it or nothing.
+            // Renamed before it is removed, so that no reader finds a part of it.
             let damaged = draft.with_extension("damaged");
             if fs::rename(&place, &damaged).is_ok() {
                 let _ = fs::remove_dir_all(&damaged);
