@@ -6,10 +6,9 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 targets=({x86_64,aarch64}-apple-darwin)
-linker=()
-if [[ "$(uname -s)" == Linux ]]; then
+system=$(uname -s)
+if [[ "$system" == Linux ]]; then
     targets=({x86_64,aarch64}-{unknown-linux-gnu,apple-darwin})
-    linker=(--zig)
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-wheels.txt
 fi
 (($# == 0)) || targets=("$@")
@@ -33,12 +32,13 @@ TBD
 
 rm -rf target/wheels
 for target in "${targets[@]}"; do
-    options=()
-    if [[ "$target" == *-apple-darwin && "${#linker[@]}" -gt 0 ]]; then
-        options=(-- -C "link-arg=-F$frameworks")
+    # The bash of a Mac refuses empty arrays, so that there is none.
+    options=(--release --locked --quiet --target "$target" --out target/wheels)
+    if [[ "$system" == Linux ]]; then
+        options+=(--zig)
+        [[ "$target" != *-apple-darwin ]] || options+=(-- -C "link-arg=-F$frameworks")
     fi
     # maturin finds Zig by the python3 of the path.
-    VIRTUAL_ENV="$PWD/.venv" PATH="$PWD/.venv/bin:$PATH" .venv/bin/python -m maturin build \
-        --release --locked --quiet "${linker[@]}" --target "$target" --out target/wheels "${options[@]}"
+    VIRTUAL_ENV="$PWD/.venv" PATH="$PWD/.venv/bin:$PATH" .venv/bin/python -m maturin build "${options[@]}"
 done
 .venv/bin/python scripts/wheels.py target/wheels/*.whl
