@@ -111,6 +111,8 @@ pub use m21tcp::{M21Accounting, M21Switch, m21tcp_flows_max, m21tcp_window};
 pub use memory::{Memory, StoredFrame};
 pub use pausable::{Class, PausableQueue};
 pub use pause::{Ingress, PauseError, PauseSignal, PauseThresholds, pause_headroom};
-pub use rings::{Departure, Discipline, RING_FRAMES_MAX, RINGS_MAX, Rest, RingError, RingSettings, Rings};
+pub use rings::{
+    Departure, Discipline, NextDeparture, RING_FRAMES_MAX, RINGS_MAX, RingError, RingSettings, Rings,
+};
 pub use shared::{PoolBy, PoolSettings, PortLimits};
 pub use voq::{VOQS_MAX, VoqSettings};
