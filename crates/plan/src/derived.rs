@@ -214,7 +214,7 @@ pub fn ratio_of(numerator: u64, denominator: u64) -> Ratio {
     Ratio::new(u64::try_from(ppm).unwrap_or(u64::MAX))
 }
 
-/// Significant digits that are printed; what is longer is rounded.
+/// Significant digits that are printed; longer numbers are rounded.
 const SIGNIFICANT_DIGITS: u32 = 5;
 /// Amounts of data go over to the next larger unit from here on, as the field writes 2112 kB; all else from 1000 on.
 const BYTES_IN_UNIT_MAX: u64 = 10_000;
