@@ -44,7 +44,7 @@ pub enum Decision {
 /// A command to a real processing unit ([`UnitModel::External`]), which the driver passes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnitCommand {
-    /// Process what was collected; the answer goes to [`Collector::handle_decision`].
+    /// Process the collected fragments; the answer goes to [`Collector::handle_decision`].
     Process {
         /// The processing unit's number on its collector.
         unit: u16,
