@@ -51,7 +51,7 @@ deb: setup-package ## the Debian package of a release build, under target/packag
 image: setup-package ## the container image of a release build, under target/package
 	@$(call package,image)
 
-wheels: setup-test ## wheels of the Python package for x86-64 and ARM, in target/wheels
+wheels: setup-test ## wheels of the Python package for Linux and macOS, x86-64 and ARM, in target/wheels
 	@scripts/wheels.sh
 
 lock: setup-test ## pin the Python tools again, with hashes

@@ -7,18 +7,13 @@
 set -euo pipefail
 (($#)) || { sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
-say() { printf 'htcondor: %s\n' "$*" >&2; }
+# shellcheck source=scripts/batch.sh
+source "$(dirname "${BASH_SOURCE[0]}")/batch.sh"
 if ((EUID == 0)); then
     exec unshare --user --map-user="$(id -u daemon)" --map-group="$(id -g daemon)" "$0" "$@"
 fi
-# Debian keeps the daemons where the path of an ordinary user does not lead.
-export PATH="${FANIN_HTCONDOR:+$FANIN_HTCONDOR/usr/bin:$FANIN_HTCONDOR/usr/sbin:}$PATH:/usr/sbin:/sbin"
-for program in condor_master condor_submit condor_status condor_rm condor_q; do
-    command -v "$program" >/dev/null || {
-        say "$program is missing: apt-get install condor, or scripts/htcondor-fetch.sh"
-        exit 3
-    }
-done
+export PATH="${FANIN_HTCONDOR:+$FANIN_HTCONDOR/usr/bin:$FANIN_HTCONDOR/usr/sbin:}$PATH"
+need "apt-get install condor, or scripts/htcondor-fetch.sh" condor_master condor_submit condor_status condor_rm condor_q
 release=$(dirname "$(dirname "$(command -v condor_master)")")
 
 readonly START_SECONDS=30 STOP_SECONDS=15
@@ -26,19 +21,7 @@ folder=$(mktemp -d "${TMPDIR:-/tmp}/fanin-htcondor-XXXXXX")
 mkdir "$folder/log" "$folder/spool" "$folder/execute" "$folder/lock"
 master=
 
-# Waits until a command succeeds, in tenths of a second.
-await() {
-    local seconds="$1"
-    shift
-    for _ in $(seq $((seconds * 10))); do
-        "$@" >/dev/null 2>&1 && return
-        sleep 0.1
-    done
-    return 1
-}
-
 has_no_job() { [[ -z "$(condor_q -allusers -autoformat ClusterId 2>/dev/null)" ]]; }
-has_ended() { ! kill -0 "$master" 2>/dev/null; }
 
 stop() {
     local code=$?
@@ -47,22 +30,15 @@ stop() {
         timeout "$STOP_SECONDS" condor_rm -all >/dev/null 2>&1 || true
         await "$STOP_SECONDS" has_no_job || true
         # The master ends its daemons, and these end what they run.
-        kill -QUIT "$master" 2>/dev/null || true
-        await "$STOP_SECONDS" has_ended || kill -KILL "$master" 2>/dev/null || true
+        end "$master" QUIT "$STOP_SECONDS"
         wait 2>/dev/null || true
     fi
     rm -rf "$folder"
     exit "$code"
 }
-trap stop EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+stop_at_end
 
-# A port that is free now.
-port=$(python3 -c 'import socket; print(socket.create_server(("127.0.0.1", 0)).getsockname()[1])')
-# Two small jobs run at a time on a machine with one core too.
-cores=$(nproc)
-((cores >= 2)) || cores=2
+port=$(free_ports 1)
 export CONDOR_CONFIG="$folder/condor_config"
 cat >"$CONDOR_CONFIG" <<CONF
 RELEASE_DIR = $release
@@ -98,8 +74,8 @@ START = True
 SUSPEND = False
 PREEMPT = False
 KILL = False
-NUM_CPUS = $cores
-MEMORY = $(awk '/MemTotal/ { print int($2 / 1024) }' /proc/meminfo)
+NUM_CPUS = $(node_cores)
+MEMORY = $(node_memory)
 SLOT_TYPE_1 = 100%
 SLOT_TYPE_1_PARTITIONABLE = True
 NUM_SLOTS_TYPE_1 = 1

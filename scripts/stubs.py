@@ -49,7 +49,9 @@ class ScenarioError(ValueError):
     # `types` has it from Python 3.13 on.
     ("from types import CapsuleType\n", "from typing_extensions import CapsuleType\n"),
     # A method of Python's own takes no signature in Rust.
-    ("def __getitem__(self, column: str, /) -> list:", "def __getitem__(self, column: str, /) -> list[Any]:"),
+    ("def __getitem__(self, column: Any, /) -> list:", "def __getitem__(self, column: str, /) -> list[Any]:"),
+    ("def __next__(self, /) -> dict:", "def __next__(self, /) -> dict[str, Any]:"),
+    ("def units(self, /) -> dict:", "def units(self, /) -> dict[str, str]:"),
     # Signatures that Rust gives as text name it.
     ("from os import PathLike\n", "from collections.abc import Callable\nfrom os import PathLike\n"),
 )

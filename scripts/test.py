@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 LOGS = TARGET / "test-logs"
 BARE_METAL = "x86_64-unknown-none"
-# The Python package is for Macs too; linking it needs Apple's libraries, compiling it does not.
+# The Python package is for Macs too; `make wheels` links it, by Zig or by Apple's tools.
 MAC = "aarch64-apple-darwin"
 # Crates that must build where there is no standard library.
 NO_STD = ("units", "dataflow", "queueing", "tcp")

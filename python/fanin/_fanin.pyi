@@ -13,6 +13,7 @@ __all__ = [
     "LoadedResult",
     "LoadedScenario",
     "RecordTable",
+    "RowIterator",
     "ScenarioError",
     "TunedRange",
     "TuningGoal",
@@ -82,6 +83,9 @@ class LoadedScenario:
     @property
     def resolved(self, /) -> str:
         """The scenario as TOML, every default written out, each line with its origin."""
+    @property
+    def seed(self, /) -> int:
+        """The seed of its random streams."""
     def simulate(self, /, progress: Callable[[int, int], object] | None = None) -> LoadedResult:
         """Plays the scenario; `progress(now, end)` is called from time to time with picoseconds of simulated time."""
     @property
@@ -101,8 +105,12 @@ class RecordTable:
         The table as an Arrow stream, for polars, pyarrow, pandas, DuckDB and others; the wish for another schema is not
         granted, which the interface allows.
         """
+    def __contains__(self, column: Any, /) -> bool:
+        """True if there is a column of this name."""
     def __getitem__(self, column: str, /) -> list[Any]:
-        """The values of one column; what is absent is None."""
+        """The values of one column; what is absent is None. A column has a name and no number; rows come by iteration."""
+    def __iter__(self, /) -> RowIterator:
+        """The rows, each as a dictionary from the names of the columns; what is absent is None."""
     def __len__(self, /) -> int:
         """The number of rows."""
     def __repr__(self, /) -> str:
@@ -117,7 +125,15 @@ class RecordTable:
         """Makes a table of columns, each a list of numbers, texts and None of one length, and of their units."""
     @property
     def units(self, /) -> dict[str, str]:
-        """The unit of each column."""
+        """The unit of each column that has one, in the order of the columns."""
+
+@final
+class RowIterator:
+    """Goes through the rows of a table."""
+    def __iter__(self, /) -> RowIterator:
+        """The iterator itself, as Python wants it."""
+    def __next__(self, /) -> dict[str, Any]:
+        """The next row."""
 
 @final
 class TunedRange:

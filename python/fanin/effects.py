@@ -12,7 +12,7 @@ from fanin._space import Choice, Range, Values, space
 from fanin._terminal import Progress
 from fanin.result import Result, RunWarning
 from fanin.scenario import Scenario, Setting
-from fanin.sweeping import Sweep, _numbers, make_point, sweep
+from fanin.sweeping import Sweep, _numbers, sweep
 
 __all__ = ["Effect", "Sensitivity", "sensitivity"]
 
@@ -112,10 +112,10 @@ def sensitivity(
         "bounds": [[0.0, 1.0]] * len(axes),
     }
     # SALib's bootstrap takes no seed of 0.
-    seed = scenario.settings["run"]["seed"] % 2**31 + 1
+    seed = scenario.seed % 2**31 + 1
     shares = draw(problem, count, seed)
     rows = [_settings(axes, row) for row in shares]
-    wanted = list(dict.fromkeys(seeds)) if seeds is not None else [scenario.settings["run"]["seed"]]
+    wanted = list(dict.fromkeys(seeds)) if seeds is not None else [scenario.seed]
     swept = sweep(
         scenario,
         rows,
@@ -126,7 +126,7 @@ def sensitivity(
         timeout=timeout,
         progress=progress,
     )
-    values = _measure(scenario, swept, rows, wanted, figures)
+    values = _measure(swept, rows, len(wanted), figures)
     effects = []
     for figure in figures:
         found = analyse(problem, shares, values[figure], seed)
@@ -141,11 +141,7 @@ def _settings(axes: Sequence[Range | Choice], shares: Iterable[float]) -> dict[s
 
 
 def _measure(
-    scenario: Scenario,
-    swept: Sweep,
-    rows: Sequence[Mapping[str, Setting]],
-    seeds: Sequence[int],
-    figures: Sequence[str],
+    swept: Sweep, rows: Sequence[Mapping[str, Setting]], seeds: int, figures: Sequence[str]
 ) -> dict[str, list[float]]:
     """Run the sweep, and return each figure of all rows as means over seeds."""
     with warnings.catch_warnings():
@@ -154,20 +150,13 @@ def _measure(
     if swept.failed:
         first = next(iter(swept.failed.values()))
         raise RuntimeError(f"{len(swept.failed)} of {len(swept)} points have no result; the first: {first}")
-    points = {point.folder.name: point for point in swept.points}
-    keys: dict[tuple[str, int], str] = {}
-    known: dict[str, dict[str, float]] = {}
+    known = {point.folder.name: dict(_figures(point.result, figures)) for point in swept.points}
     measured: dict[str, list[float]] = {figure: [] for figure in figures}
-    for row in rows:
+    for number, row in enumerate(rows):
+        of_row = swept.asked[number * seeds : (number + 1) * seeds]
         for figure in figures:
             values = []
-            for seed in seeds:
-                place = (repr(row), seed)
-                if place not in keys:
-                    keys[place] = make_point(scenario, row, seed, swept.folder).folder.name
-                point = points[keys[place]]
-                if point.folder.name not in known:
-                    known[point.folder.name] = dict(_figures(point.result, figures))
+            for point in of_row:
                 value = known[point.folder.name].get(figure)
                 if value is None:
                     raise ValueError(

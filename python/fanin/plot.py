@@ -12,6 +12,8 @@ _PS_PER_S = 1e12
 # Okabe and Ito's colours, which the colour-blind can tell apart.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 _GREY = "#bbbbbb"
+# More points than these are drawn small.
+_MANY = 200
 # Of many lines so few have a name.
 _NAMED = 3
 
@@ -35,23 +37,22 @@ class Plots:
         self._result = result
 
     def times(self, ax: Any = None) -> Any:
-        """Draw which share of the events took at most which time, and the mean ideal."""
-        events = self._result.events
-        times = sorted(time / _PS_PER_MS for time in events["collection_time_ps"] if time is not None)
+        """Draw which share of the measured events took at most which time, and the mean ideal."""
+        times, ideals = self._result.measured_ms()
         if not times:
             raise ValueError("no event was collected")
+        times.sort()
         ax = _axes(ax)
-        shares = [(place + 1) / len(times) for place in range(len(times))]
-        ax.step(times, shares, where="post", color=_COLOURS[0], label=self._result.name)
-        ideals = [ideal / _PS_PER_MS for ideal in events["ideal_ps"] if ideal is not None]
+        shares = [place / len(times) for place in range(len(times) + 1)]
+        ax.step([times[0], *times], shares, where="post", color=_COLOURS[0], label=self._result.name)
         if ideals:
             ax.axvline(sum(ideals) / len(ideals), color=_COLOURS[1], linestyle="--", label="ideal")
-        ax.set(xlabel="collection time (ms)", ylabel="share of the events", ylim=(0, 1.02))
+        ax.set(xlabel="collection time (ms)", ylabel=f"share of the {self._result.unit}s", ylim=(0, 1.02))
         ax.legend()
         return ax
 
     def timeline(self, ax: Any = None) -> Any:
-        """Draw the collection time of each event over the time of its assignment."""
+        """Draw the collection time of each event or request over the time at which it began."""
         events = self._result.events
         pairs = [
             (assigned / _PS_PER_S, time / _PS_PER_MS)
@@ -62,8 +63,12 @@ class Plots:
             raise ValueError("no event was collected")
         ax = _axes(ax)
         xs, ys = zip(*pairs, strict=True)
-        ax.plot(xs, ys, ".", markersize=3, color=_COLOURS[0])
-        ax.set(xlabel="assigned (s)", ylabel="collection time (ms)", ylim=(0, None))
+        ax.plot(xs, ys, ".", markersize=3 if len(xs) > _MANY else 6, color=_COLOURS[0])
+        ax.set(xlabel="assigned (s)", ylabel="collection time (ms)", ylim=(0, 1.05 * max(ys)))
+        begin = self._result.summary.get("measured_ps", {}).get("from", 0)
+        if begin > 0:
+            ax.axvspan(0, begin / _PS_PER_S, color=_GREY, alpha=0.3, linewidth=0, label="warm-up")
+            ax.legend()
         return ax
 
     def queues(self, ax: Any = None) -> Any:

@@ -1,6 +1,7 @@
 """Results: of a simulation just made, or of a folder that the command wrote."""
 
 import html
+import itertools
 import json
 import os
 import re
@@ -19,6 +20,7 @@ __all__ = ["RecordTable", "Result", "RunWarning", "load"]
 
 _PS_PER_MS = 1e9
 _BINS = 40
+_STYLE = 'font-size="11" font-family="sans-serif" fill="currentColor"'
 
 
 class RunWarning(UserWarning):
@@ -29,8 +31,10 @@ class Result:
     """The result of a simulation or a run: a summary, and tables.
 
     Tables speak the Arrow PyCapsule interface, so that ``polars.DataFrame(result.events)``,
-    ``pyarrow.table(result.events)`` and ``pandas.DataFrame.from_arrow(result.events)`` work. Each column's
-    unit stands in the metadata of its field, and in ``result.events.units``.
+    ``pyarrow.table(result.events)`` and ``pandas.DataFrame.from_arrow(result.events)`` work. The last one
+    copies; ``pyarrow.table(result.events).to_pandas(types_mapper=pandas.ArrowDtype)`` does not. Without any
+    package, ``result.events["id"]`` is a list, and iterating gives rows as dictionaries. Each column's unit
+    stands in the metadata of its field, and in ``result.events.units``.
     """
 
     def __init__(self, loaded: _fanin.LoadedResult) -> None:
@@ -94,7 +98,8 @@ class Result:
         queues = self.queues
         if not len(queues) and self.summary.get("network", {}).get("drops"):
             text = "no queue was watched: name those whose drops you want in `record.queues`"
-            warnings.warn(text, RunWarning, stacklevel=2)
+            # Between the caller and here lies a function of functools.
+            warnings.warn(text, RunWarning, stacklevel=3)
         names, times, counts = queues["queue"], queues["time_ps"], queues["drops"]
         rows: list[tuple[str, int, int]] = []
         before: tuple[str, int] = ("", 0)
@@ -111,11 +116,28 @@ class Result:
         return RecordTable.of_columns(columns, {"queue": "name", "time_ps": "ps", "drops": "frames"})
 
     @property
+    def unit(self) -> str:
+        """The name of a row of `events`: `request` in a barrier workload, otherwise `event`."""
+        return "request" if "requests" in self.summary else "event"
+
+    @property
     def verdict(self) -> str:
         """How it came out, in a sentence or two."""
         _, words, figures = self._loaded.headline
         text = html.unescape(re.sub(r"<[^>]*>", "", figures))
         return f"{words}. {text}".rstrip()
+
+    def measured_ms(self) -> tuple[list[float], list[float]]:
+        """Return collection times and ideals of the events that the summary counts, in milliseconds."""
+        events = self.events
+        span = self.summary.get("measured_ps")
+        is_measured = [span is None or span["from"] <= at < span["until"] for at in events["assigned_ps"]]
+
+        def column(name: str) -> list[float]:
+            values = itertools.compress(events[name], is_measured)
+            return [value / _PS_PER_MS for value in values if value is not None]
+
+        return column("collection_time_ps"), column("ideal_ps")
 
     @property
     def plot(self) -> "Plots":
@@ -158,15 +180,14 @@ class Result:
         return "".join(parts)
 
     def _picture(self) -> str:
-        """Return a histogram of the events' times as SVG; nothing where there are none."""
-        times = [time / _PS_PER_MS for time in self.events["collection_time_ps"] if time is not None]
+        """Return a histogram of the measured times as SVG; nothing where there are none."""
+        times, ideals = self.measured_ms()
         if not times:
             return ""
-        ideals = [ideal / _PS_PER_MS for ideal in self.events["ideal_ps"] if ideal is not None]
-        return _histogram(times, sum(ideals) / len(ideals) if ideals else None)
+        return _histogram(times, sum(ideals) / len(ideals) if ideals else None, self.unit)
 
 
-def _histogram(times: list[float], ideal: float | None) -> str:
+def _histogram(times: list[float], ideal: float | None, unit: str) -> str:
     """Draw a histogram of times in milliseconds, with the ideal as a line."""
     low = min([*times, *([] if ideal is None else [ideal])])
     high = max(times)
@@ -186,17 +207,20 @@ def _histogram(times: list[float], ideal: float | None) -> str:
         )
 
     def text(x: float, anchor: str, words: str) -> str:
-        style = 'font-size="11" font-family="sans-serif" fill="currentColor"'
-        return f'<text x="{x:.1f}" y="{height - 8}" text-anchor="{anchor}" {style}>{words}</text>'
+        return f'<text x="{x:.1f}" y="{height - 8}" text-anchor="{anchor}" {_STYLE}>{words}</text>'
 
     shapes += [text(left, "start", f"{low:.3g} ms"), text(width - left, "end", f"{high:.3g} ms")]
-    shapes.append(text(width / 2, "middle", f"collection times of {len(times)}"))
+    plural = "" if len(times) == 1 else "s"
+    shapes.append(text(width / 2, "middle", f"collection times of {len(times)} {unit}{plural}"))
     if ideal is not None:
         x = left + (ideal - low) / (high - low) * (width - 2 * left)
         shapes.append(
-            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="10" y2="{base}" stroke="#d55e00" stroke-width="2">'
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="2" y2="{base}" stroke="#d55e00" stroke-width="2">'
             f"<title>ideal: {ideal:.3g} ms</title></line>"
         )
+        # Above the bars, on the side where there is room.
+        at, anchor = (x + 4, "start") if x < width / 2 else (x - 4, "end")
+        shapes.append(f'<text x="{at:.1f}" y="10" text-anchor="{anchor}" {_STYLE}>ideal</text>')
     return f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img">{"".join(shapes)}</svg>'
 
 

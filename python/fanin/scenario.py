@@ -6,7 +6,7 @@ import numbers
 import os
 import tomllib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NoReturn
@@ -206,6 +206,11 @@ class Scenario:
         """The name under which a sweep stores it: a hash of all settings, the seed and Fanin's version."""
         return self._loaded.key
 
+    @property
+    def seed(self) -> int:
+        """The seed of its random streams, `run.seed`."""
+        return self._loaded.seed
+
     @cached_property
     def settings(self) -> Settings:
         """Every setting, defaults included, as dictionaries that cannot be changed; quantities are texts."""
@@ -229,6 +234,16 @@ class Scenario:
             changes.update(_dotted(section, value))
         self.assert_unchanged()
         return Scenario._checked(self._source, self._sets + _sets(changes))
+
+    def replace_each(self, changes: Iterable[Mapping[str, Setting]]) -> list["Scenario"]:
+        """Return a scenario for each of many changes by dotted keys, as `replace` does one by one.
+
+        The scenario's file is compared before the first and after the last one, not each time.
+        """
+        self.assert_unchanged()
+        replaced = [Scenario._checked(self._source, self._sets + _sets(one)) for one in changes]
+        self.assert_unchanged()
+        return replaced
 
     def assert_unchanged(self) -> None:
         """Raise `ValueError` where the file, or its file of sizes, has changed since it was loaded."""

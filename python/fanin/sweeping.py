@@ -67,7 +67,13 @@ class Sweep:
         progress: bool | Progress | None,
     ) -> None:
         """Take what `sweep` has checked."""
-        self.points = tuple(points)
+        #: A point for each combination of settings and seed, in order.
+        self.asked = tuple(points)
+        unique: dict[str, Point] = {}
+        for point in points:
+            unique.setdefault(point.folder.name, point)
+        #: The points to run: two of the same scenario and seed are one.
+        self.points = tuple(unique.values())
         self.folder = folder
         #: Why points have no result, by the name of their folder.
         self.failed: dict[str, str] = {}
@@ -89,6 +95,10 @@ class Sweep:
 
     def __iter__(self) -> Iterator[Point]:
         """Run what is not stored yet, and give each point as it is done."""
+        return self._iterate(2)
+
+    def _iterate(self, depth: int) -> Iterator[Point]:
+        """Run and give points; a warning names the place that many calls above."""
         self.failed.clear()
         self.lost.clear()
         update, close = bar(self._progress, f"{len(self.points)} points")
@@ -107,11 +117,14 @@ class Sweep:
         if self.failed:
             first = next(iter(self.failed.values()))
             text = f"{len(self.failed)} of {len(self.points)} points have no result; the first: {first}"
-            warnings.warn(text, RunWarning, stacklevel=2)
+            warnings.warn(text, RunWarning, stacklevel=depth)
 
     def run(self) -> "Sweep":
         """Run what is not stored yet, and return this sweep."""
-        for _ in self:
+        return self._finish(3)
+
+    def _finish(self, depth: int) -> "Sweep":
+        for _ in self._iterate(depth + 1):
             pass
         return self
 
@@ -122,7 +135,7 @@ class Sweep:
         none are named), and the folder.
         """
         if not all(point.is_done for point in self.points):
-            self.run()
+            self._finish(3)
         points = [point for point in self.points if point.is_done]
         summaries = [dict(_numbers(point.result.summary)) for point in points]
         names = list(figures) or list(dict.fromkeys(itertools.chain.from_iterable(summaries)))
@@ -273,20 +286,21 @@ def sweep(
         combinations = [{key: plain(value) for key, value in settings.items()} for settings in over]
     folder = Path(tempfile.mkdtemp(prefix="fanin-sweep-") if out is None else out).absolute()
     wanted: list[int | None] = [None] if seeds is None else [int(seed) for seed in seeds]
-    points: dict[str, Point] = {}
-    for settings in combinations:
-        for seed in wanted:
-            one = make_point(scenario, settings, seed, folder)
-            # Two that are the same are one point.
-            points.setdefault(one.folder.name, one)
+    points = make_points(scenario, itertools.product(combinations, wanted), folder)
     folder.mkdir(parents=True, exist_ok=True)
-    return Sweep(list(points.values()), folder, executor, tasks, timeout, progress)
+    return Sweep(points, folder, executor, tasks, timeout, progress)
 
 
-def make_point(scenario: Scenario, settings: Mapping[str, Setting], seed: int | None, folder: Path) -> Point:
-    """Return a scenario with settings and a seed as a point that is stored in `folder`."""
-    one = scenario.replace(settings if seed is None else {**settings, "run.seed": seed})
-    return Point(settings, one.settings["run"]["seed"], one, folder / one.key)
+def make_points(
+    scenario: Scenario, asked: Iterable[tuple[Mapping[str, Setting], int | None]], folder: Path
+) -> list[Point]:
+    """Return a scenario with each of many settings and seeds as points that are stored in `folder`."""
+    pairs = list(asked)
+    changes = [settings if seed is None else {**settings, "run.seed": seed} for settings, seed in pairs]
+    return [
+        Point(settings, one.seed, one, folder / one.key)
+        for (settings, _), one in zip(pairs, scenario.replace_each(changes), strict=True)
+    ]
 
 
 def _submitter(executor: Any) -> tuple[Callable[..., Any], Callable[[], int]]:

@@ -31,7 +31,7 @@ from fanin._study import (
 from fanin._terminal import Progress, bar
 from fanin.result import Result, RunWarning, load
 from fanin.scenario import Scenario, ScenarioError, ScenarioWarning, Setting, _toml, problems
-from fanin.sweeping import Point, Sweep, _column, make_point
+from fanin.sweeping import Point, Sweep, _column, make_points
 
 if TYPE_CHECKING:
     import optuna
@@ -304,9 +304,7 @@ class _Search:
             RUNNING.discard(self.owner)
 
     def _renew_sampler(self, trials: int = 0) -> None:
-        self.study.sampler = sampler_of(
-            self.optuna, self.sampler, self.scenario.settings["run"]["seed"], trials
-        )
+        self.study.sampler = sampler_of(self.optuna, self.sampler, self.scenario.seed, trials)
 
     def _own_values(self) -> dict[str, Any]:
         """Return the scenario's own values, with which a study begins."""
@@ -380,7 +378,7 @@ class _Search:
         settings = one.settings if duration is None else {**one.settings, "run.duration": duration}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ScenarioWarning)
-            return make_point(self.scenario, settings, seed, self.engine.folder)
+            return make_points(self.scenario, [(settings, seed)], self.engine.folder)[0]
 
     def _goes_on(
         self,
@@ -445,7 +443,7 @@ def _ladder(
     scenario: Scenario, seeds: int | Iterable[int], durations: Sequence[str]
 ) -> list[tuple[str | None, int]]:
     """Return the steps of a trial: the shorter durations with the first seed, then all seeds."""
-    first = scenario.settings["run"]["seed"]
+    first = scenario.seed
     chosen = list(range(first, first + seeds)) if isinstance(seeds, int) else list(dict.fromkeys(seeds))
     if not 1 <= len(chosen) <= _SEEDS_MAX:
         raise ValueError(f"a trial has 1 to {_SEEDS_MAX} seeds, not {len(chosen)}")

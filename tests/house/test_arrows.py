@@ -19,7 +19,7 @@ ALLOWED: dict[str, set[str]] = {
     "scenario": {"units", "dataflow", "queueing"},
     "switch": {"units", "queueing", "report", "scenario"},
     "tcp": {"units"},
-    "network": {"units", "dataflow", "queueing", "scenario"},
+    "network": {"units", "dataflow", "scenario"},
     "node": {"message", "units", "dataflow", "events", "report", "scenario"},
     "openflow": {"units", "scenario", "switch"},
     "plan": {"units", "dataflow", "queueing", "scenario", "network"},

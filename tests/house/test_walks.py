@@ -11,6 +11,31 @@ KEYS = {"tor.buffering", "shaping.credits"}
 # The most files from a key to its effect, in the simulator and in the live switch.
 FILES_MAX = 5
 
+# The rooms that `tor.buffering` passes on each side.
+SIDES = {
+    "simulator": ("scenario/src/types", "network/src", "queueing/src", "sim/src"),
+    "live": ("scenario/src/types", "testbed/src", "switch/src", "queueing/src"),
+}
+# The key, a scheme, or the simulator's queue of one.
+SCHEME = re.compile(
+    r"\bbuffering\b(?!\(|::|;)|\b(?:Buffering|Sharing)::\w|SharedAccounts::(?!new)\w|\.has_(?:rings|limit)\(\)"
+    r"|OutputQueue::(?:SharedMemory|DynamicThreshold|Voq)\b"
+)
+# The file of each scheme: a walk ends in one of them.
+SCHEMES = {f"crates/queueing/src/{name}.rs" for name in ("dedicated", "shared", "dynamic_threshold", "voq")}
+# Files that name a scheme and are no step from the key to its effect, and why.
+NO_STEP = {
+    "crates/scenario/src/types/mod.rs": "a default",
+    "crates/network/src/switches.rs": "the software switch of a hybrid always has rings",
+    "crates/network/src/routes.rs": "the flows that have a ring",
+    "crates/network/src/data.rs": "the flows that have a ring, for the planner",
+    "crates/queueing/src/layout.rs": "the absence of sharing",
+    "crates/testbed/src/live/calibrate.rs": "a network of its own, which measures this machine",
+    "crates/testbed/src/live/network.rs": "a reason to run a software switch",
+    "crates/switch/src/config/mistakes.rs": "refused settings",
+    "crates/switch/src/config/mod.rs": "warnings",
+}
+
 
 def walks() -> list[tuple[str, str, str]]:
     """Return key, file and word of each step on either side."""
@@ -37,9 +62,32 @@ def test_walks_are_short() -> None:
     assert not long, f"walks of more than {FILES_MAX} files: {long}"
 
 
+def named_by(side: str) -> set[str]:
+    """Return the source files of one side that name the key of buffering or a scheme, without tests, texts and comments."""
+    files = set()
+    for folder in SIDES[side]:
+        for path in (ROOT / "crates" / folder).rglob("*.rs"):
+            source = path.read_text().split("#[cfg(test)]")[0]
+            source = re.sub(r'//.*|"(?:\\.|[^"\\])*"', "", source)
+            if not path.name.endswith("tests.rs") and SCHEME.search(source):
+                files.add(str(path.relative_to(ROOT)))
+    return files
+
+
+@pytest.mark.parametrize("side", ["simulator", "live"])
+def test_no_other_file_of_a_side_names_a_scheme(side: str) -> None:
+    walk = {file for name, file, _ in walks() if name == f"tor.buffering, {side}"}
+    assert len(walk & SCHEMES) == 1, "a walk ends in the file of one scheme"
+    assert named_by(side) == walk | SCHEMES | {file for file in NO_STEP if file.startswith(crates(side))}
+
+
+def crates(side: str) -> tuple[str, ...]:
+    return tuple(f"crates/{folder}/" for folder in SIDES[side])
+
+
 def test_only_queueing_and_the_simulators_queues_match_on_a_scheme() -> None:
     # Elsewhere code asks a layout for its limits, or compares with one scheme whose key it checks.
     arm = re.compile(r"Buffering::\w+\s*(?:=>|\|(?!\|)|if\b)")
     sources = (path for path in (ROOT / "crates").glob("*/src/**/*.rs") if not path.name.endswith("tests.rs"))
     readers = {str(path.relative_to(ROOT)) for path in sources if arm.search(path.read_text())}
-    assert readers == {"crates/queueing/src/layout.rs", "crates/sim/src/fabric/build.rs"}
+    assert readers == {"crates/queueing/src/buffering.rs", "crates/sim/src/fabric/build.rs"}

@@ -11,10 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import fanin
-
-# A job of the small pool starts within seconds; a stuck one must not hold the tests up.
-JOBS_SECONDS_MAX = 60
+import batch
 
 
 def job() -> str:
@@ -23,39 +20,20 @@ def job() -> str:
     return next(line.split("=")[1].strip() for line in lines if line.startswith("ClusterId "))
 
 
+def remove(number: str) -> None:
+    """Remove a job."""
+    subprocess.run(["condor_rm", number], check=True, stdout=subprocess.DEVNULL)
+
+
 def main(folder: Path) -> None:
-    """Run the sweep of the guide, smaller, on two jobs."""
+    """Run a sweep on two jobs, and print what became of it."""
     # Neither has types.
     jobqueue: Any = import_module("dask_jobqueue")
     distributed: Any = import_module("distributed")
-    cluster = jobqueue.HTCondorCluster(
-        cores=1,
-        memory="512 MB",
-        disk="10 MB",
-        interface="lo",
-        local_directory=str(folder / "scratch"),
-        log_directory=str(folder / "logs"),
-        scheduler_options={"dashboard_address": None},
-    )
-    scenario = fanin.Scenario.load("incast", {"run.duration": "1 s", "run.warmup": "1 ms"})
+    cluster = jobqueue.HTCondorCluster(disk="10 MB", **batch.options(folder))
     with cluster, distributed.Client(cluster) as client:
-        cluster.scale(jobs=2)
-        client.wait_for_workers(2, timeout=JOBS_SECONDS_MAX)
-        jobs = sorted(set(client.run(job).values()))
-        sweep = fanin.sweep(
-            scenario,
-            {"workload.senders": range(4, 16)},
-            out=folder / "out",
-            executor=client,
-            timeout=30.0,
-            progress=False,
-        )
-        times: dict[str, int] = {}
-        for number, point in enumerate(sweep):
-            if number == 0:
-                subprocess.run(["condor_rm", jobs[0]], check=True, stdout=subprocess.DEVNULL)
-            times[point.folder.name] = (point.folder / "summary.json").stat().st_mtime_ns
-    print(json.dumps({"jobs": jobs, "failed": sweep.failed, "times": times}))
+        outcome = batch.lose_a_job(cluster, client, job, remove, folder / "out")
+    print(json.dumps(outcome))
 
 
 if __name__ == "__main__":

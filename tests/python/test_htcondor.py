@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars
 import pytest
+from batch import assert_each_ran_once, written
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "htcondor.sh"
@@ -38,18 +39,10 @@ def on_htcondor(*command: str) -> str:
     return done.stdout
 
 
-def written(folder: Path) -> dict[str, int]:
-    """Return the time at which each point was stored."""
-    return {path.parent.name: path.stat().st_mtime_ns for path in folder.glob("[!.]*/summary.json")}
-
-
 def test_jobs_of_dask_jobqueue_take_points_and_one_may_be_removed(tmp_path: Path) -> None:
     pytest.importorskip("dask_jobqueue")
     outcome = json.loads(on_htcondor(sys.executable, str(SWEEP), str(tmp_path)).splitlines()[-1])
-    assert len(outcome["jobs"]) == 2, "each worker is a job of its own"
-    assert outcome["failed"] == {}
-    assert len(outcome["times"]) == 12
-    assert written(tmp_path / "out") == outcome["times"], "no point ran twice"
+    assert_each_ran_once(outcome, tmp_path / "out")
     logs = "".join(log.read_text() for log in (tmp_path / "logs").glob("*.log"))
     assert logs.count("Job submitted from host") >= 2
     assert "via condor_rm" in logs

@@ -114,6 +114,16 @@ def warmup(result: fanin.Result) -> int:
     return sum(not span["from"] <= time < span["until"] for time in result.events["assigned_ps"])
 
 
+def test_pictures_show_the_events_that_the_summary_counts(result: fanin.Result) -> None:
+    times, ideals = result.measured_ms()
+    events, figures = result.summary["events"], result.summary["collection_time_ms"]
+    assert len(times) == events["collected"] < len(result.events)
+    assert sum(times) / len(times) == pytest.approx(figures["mean"])
+    assert max(times) == figures["max"]
+    assert len(ideals) >= len(times)
+    assert f"collection times of {len(times)} events" in result._repr_html_()
+
+
 def test_the_schema_is_that_of_the_file(result: fanin.Result, folder: Path) -> None:
     written = pyarrow.parquet.read_schema(folder / "events.parquet")
     table = pyarrow.table(result.events)
@@ -140,8 +150,9 @@ def test_drops_have_one_schema_and_need_a_watched_queue(result: fanin.Result) ->
     assert len(none) == 0
     assert pyarrow.table(none).schema.types == pyarrow.table(result.drops).schema.types
     unwatched = fanin.Scenario.load("incast", {"run.duration": "300 ms"}).simulate(progress=False)
-    with pytest.warns(fanin.RunWarning, match="record.queues"):
+    with pytest.warns(fanin.RunWarning, match="record.queues") as caught:
         assert len(unwatched.drops) == 0
+    assert caught[0].filename == __file__, "it names the line here"
 
 
 def test_the_page_and_the_picture(result: fanin.Result, folder: Path) -> None:
@@ -360,6 +371,16 @@ def test_what_is_not_simulated_is_refused() -> None:
     scenario = fanin.Scenario.load("incast", {"transport.congestion_control": "bbr"})
     with pytest.raises(ValueError, match="is not simulated"):
         scenario.simulate(progress=False)
+
+
+def test_a_place_that_the_network_lacks_is_shown_with_its_line() -> None:
+    text = 'extends = "incast"\nrun.duration = "10 ms"\nrecord.queues = ["tor->nowhere:0"]\n'
+    scenario = fanin.Scenario.load_text("mine", text)
+    with pytest.raises(fanin.ScenarioError, match=r'no queue is called "tor->nowhere:0"') as caught:
+        scenario.simulate(progress=False)
+    (problem,) = fanin.problems(caught.value)
+    assert (problem.file, problem.line) == ("mine", 3)
+    assert "^^^" in str(caught.value)
 
 
 def test_figures_are_drawn(result: fanin.Result, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import batch
 import polars
 import pytest
+from batch import JOBS_SECONDS_MAX, written
 
 import fanin
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "slurm.sh"
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scancel")
-# A job of this cluster starts within a second; a stuck one must not hold the tests up.
-JOBS_SECONDS_MAX = 60
 
 
 @pytest.fixture(scope="module")
@@ -46,48 +46,21 @@ def scenario() -> fanin.Scenario:
     return fanin.Scenario.load("incast", {"run.duration": "60 ms", "run.warmup": "1 ms"})
 
 
-def written(folder: Path) -> dict[str, int]:
-    """Return the time at which each point was stored."""
-    return {path.parent.name: path.stat().st_mtime_ns for path in folder.glob("[!.]*/summary.json")}
-
-
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.usefixtures("slurm")
-def test_jobs_of_dask_jobqueue_take_points_and_one_may_be_cancelled(
-    scenario: fanin.Scenario, tmp_path: Path
-) -> None:
+def test_jobs_of_dask_jobqueue_take_points_and_one_may_be_cancelled(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     jobqueue = pytest.importorskip("dask_jobqueue")
-    cluster: Any = jobqueue.SLURMCluster(
-        cores=1,
-        memory="512 MB",
-        walltime="00:05:00",
-        interface="lo",
-        local_directory=str(tmp_path / "scratch"),
-        log_directory=str(tmp_path / "logs"),
-        scheduler_options={"dashboard_address": None},
-    )
+    cluster: Any = jobqueue.SLURMCluster(walltime="00:05:00", **batch.options(tmp_path))
     with cluster, distributed.Client(cluster) as client:
-        cluster.scale(jobs=2)
-        client.wait_for_workers(2, timeout=JOBS_SECONDS_MAX)
-        jobs = client.run(lambda: os.environ["SLURM_JOB_ID"])
-        assert len(set(jobs.values())) == 2, "each worker is a job of its own"
-        sweep = fanin.sweep(
-            scenario.replace(run={"duration": "1 s"}),
-            {"workload.senders": range(4, 16)},
-            out=tmp_path / "out",
-            executor=client,
-            timeout=30.0,
-            progress=False,
+        outcome = batch.lose_a_job(
+            cluster,
+            client,
+            lambda: os.environ["SLURM_JOB_ID"],
+            lambda job: subprocess.run(["scancel", job], check=True),
+            tmp_path / "out",
         )
-        times: dict[str, int] = {}
-        for number, point in enumerate(sweep):
-            if number == 0:
-                subprocess.run(["scancel", min(jobs.values())], check=True)
-            times[point.folder.name] = (point.folder / "summary.json").stat().st_mtime_ns
-    assert not sweep.failed
-    assert len(times) == 12
-    assert written(tmp_path / "out") == times, "no point ran twice"
+    batch.assert_each_ran_once(outcome, tmp_path / "out")
 
 
 @pytest.mark.usefixtures("slurm")

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars
 import pytest
+from batch import written
 
 import fanin
 from fanin.scenario import Setting
@@ -25,11 +26,6 @@ SENDERS = [4, 8, 16]
 @pytest.fixture
 def scenario() -> fanin.Scenario:
     return fanin.Scenario.load("incast", {"run.duration": "60 ms", "run.warmup": "1 ms"})
-
-
-def written(folder: Path) -> dict[str, int]:
-    """Return the time at which each point was stored."""
-    return {path.parent.name: path.stat().st_mtime_ns for path in folder.glob("[!.]*/summary.json")}
 
 
 def figures(summary: dict[str, Any]) -> dict[str, Any]:
@@ -91,6 +87,47 @@ def test_a_table_holds_settings_and_figures_with_units(scenario: fanin.Scenario)
         sweep.table("colour")
 
 
+def test_a_sweep_loads_each_point_once(
+    scenario: fanin.Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('extends = "incast"\nrun.duration = "20 ms"\n')
+    mine = fanin.Scenario.load(file)
+    loads = []
+    load = fanin.scenario._load
+
+    def count(*arguments: Any) -> Any:
+        loads.append(arguments)
+        return load(*arguments)
+
+    monkeypatch.setattr("fanin.scenario._load", count)
+    sweep = fanin.sweep(mine, {"workload.senders": range(2, 12)}, seeds=[1, 2], out=tmp_path / "out")
+    # The file is read once before and once after, to see that it is still the same.
+    assert len(sweep) == 20
+    assert len(loads) == len(sweep) + 2
+    assert [point.seed for point in sweep.points[:3]] == [1, 2, 1]
+    # A combination that comes twice is one point to run.
+    twice = fanin.sweep(scenario, [{"workload.senders": 4}, {"workload.senders": 4}], out=tmp_path / "out")
+    assert (len(twice), len(twice.asked)) == (1, 2)
+    file.write_text('extends = "incast"\nrun.duration = "30 ms"\n')
+    with pytest.raises(ValueError, match="has changed since it was loaded"):
+        fanin.sweep(mine, {"workload.senders": [2]}, out=tmp_path / "out")
+
+
+def test_a_result_that_was_cut_runs_again(scenario: fanin.Scenario, tmp_path: Path) -> None:
+    sweep = fanin.sweep(scenario, {"workload.senders": [4, 8]}, out=tmp_path, progress=False).run()
+    before = written(tmp_path)
+    cut = sweep.points[0].folder / "summary.json"
+    whole = cut.read_text()
+    cut.write_text(whole[: len(whole) // 2])
+    assert [point.is_done for point in sweep.points] == [False, True]
+    sweep.run()
+    after = written(tmp_path)
+    assert json.loads(cut.read_text())["requests"] == json.loads(whole)["requests"]
+    assert [name for name in before if before[name] != after[name]] == [sweep.points[0].folder.name]
+    assert {path.name for path in tmp_path.iterdir()} == set(after), "nothing else is left"
+
+
 def test_wrong_points_are_refused_before_anything_runs(scenario: fanin.Scenario, tmp_path: Path) -> None:
     with pytest.raises(fanin.ScenarioError, match="did you mean"):
         fanin.sweep(scenario, {"workload.sender": [1]}, out=tmp_path / "x")
@@ -110,8 +147,10 @@ def test_a_point_that_fails_or_takes_too_long_costs_only_itself(
         {"run.duration": "80000 s"},
     ]
     sweep = fanin.sweep(scenario, over, out=tmp_path, timeout=2.0, progress=False)
-    with pytest.warns(fanin.RunWarning, match="2 of 3 points have no result"):
+    with pytest.warns(fanin.RunWarning, match="2 of 3 points have no result") as caught:
         sweep.run()
+    # It names the line here, not one of the package.
+    assert caught[0].filename == __file__
     assert len(written(tmp_path)) == 1
     reasons = sorted(sweep.failed.values())
     assert "longer than 2 s" in reasons[0]

@@ -37,7 +37,8 @@ fn a_replay_is_built_stored_and_identical() {
         fanin(&[&["run", "replay", "--loopback", "--out", out][..], &SMALL[..], more].concat())
     };
     let windows = ["--set", "record.windows=[9]", "--set", "record.queue_interval=5 ms"];
-    let output = run(&[&["--json", "-"], &windows[..]].concat());
+    let trace = folder.join("trace.json");
+    let output = run(&[&["--json", "-", "--trace", trace.to_str().unwrap()], &windows[..]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&summary["schema"], &summary["kind"]), (&"fanin.summary/1".into(), &"run".into()));
@@ -71,6 +72,17 @@ fn a_replay_is_built_stored_and_identical() {
     let name = |row: &fanin_report::FlowRow| (row.source.to_string(), row.destination.to_string());
     let traced = records.flows.iter().find(|row| row.flow == 9 && row.source.starts_with("readout"));
     assert_eq!(name(traced.unwrap()), ("readout-1".to_owned(), "collector-1".to_owned()));
+    // The trace holds each event and each sample of a window.
+    let trace: serde_json::Value = serde_json::from_slice(&std::fs::read(&trace).unwrap()).unwrap();
+    let entries = trace["traceEvents"].as_array().unwrap();
+    let named = |start: &str| {
+        entries.iter().filter(|entry| entry["name"].as_str().unwrap_or_default().starts_with(start)).count()
+    };
+    assert_eq!(
+        (named("event "), named("connection 9")),
+        (records.events.len(), records.windows.len()),
+        "events and windows"
+    );
     let mut files = 0;
     for entry in std::fs::read_dir(folder.join("live/data")).unwrap() {
         let path = entry.unwrap().path();

@@ -128,7 +128,7 @@ impl Auditor {
         breaches.first().map_or(Ok(totals), |first| Err(*first))
     }
 
-    /// Every event that breaks the rule, by L1 ID, and the totals: assigned events, and what became of those that keep it.
+    /// Every event that breaks the rule, by L1 ID, and the totals: assigned events, and the outcomes of those that keep it.
     pub fn account(&self, loggers: bool) -> (Totals, Vec<AuditError>) {
         let mut totals = Totals::default();
         let mut breaches = Vec::new();

@@ -17,7 +17,7 @@ pub struct ClearConfig {
 }
 
 impl Default for ClearConfig {
-    /// 100 events, or what there is after 100 ms.
+    /// 100 events, or as many as there are after 100 ms.
     fn default() -> Self {
         Self { clear_group: 100, delay_max: Duration::from_millis(100) }
     }

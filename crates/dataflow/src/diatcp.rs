@@ -152,7 +152,7 @@ fn by_deadline(now: Instant, global_window: u32, due: impl Iterator<Item = Insta
     order.sort_unstable();
     let firsts = order.len().min(global_window as usize);
     let rest = u64::from(global_window) - firsts as u64;
-    // Microseconds, so that what is overdue or nearly so does not take everything.
+    // Microseconds, so that an answer that is overdue, or nearly so, does not take the whole window.
     let urgency = |due: Instant| {
         let left = due.saturating_since(now).get() / 1_000_000;
         ((1_u64 << 40) / left.clamp(1, 1 << 40)).max(1)
@@ -165,7 +165,7 @@ fn by_deadline(now: Instant, global_window: u32, due: impl Iterator<Item = Insta
         shares[place] = 1 + more as u32;
         left -= more;
     }
-    // What rounding left over, to the most urgent.
+    // The packets that rounding left over go to the most urgent.
     for &(_, place) in order[..firsts].iter().cycle().take(left as usize) {
         shares[place] += 1;
     }

@@ -13,8 +13,9 @@ use fanin_units::Rate;
 const USABLE: f64 = 0.9;
 /// Weight of the old throughput in the average (β, §V.B).
 const WEIGHT: f64 = 0.75;
-/// Nearer to what the window allows than this, it may grow (γ1); further off than that, it shrinks (γ2; §V.B).
+/// The window may grow if the measured throughput is nearer than this to the expected one (γ1), as a share of it (§V.B).
 const NEAR: f64 = 0.1;
+/// The window shrinks if the measured throughput is further than this from the expected one (γ2), as a share of it (§V.B).
 const FAR: f64 = 0.5;
 /// Round trips in a row that a connection has to lag behind (§V.B).
 const LAGS: u8 = 3;
@@ -163,7 +164,7 @@ impl Ictcp {
         if span < rtt_ps {
             return None;
         }
-        // §V.B: the sample, its average, what the window allows, and how far off it is.
+        // §V.B: the sample, the measured throughput (its average), the expected throughput, and their difference.
         let sample = one.bytes as f64 / (span as f64 / 1e12);
         // A sample after a pause says nothing about the window.
         let idle = span > 4 * rtt_ps;

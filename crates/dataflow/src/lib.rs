@@ -5,7 +5,7 @@
 //! TCP, the live processes through sockets. A driver
 //!
 //! 1. calls `handle_connected`, `handle_message`, `handle_closed` or `handle_deadline` with the time,
-//! 2. then drains `poll_transmit` (messages to send) and `poll_record` (what happened, for the result files),
+//! 2. then drains `poll_transmit` (messages to send) and `poll_record` (occurrences, for the result files),
 //! 3. and asks `poll_deadline` when to call `handle_deadline`, if nothing else happens before.
 //!
 //! The crate also has the decisions of techniques against incast: [`Arbiter`] (Fastpass), [`WindowShares`] (DIATCP),

@@ -249,7 +249,7 @@ impl<P: FragmentPayload> Logger<P> {
             event,
             what: EventStep::Stored { collector, stream, missing },
         });
-        self.out.push_back((Peer::Collector(collector), Message::Stored { event }));
+        self.out.push_back((Peer::Collector(collector), Message::Stored { event, stream }));
         self.grant();
     }
 

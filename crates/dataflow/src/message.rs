@@ -203,6 +203,8 @@ pub enum Message<P> {
     Stored {
         /// The event's L1 ID.
         event: L1Id,
+        /// The stream that has it. An earlier life of the collector may have sent the event for another one.
+        stream: EventStream,
     },
 }
 

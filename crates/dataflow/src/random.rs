@@ -97,7 +97,7 @@ impl NormalBound {
 pub enum Delay {
     /// Always the same.
     Constant(Duration),
-    /// Normally distributed; what falls below zero is taken as zero.
+    /// Normally distributed; negative draws count as zero.
     Normal {
         /// The mean of the distribution.
         mean: Duration,

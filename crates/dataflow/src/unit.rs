@@ -9,7 +9,7 @@ pub enum UnitState {
     Idle,
     /// Its event's fragments are being collected.
     Collecting,
-    /// It processes what was collected so far.
+    /// It processes the fragments that were collected so far.
     Processing,
 }
 

@@ -45,6 +45,10 @@ impl Hostile {
         Bytes::new([0, 1, 1_000, 1 << 40, u64::MAX][self.below(5) as usize])
     }
 
+    fn stream(&mut self) -> EventStream {
+        if self.below(2) == 0 { EventStream::Physics } else { EventStream::Debug }
+    }
+
     fn payload(&mut self) -> Bytes {
         Bytes::new(u64::from(self.below(100_000)))
     }
@@ -113,11 +117,11 @@ impl Hostile {
             12 => Message::Withdraw { event },
             13 => Message::Event {
                 event,
-                stream: if self.below(2) == 0 { EventStream::Physics } else { EventStream::Debug },
+                stream: self.stream(),
                 missing: self.below(9),
                 payload: self.payload(),
             },
-            _ => Message::Stored { event },
+            _ => Message::Stored { event, stream: self.stream() },
         }
     }
 }

@@ -31,6 +31,14 @@ pub enum FileError {
 /// # Errors
 /// If it cannot be read, or holds more.
 pub fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, FileError> {
+    expand(read_stored(path, limit)?, limit)
+}
+
+/// The bytes of a file of at most `limit`, compressed where it is.
+///
+/// # Errors
+/// If it cannot be read, or holds more.
+pub fn read_stored(path: &Path, limit: Bytes) -> Result<Vec<u8>, FileError> {
     let mut file = File::open(path)?;
     let size = file.metadata()?.len();
     if size > limit.get() {
@@ -39,7 +47,15 @@ pub fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, FileError> {
     // The size is a hint only: bytes read are counted, so that a file may grow or have no size.
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
     read_limited(&mut file, limit, &mut bytes)?;
-    if bytes.starts_with(&GZIP) { uncompress(&bytes, limit) } else { Ok(bytes) }
+    Ok(bytes)
+}
+
+/// The content of a file that has these bytes: a gzip file is uncompressed, others stay as they are.
+///
+/// # Errors
+/// If its compression is broken, or it holds more than `limit`.
+pub fn expand(stored: Vec<u8>, limit: Bytes) -> Result<Vec<u8>, FileError> {
+    if stored.starts_with(&GZIP) { uncompress(&stored, limit) } else { Ok(stored) }
 }
 
 /// The content of a gzip file.

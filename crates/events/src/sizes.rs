@@ -90,14 +90,84 @@ pub enum SizesError {
     },
 }
 
-/// The sample that a path names, if there is no such file.
-fn sample_of(path: &str) -> Option<Vec<u8>> {
-    let sample = SAMPLES.iter().find(|(name, _)| *name == path && !Path::new(path).exists());
-    sample.map(|(_, content)| content())
+/// A file of sizes, or a sample, read once: its bytes can be hashed before its sizes are taken from them.
+pub struct SizesFile {
+    path: String,
+    bytes: Vec<u8>,
+    is_sample: bool,
 }
 
-fn read(path: &str, limit: Bytes) -> Result<Vec<u8>, SizesError> {
-    file::read(Path::new(path), limit).map_err(|error| SizesError::File { path: path.to_owned(), error })
+impl SizesFile {
+    /// Reads a file, or the sample that its name stands for where there is no such file.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is too large.
+    pub fn read(path: &str) -> Result<Self, SizesError> {
+        let sample = SAMPLES.iter().find(|(name, _)| *name == path && !Path::new(path).exists());
+        let bytes = match sample {
+            Some((_, content)) => content(),
+            None => file::read_stored(Path::new(path), file::LIMIT)
+                .map_err(|error| SizesError::File { path: path.to_owned(), error })?,
+        };
+        Ok(Self { path: path.to_owned(), bytes, is_sample: sample.is_some() })
+    }
+
+    /// The bytes of the file as it is stored; `None` for a sample, which is no file.
+    pub fn stored(&self) -> Option<&[u8]> {
+        (!self.is_sample).then_some(&self.bytes)
+    }
+
+    /// The sizes in a raw-data file or a table, as [`EventSizes::read`] gives them.
+    ///
+    /// # Errors
+    /// As [`EventSizes::read`].
+    pub fn into_events(self, hosts: u32, fragments: u32) -> Result<EventSizes, SizesError> {
+        let (path, bytes) = self.expand(file::LIMIT)?;
+        let sizes = match EventSizes::of_table(&path, &bytes)? {
+            Some(sizes) => sizes,
+            None => EventSizes::of_events(&path, &bytes)?,
+        };
+        if sizes.sources.is_empty() {
+            return Err(SizesError::Empty { path, what: "event with fragments" });
+        }
+        fits(&path, sizes.sources.len(), hosts, fragments)?;
+        Ok(sizes)
+    }
+
+    /// The models in a table, as [`read_models`] gives them.
+    ///
+    /// # Errors
+    /// As [`read_models`].
+    pub fn into_models(self, hosts: u32, fragments: u32) -> Result<Vec<SourceModel>, SizesError> {
+        let is_sample = self.is_sample;
+        let (path, bytes) = self.expand(if is_sample { file::LIMIT } else { TABLE_LIMIT })?;
+        let models = if is_sample {
+            // A sample has events, to which models are fitted.
+            models::fit(&bytes).map_err(|error| SizesError::Format { path: path.clone(), error })?
+        } else {
+            models::from_csv(&String::from_utf8_lossy(&bytes))
+                .map_err(|error| SizesError::Table { path: path.clone(), error })?
+        };
+        if models.is_empty() {
+            return Err(SizesError::Empty { path, what: "size model" });
+        }
+        fits(&path, models.len(), hosts, fragments)?;
+        Ok(models)
+    }
+
+    /// The path, and the content of at most `limit`.
+    fn expand(self, limit: Bytes) -> Result<(String, Vec<u8>), SizesError> {
+        let Self { path, bytes, .. } = self;
+        let content = if bytes.len() as u64 > limit.get() {
+            Err(FileError::TooLarge { limit })
+        } else {
+            file::expand(bytes, limit)
+        };
+        match content {
+            Ok(content) => Ok((path, content)),
+            Err(error) => Err(SizesError::File { path, error }),
+        }
+    }
 }
 
 fn fits(path: &str, sources: usize, hosts: u32, fragments: u32) -> Result<(), SizesError> {
@@ -116,19 +186,7 @@ impl EventSizes {
     /// # Errors
     /// If the file cannot be read, contradicts its format, holds no event, or has more sources than there are places.
     pub fn read(path: &str, hosts: u32, fragments: u32) -> Result<Self, SizesError> {
-        let bytes = match sample_of(path) {
-            Some(bytes) => bytes,
-            None => read(path, file::LIMIT)?,
-        };
-        let sizes = match Self::of_table(path, &bytes)? {
-            Some(sizes) => sizes,
-            None => Self::of_events(path, &bytes)?,
-        };
-        if sizes.sources.is_empty() {
-            return Err(SizesError::Empty { path: path.to_owned(), what: "event with fragments" });
-        }
-        fits(path, sizes.sources.len(), hosts, fragments)?;
-        Ok(sizes)
+        SizesFile::read(path)?.into_events(hosts, fragments)
     }
 
     /// The sizes in a table of (event, source, bytes) with this path and content; `None` if the file is no such table.
@@ -196,21 +254,7 @@ impl EventSizes {
 /// # Errors
 /// If the file cannot be read, has a line that cannot be, no line, or more sources than there are places.
 pub fn read_models(path: &str, hosts: u32, fragments: u32) -> Result<Vec<SourceModel>, SizesError> {
-    // A sample has events, to which models are fitted.
-    if let Some(bytes) = sample_of(path) {
-        let models =
-            models::fit(&bytes).map_err(|error| SizesError::Format { path: path.to_owned(), error })?;
-        fits(path, models.len(), hosts, fragments)?;
-        return Ok(models);
-    }
-    let bytes = read(path, TABLE_LIMIT)?;
-    let models = models::from_csv(&String::from_utf8_lossy(&bytes))
-        .map_err(|error| SizesError::Table { path: path.to_owned(), error })?;
-    if models.is_empty() {
-        return Err(SizesError::Empty { path: path.to_owned(), what: "size model" });
-    }
-    fits(path, models.len(), hosts, fragments)?;
-    Ok(models)
+    SizesFile::read(path)?.into_models(hosts, fragments)
 }
 
 /// The mean size of a fragment by size models, over `places` places.

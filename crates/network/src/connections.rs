@@ -102,7 +102,7 @@ impl Numbering {
     /// The peer on the host with this number.
     #[inline]
     pub fn peer(self, host: u32) -> Peer {
-        debug_assert!(host < self.hosts(), "host {host} of {}", self.hosts());
+        assert!(host < self.hosts(), "host {host} of {}", self.hosts());
         let collector_first = 1 + self.readouts;
         let logger_first = collector_first + self.collectors;
         if host == 0 {

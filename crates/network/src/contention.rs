@@ -2,8 +2,8 @@
 //!
 //! A collection's own ideal assumes that its links are free. Two collections on one link cannot both reach it. Here each link
 //! that collections share is a machine, and each collection is a job. A job is released when its collection began, and is as
-//! long as its bytes take on the link. Every schedule of the network is a preemptive schedule of that machine, so that what no
-//! preemptive schedule reaches, no network reaches.
+//! long as its bytes take on the link. Every schedule of the network is a preemptive schedule of that machine. So a bound for
+//! all preemptive schedules is a bound for the network.
 //!
 //! The machines are the last link of each collector, and the links by which all its answers enter the collector's switches,
 //! taken together as one. Acknowledgements, requests and retransmissions are left out, which keeps the bounds valid.
@@ -229,7 +229,7 @@ impl SharedLinks {
         let (mut next, mut now) = (0, 0);
         loop {
             while let Some(&(began, index, collection)) = pending.get(next).filter(|one| one.0 <= now) {
-                debug_assert!(began <= now, "released in order");
+                assert!(began <= now, "released in order");
                 active[index].push(Reverse((u128::from(collection.wire_bytes) * 8 * UNIT, next)));
                 next += 1;
             }

@@ -277,7 +277,7 @@ impl Flow<'_> {
         at.mass = [at.mass[0] + redirected, 0];
         at.hop = from.hop + 2;
         at.travel.0[2] += link.delay * 2 + self.network.latency(there) + self.network.latency(there ^ 1);
-        // What goes on comes from the software switch alone, unless some data were not redirected.
+        // Redirected data come from the software switch alone; other data keep their rate.
         if !straight {
             (at.rate, at.links_rate) = (Rate::ZERO, Rate::ZERO);
         }
@@ -344,7 +344,7 @@ impl Flow<'_> {
         leaves
     }
 
-    /// The name of a port's class. Hosts have the name of what they do for this collector.
+    /// The name of a port's class. Hosts have the name of their role for this collector.
     fn class_name(&self, port: PortIndex, to: NodeIndex) -> String {
         let (source, destination) = (self.network.source(port), self.network.destination(port));
         let from = if self.network.is_host(source) { "readout" } else { self.network.kind_name(source) };

@@ -5,7 +5,7 @@ use fanin_units::{Bytes, Duration, Rate, wire};
 use crate::Framing;
 #[cfg(doc)]
 use crate::Paths;
-use crate::switches::{SwitchKind, SwitchRole, output_layout};
+use crate::switches::{SwitchKind, SwitchRole};
 
 /// The index of a host or switch in [`Network::nodes`].
 pub type NodeIndex = u32;
@@ -197,7 +197,7 @@ impl Network {
     /// The buffer of an output port that has one of its own.
     pub fn output_buffer(&self, port: PortIndex) -> Option<Bytes> {
         let settings = &self.switch(self.source(port))?.settings;
-        let layout = output_layout(settings, self.is_uplink(port))?;
+        let layout = settings.layout(&[self.is_uplink(port)])?;
         if layout.couples_outputs() { None } else { layout.output_limit(0, 1) }
     }
 
@@ -205,7 +205,7 @@ impl Network {
     pub fn queue_limit(&self, port: PortIndex) -> Option<Bytes> {
         let settings = &self.switch(self.source(port))?.settings;
         let frame = Bytes::new(u64::from(self.frame_bytes));
-        match output_layout(settings, self.is_uplink(port)) {
+        match settings.layout(&[self.is_uplink(port)]) {
             Some(layout) => layout.occupancy_max(0, frame),
             None => Some(frame * u64::from(settings.daqring.frames)),
         }

@@ -29,5 +29,5 @@ pub use ideal::{Answers, Ideal, ideal_time};
 pub use paths::{Paths, Spread};
 pub use routes::{ConnectionRoute, find_routes};
 pub use segments::{SegmentFraming, WireMessage};
-pub use switches::{SwitchKind, SwitchRole, memory_layout, output_layout};
+pub use switches::{SwitchKind, SwitchRole};
 pub use topology::Roles;

@@ -136,7 +136,7 @@ impl<'a> Detours<'a> {
         let last = path.pop().expect("a path has a link");
         let hardware = self.network.source(last);
         let host_ports = self.on.host_ports(software);
-        debug_assert!(host_ports.iter().all(|&port| self.network.source(port) == hardware));
+        assert!(host_ports.iter().all(|&port| self.network.source(port) == hardware));
         let ring = match spread {
             Spread::PerDestination(number) => number,
             Spread::Ecmp(_) => u64::from(to),
@@ -144,7 +144,7 @@ impl<'a> Detours<'a> {
         let host_port = host_ports[(ring % host_ports.len() as u64) as usize];
         path.extend([host_port, host_port ^ 1]);
         path.extend(self.on.find(hardware, to, spread)?);
-        debug_assert!(path.windows(2).all(|pair| {
+        assert!(path.windows(2).all(|pair| {
             let node = self.network.destination(pair[0]);
             node == self.network.source(pair[1]) && self.network.nodes[node as usize].kind != NodeKind::Host
         }));

@@ -1,4 +1,4 @@
-//! How TCP cuts messages into segments, and what these take in frames and on links.
+//! Segmentation of messages by TCP, and the bytes of segments in frames and on links.
 
 use fanin_scenario::Transport;
 use fanin_units::{Bytes, Packets, wire};
@@ -17,7 +17,7 @@ pub struct SegmentFraming {
     pub options: u64,
     /// Largest IP datagram.
     pub mtu: u64,
-    /// Largest payload of a segment where it is set below what the MTU allows.
+    /// Largest payload of a segment, where it is set lower than the MTU requires.
     pub mss_max: u64,
 }
 

@@ -1,8 +1,6 @@
 //! The switches of a scenario by role: the settings of each, and which section of the scenario describes it.
 
-use fanin_queueing::{Buffering, Layout, MemorySettings};
-use fanin_scenario::{Ecn, Scenario, Switch};
-use fanin_units::Bytes;
+use fanin_scenario::{Buffering, Ecn, Scenario, Switch};
 
 /// The role of a switch in its network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,38 +68,6 @@ impl SwitchRole {
 /// describes the hardware, and daqrings have no early signal.
 fn software(scenario: &Scenario) -> Switch {
     Switch { buffering: Buffering::Daqring, ecn: Ecn::default(), ..scenario.core.clone() }
-}
-
-/// The division of a switch's packet memory among its ports, by whether each is an uplink; `None` for rings, which have a capacity
-/// each.
-pub fn memory_layout(switch: &Switch, is_uplink: &[bool]) -> Option<Layout> {
-    if switch.buffering.has_rings() {
-        return None;
-    }
-    let settings = MemorySettings {
-        buffering: switch.buffering,
-        output_buffers: is_uplink.iter().map(|&up| output_buffer(switch, up)).collect(),
-        buffer: switch.buffer,
-        port_limit: switch.port_limit.0,
-        input_limit: switch.input_limit.0,
-        pool_split: switch.pool_split,
-        pool_charge: switch.pool_charge,
-        module_ports: switch.module_ports,
-        alpha: switch.alpha,
-        overhead: switch.frame_overhead,
-        cell: Bytes::new(1),
-    };
-    Some(settings.layout())
-}
-
-/// The buffer of an output of a switch with dedicated buffers.
-pub(crate) const fn output_buffer(settings: &Switch, is_uplink: bool) -> Bytes {
-    if is_uplink { settings.uplink_buffer } else { settings.buffer }
-}
-
-/// The limits of one output of a switch; `None` for rings.
-pub fn output_layout(switch: &Switch, is_uplink: bool) -> Option<Layout> {
-    memory_layout(switch, &[is_uplink])
 }
 
 /// The settings that all switches of a role share.

@@ -5,12 +5,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use fanin_dataflow::{AuditError, Auditor, EventRecord, EventStep, EventStream, L1Id, Outcome, Totals};
-use fanin_events::{Events, FAULTS_KEPT, Fault, ReadError, atlas, verify};
+use fanin_events::{Events, atlas};
 use fanin_units::Instant;
 
 use crate::journal::{self, JournalError};
 use crate::machine::HostMachine;
-use crate::store::{WRITING, stream_name};
+use crate::store::{WRITING, sound, stream_name};
 
 /// Findings that [`AuditFailure`] prints, and events that one of them names.
 const SHOWN_MAX: usize = 10;
@@ -438,26 +438,4 @@ fn read_file(
         found.missing.push(missing);
     }
     Ok(())
-}
-
-/// Checks a file, and counts its checksums. L1 IDs that detectors wrote into their fragments are their own: a replay
-/// gives the same fragments to other events. Whether there is a reason for an event to be there twice, the journals say.
-fn sound(bytes: &[u8]) -> Result<u64, (u64, String)> {
-    let checked = |bytes: &[u8]| -> Result<(u64, bool), (u64, String)> {
-        let report = verify(bytes).map_err(|error| (1, error.to_string()))?;
-        let ours =
-            |error: &&ReadError| !matches!(error.fault, Fault::L1Id { .. } | Fault::DuplicateEvent { .. });
-        match report.faults.iter().find(ours) {
-            Some(first) => Err((report.fault_count, first.to_string())),
-            None => Ok((report.checksums_checked, report.fault_count as usize <= FAULTS_KEPT)),
-        }
-    };
-    let (checksums, all_seen) = checked(bytes)?;
-    if !all_seen {
-        // Too many to be kept: event by event, none is hidden behind them.
-        for event in Events::open(bytes).map_err(|error| (1, error.to_string()))?.flatten() {
-            checked(&bytes[event.offset as usize..(event.offset + event.size) as usize])?;
-        }
-    }
-    Ok(checksums)
 }

@@ -132,12 +132,13 @@ pub fn encode(message: Message<Data>, out: &mut Vec<u8>) -> Data {
             l1(out, event);
             out.extend_from_slice(&size.get().to_le_bytes());
         }
-        Message::Grant { event }
-        | Message::Refuse { event }
-        | Message::Withdraw { event }
-        | Message::Stored { event } => {
+        Message::Grant { event } | Message::Refuse { event } | Message::Withdraw { event } => {
             l1(out, event);
             short(out, 0);
+        }
+        Message::Stored { event, stream } => {
+            l1(out, event);
+            short(out, code(&STREAMS, stream));
         }
         Message::Event { event, stream, missing, payload } => {
             l1(out, event);
@@ -219,12 +220,11 @@ pub fn decode(kind: u32, stream: u32, body: &Chunk) -> Result<Message<Data>, Dec
         13 => Message::Withdraw { event: fields.event_alone()? },
         14 => {
             let event = fields.event()?;
-            let stream = fields.short("the stream")?;
-            let stream = fields.one_of(&STREAMS, "the stream", stream)?;
+            let stream = fields.stream()?;
             let missing = fields.word("the number of missing fragments")?;
             Message::Event { event, stream, missing, payload: fields.rest(body) }
         }
-        15 => Message::Stored { event: fields.event_alone()? },
+        15 => Message::Stored { event: fields.event()?, stream: fields.stream()? },
         _ => return Err(DecodeError::Type(kind)),
     };
     if !fields.is_at_end() {
@@ -313,6 +313,11 @@ impl Fields<'_> {
             0 => Ok(event),
             status => Err(self.value("the status", u64::from(status))),
         }
+    }
+
+    fn stream(&mut self) -> Result<EventStream, DecodeError> {
+        let stream = self.short("the stream")?;
+        self.one_of(&STREAMS, "the stream", stream)
     }
 
     fn done(&mut self) -> Result<FinishedEvent, DecodeError> {

@@ -1,6 +1,6 @@
 //! Files of lines that outlive their process, and a loss of power.
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::machine::{HostMachine, OpenMode};
@@ -33,7 +33,7 @@ pub(crate) fn sync_folder(machine: &HostMachine, path: &Path) -> io::Result<()> 
 }
 
 /// Takes damaged lines out of a file that a loss of power left behind; `is_whole` sees the lines in their order. `cuts`: and everything
-/// behind the first.
+/// behind the first; the rest is on disk afterwards.
 pub(crate) fn repair(
     machine: &HostMachine,
     path: &Path,
@@ -57,7 +57,7 @@ pub(crate) fn repair(
         }
     }
     if damaged == 0 {
-        return Ok(());
+        return if cuts { write_again(machine, path, &kept) } else { Ok(()) };
     }
     let lost = end - kept.len();
     tracing::warn!(file = %path.display(), damaged, bytes = lost, "took damaged lines out of a file");
@@ -66,4 +66,12 @@ pub(crate) fn repair(
     machine.open(&new, OpenMode::Write)?.sync_data()?;
     machine.rename(&new, path)?;
     sync_folder(machine, path)
+}
+
+/// Brings bytes to disk that a file has already, without changing it. After a failed `fsync` the kernel takes pages for clean that are
+/// not on disk, and a further `fsync` does not write them.
+pub(crate) fn write_again(machine: &HostMachine, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = machine.open(path, OpenMode::Write)?;
+    file.write_all(bytes)?;
+    file.sync_data()
 }

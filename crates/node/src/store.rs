@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use fanin_dataflow::{EventStream, StoreId, WriteJob};
 use fanin_events::atlas::{AtlasWriter, EventHeader, FileEnd, FileHeader, WriteError};
-use fanin_events::{Events, Fragment};
+use fanin_events::{Events, FAULTS_KEPT, Fault, Fragment, ReadError, verify};
 
 use crate::data::{Data, check, fragments};
+use crate::lines;
 use crate::machine::{HostMachine, MachineFile, OpenMode};
 use crate::wake::Wake;
 
@@ -485,8 +486,12 @@ fn recover_file(machine: &HostMachine, path: &Path) -> io::Result<(u32, u64)> {
     let (mut events, mut end) = (0, 0);
     if let Ok(found) = Events::open(&bytes) {
         for event in found.map_while(Result::ok) {
-            events += 1;
-            end = event.offset + event.size;
+            let next = event.offset + event.size;
+            // A sector that was lost may be in the middle of an event.
+            if sound(&bytes[event.offset as usize..next as usize]).is_err() {
+                break;
+            }
+            (events, end) = (events + 1, next);
         }
     }
     if events == 0 {
@@ -494,9 +499,32 @@ fn recover_file(machine: &HostMachine, path: &Path) -> io::Result<(u32, u64)> {
         machine.remove(path)?;
         return Ok((0, 0));
     }
+    lines::write_again(machine, path, &bytes[..end as usize])?;
     let mut file = machine.open(path, OpenMode::Write)?;
     file.set_len(end)?;
     file.seek(SeekFrom::End(0))?;
     finish(machine, path, &mut file, AtlasWriter::resume(Vec::new(), events, end), false)?;
     Ok((events, end))
+}
+
+/// Checks a file, and counts its checksums. L1 IDs that detectors wrote into their fragments are their own: a replay
+/// gives the same fragments to other events. Whether there is a reason for an event to be there twice, the journals say.
+pub(crate) fn sound(bytes: &[u8]) -> Result<u64, (u64, String)> {
+    let checked = |bytes: &[u8]| -> Result<(u64, bool), (u64, String)> {
+        let report = verify(bytes).map_err(|error| (1, error.to_string()))?;
+        let ours =
+            |error: &&ReadError| !matches!(error.fault, Fault::L1Id { .. } | Fault::DuplicateEvent { .. });
+        match report.faults.iter().find(ours) {
+            Some(first) => Err((report.fault_count, first.to_string())),
+            None => Ok((report.checksums_checked, report.fault_count as usize <= FAULTS_KEPT)),
+        }
+    };
+    let (checksums, all_seen) = checked(bytes)?;
+    if !all_seen {
+        // Too many to be kept: event by event, none is hidden behind them.
+        for event in Events::open(bytes).map_err(|error| (1, error.to_string()))?.flatten() {
+            checked(&bytes[event.offset as usize..(event.offset + event.size) as usize])?;
+        }
+    }
+    Ok(checksums)
 }

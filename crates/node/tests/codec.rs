@@ -15,6 +15,10 @@ fn event() -> impl Strategy<Value = L1Id> {
     any::<u64>().prop_map(L1Id)
 }
 
+fn stream() -> impl Strategy<Value = EventStream> {
+    any::<bool>().prop_map(|debug| if debug { EventStream::Debug } else { EventStream::Physics })
+}
+
 fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![Just(Outcome::Rejected), Just(Outcome::Accepted), Just(Outcome::Stored), Just(Outcome::Debug),]
 }
@@ -76,11 +80,9 @@ fn message() -> impl Strategy<Value = Message<Data>> {
         event().prop_map(|event| Message::Grant { event }),
         event().prop_map(|event| Message::Refuse { event }),
         event().prop_map(|event| Message::Withdraw { event }),
-        (event(), any::<bool>(), any::<u32>(), data()).prop_map(|(event, debug, missing, payload)| {
-            let stream = if debug { EventStream::Debug } else { EventStream::Physics };
-            Message::Event { event, stream, missing, payload }
-        }),
-        event().prop_map(|event| Message::Stored { event }),
+        (event(), stream(), any::<u32>(), data())
+            .prop_map(|(event, stream, missing, payload)| Message::Event { event, stream, missing, payload }),
+        (event(), stream()).prop_map(|(event, stream)| Message::Stored { event, stream }),
     ]
 }
 

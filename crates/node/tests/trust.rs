@@ -220,7 +220,8 @@ fn a_logger_refuses_an_event_that_was_never_assigned() {
             Some(EndpointEvent::Message { peer, kind, stream, payload }) => {
                 match decode(kind, stream, &payload).unwrap() {
                     // The connection takes the place of collector-1's, and gets the answers that wait for it.
-                    Message::Stored { event: other } | Message::Grant { event: other } if other != event => {}
+                    Message::Stored { event: other, .. } | Message::Grant { event: other }
+                        if other != event => {}
                     Message::Grant { .. } => {
                         let payload = Data::new(fragment.clone().into());
                         let stream = EventStream::Physics;

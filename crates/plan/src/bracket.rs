@@ -1,6 +1,5 @@
 //! The bracket of a verdict that depends: shares of events and bytes between which the outcome lies.
 
-use fanin_network::output_layout;
 use fanin_scenario::{Buffering, Scenario};
 use fanin_units::{Bytes, Rate, Ratio};
 
@@ -35,7 +34,7 @@ impl LossBracket {
     ) -> Self {
         let switch = place.switch;
         let most = waiting_max(s, system, switch.frame_overhead).ok();
-        // A port of its own at the collectors' switch carries what goes to one collector.
+        // A port of its own at the collectors' switch carries the data of one collector.
         let own = switch.buffering == Buffering::Dedicated && place.sharers == 1 && place.neighbours > 0;
         let waiting_max = most.map(|most| if own { most.to_collector } else { most.total }.max(waiting));
         let share = if waiting_max.is_some_and(|most| most <= fits) {
@@ -99,7 +98,7 @@ pub(crate) fn threshold_shares(
     grown: &dyn Fn(Bytes) -> Bytes,
     active: u64,
 ) -> [Ratio; 2] {
-    let layout = output_layout(place.switch, place.is_uplink).expect("a threshold is no ring");
+    let layout = place.switch.layout(&[place.is_uplink]).expect("a threshold is no ring");
     let share = |ports: u64| {
         let capacity = layout.output_limit(0, ports).expect("a pool has a size");
         overflow_share(capacity, size, flow[0], flow[1], grown(capacity)).value.as_f64()

@@ -1,4 +1,4 @@
-//! The burst towards one collector: what every technique allows to be on its way at once.
+//! The burst towards one collector: the bytes that each technique allows in flight at once.
 
 use fanin_scenario::{CongestionControl, EcnMode, M21Charge, Scenario, ShapingMethod, WindowState};
 use fanin_units::{Bytes, Packets};
@@ -16,7 +16,7 @@ pub(crate) struct Burst {
     pub(crate) packets: Packets,
     /// Bytes of it that come in at line rate; the rest is released by acknowledgements, two bytes for each that leaves.
     pub(crate) at_once: Bytes,
-    /// In words: what sets the limit.
+    /// The origin of the limit, in words.
     pub(crate) limit: &'static str,
     /// True if nothing but their size limits events.
     pub(crate) is_unshaped: bool,
@@ -140,7 +140,7 @@ pub(crate) fn burst(s: &Scenario, system: &SystemFigures) -> Burst {
             );
             limit(frames, Packets::new(packets), frame * packets, "the receiver's credit", false);
         }
-        _ => debug_assert!(grows, "every other control has a limit here"),
+        _ => assert!(grows, "every other control has a limit here"),
     }
     let marks = t.ecn && s.tor.ecn.mode != EcnMode::Off && s.tor.ecn.mode != EcnMode::RedDrop;
     let signalled = matches!(

@@ -223,7 +223,7 @@ pub(crate) fn percent(share: Ratio) -> String {
     format!("{percent:.*} %", (digits - whole).max(0.0) as usize)
 }
 
-/// Significant digits that are printed; what is longer is rounded.
+/// Significant digits that are printed; longer numbers are rounded.
 const SIGNIFICANT_DIGITS: u32 = 5;
 /// Amounts of data go over to the next larger unit from here on, as the field writes 2112 kB; all else from 1000 on.
 const BYTES_IN_UNIT_MAX: u64 = 10_000;

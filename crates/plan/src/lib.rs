@@ -16,7 +16,7 @@
 //! Where a queue overflows, the answer is the share of events that overflow it by their size. In all other cases it is
 //! [`Losses::Depends`].
 //!
-//! It says nothing about what a timeout does next, nor about jitter of the answers: that is for the simulator.
+//! It predicts neither the effects of a timeout nor jitter of the answers: these are for the simulator.
 //!
 //! ```
 //! use fanin_plan::wire::{SegmentFraming, collection_time_ideal, wire_bytes};

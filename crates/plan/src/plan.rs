@@ -121,7 +121,7 @@ pub struct Plan {
 /// Plans a scenario that has passed its checks.
 ///
 /// # Errors
-/// If fragment sizes are known only from a file, or numbers multiply beyond what can be computed with.
+/// If fragment sizes are known only from a file, or products of numbers overflow.
 pub fn plan(scenario: &Scenario, options: &Options) -> Result<Plan, PlanError> {
     assert!(
         !options.quantile.is_zero() && options.quantile < Ratio::ONE,

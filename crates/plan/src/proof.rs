@@ -7,7 +7,7 @@
 use fanin_dataflow::{
     BARRIER_REQUEST_BYTES, CONTROL_BYTES_MAX, answer_bytes, clear_bytes, event_bytes, request_bytes,
 };
-use fanin_network::{SwitchKind, memory_layout};
+use fanin_network::SwitchKind;
 use fanin_scenario::{Buffering, CongestionControl, EcnMode, Scenario, ShapingMethod, WorkloadKind};
 use fanin_units::Bytes;
 
@@ -238,7 +238,7 @@ fn fits(s: &Scenario, system: &SystemFigures, kind: &SwitchKind, all: &InFlight)
         ))
     };
     // Outputs towards collectors, and towards other switches.
-    let Some(layout) = memory_layout(switch, &[false, kind.has_uplinks]) else {
+    let Some(layout) = switch.layout(&[false, kind.has_uplinks]) else {
         let slots = u128::from(switch.daqring.frames);
         let room = u128::from(switch.buffer.get());
         return if all.frames <= slots && total <= room { Ok(()) } else { refuse(total, room) };

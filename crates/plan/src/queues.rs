@@ -1,6 +1,6 @@
 //! Every queue on the path to a collector: burst, capacity, loss.
 
-use fanin_network::{InputLinks, output_layout};
+use fanin_network::InputLinks;
 use fanin_queueing::pause_headroom;
 use fanin_scenario::{Buffering, PauseMode, PoolCharge, Scenario, ShapingMethod, Switch};
 use fanin_units::{Bytes, Frequency, Rate, Ratio};
@@ -40,7 +40,7 @@ pub enum Losses {
     InShare(Ratio),
     /// In every event.
     Always,
-    /// It depends on what the model does not follow: the order of frames, events that meet, sizes without an upper bound.
+    /// It depends on effects that the model leaves out: the order of frames, events that meet, sizes without an upper bound.
     Depends,
 }
 
@@ -120,7 +120,7 @@ fn judge(
         mean: frames,
         sigma: if burst.varies { sigma_of_sum(system.sigma, bursts) } else { 0.0 },
     };
-    // Where windows grow, half of what is beyond the first ones waits.
+    // Where windows grow, half of the bytes beyond the first windows wait.
     let grown = |capacity: Bytes| {
         if at_once == frames {
             Bytes::ZERO
@@ -395,7 +395,7 @@ fn capacity(
         let bytes = slots * u128::from(burst.frames.value.get()) / u128::from(burst.packets.get().max(1));
         return Some(Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)));
     }
-    output_layout(switch, place.is_uplink)?.output_limit(0, active)
+    switch.layout(&[place.is_uplink])?.output_limit(0, active)
 }
 
 /// The demand of all collectors that share one memory.
@@ -485,7 +485,7 @@ mod tests {
 
     use super::*;
 
-    /// A queue in steps of one packet: what leaves is acknowledged a round trip later and releases two more.
+    /// A queue in steps of one packet. Each packet that departs is acknowledged a round trip later and releases two more.
     fn slow_start_peak(packets: u64, first: u64, inflow: u64, round_trip: usize) -> u64 {
         let (mut waiting, mut arriving, mut unsent, mut peak) = (0, first, packets - first, 0);
         let mut acknowledged: VecDeque<bool> = (0..round_trip).map(|_| false).collect();

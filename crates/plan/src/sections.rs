@@ -223,7 +223,7 @@ pub(crate) fn buffers(system: &SystemFigures, burst: &Burst, queues: &[Queue], q
             rows.push(at(share.erase()));
         }
     }
-    // What unshaped events need, whatever shapes them now.
+    // The demand of unshaped events, also where a technique shapes them.
     let last = &queues[0];
     let frames = system.answer.buffered * system.answers_at_once() * system.overlap;
     let size = EventSize { mean: frames, sigma: system.sigma };

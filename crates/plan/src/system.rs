@@ -113,7 +113,7 @@ pub(crate) struct SystemFigures {
 }
 
 impl SystemFigures {
-    /// Reads what matters from a scenario. `fragment_sizes` stand in for sizes that only a file knows.
+    /// Computes the figures of a scenario. `fragment_sizes` stand in for sizes that only a file knows.
     pub(crate) fn new(s: &Scenario, fragment_sizes: Option<FragmentSizes>) -> Result<Self, PlanError> {
         let (network, roles) = topology::build(s)?;
         let paths = DataPaths::new(s, &network, &roles)?;
@@ -217,7 +217,7 @@ impl SystemFigures {
         self.answer.payload * self.answers
     }
 
-    /// Hosts that answer in the largest step: what arrives at once.
+    /// Hosts that answer in the largest step: their answers arrive at once.
     pub(crate) fn answers_at_once(&self) -> u64 {
         self.steps.iter().map(|step| step.answers).max().unwrap_or(0)
     }
@@ -230,7 +230,7 @@ impl SystemFigures {
         Rate::new(u64::try_from(bits).unwrap_or(u64::MAX))
     }
 
-    /// Acknowledgements for one answer, and the request for it: what crosses the links the other way.
+    /// Bytes in the reverse direction for one answer: its acknowledgements and the request for it.
     pub(crate) fn reverse(&self, segments_per_ack: u64) -> Bytes {
         self.request.wire + ack_bytes(&self.segments, self.answer.segments, segments_per_ack).value
     }

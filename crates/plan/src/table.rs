@@ -107,7 +107,7 @@ fn row(out: &mut String, style: Style, derivation: &Derivation, label: Option<&s
     let indent = NAME_WIDTH + VALUE_WIDTH + 5;
     let width = WIDTH_MAX - indent;
     let how = format!("{} = {}", derivation.formula, derivation.numbers);
-    // What does not fit on one line has the numbers on lines of their own.
+    // A formula that does not fit on one line has its numbers on lines of their own.
     let lines = if how.chars().count() <= width {
         vec![how]
     } else {

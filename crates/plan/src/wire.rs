@@ -49,7 +49,7 @@ pub fn wire_bytes(framing: &SegmentFraming, payload: Bytes, count: u64) -> Deriv
 
 /// The wire bytes of the acknowledgements for `segments`, one for every `per_ack` of them.
 ///
-/// Two segments an acknowledgement is what RFC 9293 §3.8.6.3 asks of delayed acknowledgement; one is the most.
+/// RFC 9293 §3.8.6.3 asks delayed acknowledgement for one ACK in two segments; without delay there is one for each.
 /// With receive offload (GRO), fewer segments are acknowledged.
 ///
 /// # Panics
@@ -78,7 +78,7 @@ pub fn collection_time_ideal(rtt: Duration, wire: Bytes, rate: Rate) -> Derived<
     )
 }
 
-/// Payload delivered over the ideal time: what one requester after another gets at best.
+/// Payload delivered over the ideal time: the highest goodput of requesters that take turns.
 ///
 /// # Panics
 /// If the time is zero.

@@ -19,7 +19,7 @@ mod _fanin {
         LoadedScenario, ScenarioError, import_text, load_scenario, load_scenario_text, presets,
     };
     #[pymodule_export]
-    use super::table::RecordTable;
+    use super::table::{RecordTable, RowIterator};
     #[pymodule_export]
     use super::tune::{TunedRange, TuningGoal, check_figure, figure_of, is_clearly_worse, mean_interval};
     #[pymodule_export]

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use fanin_runs::{RunControl, RunEnd, RunOutcome};
-use fanin_scenario::Scenario;
+use fanin_runs::{RefusedSetting, RunControl, RunEnd, RunOutcome};
+use fanin_scenario::Loaded;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+use crate::scenario::raise;
 
 /// Time between two looks for signals, and two reports of progress.
 const SLICE: Duration = Duration::from_millis(50);
@@ -19,9 +21,10 @@ const SLICE: Duration = Duration::from_millis(50);
 /// exception of either ends the run and is raised again.
 pub(crate) fn simulate(
     py: Python<'_>,
-    scenario: &Scenario,
+    loaded: &Loaded,
     progress: Option<&Py<PyAny>>,
 ) -> PyResult<RunOutcome> {
+    let scenario = &loaded.scenario;
     let stop = AtomicBool::new(false);
     let end = scenario.run.warmup.get() + scenario.run.duration.get();
     let at = Mutex::new((0, end));
@@ -55,7 +58,10 @@ pub(crate) fn simulate(
             raised.map_or(Ok(outcome), Err)
         })
     })?;
-    let outcome = outcome.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let outcome = outcome.map_err(|error| match error.setting(scenario) {
+        Some(RefusedSetting { key, message, help }) => raise(&loaded.refusal(&key, message, help)),
+        None => PyValueError::new_err(error.to_string()),
+    })?;
     if let (RunEnd::Complete, Some(progress)) = (&outcome.end, progress) {
         progress.call1(py, (end, end))?;
     }

@@ -2,7 +2,7 @@
 
 use fanin_plan::{Catalogue, Options, PlannedScenario};
 use fanin_scenario::import::{ImportOptions, import};
-use fanin_scenario::{Errors, Loaded, Problem, Scenario};
+use fanin_scenario::{Errors, Loaded, Problem};
 use fanin_units::{Bytes, Ratio};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -23,29 +23,47 @@ type ProblemFields = (String, Option<(String, usize, usize)>, Vec<String>);
 /// A scenario that has passed every check.
 #[pyclass(frozen, module = "fanin._fanin")]
 pub(crate) struct LoadedScenario {
-    /// The name: a preset, or the file without its ending.
-    #[pyo3(get)]
-    name: String,
     /// The fingerprint of its settings.
     #[pyo3(get)]
     hash: String,
     /// The name under which a simulation of it is stored.
     #[pyo3(get)]
     key: String,
-    /// The scenario as TOML, every default written out, each line with its origin.
-    #[pyo3(get)]
-    resolved: String,
-    /// The same without origins.
-    #[pyo3(get)]
-    toml: String,
-    /// Warnings: settings that are valid but probably not meant.
-    #[pyo3(get)]
-    warnings: Vec<ProblemFields>,
-    scenario: Scenario,
+    loaded: Loaded,
 }
 
 #[pymethods]
 impl LoadedScenario {
+    /// The name: a preset, or the file without its ending.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.loaded.name
+    }
+
+    /// The seed of its random streams.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.loaded.scenario.run.seed
+    }
+
+    /// The scenario as TOML, every default written out, each line with its origin.
+    #[getter]
+    fn resolved(&self) -> String {
+        self.loaded.to_toml_with_origins()
+    }
+
+    /// The same without origins.
+    #[getter]
+    fn toml(&self) -> String {
+        self.loaded.to_toml()
+    }
+
+    /// Warnings: settings that are valid but probably not meant.
+    #[getter]
+    fn warnings(&self) -> Vec<ProblemFields> {
+        self.loaded.warnings.problems().iter().map(fields).collect()
+    }
+
     /// The planner's summary as JSON.
     #[pyo3(signature = (quantile, cost, fragment_mean))]
     fn plan(
@@ -61,19 +79,20 @@ impl LoadedScenario {
                 "a quantile lies above 0 and below 1, unlike {quantile}"
             )));
         }
-        let readout = &self.scenario.readout;
+        let scenario = &self.loaded.scenario;
+        let readout = &scenario.readout;
         let sizes = match fragment_mean {
             Some(mean) => {
                 Ok(readout.fragment_size.sizes_with_mean(Bytes::new(mean), readout.fragments_per_host))
             }
-            None => fanin_runs::fragment_sizes(&self.scenario),
+            None => fanin_runs::fragment_sizes(scenario),
         };
         let sizes = sizes.map_err(|error| PyValueError::new_err(error.to_string()))?;
         let options =
             Options { catalogue: Catalogue::shipped(), fragment_sizes: Some(sizes), quantile, cost };
-        let name = PlannedScenario { name: self.name.clone(), hash: self.hash.clone() };
+        let name = PlannedScenario { name: self.loaded.name.clone(), hash: self.hash.clone() };
         py.detach(|| {
-            let plan = fanin_plan::plan(&self.scenario, &options).map_err(|error| error.to_string())?;
+            let plan = fanin_plan::plan(scenario, &options).map_err(|error| error.to_string())?;
             let summary = plan.summary(name, env!("CARGO_PKG_VERSION"), None);
             serde_json::to_string(&summary).map_err(|error| error.to_string())
         })
@@ -84,8 +103,8 @@ impl LoadedScenario {
     #[pyo3(signature = (progress: "Callable[[int, int], object] | None" = None))]
     #[expect(clippy::needless_pass_by_value, reason = "an argument of Python is owned")]
     fn simulate(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<LoadedResult> {
-        let outcome = run::simulate(py, &self.scenario, progress.as_ref())?;
-        Ok(LoadedResult::simulated(outcome, &self.toml, &self.name, &self.hash))
+        let outcome = run::simulate(py, &self.loaded, progress.as_ref())?;
+        Ok(LoadedResult::simulated(outcome, &self.loaded.to_toml(), &self.loaded.name, &self.hash))
     }
 }
 
@@ -93,9 +112,7 @@ impl LoadedScenario {
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "a list can only be converted to an owned vector")]
 pub(crate) fn load_scenario(py: Python<'_>, source: &str, sets: Vec<String>) -> PyResult<LoadedScenario> {
-    py.detach(|| {
-        fanin_scenario::load(source, &sets).map(|loaded| hand_over(&loaded)).map_err(|errors| raise(&errors))
-    })
+    py.detach(|| fanin_scenario::load(source, &sets).map(hand_over).map_err(|errors| raise(&errors)))
 }
 
 /// As `load_scenario`, from text that is not in a file; `extends` finds presets only.
@@ -107,10 +124,7 @@ pub(crate) fn load_scenario_text(
     text: &str,
     sets: Vec<String>,
 ) -> PyResult<LoadedScenario> {
-    py.detach(|| {
-        let loaded = fanin_scenario::load_text(name, text, &sets);
-        loaded.map(|loaded| hand_over(&loaded)).map_err(|errors| raise(&errors))
-    })
+    py.detach(|| fanin_scenario::load_text(name, text, &sets).map(hand_over).map_err(|errors| raise(&errors)))
 }
 
 /// The scenario that a topology of another tool stands for, as TOML; `text` is its file.
@@ -126,19 +140,12 @@ pub(crate) fn import_text(
     Ok(imported.to_toml())
 }
 
-fn hand_over(loaded: &Loaded) -> LoadedScenario {
-    LoadedScenario {
-        name: loaded.name.clone(),
-        hash: loaded.hash(),
-        key: loaded.point_key(env!("CARGO_PKG_VERSION")),
-        resolved: loaded.to_toml_with_origins(),
-        toml: loaded.to_toml(),
-        warnings: loaded.warnings.problems().iter().map(fields).collect(),
-        scenario: loaded.scenario.clone(),
-    }
+fn hand_over(loaded: Loaded) -> LoadedScenario {
+    LoadedScenario { hash: loaded.hash(), key: loaded.point_key(env!("CARGO_PKG_VERSION")), loaded }
 }
 
-fn raise(errors: &Errors) -> PyErr {
+/// The exception for wrong settings, with the problems in its `fields`.
+pub(crate) fn raise(errors: &Errors) -> PyErr {
     let problems: Vec<ProblemFields> = errors.problems().iter().map(fields).collect();
     // One argument, so that Python prints the text as the command does.
     let error = ScenarioError::new_err(errors.render(false));

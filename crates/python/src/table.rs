@@ -1,7 +1,7 @@
 //! Tables that any reader of the Arrow C stream interface takes.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::FFI_ArrowSchema;
@@ -13,6 +13,7 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use fanin_report::{Records, RowBatches, TableName};
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyFloat, PyInt, PyList, PyString};
@@ -124,34 +125,49 @@ impl RecordTable {
         self.schema.fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// The unit of each column.
+    /// The unit of each column that has one, in the order of the columns.
     #[getter]
-    fn units(&self) -> HashMap<String, String> {
-        let unit = |field: &Arc<Field>| Some((field.name().clone(), field.metadata().get("unit")?.clone()));
-        self.schema.fields().iter().filter_map(unit).collect()
+    fn units<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let units = PyDict::new(py);
+        for field in self.schema.fields() {
+            if let Some(unit) = field.metadata().get("unit") {
+                units.set_item(field.name(), unit)?;
+            }
+        }
+        Ok(units)
     }
 
-    /// The values of one column; what is absent is None.
-    fn __getitem__<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyList>> {
-        let index = self.schema.index_of(column).map_err(|_| PyKeyError::new_err(column.to_owned()))?;
+    /// The values of one column; what is absent is None. A column has a name and no number; rows come by iteration.
+    fn __getitem__<'py>(&self, py: Python<'py>, column: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let name = column.cast::<PyString>().map_err(|_| {
+            let text = "a column is asked for by its name; iterate over the table for its rows";
+            PyTypeError::new_err(text)
+        })?;
+        let unknown = |_| {
+            let known = self.columns().join(", ");
+            PyKeyError::new_err(format!("no column `{name}`; the columns are {known}"))
+        };
+        let index = self.schema.index_of(name.to_str()?).map_err(unknown)?;
         let values = PyList::empty(py);
         for batch in self.reader() {
             let batch = batch.map_err(|error| wrong(&error))?;
             let array = batch.column(index);
             for row in 0..array.len() {
-                if array.is_null(row) {
-                    values.append(py.None())?;
-                    continue;
-                }
-                match array.data_type() {
-                    DataType::Utf8 => values.append(array.as_string::<i32>().value(row))?,
-                    DataType::UInt64 => values.append(array.as_primitive::<UInt64Type>().value(row))?,
-                    DataType::Float64 => values.append(array.as_primitive::<Float64Type>().value(row))?,
-                    _ => values.append(array.as_primitive::<Int64Type>().value(row))?,
-                }
+                values.append(cell(py, array, row)?)?;
             }
         }
         Ok(values)
+    }
+
+    /// True if there is a column of this name.
+    fn __contains__(&self, column: &Bound<'_, PyAny>) -> bool {
+        column.extract::<String>().is_ok_and(|name| self.schema.index_of(&name).is_ok())
+    }
+
+    /// The rows, each as a dictionary from the names of the columns; what is absent is None.
+    fn __iter__(&self) -> RowIterator {
+        let rows = Rows { reader: self.reader(), batch: None, next: 0 };
+        RowIterator { names: self.columns(), rows: Mutex::new(rows) }
     }
 
     /// Makes a table of columns, each a list of numbers, texts and None of one length, and of their units.
@@ -181,6 +197,60 @@ impl RecordTable {
         let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
         let batch = RecordBatch::try_new(schema.clone(), arrays).map_err(|error| wrong(&error))?;
         Ok(Self { schema, cells: Cells::Batch(batch) })
+    }
+}
+
+/// Goes through the rows of a table.
+#[pyclass(frozen, module = "fanin._fanin")]
+pub(crate) struct RowIterator {
+    names: Vec<String>,
+    rows: Mutex<Rows>,
+}
+
+struct Rows {
+    reader: Box<dyn RecordBatchReader + Send>,
+    batch: Option<RecordBatch>,
+    /// The next row of the batch.
+    next: usize,
+}
+
+#[pymethods]
+impl RowIterator {
+    /// The iterator itself, as Python wants it.
+    fn __iter__(row: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        row
+    }
+
+    /// The next row.
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let mut rows = self.rows.lock().expect("nothing panics while it holds this");
+        loop {
+            let row = rows.next;
+            if let Some(batch) = rows.batch.as_ref().filter(|batch| row < batch.num_rows()) {
+                let dictionary = PyDict::new(py);
+                for (name, array) in self.names.iter().zip(batch.columns()) {
+                    dictionary.set_item(name, cell(py, array, row)?)?;
+                }
+                rows.next += 1;
+                return Ok(Some(dictionary));
+            }
+            let Some(batch) = rows.reader.next() else { return Ok(None) };
+            rows.batch = Some(batch.map_err(|error| wrong(&error))?);
+            rows.next = 0;
+        }
+    }
+}
+
+/// A value as Python has it.
+fn cell<'py>(py: Python<'py>, array: &ArrayRef, row: usize) -> PyResult<Bound<'py, PyAny>> {
+    if array.is_null(row) {
+        return Ok(py.None().into_bound(py));
+    }
+    match array.data_type() {
+        DataType::Utf8 => array.as_string::<i32>().value(row).into_bound_py_any(py),
+        DataType::UInt64 => array.as_primitive::<UInt64Type>().value(row).into_bound_py_any(py),
+        DataType::Float64 => array.as_primitive::<Float64Type>().value(row).into_bound_py_any(py),
+        _ => array.as_primitive::<Int64Type>().value(row).into_bound_py_any(py),
     }
 }
 

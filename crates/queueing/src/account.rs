@@ -23,7 +23,7 @@ impl Account {
         &self.level
     }
 
-    /// Sets another limit; what is charged stays.
+    /// Sets another limit; bytes that are charged stay charged.
     pub(crate) const fn set_limit(&mut self, limit: Bytes) {
         self.limit = limit.get();
     }

@@ -9,8 +9,9 @@ use alloc::vec::Vec;
 use fanin_units::{Bytes, Instant};
 
 use crate::aqm::{Aqm, AqmDecision};
+use crate::buffering::Sharing;
 use crate::frame::{AdmissionLimit, Counters, Frame, FrameCount, Occupancy, Verdict};
-use crate::layout::{Layout, Sharing};
+use crate::layout::Layout;
 
 /// The accounts of one output port's buffer, in byte counts only; the frames are elsewhere.
 ///
@@ -30,7 +31,7 @@ pub struct Dedicated {
 impl Layout {
     /// A fixed amount of memory for each output port (thesis §5.1.3, figure 5.2a; switch A of §4.2.1).
     pub fn dedicated(output_limits: Vec<Bytes>) -> Self {
-        Self { output_limits, sharing: Sharing::Nothing, overhead: Bytes::ZERO, cell: Bytes::new(1) }
+        Self::new(output_limits, Sharing::Nothing)
     }
 }
 
@@ -56,7 +57,7 @@ impl Dedicated {
 
     /// The buffer of one output of `layout`, pools aside.
     pub fn of(layout: &Layout, output: usize) -> Self {
-        Self::new(layout.output_limits[output], layout.overhead, layout.cell)
+        Self::new(layout.output_limits()[output], layout.frame_overhead(), layout.cell())
     }
 
     /// Marks, or drops early, by `aqm` from now on.

@@ -3,11 +3,14 @@
 //! A. K. Choudhury and E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM
 //! Transactions on Networking 6(2), 1998.
 
+use alloc::vec;
+
 use fanin_units::{Bytes, Ratio};
 
 use crate::account::{Account, assert_holds};
+use crate::buffering::Sharing;
 use crate::frame::AdmissionLimit;
-use crate::layout::{Layout, Sharing};
+use crate::layout::Layout;
 
 /// Alpha in millionths is 1.
 const ONE: u128 = 1_000_000;
@@ -33,6 +36,17 @@ impl ThresholdSettings {
         let alpha = u128::from(self.alpha.get());
         let share = u128::from(self.pool.get()) * alpha / (ONE + alpha * u128::from(queues));
         Bytes::new(share as u64)
+    }
+
+    /// The most bytes of one queue when frames of `frame` bytes arrive and all others are empty. A frame is refused from alpha times
+    /// the free memory on (Choudhury and Hahne), so that the last one passes that length.
+    pub(crate) fn occupancy_max(self, frame: Bytes) -> Bytes {
+        self.share(1).saturating_add(frame).min(self.pool)
+    }
+
+    /// The bytes of one queue that are admitted for certain while at most `waiting` bytes are in the pool.
+    pub(crate) fn room(self, waiting: Bytes) -> Bytes {
+        self.threshold(self.pool.saturating_sub(waiting)).min(self.pool)
     }
 }
 
@@ -114,6 +128,6 @@ impl Layout {
     /// One pool; a queue may grow while it is shorter than `alpha` times the pool's free memory.
     pub fn dynamic_threshold(ports: usize, pool: Bytes, alpha: Ratio) -> Self {
         let settings = ThresholdSettings { pool, alpha };
-        Self { sharing: Sharing::DynamicThreshold(settings), ..Self::unlimited(ports) }
+        Self::new(vec![Bytes::MAX; ports], Sharing::DynamicThreshold(settings))
     }
 }

@@ -53,8 +53,8 @@
 //! 1. State in one sentence when a frame is refused. Write one file for the scheme here, with its settings, its accounts and their
 //!    verbs, and a constructor of [`Layout`] (models: `dynamic_threshold.rs`, `voq.rs`). A limit must only loosen when memory is
 //!    freed: settling late relies on it.
-//! 2. Add its settings to [`Sharing`] in `layout.rs`, with its pools in [`Layout::pool_sizes`] and the settings to
-//!    refuse in [`Layout::check`], and its limits to `limits.rs`. Add its accounts to `SharedAccounts` in `memory.rs`, which calls them.
+//! 2. Name it in `buffering.rs`, and nowhere else: its settings in [`Sharing`], its accounts in `SharedAccounts`. The compiler then asks
+//!    for its pools, its limits and the settings to refuse.
 //! 3. Give a new limit a name in [`AdmissionLimit`], at its place in the order in which limits are tried, in [`AdmissionLimit::ALL`] and in
 //!    [`AdmissionLimit::name`].
 //! 4. Add the scheme to `layouts()` and its rule, spelled out naively, to `Naive` in `tests/drive.rs`. The property tests then
@@ -76,6 +76,7 @@ extern crate std;
 mod account;
 mod aqm;
 mod bucket;
+mod buffering;
 mod dedicated;
 mod drive;
 mod dynamic_threshold;
@@ -97,18 +98,21 @@ mod wheel;
 
 pub use aqm::{Aqm, AqmDecision, Depth, NotCapable, Red, RedError, RedSettings, Threshold};
 pub use bucket::{BucketError, TokenBucket};
+pub use buffering::{Buffering, MemorySettings, PoolCharge, Sharing};
 pub use dedicated::Dedicated;
 pub use drive::{BookedDedicated, BookedMemory, Departed, FIFO_FRAMES_MAX, NaiveMemory, NaiveOutput};
 pub use dynamic_threshold::ThresholdSettings;
 pub use fifo::Fifo;
 pub use flows::{FLOWS_MAX, FlowCounter, FlowStage};
 pub use frame::{AdmissionLimit, Counters, EcnCodepoint, Frame, FrameCount, MemoryLevel, Occupancy, Verdict};
-pub use layout::{Buffering, Layout, LayoutError, MemorySettings, PORTS_MAX, PoolCharge, Sharing};
+pub use layout::{Layout, LayoutError, PORTS_MAX};
 pub use link::{InService, OutputLink, Passage};
 pub use m21tcp::{M21Accounting, M21Switch, m21tcp_flows_max, m21tcp_window};
 pub use memory::{Memory, StoredFrame};
 pub use pausable::{Class, PausableQueue};
 pub use pause::{Ingress, PauseError, PauseSignal, PauseThresholds, pause_headroom};
-pub use rings::{Departure, Discipline, RING_FRAMES_MAX, RINGS_MAX, Rest, RingError, RingSettings, Rings};
+pub use rings::{
+    Departure, Discipline, NextDeparture, RING_FRAMES_MAX, RINGS_MAX, RingError, RingSettings, Rings,
+};
 pub use shared::{PoolBy, PoolSettings, PortLimits};
 pub use voq::{VOQS_MAX, VoqSettings};

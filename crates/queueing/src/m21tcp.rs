@@ -4,8 +4,9 @@ use alloc::vec::Vec;
 
 use fanin_units::{Bytes, Duration, Instant};
 
+use crate::buffering::Sharing;
 use crate::flows::{FlowCounter, FlowStage};
-use crate::layout::{Layout, Sharing};
+use crate::layout::Layout;
 
 /// The memory that is reserved for headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,11 +83,11 @@ impl M21Switch {
         let bytes = |limits: &[Bytes]| limits.iter().map(|limit| limit.get()).collect::<Vec<u64>>();
         let pools = bytes(&layout.pool_sizes());
         Self {
-            flows: FlowCounter::new(layout.output_limits.len(), pools.len(), flows_max, idle_max),
+            flows: FlowCounter::new(layout.ports(), pools.len(), flows_max, idle_max),
             accounting,
-            output_limits: bytes(&layout.output_limits),
+            output_limits: bytes(layout.output_limits()),
             pools,
-            sharing: layout.sharing.clone(),
+            sharing: layout.sharing().clone(),
             flows_most: 0,
         }
     }

@@ -5,165 +5,11 @@ use alloc::vec::Vec;
 
 use fanin_units::{Bytes, Instant};
 
-use crate::account::Account;
 use crate::aqm::{Aqm, AqmDecision};
+use crate::buffering::SharedAccounts;
 use crate::dedicated::Dedicated;
-use crate::dynamic_threshold::DynamicThreshold;
 use crate::frame::{AdmissionLimit, Counters, Frame, FrameCount, MemoryLevel, Occupancy, Verdict};
-use crate::layout::{Layout, LayoutError, Sharing};
-use crate::shared::PoolAccounts;
-use crate::voq::VirtualOutputQueues;
-
-/// The accounts that outputs share, by scheme; each scheme's rules are in its own file.
-#[derive(Debug, Clone)]
-pub(crate) enum SharedAccounts {
-    Nothing,
-    Pools(PoolAccounts),
-    DynamicThreshold(DynamicThreshold),
-    Voqs(VirtualOutputQueues),
-}
-
-impl SharedAccounts {
-    fn new(layout: &Layout) -> Self {
-        match &layout.sharing {
-            Sharing::Nothing => Self::Nothing,
-            Sharing::Pools(settings) => Self::Pools(PoolAccounts::new(settings)),
-            Sharing::DynamicThreshold(settings) => Self::DynamicThreshold(DynamicThreshold::new(*settings)),
-            Sharing::Voqs(settings) => Self::Voqs(VirtualOutputQueues::new(*settings, layout.ports())),
-        }
-    }
-
-    /// The limit that refuses a frame that takes `charge` bytes, while `queued` bytes are queued for its output.
-    #[inline]
-    fn refusal(&self, input: usize, output: usize, queued: u64, charge: u64) -> Option<AdmissionLimit> {
-        match self {
-            Self::Nothing => None,
-            Self::Pools(shared) => shared.refusal(input, output, charge),
-            Self::DynamicThreshold(shared) => shared.refusal(queued, charge),
-            Self::Voqs(shared) => shared.refusal(input, output, charge),
-        }
-    }
-
-    /// Free memory for a frame, in bytes, as [`Self::refusal`] counts it.
-    #[inline]
-    fn free(&self, input: usize, output: usize, queued: u64) -> u64 {
-        match self {
-            Self::Nothing => u64::MAX,
-            Self::Pools(shared) => shared.free(input, output),
-            Self::DynamicThreshold(shared) => shared.free(queued),
-            Self::Voqs(shared) => shared.free(input, output),
-        }
-    }
-
-    /// Returns true if departures could change the verdict on a frame, or a high-water mark.
-    #[inline]
-    fn depends_on_departures(&self, input: usize, output: usize, queued: u64, charge: u64) -> bool {
-        match self {
-            Self::Nothing => false,
-            Self::Pools(shared) => shared.depends_on_departures(input, output, charge),
-            Self::DynamicThreshold(shared) => shared.depends_on_departures(queued, charge),
-            Self::Voqs(shared) => shared.depends_on_departures(input, output, charge),
-        }
-    }
-
-    /// Charges a frame that no limit refuses.
-    #[inline]
-    fn admit(&mut self, input: usize, output: usize, charge: u64) {
-        match self {
-            Self::Nothing => {}
-            Self::Pools(shared) => shared.admit(input, output, charge),
-            Self::DynamicThreshold(shared) => shared.admit(charge),
-            Self::Voqs(shared) => shared.admit(input, output, charge),
-        }
-    }
-
-    /// Charges a frame, unless departures could change the verdict on it, or a high-water mark. Returns false then.
-    #[inline(always)]
-    fn admit_below_marks(&mut self, input: usize, output: usize, queued: u64, charge: u64) -> bool {
-        match self {
-            Self::Nothing => true,
-            Self::Pools(shared) => {
-                let is_below = !shared.depends_on_departures(input, output, charge);
-                if is_below {
-                    shared.admit(input, output, charge);
-                }
-                is_below
-            }
-            Self::DynamicThreshold(shared) => {
-                let is_below = !shared.depends_on_departures(queued, charge);
-                if is_below {
-                    shared.admit(charge);
-                }
-                is_below
-            }
-            Self::Voqs(shared) => shared.admit_below_marks(input, output, charge),
-        }
-    }
-
-    /// Gives back the memory of a frame.
-    #[inline]
-    fn depart(&mut self, input: usize, output: usize, charge: u64) {
-        self.depart_each(output, core::iter::once((input, charge)));
-    }
-
-    /// Gives back the memory of frames towards `output`, each given by its input and the memory that it takes.
-    #[inline]
-    pub(crate) fn depart_each(&mut self, output: usize, frames: impl Iterator<Item = (usize, u64)>) {
-        match self {
-            Self::Nothing => frames.for_each(drop),
-            Self::Pools(shared) => frames.for_each(|(input, charge)| shared.depart(input, output, charge)),
-            Self::DynamicThreshold(shared) => frames.for_each(|(_, charge)| shared.depart(charge)),
-            Self::Voqs(shared) => frames.for_each(|(input, charge)| shared.depart(input, output, charge)),
-        }
-    }
-
-    /// The number of pools or modules.
-    fn pools(&self) -> usize {
-        match self {
-            Self::Nothing => 0,
-            Self::Pools(shared) => shared.pools(),
-            Self::DynamicThreshold(_) => 1,
-            Self::Voqs(shared) => shared.modules(),
-        }
-    }
-
-    /// The account of a pool or module.
-    fn pool(&self, pool: usize) -> &Account {
-        match self {
-            Self::Nothing => panic!("a memory without pools"),
-            Self::Pools(shared) => shared.pool(pool),
-            Self::DynamicThreshold(shared) => shared.pool(),
-            Self::Voqs(shared) => shared.module(pool),
-        }
-    }
-
-    fn set_pool_size(&mut self, pool: usize, size: Bytes) {
-        match self {
-            Self::Nothing => panic!("a memory without pools"),
-            Self::Pools(shared) => shared.set_pool_size(pool, size),
-            Self::DynamicThreshold(shared) => shared.set_pool_size(size),
-            Self::Voqs(shared) => shared.set_module_size(pool, size),
-        }
-    }
-
-    fn reset_marks(&mut self) {
-        match self {
-            Self::Nothing => {}
-            Self::Pools(shared) => shared.reset_marks(),
-            Self::DynamicThreshold(shared) => shared.reset_marks(),
-            Self::Voqs(shared) => shared.reset_marks(),
-        }
-    }
-
-    fn assert_holds(&self, frames: &[(usize, usize, u64)]) {
-        match self {
-            Self::Nothing => {}
-            Self::Pools(shared) => shared.assert_holds(frames),
-            Self::DynamicThreshold(shared) => shared.assert_holds(frames),
-            Self::Voqs(shared) => shared.assert_holds(frames),
-        }
-    }
-}
+use crate::layout::{Layout, LayoutError};
 
 /// A frame that takes memory of a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,7 +37,7 @@ impl Memory {
         layout.check()?;
         Ok(Self {
             outputs: (0..layout.ports()).map(|output| Dedicated::of(layout, output)).collect(),
-            shared: SharedAccounts::new(layout),
+            shared: SharedAccounts::new(layout.sharing(), layout.ports()),
         })
     }
 
@@ -300,19 +146,13 @@ impl Memory {
     /// If inputs have no limits, or if there is no such port.
     #[inline]
     pub fn set_input_limit(&mut self, input: usize, limit: Bytes) {
-        let SharedAccounts::Pools(shared) = &mut self.shared else { panic!("a memory without input limits") };
-        shared.set_input_limit(input, limit);
+        self.shared.set_input_limit(input, limit);
     }
 
     /// The pool or module that a frame is charged to; `None` without pools.
     #[inline]
     pub fn pool_of(&self, input: usize, output: usize) -> Option<usize> {
-        match &self.shared {
-            SharedAccounts::Nothing => None,
-            SharedAccounts::Pools(shared) => Some(shared.pool_of(input, output)),
-            SharedAccounts::DynamicThreshold(_) => Some(0),
-            SharedAccounts::Voqs(shared) => Some(shared.module_of(input)),
-        }
+        self.shared.pool_of(input, output)
     }
 
     /// Returns true if departures from other outputs could change the verdict on a frame that takes `charge` bytes, or a
@@ -371,7 +211,7 @@ impl Memory {
 
     /// The occupancy of an input port; `None` without input limits.
     pub fn input(&self, input: usize) -> Option<&MemoryLevel> {
-        if let SharedAccounts::Pools(shared) = &self.shared { shared.input(input) } else { None }
+        self.shared.input(input)
     }
 
     /// The occupancy of a pool or module.

@@ -12,10 +12,12 @@ use crate::ready::{KEY_MAX, Keyed, ReadyRings};
 use crate::wheel::Wheel;
 
 mod change;
+mod next_departure;
 mod pass;
 mod settings;
 mod state;
 
+pub use next_departure::NextDeparture;
 pub use settings::{Discipline, RING_FRAMES_MAX, RINGS_MAX, RingError, RingSettings};
 
 /// The result of asking a port for its next departure.
@@ -30,17 +32,6 @@ pub enum Departure<H> {
         /// The caller's handle.
         handle: H,
     },
-    /// No frame may depart before this time, exactly, unless an arrival or a change of settings comes first.
-    NotBefore(Instant),
-    /// No frame is queued, except in paused rings.
-    Empty,
-}
-
-/// The reason for which [`Rings::depart_many`] returned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
-    /// The requested number of frames departed; there may be more.
-    More,
     /// No frame may depart before this time, exactly, unless an arrival or a change of settings comes first.
     NotBefore(Instant),
     /// No frame is queued, except in paused rings.
@@ -301,9 +292,9 @@ impl<H: Copy + Default> Rings<H> {
         let mut departure = Departure::Empty;
         let send = |ring, frame, handle| departure = Departure::Frame { ring, frame, handle };
         match self.depart_many(now, 1, send) {
-            Rest::More => departure,
-            Rest::NotBefore(at) => Departure::NotBefore(at),
-            Rest::Empty => Departure::Empty,
+            NextDeparture::Now => departure,
+            NextDeparture::At(at) => Departure::NotBefore(at),
+            NextDeparture::Never => Departure::Empty,
         }
     }
 
@@ -320,7 +311,7 @@ impl<H: Copy + Default> Rings<H> {
         now: Instant,
         frames_max: usize,
         mut send: impl FnMut(usize, Frame, H),
-    ) -> Rest {
+    ) -> NextDeparture {
         let mut is_expired = false;
         let earliest = Instant::new(now.get().saturating_sub(self.late_max.get())).max(self.held_until);
         for _ in 0..frames_max {
@@ -334,20 +325,20 @@ impl<H: Copy + Default> Rings<H> {
                 let open_at = shaper.open_at();
                 if open_at > now {
                     return match self.wheel.earliest() {
-                        _ if self.has_ready() => Rest::NotBefore(open_at),
-                        Some(earliest) => Rest::NotBefore(earliest.max(open_at)),
-                        None => Rest::Empty,
+                        _ if self.has_ready() => NextDeparture::At(open_at),
+                        Some(earliest) => NextDeparture::At(earliest.max(open_at)),
+                        None => NextDeparture::Never,
                     };
                 }
                 at = at.max(open_at);
             }
             let Some(ring) = self.pop_ready() else {
-                return self.wheel.earliest().map_or(Rest::Empty, Rest::NotBefore);
+                return self.wheel.earliest().map_or(NextDeparture::Never, NextDeparture::At);
             };
             let (frame, handle) = self.depart_from(now, ring, at);
             send(ring, frame, handle);
         }
-        Rest::More
+        NextDeparture::Now
     }
 
     /// The first frame of the ring departs. It counts as sent at the earliest time possible, but not before `earliest`.

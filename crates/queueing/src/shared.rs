@@ -8,8 +8,9 @@ use alloc::vec::Vec;
 use fanin_units::Bytes;
 
 use crate::account::{Account, assert_holds};
+use crate::buffering::Sharing;
 use crate::frame::{AdmissionLimit, MemoryLevel};
-use crate::layout::{Layout, LayoutError, Sharing};
+use crate::layout::{Layout, LayoutError};
 
 /// The pool that a frame is charged to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +53,16 @@ impl PoolSettings {
         }
     }
 
+    /// The size of the smallest pool: one output cannot hold more.
+    pub(crate) fn pool_min(&self) -> Bytes {
+        min_of(&self.sizes)
+    }
+
+    /// The bytes that every pool and every input admits.
+    pub(crate) fn room(&self) -> Bytes {
+        self.pool_min().min(min_of(&self.input_limits))
+    }
+
     /// Refuses ports without a pool, and pools that do not exist.
     pub(crate) fn check(&self, ports: usize) -> Result<(), LayoutError> {
         let (PoolBy::Output(assigned) | PoolBy::Input(assigned)) = &self.by;
@@ -64,6 +75,10 @@ impl PoolSettings {
             None => Ok(()),
         }
     }
+}
+
+fn min_of(sizes: &[Bytes]) -> Bytes {
+    sizes.iter().copied().min().unwrap_or(Bytes::MAX)
 }
 
 /// The accounts of shared memory. A frame must meet the limit of its input and fit its pool.
@@ -180,7 +195,7 @@ impl Layout {
     pub fn shared(ports: usize, pool: Bytes) -> Self {
         let by = PoolBy::Output(vec![0; ports]);
         let pools = PoolSettings { sizes: vec![pool], by, input_limits: vec![Bytes::MAX; ports] };
-        Self { sharing: Sharing::Pools(pools), ..Self::unlimited(ports) }
+        Self::new(vec![Bytes::MAX; ports], Sharing::Pools(pools))
     }
 
     /// A pool of `pool` bytes for the first `split` ports and one for the others, or one for all ports if `split` is 0. Frames are
@@ -193,7 +208,7 @@ impl Layout {
             by: if by_input { PoolBy::Input(pool_of) } else { PoolBy::Output(pool_of) },
             input_limits: vec![input; ports],
         };
-        Self { sharing: Sharing::Pools(pools), ..Self::dedicated(vec![output; ports]) }
+        Self::new(vec![output; ports], Sharing::Pools(pools))
     }
 
     /// Several pools, each shared by the input ports assigned to it. Every port's input and output queue
@@ -202,6 +217,6 @@ impl Layout {
         let limits = vec![port_limit; pool_of_input.len()];
         let by = PoolBy::Input(pool_of_input);
         let pools = PoolSettings { sizes, by, input_limits: limits.clone() };
-        Self { sharing: Sharing::Pools(pools), ..Self::dedicated(limits) }
+        Self::new(limits, Sharing::Pools(pools))
     }
 }

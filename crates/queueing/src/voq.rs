@@ -9,8 +9,9 @@ use alloc::vec::Vec;
 use fanin_units::Bytes;
 
 use crate::account::{Account, assert_holds};
+use crate::buffering::Sharing;
 use crate::frame::AdmissionLimit;
-use crate::layout::{Layout, LayoutError, Sharing};
+use crate::layout::{Layout, LayoutError};
 
 /// The most virtual output queues, modules times outputs.
 pub const VOQS_MAX: usize = 1 << 22;
@@ -34,6 +35,11 @@ impl VoqSettings {
 
     pub(crate) const fn modules(self, ports: usize) -> usize {
         ports.div_ceil(self.ports_per_module)
+    }
+
+    /// The most bytes of one queue, whose module holds nothing else.
+    pub(crate) fn queue_max(self) -> Bytes {
+        self.module.min(self.queue_limit)
     }
 
     /// Refuses modules without ports, and more queues than are supported.
@@ -184,6 +190,6 @@ impl Layout {
     /// Input modules with a packet memory each and one virtual output queue for every output.
     pub fn voq(ports: usize, ports_per_module: usize, module: Bytes, queue_limit: Bytes) -> Self {
         let settings = VoqSettings { module, ports_per_module, queue_limit };
-        Self { sharing: Sharing::Voqs(settings), ..Self::unlimited(ports) }
+        Self::new(vec![Bytes::MAX; ports], Sharing::Voqs(settings))
     }
 }

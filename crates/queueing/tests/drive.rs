@@ -4,7 +4,7 @@
 use fanin_queueing::{
     AdmissionLimit, Aqm, AqmDecision, BookedDedicated, BookedMemory, Dedicated, Departed, Depth,
     EcnCodepoint, Frame, InService, Layout, Memory, NaiveMemory, NotCapable, Occupancy, OutputLink, Passage,
-    PoolBy, PoolSettings, Red, RedSettings, Sharing, Threshold, Verdict,
+    PoolBy, PoolSettings, PortLimits, Red, RedSettings, Sharing, Threshold, Verdict,
 };
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate, Ratio};
 use proptest::prelude::*;
@@ -55,12 +55,12 @@ impl Naive {
     }
 
     fn charge(&self, bytes: u32) -> u64 {
-        let cell = self.layout.cell.get();
-        (u64::from(bytes) + self.layout.overhead.get()).div_ceil(cell) * cell
+        let cell = self.layout.cell().get();
+        (u64::from(bytes) + self.layout.frame_overhead().get()).div_ceil(cell) * cell
     }
 
     fn pool(&self, input: usize, output: usize) -> Option<usize> {
-        match &self.layout.sharing {
+        match self.layout.sharing() {
             Sharing::Nothing => None,
             Sharing::Pools(PoolSettings { by: PoolBy::Output(pools), .. }) => Some(pools[output]),
             Sharing::Pools(PoolSettings { by: PoolBy::Input(pools), .. }) => Some(pools[input]),
@@ -104,7 +104,7 @@ impl Naive {
         let layout = &self.layout;
         let over = |held: u64, limit: Bytes| held + charge > limit.get();
         let (mut input_limit, mut voq_limit, mut alpha, mut full) = (None, None, None, AdmissionLimit::Pool);
-        match &layout.sharing {
+        match layout.sharing() {
             Sharing::Nothing => {}
             Sharing::Pools(settings) => input_limit = Some(settings.input_limits[input]),
             Sharing::DynamicThreshold(settings) => alpha = Some(settings.alpha),
@@ -114,7 +114,7 @@ impl Naive {
         }
         let refused = if decision == AqmDecision::Drop {
             Some(AdmissionLimit::Early)
-        } else if over(of_output, layout.output_limits[output]) {
+        } else if over(of_output, layout.output_limits()[output]) {
             Some(AdmissionLimit::Output)
         } else if input_limit.is_some_and(|limit| over(of_input, limit)) {
             Some(AdmissionLimit::Input)
@@ -164,12 +164,8 @@ fn layouts() -> impl Strategy<Value = Layout> {
             .prop_map(|limits| Layout::dedicated(limits.into_iter().map(Bytes::new).collect())),
         size.clone().prop_map(|pool| Layout::shared(PORTS, Bytes::new(pool))),
         (size.clone(), 1_600u64..20_000).prop_map(|(pool, port)| {
-            let mut layout = Layout::shared(PORTS, Bytes::new(pool));
-            layout.output_limits = vec![Bytes::new(port); PORTS];
-            if let Sharing::Pools(settings) = &mut layout.sharing {
-                settings.input_limits = vec![Bytes::new(port + 1_000); PORTS];
-            }
-            layout
+            let [input, output] = [port + 1_000, port].map(Bytes::new);
+            Layout::shared_split(Bytes::new(pool), 0, false, PortLimits { ports: PORTS, input, output })
         }),
         (size.clone(), size.clone(), 1_600u64..20_000).prop_map(|(one, two, port)| {
             let pools = (0..PORTS).map(|input| usize::from(input >= PORTS / 2)).collect();
@@ -187,11 +183,8 @@ fn layouts() -> impl Strategy<Value = Layout> {
             Bytes::new(voq)
         )),
     ];
-    (scheme, 0u64..64, prop_oneof![Just(1u64), Just(208)]).prop_map(|(scheme, overhead, cell)| Layout {
-        overhead: Bytes::new(overhead),
-        cell: Bytes::new(cell),
-        ..scheme
-    })
+    (scheme, 0u64..64, prop_oneof![Just(1u64), Just(208)])
+        .prop_map(|(scheme, overhead, cell)| scheme.with_cells(Bytes::new(overhead), Bytes::new(cell)))
 }
 
 fn links() -> impl Strategy<Value = Vec<OutputLink>> {
@@ -538,12 +531,12 @@ fn impossible_layouts_are_refused() {
     let by = |by| {
         let input_limits = vec![Bytes::MAX; 4];
         let pools = PoolSettings { sizes: vec![Bytes::new(1)], by, input_limits };
-        Layout { sharing: Sharing::Pools(pools), ..shared() }
+        Layout::new(vec![Bytes::MAX; 4], Sharing::Pools(pools))
     };
     assert_eq!(refuse(by(PoolBy::Output(vec![0; 3]))), LayoutError::Assignment { got: 3, needed: 4 });
     let wrong = by(PoolBy::Output(vec![0, 0, 1, 0]));
     assert_eq!(refuse(wrong), LayoutError::Pool { port: 2, pool: 1, pools: 1 });
     assert_eq!(refuse(Layout::voq(4, 0, Bytes::new(1), Bytes::new(1))), LayoutError::Module);
-    assert_eq!(refuse(Layout { cell: Bytes::ZERO, ..shared() }), LayoutError::Cell);
-    assert!(matches!(refuse(Layout { overhead: Bytes::MAX, ..shared() }), LayoutError::Overhead { .. }));
+    assert_eq!(refuse(shared().with_cells(Bytes::ZERO, Bytes::ZERO)), LayoutError::Cell);
+    assert!(matches!(refuse(shared().with_cells(Bytes::MAX, Bytes::new(1))), LayoutError::Overhead { .. }));
 }

@@ -15,10 +15,7 @@ fn layouts() -> impl Strategy<Value = Layout> {
             .prop_map(|(pool, split, by_input, limits)| Layout::shared_split(pool, split, by_input, limits)),
         (size(), 100_000u64..4_000_000, prop::option::of(size())).prop_map(|(pool, alpha, limit)| {
             let limit = limit.unwrap_or(Bytes::MAX);
-            Layout {
-                output_limits: vec![limit; PORTS],
-                ..Layout::dynamic_threshold(PORTS, pool, Ratio::new(alpha))
-            }
+            Layout::dynamic_threshold(PORTS, pool, Ratio::new(alpha)).with_output_limit(limit)
         }),
         (size(), 1..PORTS, size())
             .prop_map(|(module, ports, queue)| Layout::voq(PORTS, ports, module, queue)),
@@ -67,7 +64,7 @@ proptest! {
         while offer(&mut memory, 0, output, bytes) {}
         let held = memory.output(output).bytes;
         let limit = layout.output_limit(output, 1).expect("each of these layouts has a limit");
-        prop_assert!(held <= limit.get().max(layout.output_limits[output].get().min(limit.get() + u64::from(bytes))));
+        prop_assert!(held <= limit.get().max(layout.output_limits()[output].get().min(limit.get() + u64::from(bytes))));
     }
 
     #[test]

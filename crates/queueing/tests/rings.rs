@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use fanin_queueing::{
-    AdmissionLimit, Aqm, Departure, Depth, Discipline, EcnCodepoint, Frame, NotCapable, Rest, RingSettings,
-    Rings, Threshold, TokenBucket, Verdict,
+    AdmissionLimit, Aqm, Departure, Depth, Discipline, EcnCodepoint, Frame, NextDeparture, NotCapable,
+    RingSettings, Rings, Threshold, TokenBucket, Verdict,
 };
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate};
 use proptest::prelude::*;
@@ -334,7 +334,7 @@ fn a_full_or_paused_ring_delays_no_other() {
     port.pause(0);
     assert!(port.arrive(now, 2, Frame::new(64), 7, || 0).is_accepted());
     let mut sent = Vec::new();
-    assert_eq!(port.depart_many(now, 10, |ring, _, handle| sent.push((ring, handle))), Rest::Empty);
+    assert_eq!(port.depart_many(now, 10, |ring, _, handle| sent.push((ring, handle))), NextDeparture::Never);
     assert_eq!(sent, [(1, 100), (2, 7), (1, 101)]);
     assert_eq!(port.depart(now), Departure::Empty);
     port.resume(now, 0);

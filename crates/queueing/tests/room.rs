@@ -20,12 +20,12 @@ fn layouts() -> impl Strategy<Value = Layout> {
     ];
     let limit = prop::option::of(size());
     (scheme, limit, prop::sample::select(vec![0u64, 30]), prop::sample::select(vec![1u64, 200])).prop_map(
-        |(mut layout, limit, overhead, cell)| {
-            if let Some(limit) = limit {
-                layout.output_limits = vec![Bytes::new(limit); PORTS];
-            }
-            (layout.overhead, layout.cell) = (Bytes::new(overhead), Bytes::new(cell));
-            layout
+        |(layout, limit, overhead, cell)| {
+            let layout = match limit {
+                Some(limit) => layout.with_output_limit(Bytes::new(limit)),
+                None => layout,
+            };
+            layout.with_cells(Bytes::new(overhead), Bytes::new(cell))
         },
     )
 }

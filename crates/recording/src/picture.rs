@@ -148,7 +148,7 @@ impl Finished<'_> {
                 name: self.network.port_name(port),
                 limit_bytes: self.network.queue_limit(port).map(Bytes::get),
                 queue_bytes: cut(&row.queue_bytes),
-                drops: cut(&row.drops),
+                drops: row.drops_until(bins),
                 rings: recorder
                     .rings
                     .of(port)

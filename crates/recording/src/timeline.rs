@@ -30,7 +30,8 @@ pub struct PortLevel {
 /// The bins of one output.
 pub(crate) struct PortBins {
     pub(crate) queue_bytes: Vec<u64>,
-    pub(crate) drops: Vec<u64>,
+    /// Frames dropped; empty before the first one.
+    drops: Vec<u64>,
     /// Payload bytes that arrived over its link, up to the last look.
     delivered_bytes: Vec<u64>,
     /// The sum of these.
@@ -45,7 +46,7 @@ impl PortBins {
     fn new() -> Self {
         Self {
             queue_bytes: vec![0; BINS],
-            drops: vec![0; BINS],
+            drops: Vec::new(),
             delivered_bytes: vec![0; BINS],
             delivered_seen: 0,
             unseen: 0,
@@ -57,9 +58,19 @@ impl PortBins {
     /// Notes the payload that has arrived until the end of `bin`. What arrived since the last look is spread evenly over the
     /// bins since then.
     fn deliver(&mut self, bin: usize, delivered: u64) {
-        spread(&mut self.delivered_bytes[self.unseen..=bin], delivered - self.delivered_seen);
+        let news = delivered - self.delivered_seen;
+        if news > 0 {
+            spread(&mut self.delivered_bytes[self.unseen..=bin], news);
+        }
         self.delivered_seen = delivered;
         self.unseen = bin + 1;
+    }
+
+    /// The frames dropped in the first `bins` bins.
+    pub(crate) fn drops_until(&self, bins: usize) -> Vec<u64> {
+        let mut drops = self.drops.clone();
+        drops.resize(bins, 0);
+        drops
     }
 
     /// The payload bytes by bin, where `delivered` have arrived until the end of the last of `bins` bins.
@@ -210,9 +221,12 @@ impl TimelineRecorder {
         }
         let row = self.rows[port as usize].get_or_insert_with(|| Box::new(PortBins::new()));
         row.queue_bytes[bin] = row.queue_bytes[bin].max(bytes);
-        row.drops[bin] += drops;
         row.deepest = row.deepest.max(bytes);
-        row.is_losing |= drops > 0;
+        if drops > 0 {
+            row.is_losing = true;
+            row.drops.resize(BINS, 0);
+            row.drops[bin] += drops;
+        }
     }
 
     /// The bins of an output, where they are kept.

@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Deserialize;
 
-#[cfg(feature = "parquet")]
-use crate::ResultKind;
 #[cfg(feature = "arrow")]
 use crate::TableName;
 #[cfg(feature = "parquet")]
@@ -18,7 +16,7 @@ use crate::several::Several;
 use crate::tables::{self, TableReadError, TableWriteError};
 #[cfg(feature = "parquet")]
 use crate::{EventRow, FlowRow, IoRow, QueueRow, Records, WindowRow};
-use crate::{JudgedClaim, NotFinite, PICTURE_SCHEMA, RunPicture, RunResult, SCHEMA, Summary};
+use crate::{JudgedClaim, NotFinite, PICTURE_SCHEMA, ResultKind, RunPicture, RunResult, SCHEMA, Summary};
 
 /// The summary's file. It is written last: a directory that holds it holds the rest too.
 pub const SUMMARY_FILE: &str = "summary.json";
@@ -180,13 +178,28 @@ pub fn write(directory: &Path, result: &RunResult, page: &str) -> Result<Vec<Pat
     Ok(written)
 }
 
-/// True if `root` holds a whole result of this name.
+/// True if `root` holds a whole result of this name. A result is not whole if its summary cannot be parsed, as after a copy that
+/// was cut off. Neither is it if a table that every simulation writes is missing or lacks its end.
 pub fn is_stored(root: &Path, name: &str) -> bool {
-    root.join(name).join(SUMMARY_FILE).exists()
+    let folder = root.join(name);
+    let Ok(summary) = parse_summary(&folder.join(SUMMARY_FILE)) else { return false };
+    summary.kind == ResultKind::Plan || has_tables(&folder)
+}
+
+/// True if the tables that every simulation and run writes are there, each with its end.
+#[cfg(feature = "parquet")]
+fn has_tables(folder: &Path) -> bool {
+    [EventRow::FILE, QueueRow::FILE, FlowRow::FILE].iter().all(|file| tables::has_end(&folder.join(file)))
+}
+
+#[cfg(not(feature = "parquet"))]
+fn has_tables(_: &Path) -> bool {
+    true
 }
 
 /// Writes a result into the folder `name` of `root`, whole or not at all: the draft in `root` is renamed once it is complete.
-/// A result that is there already stays, and `false` is returned. Several machines may write into one `root`.
+/// A result that is there already stays, and `false` is returned; one that is not whole is replaced. Several machines may write
+/// into one `root`.
 ///
 /// # Errors
 /// As [`write()`].
@@ -201,6 +214,13 @@ pub fn write_once(root: &Path, name: &str, result: &RunResult, page: &str) -> Re
     let draft = root.join(format!(".{name}.{machine}.{process}.{number}{DRAFT}"));
     let renamed = write(&draft, result, page).and_then(|_| {
         let place = root.join(name);
+        if place.join(SUMMARY_FILE).exists() && !is_stored(root, name) {
+            // Renamed before it is removed, so that no reader finds a part of it.
+            let damaged = draft.with_extension("damaged");
+            if fs::rename(&place, &damaged).is_ok() {
+                let _ = fs::remove_dir_all(&damaged);
+            }
+        }
         match fs::rename(&draft, &place) {
             Ok(()) => Ok(true),
             Err(_) if is_stored(root, name) => Ok(false),

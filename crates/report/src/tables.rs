@@ -5,7 +5,7 @@
 //! Arrow readers show that as the schema's metadata: `fanin.schema` and `fanin.unit.<column>`.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::Arc;
@@ -100,6 +100,19 @@ pub enum TableReadError {
     /// The decoder gave up in the middle.
     #[error("it is damaged: its pages cannot be decoded")]
     Damaged,
+}
+
+/// The last bytes of every Parquet file.
+const MAGIC: [u8; 4] = *b"PAR1";
+
+/// True if a file ends as every whole Parquet file does.
+pub(crate) fn has_end(path: &Path) -> bool {
+    let mut end = [0; MAGIC.len()];
+    let read = File::open(path).and_then(|mut file| {
+        file.seek(SeekFrom::End(-(MAGIC.len() as i64)))?;
+        file.read_exact(&mut end)
+    });
+    read.is_ok() && end == MAGIC
 }
 
 /// The properties of a column, taken from an empty row.

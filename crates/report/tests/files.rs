@@ -136,6 +136,30 @@ fn a_result_is_stored_once_and_whole() {
 }
 
 #[test]
+fn a_result_that_was_cut_is_not_stored_and_is_replaced() {
+    let scratch = Scratch::new("cut");
+    let root = scratch.0.join("sweep");
+    let (first, mut second) = (result(), result());
+    second.summary.seed = Some(77);
+    for name in ["summary.json", "events.parquet", "flows.parquet", "queues.parquet"] {
+        write_once(&root, "one", &first, "page").unwrap();
+        assert!(is_stored(&root, "one"));
+        let file = root.join("one").join(name);
+        let whole = fs::read(&file).unwrap();
+        for length in [0, 3, whole.len() / 2, whole.len() - 4] {
+            fs::write(&file, &whole[..length]).unwrap();
+            assert!(!is_stored(&root, "one"), "{name} of {length} bytes");
+        }
+        assert!(write_once(&root, "one", &second, "page").unwrap(), "{name}");
+        assert_eq!(read(&root.join("one")).unwrap().summary.seed, Some(77));
+        assert_eq!(fs::read_dir(&root).unwrap().count(), 1, "nothing is left of the old one");
+        fs::remove_file(&file).unwrap();
+        assert!(!is_stored(&root, "one"), "without {name}");
+        fs::remove_dir_all(&root).unwrap();
+    }
+}
+
+#[test]
 fn drafts_of_processes_that_are_gone_are_removed_and_nothing_else_is() {
     let scratch = Scratch::new("drafts");
     let mut child = std::process::Command::new("true").spawn().unwrap();

@@ -2,46 +2,25 @@
 
 use std::sync::Arc;
 
-use fanin_events::sizes::{EventSizes, SizesError, read_models};
+use fanin_events::sizes::SizesFile;
 use fanin_scenario::{FragmentSizes, Scenario, SizeModel};
 use fanin_sim::RecordedSizes;
 
 use crate::error::Error;
 
 /// Reads the file of a scenario, if it names one. A result stands under the content that the scenario was loaded with, so that
-/// a file with another content is refused.
+/// a file with another content is refused. The bytes that are compared are those that the sizes are taken from.
 pub(crate) fn read(scenario: &Scenario) -> Result<RecordedSizes, Error> {
-    check_unchanged(scenario)?;
-    let sizes = read_file(scenario)?;
-    check_unchanged(scenario)?;
-    Ok(sizes)
-}
-
-fn check_unchanged(scenario: &Scenario) -> Result<(), Error> {
     let readout = &scenario.readout;
-    // A file that is gone fails when it is read.
-    match readout.sizes_digest.zip(readout.fragment_size.digest()) {
-        Some((then, now)) if then != now => {
-            Err(Error::SizesChanged { path: readout.fragment_size.path().unwrap_or_default().to_owned() })
-        }
-        _ => Ok(()),
+    let Some(path) = readout.fragment_size.path() else { return Ok(RecordedSizes::None) };
+    let file = SizesFile::read(path)?;
+    if readout.sizes_digest != file.stored().map(SizeModel::digest_of) {
+        return Err(Error::SizesChanged { path: path.to_owned() });
     }
-}
-
-fn read_file(scenario: &Scenario) -> Result<RecordedSizes, SizesError> {
-    let readout = &scenario.readout;
     let (hosts, fragments) = (readout.hosts, readout.fragments_per_host);
     Ok(match &readout.fragment_size {
-        SizeModel::File { path } => {
-            RecordedSizes::Events(Arc::new(EventSizes::read(path, hosts, fragments)?))
-        }
-        SizeModel::PerSource { path, .. } => {
-            RecordedSizes::Models(Arc::new(read_models(path, hosts, fragments)?))
-        }
-        SizeModel::Fixed(_)
-        | SizeModel::LogNormal { .. }
-        | SizeModel::Polynomial { .. }
-        | SizeModel::Empirical(_) => RecordedSizes::None,
+        SizeModel::PerSource { .. } => RecordedSizes::Models(Arc::new(file.into_models(hosts, fragments)?)),
+        _ => RecordedSizes::Events(Arc::new(file.into_events(hosts, fragments)?)),
     })
 }
 

@@ -104,4 +104,10 @@ fn a_file_of_sizes_that_changes_after_loading_is_refused() {
     assert_eq!(play().unwrap().records.events[0].size_bytes, 2000);
     std::fs::remove_file(&file).unwrap();
     assert!(play().unwrap_err().to_string().starts_with("readout.fragment_size: "));
+    // The same holds for a file that was not there when the scenario was loaded.
+    let early = preset("replay", &sets);
+    std::fs::write(&file, table(1000)).unwrap();
+    let error = run(&early, 1, &RunControl::default()).unwrap_err().to_string();
+    std::fs::remove_file(&file).unwrap();
+    assert!(error.ends_with("has changed since the scenario was loaded; load it again"), "{error}");
 }

@@ -43,7 +43,7 @@ pub(crate) fn check(scenario: &Scenario, tree: &TomlTable) -> Vec<Problem> {
     check.traced();
     check.schedules();
     check.readout_memory();
-    check.network();
+    check.topology();
     check.switches();
     check.problems
 }

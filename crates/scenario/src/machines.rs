@@ -1,7 +1,7 @@
 //! The configurations of the state machines (`fanin-dataflow`), from a scenario.
 //!
 //! Both the simulated and the live system start from these functions, so that a key has one meaning. Each side then sets
-//! its own seeds, and what only it has: timeouts of real processes, or the simulated disk.
+//! its own seeds and its own settings: timeouts of real processes, or the simulated disk.
 
 use fanin_dataflow::{
     AggregatorConfig, AnswerSize, BarrierSenderConfig, ClearConfig, CollectionStep, CollectorConfig, Delay,

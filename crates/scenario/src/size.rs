@@ -281,8 +281,12 @@ impl SizeModel {
 
     /// SHA-256 of the file of the sizes as it is now; `None` without a file that can be read.
     pub fn digest(&self) -> Option<[u8; 32]> {
-        let content = std::fs::read(self.path()?).ok()?;
-        Some(Sha256::digest(content).into())
+        std::fs::read(self.path()?).ok().map(|content| Self::digest_of(&content))
+    }
+
+    /// SHA-256 of the bytes of a file of sizes.
+    pub fn digest_of(content: &[u8]) -> [u8; 32] {
+        Sha256::digest(content).into()
     }
 
     /// The file of the sizes, for a change of its path.

@@ -126,12 +126,12 @@ impl Engine {
         self.schedule.ties.connect(routes.map(|route| route.port), hosts);
         let header = self.fabric.header_wire_bytes();
         let handshake = routes.iter().map(|&route| self.fabric.crossing_time(route, header)).sum();
-        for (route, host) in routes.into_iter().zip(hosts) {
-            let config = &self.config;
-            let endpoint = match self.warm_rtt {
-                Some(rtt) => Endpoint::warm(config, config.receive_window / u32::from(config.mss), rtt),
-                None => Endpoint::established(config, handshake),
-            };
+        let config = &self.config;
+        let endpoint = match self.warm_rtt {
+            Some(rtt) => Endpoint::warm(config, config.receive_window / u32::from(config.mss), rtt),
+            None => Endpoint::established(config, handshake),
+        };
+        for ((route, host), endpoint) in routes.into_iter().zip(hosts).zip([endpoint.clone(), endpoint]) {
             self.ends.push(ConnectionEnd { endpoint, route, host, is_traced: false, timer_at: u64::MAX });
         }
     }

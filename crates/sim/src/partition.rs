@@ -132,9 +132,18 @@ impl<W: HostWorkload> Partition<W> {
         mut progress: impl FnMut(Instant),
     ) -> Ending {
         loop {
+            // The end of a bin of the timeline is a pause of the loop, so that no occurrence has to look for one.
+            let pause = until.get().min(self.recorder.bin_end());
             for _ in 0..OCCURRENCES_UNWATCHED {
-                if let Some(ending) = self.step(until.get()) {
-                    return ending;
+                match self.step(pause) {
+                    Ok(None) => {}
+                    Ok(Some(ending)) => return ending,
+                    Err(later) => {
+                        if let Some(ending) = self.pass(later, until.get()) {
+                            return ending;
+                        }
+                        break;
+                    }
                 }
             }
             if stop.load(Ordering::Relaxed) {
@@ -144,21 +153,28 @@ impl<W: HostWorkload> Partition<W> {
         }
     }
 
-    /// Takes the earliest occurrence and lets it happen; returns why the run ends with it, if it does.
+    /// Takes the earliest occurrence and lets it happen; returns why the run ends with it, if it does. Where it lies after
+    /// `until`, does nothing and returns an error: a time after `until` and not after it.
     #[inline]
-    fn step(&mut self, until: u64) -> Option<Ending> {
+    fn step(&mut self, until: u64) -> Result<Option<Ending>, u64> {
         let Some((time, what)) = self.engine.schedule.pop(until) else {
-            return Some(if self.workload.is_done() { Ending::Done } else { Ending::Stuck });
+            return Ok(Some(if self.workload.is_done() { Ending::Done } else { Ending::Stuck }));
         };
-        if time > self.recorder.bin_end() {
-            self.close_bins(time.min(until));
-        }
-        let Some(what) = what else {
-            self.engine.advance(until);
-            return Some(Ending::Time);
-        };
+        let Some(what) = what else { return Err(time) };
         self.engine.advance(time);
-        self.handle(what)
+        Ok(self.handle(what))
+    }
+
+    /// Nothing happens before `later`: closes the bins of the timeline that end before it, and ends the run after `until`.
+    #[cold]
+    fn pass(&mut self, later: u64, until: u64) -> Option<Ending> {
+        if later > self.recorder.bin_end() {
+            self.close_bins(later.min(until));
+        }
+        (later > until).then(|| {
+            self.engine.advance(until);
+            Ending::Time
+        })
     }
 
     /// Lets one occurrence happen; returns why the run ends with it, if it does.

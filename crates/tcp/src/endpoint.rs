@@ -281,9 +281,9 @@ impl Endpoint {
     /// The sums of the flight stand in order. Every verb of [`SendSequence`] asserts the order of the positions.
     #[inline]
     pub(crate) fn assert_order(&self) {
-        debug_assert!(self.flight.sacked <= self.flight.size, "more SACKed than outstanding");
-        debug_assert!(self.flight.lost <= self.flight.size, "more lost than outstanding");
-        debug_assert!(self.window.cwnd > 0, "a closed congestion window never opens again");
+        assert!(self.flight.sacked <= self.flight.size, "more SACKed than outstanding");
+        assert!(self.flight.lost <= self.flight.size, "more lost than outstanding");
+        assert!(self.window.cwnd > 0, "a closed congestion window never opens again");
     }
 
     /// When [`handle_deadline`](Self::handle_deadline) is due, [`Instant::FAR_FUTURE`] for never. It may be earlier than

@@ -172,7 +172,7 @@ impl Endpoint {
         flags: Flags,
         segment: &mut Segment,
     ) {
-        debug_assert!(payload <= u32::from(config.mss), "a payload of {payload} bytes");
+        assert!(payload <= u32::from(config.mss), "a payload of {payload} bytes");
         *segment = Segment { offset, payload: payload as u16, flags, ..Segment::default() };
         if config.ecn_exact {
             segment.flags.insert(Flags::ECT);

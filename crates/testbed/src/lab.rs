@@ -262,7 +262,7 @@ impl Drop for Lab {
     fn drop(&mut self) {
         if !self.removed {
             self.namespaces.clear();
-            // A drop cannot report an error; the ledger keeps what remains.
+            // A drop cannot report an error; the ledger keeps the remaining entries.
             let _ = self.ledger.work_off();
         }
     }

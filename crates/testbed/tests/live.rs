@@ -10,9 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use fanin_node::barrier::BarrierRole;
 use fanin_node::config::Role;
 use fanin_node::launch::Placement;
 use fanin_testbed::live::{Bench, Part, Placed};
+
+const AGGREGATOR: Part = Part::Barrier(BarrierRole::Aggregator);
 
 /// The program `fanin`, built with this test; skips the test without root or the program.
 fn program() -> Option<PathBuf> {
@@ -204,9 +207,9 @@ fn sixty_four_senders_use_the_congestion_control_of_the_scenario() {
     let folder = folder("many");
     let bench = Bench::build(&scenario, &folder, &program, fanin_units::Duration::ZERO)
         .unwrap_or_else(|error| panic!("{error}"));
-    let socket = talk(&bench, Part::Aggregator, Part::Sender(63), 5000);
+    let socket = talk(&bench, AGGREGATOR, Part::Barrier(BarrierRole::Sender(63)), 5000);
     assert_eq!(congestion_control(&socket), "cubic");
-    let name = bench.namespace(Part::Aggregator).name().to_owned();
+    let name = bench.namespace(AGGREGATOR).name().to_owned();
     let routes = Command::new("ip").args(["-n", &name, "route"]).output().unwrap();
     assert!(String::from_utf8_lossy(&routes.stdout).contains("congctl cubic"), "{routes:?}");
     bench.remove().unwrap();

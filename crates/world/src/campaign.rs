@@ -49,6 +49,8 @@ pub struct CampaignProgress {
     pub events: u64,
     /// Faults that happened in them.
     pub faults: u64,
+    /// Most steps of a world.
+    pub steps_max: u64,
     /// Simulated time of all worlds.
     pub simulated: Duration,
     /// Time that it took.
@@ -83,6 +85,7 @@ pub fn campaign(
                         Ok(report) => {
                             all.events += report.assigned;
                             all.faults += report.faults;
+                            all.steps_max = all.steps_max.max(report.steps);
                             all.simulated += Duration::from_nanos(report.simulated_ns);
                         }
                         Err(failure) => all.failed.push(FailedSeed { seed, failure }),

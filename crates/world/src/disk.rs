@@ -59,6 +59,8 @@ pub(crate) struct Disk {
     pub(crate) errors_per_mille: u64,
     /// The longest time until a writer's group is on disk.
     pub(crate) delay_max_ns: u64,
+    /// Changes until its machine loses its power; 0: it does not.
+    pub(crate) changes_left: u64,
     /// True if files of this machine may be lost with its power.
     pub(crate) is_volatile: bool,
 }
@@ -159,6 +161,23 @@ impl Core {
         Ok(())
     }
 
+    /// The same for a call that changes a file or a name. The power may fail before it.
+    fn disk_change(&mut self, life: ProcessLife) -> io::Result<()> {
+        self.disk_call(life)?;
+        let left = &mut self.disks.of[life.host].changes_left;
+        if *left > 0 {
+            *left -= 1;
+            if *left == 0 {
+                // The rest of the turn reaches neither files nor connections.
+                let state = &mut self.hosts[life.host];
+                (state.is_running, state.life) = (false, state.life + 1);
+                self.power_failed = Some(life.host);
+                return Err(io::Error::from_raw_os_error(libc::EIO));
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn open_file(&mut self, life: ProcessLife, path: &Path, mode: OpenMode) -> io::Result<u64> {
         self.disk_call(life)?;
         let found = self.disks.of[life.host].seen.get(path).copied();
@@ -166,11 +185,13 @@ impl Core {
             (OpenMode::Read | OpenMode::Write, None) => Err(io::ErrorKind::NotFound.into()),
             (OpenMode::CreateNew, Some(_)) => Err(io::ErrorKind::AlreadyExists.into()),
             (OpenMode::Create, Some(file)) => {
+                self.disk_change(life)?;
                 self.set_size(file, 0);
                 Ok(file)
             }
             (_, Some(file)) => Ok(file),
             (_, None) => {
+                self.disk_change(life)?;
                 self.disks.next += 1;
                 let file = self.disks.next;
                 self.disks.files.insert(file, FileState::default());
@@ -192,7 +213,7 @@ impl Core {
     }
 
     fn write_file(&mut self, life: ProcessLife, file: u64, offset: u64, bytes: &[u8]) -> io::Result<usize> {
-        self.disk_call(life)?;
+        self.disk_change(life)?;
         let is_full = self.disks.of[life.host].is_full;
         let Some(state) = self.disks.files.get_mut(&file) else {
             return Err(io::Error::from_raw_os_error(libc::EBADF));
@@ -218,7 +239,7 @@ impl Core {
     }
 
     fn sync_file(&mut self, life: ProcessLife, file: u64) -> io::Result<()> {
-        if let Err(error) = self.disk_call(life) {
+        if let Err(error) = self.disk_change(life) {
             // The kernel tells of the loss once, and takes the sectors for clean afterwards.
             if self.one_in(2)
                 && let Some(state) = self.disks.files.get_mut(&file)
@@ -240,7 +261,7 @@ impl Core {
     }
 
     pub(crate) fn rename_file(&mut self, life: ProcessLife, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk_call(life)?;
+        self.disk_change(life)?;
         if !self.disks.of[life.host].seen.contains_key(from) {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -249,7 +270,7 @@ impl Core {
     }
 
     pub(crate) fn remove_file(&mut self, life: ProcessLife, path: &Path) -> io::Result<()> {
-        self.disk_call(life)?;
+        self.disk_change(life)?;
         if !self.disks.of[life.host].seen.contains_key(path) {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -264,7 +285,7 @@ impl Core {
     }
 
     pub(crate) fn sync_names(&mut self, life: ProcessLife, folder: &Path) -> io::Result<()> {
-        self.disk_call(life)?;
+        self.disk_change(life)?;
         let disk = &mut self.disks.of[life.host];
         let is_here = |what: &NameChange| match what {
             NameChange::Set(path, _) | NameChange::Remove(path) | NameChange::Rename(path, _) => {
@@ -305,7 +326,7 @@ impl SimulatedFile for ProcessFile {
 
     fn set_size(&self, size: u64) -> io::Result<()> {
         let mut core = self.shared.lock();
-        core.disk_call(self.life)?;
+        core.disk_change(self.life)?;
         core.set_size(self.file, size as usize);
         Ok(())
     }

@@ -14,6 +14,7 @@
 
 mod campaign;
 mod disk;
+mod faults;
 mod logs;
 mod machine;
 mod net;

@@ -107,10 +107,10 @@ fn many(of: Campaign) -> ExitCode {
 }
 
 fn summary(progress: &CampaignProgress, of: u64) -> String {
-    let CampaignProgress { seeds, events, faults, simulated, wall, failed } = progress;
+    let CampaignProgress { seeds, events, faults, steps_max, simulated, wall, failed } = progress;
     let wall_s = wall.as_secs_f64();
     format!(
-        "{seeds} of {of} seeds, {} failed; {events} events, {faults} faults, {:.0} s simulated in {wall_s:.0} s: {:.1} seeds/s",
+        "{seeds} of {of} seeds, {} failed; {events} events, {faults} faults, at most {steps_max} steps, {:.0} s simulated in {wall_s:.0} s: {:.1} seeds/s",
         failed.len(),
         simulated.as_secs_f64(),
         *seeds as f64 / wall_s.max(1e-9),

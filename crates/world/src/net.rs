@@ -375,6 +375,9 @@ impl SimulatedNetwork for ProcessNetwork {
 
     fn ready(&mut self, ready: &mut Vec<Readiness>) {
         let core = &mut *self.shared.lock();
+        if !core.is_alive(self.life.host, self.life.number) {
+            return;
+        }
         let capacity = core.net.capacity;
         for id in &core.net.by_host[self.life.host] {
             let Some(socket) = core.net.sockets.get_mut(id) else { continue };

@@ -18,6 +18,8 @@ pub(crate) enum InjectedFault {
     Kill(Host),
     /// A machine loses its power: its connections end without a word, and files are torn.
     PowerLoss(Host),
+    /// The same at this change of its disk from now on, in the middle of a turn. Only for machines whose files can be torn.
+    PowerLossAtChange(Host, u64),
     /// A process is stopped, and continued.
     Pause(Host),
     /// A process takes much longer for everything.
@@ -201,7 +203,7 @@ fn faults(random: &mut Random, places: &[ProcessPlace]) -> Vec<PlannedFault> {
         let at = between(random, FAULTS_FROM, FAULTS_TO);
         let long = between(random, 1, 4) == 1;
         let lasts = between(random, MS, if long { FAULT_MAX } else { 400 * MS });
-        let what = match between(random, 1, 16) {
+        let what = match between(random, 1, 18) {
             1..=3 => InjectedFault::Kill(host),
             4 | 5 => InjectedFault::PowerLoss(host),
             6 => InjectedFault::Pause(host),
@@ -213,12 +215,19 @@ fn faults(random: &mut Random, places: &[ProcessPlace]) -> Vec<PlannedFault> {
             12 => InjectedFault::Reset(host, other),
             13 => InjectedFault::DiskFull(host),
             14 | 15 => InjectedFault::DiskErrors(host, between(random, 10, 1000)),
-            _ => InjectedFault::SlowDisk(host, between(random, 10 * MS, 2000 * MS)),
+            16 => InjectedFault::SlowDisk(host, between(random, 10 * MS, 2000 * MS)),
+            _ if is_stored(places, host) => InjectedFault::PowerLossAtChange(host, between(random, 1, 12)),
+            _ => InjectedFault::PowerLossAtChange(0, between(random, 1, 12)),
         };
         all.push(PlannedFault { at, until: at + lasts, what });
     }
     all.sort_by_key(|fault| fault.at);
     all
+}
+
+/// True if the process of a machine brings its files to disk.
+fn is_stored(places: &[ProcessPlace], host: Host) -> bool {
+    matches!(places[host].role, Role::Supervisor | Role::Logger)
 }
 
 /// Takes out the disk faults of a collector or a readout that may die meanwhile. Such a process loses lines of its journal, which
@@ -233,10 +242,9 @@ fn keep_journals(faults: &mut Vec<PlannedFault>, places: &[ProcessPlace], is_ear
             _ => false,
         })
     };
-    let is_stored = |host: Host| matches!(places[host].role, Role::Supervisor | Role::Logger);
     // A logger that the launcher does not start again repairs no journal.
     for fault in faults.iter_mut().filter(|_| is_early) {
-        if let InjectedFault::PowerLoss(host) = fault.what
+        if let InjectedFault::PowerLoss(host) | InjectedFault::PowerLossAtChange(host, _) = fault.what
             && places[host].role == Role::Logger
         {
             fault.what = InjectedFault::Kill(host);
@@ -244,7 +252,7 @@ fn keep_journals(faults: &mut Vec<PlannedFault>, places: &[ProcessPlace], is_ear
     }
     faults.retain(|fault| match fault.what {
         InjectedFault::DiskFull(host) | InjectedFault::DiskErrors(host, _) => {
-            is_stored(host) || !is_early && !dies(host)
+            is_stored(places, host) || !is_early && !dies(host)
         }
         _ => true,
     });

@@ -18,6 +18,9 @@ pub(crate) type Host = usize;
 /// Microseconds since 1970 at which every world begins.
 pub(crate) const EPOCH_US: u64 = 1_800_000_000_000_000;
 
+/// Requests that one step may make. Sound worlds make 140 at most.
+const REQUESTS_MAX: u64 = 100_000;
+
 /// Something that happens in the world.
 #[derive(Debug)]
 pub(crate) enum WorldStep {
@@ -109,8 +112,12 @@ pub(crate) struct Core {
     pub(crate) hosts: Vec<HostState>,
     pub(crate) net: Network,
     pub(crate) disks: Disks,
+    /// A machine whose power failed within the present step.
+    pub(crate) power_failed: Option<Host>,
     /// A number that two runs of one seed have in common.
     pub(crate) trace: u64,
+    /// Requests to the world since its last step.
+    requests: u64,
 }
 
 impl Core {
@@ -123,7 +130,9 @@ impl Core {
             hosts: (0..hosts).map(|_| HostState::new()).collect(),
             net: Network::new(hosts),
             disks: Disks::new(hosts),
+            power_failed: None,
             trace: seed,
+            requests: 0,
         }
     }
 
@@ -136,7 +145,7 @@ impl Core {
     /// Takes the next happening, and brings the time to it.
     pub(crate) fn next(&mut self) -> Option<WorldStep> {
         let Reverse(Entry { at, what, .. }) = self.heap.pop()?;
-        self.now = at;
+        (self.now, self.requests) = (at, 0);
         Some(what)
     }
 
@@ -189,8 +198,14 @@ impl SharedCore {
         Self(Arc::new(Mutex::new(core)))
     }
 
+    /// # Panics
+    /// If one step makes more than [`REQUESTS_MAX`] requests: its process spins.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut core = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        core.requests += 1;
+        // Once only: what is dropped while a panic unwinds asks the world, too.
+        assert!(core.requests != REQUESTS_MAX, "a step made {REQUESTS_MAX} requests to its machine");
+        core
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fanin_dataflow::{
     EventRecord, EventStep, EventStream, FragmentSet, L1Id, Message, Peer, Selection, StoreId, WriteJob,
 };
-use fanin_events::Events;
+use fanin_events::{Events, Fault, verify};
 use fanin_message::{Closed, EndpointEvent, MessageEndpoint, Options, Settings};
 use fanin_node::data::{Chunk, Data, append};
 use fanin_node::journal::{Journal, JournalLine, Rotation, read_on, resume_on};
@@ -31,6 +31,19 @@ fn machine(seed: u64) -> (SharedCore, HostMachine) {
     let life = ProcessLife { host: 0, number: 1 };
     let machine = ProcessMachine { shared: shared.clone(), life };
     (shared, HostMachine::Simulated(Arc::new(machine)))
+}
+
+/// The machine of the next life of its process, after a loss of power.
+fn next_life(shared: &SharedCore) -> HostMachine {
+    let mut core = shared.lock();
+    if !core.hosts[0].is_running {
+        core.lose_power(0);
+    }
+    core.hosts[0].life += 1;
+    core.hosts[0].is_running = true;
+    let life = ProcessLife { host: 0, number: core.hosts[0].life };
+    drop(core);
+    HostMachine::Simulated(Arc::new(ProcessMachine { shared: shared.clone(), life }))
 }
 
 fn assigned(event: u64) -> EventRecord {
@@ -179,6 +192,68 @@ fn what_a_logger_said_to_be_stored_is_readable_whatever_its_disk_did() {
         let lost: Vec<_> = safe.iter().filter(|id| !found.contains(id)).collect();
         assert!(lost.is_empty(), "seed {seed}: {lost:?}");
     }
+}
+
+/// The power fails between the write of a group and its `fsync`. Any of its sectors may be lost.
+#[test]
+fn an_event_with_a_lost_sector_is_cut_off() {
+    let mut cut = 0;
+    for seed in 0..100 {
+        let (shared, first) = machine(seed);
+        let folder = PathBuf::from("/data");
+        let process = "logger-0".to_owned();
+        let config = StoreConfig { folder: folder.clone(), process, file_bytes: 1 << 20, run: 1 };
+        let store = EventStore::start(&first, config.clone(), Arc::new(|| ())).unwrap();
+        let task = shared.lock().hosts[0].store.clone().unwrap();
+        for number in 0..4 {
+            // The last group's write is the first change, and its `fsync` the second.
+            shared.lock().disks.of[0].changes_left = if number == 3 { 2 } else { 0 };
+            store.write(job(number));
+            task.lock().unwrap_or_else(PoisonError::into_inner).turn(Duration::ZERO);
+        }
+        assert_eq!(shared.lock().power_failed.take(), Some(0));
+        drop(store);
+        let second = next_life(&shared);
+        drop(EventStore::start(&second, config, Arc::new(|| ())).unwrap());
+        for path in second.list(&folder).unwrap() {
+            let bytes = second.read(&path).unwrap();
+            let report = verify(&bytes).unwrap();
+            // The fragments bear no L1 IDs.
+            let faults = report.faults.iter().filter(|error| !matches!(error.fault, Fault::L1Id { .. }));
+            assert_eq!(faults.count(), 0, "seed {seed}: {:?}", report.faults);
+            let events = Events::open(&bytes).unwrap().count();
+            assert!(events >= 3, "seed {seed}: {events} of 3 events that were stored");
+            cut += u32::from(events == 3);
+        }
+    }
+    assert!(cut > 50, "{cut}");
+}
+
+/// A failed `fsync` leaves lines in the page cache that the kernel takes for clean. The next life of the process reads them, and what it
+/// commits behind them has to survive.
+#[test]
+fn lines_that_a_failed_fsync_left_do_not_cost_later_ones() {
+    let path = PathBuf::from("/run/supervisor.journal");
+    let mut left = 0;
+    for seed in 0..300 {
+        let (shared, first) = machine(seed);
+        let mut journal = Journal::open_on(&first, &path, "supervisor", 1, true).unwrap();
+        shared.lock().disks.of[0].errors_per_mille = 700;
+        (0..20).for_each(|event| journal.add(&assigned(event), 0));
+        let failed = journal.commit().is_err();
+        shared.lock().disks.of[0].errors_per_mille = 0;
+        drop(journal);
+        let second = next_life(&shared);
+        let mut journal = Journal::open_on(&second, &path, "supervisor", 2, true).unwrap();
+        left += u32::from(failed && next(&second, &path) == 20);
+        journal.add(&assigned(30), 0);
+        journal.commit().unwrap();
+        shared.lock().lose_power(0);
+        let third = next_life(&shared);
+        drop(Journal::open_on(&third, &path, "supervisor", 3, true).unwrap());
+        assert_eq!(next(&third, &path), 31, "seed {seed}");
+    }
+    assert!(left > 10, "{left}");
 }
 
 fn collector() -> CollectorNode {

@@ -13,11 +13,11 @@ use fanin_node::process::{self, Signals, Turns};
 
 use crate::logs;
 use crate::machine::{AuditMachine, ProcessLife, ProcessMachine};
-use crate::plan::{InjectedFault, ProcessPlace, WorldPlan};
+use crate::plan::{ProcessPlace, WorldPlan};
 use crate::shared::{Core, Host, SharedCore, WorldStep, instant, nanoseconds};
 use crate::verdict::{self, WorldFailure};
 
-const MS: u64 = 1_000_000;
+pub(crate) const MS: u64 = 1_000_000;
 /// How often the world looks whether it can go on.
 const LOOK_EVERY: u64 = 20 * MS;
 /// A system without faults is complete again, and finishes an event, within this time. The pause before a start is 2 s at most. That
@@ -30,14 +30,14 @@ const QUIET_AFTER: u64 = 3_000 * MS;
 /// Time for which a quiet system is watched, longer than any `silence_max` of a plan.
 const QUIET_FOR: u64 = 2_500 * MS;
 /// A process that was stopped for so long is killed by the launcher.
-const HANG: u64 = 3_000 * MS;
+pub(crate) const HANG: u64 = 3_000 * MS;
 /// Happenings of one world.
 const HAPPENINGS_MAX: u64 = 3_000_000;
 
 /// A process as the launcher sees it.
-struct Child {
+pub(crate) struct Child {
     place: ProcessPlace,
-    process: Option<Box<dyn Turns>>,
+    pub(crate) process: Option<Box<dyn Turns>>,
     signals: Signals,
     plan: RestartPlan,
     /// True if it has ended in order, and is not to be started again.
@@ -82,6 +82,8 @@ pub struct WorldReport {
     pub assigned: u64,
     /// Faults that happened.
     pub faults: u64,
+    /// Steps of the world.
+    pub steps: u64,
     /// Turns of processes.
     pub turns: u64,
     /// A number over everything that happened: equal for equal seeds.
@@ -93,11 +95,11 @@ pub(crate) struct World {
     pub(crate) shared: SharedCore,
     pub(crate) plan: WorldPlan,
     systems: Vec<System>,
-    children: Vec<Child>,
+    pub(crate) children: Vec<Child>,
     phase: WorldPhase,
     faults: u64,
     /// Faults that are going on.
-    active: usize,
+    pub(crate) active: usize,
 }
 
 impl World {
@@ -148,6 +150,10 @@ impl World {
             let next = self.shared.lock().next();
             let Some(what) = next else { return Err(WorldFailure::Livelock { count }) };
             self.handle(what)?;
+            let failed = self.shared.lock().power_failed.take();
+            if let Some(host) = failed {
+                self.lose_power(host);
+            }
             count += 1;
             if count > HAPPENINGS_MAX {
                 return Err(WorldFailure::Livelock { count });
@@ -159,6 +165,7 @@ impl World {
             simulated_ns: core.now,
             assigned,
             faults: self.faults,
+            steps: count,
             turns: self.children.iter().map(|child| child.turns).sum(),
             trace: core.trace,
         })
@@ -236,7 +243,11 @@ impl World {
         let system =
             System { machine: HostMachine::Simulated(Arc::new(machine)), ..self.systems[host].clone() };
         logs::set_process(child.place);
-        match process::start(&system, child.place.role, child.place.index, &child.signals) {
+        let started = process::start(&system, child.place.role, child.place.index, &child.signals);
+        if self.shared.lock().power_failed.is_some() {
+            return;
+        }
+        match started {
             Ok(process) => {
                 child.process = Some(process);
                 self.shared.lock().call(host, now);
@@ -270,7 +281,7 @@ impl World {
         }
     }
 
-    fn plan_restart(&mut self, host: Host) {
+    pub(crate) fn plan_restart(&mut self, host: Host) {
         let child = &mut self.children[host];
         let mut core = self.shared.lock();
         child.plan.handle_ended(instant(core.now));
@@ -280,11 +291,11 @@ impl World {
     }
 
     /// Ends a process without a word.
-    fn kill(&mut self, host: Host, has_power: bool) {
+    pub(crate) fn kill(&mut self, host: Host, has_power: bool) {
         {
             let mut core = self.shared.lock();
             let state = &mut core.hosts[host];
-            if !state.is_running {
+            if self.children[host].process.is_none() {
                 return;
             }
             state.life += 1;
@@ -301,7 +312,11 @@ impl World {
         logs::set_process(child.place);
         let Some(process) = &mut child.process else { return Ok(()) };
         child.turns += 1;
-        match process.turn() {
+        let went_on = process.turn();
+        if self.shared.lock().power_failed.is_some() {
+            return Ok(());
+        }
+        match went_on {
             Ok(true) => {
                 verdict::check_turn(child.place, &**process, child.turns)?;
                 let next = process.next_turn().map(nanoseconds);
@@ -348,100 +363,6 @@ impl World {
         logs::set_process(self.children[host].place);
         task.lock().unwrap_or_else(PoisonError::into_inner).turn(std::time::Duration::ZERO);
         self.shared.lock().call(host, now);
-    }
-
-    fn begin_fault(&mut self, number: usize, now: u64) {
-        let fault = self.plan.faults[number];
-        self.active += 1;
-        logs::world(&fault.what, fault.until);
-        match fault.what {
-            InjectedFault::Kill(host) => {
-                if self.children[host].process.is_some() {
-                    self.kill(host, true);
-                    self.plan_restart(host);
-                }
-            }
-            InjectedFault::PowerLoss(host) => {
-                self.kill(host, false);
-                let mut core = self.shared.lock();
-                core.hosts[host].is_up = false;
-                // What waits on connections of a process that had ended is gone, too.
-                core.close_all(host, false);
-                core.lose_power(host);
-            }
-            InjectedFault::Pause(host) => {
-                let mut core = self.shared.lock();
-                core.hosts[host].paused_until = fault.until;
-                let turn_at = core.hosts[host].turn_at;
-                if turn_at != u64::MAX {
-                    core.hosts[host].turn_at = u64::MAX;
-                    core.call(host, fault.until);
-                }
-            }
-            InjectedFault::Slow(host, factor) => self.shared.lock().hosts[host].slowness = factor,
-            InjectedFault::CutOneWay(from, to) => self.cut(&[(from, to)], fault.until),
-            InjectedFault::Cut(a, b) => self.cut(&[(a, b), (b, a)], fault.until),
-            InjectedFault::Isolate(host) => {
-                let others = (0..self.children.len()).filter(|&other| other != host);
-                let links: Vec<_> = others.flat_map(|other| [(host, other), (other, host)]).collect();
-                self.cut(&links, fault.until);
-            }
-            InjectedFault::SlowLink(a, b, extra) => {
-                let mut core = self.shared.lock();
-                core.net.slow(a, b, extra);
-                core.net.slow(b, a, extra);
-            }
-            InjectedFault::Reset(a, b) => self.shared.lock().reset_between(a, b),
-            InjectedFault::DiskFull(host) => self.shared.lock().disks.of[host].is_full = true,
-            InjectedFault::DiskErrors(host, errors) => {
-                self.shared.lock().disks.of[host].errors_per_mille = errors;
-            }
-            InjectedFault::SlowDisk(host, most) => self.shared.lock().disks.of[host].delay_max_ns = most,
-        }
-        // A process that hangs for too long is killed by the launcher.
-        if let InjectedFault::Pause(host) = fault.what
-            && fault.until - now >= HANG
-            && self.children[host].process.is_some()
-        {
-            self.kill(host, true);
-            self.plan_restart(host);
-        }
-    }
-
-    fn cut(&mut self, links: &[(Host, Host)], until: u64) {
-        let mut core = self.shared.lock();
-        for &(from, to) in links {
-            let resend = core.between(0, 200 * MS);
-            core.net.cut(from, to, until, resend);
-        }
-    }
-
-    fn end_fault(&mut self, number: usize, now: u64) {
-        self.active -= 1;
-        let mut core = self.shared.lock();
-        match self.plan.faults[number].what {
-            InjectedFault::PowerLoss(host) => {
-                core.hosts[host].is_up = true;
-                core.at(now + 50 * MS, WorldStep::Start(host));
-            }
-            InjectedFault::Slow(host, _) => {
-                (core.hosts[host].slowness, core.hosts[host].paused_until) = (1, 0);
-                core.call(host, now);
-            }
-            InjectedFault::SlowLink(a, b, _) => {
-                core.net.slow(a, b, 0);
-                core.net.slow(b, a, 0);
-            }
-            InjectedFault::DiskFull(host) => core.disks.of[host].is_full = false,
-            InjectedFault::DiskErrors(host, _) => core.disks.of[host].errors_per_mille = 0,
-            InjectedFault::SlowDisk(host, _) => core.disks.of[host].delay_max_ns = 3 * MS,
-            InjectedFault::Kill(_)
-            | InjectedFault::Pause(_)
-            | InjectedFault::CutOneWay(..)
-            | InjectedFault::Cut(..)
-            | InjectedFault::Isolate(_)
-            | InjectedFault::Reset(..) => {}
-        }
     }
 
     /// Connections of a process when the system is complete.

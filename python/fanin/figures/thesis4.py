@@ -145,9 +145,12 @@ FIGURES = (
         "throughput.",
         "The least mean is {a[time].least:.0f} ms at {a[time].best:g} kB (45 %) and {b[time].least:.0f} ms "
         "at {b[time].best:g} kB (90 %). At 1584 kB it is {a[time][1584].mean_ms:.0f} and "
-        "{b[time][1584].mean_ms:.0f} ms.",
-        "The shape agrees. First come, first served is a transient from the start, here from 3.5 to 4.5 s; "
-        "means fall the longer one waits.",
+        "{b[time][1584].mean_ms:.0f} ms. Frames dropped at 528, 792 and 1584 kB: {a[time][528].drops}, "
+        "{a[time][792].drops} and {a[time][1584].drops} (45 %), {b[time][528].drops}, {b[time][792].drops} "
+        "and {b[time][1584].drops} (90 %).",
+        "Both ends agree, and so does the place where losses begin. At 90 % the least lies there, one step "
+        "above 528 kB. First come, first served is a transient from the start, here from 3.5 to 4.5 s. Its "
+        "means fall the longer one waits, and with the credits.",
     ),
     Figure(
         "thesis",

@@ -156,9 +156,7 @@ fn one(arguments: &Arguments) -> Result<(), Failure> {
         write(folder, &result)?;
     }
     if let Some(path) = &arguments.trace {
-        let fail = |error| Failure::Write { path: path.clone(), error };
-        let file = BufWriter::new(File::create(path).map_err(fail)?);
-        fanin_report::write_trace(&result, file).map_err(fail)?;
+        write_trace(path, &result)?;
     }
     if let Some(path) = &arguments.predicted {
         let bands = predict(&loaded.scenario, arguments.quiet)?.unwrap_or_default();
@@ -368,6 +366,13 @@ pub(super) fn finish(
     result.records = outcome.records;
     result.picture = outcome.picture;
     Ok((result, ending))
+}
+
+/// Writes a result as a trace that Perfetto opens.
+pub(super) fn write_trace(path: &Path, result: &RunResult) -> Result<(), Failure> {
+    let fail = |error| Failure::Write { path: path.to_owned(), error };
+    let file = BufWriter::new(File::create(path).map_err(fail)?);
+    fanin_report::write_trace(result, file).map_err(fail)
 }
 
 /// How the command ends because of a whole run.

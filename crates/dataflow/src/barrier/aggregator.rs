@@ -233,7 +233,7 @@ impl Aggregator {
     /// An answer arrived, or a part of one.
     ///
     /// # Errors
-    /// If it is not an answer of a connected sender, or is longer than what the sender owes. The state is unchanged then.
+    /// If it is not an answer of a connected sender, or is longer than the answer that is outstanding. The state is unchanged then.
     pub fn handle_message(
         &mut self,
         now: Instant,

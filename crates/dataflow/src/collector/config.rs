@@ -1,4 +1,4 @@
-//! The parts of a collector's settings, what is refused of them, and its counters.
+//! The settings of a collector, the reasons to refuse them, and its counters.
 
 use alloc::vec::Vec;
 

@@ -44,7 +44,7 @@ pub enum Decision {
 /// A command to a real processing unit ([`UnitModel::External`]), which the driver passes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnitCommand {
-    /// Process what was collected; the answer goes to [`Collector::handle_decision`].
+    /// Process the collected fragments; the answer goes to [`Collector::handle_decision`].
     Process {
         /// The processing unit's number on its collector.
         unit: u16,
@@ -349,7 +349,9 @@ impl<P: FragmentPayload> Collector<P> {
             }
             (Peer::Logger(logger), Message::Grant { event }) => self.granted(now, logger, event),
             (Peer::Logger(logger), Message::Refuse { event }) => self.refused(now, logger, event),
-            (Peer::Logger(logger), Message::Stored { event }) => self.stored(now, logger, event),
+            (Peer::Logger(logger), Message::Stored { event, stream }) => {
+                self.stored(now, logger, event, stream)
+            }
             _ => Err("such a peer does not send this here"),
         };
         handled.map_err(|why| Unexpected { peer, message: name, why })?;

@@ -96,7 +96,13 @@ impl<P: FragmentPayload> Collector<P> {
         Ok(())
     }
 
-    pub(super) fn stored(&mut self, now: Instant, logger: u16, event: L1Id) -> Result<(), &'static str> {
+    pub(super) fn stored(
+        &mut self,
+        now: Instant,
+        logger: u16,
+        event: L1Id,
+        stream: EventStream,
+    ) -> Result<(), &'static str> {
         self.check_logger(logger)?;
         // Also from a logger that was taken for too slow: the event is on disk.
         let sent = self.slots.index_of(event).filter(|&index| self.slots[index].sends > 0);
@@ -105,7 +111,11 @@ impl<P: FragmentPayload> Collector<P> {
             self.out.push_back((Peer::Logger(other), Message::Withdraw { event }));
         }
         self.record(now, event, EventStep::Acknowledged { logger });
-        let outcome = if self.slots[index].debug { Outcome::Debug } else { Outcome::Stored };
+        // Not by the slot: an earlier life may have sent the event for the other stream.
+        let outcome = match stream {
+            EventStream::Physics => Outcome::Stored,
+            EventStream::Debug => Outcome::Debug,
+        };
         self.finish(now, index, outcome);
         Ok(())
     }

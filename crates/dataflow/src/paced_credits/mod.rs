@@ -15,7 +15,7 @@ use fanin_units::{Bytes, Duration, Instant, Rate};
 
 use self::delay::DelayEstimate;
 
-/// Bytes in the window in addition to the round trip, as a multiple of what overtakes an answer in the mean.
+/// Bytes in the window in addition to the round trip, as a multiple of the bytes that overtake an answer in the mean.
 const OVERTAKING: f64 = 2.0;
 /// Of these, the multiple that may be requested at once after a pause.
 const OVERTAKING_BURST: f64 = 3.0;
@@ -264,7 +264,7 @@ impl PacedCredits {
         self.requests.push_back(OutstandingCredit { sent: now, bytes, is_open: true });
         self.outstanding += bytes;
         self.outstanding_max = self.outstanding_max.max(self.outstanding);
-        // A pause earns what the variation of delays spreads again.
+        // A pause earns as many bytes as the variation of delays spreads again.
         let burst = OVERTAKING_BURST * self.overtaking;
         let burst = self.share * burst.min(BURST_ANSWERS * self.answer / self.link_rate());
         let from = self.next.max(Instant::new(now.get().saturating_sub(burst as u64)));
@@ -292,7 +292,7 @@ impl PacedCredits {
         let usual = self.usual(readout) * f64::from(fragments);
         let usual = if usual > 0.0 { usual } else { bytes };
         let event = RelativeSize { bytes: event.bytes + bytes, usual: event.usual + usual };
-        // What was predicted wrongly is added to the pace, or taken from it.
+        // The error of the prediction is added to the pace, or taken from it.
         if self.delay.is_some() {
             let debt = (wire - credit.bytes as f64) / self.pace();
             self.next = Instant::new((self.next.get() as f64 + debt).max(0.0) as u64);

@@ -77,7 +77,7 @@ fn delays_that_vary_are_hidden_by_more_requests() {
 
 #[test]
 fn answers_that_come_late_in_order_lower_the_share() {
-    // Another link on the way has a queue of 9 ms: what the own requests explain is far less.
+    // Another link on the way has a queue of 9 ms: the own requests explain far less.
     let (mut paced, _) = served(100, |_| 400);
     let before = paced.window().get();
     (0..100).for_each(|_| paced.follow_share(12_832.0, 9e9, 50_000.0));

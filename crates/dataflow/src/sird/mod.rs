@@ -129,7 +129,7 @@ impl Sird {
             })
             .collect();
         let end = |(index, wire): (usize, &AccessLink)| {
-            // The receiver of what this end sends is at the other one.
+            // This end sends to the host of the other end.
             let peer = bdp[place(wires[index ^ 1].node)];
             let receiver = place(wire.node);
             let backlog = Bytes::new(of(config.sender_threshold, peer));
@@ -266,7 +266,7 @@ impl Sird {
             }
             SirdPacket::Resend { start, end } => {
                 let out = &mut self.ends[index as usize].outgoing;
-                // The receiver would not miss what it has not given credit for.
+                // The receiver does not miss bytes without credit.
                 out.credited = out.credited.max(end);
                 out.backoff = 0;
                 let range = (start, end.min(out.sent));
@@ -385,7 +385,7 @@ impl Sird {
         let receiver = &mut self.receivers[end.receiver as usize];
         let incoming = &mut end.incoming;
         let place = incoming.wanting.front().and_then(|message| {
-            // What lies before it must be known, so that credit is one offset.
+            // All messages before it must be announced, so that credit is one offset.
             (message.start <= incoming.expected).then(|| match self.policy {
                 CreditPolicy::SmallestRemaining => (message.end - message.credited, message.number),
                 CreditPolicy::RoundRobin => {

@@ -126,7 +126,7 @@ impl<P: FragmentPayload> Supervisor<P> {
     /// Takes over from a supervisor that died, with the values of its journal. `next` is the next event to assign;
     /// `outstanding` are the events that collectors had and that were not known to be finished.
     ///
-    /// Collectors that say hello within the re-assignment delay keep what they still have.
+    /// Collectors that say hello within the re-assignment delay keep their events.
     ///
     /// # Errors
     /// The first event of a collector that does not exist.

@@ -250,7 +250,7 @@ fn a_real_unit_asks_for_more_and_accepts() {
     let full =
         Message::Event { event, stream: EventStream::Physics, missing: 0, payload: Bytes::new(24_000) };
     assert_eq!(drain!(collector.poll_transmit()), [(Peer::Logger(0), full)]);
-    from_logger(&mut collector, ms(8), 0, Message::Stored { event });
+    from_logger(&mut collector, ms(8), 0, Message::Stored { event, stream: EventStream::Physics });
     let done = Message::Done(fanin_dataflow::FinishedEvent { event, outcome: Outcome::Stored });
     assert_eq!(drain!(collector.poll_transmit()), [(Peer::Supervisor, done)]);
 }
@@ -396,7 +396,7 @@ fn loggers_take_turns_and_stand_in_for_each_other() {
     assert_eq!(said(&mut collector), [(Peer::Logger(1), "offer")]);
     from_logger(&mut collector, ms(114), 1, Message::Grant { event });
     drain!(collector.poll_transmit());
-    from_logger(&mut collector, ms(115), 1, Message::Stored { event });
+    from_logger(&mut collector, ms(115), 1, Message::Stored { event, stream: EventStream::Physics });
     let end = said(&mut collector);
     assert_eq!(end.iter().filter(|(_, name)| *name == "clear").count(), 4);
     assert!(end.contains(&(Peer::Supervisor, "done")));
@@ -428,9 +428,27 @@ fn a_slow_logger_is_passed_over() {
     collector.handle_deadline(ms(50));
     assert_eq!(said(&mut collector), [(Peer::Logger(1), "event"), (Peer::Logger(0), "offer")]);
     // On disk is on disk, late or not.
-    from_logger(&mut collector, ms(51), 1, Message::Stored { event });
+    from_logger(&mut collector, ms(51), 1, Message::Stored { event, stream: EventStream::Physics });
     assert_eq!(said(&mut collector), [(Peer::Logger(0), "withdraw"), (Peer::Supervisor, "done")]);
     assert_eq!(collector.waits().count(), 0);
+}
+
+#[test]
+fn a_copy_of_an_earlier_life_ends_an_event_with_its_own_stream() {
+    let mut collector = connected(CollectorConfig { loggers: 1, ..config() });
+    let (event, region) = (L1Id(1), Selection::Rest);
+    let again = Message::Assign { event, unit: 0, direct: true, region, result: Bytes::ZERO };
+    collector.handle_message(ms(0), Peer::Supervisor, again).unwrap();
+    answer_all(&mut collector, ms(0));
+    from_logger(&mut collector, ms(1), 0, Message::Grant { event });
+    let sent = drain!(collector.poll_transmit());
+    assert!(
+        sent.iter().any(|(_, message)| matches!(message, Message::Event { stream: EventStream::Debug, .. }))
+    );
+    // The logger had the event from before the collector died. It is in the physics stream.
+    from_logger(&mut collector, ms(2), 0, Message::Stored { event, stream: EventStream::Physics });
+    let done = Message::Done(fanin_dataflow::FinishedEvent { event, outcome: Outcome::Stored });
+    assert!(drain!(collector.poll_transmit()).contains(&(Peer::Supervisor, done)));
 }
 
 #[test]
@@ -443,7 +461,7 @@ fn storage_that_is_behind_holds_units_back() {
     assert_eq!(said(&mut collector), [(Peer::Logger(0), "offer")]);
     let event = L1Id(1);
     from_logger(&mut collector, ms(11), 0, Message::Grant { event });
-    from_logger(&mut collector, ms(12), 0, Message::Stored { event });
+    from_logger(&mut collector, ms(12), 0, Message::Stored { event, stream: EventStream::Physics });
     let end = said(&mut collector);
     assert_eq!(end[1..], [(Peer::Supervisor, "done"), (Peer::Supervisor, "ready")]);
 }

@@ -1,19 +1,15 @@
-//! The topologies of scenarios: each is one function in one file, which adds nodes and links to a `NetworkBuilder`.
+//! The topologies of scenarios: each is one function here, which adds nodes and links to a `NetworkBuilder`.
 //!
 //! `docs/CONTRIBUTING.md` ("Add a topology") lists the steps to add one.
 
 mod builder;
-mod hybrid;
-mod leaf_spine;
-mod racks;
-mod star;
 
-use fanin_scenario::{Scenario, Topology};
+use fanin_scenario::{Scenario, Topology, WorkloadKind};
 
 pub use builder::Roles;
 
 use self::builder::NetworkBuilder;
-use crate::{Network, NetworkError};
+use crate::{Network, NetworkError, NodeIndex, SwitchRole};
 
 /// Builds the network of a scenario.
 ///
@@ -22,10 +18,10 @@ use crate::{Network, NetworkError};
 pub fn build(scenario: &Scenario) -> Result<(Network, Roles), NetworkError> {
     let mut builder = NetworkBuilder::new(scenario);
     match scenario.network.topology {
-        Topology::Star => star::build(&mut builder),
-        Topology::Racks => racks::build(&mut builder),
-        Topology::LeafSpine => leaf_spine::build(&mut builder),
-        Topology::Hybrid => hybrid::build(&mut builder),
+        Topology::Star => star(&mut builder),
+        Topology::Racks => racks(&mut builder),
+        Topology::LeafSpine => leaf_spine(&mut builder),
+        Topology::Hybrid => hybrid(&mut builder),
     }
     let NetworkBuilder { network, roles, .. } = builder;
     network.check()?;
@@ -34,10 +30,121 @@ pub fn build(scenario: &Scenario) -> Result<(Network, Roles), NetworkError> {
     Ok((network, roles))
 }
 
+/// Adds one switch with all hosts. In all-to-all workloads (LCN'15, evaluation) the collectors are dealt out among the
+/// readout hosts and share their links. Otherwise each has a host of its own.
+fn star(builder: &mut NetworkBuilder<'_>) {
+    let scenario = builder.scenario;
+    let tor = builder.switch(SwitchRole::Tor, 0);
+    let collectors = scenario.collectors_total();
+    if scenario.workload.kind == WorkloadKind::AllToAll {
+        let readouts = builder.readouts(scenario.readout.hosts);
+        builder.roles.collectors = readouts.into_iter().cycle().take(collectors as usize).collect();
+        builder.roles.racks = vec![0; builder.roles.collectors.len()];
+    } else {
+        builder.collectors(0, tor, collectors);
+        builder.readouts(scenario.senders());
+    }
+    for readout in builder.roles.readouts.clone() {
+        builder.join_readout(readout, tor);
+    }
+    builder.services(&[tor]);
+}
+
+/// Adds the network of the thesis (§4.2.1, figure 5.3), for any number of racks and cores.
+///
+/// The real routers spread traffic by a hash of the addresses. As in §5.1.4 each group of readouts is split evenly
+/// among the cores, and each part is joined to one core alone. An aggregation switch of its own stands for the part's
+/// share of the real one. Without groups the readouts are joined to the cores, and each one's links are dealt out among
+/// them.
+fn racks(builder: &mut NetworkBuilder<'_>) {
+    let scenario = builder.scenario;
+    let settings = &scenario.network;
+    let cores: Vec<NodeIndex> =
+        (0..settings.cores).map(|core| builder.switch(SwitchRole::Core, core)).collect();
+    for rack in 0..scenario.collectors.racks {
+        let tor = builder.rack(rack);
+        for &core in &cores {
+            for _ in 0..settings.uplinks_per_core {
+                builder.join(core, tor, &scenario.uplink);
+            }
+        }
+    }
+    let readouts = builder.readouts(scenario.senders());
+    if settings.readouts_per_group == 0 {
+        for (index, &readout) in readouts.iter().enumerate() {
+            for link in 0..scenario.readout.links_per_host as usize {
+                builder.join(readout, cores[(index + link) % cores.len()], &scenario.readout.link);
+            }
+        }
+    } else {
+        for (group, members) in readouts.chunks(settings.readouts_per_group as usize).enumerate() {
+            let part_size = members.len().div_ceil(cores.len());
+            for (part, members) in members.chunks(part_size).enumerate() {
+                let number = (group * cores.len() + part) as u32;
+                let switch = builder.switch(SwitchRole::Aggregation, number);
+                for &readout in members {
+                    builder.join_readout(readout, switch);
+                }
+                builder.join(switch, cores[part], &scenario.uplink);
+            }
+        }
+    }
+    builder.services(&cores);
+}
+
+/// Adds the racks, and a software switch on the host ports of the core (multi-host paper §IV.A).
+fn hybrid(builder: &mut NetworkBuilder<'_>) {
+    racks(builder);
+    let settings = &builder.scenario.network.hybrid;
+    if settings.host_ports == 0 {
+        return;
+    }
+    let core = builder.network.node_named("core:0").expect("racks have a core");
+    let software = builder.switch(SwitchRole::Software, 0);
+    for _ in 0..settings.host_ports {
+        builder.join(core, software, &settings.link);
+    }
+    builder.roles.software = Some(software);
+}
+
+/// Adds the planes (multi-host paper §II.B, figure 2). A pod's readouts and racks share a leaf switch in every plane,
+/// and every leaf is joined to all spines of its plane. A host has one link into each plane.
+fn leaf_spine(builder: &mut NetworkBuilder<'_>) {
+    let scenario = builder.scenario;
+    let settings = &scenario.network.leaf_spine;
+    let (planes, pods, spines) = (settings.planes, settings.pods, settings.spines);
+    let leaves: Vec<NodeIndex> =
+        (0..planes * pods).map(|leaf| builder.switch(SwitchRole::Leaf, leaf)).collect();
+    let leaf = |plane: u32, pod: u32| leaves[(plane * pods + pod) as usize];
+    for plane in 0..planes {
+        for spine in 0..spines {
+            let spine = builder.switch(SwitchRole::Spine, plane * spines + spine);
+            for pod in 0..pods {
+                builder.join(leaf(plane, pod), spine, &scenario.uplink);
+            }
+        }
+    }
+    let racks_per_pod = scenario.collectors.racks.div_ceil(pods);
+    for rack in 0..scenario.collectors.racks {
+        let tor = builder.rack(rack);
+        for plane in 0..planes {
+            builder.join(leaf(plane, rack / racks_per_pod), tor, &scenario.uplink);
+        }
+    }
+    let readouts = builder.readouts(scenario.senders());
+    let readouts_per_pod = scenario.senders().div_ceil(pods);
+    for (number, readout) in (0..).zip(readouts) {
+        for plane in 0..planes {
+            builder.join(readout, leaf(plane, number / readouts_per_pod), &scenario.readout.link);
+        }
+    }
+    let first: Vec<NodeIndex> = (0..planes).map(|plane| leaf(plane, 0)).collect();
+    builder.services(&first);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::NodeIndex;
     use crate::{NodeKind, Paths, Spread};
     use fanin_scenario::LeafSpine;
 

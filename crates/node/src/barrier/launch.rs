@@ -25,7 +25,7 @@ const END_MARGIN: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_millis(20);
 
 /// A process of a barrier workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BarrierRole {
     /// The one that requests.
     Aggregator,

@@ -3,7 +3,8 @@
 use fanin_units::{Duration, Rate};
 
 use super::ScenarioCheck;
-use super::topology::{TopologyFacts, topology_facts};
+use super::topology::topology_facts;
+use crate::types::TopologyFacts;
 
 /// The most readouts and collectors of a network. The simulator and the live systems number far fewer.
 pub(crate) const HOSTS_MAX: u64 = 1_000_000;
@@ -79,11 +80,6 @@ impl ScenarioCheck<'_> {
                 format!("give fewer racks, readouts, or links of each: at most {LINKS_MAX} links together"),
             );
         }
-    }
-
-    pub(super) fn network(&mut self) {
-        let check = topology_facts(self.scenario).check;
-        check(self);
     }
 
     /// Checks that the switches `name` have enough ports; zero stands for enough.

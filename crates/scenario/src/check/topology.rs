@@ -1,56 +1,43 @@
-//! The facts of each topology that checks need: one function a topology, which is all that a new one adds to the checks.
+//! Settings of a topology that it refuses: one function for each that refuses some.
 
 use super::ScenarioCheck;
 use crate::types::*;
 
-/// A topology, as the checks see it.
-pub(super) struct TopologyFacts<'a> {
-    /// Its switches, by section.
-    pub(super) switches: Vec<(&'static str, &'a Switch)>,
-    /// The keys and sections that it reads, of those that only some topologies read.
-    pub(super) keys: &'static [&'static str],
-    /// How many links it has, without those of the collectors.
-    pub(super) links: u64,
-    /// The key to lower where that is too many.
-    pub(super) links_key: &'static str,
-    /// Checks its settings.
-    pub(super) check: fn(&mut ScenarioCheck<'_>),
-}
-
-impl TopologyFacts<'_> {
-    /// True if the topology reads a key, or has the switches of a section.
-    pub(super) fn reads(&self, key: &str) -> bool {
-        self.keys.contains(&key) || self.switches.iter().any(|(section, _)| *section == key)
-    }
-}
-
 /// The facts of a scenario's topology.
-pub(super) fn topology_facts(s: &Scenario) -> TopologyFacts<'_> {
-    match s.network.topology {
-        Topology::Star => star(s),
-        Topology::Racks => {
-            racks(s, &["uplink", "network.cores", "network.uplinks_per_core", "network.readouts_per_group"])
-        }
-        Topology::Hybrid => racks(
-            s,
-            &[
-                "uplink",
-                "network.cores",
-                "network.uplinks_per_core",
-                "network.readouts_per_group",
-                "network.hybrid",
-            ],
-        ),
-        Topology::LeafSpine => leaf_spine(s),
-    }
+pub(super) fn topology_facts(s: &Scenario) -> TopologyFacts {
+    s.network.facts(HostCounts {
+        sources: s.senders().into(),
+        links_per_source: s.readout.links_per_host.into(),
+        racks: s.collectors.racks.into(),
+    })
 }
 
 /// The switches of a scenario's network, by section.
 pub(super) fn switches_used(s: &Scenario) -> Vec<(&'static str, &Switch)> {
-    topology_facts(s).switches
+    let switch = |section| match section {
+        "tor" => &s.tor,
+        "core" => &s.core,
+        "aggregation" => &s.aggregation,
+        "leaf" => &s.leaf,
+        "spine" => &s.spine,
+        section => unreachable!("a topology names the section {section}, which describes no switches"),
+    };
+    topology_facts(s).switches.into_iter().map(|section| (section, switch(section))).collect()
 }
 
 impl ScenarioCheck<'_> {
+    /// Checks the settings of the topology. One without a function here refuses none.
+    pub(super) fn topology(&mut self) {
+        let topology = self.scenario.network.topology;
+        if topology == Topology::Star {
+            check_star(self);
+        } else if topology == Topology::Racks || topology == Topology::Hybrid {
+            check_racks(self);
+        } else if topology == Topology::LeafSpine {
+            check_leaf_spine(self);
+        }
+    }
+
     /// Checks the switches that the network has.
     pub(super) fn switches(&mut self) {
         for (name, switch) in switches_used(self.scenario) {
@@ -62,21 +49,6 @@ impl ScenarioCheck<'_> {
 /// True if the switches of section `name` share their settings with the software switch of a hybrid.
 pub(super) fn has_software_switch(s: &Scenario, name: &str) -> bool {
     name == "core" && s.network.topology == Topology::Hybrid && s.network.hybrid.host_ports > 0
-}
-
-/// Links of the hosts that send.
-fn source_links(s: &Scenario) -> u64 {
-    u64::from(s.senders()) * u64::from(s.readout.links_per_host)
-}
-
-fn star(s: &Scenario) -> TopologyFacts<'_> {
-    TopologyFacts {
-        switches: vec![("tor", &s.tor)],
-        keys: &[],
-        links: source_links(s),
-        links_key: "readout.links_per_host",
-        check: check_star,
-    }
 }
 
 fn check_star(check: &mut ScenarioCheck<'_>) {
@@ -97,21 +69,6 @@ fn check_star(check: &mut ScenarioCheck<'_>) {
             Some(("network.topology", "a star")),
             "set network.topology = \"racks\", or one rack".to_owned(),
         );
-    }
-}
-
-fn racks<'a>(s: &'a Scenario, keys: &'static [&'static str]) -> TopologyFacts<'a> {
-    let mut switches = vec![("tor", &s.tor), ("core", &s.core)];
-    if s.network.readouts_per_group > 0 {
-        switches.push(("aggregation", &s.aggregation));
-    }
-    let uplinks = u64::from(s.network.cores) * u64::from(s.network.uplinks_per_core);
-    TopologyFacts {
-        switches,
-        keys,
-        links: source_links(s) + u64::from(s.collectors.racks) * uplinks + u64::from(s.senders()),
-        links_key: "network.uplinks_per_core",
-        check: check_racks,
     }
 }
 
@@ -154,19 +111,6 @@ fn check_racks(check: &mut ScenarioCheck<'_>) {
             Some(("network.readouts_per_group", "readouts in a group")),
             "give fewer cores, or larger groups".to_owned(),
         );
-    }
-}
-
-fn leaf_spine(s: &Scenario) -> TopologyFacts<'_> {
-    let settings = &s.network.leaf_spine;
-    let spines = u64::from(settings.pods) * u64::from(settings.spines);
-    let hosts = u64::from(s.collectors.racks) + u64::from(s.senders());
-    TopologyFacts {
-        switches: vec![("tor", &s.tor), ("leaf", &s.leaf), ("spine", &s.spine)],
-        keys: &["uplink", "network.leaf_spine"],
-        links: u64::from(settings.planes) * (spines + hosts),
-        links_key: "network.leaf_spine.planes",
-        check: check_leaf_spine,
     }
 }
 

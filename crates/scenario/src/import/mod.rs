@@ -1,6 +1,6 @@
 //! Reads files of other tools as settings of a scenario: topologies of containerlab and MiniEdit, switches of SONiC.
 //!
-//! Only what a file says is taken. [`Imported::refused`] names each key that a scenario has no counterpart of.
+//! Only settings that the file contains are imported. [`Imported::refused`] names each key without a counterpart in scenarios.
 
 mod containerlab;
 mod draft;

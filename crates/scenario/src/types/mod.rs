@@ -11,6 +11,7 @@ mod workload;
 
 pub use live::{Live, Processors};
 pub use network::{FlowDistribution, Framing, Hybrid, LeafSpine, Link, Network, Topology};
+pub(crate) use network::{HostCounts, TopologyFacts};
 pub use roles::{
     Arrivals, Collectors, FragmentSizes, Logger, Policy, Readout, SizeModel, StartOrder, Supervisor, TieBreak,
 };

@@ -148,3 +148,84 @@ impl Default for Network {
         }
     }
 }
+
+/// The numbers of hosts that the links of a topology depend on.
+#[derive(Clone, Copy)]
+pub(crate) struct HostCounts {
+    /// Hosts that send: readouts, or the senders of a barrier workload.
+    pub(crate) sources: u64,
+    /// Links of each of them.
+    pub(crate) links_per_source: u64,
+    pub(crate) racks: u64,
+}
+
+/// The properties of a topology that checks and explanations need.
+pub(crate) struct TopologyFacts {
+    /// The sections of its switches.
+    pub(crate) switches: Vec<&'static str>,
+    /// The keys and sections that it reads, of those that only some topologies read.
+    pub(crate) keys: &'static [&'static str],
+    /// The number of its links, without those of the collectors.
+    pub(crate) links: u64,
+    /// The key to lower if there are too many.
+    pub(crate) links_key: &'static str,
+}
+
+impl TopologyFacts {
+    /// Returns true if the topology reads a key, or has the switches of a section.
+    pub(crate) fn reads(&self, key: &str) -> bool {
+        self.keys.contains(&key) || self.switches.contains(&key)
+    }
+}
+
+impl Network {
+    /// The facts of the topology.
+    pub(crate) fn facts(&self, hosts: HostCounts) -> TopologyFacts {
+        match self.topology {
+            Topology::Star => TopologyFacts {
+                switches: vec!["tor"],
+                keys: &[],
+                links: hosts.sources * hosts.links_per_source,
+                links_key: "readout.links_per_host",
+            },
+            Topology::Racks => self.racks(
+                hosts,
+                &["uplink", "network.cores", "network.uplinks_per_core", "network.readouts_per_group"],
+            ),
+            Topology::Hybrid => self.racks(
+                hosts,
+                &[
+                    "uplink",
+                    "network.cores",
+                    "network.uplinks_per_core",
+                    "network.readouts_per_group",
+                    "network.hybrid",
+                ],
+            ),
+            Topology::LeafSpine => {
+                let settings = &self.leaf_spine;
+                let spines = u64::from(settings.pods) * u64::from(settings.spines);
+                TopologyFacts {
+                    switches: vec!["tor", "leaf", "spine"],
+                    keys: &["uplink", "network.leaf_spine"],
+                    links: u64::from(settings.planes) * (spines + hosts.racks + hosts.sources),
+                    links_key: "network.leaf_spine.planes",
+                }
+            }
+        }
+    }
+
+    fn racks(&self, hosts: HostCounts, keys: &'static [&'static str]) -> TopologyFacts {
+        let mut switches = vec!["tor", "core"];
+        if self.readouts_per_group > 0 {
+            switches.push("aggregation");
+        }
+        let uplinks = u64::from(self.cores) * u64::from(self.uplinks_per_core);
+        TopologyFacts {
+            switches,
+            keys,
+            links: hosts.sources * hosts.links_per_source + hosts.racks * uplinks + hosts.sources,
+            links_key: "network.uplinks_per_core",
+        }
+    }
+}

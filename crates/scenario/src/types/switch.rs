@@ -1,6 +1,7 @@
 use core::fmt;
 
 pub use fanin_queueing::{Buffering, Depth, Discipline, NotCapable, PoolCharge};
+use fanin_queueing::{Layout, MemorySettings};
 use fanin_queueing::{Red, RedError, RedSettings};
 use fanin_units::{Bytes, Duration, Packets, Rate, Ratio};
 use schemars::JsonSchema;
@@ -281,6 +282,30 @@ pub struct Switch {
 impl Switch {
     /// Packet memory of a core router's module (Brocade MLXe-32; thesis §4.2.1).
     pub const MODULE: Bytes = Bytes::new(1_500_000_000);
+
+    /// The division of the packet memory among the ports, by whether each is an uplink. `None` with rings, which have a capacity each.
+    pub fn layout(&self, is_uplink: &[bool]) -> Option<Layout> {
+        let buffer = |&up: &bool| if up { self.uplink_buffer } else { self.buffer };
+        let settings = self.memory_settings(is_uplink.iter().map(buffer).collect());
+        (!self.buffering.has_rings()).then(|| settings.layout())
+    }
+
+    /// The settings of the packet memory with these buffers of outputs, which only `dedicated` reads.
+    pub fn memory_settings(&self, output_buffers: Vec<Bytes>) -> MemorySettings {
+        MemorySettings {
+            buffering: self.buffering,
+            output_buffers,
+            buffer: self.buffer,
+            port_limit: self.port_limit.0,
+            input_limit: self.input_limit.0,
+            pool_split: self.pool_split,
+            pool_charge: self.pool_charge,
+            module_ports: self.module_ports,
+            alpha: self.alpha,
+            frame_overhead: self.frame_overhead,
+            cell: Bytes::new(1),
+        }
+    }
 
     /// A switch that never drops, in the scenarios that use it by default.
     pub(crate) fn deep() -> Self {

@@ -17,7 +17,7 @@ use crate::Error;
 use crate::index::NIL;
 use crate::random::{HostKind, Purpose, Random, host, seed};
 use crate::schedule::NEVER;
-use fanin_network::{Network, NodeKind, PortIndex, SwitchKind, memory_layout};
+use fanin_network::{Network, NodeKind, PortIndex, SwitchKind};
 
 /// The parts of a fabric, built switch by switch.
 struct Builder<'a> {
@@ -162,7 +162,7 @@ impl Builder<'_> {
         let switch = PausingSwitch {
             memory,
             counts_bulk_only: settings.pause.mode == PauseMode::Priority,
-            overhead: layout.overhead.get() as u32,
+            overhead: layout.frame_overhead().get() as u32,
             paused_inputs: Vec::new(),
             check_at: NEVER,
         };
@@ -280,7 +280,7 @@ pub(crate) fn switch_layouts(network: &Network) -> Result<Vec<(&SwitchKind, Opti
 /// How a switch with these ports divides its memory among them; `None` with rings.
 fn layout(network: &Network, switch: &Switch, ports: &[PortIndex]) -> Result<Option<Layout>, Error> {
     let is_uplink: Vec<bool> = ports.iter().map(|&port| network.is_uplink(port)).collect();
-    let layout = memory_layout(switch, &is_uplink);
+    let layout = switch.layout(&is_uplink);
     if let Some(layout) = &layout {
         layout.check()?;
     }

@@ -145,7 +145,7 @@ impl LinkState {
 
     /// Takes the next PAUSE or RESUME frame, with its arrival, off a link that leads to another partition.
     pub(super) fn take_leaving_signal(&mut self) -> Option<(u64, PauseSignal)> {
-        debug_assert!(self.leads_out, "signals arrive in this partition");
+        assert!(self.leads_out, "signals arrive in this partition");
         self.signals.pop_front()
     }
 
@@ -192,7 +192,7 @@ impl LinkState {
 
     /// Takes the next frame, with its arrival, off a link that leads to another partition.
     pub(super) fn take_leaving(&mut self) -> Option<(u64, Parcel)> {
-        debug_assert!(self.leads_out, "frames arrive in this partition");
+        assert!(self.leads_out, "frames arrive in this partition");
         self.frames.pop().map(|frame| (frame.arrival, frame.parcel))
     }
 

@@ -61,7 +61,7 @@ impl PendingDeparture {
 
     /// Takes the departure that is due at `now`. Returns false if the occurrence is out of date.
     pub(super) fn take(&mut self, now: u64) -> bool {
-        debug_assert!(self.at >= now, "a departure was left out");
+        assert!(self.at >= now, "a departure was left out");
         let is_due = self.at == now;
         if is_due {
             self.at = NEVER;

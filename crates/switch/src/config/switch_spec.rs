@@ -189,6 +189,32 @@ pub enum Idle {
     Poll,
 }
 
+impl SwitchSpec {
+    /// The default switch with these settings of its packet memory. Each port has its own `buffer`. The keys of pools are given where the scheme
+    /// reads them: elsewhere the switch refuses them.
+    pub fn with_memory(memory: MemorySettings) -> Self {
+        let spec = Self {
+            buffering: memory.buffering,
+            buffer: memory.buffer,
+            port_limit: memory.port_limit,
+            module_ports: memory.module_ports,
+            alpha: memory.alpha,
+            frame_overhead: memory.frame_overhead,
+            cell: memory.cell,
+            ..Self::default()
+        };
+        if memory.buffering != Buffering::Shared {
+            return spec;
+        }
+        Self {
+            input_limit: memory.input_limit,
+            pool_split: memory.pool_split,
+            pool_charge: memory.pool_charge,
+            ..spec
+        }
+    }
+}
+
 impl Config {
     /// The division of the memory of the plain queues.
     pub fn layout(&self) -> Layout {
@@ -204,7 +230,7 @@ impl Config {
             pool_charge: switch.pool_charge,
             module_ports: switch.module_ports,
             alpha: switch.alpha,
-            overhead: switch.frame_overhead,
+            frame_overhead: switch.frame_overhead,
             cell: switch.cell,
         };
         settings.layout()

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use fanin_queueing::{
-    AdmissionLimit, Aqm, Counters, Frame, FrameCount, LayoutError, Memory, Occupancy, Sharing, StoredFrame,
-    Verdict,
+    AdmissionLimit, Aqm, Counters, Frame, FrameCount, LayoutError, Memory, Occupancy, StoredFrame, Verdict,
 };
 use fanin_units::{Bytes, Instant};
 
@@ -59,20 +58,17 @@ impl Buffers {
         let common = is_common.then(|| Common {
             counts: Arc::clone(shared),
             pool_sizes: layout.pool_sizes(),
-            input_limits: match layout.sharing {
-                Sharing::Pools(pools) => pools.input_limits,
-                _ => Vec::new(),
-            },
+            input_limits: layout.input_limits().unwrap_or_default().to_vec(),
         });
         Ok(Self { memory, common })
     }
 
-    /// Does what [`Memory::set_aqm`] does, in the memory that these workers share.
+    /// Sets the marker of an output, as [`Memory::set_aqm`].
     pub(super) fn set_aqm(&mut self, output: usize, aqm: Aqm) {
         self.memory.set_aqm(output, aqm);
     }
 
-    /// Does what [`Memory::arrive`] does, in the memory that these workers share.
+    /// A frame arrives, as at [`Memory::arrive`]. First its bytes are reserved in the accounts that workers share.
     #[inline]
     pub(super) fn arrive(
         &mut self,
@@ -106,8 +102,8 @@ impl Buffers {
         verdict
     }
 
-    /// Limits the worker's accounts of a frame to what the other workers leave. `taken` gives the occupancy of an account, in all
-    /// workers together.
+    /// Sets the limits of a frame's accounts to the memory that the other workers leave free. `taken` gives the occupancy of an
+    /// account, in all workers together.
     fn see_common(
         &mut self,
         input: usize,
@@ -126,26 +122,26 @@ impl Buffers {
         }
     }
 
-    /// Does what [`Memory::room`] does, in the memory that these workers share.
+    /// The longest frame that would be accepted now, as [`Memory::room`], while all workers hold their frames.
     #[inline]
     pub(super) fn room(&mut self, input: usize, output: usize) -> u32 {
         self.see_common(input, output, SharedCounts::taken);
         self.memory.room(input, output)
     }
 
-    /// Does what [`Memory::pass`] does, in the memory that these workers share.
+    /// Counts frames that left without being stored, as [`Memory::pass`].
     #[inline]
     pub(super) fn pass(&mut self, at: Instant, output: usize, passed: FrameCount) {
         self.memory.pass(at, output, passed);
     }
 
-    /// Does what [`Memory::withdraw`] does, in the memory that these workers share.
+    /// Takes an admission back, as [`Memory::withdraw`], in the shared accounts too.
     pub(super) fn withdraw(&mut self, input: usize, output: usize, bytes: u32, limit: AdmissionLimit) {
         self.memory.withdraw(input, output, bytes, limit);
         self.give(input, output, bytes);
     }
 
-    /// Does what [`Memory::depart`] does, in the memory that these workers share.
+    /// A frame left, as [`Memory::depart`]. Its bytes are free in the shared accounts too.
     #[inline]
     pub(super) fn depart(&mut self, at: Instant, input: usize, output: usize, bytes: u32) {
         self.memory.depart(at, input, output, bytes);
@@ -162,18 +158,18 @@ impl Buffers {
         }
     }
 
-    /// Does what [`Memory::output`] does, in the memory that these workers share.
+    /// The occupancy of an output.
     #[inline]
     pub(super) fn output(&self, output: usize) -> &Occupancy {
         self.memory.output(output)
     }
 
-    /// Does what [`Memory::counters`] does, in the memory that these workers share.
+    /// The counters of an output.
     pub(super) fn counters(&self, output: usize) -> &Counters {
         self.memory.counters(output)
     }
 
-    /// Does what [`Memory::reset_marks`] does, in the memory that these workers share.
+    /// Starts all high-water marks afresh from the present occupancy.
     pub(super) fn reset_marks(&mut self) {
         self.memory.reset_marks();
     }

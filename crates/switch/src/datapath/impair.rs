@@ -51,7 +51,7 @@ impl<H: Copy> Impairment<H> {
         share.get() > 0 && self.random.below(1_000_000) < share.get()
     }
 
-    /// Draws what happens to a frame.
+    /// Draws the fate of a frame.
     pub(super) fn draw(&mut self, now: Instant) -> FrameFate {
         if self.happens(self.spec.loss) {
             return FrameFate::Lose;

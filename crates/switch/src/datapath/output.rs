@@ -1,8 +1,8 @@
 //! One output: its queues, the dequeued frames that the driver has not taken, and its link impairment.
 
 use fanin_queueing::{
-    Aqm, BucketError, Frame, FrameCount, RING_FRAMES_MAX, RINGS_MAX, Rest, RingError, RingSettings, Rings,
-    Verdict,
+    Aqm, BucketError, Frame, FrameCount, NextDeparture, RING_FRAMES_MAX, RINGS_MAX, RingError, RingSettings,
+    Rings, Verdict,
 };
 use fanin_units::{Bytes, Duration, Instant, Rate, Ratio, wire};
 
@@ -92,34 +92,6 @@ struct CutThrough<H> {
     /// The longest frame that may pass the plain queue, 0 if none may, as of `checked`.
     plain_max: u32,
     checked: u64,
-}
-
-/// The next time at which an output has a frame for the driver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NextDeparture {
-    /// Not before this.
-    At(Instant),
-    /// In the next round.
-    Now,
-    /// Not before another frame arrives.
-    Never,
-}
-
-impl NextDeparture {
-    /// The earlier of the two.
-    pub(super) fn min(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Now, _) | (_, Self::Now) => Self::Now,
-            (Self::At(a), Self::At(b)) => Self::At(a.min(b)),
-            (Self::At(at), Self::Never) | (Self::Never, Self::At(at)) => Self::At(at),
-            (Self::Never, Self::Never) => Self::Never,
-        }
-    }
-
-    /// As [`Self::min`], for a time that may be absent.
-    pub(super) fn or_at(self, at: Option<Instant>) -> Self {
-        self.min(at.map_or(Self::Never, Self::At))
-    }
 }
 
 /// As [`aqm_of`] for a configuration that was checked.
@@ -261,10 +233,7 @@ impl<H: Copy + Default> Output<H> {
     /// Appends a frame to those that passed empty queues in this round. Returns how many there are.
     #[inline]
     pub(super) fn push_cut_through(&mut self, frame: Received<H>) -> usize {
-        debug_assert!(
-            self.cut_through.frames.len() < BURST,
-            "more frames pass than the driver takes at once"
-        );
+        assert!(self.cut_through.frames.len() < BURST, "more frames pass than the driver takes at once");
         self.cut_through.frames.push(frame);
         self.cut_through.frames.len()
     }
@@ -316,14 +285,7 @@ impl<H: Copy + Default> Output<H> {
         mut departed: impl FnMut(usize, u32, QueuedFrame<H>),
     ) -> NextDeparture {
         self.clock = now;
-        let rest = self
-            .queue
-            .depart_many(now, frames_max, |ring, frame, queued| departed(ring, frame.bytes, queued));
-        match rest {
-            Rest::More => NextDeparture::Now,
-            Rest::NotBefore(next) => NextDeparture::At(next),
-            Rest::Empty => NextDeparture::Never,
-        }
+        self.queue.depart_many(now, frames_max, |ring, frame, queued| departed(ring, frame.bytes, queued))
     }
 
     /// End of the PAUSE that holds the port, if any. Stops the queues' clock at `now`.
@@ -456,7 +418,7 @@ impl<H: Copy + Default> Output<H> {
         Ok(())
     }
 
-    /// Changes a ring; what it holds stays.
+    /// Changes a ring; its frames stay queued.
     ///
     /// # Errors
     /// If the settings are wrong.

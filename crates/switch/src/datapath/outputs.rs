@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use fanin_queueing::{EcnCodepoint, Frame, RingError, StoredFrame, Verdict};
+use fanin_queueing::{EcnCodepoint, Frame, NextDeparture, RingError, StoredFrame, Verdict};
 use fanin_scenario::{Document, Errors};
 use fanin_units::{Bytes, Instant, Rate};
 
@@ -14,7 +14,7 @@ use crate::snapshot::QueueSnapshot;
 use crate::workers::SharedCounts;
 
 use super::buffers::Buffers;
-use super::output::{DescriptorReserve, NextDeparture, Output, PLAIN, QueuedFrame};
+use super::output::{DescriptorReserve, Output, PLAIN, QueuedFrame};
 use super::pause::PauseControl;
 
 /// A frame that leaves by an output of this worker, with the queue that was chosen for it.

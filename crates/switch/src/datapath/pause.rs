@@ -94,7 +94,7 @@ impl PauseControl {
         self.ports[port].handle_frame(now, quanta)
     }
 
-    /// Publishes what this worker holds, once a round and before [`Self::poll_frame`].
+    /// Publishes the ingress occupancy of this worker, once a round and before [`Self::poll_frame`].
     pub(super) fn publish(&self) {
         if self.has_others {
             self.shared.publish(self.worker, &self.ingress);

@@ -178,7 +178,7 @@ impl Stations {
         Learned::New
     }
 
-    /// Takes over what another worker has learned; that worker has checked the port's share.
+    /// Adds a station that another worker has learned; that worker has checked the port's share.
     pub(super) fn set(&mut self, now: Instant, station: u64, port: usize) {
         let index = self.slot(station);
         let slot = self.slots[index];
@@ -275,7 +275,7 @@ impl Stations {
     /// Frees a slot and closes the gap behind it (backward shift).
     fn free(&mut self, mut index: usize) {
         let slot = self.slots[index];
-        debug_assert!(slot.key != FREE, "slot {index} is freed twice");
+        assert!(slot.key != FREE, "slot {index} is freed twice");
         if slot.flags & STATIC == 0 {
             self.shares[usize::from(slot.port)].learned -= 1;
         }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use fanin_queueing::{AdmissionLimit, BookedMemory, EcnCodepoint, InService, OutputLink, Passage};
+use fanin_queueing::{
+    AdmissionLimit, BookedMemory, EcnCodepoint, InService, NextDeparture, OutputLink, Passage,
+};
 use fanin_scenario::PoolCharge;
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate, Ratio, wire};
 use proptest::prelude::*;
 
-use super::output::{NextDeparture, PLAIN};
+use super::output::PLAIN;
 use super::outputs::{Admission, Outputs, StagedFrame};
 use super::pause::PauseControl;
 use crate::config::{Buffering, Config, EcnMode, MarkSpec, NotCapable, PortSpec, SwitchSpec, aqm_of};

@@ -94,8 +94,8 @@ impl SharedCounts {
         }
     }
 
-    /// Bytes that all workers but the given one hold of an input's frames. It is negative while they have released what it
-    /// handed over to them.
+    /// Ingress occupancy of an input at all workers but the given one, in bytes. It is negative while they have released frames that
+    /// this worker handed over to them.
     ///
     /// The input's own worker counts a frame before any other worker can release it. So the sum with its own part may be
     /// too large for a round, and is never too small.

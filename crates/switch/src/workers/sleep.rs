@@ -1,7 +1,7 @@
 //! The flag of a sleeping thread, which tells other threads to wake it.
 //!
 //! The sleeper sets the flag and then checks once more for work. The other thread leaves work and then reads the flag. With a
-//! fence between the two steps of each, at least one of them sees what the other did ("store buffering";
+//! fence between the two steps of each, one of them at least sees the other's write ("store buffering";
 //! `tests/interleavings.rs` tries every order).
 
 use crate::sync::{AtomicBool, Ordering, fence};

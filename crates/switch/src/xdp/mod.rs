@@ -36,7 +36,7 @@ pub struct XdpPorts {
     reopener: Reopener,
 }
 
-/// A port with what it takes to open it again.
+/// A port, with the settings to open it again.
 #[derive(Debug)]
 struct OpenedPort {
     recipe: PortRecipe,

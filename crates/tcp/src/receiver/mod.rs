@@ -224,8 +224,8 @@ impl Receiver {
     #[inline(always)]
     pub(crate) fn fill(&mut self, config: &Config, now: Instant, segment: &mut Segment) {
         self.rcv_wnd_end = self.window_to_offer(config);
-        debug_assert!(self.rcv_wup <= self.rcv_nxt, "acknowledged before it was received");
-        debug_assert!(self.rcv_nxt <= self.rcv_wnd_end, "received beyond the window");
+        assert!(self.rcv_wup <= self.rcv_nxt, "acknowledged before it was received");
+        assert!(self.rcv_nxt <= self.rcv_wnd_end, "received beyond the window");
         segment.ack = self.rcv_nxt;
         segment.window = (self.rcv_wnd_end - self.rcv_nxt).min(u64::from(u32::MAX)) as u32;
         if config.timestamps {

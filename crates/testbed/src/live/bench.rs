@@ -184,11 +184,8 @@ impl Bench {
     pub fn capture(&self, link: &str, file: &Path) -> Result<crate::DeviceTap, BenchError> {
         let wanted = link.rsplit("->").next().unwrap_or_default().trim();
         let Some(place) = self.network.hosts.iter().position(|host| host.name == wanted) else {
-            let is_collector = |part: Part| {
-                matches!(part, Part::Aggregator | Part::Role(fanin_node::config::Role::Collector, _))
-            };
             let hosts = &self.network.hosts;
-            let host = hosts.iter().find(|host| is_collector(host.part)).map(|host| host.name.clone());
+            let host = hosts.iter().find(|host| host.part.is_collector()).map(|host| host.name.clone());
             return Err(BenchError::NoLink { got: link.to_owned(), host: host.unwrap_or_default() });
         };
         let tap = self.lab.namespaces()[place].run(|| crate::DeviceTap::start(DEVICE, file))??;
@@ -226,7 +223,7 @@ impl Bench {
     pub fn place(&self, part: Part, command: Command) -> Command {
         let place = self.network.hosts.iter().position(|host| host.part == part);
         // Senders and aggregators mostly wait for the network; the roles of event building also compute.
-        let priority = matches!(part, Part::Sender(_) | Part::Aggregator).then_some(HOST_PRIORITY);
+        let priority = matches!(part, Part::Barrier(_)).then_some(HOST_PRIORITY);
         self.inside(place.expect("a host of this network"), command, priority)
     }
 

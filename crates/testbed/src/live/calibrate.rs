@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use fanin_events::sizes::{self, EventSizes};
+use fanin_node::barrier::BarrierRole;
 use fanin_scenario::{Arrivals, Buffering, CongestionControl, Scenario, SizeModel, machines};
 use fanin_units::{Bytes, Rate, Ratio};
 
@@ -101,26 +102,31 @@ pub fn measure(folder: &Path, program: &Path) -> Result<Capacity, BenchError> {
     scenario.tor.buffering = Buffering::Unlimited;
     let bench = Bench::build(&scenario, folder, program, fanin_units::Duration::ZERO)?;
     let address = |sender| {
-        let host = bench.network().host_of(Part::Sender(sender)).expect("a sender of this network");
+        let host = bench
+            .network()
+            .host_of(Part::Barrier(BarrierRole::Sender(sender)))
+            .expect("a sender of this network");
         SocketAddr::from((host.address, PORT))
     };
     let (stop, received) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut listeners = Vec::new();
     for sender in 0..SENDERS {
-        let listener = bench.namespace(Part::Sender(sender)).run(|| TcpListener::bind(address(sender)));
+        let listener = bench
+            .namespace(Part::Barrier(BarrierRole::Sender(sender)))
+            .run(|| TcpListener::bind(address(sender)));
         listeners.push(flat(listener)?);
     }
     let mut streams = Vec::new();
     for (sender, listener) in (0..SENDERS).zip(&listeners) {
         let to = address(sender);
         let connect = || TcpStream::connect_timeout(&to, Duration::from_secs(5));
-        let receiver = flat(bench.namespace(Part::Aggregator).run(connect))?;
+        let receiver = flat(bench.namespace(Part::Barrier(BarrierRole::Aggregator)).run(connect))?;
         receiver.set_read_timeout(Some(Duration::from_secs(1))).map_err(network)?;
         let (sender, _) = listener.accept().map_err(network)?;
         sender.set_write_timeout(Some(Duration::from_secs(1))).map_err(network)?;
         streams.push((sender, receiver));
     }
-    let one_way = flat(bench.namespace(Part::Aggregator).run(|| one_way(&address(0))))?;
+    let one_way = flat(bench.namespace(Part::Barrier(BarrierRole::Aggregator)).run(|| one_way(&address(0))))?;
     let mut seconds = 0.0;
     std::thread::scope(|scope| {
         for (mut sender, mut receiver) in streams {

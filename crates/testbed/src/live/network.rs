@@ -9,6 +9,7 @@ use fanin_dataflow::Peer;
 use fanin_network::{
     Collection, Connection, Framing, Network, NodeIndex, Roles, SwitchRole, connections, topology,
 };
+use fanin_node::barrier::BarrierRole;
 use fanin_node::config::Role;
 use fanin_scenario::{Buffering, FlowDistribution, PauseMode, Scenario, Switch, WorkloadKind};
 use fanin_units::{Bytes, Duration, Rate};
@@ -21,21 +22,19 @@ use super::{LivePaths, LiveRefusal};
 pub enum Part {
     /// A process of an event-building system; processors live with their collector.
     Role(Role, u16),
-    /// Answers the requests of an aggregator.
-    Sender(u16),
-    /// Requests from all senders at once.
-    Aggregator,
+    /// A process of a barrier workload.
+    Barrier(BarrierRole),
 }
 
 impl Part {
     /// True if the host sends event data.
     pub const fn is_source(self) -> bool {
-        matches!(self, Self::Sender(_) | Self::Role(Role::Readout, _))
+        matches!(self, Self::Barrier(BarrierRole::Sender(_)) | Self::Role(Role::Readout, _))
     }
 
     /// True if the host receives event data.
     pub const fn is_collector(self) -> bool {
-        matches!(self, Self::Aggregator | Self::Role(Role::Collector, _))
+        matches!(self, Self::Barrier(BarrierRole::Aggregator) | Self::Role(Role::Collector, _))
     }
 }
 
@@ -273,10 +272,7 @@ impl LiveNetwork {
     /// The end of a switch's link at the other side.
     pub fn other_end(&self, switch: usize, link: usize) -> LinkEnd {
         let LiveLink { a, b, .. } = self.links[link];
-        debug_assert!(
-            b == switch || a == LinkEnd::Switch(switch),
-            "link {link} is not one of switch {switch}"
-        );
+        assert!(b == switch || a == LinkEnd::Switch(switch), "link {link} is not one of switch {switch}");
         if b == switch { a } else { LinkEnd::Switch(b) }
     }
 
@@ -352,8 +348,8 @@ fn part(scenario: &Scenario, roles: &Roles, node: NodeIndex) -> Part {
         .or_else(|| index(&roles.loggers).map(Peer::Logger))
         .unwrap_or(Peer::Supervisor);
     match peer {
-        Peer::Collector(_) if scenario.is_barrier() => Part::Aggregator,
-        Peer::Readout(index) if scenario.is_barrier() => Part::Sender(index),
+        Peer::Collector(_) if scenario.is_barrier() => Part::Barrier(BarrierRole::Aggregator),
+        Peer::Readout(index) if scenario.is_barrier() => Part::Barrier(BarrierRole::Sender(index)),
         Peer::Collector(index) => Part::Role(Role::Collector, index),
         Peer::Readout(index) => Part::Role(Role::Readout, index),
         Peer::Logger(index) => Part::Role(Role::Logger, index),

@@ -52,15 +52,11 @@ impl Placement for Placed<'_> {
 /// Each process of a barrier workload runs on its own host, and every sender listens at the same port.
 impl BarrierPlace for Bench {
     fn address(&self, sender: u16) -> Option<SocketAddr> {
-        let host = self.network().host_of(Part::Sender(sender))?;
+        let host = self.network().host_of(Part::Barrier(BarrierRole::Sender(sender)))?;
         Some(SocketAddr::from((host.address, PORT_FIRST)))
     }
 
     fn command(&self, role: BarrierRole, command: Command) -> Command {
-        let part = match role {
-            BarrierRole::Aggregator => Part::Aggregator,
-            BarrierRole::Sender(index) => Part::Sender(index),
-        };
-        self.place(part, command)
+        self.place(Part::Barrier(role), command)
     }
 }

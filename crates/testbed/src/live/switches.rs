@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fanin_network::{PortIndex, memory_layout};
+use fanin_network::PortIndex;
 use fanin_scenario::{Buffering, CongestionControl, Depth, EcnMode, M21Charge, PauseMode, Scenario, Switch};
 use fanin_switch::config::{
     Config, ControlSpec, Hugepages, ImpairSpec, M21Spec, MarkSpec, PauseSpec, PortSpec, RingSpec, RuleSpec,
@@ -45,7 +45,7 @@ pub fn configure(
             drain: Duration::from_millis(200),
             // The place of every host is known in advance.
             mac_hold: Duration::ZERO,
-            ..buffering(switch)
+            ..plain_memory(switch)
         },
         control: ControlSpec {
             socket: Some(socket.to_string_lossy().into_owned()),
@@ -120,27 +120,11 @@ fn delay(network: &LiveNetwork, number: usize, link: usize, end: LinkEnd) -> Dur
     }
 }
 
-/// The settings of the plain queues' memory.
-fn buffering(switch: &LiveSwitch) -> SwitchSpec {
-    let settings = &switch.settings;
-    let spec = SwitchSpec {
-        buffering: settings.buffering,
-        buffer: settings.buffer,
-        port_limit: settings.port_limit.0,
-        module_ports: settings.module_ports,
-        alpha: settings.alpha,
-        frame_overhead: settings.frame_overhead + CHECK_SEQUENCE,
-        ..SwitchSpec::default()
-    };
-    if settings.buffering != Buffering::Shared {
-        return spec;
-    }
-    SwitchSpec {
-        input_limit: settings.input_limit.0,
-        pool_split: settings.pool_split,
-        pool_charge: settings.pool_charge,
-        ..spec
-    }
+/// The settings of the plain queues' memory. Frames lack the check sequence, which the scenario's buffers hold.
+fn plain_memory(switch: &LiveSwitch) -> SwitchSpec {
+    let mut settings = switch.settings.memory_settings(Vec::new());
+    settings.frame_overhead += CHECK_SEQUENCE;
+    SwitchSpec::with_memory(settings)
 }
 
 /// The buffer of one output. If the scenario's switch counts the frame in service, its size is subtracted: the software
@@ -159,7 +143,7 @@ fn full_frame(network: &LiveNetwork) -> Bytes {
 
 /// Packet memory for a switch with these ports.
 fn memory(switch: &LiveSwitch, is_uplink: &[bool]) -> Bytes {
-    let layout = memory_layout(&switch.settings, is_uplink);
+    let layout = switch.settings.layout(is_uplink);
     // Frames may be far smaller than their chunks.
     let held = layout.and_then(|layout| layout.size()).map_or(u64::MAX, |size| size.get().saturating_mul(4));
     // Connections cannot have as much in flight as the largest memories hold.
@@ -374,9 +358,10 @@ mod tests {
             let sets: Vec<String> = sets.iter().map(|set| format!("tor.{set}")).collect();
             let network = LiveNetwork::of(&fanin_scenario::load("replay", &sets).unwrap().scenario).unwrap();
             let settings = &network.switches[0].settings;
-            let mut simulated = memory_layout(settings, &network.uplinks_of(0)).unwrap();
+            let simulated = settings.layout(&network.uplinks_of(0)).unwrap();
             // Frames of the live switch lack the check sequence.
-            simulated.overhead += CHECK_SEQUENCE;
+            let overhead = simulated.frame_overhead() + CHECK_SEQUENCE;
+            let simulated = simulated.with_cells(overhead, Bytes::new(1));
             assert_eq!(live, simulated, "{scheme:?}");
         }
     }

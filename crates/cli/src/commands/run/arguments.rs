@@ -42,6 +42,9 @@ pub(crate) struct Arguments {
     /// passes between the processes. Needs CAP_NET_RAW.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) pcap: Option<PathBuf>,
+    /// Write events, watched queues and watched windows as a trace that Perfetto opens (<https://ui.perfetto.dev>).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) trace: Option<PathBuf>,
     /// Serve the metrics of every process, each at a free port of its host that is printed.
     #[arg(long)]
     pub(super) metrics: bool,

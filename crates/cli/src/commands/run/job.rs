@@ -11,6 +11,7 @@ use fanin_units::Ratio;
 use super::arguments::Arguments;
 use super::carried::Carried;
 use super::folder::{LIVE_FOLDER, RunFolder};
+use crate::commands::sim::write_trace;
 use crate::failure::Failure;
 use crate::output;
 
@@ -98,6 +99,9 @@ pub(super) fn finish(job: &Job<'_>, result: &RunResult, text: &str) -> Result<()
     }
     if let Some(out) = &arguments.out {
         fanin_report::write(out, result, &fanin_report::page(std::slice::from_ref(result)))?;
+    }
+    if let Some(path) = &arguments.trace {
+        write_trace(path, result)?;
     }
     if let Some(json) = &arguments.json {
         json.write(&result.summary)?;

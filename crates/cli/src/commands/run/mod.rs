@@ -35,6 +35,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         output::prove_folder(folder)?;
     }
     arguments.json.as_ref().map_or(Ok(()), Json::prove)?;
+    for file in arguments.pcap.iter().chain(&arguments.trace) {
+        output::prove_file(file)?;
+    }
     let seed = arguments.seed.map(|seed| format!("run.seed={seed}"));
     let sets = arguments.source.sets.iter().cloned().chain(seed).collect();
     // The parser wants it where neither --check nor --clean is given.

@@ -49,7 +49,7 @@ impl M21Switches {
         let idle = if settings.idle.is_zero() { Duration::MAX } else { settings.idle };
         self.switches.push(layout.map(|(layout, accounting)| KnownSwitch {
             m21: M21Switch::new(layout, accounting, FLOWS_MAX, idle),
-            outputs: layout.output_limits.len(),
+            outputs: layout.ports(),
         }));
     }
 

@@ -91,7 +91,7 @@ fn insert<const N: usize, const WIDTH: usize>(
 /// 6.4). So collectors' addresses hardly ever collide.
 #[inline(always)]
 fn slot_of<const N: usize, const WIDTH: usize>(slots: &[[u64; WIDTH]], values: [u64; N]) -> usize {
-    debug_assert_eq!(WIDTH, N + 1, "a slot holds a match and the values");
+    const { assert!(WIDTH == N + 1, "a slot holds a match and the values") };
     let hash = values
         .iter()
         .fold(0u64, |hash, value| (hash.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15));

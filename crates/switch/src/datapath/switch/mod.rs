@@ -8,6 +8,7 @@ mod workers_tests;
 
 use std::sync::Arc;
 
+use fanin_queueing::NextDeparture;
 use fanin_scenario::Errors;
 use fanin_units::Instant;
 
@@ -19,7 +20,6 @@ use crate::workers::{PeerMessage, Peers, SharedCounts};
 
 use crate::datapath::forwarding::Forwarding;
 use crate::datapath::m21::M21Stage;
-use crate::datapath::output::NextDeparture;
 use crate::datapath::outputs::{Outputs, StagedFrame};
 use crate::datapath::pause::PauseControl;
 use crate::datapath::ports::PortState;

@@ -10,7 +10,7 @@
 //! A frame for an empty plain queue skips step 5's list: the output collects such frames, and the driver gets them as one batch. Other
 //! frames of a burst are staged, and admitted in order.
 
-use fanin_queueing::EcnCodepoint;
+use fanin_queueing::{EcnCodepoint, NextDeparture};
 use fanin_units::Instant;
 
 use crate::capture::TapPlace;
@@ -22,7 +22,7 @@ use crate::workers::PeerMessage;
 use super::Switch;
 use crate::datapath::forwarding::FrameRoute;
 use crate::datapath::impair::FrameFate;
-use crate::datapath::output::{NextDeparture, PLAIN};
+use crate::datapath::output::PLAIN;
 use crate::datapath::outputs::{Admission, StagedFrame};
 use crate::datapath::rules::Classified;
 

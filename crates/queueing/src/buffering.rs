@@ -1,0 +1,387 @@
+//! The buffering schemes by name: from a scheme's settings to its accounts, and from a frame to the accounts of its scheme.
+//!
+//! Each rule is in the file of its scheme: `dedicated.rs`, `shared.rs`, `dynamic_threshold.rs`, `voq.rs`.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use fanin_units::{Bytes, Ratio};
+
+use crate::account::Account;
+use crate::dynamic_threshold::{DynamicThreshold, ThresholdSettings};
+use crate::frame::{AdmissionLimit, MemoryLevel};
+use crate::layout::{Layout, LayoutError};
+use crate::shared::{PoolAccounts, PoolSettings, PortLimits};
+use crate::voq::{VirtualOutputQueues, VoqSettings};
+
+/// The division of a switch's packet memory among its ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "schemars",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "kebab-case")
+)]
+pub enum Buffering {
+    /// Each output port has its own `buffer` (`uplink_buffer` on uplinks of a scenario).
+    Dedicated,
+    /// All ports of a pool share `buffer`, each up to `port_limit`.
+    Shared,
+    /// Ports share `buffer`; each may hold up to `alpha` times the free memory (Choudhury and Hahne).
+    DynamicThreshold,
+    /// Modules of `module_ports` input ports, each with `buffer` and a queue for every output (VOQ).
+    Voq,
+    /// A deep queue in DRAM with a rate limit for each collector (LCN'15). Flows without a ring have no limit.
+    Daqring,
+    /// Memory without a limit.
+    Unlimited,
+}
+
+impl Buffering {
+    /// Returns true if flows have rings: queues of their own, which no layout describes.
+    pub const fn has_rings(self) -> bool {
+        matches!(self, Self::Daqring)
+    }
+
+    /// Returns true if the memory of frames without a ring has a limit.
+    pub const fn has_limit(self) -> bool {
+        !matches!(self, Self::Unlimited | Self::Daqring)
+    }
+}
+
+/// The port whose share of a pool a frame occupies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "schemars",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "kebab-case")
+)]
+pub enum PoolCharge {
+    /// Its output port.
+    Output,
+    /// Its input port (switch B of the thesis, §4.2.1).
+    Input,
+}
+
+/// The settings of a switch's packet memory; each scheme reads some of them.
+#[derive(Debug, Clone)]
+pub struct MemorySettings {
+    /// The buffering scheme itself.
+    pub buffering: Buffering,
+    /// Dedicated: the buffer of each output. Its length is the number of ports under every scheme.
+    pub output_buffers: Vec<Bytes>,
+    /// The size of each pool or module.
+    pub buffer: Bytes,
+    /// The most bytes of one output in a pool or module.
+    pub port_limit: Option<Bytes>,
+    /// Shared: the most bytes of one input.
+    pub input_limit: Option<Bytes>,
+    /// Shared: ports with a pool of their own, counted from the first; 0 for one pool.
+    pub pool_split: u32,
+    /// Shared: the port whose pool holds a frame.
+    pub pool_charge: PoolCharge,
+    /// VOQ: input ports of each module.
+    pub module_ports: u32,
+    /// Dynamic threshold: the limit of one output, as a multiple of the free memory.
+    pub alpha: Ratio,
+    /// Bookkeeping that is stored with each frame.
+    pub frame_overhead: Bytes,
+    /// The size of a memory cell.
+    pub cell: Bytes,
+}
+
+impl MemorySettings {
+    /// The division that these settings describe.
+    pub fn layout(self) -> Layout {
+        let ports = self.output_buffers.len();
+        let output = self.port_limit.unwrap_or(Bytes::MAX);
+        let layout = match self.buffering {
+            Buffering::Unlimited | Buffering::Daqring => Layout::unlimited(ports),
+            Buffering::Dedicated => Layout::dedicated(self.output_buffers),
+            Buffering::DynamicThreshold => {
+                Layout::dynamic_threshold(ports, self.buffer, self.alpha).with_output_limit(output)
+            }
+            Buffering::Voq => Layout::voq(ports, self.module_ports as usize, self.buffer, output),
+            Buffering::Shared => {
+                let by_input = self.pool_charge == PoolCharge::Input;
+                let limits = PortLimits { ports, input: self.input_limit.unwrap_or(Bytes::MAX), output };
+                Layout::shared_split(self.buffer, self.pool_split as usize, by_input, limits)
+            }
+        };
+        layout.with_cells(self.frame_overhead, self.cell)
+    }
+}
+
+/// The memory that outputs share, in addition to the limit of each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sharing {
+    /// None: each output has a buffer of its own (`dedicated.rs`).
+    Nothing,
+    /// Pools, and limits on each input (`shared.rs`).
+    Pools(PoolSettings),
+    /// One pool, whose free part limits every queue (`dynamic_threshold.rs`).
+    DynamicThreshold(ThresholdSettings),
+    /// Memories of input modules, with a queue for every output (`voq.rs`).
+    Voqs(VoqSettings),
+}
+
+impl Sharing {
+    /// The sizes of the pools or modules of a switch with `ports` ports.
+    pub(crate) fn pool_sizes(&self, ports: usize) -> Vec<Bytes> {
+        match self {
+            Self::Nothing => Vec::new(),
+            Self::Pools(settings) => settings.sizes.clone(),
+            Self::DynamicThreshold(settings) => vec![settings.pool],
+            Self::Voqs(settings) => vec![settings.module; settings.modules(ports)],
+        }
+    }
+
+    /// The limit of each input; `None` where inputs have none.
+    pub(crate) fn input_limits(&self) -> Option<&[Bytes]> {
+        match self {
+            Self::Pools(settings) => Some(&settings.input_limits),
+            Self::Nothing | Self::DynamicThreshold(_) | Self::Voqs(_) => None,
+        }
+    }
+
+    /// The pool or module that a frame from `input` to `output` is charged to.
+    #[inline]
+    pub(crate) fn pool_of(&self, input: usize, output: usize) -> Option<usize> {
+        match self {
+            Self::Nothing => None,
+            Self::Pools(settings) => Some(settings.pool_of(input, output)),
+            Self::DynamicThreshold(_) => Some(0),
+            Self::Voqs(settings) => Some(settings.module_of(input)),
+        }
+    }
+
+    /// The most bytes of one output while `queues` outputs are as full, itself included; [`Bytes::MAX`] is no limit.
+    pub(crate) fn output_limit(&self, queues: u64) -> Bytes {
+        match self {
+            Self::Nothing => Bytes::MAX,
+            Self::Pools(settings) => settings.pool_min(),
+            Self::DynamicThreshold(settings) => settings.share(queues),
+            Self::Voqs(settings) => settings.queue_max(),
+        }
+    }
+
+    /// The most bytes of one output when frames of `frame` bytes arrive and all others are empty. `None` if outputs have no limit
+    /// of their own.
+    pub(crate) fn occupancy_max(&self, frame: Bytes) -> Option<Bytes> {
+        match self {
+            Self::DynamicThreshold(settings) => Some(settings.occupancy_max(frame)),
+            Self::Voqs(_) => None,
+            Self::Nothing | Self::Pools(_) => Some(self.output_limit(1)),
+        }
+    }
+
+    /// The bytes of one output that are admitted for certain while at most `waiting` bytes are in the switch.
+    pub(crate) fn room(&self, waiting: Bytes) -> Bytes {
+        match self {
+            Self::Nothing => Bytes::MAX,
+            Self::Pools(settings) => settings.room(),
+            Self::DynamicThreshold(settings) => settings.room(waiting),
+            Self::Voqs(settings) => settings.queue_max(),
+        }
+    }
+
+    /// Refuses impossible settings of a switch with `ports` ports.
+    pub(crate) fn check(&self, ports: usize) -> Result<(), LayoutError> {
+        match self {
+            Self::Pools(settings) => settings.check(ports),
+            Self::Voqs(settings) => settings.check(ports),
+            Self::Nothing | Self::DynamicThreshold(_) => Ok(()),
+        }
+    }
+}
+
+/// The accounts that outputs share, by scheme; each scheme's rules are in its own file.
+#[derive(Debug, Clone)]
+pub(crate) enum SharedAccounts {
+    Nothing,
+    Pools(PoolAccounts),
+    DynamicThreshold(DynamicThreshold),
+    Voqs(VirtualOutputQueues),
+}
+
+impl SharedAccounts {
+    pub(crate) fn new(sharing: &Sharing, ports: usize) -> Self {
+        match sharing {
+            Sharing::Nothing => Self::Nothing,
+            Sharing::Pools(settings) => Self::Pools(PoolAccounts::new(settings)),
+            Sharing::DynamicThreshold(settings) => Self::DynamicThreshold(DynamicThreshold::new(*settings)),
+            Sharing::Voqs(settings) => Self::Voqs(VirtualOutputQueues::new(*settings, ports)),
+        }
+    }
+
+    /// The limit that refuses a frame that takes `charge` bytes, while `queued` bytes are queued for its output.
+    #[inline]
+    pub(crate) fn refusal(
+        &self,
+        input: usize,
+        output: usize,
+        queued: u64,
+        charge: u64,
+    ) -> Option<AdmissionLimit> {
+        match self {
+            Self::Nothing => None,
+            Self::Pools(shared) => shared.refusal(input, output, charge),
+            Self::DynamicThreshold(shared) => shared.refusal(queued, charge),
+            Self::Voqs(shared) => shared.refusal(input, output, charge),
+        }
+    }
+
+    /// Free memory for a frame, in bytes, as [`Self::refusal`] counts it.
+    #[inline]
+    pub(crate) fn free(&self, input: usize, output: usize, queued: u64) -> u64 {
+        match self {
+            Self::Nothing => u64::MAX,
+            Self::Pools(shared) => shared.free(input, output),
+            Self::DynamicThreshold(shared) => shared.free(queued),
+            Self::Voqs(shared) => shared.free(input, output),
+        }
+    }
+
+    /// Returns true if departures could change the verdict on a frame, or a high-water mark.
+    #[inline]
+    pub(crate) fn depends_on_departures(
+        &self,
+        input: usize,
+        output: usize,
+        queued: u64,
+        charge: u64,
+    ) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Pools(shared) => shared.depends_on_departures(input, output, charge),
+            Self::DynamicThreshold(shared) => shared.depends_on_departures(queued, charge),
+            Self::Voqs(shared) => shared.depends_on_departures(input, output, charge),
+        }
+    }
+
+    /// The pool or module that a frame is charged to; `None` without pools.
+    #[inline]
+    pub(crate) fn pool_of(&self, input: usize, output: usize) -> Option<usize> {
+        match self {
+            Self::Nothing => None,
+            Self::Pools(shared) => Some(shared.pool_of(input, output)),
+            Self::DynamicThreshold(_) => Some(0),
+            Self::Voqs(shared) => Some(shared.module_of(input)),
+        }
+    }
+
+    /// Charges a frame that no limit refuses.
+    #[inline]
+    pub(crate) fn admit(&mut self, input: usize, output: usize, charge: u64) {
+        match self {
+            Self::Nothing => {}
+            Self::Pools(shared) => shared.admit(input, output, charge),
+            Self::DynamicThreshold(shared) => shared.admit(charge),
+            Self::Voqs(shared) => shared.admit(input, output, charge),
+        }
+    }
+
+    /// Charges a frame, unless departures could change the verdict on it, or a high-water mark. Returns false then.
+    #[inline(always)]
+    pub(crate) fn admit_below_marks(
+        &mut self,
+        input: usize,
+        output: usize,
+        queued: u64,
+        charge: u64,
+    ) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Pools(shared) => {
+                let is_below = !shared.depends_on_departures(input, output, charge);
+                if is_below {
+                    shared.admit(input, output, charge);
+                }
+                is_below
+            }
+            Self::DynamicThreshold(shared) => {
+                let is_below = !shared.depends_on_departures(queued, charge);
+                if is_below {
+                    shared.admit(charge);
+                }
+                is_below
+            }
+            Self::Voqs(shared) => shared.admit_below_marks(input, output, charge),
+        }
+    }
+
+    /// Gives back the memory of a frame.
+    #[inline]
+    pub(crate) fn depart(&mut self, input: usize, output: usize, charge: u64) {
+        self.depart_each(output, core::iter::once((input, charge)));
+    }
+
+    /// Gives back the memory of frames towards `output`, each given by its input and the memory that it takes.
+    #[inline]
+    pub(crate) fn depart_each(&mut self, output: usize, frames: impl Iterator<Item = (usize, u64)>) {
+        match self {
+            Self::Nothing => frames.for_each(drop),
+            Self::Pools(shared) => frames.for_each(|(input, charge)| shared.depart(input, output, charge)),
+            Self::DynamicThreshold(shared) => frames.for_each(|(_, charge)| shared.depart(charge)),
+            Self::Voqs(shared) => frames.for_each(|(input, charge)| shared.depart(input, output, charge)),
+        }
+    }
+
+    /// The number of pools or modules.
+    pub(crate) fn pools(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Pools(shared) => shared.pools(),
+            Self::DynamicThreshold(_) => 1,
+            Self::Voqs(shared) => shared.modules(),
+        }
+    }
+
+    /// The account of a pool or module.
+    pub(crate) fn pool(&self, pool: usize) -> &Account {
+        match self {
+            Self::Nothing => panic!("a memory without pools"),
+            Self::Pools(shared) => shared.pool(pool),
+            Self::DynamicThreshold(shared) => shared.pool(),
+            Self::Voqs(shared) => shared.module(pool),
+        }
+    }
+
+    /// The level of an input; `None` without limits on inputs.
+    pub(crate) fn input(&self, input: usize) -> Option<&MemoryLevel> {
+        if let Self::Pools(shared) = self { shared.input(input) } else { None }
+    }
+
+    #[inline]
+    pub(crate) fn set_input_limit(&mut self, input: usize, limit: Bytes) {
+        let Self::Pools(shared) = self else { panic!("a memory without input limits") };
+        shared.set_input_limit(input, limit);
+    }
+
+    #[inline]
+    pub(crate) fn set_pool_size(&mut self, pool: usize, size: Bytes) {
+        match self {
+            Self::Nothing => panic!("a memory without pools"),
+            Self::Pools(shared) => shared.set_pool_size(pool, size),
+            Self::DynamicThreshold(shared) => shared.set_pool_size(size),
+            Self::Voqs(shared) => shared.set_module_size(pool, size),
+        }
+    }
+
+    pub(crate) fn reset_marks(&mut self) {
+        match self {
+            Self::Nothing => {}
+            Self::Pools(shared) => shared.reset_marks(),
+            Self::DynamicThreshold(shared) => shared.reset_marks(),
+            Self::Voqs(shared) => shared.reset_marks(),
+        }
+    }
+
+    pub(crate) fn assert_holds(&self, frames: &[(usize, usize, u64)]) {
+        match self {
+            Self::Nothing => {}
+            Self::Pools(shared) => shared.assert_holds(frames),
+            Self::DynamicThreshold(shared) => shared.assert_holds(frames),
+            Self::Voqs(shared) => shared.assert_holds(frames),
+        }
+    }
+}

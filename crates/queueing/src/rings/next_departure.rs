@@ -1,0 +1,31 @@
+use fanin_units::Instant;
+
+/// The next time at which an output has a frame that may depart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextDeparture {
+    /// At once: as many frames departed as were asked for, and there may be more.
+    Now,
+    /// Not before this time, exactly, unless an arrival or a change of settings comes first.
+    At(Instant),
+    /// Not before another frame arrives, or a paused ring resumes.
+    Never,
+}
+
+impl NextDeparture {
+    /// The earlier of the two.
+    #[must_use]
+    pub fn min(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Now, _) | (_, Self::Now) => Self::Now,
+            (Self::At(a), Self::At(b)) => Self::At(a.min(b)),
+            (Self::At(at), Self::Never) | (Self::Never, Self::At(at)) => Self::At(at),
+            (Self::Never, Self::Never) => Self::Never,
+        }
+    }
+
+    /// As [`Self::min`], for a time that may be absent.
+    #[must_use]
+    pub fn or_at(self, at: Option<Instant>) -> Self {
+        self.min(at.map_or(Self::Never, Self::At))
+    }
+}

@@ -1,0 +1,112 @@
+//! The faults of a world: how each begins and ends.
+
+use crate::logs;
+use crate::plan::InjectedFault;
+use crate::shared::{Host, WorldStep};
+use crate::world::{HANG, MS, World};
+
+impl World {
+    pub(crate) fn begin_fault(&mut self, number: usize, now: u64) {
+        let fault = self.plan.faults[number];
+        self.active += 1;
+        logs::world(&fault.what, fault.until);
+        match fault.what {
+            InjectedFault::Kill(host) => {
+                if self.children[host].process.is_some() {
+                    self.kill(host, true);
+                    self.plan_restart(host);
+                }
+            }
+            InjectedFault::PowerLoss(host) => self.lose_power(host),
+            InjectedFault::PowerLossAtChange(host, changes) => {
+                self.shared.lock().disks.of[host].changes_left = changes;
+            }
+            InjectedFault::Pause(host) => {
+                let mut core = self.shared.lock();
+                core.hosts[host].paused_until = fault.until;
+                let turn_at = core.hosts[host].turn_at;
+                if turn_at != u64::MAX {
+                    core.hosts[host].turn_at = u64::MAX;
+                    core.call(host, fault.until);
+                }
+            }
+            InjectedFault::Slow(host, factor) => self.shared.lock().hosts[host].slowness = factor,
+            InjectedFault::CutOneWay(from, to) => self.cut(&[(from, to)], fault.until),
+            InjectedFault::Cut(a, b) => self.cut(&[(a, b), (b, a)], fault.until),
+            InjectedFault::Isolate(host) => {
+                let others = (0..self.children.len()).filter(|&other| other != host);
+                let links: Vec<_> = others.flat_map(|other| [(host, other), (other, host)]).collect();
+                self.cut(&links, fault.until);
+            }
+            InjectedFault::SlowLink(a, b, extra) => {
+                let mut core = self.shared.lock();
+                core.net.slow(a, b, extra);
+                core.net.slow(b, a, extra);
+            }
+            InjectedFault::Reset(a, b) => self.shared.lock().reset_between(a, b),
+            InjectedFault::DiskFull(host) => self.shared.lock().disks.of[host].is_full = true,
+            InjectedFault::DiskErrors(host, errors) => {
+                self.shared.lock().disks.of[host].errors_per_mille = errors;
+            }
+            InjectedFault::SlowDisk(host, most) => self.shared.lock().disks.of[host].delay_max_ns = most,
+        }
+        // A process that hangs for too long is killed by the launcher.
+        if let InjectedFault::Pause(host) = fault.what
+            && fault.until - now >= HANG
+            && self.children[host].process.is_some()
+        {
+            self.kill(host, true);
+            self.plan_restart(host);
+        }
+    }
+
+    /// The power of a machine fails: its process ends, its connections end without a word, and files are torn.
+    pub(crate) fn lose_power(&mut self, host: Host) {
+        self.kill(host, false);
+        let mut core = self.shared.lock();
+        core.hosts[host].is_up = false;
+        // What waits on connections of a process that had ended is gone, too.
+        core.close_all(host, false);
+        core.lose_power(host);
+    }
+
+    fn cut(&mut self, links: &[(Host, Host)], until: u64) {
+        let mut core = self.shared.lock();
+        for &(from, to) in links {
+            let resend = core.between(0, 200 * MS);
+            core.net.cut(from, to, until, resend);
+        }
+    }
+
+    pub(crate) fn end_fault(&mut self, number: usize, now: u64) {
+        self.active -= 1;
+        let mut core = self.shared.lock();
+        match self.plan.faults[number].what {
+            InjectedFault::PowerLossAtChange(host, _) if core.hosts[host].is_up => {
+                core.disks.of[host].changes_left = 0;
+            }
+            InjectedFault::PowerLoss(host) | InjectedFault::PowerLossAtChange(host, _) => {
+                core.disks.of[host].changes_left = 0;
+                core.hosts[host].is_up = true;
+                core.at(now + 50 * MS, WorldStep::Start(host));
+            }
+            InjectedFault::Slow(host, _) => {
+                (core.hosts[host].slowness, core.hosts[host].paused_until) = (1, 0);
+                core.call(host, now);
+            }
+            InjectedFault::SlowLink(a, b, _) => {
+                core.net.slow(a, b, 0);
+                core.net.slow(b, a, 0);
+            }
+            InjectedFault::DiskFull(host) => core.disks.of[host].is_full = false,
+            InjectedFault::DiskErrors(host, _) => core.disks.of[host].errors_per_mille = 0,
+            InjectedFault::SlowDisk(host, _) => core.disks.of[host].delay_max_ns = 3 * MS,
+            InjectedFault::Kill(_)
+            | InjectedFault::Pause(_)
+            | InjectedFault::CutOneWay(..)
+            | InjectedFault::Cut(..)
+            | InjectedFault::Isolate(_)
+            | InjectedFault::Reset(..) => {}
+        }
+    }
+}
