@@ -63,7 +63,7 @@ def test_walks_are_short() -> None:
 
 
 def named_by(side: str) -> set[str]:
-    """Return the source files of one side that name the key of buffering or a scheme, without tests, texts and comments."""
+    """Return the source files of one side that name the key of buffering or a scheme: no tests, texts, comments."""
     files = set()
     for folder in SIDES[side]:
         for path in (ROOT / "crates" / folder).rglob("*.rs"):
