@@ -18,8 +18,8 @@ SIDES = {
 }
 # The key, a scheme, or the simulator's queue of one.
 SCHEME = re.compile(
-    r"\bbuffering\b(?!\(|::|;)|\b(?:Buffering|Sharing)::\w|SharedAccounts::(?!new)\w|\.has_(?:rings|limit)\(\)"
-    r"|OutputQueue::(?:SharedMemory|DynamicThreshold|Voq)\b"
+    r"\bbuffering\b(?!\(|::|;)|\b(?:Buffering|Sharing)::\w|SharedAccounts::(?!new)\w"
+    r"|\.has_(?:rings|limit)\(\)|OutputQueue::(?:SharedMemory|DynamicThreshold|Voq)\b"
 )
 # The file of each scheme: a walk ends in one of them.
 SCHEMES = {f"crates/queueing/src/{name}.rs" for name in ("dedicated", "shared", "dynamic_threshold", "voq")}
@@ -63,7 +63,7 @@ def test_walks_are_short() -> None:
 
 
 def named_by(side: str) -> set[str]:
-    """Return the source files of one side that name the key of buffering or a scheme, without tests, texts and comments."""
+    """Return the source files of one side that name the key or a scheme (not tests, texts, comments)."""
     files = set()
     for folder in SIDES[side]:
         for path in (ROOT / "crates" / folder).rglob("*.rs"):

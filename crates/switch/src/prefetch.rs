@@ -1,7 +1,7 @@
 //! Prefetching of cache lines.
 
 /// Prefetches the cache line at an address.
-#[inline(always)]
+#[inline]
 pub(crate) fn prefetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {

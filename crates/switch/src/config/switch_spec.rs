@@ -192,7 +192,7 @@ pub enum Idle {
 impl SwitchSpec {
     /// The default switch with these settings of its packet memory. Each port has its own `buffer`. The keys of pools are given where the scheme
     /// reads them: elsewhere the switch refuses them.
-    pub fn with_memory(memory: MemorySettings) -> Self {
+    pub fn with_memory(memory: &MemorySettings) -> Self {
         let spec = Self {
             buffering: memory.buffering,
             buffer: memory.buffer,

@@ -8,6 +8,8 @@
 //! - `rules.rs`, `classify/`: which ring of its output a frame waits in.
 //! - `outputs.rs`, `output.rs`, `buffers.rs`: admission, queues, and the frames that leave them.
 //! - `pause.rs`, `m21.rs`, `impair.rs`: flow control, M21TCP windows, link impairments.
+//!
+//! Ten functions of this way are `inline(always)`: without that, plain switching takes 27 ns a frame instead of 21.
 
 mod buffers;
 mod classify;

@@ -241,7 +241,7 @@ impl<H: Copy + Default> Outputs<H> {
     }
 
     /// Dequeues frames of a port that may leave, appends them to `batch`, and releases their memory.
-    #[inline(always)]
+    #[inline]
     pub(super) fn dequeue(
         &mut self,
         now: Instant,

@@ -119,7 +119,7 @@ impl Stations {
     }
 
     /// The slot of a key, or the free slot where it would go.
-    #[inline(always)]
+    #[inline]
     fn slot(&self, key: u64) -> usize {
         let last = self.slots.len() - 1;
         let mut slot = self.first_slot(key);
@@ -140,7 +140,7 @@ impl Stations {
     }
 
     /// Learns that a frame of this station came in by a port.
-    #[inline(always)]
+    #[inline]
     pub(super) fn learn(&mut self, now: Instant, station: u64, port: usize) -> Learned {
         let now = ticks(now);
         let index = self.slot(station);

@@ -10,11 +10,6 @@ use crate::sync::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 /// The output limits no window.
 pub(crate) const NO_WINDOW: u32 = u32::MAX;
 
-/// One worker's values, in cache lines that no other worker writes.
-#[repr(align(64))]
-#[derive(Debug)]
-struct WorkerRow(Vec<AtomicI64>);
-
 /// The occupancy of one account, in a cache line of its own.
 #[repr(align(64))]
 #[derive(Debug)]
@@ -37,7 +32,7 @@ pub(crate) struct SharedCounts {
     /// By input port.
     inputs: Vec<AccountBytes>,
     /// By worker and input: bytes that this worker queued or handed over, less those that it released.
-    held: Vec<WorkerRow>,
+    held: Vec<Vec<AtomicI64>>,
     /// M21TCP windows by output.
     windows: Vec<AtomicU32>,
 }
@@ -49,7 +44,7 @@ impl SharedCounts {
         Self {
             pools: accounts(),
             inputs: accounts(),
-            held: (0..workers).map(|_| WorkerRow((0..ports).map(|_| AtomicI64::new(0)).collect())).collect(),
+            held: (0..workers).map(|_| (0..ports).map(|_| AtomicI64::new(0)).collect()).collect(),
             windows: (0..ports).map(|_| AtomicU32::new(NO_WINDOW)).collect(),
         }
     }
@@ -86,7 +81,7 @@ impl SharedCounts {
 
     /// Publishes the bytes that a worker holds of each input's frames. Only that worker calls this.
     pub(crate) fn publish(&self, worker: usize, ingress: &[Ingress]) {
-        for (shared, own) in self.held[worker].0.iter().zip(ingress.iter().map(Ingress::held)) {
+        for (shared, own) in self.held[worker].iter().zip(ingress.iter().map(Ingress::held)) {
             // An unchanged line stays in the caches of the readers.
             if shared.load(Ordering::Relaxed) != own {
                 shared.store(own, Ordering::Relaxed);
@@ -101,7 +96,7 @@ impl SharedCounts {
     /// too large for a round, and is never too small.
     pub(crate) fn held_by_others(&self, worker: usize, port: usize) -> i64 {
         let others = self.held.iter().enumerate().filter(|&(other, _)| other != worker);
-        others.map(|(_, row)| row.0[port].load(Ordering::Relaxed)).sum()
+        others.map(|(_, row)| row[port].load(Ordering::Relaxed)).sum()
     }
 
     /// Publishes the window of the flows to an output. Only the output's worker calls this.

@@ -124,7 +124,7 @@ fn delay(network: &LiveNetwork, number: usize, link: usize, end: LinkEnd) -> Dur
 fn plain_memory(switch: &LiveSwitch) -> SwitchSpec {
     let mut settings = switch.settings.memory_settings(Vec::new());
     settings.frame_overhead += CHECK_SEQUENCE;
-    SwitchSpec::with_memory(settings)
+    SwitchSpec::with_memory(&settings)
 }
 
 /// The buffer of one output. If the scenario's switch counts the frame in service, its size is subtracted: the software

@@ -35,7 +35,7 @@ pub(super) struct RuleKey(Words);
 
 impl RuleKey {
     /// Reads the key of a frame that came in by a port, in a VLAN. Words beyond the depth may stay zero.
-    #[inline(always)]
+    #[inline]
     pub(super) fn read(input: usize, vlan: u16, head: &[u8], ethernet: &Ethernet, depth: KeyDepth) -> Self {
         let mut words = [0; WORDS];
         words[0] = ethernet.destination | u64::from(vlan) << 48;
@@ -76,7 +76,7 @@ fn addresses(network: &IpHeader, far: &mut [u64]) -> [u64; 2] {
 }
 
 /// As [`addresses`] for an IPv4 header without options; `None` if [`IpHeader::parse`] must read the frame.
-#[inline(always)]
+#[inline]
 fn addresses_v4(packet: &[u8], depth: KeyDepth) -> Option<[u64; 2]> {
     let header = packet.first_chunk::<20>()?;
     // No options.

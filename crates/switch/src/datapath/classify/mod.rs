@@ -51,7 +51,7 @@ impl Classifier {
     }
 
     /// The rule that wins for a frame that came in by a port, in a VLAN; `None` if no rule matches.
-    #[inline(always)]
+    #[inline]
     pub(super) fn classify(
         &self,
         input: usize,

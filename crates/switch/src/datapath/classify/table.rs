@@ -58,7 +58,7 @@ impl RuleGroup {
     }
 
     /// The [`RuleMatch`] of the rule that matches, 0 if none does.
-    #[inline(always)]
+    #[inline]
     pub(super) fn find(&self, key: &RuleKey) -> u64 {
         match &self.table {
             RuleTable::OneWord(slots) => {
@@ -89,7 +89,7 @@ fn insert<const N: usize, const WIDTH: usize>(
 ///
 /// The highest bits of the product spread consecutive numbers evenly (Knuth, The Art of Computer Programming, volume 3, section
 /// 6.4). So collectors' addresses hardly ever collide.
-#[inline(always)]
+#[inline]
 fn slot_of<const N: usize, const WIDTH: usize>(slots: &[[u64; WIDTH]], values: [u64; N]) -> usize {
     const { assert!(WIDTH == N + 1, "a slot holds a match and the values") };
     let hash = values

@@ -101,7 +101,7 @@ impl<D: Driver> Switch<D> {
     }
 
     /// Decides where a frame goes, and sends it on.
-    #[inline(always)]
+    #[inline]
     fn forward(&mut self, now: Instant, input: usize, frame: Received<D::Handle>) {
         let Some(ethernet) = Ethernet::parse(self.driver.head(frame.handle)) else {
             return self.drop_frame(input, input, frame, Cause::Malformed);
