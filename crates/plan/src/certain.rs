@@ -1,6 +1,5 @@
 //! Certain losses: what surely waits at once, and the most that fits.
 
-use fanin_network::output_layout;
 use fanin_scenario::{Buffering, CongestionControl, PauseMode, Scenario, ShapingMethod, Topology};
 use fanin_units::{Bytes, Rate};
 
@@ -77,7 +76,7 @@ pub(crate) fn room_most(place: &QueuePlace<'_>, ring: bool, capacity: Option<Byt
     if ring {
         return capacity;
     }
-    let room = output_layout(switch, place.is_uplink)?.output_limit(0, 1)?;
+    let room = switch.layout(&[place.is_uplink])?.output_limit(0, 1)?;
     let inputs: u64 = place.inputs.iter().map(|links| links.count).sum();
     // The frames of each module's inputs have a memory of their own.
     let is_divided = switch.buffering == Buffering::Voq;

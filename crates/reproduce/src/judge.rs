@@ -62,7 +62,8 @@ impl Judged {
     pub(crate) fn new(holds: bool, got: String) -> Self {
         // A mean of nothing is no number.
         let is_measured = !got.contains("NaN");
-        Self { holds, got: got.replace("NaN", "–"), figures: Vec::new(), is_measured }
+        let got = if is_measured { got } else { got.replace("NaN", "–") };
+        Self { holds, got, figures: Vec::new(), is_measured }
     }
 
     /// Adds the figures that a [`Known`] bounds.
