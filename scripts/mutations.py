@@ -77,10 +77,10 @@ BUGS = [
         "",
     ),
     Bug(
-        "rotated-journal-not-synchronised",
+        "names-of-a-rotation-not-synchronised",
         f"{NODE}/journal.rs",
-        "        self.file.sync_data()?;\n        file.sync_data()?;\n",
-        "",
+        "        lines::sync_folder(&self.machine, &self.path)?;\n        (self.file",
+        "        (self.file",
     ),
     Bug(
         "rest-of-a-failed-commit-stays",
@@ -193,7 +193,7 @@ BUGS = [
         "stored-at-arrival",
         f"{FLOW}/logger.rs",
         "                self.write(now, collector, event, stream, missing, payload);\n",
-        "                self.out.push_back((peer, Message::Stored { event }));\n"
+        "                self.out.push_back((peer, Message::Stored { event, stream }));\n"
         "                self.write(now, collector, event, stream, missing, payload);\n",
     ),
     Bug(
