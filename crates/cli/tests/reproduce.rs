@@ -31,14 +31,23 @@ fn what_is_explained_is_no_failure_and_the_table_says_why() {
     assert!(stdout(&output).contains("| explained: "), "{}", stdout(&output));
 }
 
-/// A claim that needs more time than it is given does not hold, and the exit code says so.
+/// A claim that needs more time than it is given does not hold, or has nothing to be judged by. The exit code says so.
 #[test]
 fn a_claim_that_fails_is_one() {
-    let output = fanin(&["reproduce", "I011", "--duration", "1 ms", "--json", "-"]);
-    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
-    assert!(stderr(&output).contains("I011"), "{}", stderr(&output));
-    let table: Value = serde_json::from_str(stdout(&output)).expect("JSON alone");
-    assert_eq!(table["claims"][0]["status"], "FAILS");
+    for (claim, duration, status) in [
+        ("I012", "50 ms", "FAILS"),
+        ("I011", "1 ms", "not judged: too short"),
+        ("I016", "10 ms", "not judged: too short"),
+    ] {
+        let output = fanin(&["reproduce", claim, "--duration", duration, "--json", "-"]);
+        assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+        assert!(stderr(&output).contains(claim), "{}", stderr(&output));
+        let table: Value = serde_json::from_str(stdout(&output)).expect("JSON alone");
+        let judged = &table["claims"][0];
+        assert_eq!(judged["status"], status, "{judged}");
+        let got = judged["got"].as_str().unwrap();
+        assert!(!got.contains("NaN") && !got.contains("inf"), "{got}");
+    }
 }
 
 #[test]
@@ -46,7 +55,7 @@ fn what_cannot_be_judged_is_two() {
     for (arguments, expected) in [
         (&["reproduce", "X9"][..], "no claim's number begins with X9"),
         (&["reproduce", "I016", "--duration", "soon"], "soon"),
-        (&["reproduce", "I016", "--threads", "0"], "0 is not in 1"),
+        (&["reproduce", "I016", "--threads", "0"], "a whole number from 1 to 65535"),
         (&["reproduce", "I016", "--duration", "10 ms", "--json", "/dev/null/x"], "cannot write /dev/null/x"),
     ] {
         let output = fanin(arguments);

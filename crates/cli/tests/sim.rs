@@ -519,7 +519,7 @@ fn what_cannot_be_simulated_is_refused_before_anything_runs() {
         (&["sim", &path, "--sweep", "tor.buffer=1 MB", "--shard", "3/2"], "I from 1 to N"),
         (&["sim", &path, "--resume"], "--sweep"),
         (&["sim", &path, "--sweep", "tor.bufer=1 MB"], "did you mean `buffer`?"),
-        (&["sim", &path, "--threads", "0"], "0 is not in 1"),
+        (&["sim", &path, "--threads", "0"], "a whole number from 1 to 65535"),
     ];
     for (arguments, expected) in cases {
         let output = fanin(&[arguments, &["--out", &out]].concat());

@@ -60,9 +60,11 @@ impl Status {
 
 impl Judged {
     pub(crate) fn new(holds: bool, got: String) -> Self {
-        // A mean of nothing is no number.
-        let is_measured = !got.contains("NaN");
-        let got = if is_measured { got } else { got.replace("NaN", "–") };
+        // A mean of nothing is no number, and a ratio to nothing is not finite.
+        let is_number =
+            |word: &str| !matches!(word.trim_matches(|c: char| !c.is_alphanumeric()), "NaN" | "inf");
+        let is_measured = got.split(' ').all(is_number);
+        let got = if is_measured { got } else { got.replace("NaN", "–").replace("inf ", "– ") };
         Self { holds, got, figures: Vec::new(), is_measured }
     }
 
