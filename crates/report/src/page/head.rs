@@ -148,7 +148,7 @@ fn key_figures(result: &RunResult, data: &Value, out: &mut String) {
             "Slowdown",
             figure(data, &slow_mean, FigureForm::Factor).filter(|_| has_events),
             slow_p99,
-            " at p99",
+            " at <bdi>p99</bdi>",
         ),
         if has_events {
             // Such systems carry what is offered, which is less than the ideal.
