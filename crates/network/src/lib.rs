@@ -27,7 +27,7 @@ pub use framing::Framing;
 pub use graph::{Link, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex};
 pub use ideal::{Answers, Ideal, ideal_time};
 pub use paths::{Paths, Spread};
-pub use routes::{ConnectionRoute, find_routes};
+pub use routes::{ConnectionRoute, find_route, find_routes};
 pub use segments::{SegmentFraming, WireMessage};
 pub use switches::{SwitchKind, SwitchRole};
 pub use topology::Roles;

@@ -30,6 +30,44 @@ pub fn find_routes<E: From<NetworkError>>(
     network: &Network,
     roles: &Roles,
     connections: &[Connection],
+    found: impl FnMut(ConnectionRoute<'_>) -> Result<ControlFlow<()>, E>,
+) -> Result<ControlFlow<()>, E> {
+    find(scenario, network, roles, connections, |_| true, found)
+}
+
+/// Finds the route of one side of one connection.
+///
+/// # Errors
+/// [`NetworkError::NoPath`].
+pub fn find_route(
+    scenario: &Scenario,
+    network: &Network,
+    roles: &Roles,
+    connections: &[Connection],
+    side: (usize, usize),
+) -> Result<Vec<PortIndex>, NetworkError> {
+    let mut path = Vec::new();
+    let _ = find(
+        scenario,
+        network,
+        roles,
+        connections,
+        |one| one == side,
+        |route| {
+            path.extend(route.path);
+            Ok::<_, NetworkError>(ControlFlow::Break(()))
+        },
+    )?;
+    Ok(path)
+}
+
+/// Finds the routes of those sides of connections that are wanted, each given by its connection and its side.
+fn find<E: From<NetworkError>>(
+    scenario: &Scenario,
+    network: &Network,
+    roles: &Roles,
+    connections: &[Connection],
+    is_wanted: impl Fn((usize, usize)) -> bool,
     mut found: impl FnMut(ConnectionRoute<'_>) -> Result<ControlFlow<()>, E>,
 ) -> Result<ControlFlow<()>, E> {
     let rules = rules(scenario);
@@ -42,6 +80,9 @@ pub fn find_routes<E: From<NetworkError>>(
     let mut path = Vec::new();
     let mut detoured = Vec::new();
     for (number, side) in by_destination(connections, network.nodes.len()) {
+        if !is_wanted((number, side)) {
+            continue;
+        }
         let connection = &connections[number];
         let [from, to] = [connection.nodes[side], connection.nodes[1 - side]];
         let spread = match scenario.network.flow_distribution {

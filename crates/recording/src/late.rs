@@ -2,9 +2,8 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
-use fanin_network::{NetworkError, PortIndex, find_routes};
+use fanin_network::{PortIndex, find_route};
 use fanin_report::{LateCause, LateEvent, LateSource};
 use fanin_scenario::ShapingMethod;
 use fanin_units::{Bytes, Duration};
@@ -83,17 +82,10 @@ impl Finished<'_> {
             let bytes = self.queue_during(late, port).filter(|&bytes| bytes > 0)?;
             self.network.link(port).rate.checked_time_to_send(Bytes::new(bytes))
         };
-        let mut fullest = None;
-        let found = find_routes(self.scenario, self.network, self.roles, self.connections, |route| {
-            // The collector is the first end.
-            if route.connection != last.connection as usize || route.side != 1 {
-                return Ok::<_, NetworkError>(ControlFlow::Continue(()));
-            }
-            fullest = route.path.iter().copied().filter_map(|port| Some((drain(port)?, port))).max();
-            Ok(ControlFlow::Break(()))
-        });
-        // The network was played: it has a path for every connection.
-        found.ok().and(fullest).map(|(_, port)| port)
+        // The collector is the first end. The network was played: it has a path for every connection.
+        let side = (last.connection as usize, 1);
+        let path = find_route(self.scenario, self.network, self.roles, self.connections, side).ok()?;
+        path.into_iter().filter_map(|port| Some((drain(port)?, port))).max().map(|(_, port)| port)
     }
 
     /// The causes of an event's lateness, in the order of time.

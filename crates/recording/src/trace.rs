@@ -64,35 +64,37 @@ pub(crate) struct MessageTrace {
     late: Option<LateTrace>,
     /// The slowest event, where it took longer than `late` by less than a twentieth. Its history is still in the log.
     slowest: Option<CollectedEvent>,
-    /// Entries that may be forgotten until the history of `slowest` is taken for that reason again.
-    respite: usize,
+    /// The time of the newest entry when the history of `slowest` was last taken because the log was to forget it.
+    taken_at: u64,
 }
 
 impl MessageTrace {
     pub(crate) const fn new(from: u64) -> Self {
-        Self { log: VecDeque::new(), from, late: None, slowest: None, respite: 0 }
+        Self { log: VecDeque::new(), from, late: None, slowest: None, taken_at: 0 }
     }
 
     /// Notes what happens to an event on the connection of an end.
     pub(crate) fn note(&mut self, at: u64, event: u64, end: u32, step: MessageStep) {
         if self.log.len() == ENTRIES_MAX {
-            self.forget_oldest();
+            if self.slowest.is_some() {
+                self.keep_slowest();
+            }
+            self.log.pop_front();
         }
         self.log.push_back(TraceEntry { at, event: event as u32, connection: end / 2, step });
     }
 
-    /// Forgets the oldest entry. Before that it takes the history of the slowest event, if that begins here. It does so once for
-    /// a whole log, which bounds the cost.
-    fn forget_oldest(&mut self) {
-        self.respite = self.respite.saturating_sub(1);
-        let oldest = self.log[0].at;
+    /// Takes the history of the slowest event, if that begins with the oldest entry. It does so once for a whole log, which bounds
+    /// the cost.
+    #[cold]
+    fn keep_slowest(&mut self) {
+        let (oldest, newest) = (self.log[0].at, self.log[self.log.len() - 1].at);
         if let Some(slowest) = self.slowest.take_if(|slowest| slowest.assigned <= oldest)
-            && self.respite == 0
+            && (oldest > self.taken_at || self.taken_at == 0)
         {
             self.late = Some(self.history(slowest));
-            self.respite = ENTRIES_MAX;
+            self.taken_at = newest;
         }
-        self.log.pop_front();
     }
 
     /// Considers a complete event. The history of one that took longer than all before is taken at once. One that took longer

@@ -279,11 +279,12 @@ impl Endpoint {
     }
 
     /// The sums of the flight stand in order. Every verb of [`SendSequence`] asserts the order of the positions.
+    /// In release builds the three would take 6 instructions a packet-hop of an incast, and the rack above its grant.
     #[inline]
     pub(crate) fn assert_order(&self) {
-        assert!(self.flight.sacked <= self.flight.size, "more SACKed than outstanding");
-        assert!(self.flight.lost <= self.flight.size, "more lost than outstanding");
-        assert!(self.window.cwnd > 0, "a closed congestion window never opens again");
+        debug_assert!(self.flight.sacked <= self.flight.size, "more SACKed than outstanding");
+        debug_assert!(self.flight.lost <= self.flight.size, "more lost than outstanding");
+        debug_assert!(self.window.cwnd > 0, "a closed congestion window never opens again");
     }
 
     /// When [`handle_deadline`](Self::handle_deadline) is due, [`Instant::FAR_FUTURE`] for never. It may be earlier than
