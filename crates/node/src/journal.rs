@@ -503,7 +503,7 @@ pub struct Resume {
     pub uncleared: Vec<L1Id>,
 }
 
-/// Reads what is left to do from a supervisor's journal, and what was put aside of it. Without one, nothing is.
+/// Reads the unfinished work from a supervisor's journal and its rotated parts. Without a journal there is none.
 ///
 /// # Errors
 /// As for [`read`].

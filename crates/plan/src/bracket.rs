@@ -67,7 +67,7 @@ impl LossBracket {
     }
 }
 
-/// The share of events that find another one on its way at their collector, where hosts are chosen without regard to that.
+/// The share of events whose collector is already collecting another one, where hosts are chosen at random.
 pub(crate) fn busy_share(system: &SystemFigures, outflow: Rate) -> Ratio {
     ratio_of(
         system.offered(system.answer.buffered).get(),

@@ -1,4 +1,4 @@
-//! Certain losses: what surely waits at once, and the most that fits.
+//! Certain losses: the least certain backlog against the most that the buffer holds.
 
 use fanin_scenario::{Buffering, CongestionControl, PauseMode, Scenario, ShapingMethod, Topology};
 use fanin_units::{Bytes, Rate};

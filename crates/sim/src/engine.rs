@@ -223,7 +223,7 @@ impl Engine {
         end.endpoint.delivered()
     }
 
-    /// Writes the endpoint's next segment into the free place of the fabric; returns the place and what it was.
+    /// Writes the endpoint's next segment into the free place of the fabric; returns the slot, and the kind of segment written.
     #[inline(always)]
     pub(crate) fn write_segment(&mut self, index: EndIndex) -> (u32, Written) {
         let place = self.fabric.free_place();

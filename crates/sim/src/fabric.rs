@@ -231,8 +231,7 @@ impl Fabric {
         }
     }
 
-    /// A place for the next segment. It is not taken before [`wrap`](Self::wrap) is called: what is written there is all the
-    /// copying that a segment costs.
+    /// An unused slot for the next segment, free until [`wrap`](Self::wrap) is called. Writing in place avoids a copy.
     #[inline]
     pub(crate) fn free_place(&mut self) -> u32 {
         if let Some(&place) = self.free.last() {

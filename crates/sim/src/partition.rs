@@ -132,7 +132,7 @@ impl<W: HostWorkload> Partition<W> {
         mut progress: impl FnMut(Instant),
     ) -> Ending {
         loop {
-            // The end of a bin of the timeline is a pause of the loop, so that no occurrence has to look for one.
+            // The loop pauses at the end of each bin of the timeline; occurrences need not compare times.
             let pause = until.get().min(self.recorder.bin_end());
             for _ in 0..OCCURRENCES_UNWATCHED {
                 match self.step(pause) {

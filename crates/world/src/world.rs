@@ -18,7 +18,7 @@ use crate::shared::{Core, Host, SharedCore, WorldStep, instant, nanoseconds};
 use crate::verdict::{self, WorldFailure};
 
 pub(crate) const MS: u64 = 1_000_000;
-/// How often the world looks whether it can go on.
+/// The interval of the check of progress.
 const LOOK_EVERY: u64 = 20 * MS;
 /// A system without faults is complete again, and finishes an event, within this time. The pause before a start is 2 s at most. That
 /// before an attempt to connect is 5 s, and an attempt without an answer takes 5 s.

@@ -75,7 +75,7 @@ impl Windows {
             + fanin_units::Duration::from_nanos(self.start.elapsed().as_nanos() as u64)
     }
 
-    /// A connection stands; what it is offered is one segment, whatever it was before.
+    /// A connection is established: its window is one segment, whatever it was before.
     pub(crate) fn handle_connected(&mut self, readout: u16) {
         let believed = u64::MAX;
         self.readouts

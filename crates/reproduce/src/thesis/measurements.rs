@@ -191,7 +191,7 @@ fn onsets(low: usize, high: usize) -> String {
     format!("{} at 45 %, {} at 90 %", size(low), size(high))
 }
 
-/// The middle of the 10 ms that hold most events, above a time.
+/// The centre of the fullest bin of 10 ms above `from_ms`.
 fn peak_above(got: &Got, from_ms: f64) -> f64 {
     let mut counts = std::collections::BTreeMap::new();
     for time in got.times_ms.iter().filter(|&&time| time > from_ms) {

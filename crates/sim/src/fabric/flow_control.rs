@@ -1,4 +1,4 @@
-//! Flow control: which inputs of switches have paused their neighbours, and how much waits behind each.
+//! Flow control: the ingress occupancy of each input, and the inputs whose neighbours are paused.
 
 use fanin_network::PortIndex;
 use fanin_queueing::{Class, Ingress, Memory, PauseSignal, PauseThresholds};
@@ -104,7 +104,7 @@ impl FlowControl {
         true
     }
 
-    /// A frame leaves the switch's memory. Returns whether its neighbour may go on.
+    /// A frame leaves the switch's memory. Returns true if a RESUME is due.
     #[inline]
     pub(super) fn credit_ingress(&mut self, input: PortIndex, counted: u64) -> bool {
         let ingress = &mut self.ingress[input as usize];
