@@ -250,7 +250,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, lis
         "--out",
         folder / "techniques",
     )
-    fanin("reproduce", "I00", "I01", "--duration", "300 ms", "--quiet", "--out", folder / "claims")
+    fanin("reproduce", "I00", "I01", "--duration", "1 s", "--quiet", "--out", folder / "claims")
     for name in ("techniques", "claims"):
         page = folder / f"{name}.html"
         shutil.copy(folder / name / "index.html", page)
