@@ -85,16 +85,23 @@ const CASES: u32 = 400;
 /// Buffers of which the smallest with a promise is searched.
 const BUFFER_MAX: u64 = 64_000_000;
 
+/// The scenario with buffers of this many bytes in some switches, if the plan has this verdict on its losses.
+fn with_verdict(
+    losses: Losses,
+    buffer: u64,
+    (text, sets, switches): (&str, &[String], &[&str]),
+) -> Option<(Scenario, Vec<String>)> {
+    let buffers = switches.iter().map(|switch| format!("{switch}.buffer={buffer} B"));
+    let sets: Vec<String> = sets.iter().cloned().chain(buffers).collect();
+    let scenario = load_text("small", text, &sets).ok()?.scenario;
+    let options = Options { fragment_sizes: fragment_sizes(&scenario).ok(), ..Options::default() };
+    let plan = plan(&scenario, &options).ok()?;
+    (plan.losses() == losses).then_some((scenario, sets))
+}
+
 /// The scenario with the smallest buffers for which the plan says never, to 2 %; `None` if it says so for none.
 fn tightest(text: &str, sets: &[String], switches: &[&str]) -> Option<(Scenario, Vec<String>)> {
-    let with = |buffer: u64| {
-        let buffers = switches.iter().map(|switch| format!("{switch}.buffer={buffer} B"));
-        let sets: Vec<String> = sets.iter().cloned().chain(buffers).collect();
-        let scenario = load_text("small", text, &sets).ok()?.scenario;
-        let options = Options { fragment_sizes: fragment_sizes(&scenario).ok(), ..Options::default() };
-        let plan = plan(&scenario, &options).ok()?;
-        (plan.losses() == Losses::Never).then_some((scenario, sets))
-    };
+    let with = |buffer| with_verdict(Losses::Never, buffer, (text, sets, switches));
     let mut found = with(BUFFER_MAX)?;
     let (mut low, mut high) = (1_000, BUFFER_MAX);
     while high * 50 > low * 51 {
@@ -109,15 +116,7 @@ fn tightest(text: &str, sets: &[String], switches: &[&str]) -> Option<(Scenario,
 
 /// The scenario with the largest buffers for which the plan says always, to a half; `None` if it says so for none.
 fn widest(text: &str, sets: &[String], switches: &[&str]) -> Option<(Scenario, Vec<String>)> {
-    let with = |buffer: u64| {
-        let buffers = switches.iter().map(|switch| format!("{switch}.buffer={buffer} B"));
-        let sets: Vec<String> = sets.iter().cloned().chain(buffers).collect();
-        let scenario = load_text("small", text, &sets).ok()?.scenario;
-        let options = Options { fragment_sizes: fragment_sizes(&scenario).ok(), ..Options::default() };
-        let plan = plan(&scenario, &options).ok()?;
-        (plan.losses() == Losses::Always).then_some((scenario, sets))
-    };
-    (0..7).rev().find_map(|halvings| with(8_000 << halvings))
+    (0..7).rev().find_map(|halvings| with_verdict(Losses::Always, 8_000 << halvings, (text, sets, switches)))
 }
 
 /// Whatever the topology, workload, policy, sizes, scheme and technique: where the plan says never, no frame is dropped, and where
