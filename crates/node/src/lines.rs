@@ -70,7 +70,7 @@ pub(crate) fn repair(
 
 /// Brings bytes to disk that a file has already, without changing it. After a failed `fsync` the kernel takes pages for clean that are
 /// not on disk, and a further `fsync` does not write them.
-pub(crate) fn write_again(machine: &HostMachine, path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_again(machine: &HostMachine, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = machine.open(path, OpenMode::Write)?;
     file.write_all(bytes)?;
     file.sync_data()

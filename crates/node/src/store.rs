@@ -16,7 +16,6 @@ use fanin_events::atlas::{AtlasWriter, EventHeader, FileEnd, FileHeader, WriteEr
 use fanin_events::{Events, FAULTS_KEPT, Fault, Fragment, ReadError, verify};
 
 use crate::data::{Data, check, fragments};
-use crate::lines;
 use crate::machine::{HostMachine, MachineFile, OpenMode};
 use crate::wake::Wake;
 
@@ -499,10 +498,10 @@ fn recover_file(machine: &HostMachine, path: &Path) -> io::Result<(u32, u64)> {
         machine.remove(path)?;
         return Ok((0, 0));
     }
-    lines::write_again(machine, path, &bytes[..end as usize])?;
     let mut file = machine.open(path, OpenMode::Write)?;
+    // Once more, since what was read may be in the page cache alone (`lines::write_again`). The end of the file is synchronised with it.
+    file.write_all(&bytes[..end as usize])?;
     file.set_len(end)?;
-    file.seek(SeekFrom::End(0))?;
     finish(machine, path, &mut file, AtlasWriter::resume(Vec::new(), events, end), false)?;
     Ok((events, end))
 }
