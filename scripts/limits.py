@@ -495,7 +495,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("targets", "family", "map"))
+    parser.add_argument("part", choices=("targets", "family", "map"))
     default = os.environ.get("FANIN_BIN", str(ROOT / "target" / "release" / "fanin"))
     parser.add_argument("--fanin", default=default, help="the command")
     parser.add_argument(
@@ -511,11 +511,11 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     pairs = options.set or ["shaping.method=paced-credits"]
     technique = dict(pair.split("=", 1) for pair in pairs)
-    if options.what == "map":
+    if options.part == "map":
         run_map(Simulator(options.fanin, {}, options.cpu_seconds), options.threads)
         return 0
     simulator = Simulator(options.fanin, technique, options.cpu_seconds)
-    if options.what == "targets":
+    if options.part == "targets":
         return 1 if run_targets(simulator, options.only, options.threads) else 0
     seed = random.SystemRandom().randrange(1 << 32) if options.seed is None else options.seed
     numbers = range(options.draws) if options.draw is None else [options.draw]

@@ -149,9 +149,9 @@ def _line(part: str, line: Mapping[str, Any], out: str | os.PathLike[str] | None
     )
 
 
-def _check(what: str, got: str, known: Sequence[str]) -> None:
-    if got not in known:
-        raise ValueError(f"there is no {what} `{got}`; choose from {', '.join(known)}")
+def _check(kind: str, given: str, known: Sequence[str]) -> None:
+    if given not in known:
+        raise ValueError(f"there is no {kind} `{given}`; choose from {', '.join(known)}")
 
 
 def _find(command: str | os.PathLike[str] | None) -> str:

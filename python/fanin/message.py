@@ -218,8 +218,8 @@ class Connection:
         try:
             return Message(kind, stream, await self._read(size))
         except asyncio.IncompleteReadError as error:
-            got = len(error.partial)
-            raise TruncatedError(f"the connection ended after {got} of {size} bytes of a message") from None
+            count = len(error.partial)
+            raise TruncatedError(f"the connection ended after {count} of {size} bytes of a message") from None
 
     async def _read(self, size: int) -> bytes:
         if self._silence is None:

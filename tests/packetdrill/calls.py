@@ -159,9 +159,9 @@ class SystemCalls:
 
     def call_read(self, call: Call) -> tuple[int, str | None]:
         socket, connection = self.socket(call), self.connection(call)
-        got = connection.call("read", self.now, int(call.arguments[2]))
-        if got or call.arguments[2] == "0":
-            return got, None
+        count = connection.call("read", self.now, int(call.arguments[2]))
+        if count or call.arguments[2] == "0":
+            return count, None
         if connection.state["ended"] == "1" or socket.is_read_shut:
             return 0, None
         if connection.state["reason"] == "Reset":
@@ -231,24 +231,24 @@ class SystemCalls:
         socket, option = self.socket(call), call.arguments[2]
         wanted = int(call.arguments[3].strip("[]"), 0)
         if option == "TCP_MAXSEG":
-            got = socket.mss or 536
+            actual = socket.mss or 536
             if socket.connection:
-                got = socket.connection.info(self.now)["tcpi_snd_mss"]
+                actual = socket.connection.info(self.now)["tcpi_snd_mss"]
         elif option == "SO_ERROR":
             reason = socket.connection.state["reason"] if socket.connection else "-"
-            got = {"Refused": 111, "Reset": 104, "TimedOut": 110}.get(reason, 0)
+            actual = {"Refused": 111, "Reset": 104, "TimedOut": 110}.get(reason, 0)
         else:
             raise UnsupportedError(f"reading socket option {option}")
-        if got != wanted:
-            raise DifferenceError(f"{option}: expected {wanted}, got {got}")
+        if actual != wanted:
+            raise DifferenceError(f"{option}: expected {wanted}, got {actual}")
         return 0, None
 
     def call_ioctl(self, call: Call) -> tuple[int, str | None]:
         if call.arguments[1] != "SIOCINQ":
             raise UnsupportedError(f"ioctl {call.arguments[1]}")
-        got, wanted = int(self.connection(call).state["readable"]), int(call.arguments[2].strip("[]"))
-        if got != wanted:
-            raise DifferenceError(f"SIOCINQ: expected {wanted}, got {got}")
+        actual, wanted = int(self.connection(call).state["readable"]), int(call.arguments[2].strip("[]"))
+        if actual != wanted:
+            raise DifferenceError(f"SIOCINQ: expected {wanted}, got {actual}")
         return 0, None
 
     def call_poll(self, call: Call) -> tuple[int, str | None]:
@@ -288,7 +288,7 @@ class SystemCalls:
 def verify(call: Call, result: int, error: str | None) -> None:
     """Compare a call's result with what the script expects."""
     if call.result is not None and (result, error) != (call.result, call.error):
-        got = f"{result} {error or ''}".strip()
+        actual = f"{result} {error or ''}".strip()
         raise DifferenceError(
-            f"{call.name}: expected {call.result} {call.error or ''}".strip() + f", got {got}"
+            f"{call.name}: expected {call.result} {call.error or ''}".strip() + f", got {actual}"
         )

@@ -217,8 +217,9 @@ class Player(SystemCalls):
             while not connection.sent:
                 at = self.following()
                 if at is None or at > until + patience:
-                    got = f", of which {sum(sent.payload for sent in taken)} bytes were sent" if taken else ""
-                    raise DifferenceError(f"{expected}{got}: no packet")
+                    sent_bytes = sum(sent.payload for sent in taken)
+                    part = f", of which {sent_bytes} bytes were sent" if taken else ""
+                    raise DifferenceError(f"{expected}{part}: no packet")
                 self.advance(at)
             taken.append(connection.sent.pop(0))
         actual = joined(taken)

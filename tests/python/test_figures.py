@@ -109,7 +109,7 @@ def test_captions_read_series_that_exist(figure: Figure) -> None:
     caption = engine.caption_of(figure, look)
     assert "{" not in caption
     # A caption without a number of the run says nothing.
-    fields = [name for _, name, _, _ in string.Formatter().parse(figure.got) if name]
+    fields = [name for _, name, _, _ in string.Formatter().parse(figure.caption) if name]
     assert fields
     assert asked or figure.facts is not None
     assert all(text.endswith(".") for text in (figure.stated, caption, figure.why))
@@ -192,7 +192,7 @@ def test_the_gallery_is_up_to_date() -> None:
 def test_a_stale_gallery_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figure = next(one for one in figures.FIGURES if one.name == "m21tcp-5")
     assert not [line for line in gallery.check([figure]) if figure.name in line]
-    changed = dataclasses.replace(figure, got=figure.got + " More.")
+    changed = dataclasses.replace(figure, caption=figure.caption + " More.")
     assert "changed" in gallery.check([changed])[0]
     (panel,) = figure.panels
     (series,) = panel.series
@@ -214,7 +214,7 @@ def test_a_stale_gallery_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_the_simulator_still_gives_the_gallery_its_numbers(tmp_path: Path) -> None:
     (drawn,) = figures.draw("m21tcp-5", out=tmp_path, is_quiet=True)
-    assert drawn.caption == gallery.read_record()["m21tcp-5"]["got"], (
+    assert drawn.caption == gallery.read_record()["m21tcp-5"]["caption"], (
         "results changed: draw the gallery again"
     )
 

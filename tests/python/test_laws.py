@@ -139,7 +139,7 @@ def test_a_buffer_beyond_need_changes_nothing(number: int) -> None:
 
 
 @over_random_scenarios
-def test_what_has_nothing_to_do_changes_nothing(number: int) -> None:
+def test_idle_settings_change_nothing(number: int) -> None:
     """Such are thresholds above all that is queued, and loggers of which none gets an event."""
     draw = random.Random(number)
     sets, seed = racks(draw), draw.randrange(1000)

@@ -43,8 +43,8 @@ def echo() -> Iterator[tuple[str, int]]:
 @asynccontextmanager
 async def echo_in_python(options: Options = QUICK, names: frozenset[str] = frozenset()) -> AsyncIterator[int]:
     async def answer(connection: Connection) -> None:
-        async for got in connection:
-            await connection.send(got.kind, got.stream, got.payload)
+        async for received in connection:
+            await connection.send(received.kind, received.stream, received.payload)
 
     server = await serve(answer, name="python", options=options, names=names)
     async with server:
@@ -162,7 +162,7 @@ def test_a_missing_greeting_is_named() -> None:
     run(test)
 
 
-def test_what_is_sent_is_checked() -> None:
+def test_sent_messages_are_checked() -> None:
     async def test() -> None:
         options = Options(heartbeat=0.0, by_kind={5: 10})
         async with (

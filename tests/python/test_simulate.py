@@ -367,7 +367,7 @@ def test_ctrl_c_closes_the_bar_of_a_terminal(tmp_path: Path) -> None:
     assert lines[-1] == "interrupted", "the traceback of a user stands below the bar too"
 
 
-def test_what_is_not_simulated_is_refused() -> None:
+def test_unsupported_scenarios_are_refused() -> None:
     scenario = fanin.Scenario.load("incast", {"transport.congestion_control": "bbr"})
     with pytest.raises(ValueError, match="is not simulated"):
         scenario.simulate(progress=False)

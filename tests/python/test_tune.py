@@ -228,9 +228,7 @@ def test_the_answer_is_the_same_on_any_executor(scenario: fanin.Scenario, tmp_pa
     assert found[0] == found[1]
 
 
-def test_what_the_scenario_refuses_is_a_trial_with_its_reason(
-    scenario: fanin.Scenario, tmp_path: Path
-) -> None:
+def test_a_refused_scenario_is_a_trial_with_its_reason(scenario: fanin.Scenario, tmp_path: Path) -> None:
     # Each end is fine with the other's own value, and some pairs are not.
     both = {"tor.pause.xoff": "11 kB..40 kB", "tor.pause.xon": "5 kB..39 kB"}
     paused = scenario.replace(

@@ -68,7 +68,7 @@ def test_a_library_that_needs_the_system_and_python_is_whole(tmp_path: Path) -> 
         wheels.read_mach(b"\x7fELF" + bytes(60))
 
 
-def test_what_a_mac_lacks_is_found(tmp_path: Path) -> None:
+def test_missing_features_of_a_mac_are_found(tmp_path: Path) -> None:
     code = link(tmp_path, ("CFRelease", "CFAbsent"), "/opt/homebrew/lib/libz.dylib")
     faults = wheels.faults_of_mach(code, "macosx_11_0_arm64")
     assert faults == ["needs /opt/homebrew/lib/libz.dylib", "expects _CFAbsent of its process"]

@@ -87,11 +87,11 @@ def inside(namespace: str) -> Iterator[None]:
             assert LIBC.setns(home.fileno(), CLONE_NEWNET) == 0
 
 
-def wait_for(what: str, condition: Callable[[], object]) -> None:
+def wait_for(awaited: str, condition: Callable[[], object]) -> None:
     """Wait until something is so, for a limited time."""
     end = time.monotonic() + WAIT_SECONDS_MAX
     while not condition():
-        assert time.monotonic() < end, f"waited {WAIT_SECONDS_MAX} s for {what}"
+        assert time.monotonic() < end, f"waited {WAIT_SECONDS_MAX} s for {awaited}"
         time.sleep(0.02)
 
 
@@ -300,9 +300,9 @@ def transfer(network: Network, readout: str, collector: str, port: int) -> None:
         client.settimeout(WAIT_SECONDS_MAX)
         client.connect((address(readout), port))
         client.sendall(b"?")
-        got = b"".join(iter(lambda: client.recv(1 << 16), b""))
+        received = b"".join(iter(lambda: client.recv(1 << 16), b""))
         thread.join()
-    assert hashlib.sha256(got).digest() == hashlib.sha256(data).digest()
+    assert hashlib.sha256(received).digest() == hashlib.sha256(data).digest()
 
 
 def tcp_frames(tap: Tap, source: str, destination: str) -> int:

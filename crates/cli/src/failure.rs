@@ -102,10 +102,10 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Client(#[from] fanin_switch::control::ClientError),
     /// Neither a path nor an address.
-    #[error("`{got}` is neither the path of a socket, which has a `/`, nor IP:PORT")]
+    #[error("`{given}` is neither the path of a socket, which has a `/`, nor IP:PORT")]
     NoAddress {
         /// The given text.
-        got: String,
+        given: String,
     },
     /// The token cannot be read.
     #[error("cannot read the token in {}: {error}", path.display())]
@@ -116,10 +116,10 @@ pub(crate) enum Failure {
         error: io::Error,
     },
     /// Neither an address nor a folder to watch.
-    #[error("`{got}` is no HOST:PORT, no socket and no folder of a run")]
+    #[error("`{given}` is no HOST:PORT, no socket and no folder of a run")]
     NoTop {
         /// The given text.
-        got: String,
+        given: String,
     },
     /// The folder names nothing that serves metrics.
     #[error(
@@ -140,10 +140,10 @@ pub(crate) enum Failure {
     #[error("nothing answered")]
     NoAnswer,
     /// An argument is not KEY=VALUE.
-    #[error("`{got}` has no `=`; write for example rate=\"344 Mb/s\"")]
+    #[error("`{given}` has no `=`; write for example rate=\"344 Mb/s\"")]
     NoChange {
         /// The given text.
-        got: String,
+        given: String,
     },
     /// The switch stopped with frames in its queues.
     #[error("{frames} frames were still queued when the time to drain was over (switch.drain)")]
@@ -312,12 +312,12 @@ pub(crate) enum Failure {
         path: PathBuf,
     },
     /// A question got no answer that can be used.
-    #[error("`{got}` is no answer to: {question}")]
+    #[error("`{given}` is no answer to: {question}")]
     Unanswered {
         /// The question asked.
         question: String,
         /// The last answer.
-        got: String,
+        given: String,
     },
     /// A file that was asked for cannot be written.
     #[error("cannot write {}: {error}", path.display())]

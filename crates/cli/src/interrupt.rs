@@ -9,7 +9,7 @@ static ARMED: AtomicBool = AtomicBool::new(false);
 static WRITING: AtomicBool = AtomicBool::new(false);
 
 /// From this number of rows on, a note says that the result is being written.
-pub(crate) const ROWS_TOLD: usize = 100_000;
+pub(crate) const NOTED_ROWS_MIN: usize = 100_000;
 
 /// Installs the handler; called once, at the start.
 pub(crate) fn install() {
@@ -31,7 +31,7 @@ pub(crate) fn install() {
 /// Calls `write`, which writes a result of `rows` rows. The first Ctrl-C does not cut this short, neither one that stopped
 /// the run nor one during `write`. If there are many rows, a note on standard error says so.
 pub(crate) fn writing<T>(rows: usize, write: impl FnOnce() -> T) -> T {
-    if rows < ROWS_TOLD {
+    if rows < NOTED_ROWS_MIN {
         return write();
     }
     WRITING.store(true, Ordering::Relaxed);

@@ -146,7 +146,7 @@ fn wrong_input_says_what_would_be_right() {
     let folder = Folder::new("advise-wrong");
     let file = folder.file("gear.toml");
     std::fs::write(&file, "[[gear]]\nname = \"a\"\n").unwrap();
-    for (more, what) in [
+    for (more, text) in [
         (&["--catalogue", "/none.toml"][..], "cannot read the catalogue /none.toml"),
         (&["--catalogue", &file], "switch 1 of the catalogue: `buffer` is missing"),
         (&["--measured", "/none"], "/none"),
@@ -157,6 +157,6 @@ fn wrong_input_says_what_would_be_right() {
     ] {
         let output = advise(more);
         assert_eq!(output.status.code(), Some(2), "{more:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(what), "{more:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(text), "{more:?}: {}", stderr(&output));
     }
 }

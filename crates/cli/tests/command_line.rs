@@ -92,7 +92,7 @@ fn the_presets_of_the_contract_are_listed_and_sound() {
 }
 
 #[test]
-fn what_show_prints_is_the_same_scenario_again() {
+fn show_prints_the_same_scenario_again() {
     let shown = fanin(&["scenario", "show", "thesis-b-1000hz", "--set", "shaping.credits=480"]);
     assert_eq!(shown.status.code(), Some(0));
     assert!(stdout(&shown).contains("credits = 480"), "{}", stdout(&shown));

@@ -38,14 +38,14 @@ fn techniques_stand_side_by_side() {
 }
 
 #[test]
-fn what_each_technique_sets_is_listed() {
+fn settings_of_each_technique_are_listed() {
     let output = fanin(&["compare", "--list", "--techniques", "static"]);
     assert_eq!(output.status.code(), Some(0));
     assert!(stdout(&output).contains("--set \"transport.static_window=2\""), "{}", stdout(&output));
 }
 
 #[test]
-fn what_is_wrong_is_two() {
+fn wrong_input_exits_with_two() {
     for (arguments, expected) in [
         (&["compare", "incast", "--techniques", "nothing"][..], "there are none, deep-buffers, credits"),
         (&["compare", "no-such-scenario"], "fanin scenario list"),

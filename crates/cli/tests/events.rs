@@ -80,7 +80,7 @@ fn a_fault_is_exit_code_one_and_has_its_place() {
 }
 
 #[test]
-fn what_cannot_be_read_is_exit_code_two() {
+fn unreadable_input_exits_with_two() {
     let folder = Folder::new("unreadable");
     let (text, output_file) = (folder.file("notes.txt"), folder.file("out.frag"));
     std::fs::write(&text, "no events in here").unwrap();

@@ -49,7 +49,7 @@ fn options_answer_the_questions() {
 }
 
 #[test]
-fn what_is_wrong_is_two() {
+fn wrong_input_exits_with_two() {
     let folder = Folder::new("init-wrong");
     let cases: [(&[&str], &str, &str); 10] = [
         (

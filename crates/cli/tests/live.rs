@@ -113,7 +113,7 @@ fn a_replay_is_built_stored_and_identical() {
 }
 
 #[test]
-fn what_this_loopback_cannot_do_is_said_and_its_segments_are_captured() {
+fn limits_of_a_loopback_run_are_reported_and_its_segments_captured() {
     let folder = folder("techniques");
     let pcap = folder.join("lo.pcapng");
     let more = ["--pcap", pcap.to_str().unwrap(), "--set", "transport.congestion_control=swift"];
@@ -179,7 +179,7 @@ fn ctrl_c_ends_in_order_and_a_killed_parent_leaves_no_process() {
 }
 
 #[test]
-fn what_cannot_run_is_refused_with_a_reason() {
+fn unsupported_scenarios_are_refused_with_a_reason() {
     let refused = |arguments: &[&str], reason: &str| {
         let output = fanin(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
@@ -210,7 +210,7 @@ fn what_cannot_run_is_refused_with_a_reason() {
 }
 
 #[test]
-fn what_a_killed_run_left_in_the_temporary_folder_is_removed() {
+fn temporary_files_of_a_killed_run_are_removed() {
     let temporary = folder("temporary");
     // Process numbers end at 2^22.
     let (dead, alive) = (temporary.join("fanin-run-4999999"), temporary.join("fanin-run-1"));

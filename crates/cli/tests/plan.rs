@@ -78,7 +78,7 @@ fn every_preset_has_a_plan_with_its_cost() {
 }
 
 #[test]
-fn what_cannot_be_used_is_two() {
+fn wrong_input_exits_with_two() {
     let cases: [(&[&str], &str); 6] = [
         (&["plan"], "required"),
         (&["plan", "incest"], "did you mean the preset `incast`?"),

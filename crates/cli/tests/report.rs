@@ -25,7 +25,7 @@ fn plans_of_several_scenarios_meet_on_one_page() {
 }
 
 #[test]
-fn what_is_no_result_is_two() {
+fn files_without_a_result_exit_with_two() {
     let scratch = Folder::new("no-result");
     let (page, json) = (scratch.file("page.html"), scratch.file("other.json"));
     std::fs::write(&json, "{\"schema\": \"something/9\"}").unwrap();

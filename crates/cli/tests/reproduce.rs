@@ -21,7 +21,7 @@ fn claims_that_hold_end_with_zero() {
 }
 
 #[test]
-fn what_is_explained_is_no_failure_and_the_table_says_why() {
+fn explained_deviations_are_no_failure_and_the_table_says_why() {
     let output = fanin(&["reproduce", "I013", "--duration", "100 ms"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stdout(&output).contains("because  "), "{}", stdout(&output));
@@ -45,13 +45,13 @@ fn a_claim_that_fails_is_one() {
         let table: Value = serde_json::from_str(stdout(&output)).expect("JSON alone");
         let judged = &table["claims"][0];
         assert_eq!(judged["status"], status, "{judged}");
-        let got = judged["got"].as_str().unwrap();
-        assert!(!got.contains("NaN") && !got.contains("inf"), "{got}");
+        let outcome = judged["got"].as_str().unwrap();
+        assert!(!outcome.contains("NaN") && !outcome.contains("inf"), "{outcome}");
     }
 }
 
 #[test]
-fn what_cannot_be_judged_is_two() {
+fn wrong_arguments_exit_with_two() {
     for (arguments, expected) in [
         (&["reproduce", "X9"][..], "no claim's number begins with X9"),
         (&["reproduce", "I016", "--duration", "soon"], "soon"),

@@ -568,7 +568,7 @@ fn nothing_is_left_after_an_interrupt_or_a_kill() {
 }
 
 #[test]
-fn what_cannot_be_built_is_refused_before_anything_is() {
+fn an_impossible_network_is_refused_before_it_is_built() {
     if !privileged() {
         return;
     }

@@ -494,7 +494,7 @@ fn a_run_that_cannot_move_ends_with_who_waits_for_whom() {
 }
 
 #[test]
-fn what_cannot_be_simulated_is_refused_before_anything_runs() {
+fn unsupported_scenarios_are_refused_before_anything_runs() {
     let folder = Folder::new("sim-refused");
     let (path, out) = (small(&folder), folder.file("out"));
     let cases: [(&[&str], &str); 13] = [

@@ -171,7 +171,7 @@ fn a_view_leaves_by_q_and_ctrl_c_and_restores_the_terminal() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_said() {
+fn failures_to_show_are_reported() {
     let refused = |arguments: &[&str], reason: &str| {
         let output = fanin(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

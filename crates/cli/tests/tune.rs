@@ -167,11 +167,11 @@ fn a_folder_holds_the_search_the_sweep_and_each_simulation() {
 
 #[test]
 fn wrong_input_says_what_would_be_right() {
-    let refused = |more: &[&str], what: &str| {
+    let refused = |more: &[&str], text: &str| {
         let output = tune(more);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{more:?}: {said}");
-        assert!(said.contains(what), "{more:?}: {said}");
+        assert!(said.contains(text), "{more:?}: {said}");
         assert_eq!(stdout(&output), "", "nothing was simulated");
     };
     let mean = |over: &'static str| ["--minimise", "mean", "--over", over];

@@ -59,7 +59,7 @@ fn quick_cases_run_as_simulated() {
 }
 
 #[test]
-fn what_cannot_be_validated_is_two() {
+fn wrong_cases_exit_with_two() {
     let scratch = Folder::new("validate-wrong");
     let folder = scratch.path().to_str().unwrap().to_owned();
     let cases: [(&[&str], &str); 3] = [

@@ -92,11 +92,11 @@ impl Auditor {
 
     /// Takes note of a record.
     pub fn record(&mut self, record: &EventRecord) {
-        if matches!(record.what, EventStep::Xoff | EventStep::Xon) {
+        if matches!(record.step, EventStep::Xoff | EventStep::Xon) {
             return;
         }
         let life = self.events.entry(record.event).or_default();
-        match record.what {
+        match record.step {
             EventStep::Assigned { .. } => life.assigned += 1,
             EventStep::Reassigned { .. } => life.reassigned += 1,
             EventStep::Completed { outcome, .. } => {
@@ -191,10 +191,10 @@ mod tests {
         EventStep::Assigned { collector: 0, unit: 0, due: Instant::START, direct: false };
     const STORED: EventStep = EventStep::Stored { collector: 0, stream: EventStream::Physics, missing: 0 };
 
-    fn audit(what: &[EventStep]) -> Result<Totals, AuditError> {
+    fn audit(steps: &[EventStep]) -> Result<Totals, AuditError> {
         let mut auditor = Auditor::new();
-        for &what in what {
-            auditor.record(&EventRecord { at: Instant::START, event: L1Id(5), what });
+        for &step in steps {
+            auditor.record(&EventRecord { at: Instant::START, event: L1Id(5), step });
         }
         auditor.finish(true)
     }
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_explained_is_counted() {
+    fn explained_duplicates_are_counted() {
         let reassigned = EventStep::Reassigned { from: 0 };
         let debug = completed(Outcome::Debug);
         let totals = audit(&[ASSIGNED, reassigned, ASSIGNED, STORED, debug, STORED]).unwrap();

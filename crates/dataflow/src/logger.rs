@@ -247,7 +247,7 @@ impl<P: FragmentPayload> Logger<P> {
         self.records.push_back(EventRecord {
             at: now,
             event,
-            what: EventStep::Stored { collector, stream, missing },
+            step: EventStep::Stored { collector, stream, missing },
         });
         self.out.push_back((Peer::Collector(collector), Message::Stored { event, stream }));
         self.grant();

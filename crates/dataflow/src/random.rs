@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_worked_out_lies_below_the_bound() {
+    fn skipped_draws_lie_below_the_bound() {
         let delay = Delay::Normal { mean: Duration::from_micros(100), sd: Duration::from_micros(50) };
         for most in [-1.0, 0.0, 0.5, 1.0, 2.5, 8.0, f64::INFINITY, f64::NAN] {
             let bound = NormalBound::new(most);
@@ -214,7 +214,8 @@ mod tests {
     #[test]
     fn distributions_have_their_moments() {
         let ms = Duration::from_millis;
-        let close = |got: f64, want: f64| assert!((got - want).abs() < 0.02 * want.max(1.0), "{got} {want}");
+        let close =
+            |actual: f64, want: f64| assert!((actual - want).abs() < 0.02 * want.max(1.0), "{actual} {want}");
         let (mean, sd) = moments(Delay::Normal { mean: ms(10), sd: ms(2) });
         close(mean, 10.0);
         close(sd, 2.0);

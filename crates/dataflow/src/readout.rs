@@ -345,7 +345,7 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
         self.counters.events -= 1;
         self.counters.held -= bytes;
         self.counters.deleted += 1;
-        self.records.push_back(EventRecord { at: now, event, what: EventStep::Deleted });
+        self.records.push_back(EventRecord { at: now, event, step: EventStep::Deleted });
         while let Some(None) = self.kept.front() {
             self.kept.pop_front();
             self.base = L1Id(self.base.0.saturating_add(1));

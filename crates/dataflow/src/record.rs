@@ -12,7 +12,7 @@ pub struct EventRecord {
     /// The event. For [`EventStep::Xoff`] and [`EventStep::Xon`], the next one to be assigned.
     pub event: L1Id,
     /// The step in the event's life.
-    pub what: EventStep,
+    pub step: EventStep,
 }
 
 /// A step in the life of an event. Each names the role that records it.

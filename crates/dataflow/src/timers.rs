@@ -22,7 +22,7 @@ pub(crate) struct Timers<T> {
 struct TimerEntry<T> {
     at: Instant,
     order: u64,
-    what: T,
+    timer: T,
 }
 
 impl<T> PartialEq for TimerEntry<T> {
@@ -50,9 +50,9 @@ impl<T> Timers<T> {
         Self { heap: BinaryHeap::new(), set: 0 }
     }
 
-    pub(crate) fn set(&mut self, at: Instant, what: T) {
+    pub(crate) fn set(&mut self, at: Instant, timer: T) {
         self.set += 1;
-        self.heap.push(Reverse(TimerEntry { at, order: self.set, what }));
+        self.heap.push(Reverse(TimerEntry { at, order: self.set, timer }));
     }
 
     /// The number of timers.
@@ -62,7 +62,7 @@ impl<T> Timers<T> {
 
     /// The earliest time, and the purpose of its timer.
     pub(crate) fn first(&self) -> Option<(Instant, &T)> {
-        self.heap.peek().map(|Reverse(entry)| (entry.at, &entry.what))
+        self.heap.peek().map(|Reverse(entry)| (entry.at, &entry.timer))
     }
 
     /// Takes the earliest, if it is due.
@@ -70,7 +70,7 @@ impl<T> Timers<T> {
         if self.heap.peek()?.0.at > now {
             return None;
         }
-        self.heap.pop().map(|Reverse(entry)| entry.what)
+        self.heap.pop().map(|Reverse(entry)| entry.timer)
     }
 
     /// Takes the earliest, due or not.
@@ -86,8 +86,8 @@ mod tests {
     #[test]
     fn equal_times_keep_their_order() {
         let mut timers = Timers::new();
-        for (at, what) in [(5, 'c'), (3, 'a'), (5, 'd'), (3, 'b')] {
-            timers.set(Instant::new(at), what);
+        for (at, timer) in [(5, 'c'), (3, 'a'), (5, 'd'), (3, 'b')] {
+            timers.set(Instant::new(at), timer);
         }
         assert_eq!(timers.pop_due(Instant::new(2)), None);
         let order: [_; 4] = core::array::from_fn(|_| timers.pop_due(Instant::new(5)).unwrap());

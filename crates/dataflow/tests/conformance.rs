@@ -10,16 +10,16 @@ use fanin_dataflow::{
     SupervisorConfig, UnitModel, WriteModel,
 };
 use fanin_units::{Bytes, Duration, Frequency, Instant, Rate, Ratio};
-use script::{COLLECTORS, Expect, LOGGERS, RATE_HZ, READOUTS, SCRIPTS, Script, Step, Who};
+use script::{COLLECTORS, Expect, LOGGERS, Process, RATE_HZ, READOUTS, SCRIPTS, Script, Step};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
-fn peer(who: Who) -> Peer {
-    match who {
-        Who::Supervisor => Peer::Supervisor,
-        Who::Readout(place) => Peer::Readout(place),
-        Who::Collector(place) => Peer::Collector(place),
-        Who::Logger(place) => Peer::Logger(place),
+fn peer(process: Process) -> Peer {
+    match process {
+        Process::Supervisor => Peer::Supervisor,
+        Process::Readout(place) => Peer::Readout(place),
+        Process::Collector(place) => Peer::Collector(place),
+        Process::Logger(place) => Peer::Logger(place),
     }
 }
 
@@ -78,7 +78,7 @@ fn play(script: &Script) {
                 at = at + MS(ms);
                 continue;
             }
-            Step::Crash(who) => Fault::Crash(peer(who), MS(200)),
+            Step::Crash(process) => Fault::Crash(peer(process), MS(200)),
             Step::UnitLost(collector) => Fault::UnitLost(collector, 0),
             Step::Cut { collector, readout } => {
                 Fault::Cut(Peer::Collector(collector), Peer::Readout(readout), MS(50))
@@ -90,7 +90,7 @@ fn play(script: &Script) {
     let name = script.name;
     let totals = world.audit().unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(totals.assigned, events, "{name}");
-    let missing = world.records.iter().any(|record| matches!(record.what, EventStep::Missing { .. }));
+    let missing = world.records.iter().any(|record| matches!(record.step, EventStep::Missing { .. }));
     match script.expect {
         Expect::Clean => assert_eq!((totals.debug, totals.duplicates, missing), (0, 0, false), "{name}"),
         Expect::Debug => assert!(totals.debug > 0, "{name}: {totals:?}"),

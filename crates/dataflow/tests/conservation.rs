@@ -227,9 +227,9 @@ fn check(choice: &Choice) -> Result<(), TestCaseError> {
     }
     if choice.faults == 0 && !choice.timeouts {
         prop_assert_eq!((totals.debug, totals.duplicates), (0, 0));
-        let missing = world.records.iter().any(|record| matches!(record.what, EventStep::Missing { .. }));
+        let missing = world.records.iter().any(|record| matches!(record.step, EventStep::Missing { .. }));
         prop_assert!(!missing);
-        let cleared = world.records.iter().filter(|record| record.what == EventStep::Cleared).count() as u64;
+        let cleared = world.records.iter().filter(|record| record.step == EventStep::Cleared).count() as u64;
         prop_assert_eq!(cleared, EVENTS);
     }
     Ok(())

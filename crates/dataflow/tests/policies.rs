@@ -67,7 +67,7 @@ fn mean_collection_ms(policy: Policy, start_order: StartOrder, rate_hz: u64) -> 
         .records
         .iter()
         .filter(|record| record.at > from)
-        .filter_map(|record| match record.what {
+        .filter_map(|record| match record.step {
             EventStep::Collected { began, .. } => Some((record.at - began).as_millis_f64()),
             _ => None,
         })

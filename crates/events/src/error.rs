@@ -17,58 +17,58 @@ pub struct ReadError {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Fault {
     /// No format of this crate begins like this.
-    #[error("{}", begins_with(*got))]
+    #[error("{}", begins_with(*actual))]
     UnknownFormat {
         /// The first four bytes, little-endian.
-        got: u32,
+        actual: u32,
     },
     /// The file, or what encloses this part, ends too early.
-    #[error("{what} needs {needed} bytes, {got} are left")]
+    #[error("{item} needs {needed} bytes, {actual} are left")]
     Truncated {
         /// The part that is cut off.
-        what: &'static str,
+        item: &'static str,
         /// Bytes that are left.
-        got: u64,
+        actual: u64,
         /// Bytes that it needs.
         needed: u64,
     },
     /// A marker is not there.
-    #[error("{got:#010x} instead of the marker of {needed}")]
+    #[error("{actual:#010x} instead of the marker of {needed}")]
     Marker {
         /// The word found.
-        got: u32,
+        actual: u32,
         /// The part that should begin there.
         needed: &'static str,
     },
     /// A field has not the value that follows from the rest.
-    #[error("{field} is {got}, expected {needed}")]
+    #[error("{field} is {actual}, expected {needed}")]
     Value {
         /// Name of the field.
         field: &'static str,
         /// Value of the field.
-        got: u64,
+        actual: u64,
         /// The value that follows from the rest.
         needed: u64,
     },
     /// A field lies outside its possible range.
-    #[error("{field} is {got}, expected {min} to {max}")]
+    #[error("{field} is {actual}, expected {min} to {max}")]
     Range {
         /// Name of the field.
         field: &'static str,
         /// Value of the field.
-        got: u64,
+        actual: u64,
         /// The least that is possible.
         min: u64,
         /// The most that is possible.
         max: u64,
     },
     /// A version that this crate does not read.
-    #[error("{what} has version {got:#x}, which is not supported")]
+    #[error("{item} has version {actual:#x}, which is not supported")]
     Version {
         /// The part with the version.
-        what: &'static str,
+        item: &'static str,
         /// The version field.
-        got: u32,
+        actual: u32,
     },
     /// The payload is compressed inside the file.
     #[error("the events are compressed inside the file (method {method}), which is not supported")]
@@ -77,22 +77,22 @@ pub enum Fault {
         method: u32,
     },
     /// A checksum does not agree with the bytes that it covers.
-    #[error("the checksum of {what} is {got:#010x}, expected {needed:#010x}")]
+    #[error("the checksum of {item} is {actual:#010x}, expected {needed:#010x}")]
     Checksum {
         /// The part that is covered.
-        what: &'static str,
+        item: &'static str,
         /// The checksum in the file.
-        got: u32,
+        actual: u32,
         /// The checksum of the bytes.
         needed: u32,
     },
     /// A part of an event carries another L1 ID than the event.
-    #[error("{what} has L1 ID {got}, its event {needed}")]
+    #[error("{item} has L1 ID {actual}, its event {needed}")]
     L1Id {
         /// Name of the part.
-        what: &'static str,
+        item: &'static str,
         /// Its L1 ID.
-        got: u64,
+        actual: u64,
         /// L1 ID of the event.
         needed: u64,
     },
@@ -114,20 +114,20 @@ pub enum Fault {
     #[error("the file ends without its end record")]
     NoEndRecord,
     /// Bytes behind the end of the file's content.
-    #[error("{got} bytes after the end record")]
+    #[error("{actual} bytes after the end record")]
     Trailing {
         /// Number of these bytes.
-        got: u64,
+        actual: u64,
     },
 }
 
 /// The message for a file that begins with these four bytes.
-fn begins_with(got: u32) -> String {
+fn begins_with(actual: u32) -> String {
     let known = "ATLAS bytestream, LHCb MDF, ALICE pages (RDH 7) and plain fragment containers are read";
-    match &got.to_le_bytes() {
+    match &actual.to_le_bytes() {
         b"\x89HDF" => format!("an HDF5 file, which is only written here; {known}"),
         b"root" => format!("it looks like a ROOT file; {known}"),
-        _ => format!("no known format begins with {got:#010x}; {known}"),
+        _ => format!("no known format begins with {actual:#010x}; {known}"),
     }
 }
 

@@ -48,7 +48,7 @@ impl<'a> FragEvents<'a> {
         let header = slice_at(bytes, at, EVENT_HEADER_BYTES, end, "an event's header")?;
         let marker = u32_at(header, 0).unwrap_or_default();
         if marker != EVENT {
-            return Err(Fault::Marker { got: marker, needed: "an event" }.at(at));
+            return Err(Fault::Marker { actual: marker, needed: "an event" }.at(at));
         }
         let count = index(u32_at(header, 4).unwrap_or_default());
         let table_at = at + EVENT_HEADER_BYTES;
@@ -86,8 +86,8 @@ impl<'a> Iterator for FragEvents<'a> {
             if u64_at(self.bytes, 0) != Some(MAGIC) {
                 // A marker of an event at offset 0 would be mistaken for the magic again.
                 self.position = Position::Lost(1);
-                let got = u32_at(self.bytes, 0).unwrap_or_default();
-                return Some(Err(Fault::Marker { got, needed: "a fragment container" }.at(0)));
+                let actual = u32_at(self.bytes, 0).unwrap_or_default();
+                return Some(Err(Fault::Marker { actual, needed: "a fragment container" }.at(0)));
             }
             at = 8;
         }

@@ -61,16 +61,16 @@ impl<'a> MdfEvents<'a> {
         let header = slice_at(bytes, at, HEADER_BYTES, bytes.len(), "an event's header")?;
         let size = u32_at(header, 0).unwrap_or_default();
         for copy in [4, 8] {
-            let got = u32_at(header, copy).unwrap_or_default();
-            if got != size {
-                let (got, needed) = (u64::from(got), u64::from(size));
-                return Err(Fault::Value { field: "a copy of the event size", got, needed }.at(at + copy));
+            let actual = u32_at(header, copy).unwrap_or_default();
+            if actual != size {
+                let (actual, needed) = (u64::from(actual), u64::from(size));
+                return Err(Fault::Value { field: "a copy of the event size", actual, needed }.at(at + copy));
             }
         }
         let needed = (HEADER_BYTES + SUBHEADER_BYTES) as u64;
         if u64::from(size) < needed {
-            let (got, max) = (u64::from(size), u64::from(u32::MAX));
-            return Err(Fault::Range { field: "the event size", got, min: needed, max }.at(at));
+            let (actual, max) = (u64::from(size), u64::from(u32::MAX));
+            return Err(Fault::Range { field: "the event size", actual, min: needed, max }.at(at));
         }
         slice_at(bytes, at, index(size), bytes.len(), "an event")?;
         let end = at + index(size);
@@ -79,16 +79,18 @@ impl<'a> MdfEvents<'a> {
             return Err(Fault::Compressed { method: u32::from(compression) }.at(at + 16));
         }
         if kind >> 4 != HEADER_VERSION {
-            return Err(Fault::Version { what: "an event's header", got: u32::from(kind >> 4) }.at(at + 17));
+            return Err(
+                Fault::Version { item: "an event's header", actual: u32::from(kind >> 4) }.at(at + 17)
+            );
         }
         let subheader_bytes = usize::from(kind & 0xf) * 4;
         if subheader_bytes != SUBHEADER_BYTES {
-            let (got, needed) = (subheader_bytes as u64, SUBHEADER_BYTES as u64);
-            return Err(Fault::Value { field: "the size of the second header", got, needed }.at(at + 17));
+            let (actual, needed) = (subheader_bytes as u64, SUBHEADER_BYTES as u64);
+            return Err(Fault::Value { field: "the size of the second header", actual, needed }.at(at + 17));
         }
         if body_type != BODY_BANKS {
-            let (got, needed) = (u64::from(body_type), u64::from(BODY_BANKS));
-            return Err(Fault::Value { field: "the type of the body", got, needed }.at(at + 18));
+            let (actual, needed) = (u64::from(body_type), u64::from(BODY_BANKS));
+            return Err(Fault::Value { field: "the type of the body", actual, needed }.at(at + 18));
         }
         let subheader = at + HEADER_BYTES;
         let mut id = EventId {
@@ -115,13 +117,13 @@ fn bank(bytes: &[u8], at: usize, end: usize) -> Result<Fragment<'_>, ReadError> 
     let header = slice_at(bytes, at, BANK_HEADER_BYTES, end, "a bank's header")?;
     let magic = u16_at(header, 0).unwrap_or_default();
     if magic != BANK {
-        return Err(Fault::Marker { got: u32::from(magic), needed: "a bank" }.at(at));
+        return Err(Fault::Marker { actual: u32::from(magic), needed: "a bank" }.at(at));
     }
     let size = usize::from(u16_at(header, 2).unwrap_or_default());
     let left = end - at;
     if size < BANK_HEADER_BYTES || size.next_multiple_of(4) > left {
         let (min, max) = (BANK_HEADER_BYTES as u64, left as u64);
-        return Err(Fault::Range { field: "a bank's size", got: size as u64, min, max }.at(at + 2));
+        return Err(Fault::Range { field: "a bank's size", actual: size as u64, min, max }.at(at + 2));
     }
     Ok(Fragment {
         source: u32::from(header[4]) << 16 | u32::from(u16_at(header, 6).unwrap_or_default()),

@@ -152,24 +152,24 @@ pub struct TableError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableFault {
     /// There are not enough columns.
-    #[error("{got} columns; the columns are source, offset, slope, square and rms")]
+    #[error("{actual} columns; the columns are source, offset, slope, square and rms")]
     Columns {
         /// Number of columns.
-        got: usize,
+        actual: usize,
     },
     /// There are not enough columns in a table of means.
-    #[error("{got} columns; the columns are source, mean and, if wanted, rms")]
+    #[error("{actual} columns; the columns are source, mean and, if wanted, rms")]
     MeanColumns {
         /// Number of columns.
-        got: usize,
+        actual: usize,
     },
     /// A value is not a number in its column's range.
-    #[error("{column} is {got:?}, which is not a number in range")]
+    #[error("{column} is {actual:?}, which is not a number in range")]
     Number {
         /// Name of the column.
         column: &'static str,
         /// The text found.
-        got: String,
+        actual: String,
     },
 }
 
@@ -200,9 +200,9 @@ pub fn from_csv(text: &str) -> Result<Vec<SourceModel>, TableError> {
         let at = |fault| TableError { line: number + 1, fault };
         let columns: Vec<&str> = line.split(',').map(str::trim).collect();
         let &[source, offset, slope, square, rms, ..] = columns.as_slice() else {
-            return Err(at(TableFault::Columns { got: columns.len() }));
+            return Err(at(TableFault::Columns { actual: columns.len() }));
         };
-        let wrong = |column, got: &str| at(TableFault::Number { column, got: got.to_owned() });
+        let wrong = |column, actual: &str| at(TableFault::Number { column, actual: actual.to_owned() });
         let value = |column, text: &str| match text.parse::<f64>() {
             Ok(value) if value.is_finite() => Ok(value),
             _ => Err(wrong(column, text)),
@@ -224,9 +224,9 @@ fn means(text: &str, source: usize, mean: usize, rms: Option<usize>) -> Result<V
     for (line, number) in text.lines().zip(1..).skip(1).filter(|(line, _)| !line.trim().is_empty()) {
         let columns: Vec<&str> = line.split(',').map(str::trim).collect();
         let at = |fault| TableError { line: number, fault };
-        let wrong = |column, got: &str| at(TableFault::Number { column, got: got.to_owned() });
+        let wrong = |column, actual: &str| at(TableFault::Number { column, actual: actual.to_owned() });
         let cell = |place: usize| {
-            columns.get(place).copied().ok_or_else(|| at(TableFault::MeanColumns { got: columns.len() }))
+            columns.get(place).copied().ok_or_else(|| at(TableFault::MeanColumns { actual: columns.len() }))
         };
         let value = |column, place: usize| {
             let text = cell(place)?;
@@ -269,10 +269,10 @@ mod tests {
         let x: Vec<f64> = (0..40).map(|i| 0.5 + f64::from(i) / 40.0).collect();
         let y: Vec<f64> = x.iter().map(|&x| truth.mean_bytes(x)).collect();
         let model = fit_one(7, &x, &y);
-        for (got, needed) in
+        for (actual, needed) in
             [(model.offset, truth.offset), (model.slope, truth.slope), (model.square, truth.square)]
         {
-            assert!((got - needed).abs() < 1e-6, "{model:?}");
+            assert!((actual - needed).abs() < 1e-6, "{model:?}");
         }
         assert!(model.rms < 1e-9);
     }

@@ -51,27 +51,27 @@ pub fn page(bytes: &[u8], at: usize) -> Result<RdhPage, ReadError> {
     let header = bytes.get(at..).and_then(|rest| rest.first_chunk::<HEADER_BYTES>());
     let Some(header) = header else {
         let needed = HEADER_BYTES as u64;
-        return Err(Fault::Truncated { what: "a page's header", got: left as u64, needed }.at(at));
+        return Err(Fault::Truncated { item: "a page's header", actual: left as u64, needed }.at(at));
     };
     if header[0] != VERSION {
-        return Err(Fault::Version { what: "a page's header", got: u32::from(header[0]) }.at(at));
+        return Err(Fault::Version { item: "a page's header", actual: u32::from(header[0]) }.at(at));
     }
     if usize::from(header[1]) != HEADER_BYTES {
-        let (got, needed) = (u64::from(header[1]), HEADER_BYTES as u64);
-        return Err(Fault::Value { field: "the header's size", got, needed }.at(at + 1));
+        let (actual, needed) = (u64::from(header[1]), HEADER_BYTES as u64);
+        return Err(Fault::Value { field: "the header's size", actual, needed }.at(at + 1));
     }
     let size = u16_at(header, 8).unwrap_or_default();
     let used = u16_at(header, 10).unwrap_or_default();
     if usize::from(size) < HEADER_BYTES {
-        let (got, min, max) = (u64::from(size), HEADER_BYTES as u64, u64::from(u16::MAX));
-        return Err(Fault::Range { field: "the offset to the next page", got, min, max }.at(at + 8));
+        let (actual, min, max) = (u64::from(size), HEADER_BYTES as u64, u64::from(u16::MAX));
+        return Err(Fault::Range { field: "the offset to the next page", actual, min, max }.at(at + 8));
     }
     if usize::from(size) > left {
-        return Err(Fault::Truncated { what: "a page", got: left as u64, needed: u64::from(size) }.at(at));
+        return Err(Fault::Truncated { item: "a page", actual: left as u64, needed: u64::from(size) }.at(at));
     }
     if usize::from(used) < HEADER_BYTES || used > size {
-        let (got, min, max) = (u64::from(used), HEADER_BYTES as u64, u64::from(size));
-        return Err(Fault::Range { field: "a page's used size", got, min, max }.at(at + 10));
+        let (actual, min, max) = (u64::from(used), HEADER_BYTES as u64, u64::from(size));
+        return Err(Fault::Range { field: "a page's used size", actual, min, max }.at(at + 10));
     }
     Ok(RdhPage {
         offset: at as u64,

@@ -97,9 +97,9 @@ impl<'a> Events<'a> {
         match Format::detect(bytes) {
             Some(format) => Ok(Self::with_format(bytes, format)),
             None if bytes.len() < 4 => {
-                Err(Fault::Truncated { what: "a file", got: bytes.len() as u64, needed: 4 }.at(0))
+                Err(Fault::Truncated { item: "a file", actual: bytes.len() as u64, needed: 4 }.at(0))
             }
-            None => Err(Fault::UnknownFormat { got: u32_at(bytes, 0).unwrap_or_default() }.at(0)),
+            None => Err(Fault::UnknownFormat { actual: u32_at(bytes, 0).unwrap_or_default() }.at(0)),
         }
     }
 

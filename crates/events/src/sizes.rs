@@ -64,12 +64,12 @@ pub enum SizesError {
         error: TableError,
     },
     /// There is nothing in it.
-    #[error("{path} holds no {what}")]
+    #[error("{path} holds no {item}")]
     Empty {
         /// Path of the file.
         path: String,
         /// The missing content.
-        what: &'static str,
+        item: &'static str,
     },
     /// There are more sources than places for their fragments.
     #[error(
@@ -128,7 +128,7 @@ impl SizesFile {
             None => EventSizes::of_events(&path, &bytes)?,
         };
         if sizes.sources.is_empty() {
-            return Err(SizesError::Empty { path, what: "event with fragments" });
+            return Err(SizesError::Empty { path, item: "event with fragments" });
         }
         fits(&path, sizes.sources.len(), hosts, fragments)?;
         Ok(sizes)
@@ -149,7 +149,7 @@ impl SizesFile {
                 .map_err(|error| SizesError::Table { path: path.clone(), error })?
         };
         if models.is_empty() {
-            return Err(SizesError::Empty { path, what: "size model" });
+            return Err(SizesError::Empty { path, item: "size model" });
         }
         fits(&path, models.len(), hosts, fragments)?;
         Ok(models)
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn sizes_that_do_not_fit_are_refused() {
         let message = |result: Result<EventSizes, SizesError>| result.unwrap_err().to_string();
         assert_eq!(
             message(EventSizes::read("km3net", 24, 10)),

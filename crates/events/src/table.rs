@@ -23,13 +23,13 @@ const SIZES_MAX: usize = 1 << 26;
 pub enum SizesTableError {
     /// A column is not there.
     #[error(
-        "there is no column `{needed}` among {got}; a table of sizes has the columns event, source and bytes"
+        "there is no column `{needed}` among {actual}; a table of sizes has the columns event, source and bytes"
     )]
     NoColumn {
         /// Name of the missing column.
         needed: &'static str,
         /// The columns that there are.
-        got: String,
+        actual: String,
     },
     /// A row is too short.
     #[error("line {line}: no value for {column}; the first line names {needed} columns")]
@@ -42,7 +42,7 @@ pub enum SizesTableError {
         needed: usize,
     },
     /// A value does not fit its column.
-    #[error("{place} {row}: {column} is {got:?}, not a whole number from 0 to {max}")]
+    #[error("{place} {row}: {column} is {actual:?}, not a whole number from 0 to {max}")]
     Number {
         /// How rows are counted: lines of a text, rows of a Parquet file.
         place: &'static str,
@@ -51,7 +51,7 @@ pub enum SizesTableError {
         /// Name of the column.
         column: &'static str,
         /// The value found.
-        got: String,
+        actual: String,
         /// The largest value of this column.
         max: u64,
     },
@@ -161,7 +161,7 @@ fn places(names: &[String]) -> Result<[usize; 3], SizesTableError> {
     let mut places = [0; 3];
     for (place, needed) in places.iter_mut().zip(COLUMNS) {
         let found = names.iter().position(|name| name == needed);
-        let missing = || SizesTableError::NoColumn { needed, got: format!("`{}`", names.join("`, `")) };
+        let missing = || SizesTableError::NoColumn { needed, actual: format!("`{}`", names.join("`, `")) };
         *place = found.ok_or_else(missing)?;
     }
     Ok(places)
@@ -173,14 +173,14 @@ fn checked(
     row: usize,
     column: &'static str,
     value: Option<u64>,
-    got: &str,
+    actual: &str,
 ) -> Result<u64, SizesTableError> {
     let max = match column {
         "source" => u64::from(u32::MAX),
         "bytes" => FRAGMENT_MAX,
         _ => u64::MAX,
     };
-    let wrong = || SizesTableError::Number { place, row, column, got: got.to_owned(), max };
+    let wrong = || SizesTableError::Number { place, row, column, actual: actual.to_owned(), max };
     value.filter(|&value| value <= max).ok_or_else(wrong)
 }
 

@@ -198,16 +198,16 @@ impl<'a> FileCheck<'a> {
     fn record_checksum(&mut self, event: &Event<'a>) {
         let at = event.offset as usize + 12;
         let end = event.offset as usize + event.size as usize;
-        let (Some(got), Some(covered)) = (u32_at(self.bytes, at), self.bytes.get(at + 4..end)) else {
+        let (Some(actual), Some(covered)) = (u32_at(self.bytes, at), self.bytes.get(at + 4..end)) else {
             return;
         };
-        if got == 0 {
+        if actual == 0 {
             return;
         }
         self.report.checksums_checked += 1;
         let needed = one_at_a_time(covered);
-        if got != needed {
-            self.fault(Fault::Checksum { what: "an event", got, needed }.at(at));
+        if actual != needed {
+            self.fault(Fault::Checksum { item: "an event", actual, needed }.at(at));
         }
     }
 
@@ -241,10 +241,11 @@ impl<'a> FileCheck<'a> {
                 let (needed, was_stopped) = (*counter, *stopped);
                 (*counter, *stopped, *last) = (page.counter.wrapping_add(1), page.stop, page.offset);
                 if page.counter != needed {
-                    let (got, needed) = (u64::from(page.counter), u64::from(needed));
-                    self.fault(Fault::Value { field: "the page counter", got, needed }.at(at + 36));
+                    let (actual, needed) = (u64::from(page.counter), u64::from(needed));
+                    self.fault(Fault::Value { field: "the page counter", actual, needed }.at(at + 36));
                 } else if was_stopped {
-                    let fault = Fault::Value { field: "the stop bit of the page before", got: 1, needed: 0 };
+                    let fault =
+                        Fault::Value { field: "the stop bit of the page before", actual: 1, needed: 0 };
                     self.fault(fault.at(at + 38));
                 }
                 at += index(page.size);
@@ -252,7 +253,7 @@ impl<'a> FileCheck<'a> {
         }
         for (_, stopped, last) in next.into_values() {
             if !stopped {
-                let fault = Fault::Value { field: "the stop bit of a last page", got: 0, needed: 1 };
+                let fault = Fault::Value { field: "the stop bit of a last page", actual: 0, needed: 1 };
                 self.fault(fault.at(last as usize + 38));
             }
         }
@@ -268,8 +269,8 @@ impl<'a> FileCheck<'a> {
                 Err(error) => {
                     // Bytes behind the end are one fault, regardless of their content.
                     if ended {
-                        let got = (self.bytes.len() - at) as u64;
-                        self.fault(Fault::Trailing { got }.at(at));
+                        let actual = (self.bytes.len() - at) as u64;
+                        self.fault(Fault::Trailing { actual }.at(at));
                         break;
                     }
                     self.fault(error);
@@ -283,9 +284,9 @@ impl<'a> FileCheck<'a> {
                     if let (Some(before), Some(block)) = (block_before, block)
                         && block != before.wrapping_add(1)
                     {
-                        let (got, needed) = (u64::from(block), u64::from(before.wrapping_add(1)));
+                        let (actual, needed) = (u64::from(block), u64::from(before.wrapping_add(1)));
                         self.fault(
-                            Fault::Value { field: "the number of the data block", got, needed }.at(at + 8),
+                            Fault::Value { field: "the number of the data block", actual, needed }.at(at + 8),
                         );
                     }
                     has_records |= block.is_some();
@@ -297,7 +298,7 @@ impl<'a> FileCheck<'a> {
                     let needed = self.report.events - events_before;
                     if u64::from(events) != needed {
                         let field = "the number of events in the end record";
-                        self.fault(Fault::Value { field, got: u64::from(events), needed }.at(at + 16));
+                        self.fault(Fault::Value { field, actual: u64::from(events), needed }.at(at + 16));
                     }
                     (ended, block_before, events_before) = (true, None, self.report.events);
                     next
@@ -334,8 +335,8 @@ impl<'a> FileCheck<'a> {
                 }
                 FragmentLevel::Rob => match atlas::rod(bytes, header.payload, header.payload_end) {
                     Ok(rod) => {
-                        let what = "a ROD fragment";
-                        self.l1_id(header, what, header.payload + 20, (rod.l1_id, rod.run), id);
+                        let item = "a ROD fragment";
+                        self.l1_id(header, item, header.payload + 20, (rod.l1_id, rod.run), id);
                     }
                     // A fragment that never arrived has no ROD inside.
                     Err(_) if header.payload == header.payload_end && header.status != 0 => {}
@@ -350,42 +351,42 @@ impl<'a> FileCheck<'a> {
     }
 
     fn checksum(&mut self, header: &FragmentHeader<'_>) {
-        let Some(got) = header.checksum(self.bytes) else { return };
+        let Some(actual) = header.checksum(self.bytes) else { return };
         if header.checksum_type != ChecksumType::Adler32 {
             self.report.checksums_unchecked += 1;
             return;
         }
         self.report.checksums_checked += 1;
         let needed = adler32(&self.bytes[header.payload..header.payload_end]);
-        if got != needed {
-            self.fault(Fault::Checksum { what: header.level.name(), got, needed }.at(header.payload_end));
+        if actual != needed {
+            self.fault(Fault::Checksum { item: header.level.name(), actual, needed }.at(header.payload_end));
         }
     }
 
     fn l1_id(
         &mut self,
         header: &FragmentHeader<'_>,
-        what: &'static str,
+        item: &'static str,
         at: usize,
-        got: (u32, u32),
+        actual: (u32, u32),
         event: EventId,
     ) {
-        let (l1_id, run) = got;
+        let (l1_id, run) = actual;
         if l1_id == 0 && run == 0 && event.l1_id != 0 {
             self.report.fragments_without_l1_id += u64::from(header.level == FragmentLevel::Rob);
             return;
         }
-        let (got, needed) = (u64::from(l1_id), event.l1_id);
-        let first = Fault::L1Id { what, got, needed }.at(at);
+        let (actual, needed) = (u64::from(l1_id), event.l1_id);
+        let first = Fault::L1Id { item, actual, needed }.at(at);
         // Both fit 32 bits, so that the difference cannot overflow.
-        let distance = got as i64 - needed as i64;
-        let of_source = self.distances.entry((header.source, what)).or_default();
+        let distance = actual as i64 - needed as i64;
+        let of_source = self.distances.entry((header.source, item)).or_default();
         of_source.entry(distance).or_insert(Distance { count: 0, first }).count += 1;
     }
 
     /// The distance of most fragments of a source is its own; the others are faults.
     fn l1_id_distances(&mut self) {
-        for ((source, what), of_source) in std::mem::take(&mut self.distances) {
+        for ((source, item), of_source) in std::mem::take(&mut self.distances) {
             let fragments: u64 = of_source.values().map(|distance| distance.count).sum();
             let usual = of_source
                 .iter()
@@ -393,7 +394,7 @@ impl<'a> FileCheck<'a> {
                 // A single fragment cannot show that its distance is constant.
                 .filter(|&(_, entry)| entry.count > 1)
                 .map_or(0, |(&distance, _)| distance);
-            if usual != 0 && what == "a ROD fragment" {
+            if usual != 0 && item == "a ROD fragment" {
                 self.report.l1_id_offsets.push(L1IdOffset { source, offset: usual, fragments });
             }
             for (distance, entry) in of_source {

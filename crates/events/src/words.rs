@@ -8,12 +8,12 @@ pub(crate) fn slice_at<'a>(
     at: usize,
     len: usize,
     end: usize,
-    what: &'static str,
+    item: &'static str,
 ) -> Result<&'a [u8], ReadError> {
     let end = end.min(bytes.len());
     let left = end.saturating_sub(at);
     if len > left {
-        return Err(Fault::Truncated { what, got: left as u64, needed: len as u64 }.at(at));
+        return Err(Fault::Truncated { item, actual: left as u64, needed: len as u64 }.at(at));
     }
     Ok(&bytes[at..at + len])
 }
@@ -42,9 +42,9 @@ pub(crate) fn words_at<'a>(
     at: usize,
     count: usize,
     end: usize,
-    what: &'static str,
+    item: &'static str,
 ) -> Result<Words<'a>, ReadError> {
-    slice_at(bytes, at, count.saturating_mul(4), end, what).map(Words)
+    slice_at(bytes, at, count.saturating_mul(4), end, item).map(Words)
 }
 
 /// A run of little-endian 32-bit words within the slice.

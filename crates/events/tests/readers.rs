@@ -173,7 +173,7 @@ fn alice_pages_become_heartbeat_frames() {
 }
 
 #[test]
-fn what_is_no_file_of_these_is_refused() {
+fn files_of_other_formats_are_refused() {
     let refused = |bytes| Events::open(bytes).unwrap_err().to_string();
     assert!(refused(b"\x89HDF\r\n\x1a\n").contains("an HDF5 file, which is only written here; ATLAS"));
     assert!(refused(b"root\0\0").contains("it looks like a ROOT file; ATLAS bytestream, LHCb MDF"));
@@ -202,5 +202,5 @@ fn event_format_version_five_is_refused() {
     bytes[108 + 15] = 5;
     let error = Events::open(&bytes).unwrap().next().unwrap().unwrap_err();
     assert_eq!(error.offset, 108 + 12);
-    assert_eq!(error.fault, Fault::Version { what: "a full event", got: 0x0500_0000 });
+    assert_eq!(error.fault, Fault::Version { item: "a full event", actual: 0x0500_0000 });
 }

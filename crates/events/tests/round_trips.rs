@@ -241,7 +241,7 @@ fn a_wrong_l1_id_in_one_fragment_is_found() {
     bytes[at] ^= 1;
     let report = verify(&bytes).unwrap();
     assert_eq!((report.fault_count, report.faults[0].offset), (1, at as u64));
-    assert!(matches!(report.faults[0].fault, Fault::L1Id { what: "a ROD fragment", needed: 199_785, .. }));
+    assert!(matches!(report.faults[0].fault, Fault::L1Id { item: "a ROD fragment", needed: 199_785, .. }));
 }
 
 #[test]

@@ -5,8 +5,8 @@ mod common;
 use common::shared;
 use fanin_events::{SizeShape, Summary, models, sample};
 
-fn near(got: f64, needed: f64, tolerance: f64) {
-    assert!((got - needed).abs() <= tolerance, "{got} is not {needed} ± {tolerance}");
+fn near(actual: f64, needed: f64, tolerance: f64) {
+    assert!((actual - needed).abs() <= tolerance, "{actual} is not {needed} ± {tolerance}");
 }
 
 #[test]

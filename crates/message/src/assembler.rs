@@ -50,7 +50,7 @@ struct PartialMessage {
 
 impl Partial {
     /// Received bytes of the incomplete frame, header included; zero between frames.
-    pub fn got(&self) -> u64 {
+    pub fn received(&self) -> u64 {
         self.message.as_ref().map_or(u64::from(self.held), |message| (HEADER_BYTES + message.filled) as u64)
     }
 
@@ -288,7 +288,7 @@ fn writable<'a>(block: &'a mut Option<Arc<Block>>, pool: &BufferPool, bytes: usi
     block.as_mut().and_then(Arc::get_mut)
 }
 
-/// Memory in bytes to reserve for a message of `size` bytes of which `got` have arrived.
-fn believed(size: usize, got: usize) -> usize {
-    size.min(TRUSTED_BYTES.max(got.saturating_mul(TRUSTED_FACTOR)))
+/// Memory in bytes to reserve for a message of `size` bytes of which `received` have arrived.
+fn believed(size: usize, received: usize) -> usize {
+    size.min(TRUSTED_BYTES.max(received.saturating_mul(TRUSTED_FACTOR)))
 }

@@ -138,10 +138,10 @@ pub enum Closed {
     #[error("closed by the peer")]
     Remote,
     /// The peer closed, or the connection broke, in the middle of a frame.
-    #[error("the connection ended after {got} of {needed} bytes of a frame")]
+    #[error("the connection ended after {received} of {needed} bytes of a frame")]
     Truncated {
         /// Received bytes of the frame, header included.
-        got: u64,
+        received: u64,
         /// Size of the frame, bytes.
         needed: u64,
     },
@@ -183,12 +183,12 @@ pub enum Closed {
     #[error("invalid greeting: {0}")]
     BadHello(#[from] BadHello),
     /// The peer has another name than expected.
-    #[error("the peer is {got:?}, expected {expected:?}")]
+    #[error("the peer is {actual:?}, expected {expected:?}")]
     WrongName {
         /// Name that this side expects.
         expected: Arc<str>,
         /// The peer's name.
-        got: Arc<str>,
+        actual: Arc<str>,
     },
     /// The peer did not prove that it has the shared key.
     #[error("not authenticated: {0}")]

@@ -48,10 +48,10 @@ pub enum BadHello {
     #[error("protocol version {0}, expected {VERSION}")]
     Version(u16),
     /// The message is shorter or longer than its fields.
-    #[error("it has {got} bytes, its fields {needed}")]
+    #[error("it has {actual} bytes, its fields {needed}")]
     Size {
         /// Size of the message, bytes.
-        got: usize,
+        actual: usize,
         /// Size of its fields, bytes.
         needed: usize,
     },
@@ -80,7 +80,7 @@ impl HelloMessage {
         let mut used = 0;
         let mut take = |count: usize| {
             used += count;
-            left.split_off(..count).ok_or(BadHello::Size { got: bytes.len(), needed: used })
+            left.split_off(..count).ok_or(BadHello::Size { actual: bytes.len(), needed: used })
         };
         let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
         let magic = take(4)?;
@@ -106,7 +106,7 @@ impl HelloMessage {
             left = &[];
         }
         if !left.is_empty() {
-            return Err(BadHello::Size { got: bytes.len(), needed: used });
+            return Err(BadHello::Size { actual: bytes.len(), needed: used });
         }
         Ok(Self { heartbeat, name, expects, nonce })
     }
@@ -134,7 +134,7 @@ mod tests {
         }
         let mut long = bytes.clone();
         long.push(0);
-        assert_eq!(HelloMessage::from_bytes(&long), Err(BadHello::Size { got: 20, needed: 19 }));
+        assert_eq!(HelloMessage::from_bytes(&long), Err(BadHello::Size { actual: 20, needed: 19 }));
         assert_eq!(HelloMessage::from_bytes(b"GET / HTTP/1.1"), Err(BadHello::Magic(*b"GET ")));
         let mut other = bytes;
         other[4] = 9;

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_refuses_is_taken_out_and_named() {
+    fn refused_options_are_removed_and_named() {
         let mut options = SocketOptions {
             congestion_control: Some("nonesuch".into()),
             rto_min: Some(Duration::from_micros(1)),

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_sent_is_counted_and_other_sockets_have_nothing() {
+    fn sent_bytes_are_counted_and_other_sockets_have_none() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut server, _) = listener.accept().unwrap();
@@ -114,10 +114,10 @@ mod tests {
             server.write_all(b"more").unwrap();
             client.read_exact(&mut [0; 4]).unwrap();
         }
-        let (sent, got) = (TcpInfo::of(&client).unwrap(), TcpInfo::of(&server).unwrap());
+        let (sent, received) = (TcpInfo::of(&client).unwrap(), TcpInfo::of(&server).unwrap());
         // The answer to the third message acknowledged it.
         assert_eq!((sent.segments, sent.acked_bytes, sent.received_bytes), (3, 3001, 12));
-        assert_eq!((got.received_bytes, got.retransmits), (3000, 0));
+        assert_eq!((received.received_bytes, received.retransmits), (3000, 0));
         assert!(sent.cwnd >= 10 && sent.mss > 1000 && sent.rto > sent.rtt, "{sent:?}");
         assert!(sent.rtt_min.is_some_and(|least| least <= Duration::from_secs(1)), "{sent:?}");
         assert_eq!((sent.in_flight_bytes, sent.unsent_bytes), (0, 0));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_on_its_way_or_still_here() {
+    fn waiting_bytes_are_in_flight_or_still_unsent() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut server, _) = listener.accept().unwrap();

@@ -29,10 +29,10 @@ pub struct Tls {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsError {
     /// A text is not valid PEM.
-    #[error("{what}: {error}")]
+    #[error("{item}: {error}")]
     Pem {
         /// Name of the text: `"certificates"`, `"key"` or `"authorities"`.
-        what: &'static str,
+        item: &'static str,
         /// Error of the parser.
         error: String,
     },
@@ -52,15 +52,15 @@ impl Tls {
     ///
     /// [`TlsError`] for texts that are not PEM, or that do not match.
     pub fn from_pem(certificates: &[u8], key: &[u8], authorities: &[u8]) -> Result<Self, TlsError> {
-        let read = |what, text| {
+        let read = |item, text| {
             let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
-            let all = all.map_err(|error| TlsError::Pem { what, error: error.to_string() })?;
-            if all.is_empty() { Err(TlsError::Empty(what)) } else { Ok(all) }
+            let all = all.map_err(|error| TlsError::Pem { item, error: error.to_string() })?;
+            if all.is_empty() { Err(TlsError::Empty(item)) } else { Ok(all) }
         };
         let unusable = |error: &dyn fmt::Display| TlsError::Unusable(error.to_string());
         let chain = read("certificates", certificates)?;
         let key = PrivateKeyDer::from_pem_slice(key)
-            .map_err(|error| TlsError::Pem { what: "key", error: error.to_string() })?;
+            .map_err(|error| TlsError::Pem { item: "key", error: error.to_string() })?;
         let mut roots = RootCertStore::empty();
         for authority in read("authorities", authorities)? {
             roots.add(authority).map_err(|error| unusable(&error))?;

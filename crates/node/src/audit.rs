@@ -210,7 +210,7 @@ struct Trails {
 impl Trails {
     fn note(&mut self, epoch_us: u64, record: &EventRecord) {
         let event = record.event;
-        match record.what {
+        match record.step {
             // The files say whether it is on disk.
             EventStep::Stored { .. } => {
                 self.said_stored.insert(event);
@@ -357,8 +357,8 @@ fn examine(
 fn check_stored(event: L1Id, found: &OnDisk, trails: &mut Trails, findings: &mut Vec<Finding>) {
     for (copies, stream) in [(found.physics, EventStream::Physics), (found.debug, EventStream::Debug)] {
         for _ in 0..copies {
-            let what = EventStep::Stored { collector: 0, stream, missing: 0 };
-            trails.auditor.record(&EventRecord { at: Instant::START, event, what });
+            let step = EventStep::Stored { collector: 0, stream, missing: 0 };
+            trails.auditor.record(&EventRecord { at: Instant::START, event, step });
         }
     }
     let outcome = trails.outcomes.get(&event).copied();

@@ -53,14 +53,14 @@ pub enum DecodeError {
         left: usize,
     },
     /// A field has a value that means nothing.
-    #[error("{message}: {field} is {got}")]
+    #[error("{message}: {field} is {value}")]
     Value {
         /// The kind of message.
         message: &'static str,
         /// Name of the field.
         field: &'static str,
         /// The value found.
-        got: u64,
+        value: u64,
     },
 }
 
@@ -295,8 +295,8 @@ impl Fields<'_> {
         self.take(field).map(u64::from_le_bytes)
     }
 
-    fn value(&self, field: &'static str, got: u64) -> DecodeError {
-        DecodeError::Value { message: self.message, field, got }
+    fn value(&self, field: &'static str, value: u64) -> DecodeError {
+        DecodeError::Value { message: self.message, field, value }
     }
 
     fn one_of<T: Copy>(&self, all: &[T], field: &'static str, code: u16) -> Result<T, DecodeError> {

@@ -98,7 +98,7 @@ impl Journals {
                 let at = absolute(epoch_us, line.record.at);
                 journals.end = journals.end.max(at);
                 journals.lives.entry(process.clone()).or_default().insert(epoch_us);
-                let is_of_trigger = matches!(line.record.what, EventStep::Xoff | EventStep::Xon);
+                let is_of_trigger = matches!(line.record.step, EventStep::Xoff | EventStep::Xon);
                 if line.record.event == event && !is_of_trigger {
                     journals.entries.push(ProcessLine { at, process: process.clone(), epoch_us, line });
                 }
@@ -147,7 +147,7 @@ pub fn explain(
     let outcome = outcome(&journals, row);
     reasons.push(conclusion(outcome, &journals));
     let start =
-        journals.entries.iter().find(|entry| matches!(entry.line.record.what, EventStep::Assigned { .. }));
+        journals.entries.iter().find(|entry| matches!(entry.line.record.step, EventStep::Assigned { .. }));
     let start = start.or(journals.entries.first()).map_or(0, |entry| entry.at);
     Ok(Some(Explanation {
         event,
@@ -178,7 +178,7 @@ fn from_journals(journals: &Journals) -> Vec<String> {
     let mut answers: Vec<(f64, u16)> = Vec::new();
     let mut copies = 0;
     for ProcessLine { at, process, epoch_us, line } in &journals.entries {
-        match line.record.what {
+        match line.record.step {
             EventStep::Assigned { collector, unit, due, direct } => {
                 let held = difference_ms(absolute(*epoch_us, due), *at);
                 if held >= WAIT_MS_MIN && !direct {
@@ -245,7 +245,7 @@ fn from_journals(journals: &Journals) -> Vec<String> {
 /// Processes that were started again while the event was open.
 fn restarts(journals: &Journals) -> Vec<String> {
     let Some(first) = journals.entries.first() else { return Vec::new() };
-    let is_end = |entry: &&ProcessLine| matches!(entry.line.record.what, EventStep::Completed { .. });
+    let is_end = |entry: &&ProcessLine| matches!(entry.line.record.step, EventStep::Completed { .. });
     let end = journals.entries.iter().find(is_end).map_or(journals.end, |entry| entry.at);
     let mut found = Vec::new();
     for (process, lives) in &journals.lives {
@@ -282,7 +282,7 @@ fn smallest_window(tables: ExplainedTables<'_>, row: &EventRow) -> Option<String
 }
 
 fn outcome(journals: &Journals, row: Option<&EventRow>) -> &'static str {
-    let completed = journals.entries.iter().rev().find_map(|entry| match entry.line.record.what {
+    let completed = journals.entries.iter().rev().find_map(|entry| match entry.line.record.step {
         EventStep::Completed { outcome, .. } => Some(outcome_name(outcome)),
         _ => None,
     });
@@ -322,7 +322,7 @@ fn steps(journals: &Journals, start: u128) -> Vec<ExplainedStep> {
     let mut answers = 0;
     let mut steps = Vec::new();
     for entry in &journals.entries {
-        let is_answer = matches!(entry.line.record.what, EventStep::Answered { .. });
+        let is_answer = matches!(entry.line.record.step, EventStep::Answered { .. });
         answers += usize::from(is_answer);
         if is_answer && answers > ANSWERS_MAX {
             continue;
@@ -338,7 +338,7 @@ fn steps(journals: &Journals, start: u128) -> Vec<ExplainedStep> {
 
 /// A record in words.
 fn words(entry: &ProcessLine) -> String {
-    match entry.line.record.what {
+    match entry.line.record.step {
         EventStep::Assigned { collector, unit, .. } => {
             format!("assigned to unit {unit} of collector {collector}")
         }
@@ -360,8 +360,8 @@ fn words(entry: &ProcessLine) -> String {
             format!("{fragments} fragments of readout {readout} given up")
         }
         EventStep::Collected { building, bytes, missing, requests, .. } => {
-            let what = if building { "complete for storage" } else { "collected" };
-            format!("{what}: {} B in {requests} requests, {missing} fragments missing", bytes.get())
+            let state = if building { "complete for storage" } else { "collected" };
+            format!("{state}: {} B in {requests} requests, {missing} fragments missing", bytes.get())
         }
         EventStep::Decided { unit, outcome } => format!("unit {unit}: {}", outcome_name(outcome)),
         EventStep::Shipped { logger, attempt, .. } => format!("sent to logger {logger}, attempt {attempt}"),

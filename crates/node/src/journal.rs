@@ -285,10 +285,10 @@ fn word<T: PartialEq>(all: &[(T, &'static str)], one: &T) -> &'static str {
 }
 
 fn format(record: &EventRecord, data: u64, out: &mut String) {
-    let EventRecord { at, event, what } = record;
+    let EventRecord { at, event, step } = record;
     // Writing to a string cannot fail.
     let _ = write!(out, "{} {} ", at.get(), event.0);
-    let _ = match what {
+    let _ = match step {
         EventStep::Assigned { collector, unit, due, direct } => {
             write!(out, "assigned {collector} {unit} {} {}", due.get(), u8::from(*direct))
         }
@@ -409,7 +409,7 @@ fn parse(line: &str) -> Result<JournalLine, &'static str> {
     let at = time(next()?)?;
     let event = L1Id(number(next()?)?);
     let mut data = 0;
-    let what = match next()? {
+    let step = match next()? {
         "assigned" => EventStep::Assigned {
             collector: number(next()?)?,
             unit: number(next()?)?,
@@ -434,7 +434,7 @@ fn parse(line: &str) -> Result<JournalLine, &'static str> {
         },
         "missing" => EventStep::Missing { readout: number(next()?)?, fragments: number(next()?)? },
         "collected" => {
-            let what = EventStep::Collected {
+            let step = EventStep::Collected {
                 step: number(next()?)?,
                 building: flag(next()?)?,
                 began: time(next()?)?,
@@ -444,7 +444,7 @@ fn parse(line: &str) -> Result<JournalLine, &'static str> {
                 missing: number(next()?)?,
             };
             data = number(next()?)?;
-            what
+            step
         }
         "decided" => EventStep::Decided { unit: number(next()?)?, outcome: one_of(&OUTCOMES, next()?)? },
         "shipped" => EventStep::Shipped {
@@ -469,14 +469,14 @@ fn parse(line: &str) -> Result<JournalLine, &'static str> {
     if words.next().is_some() {
         return Err("it has too many words");
     }
-    Ok(JournalLine { record: EventRecord { at, event, what }, data })
+    Ok(JournalLine { record: EventRecord { at, event, step }, data })
 }
 
 /// Shifts a record's time from its own epoch to an earlier one.
 pub fn since(epoch_us: u64, earlier_us: u64, record: EventRecord) -> EventRecord {
     let later = Duration::new(epoch_us.saturating_sub(earlier_us).saturating_mul(1_000_000));
     let shift = |at: Instant| at.checked_add(later).unwrap_or(Instant::FAR_FUTURE);
-    let what = match record.what {
+    let step = match record.step {
         EventStep::Assigned { collector, unit, due, direct } => {
             EventStep::Assigned { collector, unit, due: shift(due), direct }
         }
@@ -487,9 +487,9 @@ pub fn since(epoch_us: u64, earlier_us: u64, record: EventRecord) -> EventRecord
             let (began, first_request) = (shift(began), shift(first_request));
             EventStep::Collected { step, building, began, first_request, requests, bytes, missing }
         }
-        what => what,
+        step => step,
     };
-    EventRecord { at: shift(record.at), what, ..record }
+    EventRecord { at: shift(record.at), step, ..record }
 }
 
 /// The state that a restarted supervisor takes up.
@@ -528,7 +528,7 @@ pub fn resume_on(machine: &HostMachine, path: &Path) -> Result<Resume, JournalEr
     if machine.exists(path).map_err(io)? {
         paths.push(path.to_owned());
     }
-    let mut take = |JournalLine { record, .. }: JournalLine| match record.what {
+    let mut take = |JournalLine { record, .. }: JournalLine| match record.step {
         EventStep::Assigned { collector, .. } => {
             resume.next = resume.next.max(Some(L1Id(record.event.0 + 1)));
             outstanding.insert(record.event, collector);

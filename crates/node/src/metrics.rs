@@ -234,7 +234,7 @@ pub fn level(gauge: &Gauge, value: u64) {
 impl Metrics {
     /// Takes note of a record.
     pub fn count(&self, record: &EventRecord) {
-        match record.what {
+        match record.step {
             EventStep::Completed { outcome, .. } => {
                 self.completed.get_or_create(&ByOutcome { outcome: outcome_name(outcome) }).inc();
             }

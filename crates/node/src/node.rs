@@ -97,10 +97,10 @@ pub enum ProcessError {
     #[error(transparent)]
     Wire(#[from] WireError),
     /// A thread, socket or file of its own failed.
-    #[error("{what}: {error}")]
+    #[error("{failure}: {error}")]
     Own {
         /// The thing that failed.
-        what: &'static str,
+        failure: &'static str,
         /// The system's error.
         error: std::io::Error,
     },

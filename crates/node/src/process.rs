@@ -183,7 +183,7 @@ impl<N: RoleNode> Process<N> {
         }
         if let Some(address) = system.metrics {
             metrics::serve(&metrics, address)
-                .map_err(|error| ProcessError::Own { what: "cannot serve metrics", error })?;
+                .map_err(|error| ProcessError::Own { failure: "cannot serve metrics", error })?;
         }
         tracing::info!(process, pid = std::process::id(), "started");
         Ok(Self {
@@ -234,7 +234,7 @@ impl<N: RoleNode> Process<N> {
     /// Writes the events that TCP's timeouts held up to the journal.
     fn note_timeouts(&mut self) {
         while let Some((event, times)) = self.wire.poll_timed_out() {
-            let record = EventRecord { at: self.now(), event, what: EventStep::TimedOut { times } };
+            let record = EventRecord { at: self.now(), event, step: EventStep::TimedOut { times } };
             self.journal.add(&record, 0);
         }
     }

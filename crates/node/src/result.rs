@@ -42,7 +42,7 @@ pub fn read_tables(folder: &Path, racks: &[u32]) -> Result<JournalTables, Journa
         journal::read(path, |epoch, line| {
             // Of the others, nothing is asked here.
             if !matches!(
-                line.record.what,
+                line.record.step,
                 EventStep::Deleted | EventStep::Cleared | EventStep::Received { .. }
             ) {
                 lines.push((epoch, line));
@@ -55,7 +55,7 @@ pub fn read_tables(folder: &Path, racks: &[u32]) -> Result<JournalTables, Journa
     let mut records: Vec<(EventRecord, u64)> =
         lines.iter().map(|(epoch, line)| (since(*epoch, earliest, line.record), line.data)).collect();
     records.sort_by_key(|(record, _)| record.at);
-    let is_assigned = |record: &EventRecord| matches!(record.what, EventStep::Assigned { .. });
+    let is_assigned = |record: &EventRecord| matches!(record.step, EventStep::Assigned { .. });
     let Some(start) = records.iter().find(|(record, _)| is_assigned(record)).map(|(record, _)| record.at)
     else {
         return Ok(JournalTables::default());
@@ -83,9 +83,9 @@ fn note(
     start: Instant,
     racks: &[u32],
 ) {
-    let EventRecord { at, event, what } = *record;
+    let EventRecord { at, event, step } = *record;
     let at = at.saturating_since(start).get();
-    if let EventStep::Assigned { collector, unit, .. } = what {
+    if let EventStep::Assigned { collector, unit, .. } = step {
         let row =
             rows.entry(event).or_insert(EventRow { id: event.0, assigned_ps: at, ..EventRow::default() });
         row.collector = u32::from(collector);
@@ -96,7 +96,7 @@ fn note(
         return;
     }
     let Some(row) = rows.get_mut(&event) else { return };
-    match what {
+    match step {
         EventStep::FirstRequest { .. } => {
             row.first_request_ps.get_or_insert(at);
         }

@@ -67,10 +67,10 @@ pub enum ViewError {
     #[error("the shared memory is not sealed")]
     NotSealed,
     /// It is not as large as was said.
-    #[error("the shared memory has {got} bytes, not {said}")]
+    #[error("the shared memory has {actual} bytes, not {said}")]
     Size {
         /// Bytes that it has.
-        got: u64,
+        actual: u64,
         /// Bytes that it should have.
         said: u64,
     },
@@ -89,11 +89,11 @@ impl View {
         if !seals.contains(SealFlags::SHRINK | SealFlags::FUTURE_WRITE) {
             return Err(ViewError::NotSealed);
         }
-        let got = fstat(fd).map_err(io::Error::from)?.st_size as u64;
-        if got != said || got == 0 {
-            return Err(ViewError::Size { got, said });
+        let actual = fstat(fd).map_err(io::Error::from)?.st_size as u64;
+        if actual != said || actual == 0 {
+            return Err(ViewError::Size { actual, said });
         }
-        Ok(Self { map: Map::new(fd, got as usize, ProtFlags::READ)? })
+        Ok(Self { map: Map::new(fd, actual as usize, ProtFlags::READ)? })
     }
 
     /// The memory. What stands there is an event only until the decision about it is sent.
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_seen() {
+    fn written_bytes_are_seen() {
         let mut area = SharedMemory::new(100_000).unwrap();
         let view = View::new(&area.fd().try_clone_to_owned().unwrap(), 100_000).unwrap();
         area.bytes()[99_999] = 42;
@@ -159,6 +159,6 @@ mod tests {
         assert!(matches!(View::new(&fd, 4096), Err(ViewError::NotSealed)));
         let area = SharedMemory::new(4096).unwrap();
         let fd = area.fd().try_clone_to_owned().unwrap();
-        assert!(matches!(View::new(&fd, 8192), Err(ViewError::Size { got: 4096, said: 8192 })));
+        assert!(matches!(View::new(&fd, 8192), Err(ViewError::Size { actual: 4096, said: 8192 })));
     }
 }

@@ -234,9 +234,9 @@ impl StoreTask {
         }
     }
 
-    fn tell(&self, what: Stored) {
+    fn tell(&self, stored: Stored) {
         // While the logger ends, the channel has no receiver.
-        let _ = self.done.send(what);
+        let _ = self.done.send(stored);
     }
 
     fn write(&mut self, group: &[WriteJob<Data>]) {

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_in_the_rows_over_lives_and_a_torn_line_is_not() {
+    fn rows_hold_changes_over_restarts_and_no_torn_line() {
         let folder = std::env::temp_dir().join(format!("fanin-trace-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let start = ProcessClock::start().epoch_us();

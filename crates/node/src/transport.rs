@@ -260,13 +260,13 @@ mod tests {
     }
 
     #[test]
-    fn what_this_kernel_cannot_do_is_said_and_something_else_is_used() {
+    fn missing_features_of_the_kernel_are_reported_and_replaced() {
         let fitted = fit(
             &scenario("[transport]\ncongestion_control = 'swift'\nrto_spread = 0.5"),
             Environment::Loopback,
         );
         let fitted = fitted.unwrap();
-        let said = |fitted: &Fitted, what: &str| fitted.unmet.iter().any(|reason| reason.contains(what));
+        let said = |fitted: &Fitted, text: &str| fitted.unmet.iter().any(|reason| reason.contains(text));
         assert!(said(&fitted, "\"swift\" (no kernel has it; cubic is used)"), "{fitted:?}");
         assert!(said(&fitted, "rto_spread"), "{fitted:?}");
         let fitted = fit(&scenario("[transport]\nrto_min = '1 us'"), Environment::Hosts).unwrap();

@@ -146,22 +146,22 @@ fn copy(from: &Path, to: &Path, part: &str) {
 }
 
 #[test]
-fn what_is_not_as_promised_is_found() {
+fn broken_promises_are_found() {
     let mut system = System::start("audit", &[]);
     system.work(800);
     let finished = system.finish();
     assert!(finished.audit.totals.stored > 10, "{:?}", finished.audit);
     let assigned = finished.audit.totals.assigned;
-    for (what, spoil, finding) in SPOILERS {
+    for (case, spoil, finding) in SPOILERS {
         let folder = finished.folder.join("spoilt");
         let data = folder.join("data");
         copy(&finished.folder, &folder, ".journal");
         copy(&finished.data, &data, ".data");
         let scope = AuditScope { folders: &[&folder], data: &[&data], loggers: true, assigned_min: assigned };
-        assert_eq!(audit(&scope).unwrap(), finished.audit, "before {what}");
+        assert_eq!(audit(&scope).unwrap(), finished.audit, "before {case}");
         spoil(&folder, &data);
         let found = audit(&scope).unwrap_err().to_string();
-        assert!(found.contains(finding), "{what}: {found}");
+        assert!(found.contains(finding), "{case}: {found}");
         std::fs::remove_dir_all(&folder).unwrap();
     }
     finished.remove();

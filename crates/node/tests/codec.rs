@@ -131,7 +131,7 @@ proptest! {
 }
 
 #[test]
-fn errors_say_what_was_got_and_needed() {
+fn errors_say_the_actual_and_the_needed_value() {
     let text =
         |kind, stream, bytes: &[u8]| decode(kind, stream, &bytes.to_vec().into()).unwrap_err().to_string();
     assert_eq!(text(16, 0, b""), "message type 16 is not in 1 to 15");

@@ -8,7 +8,7 @@ mod script;
 use common::{System, send};
 use fanin_node::config::Role;
 use rustix::process::Signal;
-use script::{COLLECTORS, Expect, LOGGERS, RATE_HZ, READOUTS, SCRIPTS, Script, Step, Who};
+use script::{COLLECTORS, Expect, LOGGERS, Process, RATE_HZ, READOUTS, SCRIPTS, Script, Step};
 
 fn play(script: &Script) {
     let rate = format!("supervisor.rate={RATE_HZ} Hz");
@@ -22,10 +22,10 @@ fn play(script: &Script) {
     for step in script.steps {
         match *step {
             Step::Run(ms) => system.work(ms),
-            Step::Crash(Who::Supervisor) => system.signal(Role::Supervisor, 0, Signal::KILL),
-            Step::Crash(Who::Readout(place)) => system.signal(Role::Readout, place, Signal::KILL),
-            Step::Crash(Who::Collector(place)) => system.signal(Role::Collector, place, Signal::KILL),
-            Step::Crash(Who::Logger(place)) => system.signal(Role::Logger, place, Signal::KILL),
+            Step::Crash(Process::Supervisor) => system.signal(Role::Supervisor, 0, Signal::KILL),
+            Step::Crash(Process::Readout(place)) => system.signal(Role::Readout, place, Signal::KILL),
+            Step::Crash(Process::Collector(place)) => system.signal(Role::Collector, place, Signal::KILL),
+            Step::Crash(Process::Logger(place)) => system.signal(Role::Logger, place, Signal::KILL),
             Step::UnitLost(collector) => {
                 system.processors(collector).first().into_iter().for_each(|&pid| send(pid, Signal::KILL));
             }

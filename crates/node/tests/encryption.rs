@@ -66,7 +66,7 @@ impl Placement for Encrypted {
 fn stored(folder: &Path) -> u64 {
     let mut stored = 0;
     let _ = journal::read(&folder.join("logger-0.journal"), |_, line| {
-        stored += u64::from(matches!(line.record.what, EventStep::Stored { .. }));
+        stored += u64::from(matches!(line.record.step, EventStep::Stored { .. }));
     });
     stored
 }

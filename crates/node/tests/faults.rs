@@ -25,9 +25,9 @@ fn without_faults_everything_ends_as_it_should() {
     assert!(totals.assigned > 100 && totals.stored > 20 && totals.rejected > 20, "{totals:?}");
     assert_eq!(finished.audit.missing, 0);
     assert!(finished.audit.files > 2, "files are rotated");
-    assert_eq!(finished.count(|what| matches!(what, EventStep::Cleared)), totals.assigned);
+    assert_eq!(finished.count(|step| matches!(step, EventStep::Cleared)), totals.assigned);
     // Each of the four readouts deletes each event.
-    assert_eq!(finished.count(|what| matches!(what, EventStep::Deleted)), 4 * totals.assigned);
+    assert_eq!(finished.count(|step| matches!(step, EventStep::Deleted)), 4 * totals.assigned);
     finished.remove();
 }
 
@@ -48,7 +48,7 @@ fn processors_that_crash_or_hang_cost_no_event() {
     let finished = system.finish();
     let totals = finished.audit.totals;
     assert!(totals.debug > 0, "{totals:?}");
-    let undecided = |what: &EventStep| matches!(what, EventStep::Decided { outcome: Outcome::Debug, .. });
+    let undecided = |step: &EventStep| matches!(step, EventStep::Decided { outcome: Outcome::Debug, .. });
     assert_eq!(finished.count(undecided), totals.debug);
     assert_eq!(totals.duplicates, 0);
     finished.remove();
@@ -81,7 +81,7 @@ fn campaign(name: &str, role: Role, count: u16, rounds: u32, place: Limited) -> 
 #[test]
 fn a_lost_collector_loses_no_event() {
     let finished = campaign("collectors", Role::Collector, 2, 4, Limited::default());
-    assert!(finished.count(|what| matches!(what, EventStep::Reassigned { .. })) > 0);
+    assert!(finished.count(|step| matches!(step, EventStep::Reassigned { .. })) > 0);
     // What it had is stored unprocessed.
     assert!(finished.audit.totals.debug > 0, "{:?}", finished.audit);
     finished.remove();
@@ -94,7 +94,7 @@ fn a_lost_logger_loses_no_event() {
     let finished = campaign("loggers", Role::Logger, 2, 4, place);
     std::fs::remove_file(library).unwrap();
     // What it had been sent, and had not on disk, went to the other one.
-    assert!(finished.count(|what| matches!(what, EventStep::Shipped { attempt: 2.., .. })) > 0);
+    assert!(finished.count(|step| matches!(step, EventStep::Shipped { attempt: 2.., .. })) > 0);
     finished.remove();
 }
 
@@ -113,7 +113,7 @@ fn a_lost_readout_leaves_marks() {
     }
     system.work(1500);
     let finished = system.finish();
-    let marked = finished.count(|what| matches!(what, EventStep::Missing { readout: 1, .. }));
+    let marked = finished.count(|step| matches!(step, EventStep::Missing { readout: 1, .. }));
     assert!(marked > 0 && finished.audit.missing > 0, "{:?}", finished.audit);
     finished.remove();
 }
@@ -182,8 +182,8 @@ fn full_readouts_stop_the_trigger_and_lose_nothing() {
     );
     system.work(1500);
     let finished = system.finish();
-    assert!(finished.count(|what| matches!(what, EventStep::Xoff)) > 0);
-    assert!(finished.count(|what| matches!(what, EventStep::Xon)) > 0);
+    assert!(finished.count(|step| matches!(step, EventStep::Xoff)) > 0);
+    assert!(finished.count(|step| matches!(step, EventStep::Xon)) > 0);
     assert_eq!((finished.audit.totals.debug, finished.audit.missing), (0, 0));
     finished.remove();
 }
@@ -232,10 +232,10 @@ fn settings_are_read_again_when_asked() {
     let file = system.folder.join("system.toml");
     let text = std::fs::read_to_string(&file).unwrap();
     let log = system.folder.join("log").join("logger-0.log");
-    let said = |system: &mut System, what: &str| {
+    let said = |system: &mut System, text: &str| {
         for _ in 0..50 {
             system.work(40);
-            if std::fs::read_to_string(&log).unwrap().contains(what) {
+            if std::fs::read_to_string(&log).unwrap().contains(text) {
                 return true;
             }
         }
@@ -300,7 +300,7 @@ fn a_disk_that_has_room_again_is_used_again() {
         system.work(2000);
         let finished = system.finish();
         assert!(finished.audit.totals.stored > 100, "{:?}", finished.audit);
-        assert!(finished.count(|what| matches!(what, EventStep::Xoff)) > 0);
+        assert!(finished.count(|step| matches!(step, EventStep::Xoff)) > 0);
         finished.remove();
     });
     // The test's processes are gone: the disk is not in use.

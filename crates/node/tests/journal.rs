@@ -13,8 +13,8 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-fn record(event: u64, what: EventStep) -> EventRecord {
-    EventRecord { at: Instant::new(1000 + event), event: L1Id(event), what }
+fn record(event: u64, step: EventStep) -> EventRecord {
+    EventRecord { at: Instant::new(1000 + event), event: L1Id(event), step }
 }
 
 const fn assigned(collector: u16) -> EventStep {
@@ -68,9 +68,9 @@ fn every_kind_of_record_comes_back() {
     let lines: Vec<JournalLine> = all
         .iter()
         .enumerate()
-        .map(|(n, &what)| {
-            let data = if matches!(what, EventStep::Collected { .. }) { 123 } else { 0 };
-            JournalLine { record: record(n as u64, what), data }
+        .map(|(n, &step)| {
+            let data = if matches!(step, EventStep::Collected { .. }) { 123 } else { 0 };
+            JournalLine { record: record(n as u64, step), data }
         })
         .collect();
     lines.iter().for_each(|line| journal.add(&line.record, line.data));
@@ -90,7 +90,7 @@ fn a_supervisor_resumes_from_any_torn_journal() {
     let folder = folder("torn");
     let path = folder.join("supervisor.journal");
     let mut journal = Journal::open(&path, "supervisor", 1, true).unwrap();
-    for (event, what) in [
+    for (event, step) in [
         (0, assigned(0)),
         (1, assigned(1)),
         (0, EventStep::Completed { collector: 0, outcome: Outcome::Rejected }),
@@ -100,7 +100,7 @@ fn a_supervisor_resumes_from_any_torn_journal() {
         (2, assigned(0)),
         (2, EventStep::Completed { collector: 0, outcome: Outcome::Stored }),
     ] {
-        journal.add(&record(event, what), 0);
+        journal.add(&record(event, step), 0);
     }
     journal.commit().unwrap();
     drop(journal);

@@ -163,7 +163,7 @@ fn a_stranger_without_the_key_takes_no_event() {
     }
     system.work(400);
     let finished = system.finish();
-    assert_eq!(finished.count(|what| matches!(what, EventStep::Reassigned { .. })), 0);
+    assert_eq!(finished.count(|step| matches!(step, EventStep::Reassigned { .. })), 0);
     finished.remove();
 }
 
@@ -240,7 +240,7 @@ fn a_logger_refuses_an_event_that_was_never_assigned() {
     // The collector whose place was taken may have sent an event to the other logger again.
     let totals = finished.audit.totals;
     assert_eq!(
-        finished.count(|what| matches!(what, EventStep::Stored { .. })),
+        finished.count(|step| matches!(step, EventStep::Stored { .. })),
         totals.stored + totals.debug + totals.duplicates
     );
     finished.remove();

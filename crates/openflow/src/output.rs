@@ -52,8 +52,8 @@ pub fn commands(hybrid: &CheckedHybrid) -> String {
         for (name, number) in ports(hybrid) {
             let _ = writeln!(
                 out,
-                "got=$(ovs-vsctl --timeout=10 get Interface '{name}' ofport) && [ \"$got\" = {number} ] || \
-                 {{ echo \"port {name} has the OpenFlow number ${{got:-unknown}}, not {number}\" >&2; exit 1; }}"
+                "number=$(ovs-vsctl --timeout=10 get Interface '{name}' ofport) && [ \"$number\" = {number} ] || \
+                 {{ echo \"port {name} has the OpenFlow number ${{number:-unknown}}, not {number}\" >&2; exit 1; }}"
             );
         }
     }

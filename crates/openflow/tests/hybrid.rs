@@ -41,8 +41,8 @@ fn in_ip(prefix: Option<IpPrefix>, ip: Option<IpAddr>) -> bool {
 
 /// Evaluates a match (OpenFlow 1.3 §5.3).
 fn hits(rule: &Match, input: u32, frame: &Frame) -> bool {
-    let port = |wanted: Option<PortMask>, got: Option<u16>| {
-        wanted.is_none_or(|wanted| got.is_some_and(|got| got & wanted.mask == wanted.value))
+    let port = |wanted: Option<PortMask>, actual: Option<u16>| {
+        wanted.is_none_or(|wanted| actual.is_some_and(|actual| actual & wanted.mask == wanted.value))
     };
     let ports = frame.ip.and_then(|ip| ip.3);
     rule.input.is_none_or(|wanted| wanted == input)
@@ -318,7 +318,7 @@ fn mistakes_are_named_and_placed() {
 }
 
 #[test]
-fn what_is_likely_not_meant_is_said() {
+fn likely_mistakes_are_reported() {
     let (_, warnings) = CheckedHybrid::parse("x", EXAMPLE, None).unwrap();
     assert!(warnings.problems().is_empty(), "{}", warnings.render(false));
     let text = EXAMPLE.replace("rate = \"344 Mb/s\"", "rate = \"9 Gb/s\"").replace("[[host]]", "[[host]]#");
@@ -393,10 +393,10 @@ fn the_configuration_for_our_side_is_sound_and_sends_everything_back() {
     for port in [0, 1] {
         let mine = sent.iter().filter(|(to, _)| *to == port);
         let mut expected: Vec<_> = mine.map(|(_, frame)| frame.clone()).collect();
-        let mut got: Vec<_> = std::iter::from_fn(|| switch.driver_mut().take(port)).collect();
+        let mut received: Vec<_> = std::iter::from_fn(|| switch.driver_mut().take(port)).collect();
         expected.sort();
-        got.sort();
-        assert_eq!(got, expected, "port {port}");
+        received.sort();
+        assert_eq!(received, expected, "port {port}");
     }
     assert_eq!(switch.driver_mut().take(2), None);
     let snapshot = switch.snapshot(false);

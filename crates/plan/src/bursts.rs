@@ -73,7 +73,7 @@ pub(crate) fn burst(s: &Scenario, system: &SystemFigures) -> Burst {
         let packets = Packets::new(credits / system.fragments * answer.segments.get());
         limit(frames.clone(), packets, frames.value, "credits", true);
     }
-    let window = |packets: u64, formula, source, what: &'static str| {
+    let window = |packets: u64, formula, source, windows: &'static str| {
         // Each flow sends its window or its answers, whichever is less.
         let per_flow = frame.checked_mul(packets).unwrap_or(Bytes::MAX).min(answer.buffered * events);
         let segments = packets.min(answer.segments.get() * events);
@@ -84,17 +84,17 @@ pub(crate) fn burst(s: &Scenario, system: &SystemFigures) -> Burst {
             format!("{answers} × {}", brief(per_flow)),
             source,
         );
-        (frames, Packets::new(segments * answers), per_flow * answers, what)
+        (frames, Packets::new(segments * answers), per_flow * answers, windows)
     };
     match t.congestion_control {
         CongestionControl::Static => {
-            let (frames, packets, at_once, what) = window(
+            let (frames, packets, at_once, windows) = window(
                 t.static_window.get(),
                 "flows × window in frames",
                 "ICC'15 §IV.C eq. (7)",
                 "static windows",
             );
-            limit(frames, packets, at_once, what, false);
+            limit(frames, packets, at_once, windows, false);
         }
         CongestionControl::M21tcp => {
             let buffer = s.tor.buffer;
@@ -110,9 +110,9 @@ pub(crate) fn burst(s: &Scenario, system: &SystemFigures) -> Burst {
                 }
             };
             // Senders wait for room for a whole segment, but may always have one under way.
-            let (frames, packets, at_once, what) =
+            let (frames, packets, at_once, windows) =
                 window(packets.max(1), "flows × granted window in frames", source, "the switch's windows");
-            limit(frames, packets, at_once, what, false);
+            limit(frames, packets, at_once, windows, false);
         }
         CongestionControl::Diatcp => {
             // Connections beyond it wait.
@@ -161,8 +161,8 @@ pub(crate) fn burst(s: &Scenario, system: &SystemFigures) -> Burst {
         limit(frames, packets, at_once, "what is sent before a signal works", false);
     }
     let receive = t.receive_window.get().div_ceil(system.segments.mss());
-    let (frames, packets, at_once, what) =
+    let (frames, packets, at_once, windows) =
         window(receive, "flows × receive window in frames", "RFC 9293 §3.8", "receive windows");
-    limit(frames, packets, at_once.min(first), what, false);
+    limit(frames, packets, at_once.min(first), windows, false);
     limits.into_iter().min_by_key(|limit| limit.frames.value).expect("an event is always a limit")
 }

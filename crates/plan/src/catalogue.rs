@@ -134,12 +134,12 @@ pub enum CatalogueError {
     #[error("{0}")]
     Invalid(toml::de::Error),
     /// A number is too small to compute with.
-    #[error("the catalogue has {key} = {got}; at least {least} is needed")]
+    #[error("the catalogue has {key} = {actual}; at least {least} is needed")]
     TooSmall {
         /// The key of the catalogue.
         key: &'static str,
         /// The value in the file.
-        got: u64,
+        actual: u64,
         /// The least that makes sense.
         least: u64,
     },
@@ -173,8 +173,8 @@ impl Catalogue {
             ("chips.adapter_bandwidth", catalogue.chips.adapter_bandwidth.get(), 1),
             ("chips.multi_host_bandwidth", catalogue.chips.multi_host_bandwidth.get(), 1),
         ];
-        match needed.into_iter().find(|(_, got, least)| got < least) {
-            Some((key, got, least)) => Err(CatalogueError::TooSmall { key, got, least }),
+        match needed.into_iter().find(|(_, actual, least)| actual < least) {
+            Some((key, actual, least)) => Err(CatalogueError::TooSmall { key, actual, least }),
             None => Ok(catalogue),
         }
     }

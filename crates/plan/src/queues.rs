@@ -165,12 +165,12 @@ fn judge(
             (BurstOutcome::Fits, "transfers take turns, so that next to nothing waits".to_owned())
         }
         Some(capacity) if queue.peak.value > capacity || (!pool_models && share > tolerated) => {
-            let what = what_arrives(system, burst, frames, place.ways(), bursts);
+            let arrivals = arrivals_text(system, burst, frames, place.ways(), bursts);
             let mut reason =
-                format!("{what}, of which {waits} wait at once > {} at {}", brief(capacity), place.name);
+                format!("{arrivals}, of which {waits} wait at once > {} at {}", brief(capacity), place.name);
             if queue.peak.value <= capacity {
                 reason = format!(
-                    "{what}; {waits} fit {} at {}, but {} of the events are larger than fits",
+                    "{arrivals}; {waits} fit {} at {}, but {} of the events are larger than fits",
                     brief(capacity),
                     place.name,
                     percent(share)
@@ -217,8 +217,8 @@ fn judge(
         _ => Losses::Depends,
     };
     if queue.outcome == BurstOutcome::Fits && matches!(queue.losses, Losses::InShare(_)) {
-        let what = if pool_models { "find more in the memory" } else { "are larger than fits" };
-        queue.reason.push_str(&format!(", but {} of the events {what}", percent(share)));
+        let effect = if pool_models { "find more in the memory" } else { "are larger than fits" };
+        queue.reason.push_str(&format!(", but {} of the events {effect}", percent(share)));
     }
     if let Some(capacity) = capacity.filter(|_| queue.outcome != BurstOutcome::HoldsBack) {
         // Events that meet at one port may lose as well.
@@ -265,7 +265,7 @@ fn collisions(
     }
 }
 
-fn what_arrives(system: &SystemFigures, burst: &Burst, frames: Bytes, split: u64, bursts: u64) -> String {
+fn arrivals_text(system: &SystemFigures, burst: &Burst, frames: Bytes, split: u64, bursts: u64) -> String {
     let mut text = if burst.is_unshaped {
         let events = system.overlap;
         let payload = system.answer.payload * system.answers_at_once() * events;
@@ -408,7 +408,7 @@ struct SharedDemand {
     /// Shares of the events that overflow the memory, in both cases, where a model has them.
     shares: Option<[Ratio; 2]>,
     /// The collectors, in words.
-    who: String,
+    takers: String,
 }
 
 impl SharedDemand {
@@ -448,34 +448,34 @@ impl SharedDemand {
                 let [demand, demand_at_random] =
                     [least, most].map(|load| load.memory(quantile.as_f64()).value);
                 let shares = Some([least, most].map(|load| load.share_above(memory)));
-                let who = format!(
+                let takers = format!(
                     "the events of {} collectors, in {} of the time,",
                     place.neighbours,
                     brief(quantile)
                 );
-                return Some(Self { memory, demand, demand_at_random, shares, who });
+                return Some(Self { memory, demand, demand_at_random, shares, takers });
             }
         }
         let demand = queue.peak.value.checked_mul(active).unwrap_or(Bytes::MAX);
-        let who = format!("{active} collectors at once");
-        Some(Self { memory, demand, demand_at_random: demand, shares: None, who })
+        let takers = format!("{active} collectors at once");
+        Some(Self { memory, demand, demand_at_random: demand, shares: None, takers })
     }
 
     fn judge(&self, system: &SystemFigures, place: &QueuePlace<'_>) -> (BurstOutcome, String) {
-        let (Self { who, .. }, name) = (self, place.name);
+        let (Self { takers, .. }, name) = (self, place.name);
         let [demand, at_random, memory] = [self.demand, self.demand_at_random, self.memory].map(brief);
         if self.demand > self.memory {
-            let reason = format!("{who} take {demand} together > {memory} shared at {name}");
+            let reason = format!("{takers} take {demand} together > {memory} shared at {name}");
             return stops(system, place, self.memory, reason);
         }
         if self.demand_at_random > self.memory {
             let text = format!(
-                "{who} take {demand} together where hosts take turns, but up to {at_random} > {memory} where they do \
+                "{takers} take {demand} together where hosts take turns, but up to {at_random} > {memory} where they do \
                  not, at {name}"
             );
             return (BurstOutcome::MayLose, text);
         }
-        (BurstOutcome::Fits, format!("{who} take {demand} together, {memory} shared at {name}"))
+        (BurstOutcome::Fits, format!("{takers} take {demand} together, {memory} shared at {name}"))
     }
 }
 

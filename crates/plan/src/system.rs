@@ -27,10 +27,10 @@ pub enum PlanError {
     #[error("the answers of the readouts have less than 1 B on average: there is nothing to plan")]
     Empty,
     /// Numbers of the scenario multiply to more than a quantity holds.
-    #[error("{what} is beyond what can be computed with")]
+    #[error("{quantity} is beyond what can be computed with")]
     TooLarge {
         /// The quantity that does not fit.
-        what: &'static str,
+        quantity: &'static str,
     },
     /// The network has no path for the data, or a link that is too slow.
     #[error(transparent)]
@@ -148,7 +148,7 @@ impl SystemFigures {
         let round_trip = whole.ideal.round_trip_mean();
         let time = last_hop.checked_time_to_send(wire);
         if time.and_then(|time| round_trip.checked_add(time)).is_none() {
-            return Err(PlanError::TooLarge { what: "the time that an event takes" });
+            return Err(PlanError::TooLarge { quantity: "the time that an event takes" });
         }
         let ideal = collection_time_ideal(round_trip, wire, whole.ideal.rate());
         let processing = processing_time(s, &steps);
@@ -202,7 +202,7 @@ impl SystemFigures {
             system.rate = system.rate_max();
         }
         if u128::from(system.rate.value.get()) * u128::from(wire.get()) > u128::from(u64::MAX) * 100 {
-            return Err(PlanError::TooLarge { what: "the rate of data" });
+            return Err(PlanError::TooLarge { quantity: "the rate of data" });
         }
         Ok(system)
     }
@@ -259,11 +259,11 @@ impl SystemFigures {
     }
 }
 
-fn checked(bytes: Bytes, times: u64, what: &'static str) -> Result<Bytes, PlanError> {
+fn checked(bytes: Bytes, times: u64, quantity: &'static str) -> Result<Bytes, PlanError> {
     // A thousandfold margin keeps every later sum in range.
     match bytes.checked_mul(times) {
         Some(product) if product.get() < u64::MAX / 1_000_000 => Ok(product),
-        _ => Err(PlanError::TooLarge { what }),
+        _ => Err(PlanError::TooLarge { quantity }),
     }
 }
 

@@ -60,9 +60,9 @@ impl Plan {
             }
         }
         heading(out, style, "Ideal")?;
-        let what = if self.is_barrier { "goodput of a request" } else { "goodput of an event" };
+        let subject = if self.is_barrier { "goodput of a request" } else { "goodput of an event" };
         row(out, style, &self.ideal.collection_time.erase(), None)?;
-        row(out, style, &self.ideal.goodput.erase(), Some(what))?;
+        row(out, style, &self.ideal.goodput.erase(), Some(subject))?;
         heading(
             out,
             style,

@@ -203,10 +203,10 @@ fn t101_error_messaging_rates() {
         ("logger receives", 2_000, 200, 1_000_000, 400, "400 MB/s"),
         ("logger sends", 2_000, 200, 10, 400, "4 kB/s"),
     ];
-    for (what, peers, per_peer, size, messages, bandwidth) in rows {
+    for (case, peers, per_peer, size, messages, bandwidth) in rows {
         let computed = messaging(peers, Frequency::new(per_peer), Bytes::new(size));
-        assert_eq!(computed.0.value, hertz(messages), "{what}");
-        assert_eq!(computed.1.value, bandwidth.parse().unwrap(), "{what}");
+        assert_eq!(computed.0.value, hertz(messages), "{case}");
+        assert_eq!(computed.1.value, bandwidth.parse().unwrap(), "{case}");
     }
 }
 

@@ -60,9 +60,9 @@ impl Account {
         (level <= self.level.bytes_max.min(self.limit)).then_some(level)
     }
 
-    /// Rises to a level that is within the limit.
+    /// Raises the occupancy to a level that is within the limit.
     #[inline]
-    pub(crate) fn rise_to(&mut self, level: u64) {
+    pub(crate) fn raise_to(&mut self, level: u64) {
         self.level.bytes = level;
         self.level.bytes_max = self.level.bytes_max.max(level);
     }
@@ -71,7 +71,7 @@ impl Account {
     #[inline]
     pub(crate) fn admit(&mut self, charge: u64) {
         let level = self.within_limit(charge).expect("a frame is admitted above the limit");
-        self.rise_to(level);
+        self.raise_to(level);
     }
 
     /// Gives back the memory of a frame.
@@ -92,7 +92,7 @@ impl Account {
 /// If one has more or less.
 pub(crate) fn assert_holds<'a>(
     accounts: impl IntoIterator<Item = &'a Account>,
-    what: &str,
+    kind: &str,
     frames: &[(usize, usize, u64)],
     account_of: impl Fn(usize, usize) -> usize,
 ) {
@@ -103,7 +103,7 @@ pub(crate) fn assert_holds<'a>(
     }
     for (number, (account, expected)) in accounts.into_iter().zip(expected).enumerate() {
         let MemoryLevel { bytes, bytes_max } = account.level;
-        assert_eq!(bytes, expected, "{what} {number} has other bytes than its frames");
-        assert!(bytes <= bytes_max, "the high-water mark of {what} {number}");
+        assert_eq!(bytes, expected, "{kind} {number} has other bytes than its frames");
+        assert!(bytes <= bytes_max, "the high-water mark of {kind} {number}");
     }
 }

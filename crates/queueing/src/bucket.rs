@@ -24,10 +24,10 @@ pub struct TokenBucket {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BucketError {
     /// Too slow or too fast.
-    #[error("a token bucket's rate lies between {min} and {max}; got {got}")]
+    #[error("a token bucket's rate lies between {min} and {max}; got {actual}")]
     Rate {
         /// The rate given.
-        got: Rate,
+        actual: Rate,
         /// The least rate that is supported.
         min: Rate,
         /// The largest rate that is supported.
@@ -57,7 +57,7 @@ impl TokenBucket {
     pub const fn new(rate: Rate, burst: Bytes) -> Result<Self, BucketError> {
         let (min, max) = (Self::RATE_MIN, Self::RATE_MAX);
         if rate.get() < min.get() || rate.get() > max.get() {
-            return Err(BucketError::Rate { got: rate, min, max });
+            return Err(BucketError::Rate { actual: rate, min, max });
         }
         let longest = Self::BURST_SECONDS_MAX;
         let burst_time = match rate.checked_time_to_send(burst) {

@@ -32,18 +32,18 @@ pub enum LayoutError {
     #[error("a switch needs at least one port")]
     NoPorts,
     /// More ports than are supported.
-    #[error("{got} ports; at most {max} are supported")]
+    #[error("{actual} ports; at most {max} are supported")]
     Ports {
         /// The number of ports given.
-        got: usize,
+        actual: usize,
         /// The largest number of ports.
         max: usize,
     },
     /// The assignment of ports to pools has the wrong length.
-    #[error("{got} ports are assigned to pools; the switch has {needed}")]
+    #[error("{actual} ports are assigned to pools; the switch has {needed}")]
     Assignment {
         /// Ports that are assigned or have a limit.
-        got: usize,
+        actual: usize,
         /// Ports of that kind.
         needed: usize,
     },
@@ -64,18 +64,18 @@ pub enum LayoutError {
     #[error("a memory cell has at least 1 byte")]
     Cell,
     /// Bookkeeping or cells too large for a frame.
-    #[error("bookkeeping and cells are at most {max} each; got {got}")]
+    #[error("bookkeeping and cells are at most {max} each; got {actual}")]
     Overhead {
         /// The value given.
-        got: Bytes,
+        actual: Bytes,
         /// The largest value that is supported.
         max: Bytes,
     },
     /// More virtual output queues than are supported.
-    #[error("{got} virtual output queues; at most {max} are supported")]
+    #[error("{actual} virtual output queues; at most {max} are supported")]
     Voqs {
         /// Modules times outputs.
-        got: usize,
+        actual: usize,
         /// The largest number of queues.
         max: usize,
     },
@@ -153,7 +153,7 @@ impl Layout {
             return Err(LayoutError::NoPorts);
         }
         if ports > PORTS_MAX {
-            return Err(LayoutError::Ports { got: ports, max: PORTS_MAX });
+            return Err(LayoutError::Ports { actual: ports, max: PORTS_MAX });
         }
         self.sharing.check(ports)?;
         if self.cell.is_zero() {
@@ -161,7 +161,7 @@ impl Layout {
         }
         let max = Bytes::new(1 << 20);
         match [self.frame_overhead, self.cell].into_iter().find(|&bytes| bytes > max) {
-            Some(got) => Err(LayoutError::Overhead { got, max }),
+            Some(actual) => Err(LayoutError::Overhead { actual, max }),
             None => Ok(()),
         }
     }

@@ -183,7 +183,7 @@ impl<H: Copy + Default> Rings<H> {
         }
         let max = RING_FRAMES_MAX;
         if frames_max == 0 || frames_max > max || frames_reserved > frames_max {
-            return Err(RingError::Frames { got: frames_max, reserved: frames_reserved, max });
+            return Err(RingError::Frames { actual: frames_max, reserved: frames_reserved, max });
         }
         let bucket = match shaping {
             Some((rate, burst)) => TokenBucket::new(rate, burst)?,

@@ -66,8 +66,10 @@ impl PoolSettings {
     /// Refuses ports without a pool, and pools that do not exist.
     pub(crate) fn check(&self, ports: usize) -> Result<(), LayoutError> {
         let (PoolBy::Output(assigned) | PoolBy::Input(assigned)) = &self.by;
-        if let Some(&got) = [assigned.len(), self.input_limits.len()].iter().find(|&&got| got != ports) {
-            return Err(LayoutError::Assignment { got, needed: ports });
+        if let Some(&actual) =
+            [assigned.len(), self.input_limits.len()].iter().find(|&&actual| actual != ports)
+        {
+            return Err(LayoutError::Assignment { actual, needed: ports });
         }
         let pools = self.sizes.len();
         match assigned.iter().enumerate().find(|&(_, &pool)| pool >= pools) {

@@ -47,8 +47,8 @@ impl VoqSettings {
         if self.ports_per_module == 0 {
             return Err(LayoutError::Module);
         }
-        let got = self.modules(ports) * ports;
-        if got > VOQS_MAX { Err(LayoutError::Voqs { got, max: VOQS_MAX }) } else { Ok(()) }
+        let count = self.modules(ports) * ports;
+        if count > VOQS_MAX { Err(LayoutError::Voqs { actual: count, max: VOQS_MAX }) } else { Ok(()) }
     }
 }
 
@@ -131,8 +131,8 @@ impl VirtualOutputQueues {
         else {
             return false;
         };
-        module.rise_to(of_module);
-        queue.rise_to(of_queue);
+        module.raise_to(of_module);
+        queue.raise_to(of_queue);
         true
     }
 

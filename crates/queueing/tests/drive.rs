@@ -526,14 +526,14 @@ fn impossible_layouts_are_refused() {
     use fanin_queueing::LayoutError;
     let refuse = |layout: Layout| layout.check().unwrap_err();
     assert_eq!(refuse(Layout::unlimited(0)), LayoutError::NoPorts);
-    assert!(matches!(refuse(Layout::unlimited(100_000)), LayoutError::Ports { got: 100_000, .. }));
+    assert!(matches!(refuse(Layout::unlimited(100_000)), LayoutError::Ports { actual: 100_000, .. }));
     let shared = || Layout::shared(4, Bytes::new(1));
     let by = |by| {
         let input_limits = vec![Bytes::MAX; 4];
         let pools = PoolSettings { sizes: vec![Bytes::new(1)], by, input_limits };
         Layout::new(vec![Bytes::MAX; 4], Sharing::Pools(pools))
     };
-    assert_eq!(refuse(by(PoolBy::Output(vec![0; 3]))), LayoutError::Assignment { got: 3, needed: 4 });
+    assert_eq!(refuse(by(PoolBy::Output(vec![0; 3]))), LayoutError::Assignment { actual: 3, needed: 4 });
     let wrong = by(PoolBy::Output(vec![0, 0, 1, 0]));
     assert_eq!(refuse(wrong), LayoutError::Pool { port: 2, pool: 1, pools: 1 });
     assert_eq!(refuse(Layout::voq(4, 0, Bytes::new(1), Bytes::new(1))), LayoutError::Module);

@@ -41,8 +41,8 @@ proptest! {
         let mut memory = Memory::new(&layout).unwrap();
         let mut held = VecDeque::new();
         let now = Instant::START;
-        for (what, input, output, bytes) in steps {
-            if what == 0 {
+        for (operation, input, output, bytes) in steps {
+            if operation == 0 {
                 if let Some((input, output, bytes)) = held.pop_front() {
                     memory.depart(now, input, output, bytes);
                 }

@@ -101,7 +101,7 @@ impl Finished<'_> {
             if is_held || last > first {
                 let from = if is_held { late.of.assigned } else { first };
                 chain.push(LateCause {
-                    what: if has_credits { "credit-wait" } else { "request-wait" }.into(),
+                    kind: if has_credits { "credit-wait" } else { "request-wait" }.into(),
                     from_ms: since(from),
                     until_ms: since(last),
                     count: Some(requests.iter().filter(|&&at| at > first || is_held).count() as u64),
@@ -121,7 +121,7 @@ impl Finished<'_> {
             && let Some(queue_bytes) = self.queue_during(late, port)
         {
             chain.push(LateCause {
-                what: "queue".into(),
+                kind: "queue".into(),
                 from_ms: 0.0,
                 until_ms: since(late.of.at),
                 port: Some(self.network.port_name(port)),
@@ -144,7 +144,7 @@ impl Finished<'_> {
         };
         if let Some((first, last, _, struck, _)) = of(&|source| source.losses_ps.clone()) {
             chain.push(LateCause {
-                what: "loss".into(),
+                kind: "loss".into(),
                 from_ms: since(first),
                 until_ms: since(last),
                 count: Some(losses),
@@ -160,10 +160,10 @@ impl Finished<'_> {
         };
         let timers: [(&str, TimesOf<'_>); 2] =
             [("tail-loss-probe", &probes), ("rto", &|source| source.timeouts_ps.clone())];
-        for (what, times) in timers {
+        for (kind, times) in timers {
             if let Some((first, last, count, struck, source)) = of(times) {
                 chain.push(LateCause {
-                    what: what.into(),
+                    kind: kind.into(),
                     from_ms: since(first),
                     until_ms: since(last),
                     count: Some(count),

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_looked_at_is_spread_evenly() {
+    fn unsampled_bytes_are_spread_evenly() {
         let mut row = PortBins::new();
         row.deliver(0, 10);
         row.deliver(4, 21);

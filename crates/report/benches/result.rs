@@ -15,10 +15,10 @@ const EVENTS: u64 = 1_000_000;
 const QUEUES: u64 = 40;
 const SAMPLES: u64 = 50_000;
 
-fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
+fn timed<T>(task: &str, work: impl FnOnce() -> T) -> T {
     let start = Clock::now();
     let result = work();
-    eprintln!("{what:<28} {:>8.1} ms", start.elapsed().as_secs_f64() * 1e3);
+    eprintln!("{task:<28} {:>8.1} ms", start.elapsed().as_secs_f64() * 1e3);
     result
 }
 

@@ -189,7 +189,7 @@ pub fn ports_of_queues(rows: &[QueueRow], span: Span) -> Vec<PortFigures> {
             let measured: Vec<&QueueRow> =
                 rows.iter().filter(|row| span.holds(row.time_ps)).copied().collect();
             let (first, last) = (measured.first()?, measured.last()?);
-            let rises = || measured.windows(2).filter(|pair| pair[1].drops > pair[0].drops);
+            let increases = || measured.windows(2).filter(|pair| pair[1].drops > pair[0].drops);
             let queue_bytes_max = queue_bytes_max(measured.iter().copied())?;
             let limit_bytes = last.limit_bytes;
             let drops = last.drops.saturating_sub(first.drops);
@@ -199,8 +199,8 @@ pub fn ports_of_queues(rows: &[QueueRow], span: Span) -> Vec<PortFigures> {
                 drops,
                 queue_bytes_max,
                 limit_bytes,
-                first_drop_ms: rises().next().map(|pair| millis(pair[1].time_ps)),
-                last_drop_ms: rises().next_back().map(|pair| millis(pair[1].time_ps)),
+                first_drop_ms: increases().next().map(|pair| millis(pair[1].time_ps)),
+                last_drop_ms: increases().next_back().map(|pair| millis(pair[1].time_ps)),
                 ..PortFigures::default()
             })
         })

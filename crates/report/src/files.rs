@@ -86,12 +86,12 @@ pub enum ReadError {
         path: PathBuf,
     },
     /// Larger than any file of a result.
-    #[error("{} is not a result: it has {got} bytes, more than {limit}", path.display())]
+    #[error("{} is not a result: it has {actual} bytes, more than {limit}", path.display())]
     TooLarge {
         /// Path of the file.
         path: PathBuf,
         /// Its size in bytes.
-        got: u64,
+        actual: u64,
         /// The most that is read.
         limit: u64,
     },
@@ -112,13 +112,13 @@ pub enum ReadError {
         error: serde_json::Error,
     },
     /// The summary has another schema.
-    #[error("{} has the schema `{got}`, not `{SCHEMA}`: it belongs to something else or to another version",
+    #[error("{} has the schema `{actual}`, not `{SCHEMA}`: it belongs to something else or to another version",
         path.display())]
     Schema {
         /// Path of the file.
         path: PathBuf,
         /// The schema that it names.
-        got: String,
+        actual: String,
     },
     /// The JSON of a command that leaves its runs to the folder of `--out`.
     #[error("{} does not hold the runs that it names; give the folder that --out wrote", path.display())]
@@ -368,7 +368,7 @@ pub fn read_claims(paths: &[PathBuf]) -> Result<Vec<JudgedClaim>, ReadError> {
         let table: ClaimFile = serde_json::from_str(&read_text(&path)?)
             .map_err(|error| ReadError::Json { path: path.clone(), error })?;
         if table.schema != CLAIMS_SCHEMA {
-            return Err(ReadError::Schema { path, got: table.schema.chars().take(80).collect() });
+            return Err(ReadError::Schema { path, actual: table.schema.chars().take(80).collect() });
         }
         claims.extend(table.claims);
     }
@@ -398,9 +398,9 @@ fn parse_summary(path: &Path) -> Result<Summary, ReadError> {
     }
     let text = read_text(path)?;
     let json = |error| ReadError::Json { path: path.into(), error };
-    let Head { schema: got } = serde_json::from_str(&text).map_err(json)?;
-    if got != SCHEMA {
-        return Err(ReadError::Schema { path: path.into(), got: got.chars().take(80).collect() });
+    let Head { schema: actual } = serde_json::from_str(&text).map_err(json)?;
+    if actual != SCHEMA {
+        return Err(ReadError::Schema { path: path.into(), actual: actual.chars().take(80).collect() });
     }
     serde_json::from_str(&text).map_err(json)
 }
@@ -410,8 +410,8 @@ fn parse_picture(path: &Path) -> Result<RunPicture, ReadError> {
     let picture: RunPicture =
         serde_json::from_str(&text).map_err(|error| ReadError::Json { path: path.into(), error })?;
     if picture.schema != PICTURE_SCHEMA {
-        let got = picture.schema.chars().take(80).collect();
-        return Err(ReadError::Schema { path: path.into(), got });
+        let actual = picture.schema.chars().take(80).collect();
+        return Err(ReadError::Schema { path: path.into(), actual });
     }
     Ok(picture)
 }
@@ -422,8 +422,8 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
     // One byte past the limit, whatever the file's length claims to be.
     File::open(path).map_err(at)?.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(at)?;
     if bytes.len() as u64 > TEXT_BYTES_MAX {
-        let got = fs::metadata(path).map_or(bytes.len() as u64, |metadata| metadata.len());
-        return Err(ReadError::TooLarge { path: path.into(), got, limit: TEXT_BYTES_MAX });
+        let actual = fs::metadata(path).map_or(bytes.len() as u64, |metadata| metadata.len());
+        return Err(ReadError::TooLarge { path: path.into(), actual, limit: TEXT_BYTES_MAX });
     }
     String::from_utf8(bytes)
         .map_err(|error| ReadError::Text { path: path.into(), at: error.utf8_error().valid_up_to() })

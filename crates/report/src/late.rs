@@ -19,7 +19,7 @@ pub fn late_text(event: &LateEvent) -> String {
             struck => format!("{struck} of {} sources", event.sources_total),
         };
         let struck = sources(cause.sources.unwrap_or(0));
-        match cause.what.as_str() {
+        match cause.kind.as_str() {
             "credit-wait" => {
                 parts.push(format!(
                     "its last request waited {} for credits",

@@ -128,7 +128,8 @@ pub struct LateSource {
 #[serde(default)]
 pub struct LateCause {
     /// `credit-wait`, `request-wait` (in steps, without credits), `queue`, `loss`, `tail-loss-probe` or `rto`.
-    pub what: String,
+    #[serde(rename = "what")]
+    pub kind: String,
     /// When it began, in milliseconds since the event was assigned.
     pub from_ms: f64,
     /// When it ended, likewise.

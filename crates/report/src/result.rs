@@ -66,17 +66,17 @@ impl RunResult {
         }
         let events = self.summary.events.as_ref().map(|events| ("events", events.collected));
         let requests = self.summary.requests.as_ref().map(|requests| ("requests", requests.completed));
-        if let Some((what, count)) = events.or(requests).filter(|(_, count)| *count < EVENTS_MIN) {
+        if let Some((noun, count)) = events.or(requests).filter(|(_, count)| *count < EVENTS_MIN) {
             cautions.push(match (count, &self.summary.events) {
                 (1.., _) => {
-                    format!("Fewer than {EVENTS_MIN} {what} were measured: means and quantiles say little")
+                    format!("Fewer than {EVENTS_MIN} {noun} were measured: means and quantiles say little")
                 }
                 (0, Some(events)) if events.assigned == 0 => {
                     "No event was measured: none was assigned in the measured time. Look at supervisor.rate, \
                      run.duration and shaping"
                         .to_owned()
                 }
-                (0, _) => format!("None of the {what} was completed: nothing was measured"),
+                (0, _) => format!("None of the {noun} was completed: nothing was measured"),
             });
         }
         cautions

@@ -117,9 +117,9 @@ mod tests {
             let sum: u128 = samples.iter().map(|&x| u128::from(x)).sum();
             let squares: u128 = samples.iter().map(|&x| u128::from(x) * u128::from(x)).sum();
             let exact = ((count * squares - sum * sum) as f64).sqrt() / count as f64;
-            let got = moments(&samples).unwrap();
-            prop_assert!((got.deviation - exact).abs() <= exact * 1e-9 + 1e-9);
-            prop_assert!(got.mean >= samples[0] as f64 && got.mean <= samples[samples.len() - 1] as f64);
+            let computed = moments(&samples).unwrap();
+            prop_assert!((computed.deviation - exact).abs() <= exact * 1e-9 + 1e-9);
+            prop_assert!(computed.mean >= samples[0] as f64 && computed.mean <= samples[samples.len() - 1] as f64);
         }
     }
 }

@@ -519,7 +519,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_apply_is_absent() {
+    fn figures_that_do_not_apply_are_absent() {
         let summary = Summary::new(
             ResultKind::Plan,
             "0.1.0",

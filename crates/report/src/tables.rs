@@ -55,10 +55,10 @@ pub enum TableWriteError {
 #[derive(Debug, thiserror::Error)]
 pub enum TableReadError {
     /// It belongs to something else, or to a later version.
-    #[error("its schema is `{got}`, not `{expected}`")]
+    #[error("its schema is `{actual}`, not `{expected}`")]
     Schema {
         /// The schema that the file names; empty if it names none.
-        got: String,
+        actual: String,
         /// The expected schema.
         expected: &'static str,
     },
@@ -69,22 +69,22 @@ pub enum TableReadError {
         column: &'static str,
     },
     /// A column has a type that does not fit.
-    #[error("column `{column}` is stored as {got}")]
+    #[error("column `{column}` is stored as {actual}")]
     Type {
         /// Name of the column.
         column: &'static str,
         /// Its physical type.
-        got: String,
+        actual: String,
     },
     /// A value does not fit its column.
-    #[error("row {row} of column `{column}` does not fit: {got}")]
+    #[error("row {row} of column `{column}` does not fit: {actual}")]
     Value {
         /// Name of the column.
         column: &'static str,
         /// Number of the row, from 0.
         row: usize,
         /// Value in the table.
-        got: String,
+        actual: String,
     },
     /// More rows than any result has, or fewer values than rows.
     #[error("it claims {claimed} rows and holds {found}")]
@@ -230,13 +230,13 @@ fn decode<R: Table>(path: &Path) -> Result<Vec<R>, TableReadError> {
     let file = File::open(path).map_err(|error| ParquetError::External(Box::new(error)))?;
     let reader = SerializedFileReader::new(file)?;
     let metadata = reader.metadata().file_metadata();
-    let got = metadata
+    let actual = metadata
         .key_value_metadata()
         .and_then(|pairs| pairs.iter().find(|pair| pair.key == "fanin.schema"))
         .and_then(|pair| pair.value.clone())
         .unwrap_or_default();
-    if got != R::SCHEMA {
-        return Err(TableReadError::Schema { got, expected: R::SCHEMA });
+    if actual != R::SCHEMA {
+        return Err(TableReadError::Schema { actual, expected: R::SCHEMA });
     }
     let claimed = metadata.num_rows();
     let groups_claim: i128 =
@@ -275,7 +275,7 @@ fn read_column<R: Table>(
     let index = found.ok_or(TableReadError::Missing { column: column.name })?;
     let (descriptor, name) = (&schema.columns()[index], column.name);
     let has_gaps = descriptor.max_def_level() > 0;
-    let wrong_type = || TableReadError::Type { column: name, got: descriptor.physical_type().to_string() };
+    let wrong_type = || TableReadError::Type { column: name, actual: descriptor.physical_type().to_string() };
     if descriptor.max_rep_level() != 0 || descriptor.max_def_level() > i16::from(is_optional(column)) {
         return Err(wrong_type());
     }
@@ -289,11 +289,11 @@ fn read_column<R: Table>(
             let row = rows.get_mut(at).ok_or(TableReadError::Rows { claimed, found })?;
             let shown = cell.clone();
             if !(column.write)(row, cell) {
-                let got = match shown {
+                let actual = match shown {
                     Cell::Name(name) => format!("{:?}", name.chars().take(80).collect::<String>()),
                     other => format!("{other:?}"),
                 };
-                return Err(TableReadError::Value { column: name, row: at, got });
+                return Err(TableReadError::Value { column: name, row: at, actual });
             }
             at += 1;
         }
@@ -308,8 +308,8 @@ fn read_column<R: Table>(
                 break;
             }
             if numbers.iter().any(|&number| number < 0 && column.unit != ID) {
-                let got = "a negative quantity".into();
-                return Err(TableReadError::Value { column: name, row: first_row, got });
+                let actual = "a negative quantity".into();
+                return Err(TableReadError::Value { column: name, row: first_row, actual });
             }
             let mut numbers = numbers.into_iter().map(|number| number as u64);
             if has_gaps {
@@ -336,7 +336,7 @@ fn read_column<R: Table>(
                         let text = bytes.as_utf8().map_err(|_| TableReadError::Value {
                             column: name,
                             row: first_row,
-                            got: "bytes that are not UTF-8".into(),
+                            actual: "bytes that are not UTF-8".into(),
                         })?;
                         last = Arc::from(text);
                     }

@@ -110,20 +110,20 @@ impl<W: Write> TraceWriter<W> {
         self.sort("process_sort_index", process, 0, place(process))
     }
 
-    fn name(&mut self, what: &str, process: u64, thread: u64, name: &str) -> io::Result<()> {
+    fn name(&mut self, kind: &str, process: u64, thread: u64, name: &str) -> io::Result<()> {
         self.entry()?;
         let name = quoted(name);
         write!(
             self.out,
-            r#"{{"ph":"M","name":"{what}","pid":{process},"tid":{thread},"args":{{"name":{name}}}}}"#
+            r#"{{"ph":"M","name":"{kind}","pid":{process},"tid":{thread},"args":{{"name":{name}}}}}"#
         )
     }
 
-    fn sort(&mut self, what: &str, process: u64, thread: u64, index: u64) -> io::Result<()> {
+    fn sort(&mut self, kind: &str, process: u64, thread: u64, index: u64) -> io::Result<()> {
         self.entry()?;
         write!(
             self.out,
-            r#"{{"ph":"M","name":"{what}","pid":{process},"tid":{thread},"args":{{"sort_index":{index}}}}}"#
+            r#"{{"ph":"M","name":"{kind}","pid":{process},"tid":{thread},"args":{{"sort_index":{index}}}}}"#
         )
     }
 

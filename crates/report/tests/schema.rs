@@ -146,7 +146,7 @@ fn everything() -> Summary {
         time_ms: 220.5,
         text: "Event 7 took 220.5 ms.".into(),
         chain: vec![LateCause {
-            what: "rto".into(),
+            kind: "rto".into(),
             until_ms: 200.0,
             count: Some(3),
             ..LateCause::default()
@@ -175,7 +175,7 @@ fn every_name_is_the_contracts() {
 }
 
 #[test]
-fn what_a_later_version_added_is_kept() {
+fn fields_of_a_later_version_are_kept() {
     let mut tree = everything().to_value().unwrap();
     tree["weather"] = serde_json::json!({ "rain": [1, 2.5, "much"] });
     let summary: Summary = serde_json::from_value(tree.clone()).unwrap();

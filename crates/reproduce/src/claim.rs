@@ -1,7 +1,7 @@
 //! A checkable result of a paper.
 
 use crate::judge::{Judged, Known};
-use crate::lab::{ClaimRun, Got};
+use crate::lab::{ClaimRun, PointResult};
 
 /// One checkable result of a paper.
 pub struct Claim {
@@ -16,7 +16,7 @@ pub struct Claim {
     /// The runs that it needs.
     pub points: Vec<ClaimRun>,
     /// Judges the runs' results, in the order of `points`.
-    pub judge: fn(&[&Got]) -> Judged,
+    pub judge: fn(&[&PointResult]) -> Judged,
     /// The reason why it does not hold here, if it does not.
     pub known: Option<Known>,
 }

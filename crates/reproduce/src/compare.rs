@@ -14,7 +14,7 @@ pub struct Technique {
     /// Its name, for `--techniques`.
     pub name: &'static str,
     /// Its description, in a few words.
-    pub what: &'static str,
+    pub description: &'static str,
     /// The settings that it needs, and where.
     pub tuning: &'static str,
     /// `KEY=VALUE`, as for `--set`.
@@ -27,36 +27,36 @@ const REFERENCE: &str = "deep-buffers";
 /// Every technique, in the order of the table.
 #[rustfmt::skip]
 pub const TECHNIQUES: &[Technique] = &[
-    Technique { name: "none", what: "TCP as it is", tuning: "none", sets: &["shaping.method=none"] },
+    Technique { name: "none", description: "TCP as it is", tuning: "none", sets: &["shaping.method=none"] },
     Technique {
-        name: REFERENCE, what: "TCP as it is, buffers without a limit", tuning: "none; memory for all that can come",
+        name: REFERENCE, description: "TCP as it is, buffers without a limit", tuning: "none; memory for all that can come",
         sets: &["shaping.method=none", "tor.buffering=unlimited"],
     },
     Technique {
-        name: "credits", what: "application credits (thesis §4.3)", tuning: "credits, by buffer and event",
+        name: "credits", description: "application credits (thesis §4.3)", tuning: "credits, by buffer and event",
         sets: &["shaping.method=credits", "shaping.credits=480"],
     },
     Technique {
-        name: "paced-credits", what: "paced credits: a window and a pace that collectors measure", tuning: "none",
+        name: "paced-credits", description: "paced credits: a window and a pace that collectors measure", tuning: "none",
         sets: &["shaping.method=paced-credits"],
     },
     Technique {
-        name: "static", what: "static window of 2 packets (ICC'15 §IV.C)", tuning: "window, by senders and buffer",
+        name: "static", description: "static window of 2 packets (ICC'15 §IV.C)", tuning: "window, by senders and buffer",
         sets: &["shaping.method=none", "transport.congestion_control=static", "transport.static_window=2"],
     },
     Technique {
-        name: "diatcp", what: "DIATCP, 160 packets a collector (ICC'15 §IV.D)", tuning: "global window, by buffer",
+        name: "diatcp", description: "DIATCP, 160 packets a collector (ICC'15 §IV.D)", tuning: "global window, by buffer",
         sets: &["shaping.method=none", "transport.congestion_control=diatcp", "transport.diatcp.global_window=160"],
     },
     Technique {
-        name: "dctcp", what: "DCTCP, K = 20 packets (RFC 8257)", tuning: "threshold in switches; quick acknowledgements",
+        name: "dctcp", description: "DCTCP, K = 20 packets (RFC 8257)", tuning: "threshold in switches; quick acknowledgements",
         sets: &[
             "shaping.method=none", "transport.congestion_control=dctcp", "tor.ecn.mode=threshold",
             "tor.ecn.threshold=20", "transport.delayed_ack=false",
         ],
     },
     Technique {
-        name: "ecn-red", what: "ECN with RED, 100 to 300 packets, queue as it is (RFC 3168)",
+        name: "ecn-red", description: "ECN with RED, 100 to 300 packets, queue as it is (RFC 3168)",
         tuning: "RED's thresholds in switches; quick acknowledgements",
         sets: &[
             "shaping.method=none", "transport.ecn=true", "tor.ecn.mode=red-mark", "tor.ecn.weight=1",
@@ -64,57 +64,57 @@ pub const TECHNIQUES: &[Technique] = &[
         ],
     },
     Technique {
-        name: "red-drop", what: "RED that drops, 100 to 300 packets", tuning: "RED's thresholds in switches",
+        name: "red-drop", description: "RED that drops, 100 to 300 packets", tuning: "RED's thresholds in switches",
         sets: &["shaping.method=none", "tor.ecn.mode=red-drop", "tor.ecn.min=100", "tor.ecn.max=300"],
     },
     Technique {
-        name: "m21tcp", what: "M21TCP (§III)", tuning: "quick acknowledgements; switches that count flows",
+        name: "m21tcp", description: "M21TCP (§III)", tuning: "quick acknowledgements; switches that count flows",
         sets: &[
             "shaping.method=none", "transport.congestion_control=m21tcp", "tor.m21=true",
             "transport.delayed_ack=false",
         ],
     },
     Technique {
-        name: "rto", what: "least RTO 5 ms, no delayed acknowledgements (thesis §6.3)", tuning: "RTO in all hosts",
+        name: "rto", description: "least RTO 5 ms, no delayed acknowledgements (thesis §6.3)", tuning: "RTO in all hosts",
         sets: &["shaping.method=none", "transport.rto_min=5 ms", "transport.delayed_ack=false"],
     },
     Technique {
-        name: "ictcp", what: "ICTCP (to compare with)", tuning: "none",
+        name: "ictcp", description: "ICTCP (to compare with)", tuning: "none",
         sets: &["shaping.method=none", "transport.congestion_control=ictcp"],
     },
     Technique {
-        name: "swift", what: "Swift-like delay control (to compare with)", tuning: "target delay and scaling",
+        name: "swift", description: "Swift-like delay control (to compare with)", tuning: "target delay and scaling",
         sets: &[
             "shaping.method=none", "transport.congestion_control=swift", "transport.delayed_ack=false",
             "transport.swift.target=1 ms",
         ],
     },
     Technique {
-        name: "sird", what: "SIRD: byte credit of receivers, no TCP (to compare with)", tuning: "none; another transport",
+        name: "sird", description: "SIRD: byte credit of receivers, no TCP (to compare with)", tuning: "none; another transport",
         sets: &["shaping.method=none", "transport.congestion_control=sird"],
     },
     Technique {
-        name: "pause", what: "PAUSE by the rack's switch (802.3x)", tuning: "thresholds in switches",
+        name: "pause", description: "PAUSE by the rack's switch (802.3x)", tuning: "thresholds in switches",
         sets: &[
             "shaping.method=none", "tor.pause.mode=pause", "tor.pause.xoff=300 kB", "tor.pause.xon=150 kB",
         ],
     },
     Technique {
-        name: "pfc", what: "priority flow control by the rack's switch (802.1Qbb)", tuning: "thresholds in switches",
+        name: "pfc", description: "priority flow control by the rack's switch (802.1Qbb)", tuning: "thresholds in switches",
         sets: &[
             "shaping.method=none", "tor.pause.mode=priority", "tor.pause.xoff=300 kB", "tor.pause.xon=150 kB",
         ],
     },
     Technique {
-        name: "daqring", what: "a ring for each collector in the rack's switch (LCN'15)", tuning: "rate and frames of rings",
+        name: "daqring", description: "a ring for each collector in the rack's switch (LCN'15)", tuning: "rate and frames of rings",
         sets: &["shaping.method=none", "tor.buffering=daqring", "tor.daqring.frames=40000"],
     },
     Technique {
-        name: "fastpass", what: "central arbiter, advance 25 us (thesis §6.4)", tuning: "advance; clocks; an arbiter",
+        name: "fastpass", description: "central arbiter, advance 25 us (thesis §6.4)", tuning: "advance; clocks; an arbiter",
         sets: &["shaping.method=fastpass", "shaping.fastpass.advance=25 us"],
     },
     Technique {
-        name: "barrel-shifter", what: "linear shift with barriers (LHCb, CMS)", tuning: "events a phase",
+        name: "barrel-shifter", description: "linear shift with barriers (LHCb, CMS)", tuning: "events a phase",
         sets: &["shaping.method=barrel-shifter"],
     },
 ];
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_impossible_says_so_and_a_wrong_scenario_is_an_error() {
+    fn impossible_techniques_say_so_and_a_wrong_scenario_is_an_error() {
         let compared = all("incast", &["run.duration=5 ms", "workload.senders=2"]);
         let shifter = compared.rows.iter().find(|row| row.technique.name == "barrel-shifter").unwrap();
         assert!(

@@ -15,7 +15,7 @@ pub struct Judged {
     /// True if the claim holds.
     pub holds: bool,
     /// The result, as the table shows it.
-    pub got: String,
+    pub outcome: String,
     /// The figures that [`Known::ranges`] bounds.
     pub figures: Vec<f64>,
     /// True if there was something to judge by.
@@ -59,13 +59,14 @@ impl Status {
 }
 
 impl Judged {
-    pub(crate) fn new(holds: bool, got: String) -> Self {
+    pub(crate) fn new(holds: bool, outcome: String) -> Self {
         // A mean of nothing is no number, and a ratio to nothing is not finite.
         let is_number =
             |word: &str| !matches!(word.trim_matches(|c: char| !c.is_alphanumeric()), "NaN" | "inf");
-        let is_measured = got.split(' ').all(is_number);
-        let got = if is_measured { got } else { got.replace("NaN", "–").replace("inf ", "– ") };
-        Self { holds, got, figures: Vec::new(), is_measured }
+        let is_measured = outcome.split(' ').all(is_number);
+        let outcome =
+            if is_measured { outcome } else { outcome.replace("NaN", "–").replace("inf ", "– ") };
+        Self { holds, outcome, figures: Vec::new(), is_measured }
     }
 
     /// Adds the figures that a [`Known`] bounds.
@@ -97,9 +98,9 @@ impl Judged {
     }
 }
 
-/// Returns true if `got` lies within the share `tolerance` of `expected`.
-pub(crate) fn near(got: f64, expected: f64, tolerance: f64) -> bool {
-    (got - expected).abs() <= tolerance * expected
+/// Returns true if `value` lies within the share `tolerance` of `expected`.
+pub(crate) fn near(value: f64, expected: f64, tolerance: f64) -> bool {
+    (value - expected).abs() <= tolerance * expected
 }
 
 /// Numbers in milliseconds, for a table.
@@ -136,6 +137,6 @@ mod tests {
             assert_eq!(judged(holds, figures).status(known, is_own), expected, "{holds} {figures:?}");
         }
         let nothing = Judged::new(true, ms(&[f64::NAN, 1.0]));
-        assert_eq!((nothing.status(None, true), &*nothing.got), (Status::Unmeasured, "– / 1.0 ms"));
+        assert_eq!((nothing.status(None, true), &*nothing.outcome), (Status::Unmeasured, "– / 1.0 ms"));
     }
 }

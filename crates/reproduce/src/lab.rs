@@ -51,7 +51,7 @@ impl ClaimRun {
 
 /// The result of a point's run.
 #[derive(Debug, Clone)]
-pub struct Got {
+pub struct PointResult {
     /// Summary of the run.
     pub summary: Summary,
     /// Collection times of the measured events in milliseconds, ascending.
@@ -68,7 +68,7 @@ pub struct Got {
     pub end: RunEnd,
 }
 
-impl Got {
+impl PointResult {
     /// Mean collection time in milliseconds; infinite where no event was collected.
     pub fn mean_ms(&self) -> f64 {
         if self.times_ms.is_empty() {
@@ -181,7 +181,7 @@ pub fn reproduce(
     if outcomes.len() < runs.len() {
         return Err(LabError::Stopped);
     }
-    let mut got = Vec::with_capacity(runs.len());
+    let mut results = Vec::with_capacity(runs.len());
     for ((&run, loaded), outcome) in order.iter().zip(&loaded).zip(outcomes) {
         let point = || format!("{} {}", run.preset, run.sets.join(" "));
         let outcome = outcome.map_err(|error| LabError::Sim { point: point(), error })?;
@@ -189,19 +189,20 @@ pub fn reproduce(
             return Err(LabError::Stopped);
         }
         each(run, loaded, &outcome);
-        got.push(measured(loaded, outcome));
+        results.push(measured(loaded, outcome));
     }
     Ok(claims
         .iter()
         .map(|claim| {
-            let got: Vec<&Got> = claim.points.iter().map(|point| &got[points[point]]).collect();
-            (claim.judge)(&got)
+            let results: Vec<&PointResult> =
+                claim.points.iter().map(|point| &results[points[point]]).collect();
+            (claim.judge)(&results)
         })
         .collect())
 }
 
 /// Takes from an outcome the figures that claims need: those of events assigned in the measured time.
-fn measured(loaded: &Loaded, outcome: RunOutcome) -> Got {
+fn measured(loaded: &Loaded, outcome: RunOutcome) -> PointResult {
     let from = loaded.scenario.run.warmup.get();
     let is_measured = |row: &&EventRow| row.assigned_ps >= from && row.collection_time_ps.is_some();
     let rows: Vec<&EventRow> = outcome.records.events.iter().filter(is_measured).collect();
@@ -215,5 +216,13 @@ fn measured(loaded: &Loaded, outcome: RunOutcome) -> Got {
     }
     let watched_bytes_max = watched.values().flatten().copied().max().unwrap_or(0);
     let io = outcome.records.io;
-    Got { summary: outcome.summary, times_ms, timeouts, watched_bytes_max, watched, io, end: outcome.end }
+    PointResult {
+        summary: outcome.summary,
+        times_ms,
+        timeouts,
+        watched_bytes_max,
+        watched,
+        io,
+        end: outcome.end,
+    }
 }

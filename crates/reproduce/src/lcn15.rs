@@ -24,11 +24,11 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "all-to-all traffic fills 97 % of 12 × 10 Gb/s in both directions",
             expected: "the busiest collectors' link ≥ 97 % full, no rate limit",
             points: vec![all_to_all().set("tor.daqring.rate", "0 b/s")],
-            judge: |got| {
-                let load = got[0].summary.load.as_ref().and_then(|load| load.last_hop).unwrap_or(0.0);
-                let goodput = got[0].summary.goodput_bps.as_ref().map_or(0.0, |goodput| goodput.total);
+            judge: |results| {
+                let load = results[0].summary.load.as_ref().and_then(|load| load.last_hop).unwrap_or(0.0);
+                let goodput = results[0].summary.goodput_bps.as_ref().map_or(0.0, |goodput| goodput.total);
                 let text = format!("{}, {:.1} Gb/s of fragments", percent(&[load]), goodput / 1e9);
-                Judged::new(load >= 0.97 && got[0].drops() == 0, text)
+                Judged::new(load >= 0.97 && results[0].drops() == 0, text)
             },
             known: None,
         },
@@ -38,9 +38,9 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "rings of 0.78 Gb/s do better without a static congestion window than with one",
             expected: "lower mean without, no drop in either",
             points: vec![all_to_all(), all_to_all().set("transport.static_window", 2)],
-            judge: |got| {
-                let m = [got[0].mean_ms(), got[1].mean_ms()];
-                let drops = got[0].drops() + got[1].drops();
+            judge: |results| {
+                let m = [results[0].mean_ms(), results[1].mean_ms()];
+                let drops = results[0].drops() + results[1].drops();
                 Judged::new(m[0] < m[1] && drops == 0, format!("{}, {drops} drops", ms(&m))).figures(&m)
             },
             known: Some(Known {
@@ -56,17 +56,19 @@ pub(crate) fn claims() -> Vec<Claim> {
             points: [10_350, 14_000, 7_650]
                 .map(|frames| ClaimRun::new(ONE).set("run.duration", "2 s").set("tor.daqring.frames", frames))
                 .to_vec(),
-            judge: |got| {
+            judge: |results| {
                 let sd = |place: usize| {
-                    got[place].summary.collection_time_ms.as_ref().map_or(1.0, |t| t.std / t.mean)
+                    results[place].summary.collection_time_ms.as_ref().map_or(1.0, |t| t.std / t.mean)
                 };
                 let is_lossless = (0..2).all(|place| {
-                    near(got[place].mean_ms(), 154.4, 0.01) && sd(place) < 0.01 && got[place].drops() == 0
+                    near(results[place].mean_ms(), 154.4, 0.01)
+                        && sd(place) < 0.01
+                        && results[place].drops() == 0
                 });
-                let m = [got[0].mean_ms(), got[1].mean_ms(), got[2].mean_ms()];
+                let m = [results[0].mean_ms(), results[1].mean_ms(), results[2].mean_ms()];
                 Judged::new(
-                    is_lossless && got[2].drops() > 0,
-                    format!("{}, {} drops", ms(&m), got[2].drops()),
+                    is_lossless && results[2].drops() > 0,
+                    format!("{}, {} drops", ms(&m), results[2].drops()),
                 )
             },
             known: None,

@@ -22,7 +22,7 @@ mod windows;
 pub use claim::Claim;
 pub use compare::{Compared, Figures, Row, TECHNIQUES, Technique, compare};
 pub use judge::{Judged, Known, Status};
-pub use lab::{ClaimRun, DURATION, Got, LabError, Progress, reproduce};
+pub use lab::{ClaimRun, DURATION, LabError, PointResult, Progress, reproduce};
 pub use needs::{TECHNIQUE_NEEDS, TechniqueNeeds};
 
 /// All claims of the papers that a simulation can check, paper by paper in their order.

@@ -6,7 +6,7 @@
 
 use crate::claim::Claim;
 use crate::judge::{Known, near};
-use crate::{ClaimRun, Got, Judged};
+use crate::{ClaimRun, Judged, PointResult};
 
 const FFW: &str = "m21tcp-ffw";
 const FBW: &str = "m21tcp-fbw";
@@ -40,12 +40,12 @@ fn m21tcp(preset: &'static str, number: u32) -> ClaimRun {
 }
 
 /// Goodput in Mb/s.
-fn mbps(got: &Got) -> f64 {
-    got.summary.goodput_bps.as_ref().map_or(0.0, |goodput| goodput.total / 1e6)
+fn mbps(result: &PointResult) -> f64 {
+    result.summary.goodput_bps.as_ref().map_or(0.0, |goodput| goodput.total / 1e6)
 }
 
-fn all(got: &[&Got]) -> Vec<f64> {
-    got.iter().map(|got| mbps(got)).collect()
+fn all(results: &[&PointResult]) -> Vec<f64> {
+    results.iter().map(|result| mbps(result)).collect()
 }
 
 fn text(values: &[f64], unit: &str) -> String {
@@ -70,8 +70,8 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "drop-tail, 1 MB in all: near the line rate with few senders, well below 400 Mb/s with 16",
             expected: "above 850 Mb/s with one sender, below 400 Mb/s with 16",
             points: [1, 16].map(|n| senders(FBW, n)).to_vec(),
-            judge: |got| {
-                let m = all(got);
+            judge: |results| {
+                let m = all(results);
                 Judged::new(m[0] > 850.0 && m[1] < 400.0, text(&m, "Mb/s"))
             },
             known: None,
@@ -82,8 +82,8 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "the collapse takes one or two orders of magnitude off the capacity",
             expected: "less than 100 Mb/s with 32 and 64 senders",
             points: [32, 64].map(|n| senders(FBW, n)).to_vec(),
-            judge: |got| {
-                let m = all(got);
+            judge: |results| {
+                let m = all(results);
                 Judged::new(m.iter().all(|&m| m < 100.0), text(&m, "Mb/s"))
             },
             known: None,
@@ -97,11 +97,14 @@ pub(crate) fn claims() -> Vec<Claim> {
                 .into_iter()
                 .flat_map(|buffer| [4, 16, 64].map(|n| senders(FBW, n).set("tor.buffer", buffer)))
                 .collect(),
-            judge: |got| {
-                let m = all(got);
-                let fell: Vec<usize> =
+            judge: |results| {
+                let m = all(results);
+                let collapsed: Vec<usize> =
                     m.chunks(3).map(|three| three.iter().filter(|&&m| m < 466.0).count()).collect();
-                Judged::new(fell[0] > fell[1] && fell[1] > fell[2] && fell[2] == 0, text(&m, "Mb/s"))
+                Judged::new(
+                    collapsed[0] > collapsed[1] && collapsed[1] > collapsed[2] && collapsed[2] == 0,
+                    text(&m, "Mb/s"),
+                )
             },
             known: None,
         },
@@ -111,8 +114,8 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "ECN with RED and DCTCP reach about 940 Mb/s before the collapse",
             expected: "940 Mb/s ± 1 % with 8 senders",
             points: vec![ecn(FFW, 8), dctcp(FFW, 8)],
-            judge: |got| {
-                let m = all(got);
+            judge: |results| {
+                let m = all(results);
                 Judged::new(m.iter().all(|&m| near(m, 940.0, 0.01)), text(&m, "Mb/s")).figures(&m)
             },
             known: Some(Known {
@@ -129,8 +132,8 @@ pub(crate) fn claims() -> Vec<Claim> {
                 .into_iter()
                 .flat_map(|n| [red(senders(FFW, n), "red-drop"), senders(FFW, n)])
                 .collect(),
-            judge: |got| {
-                let m = all(got);
+            judge: |results| {
+                let m = all(results);
                 Judged::new(
                     m.chunks(2).all(|pair| pair[0] < pair[1]),
                     text(&m, "Mb/s, RED and drop-tail in turn"),
@@ -144,8 +147,8 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "ECN with RED collapses at 32 senders",
             expected: "below half of its goodput with 8 senders first at 24 to 40",
             points: ONSET_FFW.map(|n| ecn(FFW, n)).to_vec(),
-            judge: |got| {
-                let m = all(got);
+            judge: |results| {
+                let m = all(results);
                 let at = onset(&ONSET_FFW, &m);
                 Judged::new(at.is_some_and(|at| (24..=40).contains(&at)), text(&m, "Mb/s"))
             },
@@ -160,8 +163,8 @@ pub(crate) fn claims() -> Vec<Claim> {
                 .into_iter()
                 .flat_map(|n| [m21tcp(FFW, n), senders(FFW, n), ecn(FFW, n), dctcp(FFW, n)])
                 .collect(),
-            judge: |got| {
-                let m = all(got);
+            judge: |results| {
+                let m = all(results);
                 let best = |four: &[f64]| four[1..].iter().all(|&other| other < 1.02 * four[0]);
                 let holds = m.chunks(4).all(|four| four[0] >= 0.9 * 918.0 && best(four));
                 let ours: Vec<f64> = m.chunks(4).map(|four| four[0]).collect();
@@ -175,8 +178,8 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "M21TCP: request times grow with the block",
             expected: "in proportion to the senders within 5 %, from 8 to 64",
             points: NUMBERS.map(|n| m21tcp(FFW, n)).to_vec(),
-            judge: |got| {
-                let times: Vec<f64> = got.iter().map(|got| got.mean_ms()).collect();
+            judge: |results| {
+                let times: Vec<f64> = results.iter().map(|result| result.mean_ms()).collect();
                 let each = times.iter().zip(NUMBERS).map(|(time, n)| time / f64::from(n));
                 let holds = each.clone().all(|each| near(each, times[0] / 8.0, 0.05));
                 Judged::new(holds, text(&times, "ms"))
@@ -189,9 +192,9 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "1 MB in all: ECN with RED collapses at 64 senders, later than DCTCP",
             expected: "below half of its goodput with 8 senders first at 48 to 80, and DCTCP before it",
             points: ONSET_FBW.into_iter().flat_map(|n| [ecn(FBW, n), dctcp(FBW, n)]).collect(),
-            judge: |got| {
+            judge: |results| {
                 let (ecn, dctcp): (Vec<f64>, Vec<f64>) =
-                    all(got).chunks(2).map(|pair| (pair[0], pair[1])).unzip();
+                    all(results).chunks(2).map(|pair| (pair[0], pair[1])).unzip();
                 let at = [&ecn, &dctcp].map(|m| onset(&ONSET_FBW, m).unwrap_or(u32::MAX));
                 let holds = (48..=80).contains(&at[0]) && at[1] < at[0];
                 Judged::new(holds, format!("ECN at {}, DCTCP at {} senders", at[0], at[1]))
@@ -208,8 +211,8 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "1 MB in all: with more than 32 senders DCTCP misses deadlines of 10 ms",
             expected: "mean above 10 ms with 48 and 64 senders",
             points: [48, 64].map(|n| dctcp(FBW, n)).to_vec(),
-            judge: |got| {
-                let times: Vec<f64> = got.iter().map(|got| got.mean_ms()).collect();
+            judge: |results| {
+                let times: Vec<f64> = results.iter().map(|result| result.mean_ms()).collect();
                 Judged::new(times.iter().all(|&time| time > 10.0), text(&times, "ms")).figures(&times)
             },
             known: Some(Known {
@@ -223,9 +226,10 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "1 MB in all: M21TCP meets deadlines of 10 ms, with more than 64 senders too",
             expected: "mean and 99th percentile ≤ 10 ms, no drop, with 32, 64, 80 and 96 senders",
             points: [32, 64, 80, 96].map(|n| m21tcp(FBW, n)).to_vec(),
-            judge: |got| {
-                let times: Vec<f64> = got.iter().map(|got| got.quantile_ms(990)).collect();
-                let holds = times.iter().all(|&time| time <= 10.0) && got.iter().all(|got| got.drops() == 0);
+            judge: |results| {
+                let times: Vec<f64> = results.iter().map(|result| result.quantile_ms(990)).collect();
+                let holds = times.iter().all(|&time| time <= 10.0)
+                    && results.iter().all(|result| result.drops() == 0);
                 let texts: Vec<_> = times.iter().map(|time| format!("{time:.1}")).collect();
                 Judged::new(holds, format!("{} ms", texts.join(" / ")))
             },

@@ -5,7 +5,7 @@
 use crate::claim::Claim;
 use crate::judge::{Known, ms, percent};
 use crate::pause::pause;
-use crate::{ClaimRun, Got, Judged};
+use crate::{ClaimRun, Judged, PointResult};
 
 const MULTIHOST: &str = "multihost";
 
@@ -59,12 +59,12 @@ fn deep_pause() -> ClaimRun {
 /// Fragment bits that a 10 Gb/s uplink carries at most, in Gb/s: 24 kB in 17 full segments and one short.
 const FULL_GBPS: f64 = 9.4;
 
-fn gbps(got: &Got) -> f64 {
-    got.summary.goodput_bps.as_ref().map_or(0.0, |goodput| goodput.total / 1e9)
+fn gbps(result: &PointResult) -> f64 {
+    result.summary.goodput_bps.as_ref().map_or(0.0, |goodput| goodput.total / 1e9)
 }
 
-fn each_gbps(got: &[&Got]) -> Vec<f64> {
-    got.iter().map(|got| gbps(got)).collect()
+fn each_gbps(results: &[&PointResult]) -> Vec<f64> {
+    results.iter().map(|result| gbps(result)).collect()
 }
 
 fn text(values: &[f64]) -> String {
@@ -73,8 +73,8 @@ fn text(values: &[f64]) -> String {
 }
 
 /// Standard deviation over mean of the collection times.
-fn jitter(got: &Got) -> f64 {
-    got.summary.collection_time_ms.as_ref().map_or(f64::INFINITY, |times| times.std / times.mean)
+fn jitter(result: &PointResult) -> f64 {
+    result.summary.collection_time_ms.as_ref().map_or(f64::INFINITY, |times| times.std / times.mean)
 }
 
 pub(crate) fn claims() -> Vec<Claim> {
@@ -96,9 +96,9 @@ pub(crate) fn claims() -> Vec<Claim> {
                         .set("network.leaf_spine.ports", 64)
                 })
                 .to_vec(),
-            judge: |got| {
-                let g = each_gbps(got);
-                let drops = got[0].drops();
+            judge: |results| {
+                let g = each_gbps(results);
+                let drops = results[0].drops();
                 Judged::new(drops == 0 && g[0] > 0.97 * g[1], format!("{}, {drops} drops", text(&g)))
             },
             known: None,
@@ -109,9 +109,9 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "credits, a tuned static window, rings and PAUSE sustain full load alike",
             expected: "goodput within 3 % of each other, no timeout",
             points: [credits(), window(hardware()), rings(344), deep_pause()].map(closed).to_vec(),
-            judge: |got| {
-                let g = each_gbps(got);
-                let timeouts: u64 = got.iter().map(|got| got.timeouts_total()).sum();
+            judge: |results| {
+                let g = each_gbps(results);
+                let timeouts: u64 = results.iter().map(|result| result.timeouts_total()).sum();
                 let most = g.iter().copied().fold(0.0, f64::max);
                 let holds = g.iter().all(|&one| one > 0.97 * most) && timeouts == 0;
                 Judged::new(holds, format!("{}, {timeouts} timeouts", text(&g))).figures(&g)
@@ -127,9 +127,9 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "data simply pushed: no operation above 10 % of the bandwidth",
             expected: "goodput ≤ 15 % of the uplink's at full load",
             points: vec![closed(hardware())],
-            judge: |got| {
-                let share = gbps(got[0]) / FULL_GBPS;
-                Judged::new(share <= 0.15, format!("{}, {} drops", percent(&[share]), got[0].drops()))
+            judge: |results| {
+                let share = gbps(results[0]) / FULL_GBPS;
+                Judged::new(share <= 0.15, format!("{}, {} drops", percent(&[share]), results[0].drops()))
                     .figures(&[share])
             },
             known: Some(Known {
@@ -143,9 +143,9 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "rings of 1.38 Gb/s do not reach the highest loads: bursts overlap, and frames are dropped",
             expected: "lower goodput than with 344 Mb/s, drops and retransmissions",
             points: vec![closed(rings(1380)), closed(rings(344))],
-            judge: |got| {
-                let g = each_gbps(got);
-                let drops = got[0].drops();
+            judge: |results| {
+                let g = each_gbps(results);
+                let drops = results[0].drops();
                 Judged::new(g[0] < g[1] && drops > 0, format!("{}, {drops} drops", text(&g)))
             },
             known: None,
@@ -156,9 +156,9 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "at full load rings of 344 Mb/s have a higher latency than credits and a static window, with low jitter",
             expected: "higher mean at 95 % of the rate that fills the uplink; sd over mean below 25 %",
             points: [rings(344), credits(), window(hardware())].map(|point| periodic(point, 3_860)).to_vec(),
-            judge: |got| {
-                let m: Vec<f64> = got.iter().map(|got| got.mean_ms()).collect();
-                let jitters: Vec<f64> = got.iter().map(|got| jitter(got)).collect();
+            judge: |results| {
+                let m: Vec<f64> = results.iter().map(|result| result.mean_ms()).collect();
+                let jitters: Vec<f64> = results.iter().map(|result| jitter(result)).collect();
                 let holds = m[0] > m[1] && m[0] > m[2] && jitters[0] < 0.25;
                 Judged::new(holds, format!("{}, sd {}", ms(&m), percent(&jitters)))
             },
@@ -170,8 +170,8 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "software switches give 15 % more goodput than regular ones under heavy incast",
             expected: "10 to 20 % more than a static window on the switch alone",
             points: vec![closed(rings(344)), closed(window(hardware()))],
-            judge: |got| {
-                let g = each_gbps(got);
+            judge: |results| {
+                let g = each_gbps(results);
                 let more = g[0] / g[1] - 1.0;
                 Judged::new((0.1..=0.2).contains(&more), format!("{}, {}", text(&g), percent(&[more])))
                     .figures(&[more])

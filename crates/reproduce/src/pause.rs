@@ -2,7 +2,7 @@
 
 use crate::claim::Claim;
 use crate::judge::ms;
-use crate::{ClaimRun, Got, Judged};
+use crate::{ClaimRun, Judged, PointResult};
 
 /// The switch alone at 95 % of the rate that fills its uplink.
 fn full_load() -> ClaimRun {
@@ -25,8 +25,8 @@ pub(crate) fn pause(point: ClaimRun) -> ClaimRun {
 }
 
 /// Standard deviation of the collection times in milliseconds.
-fn deviation(got: &Got) -> f64 {
-    got.summary.collection_time_ms.as_ref().map_or(f64::NAN, |times| times.std)
+fn deviation(result: &PointResult) -> f64 {
+    result.summary.collection_time_ms.as_ref().map_or(f64::NAN, |times| times.std)
 }
 
 pub(crate) fn claims() -> Vec<Claim> {
@@ -40,12 +40,12 @@ pub(crate) fn claims() -> Vec<Claim> {
             full_load().set("shaping.credits", 96),
             full_load().set("transport.static_window", 2),
         ],
-        judge: |got| {
-            let m: Vec<f64> = got.iter().map(|got| got.mean_ms()).collect();
-            let sd: Vec<f64> = got.iter().map(|got| deviation(got)).collect();
+        judge: |results| {
+            let m: Vec<f64> = results.iter().map(|result| result.mean_ms()).collect();
+            let sd: Vec<f64> = results.iter().map(|result| deviation(result)).collect();
             let worse = |values: &[f64]| values[1..].iter().all(|&other| values[0] > 2.0 * other);
-            let holds = got[0].drops() == 0 && worse(&m) && worse(&sd);
-            Judged::new(holds, format!("{}, sd {}, {} drops", ms(&m), ms(&sd), got[0].drops()))
+            let holds = results[0].drops() == 0 && worse(&m) && worse(&sd);
+            Judged::new(holds, format!("{}, sd {}, {} drops", ms(&m), ms(&sd), results[0].drops()))
         },
         known: None,
     }]

@@ -2,7 +2,7 @@
 
 use crate::claim::Claim;
 use crate::judge::{Known, ms, near, percent};
-use crate::{ClaimRun, Got, Judged};
+use crate::{ClaimRun, Judged, PointResult};
 
 const N147: &str = "icc15-147";
 const RACK: &str = "icc15-39dcm";
@@ -24,14 +24,14 @@ fn credits(preset: &'static str, credits: u32) -> ClaimRun {
     ClaimRun::new(preset).set("shaping.method", "credits").set("shaping.credits", credits)
 }
 
-fn drops(got: &[&Got]) -> Vec<u64> {
-    got.iter().map(|got| got.drops()).collect()
+fn drops(results: &[&PointResult]) -> Vec<u64> {
+    results.iter().map(|result| result.drops()).collect()
 }
 
 /// Bytes on the wire of an event, both ways.
-fn bytes_per_event(got: &Got) -> f64 {
-    let bytes = got.summary.network.as_ref().and_then(|network| network.bytes).unwrap_or(0);
-    bytes as f64 / got.times_ms.len().max(1) as f64
+fn bytes_per_event(result: &PointResult) -> f64 {
+    let bytes = result.summary.network.as_ref().and_then(|network| network.bytes).unwrap_or(0);
+    bytes as f64 / result.times_ms.len().max(1) as f64
 }
 
 pub(crate) fn claims() -> Vec<Claim> {
@@ -42,8 +42,8 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "windows that add up to less than BDP + B lose nothing, larger ones do",
             expected: "no drop with 1 and 2 packets (221 and 441 kB of 525 kB), drops with 4 (882 kB)",
             points: [1, 2, 4].map(|packets| window(N147, packets)).to_vec(),
-            judge: |got| {
-                let d = drops(got);
+            judge: |results| {
+                let d = drops(results);
                 Judged::new(d[0] == 0 && d[1] == 0 && d[2] > 0, format!("{d:?} drops"))
             },
             known: None,
@@ -59,8 +59,8 @@ pub(crate) fn claims() -> Vec<Claim> {
                     .set("tor.buffer", "20 MB")
                     .set("tor.uplink_buffer", "20 MB"),
             ],
-            judge: |got| {
-                let (most, drops) = (got[0].queue_bytes_max(), got[0].drops());
+            judge: |results| {
+                let (most, drops) = (results[0].queue_bytes_max(), results[0].drops());
                 Judged::new(most <= 17_406_000 && drops == 0, format!("{most} B, {drops} drops"))
             },
             known: None,
@@ -80,8 +80,9 @@ pub(crate) fn claims() -> Vec<Claim> {
                     })
                 })
                 .collect(),
-            judge: |got| {
-                let more = |from: usize| (bytes_per_event(got[from]) - bytes_per_event(got[from + 1])) / 1e3;
+            judge: |results| {
+                let more =
+                    |from: usize| (bytes_per_event(results[from]) - bytes_per_event(results[from + 1])) / 1e3;
                 let (without, with) = (more(0), more(2));
                 let holds = near(without, 20.0, 0.3) || near(with, 20.0, 0.3);
                 Judged::new(holds, format!("{without:+.1} kB, with the receiver's offload {with:+.1} kB"))
@@ -98,10 +99,10 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "DIATCP: a global window from BDP to BDP + B fills the link and loses nothing, a larger one loses",
             expected: "42, 160 and 640 packets: no drop, within 1 % of the ideal; 1200 packets (B = 1000): drops",
             points: [42, 160, 640, 1200].map(diatcp).to_vec(),
-            judge: |got| {
-                let d = drops(got);
-                let ideal = got[..3].iter().all(|got| near(got.mean_ms(), got.ideal_ms(), 0.01));
-                let m: Vec<f64> = got.iter().map(|got| got.mean_ms()).collect();
+            judge: |results| {
+                let d = drops(results);
+                let ideal = results[..3].iter().all(|result| near(result.mean_ms(), result.ideal_ms(), 0.01));
+                let m: Vec<f64> = results.iter().map(|result| result.mean_ms()).collect();
                 Judged::new(ideal && d[..3] == [0; 3] && d[3] > 0, format!("{}, {d:?} drops", ms(&m)))
             },
             known: None,
@@ -112,8 +113,8 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "no timeout under DIATCP, a static window or credits, some under plain CUBIC",
             expected: "0, 0, 0 and more than 0",
             points: vec![diatcp(160), window(ROUTER, 2), credits(ROUTER, 421), ClaimRun::new(ROUTER)],
-            judge: |got| {
-                let t: Vec<u64> = got.iter().map(|got| got.timeouts_total()).collect();
+            judge: |results| {
+                let t: Vec<u64> = results.iter().map(|result| result.timeouts_total()).collect();
                 Judged::new(t[..3] == [0; 3] && t[3] > 0, format!("{t:?} timeouts"))
             },
             known: None,
@@ -124,9 +125,9 @@ pub(crate) fn claims() -> Vec<Claim> {
             says: "the traffic towards the readouts is highest under DIATCP, whose windows are updated all the time",
             expected: "no timeout, and more bytes for each event than with a static window and with credits",
             points: vec![diatcp(160), window(ROUTER, 2), credits(ROUTER, 421)],
-            judge: |got| {
-                let bytes: Vec<f64> = got.iter().map(|got| bytes_per_event(got) / 1e3).collect();
-                let quiet = got.iter().all(|got| got.timeouts_total() == 0);
+            judge: |results| {
+                let bytes: Vec<f64> = results.iter().map(|result| bytes_per_event(result) / 1e3).collect();
+                let quiet = results.iter().all(|result| result.timeouts_total() == 0);
                 let texts: Vec<_> = bytes.iter().map(|bytes| format!("{bytes:.0}")).collect();
                 let holds = quiet && bytes[0] > bytes[1] && bytes[0] > bytes[2];
                 Judged::new(holds, format!("{} kB both ways", texts.join(" / ")))
@@ -146,8 +147,8 @@ pub(crate) fn claims() -> Vec<Claim> {
                         .set("tor.buffer", buffer)
                 })
                 .to_vec(),
-            judge: |got| {
-                let shares: Vec<f64> = got.iter().map(|got| got.share_with_timeouts(1)).collect();
+            judge: |results| {
+                let shares: Vec<f64> = results.iter().map(|result| result.share_with_timeouts(1)).collect();
                 Judged::new(shares[0] == 0.0 && shares[1] > 0.5, percent(&shares))
             },
             known: None,

@@ -69,7 +69,7 @@ fn every_result_is_checked_somewhere() {
                     .unwrap_or_else(|error| panic!("{file}: {error}"));
                 assert!(text.contains(id), "{file} does not name {id}");
             }
-            Remark(what) => assert!(!rows.contains(id), "{id} is a row, and not only a remark: {what}"),
+            Remark(remark) => assert!(!rows.contains(id), "{id} is a row, and not only a remark: {remark}"),
         }
     }
     let listed: BTreeSet<&str> = RESULTS.iter().map(|&(id, _)| id).collect();

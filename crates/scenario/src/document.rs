@@ -30,8 +30,8 @@ impl Document {
         };
         let bytes = std::fs::metadata(path).map_err(|error| fail(&error))?.len();
         if bytes > FILE_BYTES_MAX {
-            let what = format_args!("{bytes} bytes are no configuration; the limit is {FILE_BYTES_MAX}");
-            return Err(fail(&what));
+            let message = format_args!("{bytes} bytes are no configuration; the limit is {FILE_BYTES_MAX}");
+            return Err(fail(&message));
         }
         let text = std::fs::read_to_string(path).map_err(|error| fail(&error))?;
         Self::parse(&name, &text)
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_can_be_blamed_later() {
+    fn read_values_can_be_blamed_later() {
         let text = "rate = \"1 Gb/s\"\n[[port]]\nname = \"a\"\n";
         let document = Document::parse("x.toml", text).unwrap();
         let file: File = document.read().unwrap();

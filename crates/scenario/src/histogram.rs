@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_histogram_says_why() {
+    fn a_wrong_histogram_says_why() {
         for (edges, counts, words) in [
             (&[1, 2][..], &[1, 2][..], "`edges` has one value more"),
             (&[2, 1], &[1], "fall from 2 B to 1 B"),

@@ -17,12 +17,12 @@ pub struct TooMany {
     /// The key; for a total, one of its keys.
     pub key: &'static str,
     /// The number that was set.
-    pub got: u64,
+    pub actual: u64,
 }
 
 impl std::fmt::Display for TooMany {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}` is {}; at most {} is possible", self.key, self.got, u16::MAX)
+        write!(f, "`{}` is {}; at most {} is possible", self.key, self.actual, u16::MAX)
     }
 }
 
@@ -33,7 +33,7 @@ impl std::error::Error for TooMany {}
 /// # Errors
 /// If it is above 65 535.
 pub fn small(key: &'static str, number: u64) -> Result<u16, TooMany> {
-    u16::try_from(number).map_err(|_| TooMany { key, got: number })
+    u16::try_from(number).map_err(|_| TooMany { key, actual: number })
 }
 
 /// The supervisor, which clears events and waits at the start for all units.
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_split_into_steps_is_one_step() {
+    fn a_scenario_without_steps_has_one_step() {
         let whole = scenario(&["collectors.processing_time=3 ms", "collectors.processing_time_sd=0 s"]);
         let [step] = &steps(&whole)[..] else { panic!("{:?}", steps(&whole)) };
         assert!(matches!(step.collect, Selection::Rest));
@@ -204,6 +204,6 @@ mod tests {
         assert_eq!(collector(&["shaping.method=fastpass"]).credits, None);
         let paced = collector(&["shaping.method=paced-credits"]).paced_credits.unwrap();
         assert_eq!((paced.rate.get(), paced.segment.get(), paced.frame.get()), (1_000_000_000, 1_448, 1_538));
-        assert_eq!(small("readout.hosts", 65_536), Err(TooMany { key: "readout.hosts", got: 65_536 }));
+        assert_eq!(small("readout.hosts", 65_536), Err(TooMany { key: "readout.hosts", actual: 65_536 }));
     }
 }

@@ -8,12 +8,12 @@ use fanin_units::Duration;
 #[non_exhaustive]
 pub enum Error {
     /// The scenario asks for something that is not simulated.
-    #[error("{key}: {what} is not simulated")]
+    #[error("{key}: {feature} is not simulated")]
     Unsupported {
         /// The scenario's key.
         key: String,
         /// The setting that is not simulated.
-        what: String,
+        feature: String,
     },
     /// A link that is to be captured does not exist.
     #[error("record.capture: no link is called {name:?}; one is, for example, \"tor:0->collector:0\"")]
@@ -83,7 +83,7 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn unsupported(key: impl Into<String>, what: impl Into<String>) -> Self {
-        Self::Unsupported { key: key.into(), what: what.into() }
+    pub(crate) fn unsupported(key: impl Into<String>, feature: impl Into<String>) -> Self {
+        Self::Unsupported { key: key.into(), feature: feature.into() }
     }
 }

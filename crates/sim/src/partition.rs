@@ -119,8 +119,8 @@ impl<W: HostWorkload> Partition<W> {
         self.post();
     }
 
-    fn schedule_housekeeping(&mut self, at: u64, what: Occurrence) {
-        self.engine.schedule.insert(at, what);
+    fn schedule_housekeeping(&mut self, at: u64, occurrence: Occurrence) {
+        self.engine.schedule.insert(at, occurrence);
         self.housekeeping += 1;
     }
 
@@ -157,12 +157,12 @@ impl<W: HostWorkload> Partition<W> {
     /// `until`, does nothing and returns an error: a time after `until` and not after it.
     #[inline]
     fn step(&mut self, until: u64) -> Result<Option<Ending>, u64> {
-        let Some((time, what)) = self.engine.schedule.pop(until) else {
+        let Some((time, occurrence)) = self.engine.schedule.pop(until) else {
             return Ok(Some(if self.workload.is_done() { Ending::Done } else { Ending::Stuck }));
         };
-        let Some(what) = what else { return Err(time) };
+        let Some(occurrence) = occurrence else { return Err(time) };
         self.engine.advance(time);
-        Ok(self.handle(what))
+        Ok(self.handle(occurrence))
     }
 
     /// Nothing happens before `later`: closes the bins of the timeline that end before it, and ends the run after `until`.
@@ -179,11 +179,11 @@ impl<W: HostWorkload> Partition<W> {
 
     /// Lets one occurrence happen; returns why the run ends with it, if it does.
     #[inline]
-    fn handle(&mut self, what: Occurrence) -> Option<Ending> {
+    fn handle(&mut self, occurrence: Occurrence) -> Option<Ending> {
         let engine = &mut self.engine;
         let now = engine.now();
         let (fabric, schedule) = (&mut engine.fabric, &mut engine.schedule);
-        match what {
+        match occurrence {
             Occurrence::Arrival(port) => return self.handle_arrival(port),
             Occurrence::EndpointTimer(end) => self.handle_endpoint_timer(end),
             Occurrence::HostTimer(host) => return self.handle_host_timer(host),

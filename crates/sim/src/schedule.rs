@@ -32,7 +32,7 @@ const BLOCKS: usize = 4096;
 struct ScheduleNode {
     /// The [`key`] of its time.
     key: u64,
-    what: Occurrence,
+    occurrence: Occurrence,
     next: u32,
 }
 
@@ -153,7 +153,7 @@ impl Schedule {
     /// An empty schedule for `ports` ports. Buckets span about `bucket_ps`, rounded down to a power of two. The order is
     /// the same with any width; it is fastest with about one occurrence a bucket.
     pub(crate) fn new(bucket_ps: u64, ports: u32, ties: Ties) -> Self {
-        let arrival = |port| ScheduleNode { key: 0, what: Occurrence::Arrival(port), next: NIL };
+        let arrival = |port| ScheduleNode { key: 0, occurrence: Occurrence::Arrival(port), next: NIL };
         let shift = 1 + bucket_ps.clamp(1 << 8, 1 << 36).ilog2();
         Self {
             buckets: Box::new([Chain::EMPTY; BUCKETS]),
@@ -202,19 +202,19 @@ impl Schedule {
 
     /// Schedules an occurrence; `time` must not lie before the last one taken.
     #[inline]
-    pub(crate) fn insert(&mut self, time: u64, what: Occurrence) {
-        self.insert_key(key(time), what);
+    pub(crate) fn insert(&mut self, time: u64, occurrence: Occurrence) {
+        self.insert_key(key(time), occurrence);
     }
 
     /// Schedules an occurrence before those of its instant that [`Self::insert`] schedules.
     #[inline]
-    pub(crate) fn insert_first(&mut self, time: u64, what: Occurrence) {
-        self.insert_key(first_key(time), what);
+    pub(crate) fn insert_first(&mut self, time: u64, occurrence: Occurrence) {
+        self.insert_key(first_key(time), occurrence);
     }
 
     #[inline]
-    fn insert_key(&mut self, key: u64, what: Occurrence) {
-        let new = ScheduleNode { key, what, next: NIL };
+    fn insert_key(&mut self, key: u64, occurrence: Occurrence) {
+        let new = ScheduleNode { key, occurrence, next: NIL };
         let node = if self.free == NIL {
             self.nodes.push(new);
             (self.nodes.len() - 1) as u32
@@ -309,7 +309,7 @@ impl Schedule {
             },
         };
         let mut node = self.buckets[slot].first;
-        let ScheduleNode { key, mut what, mut next } = self.nodes[node as usize];
+        let ScheduleNode { key, mut occurrence, mut next } = self.nodes[node as usize];
         if key >> 1 > until {
             return Some((key >> 1, None));
         }
@@ -317,7 +317,7 @@ impl Schedule {
             self.taken = key;
             if next != NIL && self.nodes[next as usize].key == key {
                 node = self.order(slot, key);
-                ScheduleNode { what, next, .. } = self.nodes[node as usize];
+                ScheduleNode { occurrence, next, .. } = self.nodes[node as usize];
             }
         }
         if node >= self.ports {
@@ -332,7 +332,7 @@ impl Schedule {
         if key >= self.block_end {
             self.enter_block(self.block + 1);
         }
-        Some((key >> 1, Some(what)))
+        Some((key >> 1, Some(occurrence)))
     }
 
     /// Sorts the first occurrences of a bucket, those with this key, by their ranks; returns the new first node.
@@ -341,8 +341,8 @@ impl Schedule {
         let salt = self.ties.salt(key >> 1);
         let mut node = self.buckets[slot].first;
         while node != NIL && self.nodes[node as usize].key == key {
-            let ScheduleNode { what, next, .. } = self.nodes[node as usize];
-            self.tied.push((self.ties.rank(salt, what), node));
+            let ScheduleNode { occurrence, next, .. } = self.nodes[node as usize];
+            self.tied.push((self.ties.rank(salt, occurrence), node));
             node = next;
         }
         // Stable: occurrences of equal ranks keep their order.

@@ -68,8 +68,8 @@ impl Ties {
 
     /// The rank of an occurrence among those of the instant with this salt.
     #[inline]
-    pub(crate) fn rank(&self, salt: u64, what: Occurrence) -> u64 {
-        match self.name(what) {
+    pub(crate) fn rank(&self, salt: u64, occurrence: Occurrence) -> u64 {
+        match self.name(occurrence) {
             0 => 0,
             name => mix(salt ^ name),
         }
@@ -77,8 +77,8 @@ impl Ties {
 
     /// A hash of the names that an occurrence belongs to; zero for one that only observes.
     #[inline]
-    fn name(&self, what: Occurrence) -> u64 {
-        match what {
+    fn name(&self, occurrence: Occurrence) -> u64 {
+        match occurrence {
             Occurrence::Arrival(port) => at(&self.ports, port),
             Occurrence::Departure(port) => at(&self.ports, port).rotate_left(2),
             Occurrence::PauseSignal(port) => at(&self.ports, port).rotate_left(3),

@@ -237,7 +237,7 @@ fn a_run_that_cannot_move_says_who_waits() {
 }
 
 #[test]
-fn what_is_not_simulated_is_refused() {
+fn unsupported_scenarios_are_refused() {
     for (sets, key) in [
         (&["tor.buffering=daqring", "tor.daqring.rate=5 kb/s"][..], "daqring"),
         (&["tor.buffering=daqring", "tor.daqring.frames=20000000"], "daqring"),
@@ -308,7 +308,7 @@ fn the_ports_that_lose_are_named_under_every_buffering() {
             "{buffering}: {port:?}"
         );
         let late = port.late.as_ref().unwrap();
-        let chain: Vec<_> = late.chain.iter().map(|cause| cause.what.as_str()).collect();
+        let chain: Vec<_> = late.chain.iter().map(|cause| cause.kind.as_str()).collect();
         assert_eq!(chain, ["queue", "loss", "rto"], "{buffering}: {}", late.text);
         let timeline = &outcome.picture.as_ref().unwrap().timeline;
         assert_eq!(timeline.ports[0].drops.iter().sum::<u64>(), drops, "{buffering}");
@@ -331,7 +331,7 @@ fn a_late_event_names_the_tail_loss_probes_that_it_waited_for() {
     let probes = outcome.summary.tcp.as_ref().and_then(|tcp| tcp.tail_loss_probes).unwrap();
     assert!(probes > 0);
     let late = outcome.picture.unwrap().late.unwrap();
-    let cause = late.chain.iter().find(|cause| cause.what == "tail-loss-probe").expect(&late.text);
+    let cause = late.chain.iter().find(|cause| cause.kind == "tail-loss-probe").expect(&late.text);
     assert!(late.text.contains("waited for a tail loss probe ("), "{}", late.text);
     let sent: Vec<u64> = late.sources.iter().flat_map(|source| source.probes_ps.iter().copied()).collect();
     let count = cause.count.unwrap();
@@ -359,7 +359,7 @@ fn the_picture_shows_the_event_that_took_longest() {
             "{source:?}"
         );
     }
-    assert!(late.chain.iter().any(|cause| cause.what == "credit-wait"), "{}", late.text);
+    assert!(late.chain.iter().any(|cause| cause.kind == "credit-wait"), "{}", late.text);
     // Alike ones stand together.
     let groups = &picture.topology.groups;
     assert!(groups.iter().any(|group| group.name == "readout" && group.column == 0), "{groups:?}");

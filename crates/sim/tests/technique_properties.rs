@@ -394,7 +394,7 @@ fn lossless() -> impl Strategy<Value = Lossless> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 250, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn what_is_lossless_drops_nothing_within_its_bound(
+    fn lossless_techniques_drop_nothing_within_their_bound(
         technique in lossless(),
         profile in select(vec!["linux-2.6.32", "linux-6", "textbook"]),
         senders in 1..40_u64,

@@ -256,14 +256,14 @@ const TESTPMDS: [Testpmd; 3] = [
 ];
 
 /// `dpdk-testpmd` over the same devices, in ns of CPU a frame; `None` if it is missing.
-fn testpmd(what: &Testpmd) -> Option<f64> {
+fn testpmd(setup: &Testpmd) -> Option<f64> {
     let mut arguments = arguments();
-    if what.is_deep {
+    if setup.is_deep {
         for word in &mut arguments {
             *word = word.replace("256", "800").replace(&format!("size={FRAME}"), "size=1514,copy=1");
         }
     }
-    let pool: &[&str] = if what.is_deep {
+    let pool: &[&str] = if setup.is_deep {
         &["--total-num-mbufs=262144", "--mbcache=0"]
     } else {
         &["--total-num-mbufs=16384"]
@@ -273,7 +273,7 @@ fn testpmd(what: &Testpmd) -> Option<f64> {
         .args(arguments)
         .args(["--", "--burst=64", "--stats-period=60"])
         .args(pool)
-        .arg(format!("--forward-mode={}", what.mode))
+        .arg(format!("--forward-mode={}", setup.mode))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -293,10 +293,10 @@ fn testpmd(what: &Testpmd) -> Option<f64> {
 }
 
 /// A figure of this program from a separate process, because DPDK starts once in a process.
-fn plain_of(what: &str) -> Result<f64, String> {
+fn plain_of(case: &str) -> Result<f64, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let output =
-        Command::new(own).arg(what).stderr(Stdio::inherit()).output().map_err(|error| error.to_string())?;
+        Command::new(own).arg(case).stderr(Stdio::inherit()).output().map_err(|error| error.to_string())?;
     // DPDK's own output precedes it.
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().last().unwrap_or_default();
@@ -311,29 +311,29 @@ fn show(name: &str, cost: f64) {
 /// Plain switching, ours and Open vSwitch's.
 #[expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
 fn compare(
-    what: &str,
+    case: &str,
     ours: &mut dyn FnMut() -> Result<f64, String>,
     theirs: &mut dyn FnMut() -> Result<f64, String>,
 ) {
     let ours = ours();
     match &ours {
-        Ok(cost) => show(&format!("switch, {what}"), *cost),
-        Err(error) => println!("switch, {what}: skipped: {error}"),
+        Ok(cost) => show(&format!("switch, {case}"), *cost),
+        Err(error) => println!("switch, {case}: skipped: {error}"),
     }
     match theirs() {
         Ok(cost) => {
-            show(&format!("Open vSwitch with DPDK, {what}"), cost);
+            show(&format!("Open vSwitch with DPDK, {case}"), cost);
             if let Ok(ours) = ours {
                 println!("Open vSwitch takes {:.2} x as long", cost / ours);
             }
         }
-        Err(error) => println!("Open vSwitch with DPDK, {what}: skipped: {error}"),
+        Err(error) => println!("Open vSwitch with DPDK, {case}: skipped: {error}"),
     }
 }
 
 #[expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
 fn main() {
-    let is_asked = |what: &str| std::env::args().any(|argument| argument == what);
+    let is_asked = |name: &str| std::env::args().any(|argument| argument == name);
     if is_asked("plain") {
         println!("{}", plain(RINGS / PORTS));
         return;
@@ -354,10 +354,10 @@ fn main() {
     }
     compare("plain", &mut || plain_of("plain"), &mut open_vswitch);
     compare("memif", &mut || plain_of("memif"), &mut memif::open_vswitch);
-    for what in &TESTPMDS {
-        match testpmd(what) {
-            Some(cost) => show(what.name, cost),
-            None => println!("{}: gave no figure (Debian: dpdk-dev)", what.name),
+    for setup in &TESTPMDS {
+        match testpmd(setup) {
+            Some(cost) => show(setup.name, cost),
+            None => println!("{}: gave no figure (Debian: dpdk-dev)", setup.name),
         }
     }
     let mut ports = DpdkPorts::open(&config()).unwrap_or_else(|error| panic!("{error}")).remove(0);

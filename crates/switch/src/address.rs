@@ -57,16 +57,16 @@ impl fmt::Debug for Mac {
 
 /// The text is not an address of this kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{got}` is no {what}; write it like {example}")]
+#[error("`{given}` is no {kind}; write it like {example}")]
 pub struct AddressError {
-    got: String,
-    what: &'static str,
+    given: String,
+    kind: &'static str,
     example: &'static str,
 }
 
 impl AddressError {
-    fn new(got: &str, what: &'static str, example: &'static str) -> Self {
-        Self { got: got.to_owned(), what, example }
+    fn new(given: &str, kind: &'static str, example: &'static str) -> Self {
+        Self { given: given.to_owned(), kind, example }
     }
 }
 
@@ -173,7 +173,7 @@ impl fmt::Display for IpPrefix {
 }
 
 macro_rules! as_text {
-    ($($name:ident, $what:literal;)*) => {$(
+    ($($name:ident, $kind:literal;)*) => {$(
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
                 out.collect_str(self)
@@ -186,7 +186,7 @@ macro_rules! as_text {
                 impl serde::de::Visitor<'_> for AddressVisitor {
                     type Value = $name;
                     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        out.write_str(concat!($what, ", in quotes"))
+                        out.write_str(concat!($kind, ", in quotes"))
                     }
                     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
                         text.parse().map_err(E::custom)

@@ -109,18 +109,18 @@ pub enum CommandError {
     #[error("{}", .0.iter().map(Mistake::with_key).collect::<Vec<_>>().join("; "))]
     Wrong(Vec<Mistake>),
     /// The name is unknown.
-    #[error("there is no {what} `{name}`")]
+    #[error("there is no {kind} `{name}`")]
     Unknown {
         /// A port, ring, rule or station.
-        what: &'static str,
+        kind: &'static str,
         /// The name given.
         name: String,
     },
     /// The name is taken.
-    #[error("there is a {what} `{name}` already")]
+    #[error("there is a {kind} `{name}` already")]
     Exists {
         /// A ring or rule.
-        what: &'static str,
+        kind: &'static str,
         /// The name given.
         name: String,
     },
@@ -141,10 +141,10 @@ pub enum CommandError {
         port: String,
     },
     /// A table of the switch is full.
-    #[error("{what}")]
+    #[error("{message}")]
     Full {
         /// The table and its limit.
-        what: String,
+        message: String,
     },
     /// The queue of commands is full.
     #[error("{QUEUE_LEN} commands wait already: try again")]
@@ -345,8 +345,8 @@ mod tests {
     }
 
     #[test]
-    fn what_one_worker_refuses_none_carries_out() {
-        let full = || Err(CommandError::Full { what: "here".to_owned() });
+    fn a_command_that_one_worker_refuses_none_carries_out() {
+        let full = || Err(CommandError::Full { message: "here".to_owned() });
         let add = Command::AddRing(RingSpec::new("r", "p"));
         assert_eq!(sent_to(&[Ok(()), Ok(())], &add), (Ok(Reply::Done), vec![1, 1]));
         for answers in [[Ok(()), full(), Ok(())], [full(), Ok(()), Ok(())], [Ok(()), Ok(()), full()]] {
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_station_that_one_worker_knows_is_forgotten() {
-        let gone = || Err(CommandError::Unknown { what: "station", name: "it".to_owned() });
+        let gone = || Err(CommandError::Unknown { kind: "station", name: "it".to_owned() });
         let remove = Command::RemoveStation { mac: Mac::default(), vlan: None };
         assert_eq!(sent_to(&[gone(), Ok(())], &remove), (Ok(Reply::Done), vec![1, 1]));
         assert_eq!(sent_to(&[gone(), gone()], &remove), (gone().map(|()| Reply::Done), vec![0, 0]));

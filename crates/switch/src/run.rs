@@ -39,10 +39,10 @@ pub enum StartError {
     #[error(transparent)]
     Dpdk(#[from] crate::dpdk::DpdkError),
     /// Another system call fails.
-    #[error("{what}: {error}")]
+    #[error("{action}: {error}")]
     System {
         /// The step that failed.
-        what: &'static str,
+        action: &'static str,
         /// The system's error.
         error: io::Error,
     },
@@ -95,7 +95,7 @@ impl Running {
             {
                 let ports = crate::dpdk::DpdkPorts::open(config)?;
                 sys::drop_capabilities()
-                    .map_err(|error| StartError::System { what: "giving up capabilities", error })?;
+                    .map_err(|error| StartError::System { action: "giving up capabilities", error })?;
                 return Self::over(config, ports);
             }
             #[cfg(not(feature = "dpdk"))]
@@ -103,7 +103,7 @@ impl Running {
         }
         let ports = XdpPorts::open(config)?;
         sys::drop_capabilities()
-            .map_err(|error| StartError::System { what: "giving up capabilities", error })?;
+            .map_err(|error| StartError::System { action: "giving up capabilities", error })?;
         Self::over(config, ports)
     }
 
@@ -115,7 +115,7 @@ impl Running {
         let clock = Clock::start();
         let captures = Captures::new(drivers.len(), since_1970_ns());
         let stop = Arc::new(AtomicBool::new(false));
-        let system = |what| move |error| StartError::System { what, error };
+        let system = |action| move |error| StartError::System { action, error };
         let mut wakeups = Vec::new();
         let mut wakes: Vec<Wake> = Vec::new();
         for _ in &drivers {

@@ -96,10 +96,10 @@ impl Busy {
     }
 }
 
-fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+fn wait_for(awaited: &str, mut condition: impl FnMut() -> bool) {
     let end = Instant::now() + WAIT_MAX;
     while !condition() {
-        assert!(Instant::now() < end, "waited {WAIT_MAX:?} for {what}");
+        assert!(Instant::now() < end, "waited {WAIT_MAX:?} for {awaited}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -266,8 +266,8 @@ fn mistakes_are_answered_with_what_was_wrong() {
         ("GET", "/v1/capture?port=nine", None, 404, "there is no port `nine`"),
         ("GET", "/v1/capture?port=collector-8&seconds=601", None, 400, "from 1 to 600; got `601`"),
     ] {
-        let (got, detail) = busy.refusal(method, path, body.as_ref());
-        assert_eq!(got, status, "{method} {path}: {detail}");
+        let (answered, detail) = busy.refusal(method, path, body.as_ref());
+        assert_eq!(answered, status, "{method} {path}: {detail}");
         assert!(detail.contains(part), "{method} {path}: {detail}");
     }
     busy.stop();
@@ -345,7 +345,7 @@ fn places_to_listen_are_checked() {
     assert!(matches!(start(open.clone()), Err(StartError::NoToken { .. })));
     assert!(matches!(start(without(open.clone())), Err(StartError::Open { .. })));
     let short = Settings { token: Some("short".to_owned()), ..open.clone() };
-    assert!(matches!(start(short), Err(StartError::Token { got: 5 })));
+    assert!(matches!(start(short), Err(StartError::Token { length: 5 })));
     start(Settings { token: Some("0123456789abcdef".to_owned()), ..open }).unwrap().stop();
     let taken = without(Settings { http: Some(busy.http), ..Settings::default() });
     assert!(matches!(start(taken), Err(StartError::Listen { .. })));

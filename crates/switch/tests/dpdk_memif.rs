@@ -64,12 +64,12 @@ fn frames_pass_from_one_shared_memory_to_another() {
         now = now + Duration::from_micros(2);
         received.clear();
         ends.receive(3, 64, &mut received);
-        for &got in &received {
+        for &handle in &received {
             let mut bytes = Vec::new();
-            ends.copy_out(got, &mut bytes);
+            ends.copy_out(handle, &mut bytes);
             assert!(bytes == frame(arrived), "frame {arrived} has changed, or is another");
             arrived += 1;
-            ends.free(got);
+            ends.free(handle);
         }
     }
     let snapshot = switch.snapshot(false);

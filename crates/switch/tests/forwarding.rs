@@ -184,12 +184,12 @@ fn bursts_are_had_once_and_the_rate_holds_behind_them() {
 }
 
 #[test]
-fn what_a_full_device_does_not_take_stays_in_order() {
+fn frames_that_a_full_device_refuses_stay_in_order() {
     let mut bed = Bed::new(config(2));
     bed.switch.driver_mut().set_room(1, 0);
     (0..100).for_each(|n| bed.put(0, &frame(10, 11, n, 60 + n as usize)));
     bed.settle();
-    let mut got = Vec::new();
+    let mut taken = Vec::new();
     // The device has room for a few frames now and then.
     for room in [1, 0, 3, 40, 0, 2, 200] {
         bed.switch.driver_mut().set_room(1, room);
@@ -198,10 +198,10 @@ fn what_a_full_device_does_not_take_stays_in_order() {
         }
         let more = bed.take(1);
         assert!(more.len() <= room);
-        got.extend(more);
+        taken.extend(more);
     }
-    assert_eq!(got.iter().map(|frame| number(frame)).collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());
-    assert!(got.iter().all(|frame| frame.len() == 60 + number(frame) as usize), "the wrong frames");
+    assert_eq!(taken.iter().map(|frame| number(frame)).collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());
+    assert!(taken.iter().all(|frame| frame.len() == 60 + number(frame) as usize), "the wrong frames");
     assert_eq!(
         bed.switch.driver().pool().free_len(),
         bed.switch.driver().pool().share_len(),
@@ -224,8 +224,8 @@ fn one_full_output_never_stalls_the_others() {
             bed.put(0, &frame(10, to, n, 200));
         }
         bed.wait(Duration::from_nanos(500));
-        let got = bed.take(3);
-        through += got.iter().filter(|frame| frame[5] == 13).count();
+        let taken = bed.take(3);
+        through += taken.iter().filter(|frame| frame[5] == 13).count();
     }
     assert_eq!(through, 3_000, "blocked outputs slowed the free one");
     let snapshot = bed.switch.snapshot(false);
@@ -510,9 +510,9 @@ fn marked(mark: MarkSpec) -> Vec<u8> {
     }
     bed.settle();
     (0..20).for_each(|_| bed.wait(Duration::from_millis(1)));
-    let got = bed.take(1);
-    assert!(got.iter().all(|frame| checksum(&frame[14..34], 0) == 0xffff));
-    got.iter().map(|frame| frame[15] & 3).collect()
+    let taken = bed.take(1);
+    assert!(taken.iter().all(|frame| checksum(&frame[14..34], 0) == 0xffff));
+    taken.iter().map(|frame| frame[15] & 3).collect()
 }
 
 #[test]

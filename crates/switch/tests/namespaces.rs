@@ -280,10 +280,10 @@ fn a_port_whose_interface_is_made_again_is_attached_again() {
     let Some(lab) = Lab::new("again", 3, 1500) else { return };
     let running = lab.start(&lab.config()).expect("the switch starts");
     let picture = || running.control().snapshot(false).unwrap();
-    let until = |what: &str, holds: &dyn Fn() -> bool| {
+    let until = |awaited: &str, holds: &dyn Fn() -> bool| {
         let began = std::time::Instant::now();
         while !holds() {
-            assert!(began.elapsed() < Duration::from_secs(20), "{what} does not come");
+            assert!(began.elapsed() < Duration::from_secs(20), "{awaited} does not come");
             std::thread::sleep(Duration::from_millis(50));
         }
     };

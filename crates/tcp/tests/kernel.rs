@@ -199,20 +199,20 @@ fn compare(script: &Script) -> Option<String> {
     let mut wrong = seen.len() != script.expected.len();
     for index in 0..seen.len().max(script.expected.len()) {
         let expected = script.expected.get(index);
-        let got = seen.get(index);
-        let agree = match (expected, got) {
-            (Some((at, what)), Some((when, timer, sent))) => {
+        let actual = seen.get(index);
+        let agree = match (expected, actual) {
+            (Some((at, event)), Some((when, timer, sent))) => {
                 timers = if *timer { timers + 1 } else { 0 };
                 let tolerance =
                     if *timer { TIMER_TOLERANCE_MS * f64::from(timers) } else { ANSWER_TOLERANCE_MS };
-                what == sent && (at - when).abs() <= tolerance
+                event == sent && (at - when).abs() <= tolerance
             }
             _ => false,
         };
         wrong |= !agree;
-        let left = expected.map_or(String::new(), |(at, what)| format!("{at:9.3} {what}"));
-        let right = got.map_or(String::new(), |(at, timer, what)| {
-            format!("{at:9.3} {what}{}", if *timer { " (timer)" } else { "" })
+        let left = expected.map_or(String::new(), |(at, event)| format!("{at:9.3} {event}"));
+        let right = actual.map_or(String::new(), |(at, timer, event)| {
+            format!("{at:9.3} {event}{}", if *timer { " (timer)" } else { "" })
         });
         let _ = writeln!(text, "{} {left:60} {right}", if agree { ' ' } else { '!' });
     }

@@ -45,10 +45,10 @@ pub enum LoadError {
         name: &'static str,
     },
     /// A window of no segments, or more than a connection can have in flight.
-    #[error("a static window has 1 to {WINDOW_MAX} segments; got {got}")]
+    #[error("a static window has 1 to {WINDOW_MAX} segments; got {given}")]
     Window {
         /// The window requested.
-        got: u32,
+        given: u32,
     },
 }
 
@@ -86,7 +86,7 @@ impl CongestionControl {
     /// [`LoadError`], also if this is not a static window.
     pub fn set_window(&mut self, segments: u32) -> Result<(), LoadError> {
         if !(1..=WINDOW_MAX).contains(&segments) {
-            return Err(LoadError::Window { got: segments });
+            return Err(LoadError::Window { given: segments });
         }
         let refused = |source| LoadError::Refused { name: self.name, doing: "set its window", source };
         let missing = || libbpf_rs::Error::from_raw_os_error(libc::ENOENT);

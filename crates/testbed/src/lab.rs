@@ -95,36 +95,36 @@ pub enum LabPlanError {
         name: String,
     },
     /// A link's end at no node.
-    #[error("a link ends at node {got}, and the plan has {nodes}")]
+    #[error("a link ends at node {given}, and the plan has {nodes}")]
     NoNode {
         /// The index given.
-        got: usize,
+        given: usize,
         /// The number of nodes.
         nodes: usize,
     },
     /// A device name that the kernel would refuse, or that a node has twice.
     #[error(
-        "{node}: no device can be called {got:?} there: 1 to 15 of a-z, 0-9, - and ., once a node, not lo"
+        "{node}: no device can be called {given:?} there: 1 to 15 of a-z, 0-9, - and ., once a node, not lo"
     )]
     BadDevice {
         /// Name of the node.
         node: String,
         /// The name of the device.
-        got: String,
+        given: String,
     },
     /// Ethernet carries 68 to 9000 bytes here.
-    #[error("a link cannot have an MTU of {got}: 68 to 9000 bytes")]
+    #[error("a link cannot have an MTU of {given}: 68 to 9000 bytes")]
     BadMtu {
         /// The MTU given.
-        got: u32,
+        given: u32,
     },
     /// A word of a route that `ip` would read as more than one.
-    #[error("{node}: {got:?} is not one word of a route")]
+    #[error("{node}: {given:?} is not one word of a route")]
     BadWord {
         /// Name of the node.
         node: String,
         /// The word that was refused.
-        got: String,
+        given: String,
     },
     /// A setting outside of `net.`, which would not be the namespace's own.
     #[error("{key} is not a setting of a network namespace: it would be the whole machine's")]
@@ -290,11 +290,11 @@ fn check_plan(plan: &LabPlan) -> Result<(), LabPlanError> {
     let mut devices = HashSet::new();
     for link in &plan.links {
         if !(68..=9000).contains(&link.mtu) {
-            return Err(LabPlanError::BadMtu { got: link.mtu });
+            return Err(LabPlanError::BadMtu { given: link.mtu });
         }
         for port in [&link.a, &link.b] {
             let nodes = plan.nodes.len();
-            let node = plan.nodes.get(port.node).ok_or(LabPlanError::NoNode { got: port.node, nodes })?;
+            let node = plan.nodes.get(port.node).ok_or(LabPlanError::NoNode { given: port.node, nodes })?;
             let plain =
                 |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
             let device = port.device.as_str();
@@ -302,7 +302,7 @@ fn check_plan(plan: &LabPlan) -> Result<(), LabPlanError> {
                 && device.bytes().all(plain)
                 && !["lo", ".", ".."].contains(&device);
             if !good || device.starts_with('-') || !devices.insert((port.node, device)) {
-                return Err(LabPlanError::BadDevice { node: node.name.to_string(), got: device.into() });
+                return Err(LabPlanError::BadDevice { node: node.name.to_string(), given: device.into() });
             }
         }
     }
@@ -313,7 +313,7 @@ fn check_plan(plan: &LabPlan) -> Result<(), LabPlanError> {
             word.is_empty() || word.contains(|c: char| c.is_whitespace() || "#\"\\".contains(c))
         };
         if let Some(word) = words.into_iter().find(split) {
-            return Err(LabPlanError::BadWord { node: node.name.to_string(), got: word.clone() });
+            return Err(LabPlanError::BadWord { node: node.name.to_string(), given: word.clone() });
         }
     }
     let mut keys = plan.nodes.iter().flat_map(|node| &node.settings).map(|setting| &setting.key);

@@ -59,10 +59,10 @@ pub struct NodeName(String);
 
 /// A name that no node can have.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("a node cannot be named {got:?}: 1 to {NODE_NAME_MAX} of a-z, 0-9 and -, not beginning with -")]
+#[error("a node cannot be named {given:?}: 1 to {NODE_NAME_MAX} of a-z, 0-9 and -, not beginning with -")]
 pub struct BadName {
     /// The name given.
-    pub got: String,
+    pub given: String,
 }
 
 impl NodeName {
@@ -74,7 +74,7 @@ impl NodeName {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let good =
             (1..=NODE_NAME_MAX).contains(&name.len()) && !name.starts_with('-') && name.bytes().all(plain);
-        if good { Ok(Self(name.into())) } else { Err(BadName { got: name.into() }) }
+        if good { Ok(Self(name.into())) } else { Err(BadName { given: name.into() }) }
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn names_that_a_shell_or_a_file_system_would_read_otherwise_are_refused() {
         for name in ["", "-v", "a b", "a/b", "..", "Host", "é", &"a".repeat(41)] {
-            assert_eq!(NodeName::new(name), Err(BadName { got: name.into() }), "{name}");
+            assert_eq!(NodeName::new(name), Err(BadName { given: name.into() }), "{name}");
         }
         assert_eq!(NodeName::new("tor-7").map(|name| name.to_string()), Ok("tor-7".into()));
     }

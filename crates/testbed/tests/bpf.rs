@@ -117,7 +117,7 @@ fn a_static_window_is_exactly_what_was_asked_for_and_follows_changes() {
     assert_eq!(figure(&said, "cwnd:"), Some(11.0), "{said}");
     assert_eq!(figure(&said, "retrans:0/"), None, "11 segments fit the port: {said}");
 
-    assert!(matches!(control.set_window(0), Err(LoadError::Window { got: 0 })));
+    assert!(matches!(control.set_window(0), Err(LoadError::Window { given: 0 })));
     assert!(matches!(CongestionControl::static_window(3), Err(LoadError::Taken { name: "fanin_static" })));
     drop(control);
     let left = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();

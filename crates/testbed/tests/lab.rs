@@ -105,29 +105,29 @@ fn impossible_plans_are_refused_before_anything_is_made() {
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(refused(&|plan| plan.links[0].mtu = 9001), LabPlanError::BadMtu { got: 9001 });
-    assert_eq!(refused(&|plan| plan.links[0].b.node = 2), LabPlanError::NoNode { got: 2, nodes: 2 });
+    assert_eq!(refused(&|plan| plan.links[0].mtu = 9001), LabPlanError::BadMtu { given: 9001 });
+    assert_eq!(refused(&|plan| plan.links[0].b.node = 2), LabPlanError::NoNode { given: 2, nodes: 2 });
     assert_eq!(
         refused(&|plan| plan.nodes[1].name = plan.nodes[0].name.clone()),
         LabPlanError::SameName { name: "left".into() }
     );
     for device in ["", "lo", "-x", "a b", "sixteen-letters-"] {
-        let got = refused(&|plan| plan.links[0].a.device = device.into());
-        assert_eq!(got, LabPlanError::BadDevice { node: "left".into(), got: device.into() });
+        let error = refused(&|plan| plan.links[0].a.device = device.into());
+        assert_eq!(error, LabPlanError::BadDevice { node: "left".into(), given: device.into() });
     }
     let twice = refused(&|plan| plan.links.push(plan.links[0].clone()));
-    assert_eq!(twice, LabPlanError::BadDevice { node: "left".into(), got: "eth0".into() });
+    assert_eq!(twice, LabPlanError::BadDevice { node: "left".into(), given: "eth0".into() });
     let setting = Setting { key: "kernel.panic".into(), value: "1".into() };
     let machine_wide = refused(&|plan| plan.nodes[0].settings.push(setting.clone()));
     assert_eq!(machine_wide, LabPlanError::NotOurs { key: "kernel.panic".into() });
     let split =
         NamespaceRoute { to: "default".into(), device: "eth0\nnetns del x".into(), options: Vec::new() };
     let words = refused(&|plan| plan.nodes[0].routes.push(split.clone()));
-    assert_eq!(words, LabPlanError::BadWord { node: "left".into(), got: "eth0\nnetns del x".into() });
+    assert_eq!(words, LabPlanError::BadWord { node: "left".into(), given: "eth0\nnetns del x".into() });
 }
 
 #[test]
-fn what_a_killed_run_leaves_is_found_and_removed_with_its_processes() {
+fn leftovers_of_a_killed_run_are_removed_with_its_processes() {
     if !privileged() {
         return;
     }
@@ -142,7 +142,7 @@ fn what_a_killed_run_leaves_is_found_and_removed_with_its_processes() {
         return;
     }
     use std::io::{BufRead, BufReader};
-    let name = "what_a_killed_run_leaves_is_found_and_removed_with_its_processes";
+    let name = "leftovers_of_a_killed_run_are_removed_with_its_processes";
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
         .env("FANIN_TEST_LEAVE", "1")

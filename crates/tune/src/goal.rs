@@ -58,16 +58,18 @@ pub enum GoalError {
         text: String,
     },
     /// The limit has another unit than the figure, or none.
-    #[error("`{figure}` is {what}, and `{got}` is none: write for example \"{figure}{relation}{example}\"")]
+    #[error(
+        "`{figure}` is {quantity}, and `{given}` is none: write for example \"{figure}{relation}{example}\""
+    )]
     Unit {
         /// The constrained figure.
         figure: &'static str,
         /// Quantity of the figure.
-        what: &'static str,
+        quantity: &'static str,
         /// The given relation.
         relation: &'static str,
         /// The given limit.
-        got: String,
+        given: String,
         /// A right limit.
         example: &'static str,
     },
@@ -151,9 +153,14 @@ impl FromStr for Constraint {
         let (sign, relation, limit) = found.ok_or_else(|| GoalError::NoRelation { text: text.to_owned() })?;
         let (name, limit) = (name.trim(), limit.trim());
         let figure = named_figure(name).ok_or_else(|| GoalError::UnknownFigure { name: name.to_owned() })?;
-        let (what, example) = words(figure.unit);
-        let unit =
-            || GoalError::Unit { figure: figure.name, what, relation: sign, got: limit.to_owned(), example };
+        let (quantity, example) = words(figure.unit);
+        let unit = || GoalError::Unit {
+            figure: figure.name,
+            quantity,
+            relation: sign,
+            given: limit.to_owned(),
+            example,
+        };
         let limit = parse(figure.unit, limit).ok_or_else(unit)?;
         Ok(Self { figure, text: format!("{name}{rest}"), relation, limit })
     }

@@ -68,22 +68,22 @@ pub enum TunedKeyError {
         key: String,
     },
     /// The setting is a section, a word or a list.
-    #[error("`{key}` is no number but {got}: only numbers and quantities can be tuned")]
+    #[error("`{key}` is no number but {given}: only numbers and quantities can be tuned")]
     NotNumeric {
         /// The given key.
         key: String,
         /// Its value in the scenario.
-        got: String,
+        given: String,
     },
     /// An end of the range is another quantity than the setting.
-    #[error("`{key}` is {what}, and `{got}` is none: write for example \"{key}={example}\"")]
+    #[error("`{key}` is {quantity}, and `{given}` is none: write for example \"{key}={example}\"")]
     Unit {
         /// The given key.
         key: String,
         /// The setting's quantity.
-        what: &'static str,
+        quantity: &'static str,
         /// The wrong end.
-        got: String,
+        given: String,
         /// A right range.
         example: &'static str,
     },
@@ -154,9 +154,9 @@ impl TunedKey {
             _ => None,
         };
         let Some((kind, start)) = number else {
-            return Err(TunedKeyError::NotNumeric { key, got: described(value) });
+            return Err(TunedKeyError::NotNumeric { key, given: described(value) });
         };
-        let (what, example) = kind.words();
+        let (quantity, example) = kind.words();
         let (low, high) = match &range.range {
             Some((low, high)) => {
                 let parse = |text: &str, other: &str| {
@@ -164,9 +164,13 @@ impl TunedKey {
                     let unit =
                         other.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
                     let with_unit = || kind.parse(&format!("{text}{unit}")).filter(|_| is_plain(text));
-                    let got =
-                        || TunedKeyError::Unit { key: key.clone(), what, got: text.to_owned(), example };
-                    kind.parse(text).or_else(with_unit).ok_or_else(got)
+                    let refused = || TunedKeyError::Unit {
+                        key: key.clone(),
+                        quantity,
+                        given: text.to_owned(),
+                        example,
+                    };
+                    kind.parse(text).or_else(with_unit).ok_or_else(refused)
                 };
                 (parse(low, high)?, parse(high, high)?)
             }
@@ -248,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_tuned_is_said() {
+    fn keys_that_cannot_be_tuned_are_reported() {
         let message = |text: &str| tuned(text).unwrap_err().to_string();
         assert!(message("shaping.credit").contains("no setting `shaping.credit`"));
         assert!(message("supervisor.policy").contains("no number but \"fcfs\""));

@@ -29,50 +29,50 @@ impl Unit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// The text does not start with a decimal number.
-    #[error("expected a number and a unit, such as \"{example}\" for {what}")]
+    #[error("expected a number and a unit, such as \"{example}\" for {quantity}")]
     Number {
         /// The quantity that was expected.
-        what: &'static str,
+        quantity: &'static str,
         /// A correct text.
         example: Example,
     },
     /// The number is below zero.
-    #[error("{what} is never below 0")]
+    #[error("{quantity} is never below 0")]
     Negative {
         /// The quantity that was expected.
-        what: &'static str,
+        quantity: &'static str,
     },
     /// The number has no unit.
-    #[error("{what} needs a unit, one of {units}")]
+    #[error("{quantity} needs a unit, one of {units}")]
     NoUnit {
         /// The quantity that was expected.
-        what: &'static str,
+        quantity: &'static str,
         /// The units it has.
         units: Names,
     },
     /// The unit is not one of this quantity's.
-    #[error("unknown unit for {what}; expected one of {units}{near}")]
+    #[error("unknown unit for {quantity}; expected one of {units}{near}")]
     Unit {
         /// The quantity that was expected.
-        what: &'static str,
+        quantity: &'static str,
         /// The units it has.
         units: Names,
         /// The same letters in another case, if such a unit exists.
         near: Near,
     },
     /// The value is finer than the smallest unit.
-    #[error("{what} is finer than 1 {smallest}, the smallest step")]
+    #[error("{quantity} is finer than 1 {smallest}, the smallest step")]
     Fraction {
         /// The quantity that was expected.
-        what: &'static str,
+        quantity: &'static str,
         /// The smallest unit.
         smallest: &'static str,
     },
     /// The value does not fit.
-    #[error("{what} is too large: the largest is {max}")]
+    #[error("{quantity} is too large: the largest is {max}")]
     Range {
         /// The quantity that was expected.
-        what: &'static str,
+        quantity: &'static str,
         /// The largest value, as text.
         max: Largest,
     },
@@ -140,25 +140,25 @@ fn printed(units: &'static [Unit]) -> impl Iterator<Item = &'static Unit> {
 }
 
 /// Reads `"1.1 kB"`: digits (with `_` between them), an optional fraction, an optional space, a unit.
-pub(crate) fn parse(text: &str, what: &'static str, units: &'static [Unit]) -> Result<u64, ParseError> {
+pub(crate) fn parse(text: &str, quantity: &'static str, units: &'static [Unit]) -> Result<u64, ParseError> {
     let text = text.trim();
     let is_negative =
         text.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     if is_negative {
-        return Err(ParseError::Negative { what });
+        return Err(ParseError::Negative { quantity });
     }
     let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
     let (number, name) = (&text[..split], text[split..].trim_start());
-    let decimal = Decimal::parse(number).ok_or(ParseError::Number { what, example: Example(units) })?;
+    let decimal = Decimal::parse(number).ok_or(ParseError::Number { quantity, example: Example(units) })?;
     if name.is_empty() {
         // A quantity whose base unit has no name, such as a ratio, is a bare number.
         if let Some(bare) = units.iter().find(|unit| unit.name.is_empty()) {
-            return decimal.times(bare.factor, what, units);
+            return decimal.times(bare.factor, quantity, units);
         }
         if decimal.mantissa == 0 {
             return Ok(0);
         }
-        return Err(ParseError::NoUnit { what, units: Names(units) });
+        return Err(ParseError::NoUnit { quantity, units: Names(units) });
     }
     // The micro sign exists twice in Unicode; both mean "us".
     let micro = name.strip_prefix(['µ', 'μ']);
@@ -167,10 +167,10 @@ pub(crate) fn parse(text: &str, what: &'static str, units: &'static [Unit]) -> R
         None => unit.name == name,
     });
     match unit {
-        Some(unit) => decimal.times(unit.factor, what, units),
+        Some(unit) => decimal.times(unit.factor, quantity, units),
         None => {
             let near = units.iter().find(|unit| unit.name.eq_ignore_ascii_case(name));
-            Err(ParseError::Unit { what, units: Names(units), near: Near(near.map(|u| u.name)) })
+            Err(ParseError::Unit { quantity, units: Names(units), near: Near(near.map(|u| u.name)) })
         }
     }
 }
@@ -211,10 +211,10 @@ impl Decimal {
         Some(Self { mantissa, scale })
     }
 
-    fn times(&self, factor: u64, what: &'static str, units: &'static [Unit]) -> Result<u64, ParseError> {
-        let range = ParseError::Range { what, max: Largest(units) };
+    fn times(&self, factor: u64, quantity: &'static str, units: &'static [Unit]) -> Result<u64, ParseError> {
+        let range = ParseError::Range { quantity, max: Largest(units) };
         let smallest = printed(units).next().map_or("", |unit| unit.name);
-        let fraction = ParseError::Fraction { what, smallest };
+        let fraction = ParseError::Fraction { quantity, smallest };
         if self.mantissa == u128::MAX {
             return Err(if self.scale == 0 { range } else { fraction });
         }

@@ -5,7 +5,7 @@
 /// The `+`, `-` and `*` operators panic on overflow in every build: an overflow here is a programmer's
 /// mistake. Code that handles outside values uses the `checked_*` methods.
 macro_rules! quantity {
-    ($(#[$doc:meta])* $name:ident, $base:literal, $what:literal, $units:expr) => {
+    ($(#[$doc:meta])* $name:ident, $base:literal, $quantity:literal, $units:expr) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         pub struct $name(u64);
@@ -18,7 +18,7 @@ macro_rules! quantity {
             /// The units in text, smallest first.
             pub const UNITS: &'static [$crate::Unit] = $units;
             /// The name of this quantity in messages.
-            pub const WHAT: &'static str = $what;
+            pub const NAME: &'static str = $quantity;
 
             #[doc = concat!("A quantity of `value` ", $base, ".")]
             #[inline]
@@ -82,7 +82,7 @@ macro_rules! quantity {
             type Output = Self;
             #[inline]
             fn add(self, other: Self) -> Self {
-                self.checked_add(other).expect(concat!($what, " overflows on addition"))
+                self.checked_add(other).expect(concat!($quantity, " overflows on addition"))
             }
         }
 
@@ -97,7 +97,7 @@ macro_rules! quantity {
             type Output = Self;
             #[inline]
             fn sub(self, other: Self) -> Self {
-                self.checked_sub(other).expect(concat!($what, " would become negative"))
+                self.checked_sub(other).expect(concat!($quantity, " would become negative"))
             }
         }
 
@@ -112,7 +112,7 @@ macro_rules! quantity {
             type Output = Self;
             #[inline]
             fn mul(self, times: u64) -> Self {
-                self.checked_mul(times).expect(concat!($what, " overflows on multiplication"))
+                self.checked_mul(times).expect(concat!($quantity, " overflows on multiplication"))
             }
         }
 
@@ -134,7 +134,7 @@ macro_rules! quantity {
             type Err = $crate::ParseError;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                $crate::parse::parse(text, Self::WHAT, Self::UNITS).map(Self)
+                $crate::parse::parse(text, Self::NAME, Self::UNITS).map(Self)
             }
         }
 

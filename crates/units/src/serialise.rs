@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::{Bytes, Duration, Frequency, Packets, ParseError, Rate, Ratio};
 
 struct QuantityText<T> {
-    what: &'static str,
+    quantity: &'static str,
     /// A bare number is a value too, as for packets and ratios.
     bare: bool,
     of: PhantomData<T>,
@@ -20,7 +20,7 @@ impl<T: FromStr<Err = ParseError>> Visitor<'_> for QuantityText<T> {
     type Value = T;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} with its unit, in quotes", self.what)
+        write!(out, "{} with its unit, in quotes", self.quantity)
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
@@ -30,7 +30,7 @@ impl<T: FromStr<Err = ParseError>> Visitor<'_> for QuantityText<T> {
     fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
         match u64::try_from(number) {
             Ok(number) => self.visit_u64(number),
-            Err(_) => Err(E::custom(format_args!("{} is zero or more, not {number}", self.what))),
+            Err(_) => Err(E::custom(format_args!("{} is zero or more, not {number}", self.quantity))),
         }
     }
 
@@ -40,7 +40,7 @@ impl<T: FromStr<Err = ParseError>> Visitor<'_> for QuantityText<T> {
         }
         Err(E::custom(format_args!(
             "{} needs a unit and quotes: \"{number} …\" instead of {number}",
-            self.what
+            self.quantity
         )))
     }
 
@@ -51,7 +51,7 @@ impl<T: FromStr<Err = ParseError>> Visitor<'_> for QuantityText<T> {
         }
         Err(E::custom(format_args!(
             "{} needs a unit and quotes: \"{number} …\" instead of {number}",
-            self.what
+            self.quantity
         )))
     }
 }
@@ -85,7 +85,7 @@ macro_rules! as_text {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-                let text = QuantityText { what: $name::WHAT, bare: $bare, of: PhantomData };
+                let text = QuantityText { quantity: $name::NAME, bare: $bare, of: PhantomData };
                 input.deserialize_any(text)
             }
         }

@@ -80,8 +80,8 @@ pub(crate) struct Disks {
     next: u64,
 }
 
-fn change(names: &mut BTreeMap<PathBuf, u64>, what: NameChange) {
-    match what {
+fn change(names: &mut BTreeMap<PathBuf, u64>, name_change: NameChange) {
+    match name_change {
         NameChange::Set(path, file) => {
             names.insert(path, file);
         }
@@ -102,10 +102,10 @@ impl Disks {
         Self { of: (0..hosts).map(|_| disk()).collect(), files: BTreeMap::new(), next: 0 }
     }
 
-    fn change_name(&mut self, host: Host, what: NameChange) {
+    fn change_name(&mut self, host: Host, name_change: NameChange) {
         let disk = &mut self.of[host];
-        change(&mut disk.seen, what.clone());
-        disk.changes.push(what);
+        change(&mut disk.seen, name_change.clone());
+        disk.changes.push(name_change);
     }
 
     /// The bytes of a file as processes see them, by its path on any machine.
@@ -124,7 +124,7 @@ impl Core {
         let kept = self.between(0, self.disks.of[host].changes.len() as u64) as usize;
         let disk = &mut self.disks.of[host];
         let mut names = std::mem::take(&mut disk.safe);
-        disk.changes.drain(..).take(kept).for_each(|what| change(&mut names, what));
+        disk.changes.drain(..).take(kept).for_each(|name_change| change(&mut names, name_change));
         (disk.safe, disk.seen) = (names.clone(), names);
         let files: Vec<u64> = disk.seen.values().copied().collect();
         for file in files {
@@ -287,13 +287,13 @@ impl Core {
     pub(crate) fn sync_names(&mut self, life: ProcessLife, folder: &Path) -> io::Result<()> {
         self.disk_change(life)?;
         let disk = &mut self.disks.of[life.host];
-        let is_here = |what: &NameChange| match what {
+        let is_here = |name_change: &NameChange| match name_change {
             NameChange::Set(path, _) | NameChange::Remove(path) | NameChange::Rename(path, _) => {
                 path.parent() == Some(folder)
             }
         };
         let (here, elsewhere): (Vec<_>, Vec<_>) = disk.changes.drain(..).partition(is_here);
-        here.into_iter().for_each(|what| change(&mut disk.safe, what));
+        here.into_iter().for_each(|name_change| change(&mut disk.safe, name_change));
         disk.changes = elsewhere;
         Ok(())
     }

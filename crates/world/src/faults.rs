@@ -9,8 +9,8 @@ impl World {
     pub(crate) fn begin_fault(&mut self, number: usize, now: u64) {
         let fault = self.plan.faults[number];
         self.active += 1;
-        logs::world(&fault.what, fault.until);
-        match fault.what {
+        logs::world(&fault.kind, fault.until);
+        match fault.kind {
             InjectedFault::Kill(host) => {
                 if self.children[host].process.is_some() {
                     self.kill(host, true);
@@ -51,7 +51,7 @@ impl World {
             InjectedFault::SlowDisk(host, most) => self.shared.lock().disks.of[host].delay_max_ns = most,
         }
         // A process that hangs for too long is killed by the launcher.
-        if let InjectedFault::Pause(host) = fault.what
+        if let InjectedFault::Pause(host) = fault.kind
             && fault.until - now >= HANG
             && self.children[host].process.is_some()
         {
@@ -81,7 +81,7 @@ impl World {
     pub(crate) fn end_fault(&mut self, number: usize, now: u64) {
         self.active -= 1;
         let mut core = self.shared.lock();
-        match self.plan.faults[number].what {
+        match self.plan.faults[number].kind {
             InjectedFault::PowerLossAtChange(host, _) if core.hosts[host].is_up => {
                 core.disks.of[host].changes_left = 0;
             }

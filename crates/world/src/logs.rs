@@ -24,8 +24,8 @@ pub(crate) fn set_process(place: ProcessPlace) {
 }
 
 /// Logs something that the world does.
-pub(crate) fn world(what: &dyn fmt::Debug, until_ns: u64) {
-    tracing::warn!(target: "world", until_ms = until_ns / 1_000_000, "fault: {what:?}");
+pub(crate) fn world(fault: &dyn fmt::Debug, until_ns: u64) {
+    tracing::warn!(target: "world", until_ms = until_ns / 1_000_000, "fault: {fault:?}");
 }
 
 /// The time and the process of a line.

@@ -25,7 +25,7 @@ pub(crate) struct WorldSegment {
     from_host: Host,
     to: u64,
     to_host: Host,
-    what: SegmentContent,
+    content: SegmentContent,
 }
 
 #[derive(Debug)]
@@ -156,13 +156,13 @@ impl Core {
         self.now + latency_ns + extra_ns + jitter
     }
 
-    fn send_segment(&mut self, from: u64, from_host: Host, to: (u64, Host), what: SegmentContent) {
+    fn send_segment(&mut self, from: u64, from_host: Host, to: (u64, Host), content: SegmentContent) {
         let mut at = self.arrival(from_host, to.1);
         if let Some(socket) = self.net.sockets.get_mut(&from) {
             at = at.max(socket.last_arrival);
             socket.last_arrival = at;
         }
-        let segment = WorldSegment { from, from_host, to: to.0, to_host: to.1, what };
+        let segment = WorldSegment { from, from_host, to: to.0, to_host: to.1, content };
         self.at(at, WorldStep::Arrive(segment));
     }
 
@@ -221,13 +221,13 @@ impl Core {
         }
         let Some(socket) = self.net.sockets.get_mut(&segment.to) else {
             // The socket is closed, which the sender learns by a reset.
-            if !matches!(segment.what, SegmentContent::Reset | SegmentContent::Refused) {
+            if !matches!(segment.content, SegmentContent::Reset | SegmentContent::Refused) {
                 self.send_segment(0, to_host, (segment.from, from_host), SegmentContent::Reset);
             }
             return;
         };
         socket.has_news = true;
-        let word = match segment.what {
+        let word = match segment.content {
             SegmentContent::Bytes(bytes) => {
                 let length = bytes.len() as u64;
                 socket.received.extend(bytes);
@@ -273,7 +273,7 @@ impl Core {
         }
         if let Some(peer) = socket.peer.filter(|_| socket.error.is_none()) {
             // Unread bytes make the end a reset.
-            let what = if !socket.received.is_empty() {
+            let content = if !socket.received.is_empty() {
                 SegmentContent::Reset
             } else if socket.is_shut {
                 return;
@@ -283,7 +283,7 @@ impl Core {
             let mut at = self.arrival(socket.host, peer.1);
             at = at.max(socket.last_arrival);
             let segment =
-                WorldSegment { from: id, from_host: socket.host, to: peer.0, to_host: peer.1, what };
+                WorldSegment { from: id, from_host: socket.host, to: peer.0, to_host: peer.1, content };
             self.at(at, WorldStep::Arrive(segment));
         }
     }

@@ -47,7 +47,7 @@ pub(crate) enum InjectedFault {
 pub(crate) struct PlannedFault {
     pub(crate) at: u64,
     pub(crate) until: u64,
-    pub(crate) what: InjectedFault,
+    pub(crate) kind: InjectedFault,
 }
 
 /// A process of the system.
@@ -203,7 +203,7 @@ fn faults(random: &mut Random, places: &[ProcessPlace]) -> Vec<PlannedFault> {
         let at = between(random, FAULTS_FROM, FAULTS_TO);
         let long = between(random, 1, 4) == 1;
         let lasts = between(random, MS, if long { FAULT_MAX } else { 400 * MS });
-        let what = match between(random, 1, 18) {
+        let kind = match between(random, 1, 18) {
             1..=3 => InjectedFault::Kill(host),
             4 | 5 => InjectedFault::PowerLoss(host),
             6 => InjectedFault::Pause(host),
@@ -219,7 +219,7 @@ fn faults(random: &mut Random, places: &[ProcessPlace]) -> Vec<PlannedFault> {
             _ if is_stored(places, host) => InjectedFault::PowerLossAtChange(host, between(random, 1, 12)),
             _ => InjectedFault::PowerLossAtChange(0, between(random, 1, 12)),
         };
-        all.push(PlannedFault { at, until: at + lasts, what });
+        all.push(PlannedFault { at, until: at + lasts, kind });
     }
     all.sort_by_key(|fault| fault.at);
     all
@@ -235,22 +235,22 @@ fn is_stored(places: &[ProcessPlace], host: Host) -> bool {
 fn keep_journals(faults: &mut Vec<PlannedFault>, places: &[ProcessPlace], is_early: bool) {
     let all = faults.clone();
     let dies = |host: Host| {
-        all.iter().any(|fault| match fault.what {
-            InjectedFault::Kill(who) | InjectedFault::PowerLoss(who) | InjectedFault::Pause(who) => {
-                who == host
+        all.iter().any(|fault| match fault.kind {
+            InjectedFault::Kill(victim) | InjectedFault::PowerLoss(victim) | InjectedFault::Pause(victim) => {
+                victim == host
             }
             _ => false,
         })
     };
     // A logger that the launcher does not start again repairs no journal.
     for fault in faults.iter_mut().filter(|_| is_early) {
-        if let InjectedFault::PowerLoss(host) | InjectedFault::PowerLossAtChange(host, _) = fault.what
+        if let InjectedFault::PowerLoss(host) | InjectedFault::PowerLossAtChange(host, _) = fault.kind
             && places[host].role == Role::Logger
         {
-            fault.what = InjectedFault::Kill(host);
+            fault.kind = InjectedFault::Kill(host);
         }
     }
-    faults.retain(|fault| match fault.what {
+    faults.retain(|fault| match fault.kind {
         InjectedFault::DiskFull(host) | InjectedFault::DiskErrors(host, _) => {
             is_stored(places, host) || !is_early && !dies(host)
         }
@@ -265,7 +265,7 @@ impl fmt::Display for WorldPlan {
         }
         write!(out, "{}", self.scenario)?;
         for fault in &self.faults {
-            writeln!(out, "{} to {} ms: {:?}", fault.at / MS, fault.until / MS, fault.what)?;
+            writeln!(out, "{} to {} ms: {:?}", fault.at / MS, fault.until / MS, fault.kind)?;
         }
         write!(
             out,

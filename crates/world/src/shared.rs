@@ -45,7 +45,7 @@ pub(crate) enum WorldStep {
 struct Entry {
     at: u64,
     sequence: u64,
-    what: WorldStep,
+    step: WorldStep,
 }
 
 impl PartialEq for Entry {
@@ -137,16 +137,16 @@ impl Core {
     }
 
     /// Plans a happening.
-    pub(crate) fn at(&mut self, at: u64, what: WorldStep) {
+    pub(crate) fn at(&mut self, at: u64, step: WorldStep) {
         self.sequence += 1;
-        self.heap.push(Reverse(Entry { at: at.max(self.now), sequence: self.sequence, what }));
+        self.heap.push(Reverse(Entry { at: at.max(self.now), sequence: self.sequence, step }));
     }
 
     /// Takes the next happening, and brings the time to it.
     pub(crate) fn next(&mut self) -> Option<WorldStep> {
-        let Reverse(Entry { at, what, .. }) = self.heap.pop()?;
+        let Reverse(Entry { at, step, .. }) = self.heap.pop()?;
         (self.now, self.requests) = (at, 0);
-        Some(what)
+        Some(step)
     }
 
     /// Makes a process take a turn at a time, or earlier if that was planned.

@@ -47,8 +47,8 @@ fn next_life(shared: &SharedCore) -> HostMachine {
 }
 
 fn assigned(event: u64) -> EventRecord {
-    let what = EventStep::Assigned { collector: 0, unit: 0, due: Instant::START, direct: false };
-    EventRecord { at: Instant::START, event: L1Id(event), what }
+    let step = EventStep::Assigned { collector: 0, unit: 0, due: Instant::START, direct: false };
+    EventRecord { at: Instant::START, event: L1Id(event), step }
 }
 
 fn next(machine: &HostMachine, path: &Path) -> u64 {
@@ -56,7 +56,7 @@ fn next(machine: &HostMachine, path: &Path) -> u64 {
 }
 
 #[test]
-fn what_a_synchronised_journal_committed_survives_a_loss_of_power() {
+fn a_synchronised_journal_survives_a_loss_of_power() {
     let path = PathBuf::from("/run/supervisor.journal");
     for seed in 0..150 {
         let (shared, machine) = machine(seed);
@@ -154,7 +154,7 @@ fn job(number: u32) -> WriteJob<Data> {
 
 /// A logger says of each event whether it is on disk, on a disk that fails at random; later everything works again.
 #[test]
-fn what_a_logger_said_to_be_stored_is_readable_whatever_its_disk_did() {
+fn stored_events_are_readable_after_faults_of_the_disk() {
     for seed in 0..300 {
         let (shared, machine) = machine(seed);
         let folder = PathBuf::from("/data");
@@ -295,7 +295,7 @@ fn an_event_that_is_assigned_again_keeps_its_proof() {
     node.handle_message(Instant::START, Peer::Supervisor, assign(true)).unwrap();
     let mut was_abandoned = false;
     while let Some((record, _)) = node.poll_record() {
-        was_abandoned |= record.what == EventStep::Abandoned;
+        was_abandoned |= record.step == EventStep::Abandoned;
     }
     assert!(was_abandoned && proofs(&node) == 1);
 }

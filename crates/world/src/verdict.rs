@@ -39,9 +39,9 @@ pub enum WorldFailure {
         /// Name of the process.
         process: String,
         /// The thing that it holds too much of.
-        what: &'static str,
+        resource: &'static str,
         /// How much it holds.
-        got: u64,
+        held: u64,
         /// How much it may hold.
         limit: u64,
     },
@@ -72,8 +72,8 @@ impl fmt::Display for WorldFailure {
         match self {
             Self::Audit(text) => write!(out, "the audit failed: {text}"),
             Self::Journal(text) => write!(out, "a journal cannot be read: {text}"),
-            Self::Grows { process, what, got, limit } => {
-                write!(out, "{process} holds {got} {what}; the limit is {limit}")
+            Self::Grows { process, resource, held, limit } => {
+                write!(out, "{process} holds {held} {resource}; the limit is {limit}")
             }
             Self::Left { process, tables } => write!(out, "{process} ended, and holds {tables}"),
             Self::NotRecovered(text) => {
@@ -108,8 +108,10 @@ pub(crate) fn check_turn(place: ProcessPlace, process: &dyn Turns, turns: u64) -
         ("bytes of its journal", held.journal_bytes as u64, JOURNAL_BYTES_MAX as u64),
         ("lines given up", held.journal_dropped, 0),
     ];
-    match all.into_iter().find(|(_, got, limit)| got > limit) {
-        Some((what, got, limit)) => Err(WorldFailure::Grows { process: name(place), what, got, limit }),
+    match all.into_iter().find(|(_, held, limit)| held > limit) {
+        Some((resource, held, limit)) => {
+            Err(WorldFailure::Grows { process: name(place), resource, held, limit })
+        }
         None => Ok(()),
     }
 }
@@ -130,10 +132,10 @@ pub(crate) fn check_sockets(world: &World) -> Result<(), WorldFailure> {
     let core = world.shared.lock();
     for (host, &place) in world.plan.places.iter().enumerate() {
         let limit = world.connections(place) + SOCKETS_MORE_MAX;
-        let got = core.net.open(host);
-        if got > limit {
-            let (got, limit) = (got as u64, limit as u64);
-            return Err(WorldFailure::Grows { process: name(place), what: "sockets", got, limit });
+        let held = core.net.open(host);
+        if held > limit {
+            let (held, limit) = (held as u64, limit as u64);
+            return Err(WorldFailure::Grows { process: name(place), resource: "sockets", held, limit });
         }
     }
     Ok(())
@@ -174,7 +176,7 @@ pub(crate) fn progress(world: &World) -> EventProgress {
     let mut progress = EventProgress::default();
     for path in journals(&machine, &world.supervisor_folder()) {
         // A journal that cannot be read is a finding of the audit.
-        let _ = journal::read_on(&machine, &path, |_, line| match line.record.what {
+        let _ = journal::read_on(&machine, &path, |_, line| match line.record.step {
             EventStep::Assigned { .. } => progress.assigned = progress.assigned.max(line.record.event.0 + 1),
             EventStep::Completed { .. } => {
                 progress.completed.insert(line.record.event.0);
@@ -227,7 +229,7 @@ pub(crate) fn story(world: &World, event: u64) -> Vec<String> {
             let read = journal::read_on(&machine, &path, |epoch_us, line| {
                 if line.record.event.0 == event {
                     let at_us = epoch_us - EPOCH_US + line.record.at.get() / 1_000_000;
-                    lines.push((at_us, format!("{} {:?}", name(place), line.record.what)));
+                    lines.push((at_us, format!("{} {:?}", name(place), line.record.step)));
                 }
             });
             if let Err(error) = read {
@@ -252,7 +254,7 @@ pub(crate) fn audit(world: &World) -> Result<u64, WorldFailure> {
     {
         for path in journals(&machine, folder) {
             journal::read_on(&machine, &path, |_, line| {
-                if matches!(line.record.what, EventStep::Received { .. }) {
+                if matches!(line.record.step, EventStep::Received { .. }) {
                     received.insert(line.record.event);
                 }
             })

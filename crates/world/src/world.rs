@@ -148,8 +148,8 @@ impl World {
         let mut count = 0;
         while self.phase != WorldPhase::Over {
             let next = self.shared.lock().next();
-            let Some(what) = next else { return Err(WorldFailure::Livelock { count }) };
-            self.handle(what)?;
+            let Some(step) = next else { return Err(WorldFailure::Livelock { count }) };
+            self.handle(step)?;
             let failed = self.shared.lock().power_failed.take();
             if let Some(host) = failed {
                 self.lose_power(host);
@@ -171,10 +171,10 @@ impl World {
         })
     }
 
-    fn handle(&mut self, what: WorldStep) -> Result<(), WorldFailure> {
+    fn handle(&mut self, step: WorldStep) -> Result<(), WorldFailure> {
         let now = self.shared.lock().now;
         logs::set_time(now);
-        match what {
+        match step {
             WorldStep::Turn(host) => {
                 let mut core = self.shared.lock();
                 let state = &mut core.hosts[host];

@@ -155,7 +155,7 @@ def _draw(figure: Figure, store: Store, out: Path, done: Callable[[], object]) -
 def caption_of(figure: Figure, look: Callable[[Run], Measured]) -> str:
     """Return the caption's numbers in its words."""
     facts = figure.facts() if figure.facts is not None else {}
-    return figure.got.format_map({**facts, **Caption(figure.panels, look)})
+    return figure.caption.format_map({**facts, **Caption(figure.panels, look)})
 
 
 class _Counter:

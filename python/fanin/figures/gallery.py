@@ -59,7 +59,7 @@ def record(figure: Figure, picture: Path, caption: str, seconds: Callable[[Run],
     shutil.copyfile(picture, kept)
     entries = read_record()
     entries[figure.name] = {
-        "got": caption,
+        "caption": caption,
         "digest": figure.digest(),
         "picture": hashlib.sha256(kept.read_bytes()).hexdigest()[:16],
         "runs": len(runs),
@@ -83,7 +83,7 @@ def render(entries: Mapping[str, Any]) -> str:
                 f"### {heading(paper)} {figure.number}: {figure.shows}\n\n"
                 f"![{figure.shows}](gallery/{figure.name}.svg)\n\n"
                 f"- **The paper states** ({figure.place}): {figure.stated}\n"
-                f"- **We get:** {entries[figure.name]['got']}\n"
+                f"- **We get:** {entries[figure.name]['caption']}\n"
                 f"- **Why:** {figure.why}\n"
             )
         missing = [one for one in FIGURES if one.paper == paper and one.name not in entries]

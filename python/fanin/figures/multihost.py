@@ -23,24 +23,24 @@ def _costs() -> list[dict[str, Any]]:
     return costs
 
 
-def _ratio(row: Mapping[str, Any], what: str) -> float:
-    if what == "multi_host_area":
+def _ratio(row: Mapping[str, Any], quantity: str) -> float:
+    if quantity == "multi_host_area":
         # Two sizes in mm²; both are kept with the formula of the other ratio.
         areas = {one["name"]: one["value"] for one in row["derivations"]}
         return float(areas["multi_host_area"] / areas["router_area"])
-    return float(row[what])
+    return float(row[quantity])
 
 
-def _facts(what: str) -> Mapping[str, float]:
+def _facts(quantity: str) -> Mapping[str, float]:
     """Return a ratio by spines and ports, such as `s6p100`."""
-    facts = {f"s{row['spines']}p{row['ports']}": _ratio(row, what) for row in _costs()}
+    facts = {f"s{row['spines']}p{row['ports']}": _ratio(row, quantity) for row in _costs()}
     for spines in {row["spines"] for row in _costs()}:
-        ratios = [_ratio(row, what) for row in _costs() if row["spines"] == spines]
+        ratios = [_ratio(row, quantity) for row in _costs() if row["spines"] == spines]
         facts |= {f"s{spines}min": min(ratios), f"s{spines}max": max(ratios)}
     return facts
 
 
-def _ratios(what: str, extra: str = "") -> drawing.Draws:
+def _ratios(quantity: str, extra: str = "") -> drawing.Draws:
     """Return a function that draws a ratio over ports, a line for each number of spines."""
 
     def lines(ax: Any, _panel: Panel, _look: Any) -> None:
@@ -49,7 +49,7 @@ def _ratios(what: str, extra: str = "") -> drawing.Draws:
             style = {"color": drawing.COLOURS[place], "marker": drawing.MARKERS[place]}
             label = f"{spines} spines, {rows[0]['oversubscription']:.1f} : 1"
             ports = [row["ports"] for row in rows]
-            ax.plot(ports, [_ratio(row, what) for row in rows], label=label, **style)
+            ax.plot(ports, [_ratio(row, quantity) for row in rows], label=label, **style)
             if extra:
                 label = f"{spines} spines, multi-host"
                 ax.plot(

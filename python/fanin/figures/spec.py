@@ -171,7 +171,7 @@ class Figure:
     #: The paper's statement about it.
     stated: str
     #: Our numbers: a template that reads panels `a`, `b`, … by the labels of their series and by x.
-    got: str
+    caption: str
     #: Why both differ, or where they agree.
     why: str
     #: More numbers for the caption, of figures that a plan gives without a run.
@@ -216,7 +216,7 @@ class Figure:
             for panel in self.panels
         ]
         facts = dict(self.facts()) if self.facts is not None else {}
-        text = json.dumps([self.got, scenarios, panels, facts], sort_keys=True)
+        text = json.dumps([self.caption, scenarios, panels, facts], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

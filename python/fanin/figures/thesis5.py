@@ -52,7 +52,7 @@ _SHAPED = (
     "At 52.8 kB almost no event takes less than 20 ms, and a significant part less than 40 ms. The tail "
     "reaches {tail} ms. At 528 kB a sizeable part takes up to 20 ms. "
 )
-_GOT = (
+_CAPTION = (
     "{{a[{n}].only.below_20:.1f}} % below 20 ms and {{a[{n}].only.below_40:.0f}} % below 40 ms at 52.8 kB. "
     "There 99 % take up to {{a[{n}].only.p99_ms:.0f}} ms. {{b[{n}].only.below_20:.0f}} % below 20 ms at "
     "528 kB. Unlimited: {{c[{n}].only.below_200:.1f}} % below 200 ms with {n} and "
@@ -69,7 +69,7 @@ def _distributions(number: str, preset: str, switch: str, tail: int, unlimited: 
         f"distributions with three settings of the credits, switch {switch}, {rate(preset)}",
         _panels(preset, switch),
         _SHAPED.format(tail=tail) + unlimited,
-        _GOT.format(n=_NOMINAL[switch], u=_USABLE[switch]),
+        _CAPTION.format(n=_NOMINAL[switch], u=_USABLE[switch]),
         why,
     )
 

@@ -165,10 +165,10 @@ _WITHOUT = ("6.5", "6.6", "6.9", "6.10", "6.11")
 
 
 def _figure(
-    number: str, place: str, shows: str, panels: tuple[Panel, ...], stated: str, got: str, why: str
+    number: str, place: str, shows: str, panels: tuple[Panel, ...], stated: str, caption: str, why: str
 ) -> Figure:
     left_out = _LEFT_OUT if number in _WITHOUT else ""
-    return Figure("thesis", number, place, shows, panels, stated, got, why + left_out)
+    return Figure("thesis", number, place, shows, panels, stated, caption, why + left_out)
 
 
 FIGURES = (

@@ -167,7 +167,8 @@ struct ComparedScenario<'a> {
 #[derive(Serialize)]
 struct TechniqueRow<'a> {
     name: &'a str,
-    what: &'a str,
+    #[serde(rename = "what")]
+    description: &'a str,
     tuning: &'a str,
     set: &'a [&'a str],
     #[serde(flatten)]
@@ -212,7 +213,7 @@ fn table(compared: &[Compared]) -> ComparedTable<'_> {
                 .iter()
                 .map(|row| TechniqueRow {
                     name: row.technique.name,
-                    what: row.technique.what,
+                    description: row.technique.description,
                     tuning: row.technique.tuning,
                     set: row.technique.sets,
                     outcome: match &row.figures {
@@ -308,7 +309,7 @@ fn text(compared: &[Compared]) -> String {
 fn list(techniques: &[&'static Technique]) -> String {
     let mut out = String::new();
     for technique in techniques {
-        let _ = writeln!(out, "{:<15} {}", technique.name, technique.what);
+        let _ = writeln!(out, "{:<15} {}", technique.name, technique.description);
         let _ = writeln!(out, "{:<15} tuning: {}", "", technique.tuning);
         for set in technique.sets {
             let _ = writeln!(out, "{:<15} --set \"{set}\"", "");
@@ -352,7 +353,7 @@ fn markdown(arguments: &Arguments, techniques: &[&'static Technique], compared: 
     let _ = writeln!(out, "## Settings\n\n| technique | what | set |\n|---|---|---|");
     for technique in techniques {
         let sets: Vec<String> = technique.sets.iter().map(|set| format!("`{set}`")).collect();
-        let _ = writeln!(out, "| {} | {} | {} |", technique.name, technique.what, sets.join(", "));
+        let _ = writeln!(out, "| {} | {} | {} |", technique.name, technique.description, sets.join(", "));
     }
     out
 }

@@ -161,7 +161,7 @@ fn ask<T: FromStr + Display>(
             }
         }
     }
-    Err(Failure::Unanswered { question: question.to_owned(), got: answer.trim().to_owned() })
+    Err(Failure::Unanswered { question: question.to_owned(), given: answer.trim().to_owned() })
 }
 
 /// The scenario of one host that asks many others.

@@ -49,7 +49,8 @@ struct ClaimRow<'a> {
     place: &'a str,
     says: &'a str,
     expected: &'a str,
-    got: &'a str,
+    #[serde(rename = "got")]
+    outcome: &'a str,
     status: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<&'a str>,
@@ -62,7 +63,7 @@ impl ClaimRow<'_> {
             place: self.place.to_owned(),
             says: self.says.to_owned(),
             expected: self.expected.to_owned(),
-            got: self.got.to_owned(),
+            outcome: self.outcome.to_owned(),
             status: self.status.to_owned(),
             why: self.why.map(str::to_owned),
         }
@@ -150,7 +151,7 @@ fn row<'a>(claim: &'a Claim, judged: &'a Judged, has_own_duration: bool) -> Clai
         place: claim.place,
         says: claim.says,
         expected: claim.expected,
-        got: &judged.got,
+        outcome: &judged.outcome,
         status: judged.status(claim.known.as_ref(), has_own_duration).name(),
         why: claim.known.as_ref().map(|known| known.why),
     }
@@ -161,7 +162,7 @@ fn text(rows: &[ClaimRow<'_>]) -> String {
     for row in rows {
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{}  {:<9}  {} ({})", row.id, row.status, row.says, row.place);
-        let _ = writeln!(out, "{:17}expected {}\n{:17}got      {}", "", row.expected, "", row.got);
+        let _ = writeln!(out, "{:17}expected {}\n{:17}got      {}", "", row.expected, "", row.outcome);
         if let Some(why) = row.why {
             let _ = writeln!(out, "{:17}because  {why}", "");
         }
@@ -184,7 +185,7 @@ fn markdown(rows: &[ClaimRow<'_>]) -> String {
         let _ = writeln!(
             out,
             "| {} ({}) | {} | {} | {} | {}{why} |",
-            row.id, row.place, row.says, row.expected, row.got, row.status
+            row.id, row.place, row.says, row.expected, row.outcome, row.status
         );
     }
     out

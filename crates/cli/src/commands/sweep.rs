@@ -67,8 +67,8 @@ impl<'a> Range<'a> {
         };
         let Some((from, first)) = quantity(from) else { return Ok(None) };
         let (to, by) = rest.split_once(':').ok_or_else(|| {
-            let what = if is_log { "number of values" } else { "step" };
-            format!("the range `{text}` has no {what}: {FORMS}")
+            let missing = if is_log { "number of values" } else { "step" };
+            format!("the range `{text}` has no {missing}: {FORMS}")
         })?;
         let (Some((to, second)), Some((by, third))) = (quantity(to), quantity(by)) else {
             return Err(FORMS.to_owned());

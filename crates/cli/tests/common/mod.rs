@@ -134,14 +134,14 @@ pub fn privileged() -> bool {
     root
 }
 
-/// Looks for `what` until it is there.
-pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+/// Looks for `awaited` until it is there.
+pub fn wait_for<T>(awaited: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + Duration::from_secs(30);
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(Instant::now() < until, "no {what} within 30 s");
+        assert!(Instant::now() < until, "no {awaited} within 30 s");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

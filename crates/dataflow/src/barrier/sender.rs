@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_peer_must_not_send_is_refused() {
+    fn forbidden_messages_are_refused() {
         let mut sender = connected();
         let answer = BarrierMessage::Answer { bytes: Bytes::new(1) };
         assert!(sender.handle_message(Instant::START, AGGREGATOR, answer).is_err());

@@ -137,7 +137,7 @@ impl<P: FragmentPayload> Collector<P> {
                     self.records.push_back(EventRecord {
                         at: now,
                         event,
-                        what: EventStep::FirstRequest { step },
+                        step: EventStep::FirstRequest { step },
                     });
                 }
             }

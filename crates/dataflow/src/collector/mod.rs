@@ -511,7 +511,7 @@ impl<P: FragmentPayload> Collector<P> {
     }
 
     #[inline]
-    fn record(&mut self, at: Instant, event: L1Id, what: EventStep) {
-        self.records.push_back(EventRecord { at, event, what });
+    fn record(&mut self, at: Instant, event: L1Id, step: EventStep) {
+        self.records.push_back(EventRecord { at, event, step });
     }
 }

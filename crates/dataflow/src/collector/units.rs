@@ -62,7 +62,7 @@ impl<P: FragmentPayload> Collector<P> {
             (Phase::Building, None) => (0, true),
             _ => return,
         };
-        let what = EventStep::Collected {
+        let collected = EventStep::Collected {
             step,
             building,
             began: slot.began,
@@ -72,7 +72,7 @@ impl<P: FragmentPayload> Collector<P> {
             missing: slot.missing,
         };
         let (event, unit) = (slot.event, slot.unit);
-        self.record(now, event, what);
+        self.record(now, event, collected);
         let Some(unit) = unit else {
             self.offer_first(now, key.index);
             return;

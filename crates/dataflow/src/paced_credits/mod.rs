@@ -25,12 +25,12 @@ const BURST_ANSWERS: f64 = 6.0;
 const OVERTAKING_DELAYS_MAX: f64 = 2.0;
 /// An answer is late if it takes this many times the delay, or the time that the own queue explains.
 const LATE_FACTOR: f64 = 4.0;
-/// Fall of the window's share with a window of late answers.
-const LATE_FALL: f64 = 0.25;
-/// Rise of the window's share with a window of other answers.
-const RISE: f64 = 0.05;
-/// Rise of the share's limit with a window of answers, after a loss.
-const LIMIT_RISE: f64 = 1.0 / 256.0;
+/// Decrease of the window's share with a window of late answers.
+const LATE_DECREASE: f64 = 0.25;
+/// Increase of the window's share with a window of other answers.
+const INCREASE: f64 = 0.05;
+/// Increase of the share's limit with a window of answers, after a loss.
+const LIMIT_INCREASE: f64 = 1.0 / 256.0;
 /// After this many answers without a probe of the delay, requests wait until nothing is outstanding.
 const ANSWERS_WITHOUT_PROBE: u32 = 8192;
 /// The same while there were few probes.
@@ -388,9 +388,9 @@ impl PacedCredits {
         }
         let part = (wire / full).min(1.0);
         let expected = full.max(ahead) / self.link_rate();
-        self.limit = (self.limit + part * LIMIT_RISE).min(1.0);
+        self.limit = (self.limit + part * LIMIT_INCREASE).min(1.0);
         self.share +=
-            if delay > LATE_FACTOR * expected { -part * LATE_FALL * self.share } else { part * RISE };
+            if delay > LATE_FACTOR * expected { -part * LATE_DECREASE * self.share } else { part * INCREASE };
         self.share = self.share.clamp(SHARE_MIN, self.limit);
     }
 

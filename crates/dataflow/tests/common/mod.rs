@@ -115,10 +115,10 @@ impl World {
         lines
     }
 
-    fn at(&mut self, at: Instant, what: Happening) {
+    fn at(&mut self, at: Instant, happening: Happening) {
         self.sequence += 1;
         self.queue.push(Reverse((at, self.sequence)));
-        self.happenings.insert(self.sequence, what);
+        self.happenings.insert(self.sequence, happening);
     }
 
     pub fn fault_at(&mut self, at: Instant, fault: Fault) {
@@ -320,7 +320,7 @@ impl World {
                 Peer::Logger(n) => self.loggers[usize::from(n)].poll_record(),
             };
             let Some(record) = record else { break };
-            match record.what {
+            match record.step {
                 EventStep::Assigned { collector, direct, .. } => {
                     self.journal.insert(record.event, collector);
                     if !direct {

@@ -13,7 +13,7 @@ pub const RATE_HZ: u64 = 150;
 
 /// A process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
+pub enum Process {
     Supervisor,
     Readout(u16),
     Collector(u16),
@@ -26,7 +26,7 @@ pub enum Step {
     /// The system runs for this many milliseconds.
     Run(u64),
     /// A process dies and is restarted within a second.
-    Crash(Who),
+    Crash(Process),
     /// One of a collector's processing units dies.
     UnitLost(u16),
     /// The connections of a collector to a readout are cut.
@@ -64,14 +64,22 @@ pub const SCRIPTS: &[Script] = &[
     },
     Script {
         name: "collector",
-        steps: &[Run(400), Crash(Who::Collector(0)), Run(1500)],
+        steps: &[Run(400), Crash(Process::Collector(0)), Run(1500)],
         expect: Expect::Sound,
     },
-    Script { name: "logger", steps: &[Run(400), Crash(Who::Logger(1)), Run(1500)], expect: Expect::Sound },
-    Script { name: "readout", steps: &[Run(400), Crash(Who::Readout(2)), Run(1500)], expect: Expect::Sound },
+    Script {
+        name: "logger",
+        steps: &[Run(400), Crash(Process::Logger(1)), Run(1500)],
+        expect: Expect::Sound,
+    },
+    Script {
+        name: "readout",
+        steps: &[Run(400), Crash(Process::Readout(2)), Run(1500)],
+        expect: Expect::Sound,
+    },
     Script {
         name: "supervisor",
-        steps: &[Run(400), Crash(Who::Supervisor), Run(1500), Crash(Who::Supervisor), Run(1500)],
+        steps: &[Run(400), Crash(Process::Supervisor), Run(1500), Crash(Process::Supervisor), Run(1500)],
         expect: Expect::Sound,
     },
     Script {

@@ -129,8 +129,8 @@ fn an_event_is_collected_processed_and_rejected() {
         bytes: Bytes::new(24_000),
         missing: 0,
     };
-    assert!(records.iter().any(|record| record.at == ms(20) && record.what == collected));
-    assert_eq!(records.iter().filter(|record| matches!(record.what, EventStep::Answered { .. })).count(), 3);
+    assert!(records.iter().any(|record| record.at == ms(20) && record.step == collected));
+    assert_eq!(records.iter().filter(|record| matches!(record.step, EventStep::Answered { .. })).count(), 3);
     assert_eq!(collector.waits().count(), 0);
 }
 
@@ -312,9 +312,9 @@ fn a_lost_readout_is_waited_for_and_then_given_up() {
     collector.handle_deadline(ms(160));
     let records = drain!(collector.poll_record());
     let missing = EventStep::Missing { readout: 0, fragments: 12 };
-    assert!(records.iter().any(|record| record.at == ms(160) && record.what == missing));
+    assert!(records.iter().any(|record| record.at == ms(160) && record.step == missing));
     assert!(
-        records.iter().any(|record| matches!(record.what, EventStep::Collected { missing: 12, .. })),
+        records.iter().any(|record| matches!(record.step, EventStep::Collected { missing: 12, .. })),
         "{records:?}"
     );
     // From now on no request waits for it.
@@ -490,7 +490,7 @@ fn readouts_hear_of_what_was_cleared_while_they_were_away() {
 }
 
 #[test]
-fn what_was_given_to_another_is_forgotten() {
+fn reassigned_events_are_forgotten() {
     let mut collector = connected(CollectorConfig { credits: Some(12), ..config() });
     assign(&mut collector, ms(0), 1, 0);
     assign(&mut collector, ms(0), 2, 1);

@@ -44,7 +44,7 @@ fn events_are_granted_as_memory_allows_and_answered_when_stored() {
     assert_eq!(said(&mut logger), [(0, "stored"), (2, "grant")]);
     let records = drain!(logger.poll_record());
     let stored = EventStep::Stored { collector: 0, stream: EventStream::Physics, missing: 0 };
-    assert_eq!(records.iter().map(|record| record.what).collect::<Vec<_>>(), [stored]);
+    assert_eq!(records.iter().map(|record| record.step).collect::<Vec<_>>(), [stored]);
     // A collector that is gone does not keep its place.
     logger.handle_closed(ms(6), Peer::Collector(1));
     tell(&mut logger, ms(7), 2, Message::Withdraw { event: L1Id(3) });

@@ -67,7 +67,7 @@ fn drawn_delays_may_overtake() {
 }
 
 #[test]
-fn what_was_deleted_is_missing() {
+fn deleted_events_are_missing() {
     let config = ReadoutConfig { memory: Some(Bytes::new(100_000)), ..ReadoutConfig::default() };
     let mut readout = Readout::new(config, KILOBYTE).unwrap();
     for event in 10..13 {

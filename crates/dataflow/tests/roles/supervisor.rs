@@ -58,7 +58,7 @@ fn events_fall_due_at_the_rate_and_are_held_at_xoff() {
     // Event 2 fell due at 2 ms, when no unit was free.
     assert!(supervisor.is_stopped());
     let records = drain!(supervisor.poll_record());
-    assert_eq!(records.last().map(|record| (record.at, record.what)), Some((ms(2), EventStep::Xoff)));
+    assert_eq!(records.last().map(|record| (record.at, record.step)), Some((ms(2), EventStep::Xoff)));
     assert_eq!(supervisor.poll_deadline(), None);
     // Held events are assigned as soon as units become free.
     ready(&mut supervisor, ms(20), (0, 1), Some(1));
@@ -165,7 +165,7 @@ fn a_lost_collectors_events_are_stored_by_another() {
     assert_eq!(welcome.as_deref(), Some(&[L1Id(0), L1Id(1)][..]));
     let records = drain!(supervisor.poll_record());
     let duplicated = EventStep::Duplicated { collector: 0, outcome: Outcome::Rejected };
-    assert!(records.iter().any(|record| record.event == L1Id(0) && record.what == duplicated));
+    assert!(records.iter().any(|record| record.event == L1Id(0) && record.step == duplicated));
     let counters = supervisor.counters();
     assert_eq!((counters.reassigned, counters.duplicated, counters.completed), (2, 1, 1));
 }

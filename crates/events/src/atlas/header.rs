@@ -132,13 +132,13 @@ pub fn header(bytes: &[u8], at: usize, end: usize) -> Result<FragmentHeader<'_>,
     let start = slice_at(bytes, at, HEADER_WORDS_MIN * 4, end, "a fragment's header").map(Words)?;
     let marker = start.word(0);
     let Some(level) = FragmentLevel::from_marker(marker) else {
-        return Err(Fault::Marker { got: marker, needed: "a fragment" }.at(at));
+        return Err(Fault::Marker { actual: marker, needed: "a fragment" }.at(at));
     };
     let (total, header_words) = (index(start.word(1)), index(start.word(2)));
     if header_words < HEADER_WORDS_MIN || header_words > total {
-        let (got, max) = (header_words as u64, total as u64);
+        let (actual, max) = (header_words as u64, total as u64);
         let fault =
-            Fault::Range { field: "the header size in words", got, min: HEADER_WORDS_MIN as u64, max };
+            Fault::Range { field: "the header size in words", actual, min: HEADER_WORDS_MIN as u64, max };
         return Err(fault.at(at + 8));
     }
     let whole = words_at(bytes, at, total, end, level.name())?;
@@ -146,8 +146,8 @@ pub fn header(bytes: &[u8], at: usize, end: usize) -> Result<FragmentHeader<'_>,
     let status_count = index(start.word(5));
     let status_max = header_words - HEADER_WORDS_MIN;
     if status_count > status_max {
-        let (got, max) = (status_count as u64, status_max as u64);
-        return Err(Fault::Range { field: "the number of status words", got, min: 0, max }.at(at + 20));
+        let (actual, max) = (status_count as u64, status_max as u64);
+        return Err(Fault::Range { field: "the number of status words", actual, min: 0, max }.at(at + 20));
     }
     // Version 3 has the number of specific words where version 4 has the type of the checksum.
     let behind_status = 6 + status_count;
@@ -157,7 +157,7 @@ pub fn header(bytes: &[u8], at: usize, end: usize) -> Result<FragmentHeader<'_>,
             let needed = (header_words - behind_status - 1) as u64;
             if u64::from(word) != needed {
                 let field = "the number of specific words";
-                let fault = Fault::Value { field, got: u64::from(word), needed };
+                let fault = Fault::Value { field, actual: u64::from(word), needed };
                 return Err(fault.at(at + behind_status * 4));
             }
             ChecksumType::None
@@ -167,16 +167,17 @@ pub fn header(bytes: &[u8], at: usize, end: usize) -> Result<FragmentHeader<'_>,
             1 => ChecksumType::Crc16Ccitt,
             2 => ChecksumType::Adler32,
             _ => {
-                let fault = Fault::Range { field: "the checksum type", got: u64::from(word), min: 0, max: 2 };
+                let fault =
+                    Fault::Range { field: "the checksum type", actual: u64::from(word), min: 0, max: 2 };
                 return Err(fault.at(at + behind_status * 4));
             }
         },
-        _ => return Err(Fault::Version { what: level.name(), got: version }.at(at + 12)),
+        _ => return Err(Fault::Version { item: level.name(), actual: version }.at(at + 12)),
     };
     let trailer_words = usize::from(checksum_type != ChecksumType::None);
     if header_words + trailer_words > total {
-        let (got, min) = (total as u64, (header_words + trailer_words) as u64);
-        let fault = Fault::Range { field: "the total size in words", got, min, max: u64::from(u32::MAX) };
+        let (actual, min) = (total as u64, (header_words + trailer_words) as u64);
+        let fault = Fault::Range { field: "the total size in words", actual, min, max: u64::from(u32::MAX) };
         return Err(fault.at(at + 4));
     }
     Ok(FragmentHeader {
@@ -214,8 +215,8 @@ impl FullEvent {
     pub fn read(header: &FragmentHeader<'_>) -> Result<Self, ReadError> {
         let word = |number: usize| {
             header.specific_word(number).ok_or_else(|| {
-                let (got, needed) = ((header.payload - header.specific) as u64, (number as u64 + 1) * 4);
-                Fault::Truncated { what: "a full event's header", got, needed }.at(header.specific)
+                let (actual, needed) = ((header.payload - header.specific) as u64, (number as u64 + 1) * 4);
+                Fault::Truncated { item: "a full event's header", actual, needed }.at(header.specific)
             })
         };
         if header.version_major == V3 {
@@ -228,10 +229,10 @@ impl FullEvent {
         for _ in 0..4 {
             number += 1 + index(word(number)?).min(usize::MAX / 8 - number);
         }
-        let (got, needed) = ((header.payload - header.specific) as u64, number as u64 * 4);
-        if got != needed {
+        let (actual, needed) = ((header.payload - header.specific) as u64, number as u64 * 4);
+        if actual != needed {
             return Err(
-                Fault::Value { field: "the size of a full event's header", got, needed }.at(header.at + 8)
+                Fault::Value { field: "the size of a full event's header", actual, needed }.at(header.at + 8)
             );
         }
         Ok(Self { id, global_id: word(2)?, time_seconds: word(0)? })

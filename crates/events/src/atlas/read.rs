@@ -51,12 +51,12 @@ pub(crate) fn record(bytes: &[u8], at: usize) -> Result<FileRecord, ReadError> {
     let end = bytes.len();
     let two = words_at(bytes, at, 2, end, "a record")?;
     let (marker, size) = (two.word(0), index(two.word(1)));
-    let fixed = |needed: usize, what: &'static str| {
+    let fixed = |needed: usize, item: &'static str| {
         if size == needed {
-            words_at(bytes, at, needed, end, what)
+            words_at(bytes, at, needed, end, item)
         } else {
-            let (got, needed) = (size as u64, needed as u64);
-            Err(Fault::Value { field: "a record's size in words", got, needed }.at(at + 4))
+            let (actual, needed) = (size as u64, needed as u64);
+            Err(Fault::Value { field: "a record's size in words", actual, needed }.at(at + 4))
         }
     };
     Ok(match marker {
@@ -85,12 +85,12 @@ pub(crate) fn record(bytes: &[u8], at: usize) -> Result<FileRecord, ReadError> {
             let words = fixed(FILE_END_WORDS, "the end record")?;
             let last = words.word(FILE_END_WORDS - 1);
             if last != FILE_END_LAST {
-                let fault = Fault::Marker { got: last, needed: "the last word of the end record" };
+                let fault = Fault::Marker { actual: last, needed: "the last word of the end record" };
                 return Err(fault.at(at + (FILE_END_WORDS - 1) * 4));
             }
             FileRecord::End { next: at + FILE_END_WORDS * 4, events: words.word(4) }
         }
-        _ => return Err(Fault::Marker { got: marker, needed: "a record" }.at(at)),
+        _ => return Err(Fault::Marker { actual: marker, needed: "a record" }.at(at)),
     })
 }
 
@@ -109,8 +109,8 @@ fn strings(bytes: &[u8], mut at: usize, count: usize) -> Result<(usize, &[u8]), 
 
 fn free_strings(bytes: &[u8], at: usize, count: usize) -> Result<usize, ReadError> {
     if count > STRINGS_MAX {
-        let (got, max) = (count as u64, STRINGS_MAX as u64);
-        return Err(Fault::Range { field: "the number of texts", got, min: 0, max }.at(at + 4));
+        let (actual, max) = (count as u64, STRINGS_MAX as u64);
+        return Err(Fault::Range { field: "the number of texts", actual, min: 0, max }.at(at + 4));
     }
     let mut next = at + 8;
     for _ in 0..count {
@@ -139,12 +139,12 @@ pub(crate) fn walk<'a>(
 ) -> Result<(), ReadError> {
     let event = header(bytes, at, end)?;
     if event.level != FragmentLevel::FullEvent {
-        let got = u32_at(bytes, at).unwrap_or_default();
-        return Err(Fault::Marker { got, needed: "a full event" }.at(at));
+        let actual = u32_at(bytes, at).unwrap_or_default();
+        return Err(Fault::Marker { actual, needed: "a full event" }.at(at));
     }
     if event.end != end {
-        let (got, needed) = ((event.end - at) as u64, (end - at) as u64);
-        return Err(Fault::Value { field: "the event's size in bytes", got, needed }.at(at + 4));
+        let (actual, needed) = ((event.end - at) as u64, (end - at) as u64);
+        return Err(Fault::Value { field: "the event's size in bytes", actual, needed }.at(at + 4));
     }
     visit(&event)?;
     children(bytes, &event, visit)
@@ -160,8 +160,8 @@ fn children<'a>(
     while at < parent.payload_end {
         let child = header(bytes, at, parent.payload_end)?;
         if child.level <= parent.level {
-            let got = u32_at(bytes, at).unwrap_or_default();
-            return Err(Fault::Marker { got, needed: "a fragment of a lower level" }.at(at));
+            let actual = u32_at(bytes, at).unwrap_or_default();
+            return Err(Fault::Marker { actual, needed: "a fragment of a lower level" }.at(at));
         }
         visit(&child)?;
         if child.level != FragmentLevel::Rob {

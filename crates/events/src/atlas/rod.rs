@@ -51,30 +51,32 @@ impl<'a> Rod<'a> {
 pub fn rod(bytes: &[u8], at: usize, end: usize) -> Result<Rod<'_>, ReadError> {
     let header = slice_at(bytes, at, HEADER_WORDS * 4, end, "a ROD fragment's header").map(Words)?;
     if header.word(0) != ROD {
-        return Err(Fault::Marker { got: header.word(0), needed: "a ROD fragment" }.at(at));
+        return Err(Fault::Marker { actual: header.word(0), needed: "a ROD fragment" }.at(at));
     }
     if index(header.word(1)) != HEADER_WORDS {
-        let (got, needed) = (u64::from(header.word(1)), HEADER_WORDS as u64);
-        return Err(Fault::Value { field: "a ROD fragment's header size in words", got, needed }.at(at + 4));
+        let (actual, needed) = (u64::from(header.word(1)), HEADER_WORDS as u64);
+        return Err(
+            Fault::Value { field: "a ROD fragment's header size in words", actual, needed }.at(at + 4)
+        );
     }
     let body = at + HEADER_WORDS * 4;
     let trailer_at = (body + (end - body).saturating_sub(TRAILER_WORDS * 4)).max(body);
     let trailer =
         slice_at(bytes, trailer_at, TRAILER_WORDS * 4, end, "a ROD fragment's trailer").map(Words)?;
     let (status_words, data_words) = (index(trailer.word(0)), index(trailer.word(1)));
-    let got = status_words.saturating_add(data_words) as u64;
+    let actual = status_words.saturating_add(data_words) as u64;
     let needed = ((trailer_at - body) / 4) as u64;
-    if got != needed {
+    if actual != needed {
         let field = "the status and data words of a ROD fragment";
-        return Err(Fault::Value { field, got, needed }.at(trailer_at));
+        return Err(Fault::Value { field, actual, needed }.at(trailer_at));
     }
     // The last word of the trailer tells whether the status words stand before (0) or behind the data (1).
     let split = match trailer.word(2) {
         0 => status_words,
         1 => data_words,
         position => {
-            let got = u64::from(position);
-            let fault = Fault::Range { field: "the position of the status words", got, min: 0, max: 1 };
+            let actual = u64::from(position);
+            let fault = Fault::Range { field: "the position of the status words", actual, min: 0, max: 1 };
             return Err(fault.at(trailer_at + 8));
         }
     };

@@ -23,12 +23,12 @@ pub enum WriteError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// A size or count of the event does not fit its 32-bit field.
-    #[error("{field} is {got}, more than 32 bits hold")]
+    #[error("{field} is {actual}, more than 32 bits hold")]
     TooLarge {
         /// Name of the field.
         field: &'static str,
         /// The value to store.
-        got: u64,
+        actual: u64,
     },
     /// CRC-16 is requested; this crate has no definition of its variant.
     #[error("only checksums of type Adler-32 are written")]
@@ -208,7 +208,7 @@ fn checksum_code(checksum: ChecksumType) -> Result<u32, WriteError> {
 }
 
 fn count(field: &'static str, value: usize) -> Result<u32, WriteError> {
-    u32::try_from(value).map_err(|_| WriteError::TooLarge { field, got: value as u64 })
+    u32::try_from(value).map_err(|_| WriteError::TooLarge { field, actual: value as u64 })
 }
 
 fn push(out: &mut Vec<u8>, words: &[u32]) {

@@ -20,7 +20,7 @@ pub(crate) struct Dialogue {
 struct Connection {
     fd: OwnedFd,
     /// Bytes of replies since the last complete one.
-    got: usize,
+    received: usize,
     /// Requests to be sent, and bytes of the first of them that are out.
     due: usize,
     sent: usize,
@@ -56,7 +56,7 @@ impl Load {
             }
             rustix::io::ioctl_fionbio(&fd, true)?;
             epoll::add(&epoll, &fd, epoll::EventData::new_u64(number as u64), epoll::EventFlags::IN)?;
-            all.push(Connection { fd, got: 0, due: depth, sent: 0, waits: false });
+            all.push(Connection { fd, received: 0, due: depth, sent: 0, waits: false });
         }
         let side_by_side = if dialogue.request.len() > 4096 { 1 } else { depth };
         let requests = dialogue.request.repeat(side_by_side);
@@ -96,9 +96,9 @@ impl Load {
         match rustix::io::read(&connection.fd, &mut self.buffer[..]) {
             Ok(0) => return Err(io::Error::other("the server closed a connection")),
             Ok(bytes) => {
-                connection.got += bytes;
-                let replies = connection.got / self.dialogue.reply_bytes;
-                connection.got %= self.dialogue.reply_bytes;
+                connection.received += bytes;
+                let replies = connection.received / self.dialogue.reply_bytes;
+                connection.received %= self.dialogue.reply_bytes;
                 connection.due += replies;
                 self.replies += replies as u64;
             }
@@ -153,11 +153,11 @@ fn shake_hands(fd: &OwnedFd) -> io::Result<()> {
 
 fn read_exact(fd: &OwnedFd, bytes: usize) -> io::Result<Vec<u8>> {
     let mut buffer = vec![0; bytes];
-    let mut got = 0;
-    while got < bytes {
-        match rustix::io::read(fd, &mut buffer[got..])? {
+    let mut received = 0;
+    while received < bytes {
+        match rustix::io::read(fd, &mut buffer[received..])? {
             0 => return Err(io::Error::other("the server closed a connection")),
-            more => got += more,
+            more => received += more,
         }
     }
     Ok(buffer)

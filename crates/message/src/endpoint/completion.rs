@@ -116,7 +116,7 @@ impl MessageEndpoint {
         let slot = self.slots.at(index);
         if starved {
             self.starve(index);
-        } else if slot.partial.needed() - slot.partial.got() > DIRECT_BYTES_MIN {
+        } else if slot.partial.needed() - slot.partial.received() > DIRECT_BYTES_MIN {
             self.leave_uring(index);
         }
     }
@@ -164,7 +164,7 @@ impl MessageEndpoint {
             && slot.tls.is_none()
             && slot.small_reads >= SMALL_READS_MIN
             && !(slot.paused || slot.starved || slot.broken || slot.blocked.is_some())
-            && slot.partial.needed() - slot.partial.got() <= DIRECT_BYTES_MIN;
+            && slot.partial.needed() - slot.partial.received() <= DIRECT_BYTES_MIN;
         if !fit {
             return false;
         }

@@ -97,8 +97,10 @@ impl MessageEndpoint {
         {
             return self.refuse(index, Closed::Tls(words.into()));
         }
-        let wrong =
-            |expected: &str, got: &str| Closed::WrongName { expected: expected.into(), got: got.into() };
+        let wrong = |expected: &str, actual: &str| Closed::WrongName {
+            expected: expected.into(),
+            actual: actual.into(),
+        };
         match &slot.origin {
             ConnectionOrigin::Outgoing(outgoing) => {
                 let is_verified = slot.handshake.as_ref().is_some_and(|handshake| handshake.is_verified);
@@ -217,10 +219,10 @@ impl MessageEndpoint {
     /// Sends the reason to the peer, and ends the connection.
     fn refuse(&mut self, index: u32, reason: Closed) {
         let words = match &reason {
-            Closed::WrongName { expected, got }
+            Closed::WrongName { expected, actual }
                 if matches!(self.slots.at(index).origin, ConnectionOrigin::Accepted(_)) =>
             {
-                format!("{got:?} is not accepted here, only {expected}")
+                format!("{actual:?} is not accepted here, only {expected}")
             }
             Closed::Superseded(name) => format!("{name:?} is connected already"),
             other => other.to_string(),

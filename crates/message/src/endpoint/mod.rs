@@ -97,12 +97,12 @@ pub enum SetupError {
     #[error("the name {0:?} has more than {NAME_BYTES_MAX} bytes")]
     Name(String),
     /// A limit is too small.
-    #[error("{limit} is {got}; the minimum is {needed}")]
+    #[error("{limit} is {value}; the minimum is {needed}")]
     Limit {
         /// Name of the limit.
         limit: &'static str,
         /// The configured value.
-        got: u64,
+        value: u64,
         /// Smallest value allowed.
         needed: u64,
     },
@@ -138,13 +138,13 @@ impl MessageEndpoint {
         let block = limits.receive_block_bytes;
         // Block sizes are rounded up by at most a quarter.
         let receive_min = (u64::from(limits.largest()) + 2 * block as u64) * 5 / 4 + 8192;
-        for (limit, got, needed) in [
+        for (limit, value, needed) in [
             ("receive_block_bytes", block as u64, BLOCK_BYTES_MIN as u64),
             ("receive_bytes_max", limits.receive_bytes_max, receive_min),
             ("peers_max", limits.peers_max as u64, 1),
         ] {
-            if got < needed {
-                return Err(SetupError::Limit { limit, got, needed });
+            if value < needed {
+                return Err(SetupError::Limit { limit, value, needed });
             }
         }
         let uring = match settings.backend {

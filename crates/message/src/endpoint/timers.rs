@@ -136,7 +136,7 @@ impl MessageEndpoint {
         // If only incomplete messages hold memory, and each of them waits for more, none of them can complete.
         let stuck = self.starved.iter().filter(|index| self.slots.at(**index).partial.needed() > 12).count();
         if self.pool.lent_bytes() <= self.assembler.held_bytes() && stuck >= self.assembler.unfinished() {
-            let missing = |slot: &Slot| slot.partial.needed() - slot.partial.got();
+            let missing = |slot: &Slot| slot.partial.needed() - slot.partial.received();
             let Some(worst) =
                 self.starved.iter().copied().max_by_key(|index| missing(self.slots.at_ref(*index)))
             else {

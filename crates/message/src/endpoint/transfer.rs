@@ -157,9 +157,9 @@ impl MessageEndpoint {
     /// Returns `otherwise`, or [`Closed::Truncated`] in the middle of a frame.
     pub(super) fn how_broken(&mut self, index: u32, otherwise: Closed) -> Closed {
         let partial = &self.slots.at(index).partial;
-        match partial.got() {
+        match partial.received() {
             0 => otherwise,
-            got => Closed::Truncated { got, needed: partial.needed() },
+            received => Closed::Truncated { received, needed: partial.needed() },
         }
     }
 

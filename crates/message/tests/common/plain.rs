@@ -46,10 +46,10 @@ pub fn feed(
             }
         }
     }
-    let (got, needed) = (partial.got(), partial.needed());
-    assert!(got <= needed, "{got} of {needed}");
+    let (received, needed) = (partial.received(), partial.needed());
+    assert!(received <= needed, "{received} of {needed}");
     assembler.forget(&mut partial);
-    (frames, Ok(got))
+    (frames, Ok(received))
 }
 
 /// The same, written as plainly as it can be.

@@ -48,7 +48,7 @@ fn messages_of_all_sizes_pass_encrypted_and_the_end_is_orderly() {
     let to_server = client.connect("server", address, authority.options("client", &authority));
     let body: Vec<u8> = (0..3_000_000u32).map(|i| (i * 13 + i / 241) as u8).collect();
     let sizes = [0, 5, 4096, 16_384, 100_000, 131_072, 2_999_999];
-    let (mut got, mut ends) = (0, Vec::new());
+    let (mut received, mut ends) = (0, Vec::new());
     until(&mut [&mut server, &mut client], |number, endpoint, event| {
         match event {
             EndpointEvent::Connected { peer, .. } if number == 1 => {
@@ -58,11 +58,11 @@ fn messages_of_all_sizes_pass_encrypted_and_the_end_is_orderly() {
                 }
             }
             EndpointEvent::Message { peer, kind, payload, .. } if number == 0 => {
-                let size = sizes[got / 2];
-                assert_eq!(kind as usize, got % 2 + 1);
-                assert!(payload[got % 2..] == body[..size], "{size}");
-                got += 1;
-                if got == 2 * sizes.len() {
+                let size = sizes[received / 2];
+                assert_eq!(kind as usize, received % 2 + 1);
+                assert!(payload[received % 2..] == body[..size], "{size}");
+                received += 1;
+                if received == 2 * sizes.len() {
                     endpoint.send_shared(peer, 3, 0, &[], &[payload]).unwrap();
                 }
             }
@@ -119,7 +119,7 @@ fn certificates_are_checked_on_both_sides() {
 }
 
 #[test]
-fn who_does_not_encrypt_gets_nowhere() {
+fn unencrypted_peers_are_refused() {
     let authority = Authority::new();
     let mut server = endpoint("server");
     let (_, address) = listen(&mut server, authority.options("server", &authority));
@@ -191,11 +191,11 @@ fn texts_that_are_no_certificates_are_named() {
     let error =
         |certificates, key: &[u8], authorities| Tls::from_pem(certificates, key, authorities).unwrap_err();
     assert_eq!(error(b"", key.serialize_pem().as_bytes(), pem), TlsError::Empty("certificates"));
-    assert!(matches!(error(pem, b"nothing", pem), TlsError::Pem { what: "key", .. }));
+    assert!(matches!(error(pem, b"nothing", pem), TlsError::Pem { item: "key", .. }));
     let broken = b"-----BEGIN CERTIFICATE-----\n!!!\n-----END CERTIFICATE-----\n";
     assert!(matches!(
         error(pem, key.serialize_pem().as_bytes(), broken),
-        TlsError::Pem { what: "authorities", .. }
+        TlsError::Pem { item: "authorities", .. }
     ));
     assert!(matches!(error(pem, key.serialize_pem().as_bytes(), pem), TlsError::Unusable(_)), "another key");
 }

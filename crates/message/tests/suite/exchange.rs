@@ -71,8 +71,8 @@ fn bare_peers_exchange_frames_without_greetings() {
     let options = Options { greeting: Greeting::Bare, ..Options::default() };
     let (to_client, _) = connected(&mut server, &mut client, &options);
     server.send(to_client, 5, 6, &[b"seven"]).unwrap();
-    let got = until_message(&mut server, &mut client);
-    assert_eq!(got, (5, 6, b"seven".to_vec()));
+    let message = until_message(&mut server, &mut client);
+    assert_eq!(message, (5, 6, b"seven".to_vec()));
     assert_eq!(server.totals().bytes_out, 17, "nothing but the frame");
 }
 
@@ -80,14 +80,14 @@ fn until_message(
     server: &mut fanin_message::MessageEndpoint,
     client: &mut fanin_message::MessageEndpoint,
 ) -> (u32, u32, Vec<u8>) {
-    let mut got = None;
+    let mut message = None;
     until(&mut [server, client], |_, _, event| {
         if let EndpointEvent::Message { kind, stream, payload, .. } = event {
-            got = Some((kind, stream, payload.to_vec()));
+            message = Some((kind, stream, payload.to_vec()));
         }
-        got.is_some()
+        message.is_some()
     });
-    got.unwrap()
+    message.unwrap()
 }
 
 #[test]

@@ -30,12 +30,12 @@ fn reaction(bytes: &[u8], options: Options, limits: Limits) -> (Closed, MessageE
 }
 
 #[test]
-fn what_is_no_greeting_is_refused() {
+fn wrong_greetings_are_refused() {
     let cases: [(Vec<u8>, BadHello); 4] = [
         (frame(1, 0, b"hi"), BadHello::Kind(1)),
         (frame(0xFFFF_FF01, 0, b"no greeting"), BadHello::Magic(*b"no g")),
         (frame(0xFFFF_FF01, 0, b"FNIN\x07\0"), BadHello::Version(7)),
-        (frame(0xFFFF_FF01, 0, b"FNIN\x01\0\0\0\0\0\x04\0abc"), BadHello::Size { got: 15, needed: 16 }),
+        (frame(0xFFFF_FF01, 0, b"FNIN\x01\0\0\0\0\0\x04\0abc"), BadHello::Size { actual: 15, needed: 16 }),
     ];
     for (bytes, expected) in cases {
         // The first message may only be a greeting, and no size is believed before it.
@@ -85,7 +85,7 @@ fn sizes_that_lie_end_the_connection() {
     let mut truncated = 0;
     until(&mut [&mut server], |_, _, event| {
         if let Some(reason) = end_of(event) {
-            assert_eq!(reason, Closed::Truncated { got: 12, needed: 12 + (60 << 20) });
+            assert_eq!(reason, Closed::Truncated { received: 12, needed: 12 + (60 << 20) });
             truncated += 1;
         }
         truncated == 50
@@ -153,7 +153,7 @@ fn names_are_checked_on_both_sides() {
     assert_eq!(read_frame(&mut impostor).0, 0xFFFF_FF01);
     impostor.write_all(&hello("impostor", "", 0)).unwrap();
     let reason = wait_for(&mut client, end_of);
-    assert_eq!(reason, Closed::WrongName { expected: "server".into(), got: "impostor".into() });
+    assert_eq!(reason, Closed::WrongName { expected: "server".into(), actual: "impostor".into() });
     assert_eq!(read_frame(&mut impostor).0, 0xFFFF_FF03, "the impostor receives the reason");
 }
 
@@ -243,7 +243,7 @@ fn a_process_that_slept_does_not_take_its_peers_for_dead() {
 }
 
 #[test]
-fn who_takes_nothing_is_given_up() {
+fn peers_that_take_nothing_are_given_up() {
     let limits = Limits { outbox_bytes_max: 1 << 20, ..Limits::default() };
     let mut server = with_limits("server", limits);
     let (_, address) = listen(&mut server, quick());

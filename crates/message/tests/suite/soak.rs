@@ -112,11 +112,11 @@ fn soak(seed: u64) {
             match event {
                 EndpointEvent::Connected { peer, .. } => drop(state.insert(peer, (0, 0))),
                 EndpointEvent::Message { peer, kind: ECHO, stream, payload } => {
-                    let (_, got) = state.get_mut(&peer).unwrap();
-                    assert_eq!(stream, *got, "seed {seed}");
+                    let (_, received) = state.get_mut(&peer).unwrap();
+                    assert_eq!(stream, *received, "seed {seed}");
                     check(stream, &payload);
-                    *got += 1;
-                    if *got == MESSAGES {
+                    *received += 1;
+                    if *received == MESSAGES {
                         client.close(peer);
                     } else if random.next().is_multiple_of(2000) {
                         client.set_options(peer, options.socket.clone()).unwrap();
@@ -130,8 +130,8 @@ fn soak(seed: u64) {
                 other => panic!("seed {seed}: {other:?}"),
             }
         }
-        for (peer, (sent, got)) in &mut state {
-            while *sent < MESSAGES && *sent < *got + 12 {
+        for (peer, (sent, received)) in &mut state {
+            while *sent < MESSAGES && *sent < *received + 12 {
                 let payload = body(*sent, random.next());
                 match client.send(
                     *peer,

@@ -68,9 +68,9 @@ impl BarrierSystem {
             ));
         }
         if file.senders.len() != wanted {
-            let got = file.senders.len();
+            let named = file.senders.len();
             return Err(garbled(format!(
-                "`senders` names {got}, and the scenario has {wanted}: name {wanted}, or set `workload.senders`"
+                "`senders` names {named}, and the scenario has {wanted}: name {wanted}, or set `workload.senders`"
             )));
         }
         let key = match file.key {

@@ -34,10 +34,10 @@ pub enum BarrierError {
     #[error(transparent)]
     Settings(#[from] fanin_dataflow::AggregatorError),
     /// There is no such sender.
-    #[error("there is no sender {got}; the workload has {count}, numbered from 0")]
+    #[error("there is no sender {index}; the workload has {count}, numbered from 0")]
     NoSuchSender {
         /// The number given.
-        got: u16,
+        index: u16,
         /// The number of senders.
         count: usize,
     },

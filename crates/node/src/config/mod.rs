@@ -210,9 +210,9 @@ impl System {
             .map_err(|errors| ConfigError::Scenario { path: path.to_owned(), errors })?;
         let wanted = &loaded.scenario;
         let hosts = |key: &str, list: &Spanned<Vec<String>>, count: u64, of: &str| {
-            let found = expand(list.get_ref()).map_err(|(got, why)| {
+            let found = expand(list.get_ref()).map_err(|(given, why)| {
                 let help = "write names such as \"ros-[0-23]:7000\" or \"10.0.0.7:7000\"".to_owned();
-                wrong(list.span(), format!("`hosts.{key}` holds {got:?}: {why}"), help)
+                wrong(list.span(), format!("`hosts.{key}` holds {given:?}: {why}"), help)
             })?;
             if found.len() as u64 != count {
                 let message = format!("`hosts.{key}` names {}, and the scenario has {count}", found.len());
@@ -276,8 +276,8 @@ impl System {
                 match bands.get_ref().known().find(|(_, band)| !band.is_sound()) {
                     None => Ok(*bands.get_ref()),
                     Some((key, band)) => {
-                        let what = format!("`metrics.predicted.{key}` is {} to {}", band.low, band.high);
-                        Err(wrong(bands.span(), what, "write 0 <= low <= high, both finite".to_owned()))
+                        let message = format!("`metrics.predicted.{key}` is {} to {}", band.low, band.high);
+                        Err(wrong(bands.span(), message, "write 0 <= low <= high, both finite".to_owned()))
                     }
                 }
             })?;
@@ -350,7 +350,7 @@ impl System {
                 ("key", &files.key),
                 ("authorities", &files.authorities),
             ];
-            let named = named.map(|(what, file)| format!("{what} {}", file.replace("{process}", process)));
+            let named = named.map(|(kind, file)| format!("{kind} {}", file.replace("{process}", process)));
             ConfigError::Tls { process: process.to_owned(), files: named.join(", "), error }
         })
     }

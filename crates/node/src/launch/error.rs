@@ -16,12 +16,12 @@ pub(super) const READY_MAX: Duration = Duration::from_secs(60);
 pub enum LaunchError {
     /// It has more processes than one machine is asked for.
     #[error(
-        "the scenario has {got} processes, and one machine is asked for {PROCESSES_MAX} at most; \
+        "the scenario has {count} processes, and one machine is asked for {PROCESSES_MAX} at most; \
          use fewer hosts, or `live.processors=\"timers\"`"
     )]
     TooMany {
         /// Number of processes.
-        got: u64,
+        count: u64,
     },
     /// The scenario has a setting that the live system does not support.
     #[error("{0}")]

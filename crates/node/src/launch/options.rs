@@ -46,9 +46,9 @@ impl SystemLaunch<'_> {
         crate::roles::settings::check(scenario).map_err(|error| unsupported(error.to_string()))?;
         crate::roles::processor::check(scenario, self.scenario_folder)
             .map_err(|error| unsupported(error.to_string()))?;
-        let got = processes(scenario);
-        if got > PROCESSES_MAX {
-            return Err(LaunchError::TooMany { got });
+        let count = processes(scenario);
+        if count > PROCESSES_MAX {
+            return Err(LaunchError::TooMany { count });
         }
         // What is wrong with the data is said once, and before anything runs.
         let supplied = crate::source::supply(scenario, self.scenario_folder);

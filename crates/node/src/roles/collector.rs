@@ -133,7 +133,7 @@ impl CollectorNode {
 
 /// Starts the processors of a collector.
 fn serve(system: &System, place: u16, wake: &Wake) -> Result<UnitServer, ProcessError> {
-    let own = |what| move |error| ProcessError::Own { what, error };
+    let own = |failure| move |error| ProcessError::Own { failure, error };
     let program = std::env::current_exe().map_err(own("cannot find this program"))?;
     let (path, parent) = (system.path.clone(), std::process::id());
     let launcher: Launcher = Arc::new(move |unit| {
@@ -245,7 +245,7 @@ impl RoleNode for CollectorNode {
     fn poll_record(&mut self) -> Option<(EventRecord, u64)> {
         let record = self.collector.poll_record()?;
         let event = record.event;
-        let ends = match record.what {
+        let ends = match record.step {
             EventStep::Decided { outcome: Outcome::Rejected, .. }
             | EventStep::Acknowledged { .. }
             | EventStep::Abandoned => true,
@@ -254,10 +254,10 @@ impl RoleNode for CollectorNode {
         };
         // The supervisor may have assigned an event here again that was given up: what is kept of it is the new life's.
         let is_over = ends && !self.collector.has(event);
-        if let EventStep::Collected { bytes, .. } = record.what {
+        if let EventStep::Collected { bytes, .. } = record.step {
             self.collections.handle_collected(event, bytes);
         }
-        let data = match record.what {
+        let data = match record.step {
             EventStep::Collected { .. } => self.data.get(&event).copied(),
             _ => None,
         };

@@ -42,7 +42,7 @@ impl LoggerNode {
             run: system.run,
         };
         let store = EventStore::start(&system.machine, config, wake)
-            .map_err(|error| ProcessError::Own { what: "cannot store events", error })?;
+            .map_err(|error| ProcessError::Own { failure: "cannot store events", error })?;
         let proofs = AssignmentProofs::of(system);
         let refusals = VecDeque::new();
         Ok(Self { logger, store, proofs, refusals, unassigned: 0, is_full: false, is_stopping: false })

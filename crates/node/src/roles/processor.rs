@@ -31,7 +31,7 @@ pub fn end_with_parent() -> Result<(), ProcessError> {
         return Ok(());
     };
     let failed = |error: rustix::io::Errno| ProcessError::Own {
-        what: "cannot follow the parent",
+        failure: "cannot follow the parent",
         error: error.into(),
     };
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed)?;
@@ -93,7 +93,7 @@ pub fn run(system: &System, collector: u16, unit: Option<u16>) -> Result<(), Pro
         // Only where it fails, it comes back. The tie to the parent stays.
         let error = command.exec();
         let error = std::io::Error::new(error.kind(), format!("{program:?}: {error}"));
-        return Err(ProcessError::Own { what: "cannot run live.processor", error });
+        return Err(ProcessError::Own { failure: "cannot run live.processor", error });
     }
     let steps = fanin_scenario::machines::steps(system.scenario());
     let seed = system.scenario().run.seed;

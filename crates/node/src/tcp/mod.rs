@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_count_is_named_by_its_line() {
+    fn a_wrong_count_is_named_by_its_line() {
         let folder = std::env::temp_dir().join(format!("fanin-tcp-bad-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("logger-0.tcp"), format!("{HEADER} logger-0\ncollector-0 1 2 x\n"))

@@ -83,7 +83,7 @@ pub(crate) fn receive(stream: &mut UnixStream) -> io::Result<Option<(UnitFrame, 
     let mut bytes = [0; MESSAGE_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let got = loop {
+    let received = loop {
         match recvmsg(&*stream, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC) {
             Ok(message) => break message.bytes,
             Err(rustix::io::Errno::INTR) => {}
@@ -96,10 +96,10 @@ pub(crate) fn receive(stream: &mut UnixStream) -> io::Result<Option<(UnitFrame, 
             fd = fds.last().or(fd);
         }
     }
-    if got == 0 {
+    if received == 0 {
         return Ok(None);
     }
-    stream.read_exact(&mut bytes[got..])?;
+    stream.read_exact(&mut bytes[received..])?;
     Ok(Some((UnitFrame::from_bytes(&bytes), fd)))
 }
 

@@ -350,7 +350,7 @@ impl UnitThread {
                 continue;
             }
             let Some((frame, _)) = protocol::receive(&mut stream)? else { return Ok(()) };
-            let wrong = |what| io::Error::new(io::ErrorKind::InvalidData, what);
+            let wrong = |message| io::Error::new(io::ErrorKind::InvalidData, message);
             let event = L1Id(frame.event);
             if frame.kind != DECISION || busy.take() != Some(event) {
                 return Err(wrong("it decided about an event that it does not have"));

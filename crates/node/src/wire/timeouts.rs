@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_held_up_and_who_was_acknowledged_is_not() {
+    fn waiting_peers_are_delayed_and_acknowledged_ones_are_not() {
         let (mut all, now) = (Unacknowledged::default(), Instant::now());
         // Two timeouts of the handshake belong to no event.
         all.handle_connected(READOUT, now, Some(&info(2, 0)));

@@ -189,7 +189,7 @@ mod tests {
 
     /// The bytes in flight of all senders of a toy network never exceed the window.
     #[test]
-    fn what_may_be_on_its_way_fits_whatever_is_asked_when() {
+    fn outstanding_answers_fit_in_any_order_of_requests() {
         let (segments, readouts) = (20_u64, 12_u16);
         let mut windows = windows(segments as u32);
         let segment = windows.segment;

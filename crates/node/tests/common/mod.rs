@@ -261,7 +261,7 @@ impl Finished {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|extension| extension == "journal") {
                 journal::read(&path, |_, JournalLine { record, .. }| {
-                    count += u64::from(wanted(&record.what));
+                    count += u64::from(wanted(&record.step));
                 })
                 .unwrap();
             }

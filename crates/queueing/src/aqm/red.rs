@@ -43,12 +43,12 @@ pub enum RedError {
         max: Depth,
     },
     /// A ratio above 1, or a weight of zero.
-    #[error("the {what} must be above 0 and at most 1; got {got}")]
+    #[error("the {parameter} must be above 0 and at most 1; got {actual}")]
     Ratio {
         /// The setting that is wrong.
-        what: &'static str,
+        parameter: &'static str,
         /// The value given.
-        got: Ratio,
+        actual: Ratio,
     },
     /// A frame without size or time.
     #[error("the mean packet needs a size and a time to send")]
@@ -81,9 +81,9 @@ impl Red {
         if !alike || min.value() >= max.value() || max.value() > 1 << 36 {
             return Err(RedError::Thresholds { min, max });
         }
-        for (got, what) in [(settings.weight, "weight"), (settings.probability_max, "probability")] {
-            if got.is_zero() || got > Ratio::ONE {
-                return Err(RedError::Ratio { what, got });
+        for (actual, parameter) in [(settings.weight, "weight"), (settings.probability_max, "probability")] {
+            if actual.is_zero() || actual > Ratio::ONE {
+                return Err(RedError::Ratio { parameter, actual });
             }
         }
         if settings.packet_mean.is_zero() || settings.packet_time.is_zero() {
@@ -279,7 +279,7 @@ mod tests {
         let bad = RedSettings { depth_max: Depth::Bytes(Bytes::new(9)), ..settings() };
         assert!(matches!(Red::new(bad), Err(RedError::Thresholds { .. })));
         let bad = RedSettings { weight: Ratio::ZERO, ..settings() };
-        assert_eq!(Red::new(bad).unwrap_err(), RedError::Ratio { what: "weight", got: Ratio::ZERO });
+        assert_eq!(Red::new(bad).unwrap_err(), RedError::Ratio { parameter: "weight", actual: Ratio::ZERO });
         let bad = RedSettings { packet_time: Duration::ZERO, ..settings() };
         assert_eq!(Red::new(bad).unwrap_err(), RedError::Packet);
     }

@@ -42,7 +42,7 @@ impl<H: Copy + Default> Rings<H> {
     /// Changes a ring's capacity. Frames that are queued stay, even above the new one.
     pub fn set_capacity(&mut self, ring: usize, frames_max: u32, bytes_max: Bytes) -> Result<(), RingError> {
         if frames_max == 0 || frames_max > RING_FRAMES_MAX {
-            return Err(RingError::Frames { got: frames_max, reserved: 0, max: RING_FRAMES_MAX });
+            return Err(RingError::Frames { actual: frames_max, reserved: 0, max: RING_FRAMES_MAX });
         }
         let (state, cold) = (&mut self.rings[ring], &mut self.cold[ring]);
         (cold.frames_limit, state.bytes_limit) = (frames_max, bytes_max.get());

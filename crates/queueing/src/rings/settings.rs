@@ -70,10 +70,10 @@ pub enum RingError {
         max: usize,
     },
     /// A ring that is too deep or holds nothing.
-    #[error("a ring holds 1 to {max} frames; got {got}, of which {reserved} reserved")]
+    #[error("a ring holds 1 to {max} frames; got {actual}, of which {reserved} reserved")]
     Frames {
         /// The depth asked for.
-        got: u32,
+        actual: u32,
         /// The room asked for at once.
         reserved: u32,
         /// The largest capacity.

@@ -19,7 +19,7 @@ pub struct JudgedClaim {
     /// The figure that is expected.
     pub expected: String,
     /// The figure that came out.
-    pub got: String,
+    pub outcome: String,
     /// `holds`, `explained`, or the name of a failure.
     pub status: String,
     /// The reason for a known difference.
@@ -88,7 +88,7 @@ pub(super) fn section(claims: &[JudgedClaim], out: &mut String) {
             escape(&claim.place),
             escape(&claim.says),
             escape(&claim.expected),
-            escape(&claim.got),
+            escape(&claim.outcome),
             escape(&claim.status)
         );
     }

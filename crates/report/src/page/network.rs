@@ -95,8 +95,8 @@ pub(super) fn draw(topology: &NetworkGroups, index: usize) -> Option<Drawing> {
                 // On the side of the link that its slope leaves free.
                 let top = if drops > 0 { 13.0 } else { 0.0 };
                 let (x, anchor, above, below) = match (is_strip, y2 - y1) {
-                    (true, rise) if rise.abs() < 10.0 => (x, "middle", y - 7.0, y + 17.0),
-                    (true, rise) if rise < 0.0 => (x + 10.0, "start", y + 9.0, y + 22.0),
+                    (true, height) if height.abs() < 10.0 => (x, "middle", y - 7.0, y + 17.0),
+                    (true, height) if height < 0.0 => (x + 10.0, "start", y + 9.0, y + 22.0),
                     (true, _) => (x + 10.0, "start", y - 5.0 - top, y - 5.0),
                     (false, _) if x2 < x1 => (x - 10.0, "end", y - 16.0, y - 3.0),
                     (false, _) => (x + 8.0, "start", y - 3.0, y + 12.0),

@@ -132,13 +132,13 @@ fn collection_times(results: &[&RunResult], budget: usize) -> Vec<Chart> {
         let air = (high - low).max(high * 0.02) * 0.04;
         ((low - air).max(0.0), high + air)
     };
-    let (what, events) = if results.iter().any(|result| result.summary.collection_time_ms.is_some()) {
+    let (subject, events) = if results.iter().any(|result| result.summary.collection_time_ms.is_some()) {
         ("data-collection time", "events")
     } else {
         ("request time", "requests")
     };
     let scale = if log { ", logarithmic" } else { "" };
-    let x = Axis { title: format!("{what} in ms{scale}"), log, min, max };
+    let x = Axis { title: format!("{subject} in ms{scale}"), log, min, max };
     let marks = [marks_at("ideal", &ideals), marks_at("least mean", &bounds)].concat();
     vec![cdf(&times, events, &x, &marks, budget), histogram(&times, events, &x, &marks)]
 }

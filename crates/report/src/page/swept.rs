@@ -257,12 +257,12 @@ fn chart(
     let y = axis(scale(shown.title), points().map(|point| point.1), ideal.into_iter().chain(ends));
     let marks = ideal.map(|at| Mark { text: "ideal".into(), at, level: true }).into_iter().collect();
     let names = label(&along.key);
-    let what = if results.iter().any(|result| result.summary.collection_time_ms.is_some()) {
+    let time_title = if results.iter().any(|result| result.summary.collection_time_ms.is_some()) {
         "Collection time"
     } else {
         "Request time"
     };
-    let title = if shown.title == "time" { what } else { "Goodput" };
+    let title = if shown.title == "time" { time_title } else { "Goodput" };
     let rows = (0..results.len())
         .map(|index| {
             let at = significant(along.at[index]);

@@ -145,7 +145,7 @@ fn sentence(summary: &Summary, data: &Value, at: &str) -> String {
     let get = |key: &str, form| figure(data, &format!("{at}{key}"), form);
     let times =
         if summary.collection_time_ms.is_some() { "/collection_time_ms" } else { "/requests/time_ms" };
-    let what = if summary.collection_time_ms.is_some() { "An event" } else { "A request" };
+    let subject = if summary.collection_time_ms.is_some() { "An event" } else { "A request" };
     let mut parts = Vec::new();
     if let Some(mean) = get(&format!("{times}/mean"), FigureForm::Millis) {
         let own = get("/slowdown/mean", FigureForm::Factor).filter(|_| summary.events.is_some());
@@ -153,7 +153,7 @@ fn sentence(summary: &Summary, data: &Value, at: &str) -> String {
         let of_all =
             ratio(data, &format!("{at}{times}/mean"), &format!("{at}{times}/ideal"), FigureForm::Factor);
         let over = own.or(of_all.map(|over| format!(", {over} the ideal"))).unwrap_or_default();
-        parts.push(format!("{what} takes {mean} on average{over}."));
+        parts.push(format!("{subject} takes {mean} on average{over}."));
     }
     if let Some(p99) = get(&format!("{times}/p99"), FigureForm::Millis).filter(|_| summary.has_p99()) {
         parts.push(format!("One in a hundred takes longer than {p99}."));

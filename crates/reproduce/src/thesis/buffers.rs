@@ -3,7 +3,7 @@
 use super::points::{A500, A1000, B1000, means, ordered, variable};
 use crate::claim::Claim;
 use crate::judge::ms;
-use crate::{ClaimRun, Got, Judged};
+use crate::{ClaimRun, Judged, PointResult};
 
 pub(super) fn claims() -> Vec<Claim> {
     let dedicated = |id, says, expected, points, judge| Claim {
@@ -57,8 +57,8 @@ pub(super) fn claims() -> Vec<Claim> {
                         .set("tor.buffer", size)
                 })
                 .to_vec(),
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 Judged::new(m[0] > 1.05 * m[1], ms(&m))
             },
             known: None,
@@ -68,8 +68,8 @@ pub(super) fn claims() -> Vec<Claim> {
             "with enough memory the least collection time is slightly below 20 ms",
             "≤ 20 ms at 8 MB",
             with_buffers(A1000, "node-round-robin", "5 s", &["8 MB"]),
-            |got| {
-                let m = means(got);
+            |results| {
+                let m = means(results);
                 Judged::new(m[0] <= 20.0, ms(&m))
             },
         ),
@@ -81,9 +81,9 @@ pub(super) fn claims() -> Vec<Claim> {
             points: [("fcfs", "24 MB"), ("fcfs", "36 MB"), ("fcfs", "60 MB"), ("random", "60 MB")]
                 .map(|(policy, size)| shared(B1000, policy, size))
                 .to_vec(),
-            judge: |got| {
-                let m = means(got);
-                let Judged { holds, .. } = judge_least(&got[..3]);
+            judge: |results| {
+                let m = means(results);
+                let Judged { holds, .. } = judge_least(&results[..3]);
                 Judged::new(holds && m[3] > 1.05 * m[2], ms(&m))
             },
             known: None,
@@ -94,8 +94,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "with little shared memory at 90 % round-robin is better than load-balancing",
             expected: "lower mean at 16 MB",
             points: ["node-round-robin", "node-load-balancing"].map(|p| shared(B1000, p, "16 MB")).to_vec(),
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 Judged::new(m[0] < m[1], ms(&m))
             },
             known: None,
@@ -112,8 +112,8 @@ pub(super) fn claims() -> Vec<Claim> {
                         .set("tor.buffer", "5 MB")
                 })
                 .to_vec(),
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 Judged::new(m[0] < m[1], ms(&m))
             },
             known: None,
@@ -143,12 +143,12 @@ fn shared(preset: &'static str, policy: &str, size: &str) -> ClaimRun {
         .set("tor.input_limit", "unlimited")
 }
 
-fn judge_drops(got: &[&Got]) -> Judged {
-    let drops: Vec<u64> = got.iter().map(|got| got.drops()).collect();
+fn judge_drops(results: &[&PointResult]) -> Judged {
+    let drops: Vec<u64> = results.iter().map(|result| result.drops()).collect();
     Judged::new(drops[0] > 0 && drops[1] == 0, format!("{} / {} drops", drops[0], drops[1]))
 }
 
-fn judge_least(got: &[&Got]) -> Judged {
-    let m = means(got);
+fn judge_least(results: &[&PointResult]) -> Judged {
+    let m = means(results);
     Judged::new(m[0] > 1.05 * m[2] && m[1] <= 1.05 * m[2], ms(&m))
 }

@@ -42,9 +42,9 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "with central scheduling the model of the switch has no influence",
             expected: "the same mean behind switches A and B, no drop",
             points: vec![advance(A1000, 500), advance(B1000, 500)],
-            judge: |got| {
-                let m = means(got);
-                let drops = got[0].drops() + got[1].drops();
+            judge: |results| {
+                let m = means(results);
+                let drops = results[0].drops() + results[1].drops();
                 Judged::new(m[0] == m[1] && drops == 0, format!("{}, {drops} drops", ms(&m)))
             },
             known: None,
@@ -61,8 +61,8 @@ pub(super) fn claims() -> Vec<Claim> {
                 advance(A1000, 25),
                 advance(A1000, 500),
             ],
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 let holds = m[..3].iter().all(|&mean| near(mean, 21.0, 0.05))
                     && m[3..].iter().all(|&mean| near(mean, 22.0, 0.05));
                 Judged::new(holds, ms(&m)).figures(&m)
@@ -82,15 +82,15 @@ pub(super) fn claims() -> Vec<Claim> {
                 .flat_map(|&p| [advance(p, 25), advance(p, 1000)])
                 .chain([25, 1000].map(|us| answers_only(advance(A500, us))))
                 .collect(),
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 let costs = [m[1] / m[0] - 1.0, m[3] / m[2] - 1.0];
-                let got = format!(
+                let text = format!(
                     "{}; {} where answers alone wait",
                     percent(&costs),
                     percent(&[m[5] / m[4] - 1.0])
                 );
-                Judged::new(costs.iter().all(|&cost| cost <= 0.04), got).figures(&costs)
+                Judged::new(costs.iter().all(|&cost| cost <= 0.04), text).figures(&costs)
             },
             known: Some(Known {
                 why: "requests wait for the advance as the answers to them do: half of it goes where they do not",
@@ -103,11 +103,11 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "clocks may differ by 1 ms; 10 ms cost a clear part of 10 ms",
             expected: "within 2 % up to 1 ms, 1 to 10 ms more at 10 ms",
             points: [0, 10, 100, 1000, 10_000].map(clock).to_vec(),
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 let flat = m[1..4].iter().all(|&mean| near(mean, m[0], 0.02));
-                let rise = m[4] - m[0];
-                Judged::new(flat && rise > 1.0 && rise < 10.0, ms(&m)).figures(&m)
+                let growth = m[4] - m[0];
+                Judged::new(flat && growth > 1.0 && growth < 10.0, ms(&m)).figures(&m)
             },
             known: Some(Known {
                 why: "1 ms costs 2.4 %, of which 0.4 % are for requests; all else as printed",
@@ -124,21 +124,21 @@ pub(super) fn claims() -> Vec<Claim> {
                 .into_iter()
                 .chain([1, 4, 8, 12].map(|mtus| answers_only(slot(mtus))))
                 .collect(),
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 let cost = |first: usize| -> Vec<f64> {
                     let more = [(1, 3.0), (2, 7.0), (3, 11.0)];
                     more.iter().map(|&(place, more)| (m[first + place] / m[first] - 1.0) / more).collect()
                 };
                 let (all, answers) = (cost(0), cost(4));
                 let holds = all.iter().all(|cost| (0.03..=0.05).contains(cost));
-                let got = format!(
+                let text = format!(
                     "{} an MTU; {}; {} where answers alone wait",
                     percent(&all),
                     ms(&m[..4]),
                     percent(&answers)
                 );
-                Judged::new(holds, got).figures(&all)
+                Judged::new(holds, text).figures(&all)
             },
             known: Some(Known {
                 why: "an answer of 9.1 MTUs takes whole timeslots, 12, 16 and 12 MTUs of them; requests and acknowledgements take theirs too",
@@ -151,8 +151,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "22 ms at 90 %, where tuned credits give 20",
             expected: "5 to 15 % above credits",
             points: vec![advance(A1000, 500), credits(A1000, BEST).set("supervisor.policy", ROUND_ROBIN)],
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 let more = m[0] / m[1] - 1.0;
                 Judged::new((0.05..=0.15).contains(&more), format!("{}, {}", ms(&m), percent(&[more])))
                     .figures(&m)
@@ -174,8 +174,8 @@ pub(super) fn claims() -> Vec<Claim> {
                     .set("run.duration", "300 ms")
                     .set("supervisor.start_order", "random"),
             ],
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 Judged::new(m[0] < 0.5 * m[1], ms(&m)).figures(&m)
             },
             known: Some(Known {

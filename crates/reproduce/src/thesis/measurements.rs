@@ -3,7 +3,7 @@
 use super::points::{A500, A1000, B500, B1000, SIZES, means, onset, ordered, partial, scan, usable};
 use crate::claim::Claim;
 use crate::judge::{Known, ms, near, percent};
-use crate::{ClaimRun, Got, Judged};
+use crate::{ClaimRun, Judged, PointResult};
 
 pub(super) fn claims() -> Vec<Claim> {
     vec![
@@ -13,8 +13,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "without mitigation, a collection takes up to 35 times the ideal",
             expected: "637 ms ± 30 %, the worst mean of both switches at 1000 Hz",
             points: vec![ClaimRun::new(A1000), ClaimRun::new(B1000)],
-            judge: |got| {
-                let means = means(got);
+            judge: |results| {
+                let means = means(results);
                 Judged::new(near(means[0].max(means[1]), 637.0, 0.3), ms(&means))
             },
             known: None,
@@ -25,8 +25,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "switch A: incast sets in at the same size at 45 % and 90 %",
             expected: "equal within a step of the scan",
             points: scan(A500, A1000),
-            judge: |got| {
-                let (low, high) = (onset(&got[..SIZES.len()]), onset(&got[SIZES.len()..]));
+            judge: |results| {
+                let (low, high) = (onset(&results[..SIZES.len()]), onset(&results[SIZES.len()..]));
                 Judged::new(low.abs_diff(high) <= 1, onsets(low, high))
             },
             known: None,
@@ -37,8 +37,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "switch B: incast sets in at a smaller size at 90 % than at 45 %",
             expected: "smaller",
             points: scan(B500, B1000),
-            judge: |got| {
-                let (low, high) = (onset(&got[..SIZES.len()]), onset(&got[SIZES.len()..]));
+            judge: |results| {
+                let (low, high) = (onset(&results[..SIZES.len()]), onset(&results[SIZES.len()..]));
                 Judged::new(high < low, onsets(low, high))
             },
             known: None,
@@ -49,8 +49,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "below the threshold, a collection takes its ideal time",
             expected: "within 5 % of the ideal at 396 kB, 45 %, events spread over the nodes",
             points: vec![partial(A500, 3).set("supervisor.policy", "node-round-robin")],
-            judge: |got| {
-                let (mean, ideal) = (got[0].mean_ms(), got[0].ideal_ms());
+            judge: |results| {
+                let (mean, ideal) = (results[0].mean_ms(), results[0].ideal_ms());
                 Judged::new(near(mean, ideal, 0.05), format!("{mean:.2} ms, ideal {ideal:.2} ms"))
             },
             known: None,
@@ -61,8 +61,9 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "above the threshold, a collection takes more than ten times its ideal",
             expected: "> 10 × ideal for the full event",
             points: vec![ClaimRun::new(A500), ClaimRun::new(A1000)],
-            judge: |got| {
-                let ratios: Vec<f64> = got.iter().map(|got| got.mean_ms() / got.ideal_ms()).collect();
+            judge: |results| {
+                let ratios: Vec<f64> =
+                    results.iter().map(|result| result.mean_ms() / result.ideal_ms()).collect();
                 Judged::new(
                     ratios.iter().all(|&ratio| ratio > 10.0),
                     format!("{:.1} / {:.1} ×", ratios[0], ratios[1]),
@@ -76,9 +77,9 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "switch A, 792 kB: most collections suffer a timeout, in peaks near multiples of 200 ms",
             expected: "> 50 % with a timeout; the most frequent 10 ms above 150 ms lie within 15 ms of n × 200 ms",
             points: [A500, A1000].map(|preset| usable(ordered(partial(preset, 6)))).to_vec(),
-            judge: |got| {
-                let shares: Vec<f64> = got.iter().map(|got| got.share_with_timeouts(1)).collect();
-                let peaks: Vec<f64> = got.iter().map(|got| peak_above(got, 150.0)).collect();
+            judge: |results| {
+                let shares: Vec<f64> = results.iter().map(|result| result.share_with_timeouts(1)).collect();
+                let peaks: Vec<f64> = results.iter().map(|result| peak_above(result, 150.0)).collect();
                 let at_multiple = |peak: f64| (peak / 200.0 - (peak / 200.0).round()).abs() * 200.0 <= 25.0;
                 Judged::new(
                     shares.iter().all(|&share| share > 0.5) && peaks.iter().all(|&peak| at_multiple(peak)),
@@ -97,8 +98,9 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "switch A, 1320 kB: a share suffers several timeouts in a row",
             expected: "> 5 % take more than 350 ms",
             points: [A500, A1000].map(|preset| usable(ordered(partial(preset, 10)))).to_vec(),
-            judge: |got| {
-                let shares: Vec<f64> = got.iter().map(|got| got.share(|time| time > 350.0)).collect();
+            judge: |results| {
+                let shares: Vec<f64> =
+                    results.iter().map(|result| result.share(|time| time > 350.0)).collect();
                 Judged::new(shares.iter().all(|&share| share > 0.05), percent(&shares))
             },
             known: None,
@@ -109,8 +111,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "switch B, 792 kB at 45 %: no collection suffers a timeout",
             expected: "0",
             points: vec![usable(ordered(partial(B500, 6)))],
-            judge: |got| {
-                let share = got[0].share_with_timeouts(1);
+            judge: |results| {
+                let share = results[0].share_with_timeouts(1);
                 Judged::new(share == 0.0, percent(&[share]))
             },
             known: None,
@@ -121,8 +123,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "switch B: timeouts appear when throughput or size grow",
             expected: "> 0 at 1320 kB and 90 %",
             points: vec![usable(ordered(partial(B1000, 10)))],
-            judge: |got| {
-                let share = got[0].share_with_timeouts(1);
+            judge: |results| {
+                let share = results[0].share_with_timeouts(1);
                 Judged::new(share > 0.0, percent(&[share]))
             },
             known: None,
@@ -133,8 +135,9 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "switch A without shaping: no full event in less than 200 ms",
             expected: "≤ 1 %",
             points: [A500, A1000].map(|preset| usable(ClaimRun::new(preset))).to_vec(),
-            judge: |got| {
-                let shares: Vec<f64> = got.iter().map(|got| got.share(|time| time < 200.0)).collect();
+            judge: |results| {
+                let shares: Vec<f64> =
+                    results.iter().map(|result| result.share(|time| time < 200.0)).collect();
                 Judged::new(shares.iter().all(|&share| share <= 0.01), percent(&shares))
             },
             known: None,
@@ -145,10 +148,13 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "switch A without shaping: most events between 200 and 700 ms, more beyond at 90 %",
             expected: "> 50 %; a larger share above 700 ms at 1000 Hz",
             points: [A500, A1000].map(|preset| usable(ClaimRun::new(preset))).to_vec(),
-            judge: |got| {
-                let bulk: Vec<f64> =
-                    got.iter().map(|got| got.share(|time| (200.0..700.0).contains(&time))).collect();
-                let tail: Vec<f64> = got.iter().map(|got| got.share(|time| time >= 700.0)).collect();
+            judge: |results| {
+                let bulk: Vec<f64> = results
+                    .iter()
+                    .map(|result| result.share(|time| (200.0..700.0).contains(&time)))
+                    .collect();
+                let tail: Vec<f64> =
+                    results.iter().map(|result| result.share(|time| time >= 700.0)).collect();
                 Judged::new(
                     bulk.iter().all(|&share| share > 0.5) && tail[1] > tail[0],
                     format!("{}, beyond {}", percent(&bulk), percent(&tail)),
@@ -162,8 +168,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "switch B at 45 %: some full events without a timeout, the vast majority with",
             expected: "more than 0 and less than 30 % below 200 ms",
             points: vec![usable(ClaimRun::new(B500))],
-            judge: |got| {
-                let share = got[0].share(|time| time < 200.0);
+            judge: |results| {
+                let share = results[0].share(|time| time < 200.0);
                 Judged::new(share > 0.0 && share < 0.3, percent(&[share]))
             },
             known: None,
@@ -175,8 +181,8 @@ pub(super) fn claims() -> Vec<Claim> {
             expected: "higher",
             // Units that start host by host queue up at 45 % as well, and longer than at 90 %.
             points: [B500, B1000].map(|preset| usable(ordered(ClaimRun::new(preset)))).to_vec(),
-            judge: |got| {
-                let means = means(got);
+            judge: |results| {
+                let means = means(results);
                 Judged::new(means[1] > means[0], ms(&means))
             },
             known: None,
@@ -192,9 +198,9 @@ fn onsets(low: usize, high: usize) -> String {
 }
 
 /// The centre of the fullest bin of 10 ms above `from_ms`.
-fn peak_above(got: &Got, from_ms: f64) -> f64 {
+fn peak_above(result: &PointResult, from_ms: f64) -> f64 {
     let mut counts = std::collections::BTreeMap::new();
-    for time in got.times_ms.iter().filter(|&&time| time > from_ms) {
+    for time in result.times_ms.iter().filter(|&&time| time > from_ms) {
         *counts.entry((time / 10.0) as u64).or_insert(0_u64) += 1;
     }
     let most = counts.iter().max_by_key(|&(bin, count)| (*count, std::cmp::Reverse(*bin)));

@@ -1,6 +1,6 @@
 //! The thesis' set-ups, and figures that several of its claims share. 480 credits of 1.1 kB are a burst of 528 kB.
 
-use crate::lab::{ClaimRun, Got};
+use crate::lab::{ClaimRun, PointResult};
 
 pub(super) const A500: &str = "thesis-a-500hz";
 pub(super) const A1000: &str = "thesis-a-1000hz";
@@ -79,13 +79,13 @@ pub(super) fn unshaped(preset: &'static str) -> ClaimRun {
     variable(ClaimRun::new(preset).set("supervisor.policy", "node-round-robin"))
 }
 
-pub(super) fn means(got: &[&Got]) -> Vec<f64> {
-    got.iter().map(|got| got.mean_ms()).collect()
+pub(super) fn means(results: &[&PointResult]) -> Vec<f64> {
+    results.iter().map(|result| result.mean_ms()).collect()
 }
 
 /// The first size from which the mean exceeds three times the ideal: where incast sets in.
-pub(super) fn onset(got: &[&Got]) -> usize {
-    got.iter().position(|got| got.mean_ms() > 3.0 * got.ideal_ms()).unwrap_or(got.len())
+pub(super) fn onset(results: &[&PointResult]) -> usize {
+    results.iter().position(|result| result.mean_ms() > 3.0 * result.ideal_ms()).unwrap_or(results.len())
 }
 
 /// Sixteenths of the event that the scans over the collection size use.

@@ -3,7 +3,7 @@
 use super::points::{A500, A1000, B500, BEST, credits, fcfs, means, policy, variable};
 use crate::claim::Claim;
 use crate::judge::{ms, near};
-use crate::{Got, Judged};
+use crate::{Judged, PointResult};
 
 pub(super) fn claims() -> Vec<Claim> {
     let best = |id, preset: &'static str, says, expected, judge| Claim {
@@ -16,12 +16,12 @@ pub(super) fn claims() -> Vec<Claim> {
         known: None,
     };
     vec![
-        best("T049", A500, "FCFS at 45 % never falls below 40 ms", "best of the scan ≥ 35 ms", |got| {
-            let means = means(got);
+        best("T049", A500, "FCFS at 45 % never falls below 40 ms", "best of the scan ≥ 35 ms", |results| {
+            let means = means(results);
             Judged::new(means.iter().all(|&mean| mean >= 35.0), ms(&means))
         }),
-        best("T050", A1000, "FCFS at 90 % never falls below 60 ms", "best of the scan ≥ 50 ms", |got| {
-            let means = means(got);
+        best("T050", A1000, "FCFS at 90 % never falls below 60 ms", "best of the scan ≥ 50 ms", |results| {
+            let means = means(results);
             Judged::new(means.iter().all(|&mean| mean >= 50.0), ms(&means))
         }),
         Claim {
@@ -30,8 +30,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "random at 45 % reaches about 20 ms",
             expected: "20 ms ± 10 %",
             points: vec![policy(A500, "random")],
-            judge: |got| {
-                let means = means(got);
+            judge: |results| {
+                let means = means(results);
                 Judged::new(near(means[0], 20.0, 0.1), ms(&means))
             },
             known: None,
@@ -42,8 +42,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "random at 90 % is clearly worse than round-robin",
             expected: "> 1.15 ×",
             points: vec![policy(A1000, "random"), policy(A1000, "node-round-robin")],
-            judge: |got| {
-                let means = means(got);
+            judge: |results| {
+                let means = means(results);
                 Judged::new(means[0] > 1.15 * means[1], ms(&means))
             },
             known: None,
@@ -54,8 +54,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "node round-robin reaches 20 ms at 45 % and at 90 %",
             expected: "20 ms ± 5 %, or better",
             points: [A500, A1000].map(|preset| policy(preset, "node-round-robin")).to_vec(),
-            judge: |got| {
-                let means = means(got);
+            judge: |results| {
+                let means = means(results);
                 Judged::new(means.iter().all(|&mean| mean <= 21.0), ms(&means))
             },
             known: None,
@@ -66,8 +66,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "node load-balancing is better than random and close to round-robin",
             expected: "< random; within 10 % of round-robin",
             points: ["node-load-balancing", "random", "node-round-robin"].map(|p| policy(A1000, p)).to_vec(),
-            judge: |got| {
-                let means = means(got);
+            judge: |results| {
+                let means = means(results);
                 Judged::new(means[0] < means[1] && near(means[0], means[2], 0.1), ms(&means))
             },
             known: None,
@@ -80,8 +80,8 @@ pub(super) fn claims() -> Vec<Claim> {
             points: ["node-round-robin", "node-load-balancing", "random", "fcfs"]
                 .map(|p| credits(A1000, 36).set("supervisor.policy", p))
                 .to_vec(),
-            judge: |got| {
-                let means = means(got);
+            judge: |results| {
+                let means = means(results);
                 Judged::new(means[1..].iter().all(|&mean| means[0] <= mean), ms(&means))
             },
             known: None,
@@ -92,8 +92,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "processing-unit round-robin is abysmal",
             expected: "> 150 ms",
             points: vec![policy(A1000, "unit-round-robin")],
-            judge: |got| {
-                let means = means(got);
+            judge: |results| {
+                let means = means(results);
                 Judged::new(means[0] > 150.0, ms(&means))
             },
             known: None,
@@ -110,12 +110,12 @@ pub(super) fn claims() -> Vec<Claim> {
                     [fcfs(preset, BEST)].into_iter().chain(others.map(|p| policy(preset, p)))
                 })
                 .collect(),
-            judge: |got| {
-                let spread = |got: &[&Got]| {
-                    let means = means(got);
+            judge: |results| {
+                let spread = |results: &[&PointResult]| {
+                    let means = means(results);
                     means.iter().copied().fold(0.0, f64::max) - means.iter().copied().fold(f64::MAX, f64::min)
                 };
-                let (low, high) = (spread(&got[..4]), spread(&got[4..]));
+                let (low, high) = (spread(&results[..4]), spread(&results[4..]));
                 Judged::new(high > low, ms(&[low, high]))
             },
             known: None,
@@ -131,8 +131,8 @@ pub(super) fn claims() -> Vec<Claim> {
                         .map(|p| policy(A1000, p));
                 [first, fcfs(A1000, BEST)].into_iter().chain(others).collect()
             },
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 let ordered = m[0] > 2.0 * m[1] && m[1] > m[2] && m[2] > m[3] && m[3] >= 0.98 * m[4];
                 Judged::new(ordered, ms(&m))
             },
@@ -144,8 +144,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "switch A: with variable sizes incast sets in at fewer credits",
             expected: "losses at 528 kB with variable sizes, none with fixed ones",
             points: vec![variable(policy(A1000, "node-round-robin")), policy(A1000, "node-round-robin")],
-            judge: |got| {
-                let drops: Vec<u64> = got.iter().map(|got| got.drops()).collect();
+            judge: |results| {
+                let drops: Vec<u64> = results.iter().map(|result| result.drops()).collect();
                 Judged::new(drops[0] > 0 && drops[1] == 0, format!("{} / {} drops", drops[0], drops[1]))
             },
             known: None,
@@ -162,8 +162,8 @@ pub(super) fn claims() -> Vec<Claim> {
                     [variable(fixed.clone()), fixed]
                 })
                 .collect(),
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 Judged::new(near(m[0], m[1], 0.05) && near(m[2], m[3], 0.05), ms(&m))
             },
             known: None,
@@ -177,8 +177,8 @@ pub(super) fn claims() -> Vec<Claim> {
                 let fixed = policy(B500, "node-round-robin");
                 vec![variable(fixed.clone()), fixed]
             },
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 Judged::new(near(m[0], m[1], 0.05), ms(&m))
             },
             known: None,

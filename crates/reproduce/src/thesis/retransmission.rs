@@ -17,8 +17,8 @@ pub(super) fn claims() -> Vec<Claim> {
             points: ["200 ms", "50 ms", "20 ms", "5 ms"]
                 .map(|rto| unshaped(A500).set("transport.rto_min", rto).set("transport.delayed_ack", false))
                 .to_vec(),
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 Judged::new(m.windows(2).all(|pair| pair[1] < pair[0]), ms(&m))
             },
             known: None,
@@ -29,8 +29,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "switch B at 45 %, minimum RTO 5 ms alone: about 38 ms",
             expected: "38 ms ± 20 %",
             points: vec![rto_5ms(simulated(unshaped(B500)))],
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 Judged::new(near(m[0], 38.0, 0.2), ms(&m)).figures(&m)
             },
             known: Some(Known {
@@ -44,8 +44,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "switch B at 90 %, minimum RTO 5 ms alone: not below 55 ms",
             expected: "≥ 44 ms",
             points: vec![rto_5ms(simulated(unshaped(B1000)))],
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 Judged::new(m[0] >= 44.0, ms(&m))
             },
             known: None,
@@ -62,8 +62,8 @@ pub(super) fn claims() -> Vec<Claim> {
                     [on.clone().set("transport.delayed_ack", false), on]
                 })
                 .collect(),
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 Judged::new(m[0] < m[1] && m[3] < m[2], ms(&m))
             },
             known: None,
@@ -77,8 +77,8 @@ pub(super) fn claims() -> Vec<Claim> {
                 let base = variable(credits(A500, 240).set("supervisor.policy", "node-round-robin"));
                 vec![rto_5ms(base.clone()), base]
             },
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 Judged::new(near(m[0], m[1], 0.03), ms(&m))
             },
             known: None,
@@ -92,8 +92,8 @@ pub(super) fn claims() -> Vec<Claim> {
                 let base = variable(policy(B500, "node-round-robin"));
                 vec![rto_5ms(base.clone()), base]
             },
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 Judged::new(near(m[0], m[1], 0.03), ms(&m))
             },
             known: None,
@@ -107,8 +107,8 @@ pub(super) fn claims() -> Vec<Claim> {
                 let base = variable(credits(A500, 240).set("supervisor.policy", "node-round-robin"));
                 vec![base.clone().set("transport.rto_min", "5 ms"), base]
             },
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 Judged::new(m[0] > m[1], ms(&m))
             },
             known: None,
@@ -122,8 +122,8 @@ pub(super) fn claims() -> Vec<Claim> {
                 let base = variable(credits(A1000, 960).set("supervisor.policy", "node-round-robin"));
                 vec![rto_5ms(base.clone()), base]
             },
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 Judged::new(m[0] < 0.5 * m[1], ms(&m))
             },
             known: None,
@@ -140,8 +140,8 @@ pub(super) fn claims() -> Vec<Claim> {
                     [shaped, rto_5ms(unshaped(preset))]
                 })
                 .collect(),
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 Judged::new(m[0] < m[1] && m[2] < m[3], ms(&m))
             },
             known: None,
@@ -152,8 +152,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "credits, round-robin, 5 ms and no delayed acknowledgements: within 10 % of the ideal at 90 %",
             expected: "≤ 1.10 × ideal, fixed sizes",
             points: vec![rto_5ms(policy(A1000, "node-round-robin"))],
-            judge: |got| {
-                let ratio = got[0].mean_ms() / got[0].ideal_ms();
+            judge: |results| {
+                let ratio = results[0].mean_ms() / results[0].ideal_ms();
                 Judged::new(ratio <= 1.10, format!("{ratio:.3} × ideal"))
             },
             known: None,

@@ -3,7 +3,7 @@
 use super::points::{A500, A1000, B500, B1000, BEST, FEW, credits, fcfs, means, ordered};
 use crate::claim::Claim;
 use crate::judge::{Known, ms, near, percent};
-use crate::{ClaimRun, Got, Judged};
+use crate::{ClaimRun, Judged, PointResult};
 
 /// Credits of the scan for switch B.
 const SCAN_B: [u32; 6] = [480, 600, 720, 840, 960, 1200];
@@ -22,10 +22,10 @@ pub(super) fn claims() -> Vec<Claim> {
                     .set("record.queue_interval", "100 us")
                     .set("run.duration", "1 s"),
             ],
-            judge: |got| {
+            judge: |results| {
                 // 13.2 kB in segments of 1448 B: ten frames with 70 B of headers in a switch's memory.
                 let bound = 40 * (13_200 + 10 * 70);
-                let (most, drops) = (got[0].watched_bytes_max, got[0].drops());
+                let (most, drops) = (results[0].watched_bytes_max, results[0].drops());
                 Judged::new(
                     most > 0 && most <= bound && drops == 0,
                     format!("{most} B of {bound} B, {drops} drops"),
@@ -39,8 +39,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "switch A: collection time against credits is U-shaped",
             expected: "lower at 480 than at 24 and at 1920",
             points: scan_a(),
-            judge: |got| {
-                let means = means(got);
+            judge: |results| {
+                let means = means(results);
                 Judged::new(means[2] < means[0] && means[2] < means[4], ms(&means))
             },
             known: None,
@@ -51,9 +51,11 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "switch B: the best burst shifts with the throughput",
             expected: "the largest burst without a loss is smaller at 90 % than at 45 %",
             points: [B500, B1000].iter().flat_map(|&p| SCAN_B.map(|n| ordered(credits(p, n)))).collect(),
-            judge: |got| {
-                let lossless = |got: &[&Got]| got.iter().take_while(|got| got.drops() == 0).count();
-                let (low, high) = (lossless(&got[..SCAN_B.len()]), lossless(&got[SCAN_B.len()..]));
+            judge: |results| {
+                let lossless = |results: &[&PointResult]| {
+                    results.iter().take_while(|result| result.drops() == 0).count()
+                };
+                let (low, high) = (lossless(&results[..SCAN_B.len()]), lossless(&results[SCAN_B.len()..]));
                 Judged::new(
                     high < low,
                     format!("{low} at 45 %, {high} at 90 % of {SCAN_B:?} credits lose nothing"),
@@ -67,8 +69,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "with FCFS the best window is far above the one of the window equation",
             expected: "480 credits better than 60 (66 kB, the equation's 63.2 kB)",
             points: vec![fcfs(A1000, 60), fcfs(A1000, BEST)],
-            judge: |got| {
-                let means = means(got);
+            judge: |results| {
+                let means = means(results);
                 Judged::new(means[1] < means[0], ms(&means))
             },
             known: None,
@@ -88,8 +90,8 @@ pub(super) fn claims() -> Vec<Claim> {
                         .set("run.duration", "2 s")
                 })
                 .to_vec(),
-            judge: |got| {
-                let means = means(got);
+            judge: |results| {
+                let means = means(results);
                 Judged::new(means[0] < means[1] && means[1] < means[2], ms(&means))
             },
             known: None,
@@ -100,9 +102,9 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "at 52.8 kB almost no event takes less than 20 ms, a good part less than 40 ms",
             expected: "< 2 %; > 20 %",
             points: [A500, A1000].map(|preset| fcfs(preset, FEW)).to_vec(),
-            judge: |got| {
-                let fast: Vec<f64> = got.iter().map(|got| got.share(|time| time < 20.0)).collect();
-                let fair: Vec<f64> = got.iter().map(|got| got.share(|time| time < 40.0)).collect();
+            judge: |results| {
+                let fast: Vec<f64> = results.iter().map(|result| result.share(|time| time < 20.0)).collect();
+                let fair: Vec<f64> = results.iter().map(|result| result.share(|time| time < 40.0)).collect();
                 Judged::new(
                     fast.iter().all(|&share| share < 0.02) && fair.iter().all(|&share| share > 0.2),
                     format!("{}; {}", percent(&fast), percent(&fair)),
@@ -116,8 +118,8 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "at 52.8 kB tails reach 300 ms at 45 % and 500 ms at 90 %",
             expected: "the 99.9th percentile within 30 %",
             points: [A500, A1000].map(|preset| fcfs(preset, FEW)).to_vec(),
-            judge: |got| {
-                let tails: Vec<f64> = got.iter().map(|got| got.quantile_ms(999)).collect();
+            judge: |results| {
+                let tails: Vec<f64> = results.iter().map(|result| result.quantile_ms(999)).collect();
                 Judged::new(near(tails[0], 300.0, 0.3) && near(tails[1], 500.0, 0.3), ms(&tails))
                     .figures(&tails)
             },
@@ -132,8 +134,9 @@ pub(super) fn claims() -> Vec<Claim> {
             says: "at 528 kB a sizeable part is collected within 20 ms, the rest waits for credits",
             expected: "> 20 % within 20 ms",
             points: [A500, A1000].map(|preset| fcfs(preset, BEST)).to_vec(),
-            judge: |got| {
-                let shares: Vec<f64> = got.iter().map(|got| got.share(|time| time <= 20.0)).collect();
+            judge: |results| {
+                let shares: Vec<f64> =
+                    results.iter().map(|result| result.share(|time| time <= 20.0)).collect();
                 Judged::new(shares.iter().all(|&share| share > 0.2), percent(&shares))
             },
             known: None,
@@ -147,8 +150,8 @@ pub(super) fn claims() -> Vec<Claim> {
                 credits(A1000, 640).set("tor.buffer", "500 kB"),
                 credits(A1000, 640).set("supervisor.policy", "node-round-robin"),
             ],
-            judge: |got| {
-                let drops: Vec<u64> = got.iter().map(|got| got.drops()).collect();
+            judge: |results| {
+                let drops: Vec<u64> = results.iter().map(|result| result.drops()).collect();
                 Judged::new(drops[0] > 0 && drops[1] == 0, format!("{} / {} drops", drops[0], drops[1]))
             },
             known: None,
@@ -164,8 +167,8 @@ pub(super) fn claims() -> Vec<Claim> {
                 ClaimRun::new(B500),
                 ClaimRun::new(B500).set("tor.buffer", "9.4 MB"),
             ],
-            judge: |got| {
-                let m = means(got);
+            judge: |results| {
+                let m = means(results);
                 let change = |a: f64, b: f64| (b - a).abs() / a;
                 let (shaped, unshaped) = (change(m[0], m[1]), change(m[2], m[3]));
                 Judged::new(shaped < 0.02 && unshaped > shaped, percent(&[shaped, unshaped]))

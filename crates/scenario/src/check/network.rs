@@ -54,15 +54,15 @@ impl ScenarioCheck<'_> {
         let collectors = s.collectors_total();
         let hosts = sources + collectors;
         if hosts > HOSTS_MAX {
-            let (key, what) = if collectors > sources {
-                let what = "collectors.racks × collectors.hosts_per_rack";
-                ("collectors.hosts_per_rack", format!("{what} = {collectors} collectors"))
+            let (key, reason) = if collectors > sources {
+                let product = "collectors.racks × collectors.hosts_per_rack";
+                ("collectors.hosts_per_rack", format!("{product} = {collectors} collectors"))
             } else {
                 (source_key, format!("{source_key} = {sources}"))
             };
             self.fail(
                 key,
-                format!("a network of {hosts} hosts is too large: {what}"),
+                format!("a network of {hosts} hosts is too large: {reason}"),
                 &format!("more than {HOSTS_MAX} hosts"),
                 Some(("collectors.racks", "racks")),
                 format!("give at most {HOSTS_MAX} readouts and collectors together"),
@@ -83,7 +83,7 @@ impl ScenarioCheck<'_> {
     }
 
     /// Checks that the switches `name` have enough ports; zero stands for enough.
-    pub(super) fn ports(&mut self, name: &str, needed: u64, what: &str) {
+    pub(super) fn ports(&mut self, name: &str, needed: u64, users: &str) {
         let ports = match name {
             "tor" => self.scenario.tor.ports,
             _ => self.scenario.core.ports,
@@ -91,7 +91,7 @@ impl ScenarioCheck<'_> {
         if ports != 0 && u64::from(ports) < needed {
             self.fail(
                 &format!("{name}.ports"),
-                format!("{needed} {what} need more than the {ports} ports of a switch"),
+                format!("{needed} {users} need more than the {ports} ports of a switch"),
                 "too few",
                 None,
                 format!("give at least {needed}"),

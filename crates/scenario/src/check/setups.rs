@@ -139,14 +139,14 @@ impl ScenarioCheck<'_> {
             ("failed_readouts", &b.failed_readouts, s.readout.hosts, "readouts"),
             ("failed_collectors", &b.failed_collectors, collectors, "collectors"),
         ];
-        for (key, list, hosts, what) in failed {
+        for (key, list, hosts, role) in failed {
             let path = format!("shaping.barrel_shifter.{key}");
             if let Some(wrong) = list.iter().find(|&&host| host >= hosts) {
-                let message = format!("{wrong} is not one of the {hosts} {what}, which are numbered from 0");
+                let message = format!("{wrong} is not one of the {hosts} {role}, which are numbered from 0");
                 let help = format!("give numbers from 0 to {}", hosts - 1);
                 self.fail(&path, message, "no such host", None, help);
             } else if list.iter().collect::<std::collections::BTreeSet<_>>().len() >= hosts as usize {
-                let message = format!("all {hosts} {what} fail");
+                let message = format!("all {hosts} {role} fail");
                 self.fail(&path, message, "none is left", None, "leave out at least one".to_owned());
             }
         }

@@ -112,7 +112,7 @@ impl<'a> FileShape<'a> {
     }
 
     /// The number of links that each of some hosts has, which must be the same.
-    fn links_per_host(&self, what: &str, hosts: &[&str]) -> Result<usize, ImportError> {
+    fn links_per_host(&self, role: &str, hosts: &[&str]) -> Result<usize, ImportError> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for &host in hosts {
             *counts.entry(host).or_default() += 1;
@@ -120,7 +120,7 @@ impl<'a> FileShape<'a> {
         let least = counts.values().copied().min().unwrap_or(0);
         match counts.iter().find(|(_, count)| **count != least) {
             Some((host, count)) => {
-                shape_error(host, format!("has {count} links, and other {what} have {least}"))
+                shape_error(host, format!("has {count} links, and other {role} have {least}"))
             }
             None => Ok(least),
         }

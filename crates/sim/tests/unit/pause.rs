@@ -70,8 +70,8 @@ enum Turn {
 }
 
 /// Lets the fabric handle an occurrence; delivered and dropped frames are removed.
-fn happen(fabric: &mut Fabric, schedule: &mut Schedule, now: u64, what: Occurrence) -> Turn {
-    match what {
+fn happen(fabric: &mut Fabric, schedule: &mut Schedule, now: u64, occurrence: Occurrence) -> Turn {
+    match occurrence {
         Occurrence::Arrival(index) => {
             let hop = fabric.arrive(schedule, now, index);
             if let Hop::Delivered { segment, .. } | Hop::Dropped { segment, .. } = hop {
@@ -99,9 +99,9 @@ fn play(fabric: &mut Fabric, routes: &[PathStep], frames: u32) -> (u32, u32, boo
     }
     let (mut delivered, mut dropped) = (0, 0);
     let mut last = 0;
-    while let Some((now, Some(what))) = schedule.pop(NEVER) {
+    while let Some((now, Some(occurrence))) = schedule.pop(NEVER) {
         last = now;
-        match happen(fabric, &mut schedule, now, what) {
+        match happen(fabric, &mut schedule, now, occurrence) {
             Turn::Hop(Hop::Delivered { .. }) => delivered += 1,
             Turn::Hop(Hop::Dropped { .. }) => dropped += 1,
             Turn::Hop(Hop::Forwarded) | Turn::Other => {}
@@ -207,9 +207,9 @@ proptest! {
             schedule.insert(Duration::from_micros(6 * send.0).get(), Occurrence::HostTimer(number));
         }
         let (mut left, mut last, mut deadlock) = (0_u32, 0, false);
-        while let Some((now, Some(what))) = schedule.pop(NEVER) {
+        while let Some((now, Some(occurrence))) = schedule.pop(NEVER) {
             last = now;
-            if let Occurrence::HostTimer(number) = what {
+            if let Occurrence::HostTimer(number) = occurrence {
                 let (_, host, frames, payload, is_bulk) = sends[number as usize];
                 let segment = Segment { payload, flags: Flags::ACK, ..Segment::default() };
                 for _ in 0..frames {
@@ -218,7 +218,7 @@ proptest! {
                 fabric.assert_conserved(now, 0);
                 continue;
             }
-            match happen(&mut fabric, &mut schedule, now, what) {
+            match happen(&mut fabric, &mut schedule, now, occurrence) {
                 Turn::Hop(Hop::Delivered { .. } | Hop::Dropped { .. }) => left += 1,
                 Turn::Hop(Hop::Forwarded) | Turn::Other => {}
                 Turn::Deadlock => {

@@ -89,8 +89,8 @@ fn play(settings: &Daqrings, arrivals: &[(u64, bool)]) -> Vec<(u64, u32)> {
         schedule.insert(at, Occurrence::HostTimer(number));
     }
     let mut arrived = Vec::new();
-    while let Some((now, Some(what))) = schedule.pop(NEVER) {
-        match what {
+    while let Some((now, Some(occurrence))) = schedule.pop(NEVER) {
+        match occurrence {
             Occurrence::HostTimer(number) => {
                 let ring = if arrivals[number as usize].1 { ring } else { OTHERS };
                 assert!(port.arrive(now, ring, to(number)));

@@ -30,7 +30,7 @@ fn keeps_the_order_of_a_sorted_list() {
             };
             // Every other one is an arrival, of which each port has one at a time.
             let port = number % 50;
-            let what = if number % 2 == 0 && !is_pending[port as usize] {
+            let occurrence = if number % 2 == 0 && !is_pending[port as usize] {
                 is_pending[port as usize] = true;
                 schedule.insert_arrival(now + ahead, port);
                 Arrival(port)
@@ -39,9 +39,9 @@ fn keeps_the_order_of_a_sorted_list() {
                 HostTimer(number)
             };
             let position = expected.partition_point(|&(time, _)| time <= now + ahead);
-            expected.insert(position, (now + ahead, what));
+            expected.insert(position, (now + ahead, occurrence));
             if random() % 3 != 0 {
-                let (time, what) = expected.remove(0);
+                let (time, occurrence) = expected.remove(0);
                 if time > now {
                     let waits = schedule.pop(time - 1);
                     assert!(
@@ -49,16 +49,16 @@ fn keeps_the_order_of_a_sorted_list() {
                         "{waits:?} at {time}"
                     );
                 }
-                assert_eq!(schedule.pop(time), Some((time, Some(what))));
+                assert_eq!(schedule.pop(time), Some((time, Some(occurrence))));
                 now = time;
-                if let Arrival(port) = what {
+                if let Arrival(port) = occurrence {
                     is_pending[port as usize] = false;
                 }
             }
         }
         assert!(schedule.holds_more_than(expected.len() - 1) && !schedule.holds_more_than(expected.len()));
-        for (time, what) in expected {
-            assert_eq!(schedule.pop(NEVER), Some((time, Some(what))));
+        for (time, occurrence) in expected {
+            assert_eq!(schedule.pop(NEVER), Some((time, Some(occurrence))));
         }
         assert_eq!(schedule.pop(NEVER), None);
     }

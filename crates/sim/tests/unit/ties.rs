@@ -34,16 +34,16 @@ fn order(network: &Network, seed: u64, scheduled: &[(u64, Occurrence)]) -> Vec<(
         // Each sender's link is one of the ports, the other end's first port the collector's.
         schedule.ties.connect([1, 2 * sender + 3], [0, sender + 1]);
     }
-    for &(time, what) in scheduled {
-        if matches!(what, Occurrence::Departure(_)) {
-            schedule.insert_first(time, what);
+    for &(time, occurrence) in scheduled {
+        if matches!(occurrence, Occurrence::Departure(_)) {
+            schedule.insert_first(time, occurrence);
         } else {
-            schedule.insert(time, what);
+            schedule.insert(time, occurrence);
         }
     }
     // One port has one arrival.
     network.ports().for_each(|port| schedule.insert_arrival(5, port));
-    let pop = || schedule.pop(NEVER).and_then(|(time, what)| Some((time, what?)));
+    let pop = || schedule.pop(NEVER).and_then(|(time, occurrence)| Some((time, occurrence?)));
     std::iter::from_fn(pop).collect()
 }
 
@@ -59,7 +59,7 @@ fn the_order_does_not_depend_on_who_was_scheduled_first() {
         assert_eq!(order(&network, 1, &scheduled), first);
     }
     assert_ne!(other, first, "the seed decides");
-    let is_departure = |&(_, what): &(u64, Occurrence)| matches!(what, Occurrence::Departure(_));
+    let is_departure = |&(_, occurrence): &(u64, Occurrence)| matches!(occurrence, Occurrence::Departure(_));
     let instant: Vec<_> = first.iter().filter(|&&(time, _)| time == 5).collect();
     assert!(instant.is_sorted_by_key(|&entry| !is_departure(entry)), "departures come first");
 }

@@ -126,13 +126,13 @@ impl Traffic {
     }
 
     fn check(&mut self, port: usize, frame: Received<Buffer>) {
-        let mut got = Vec::new();
-        self.ports.copy_out(frame, &mut got);
-        let body = &got[HEADER_BYTES..];
+        let mut received = Vec::new();
+        self.ports.copy_out(frame, &mut received);
+        let body = &received[HEADER_BYTES..];
         let (source, collector) = (body[0], body[1]);
         let number = u32::from_be_bytes([body[4], body[5], body[6], body[7]]);
         self.fill(source, collector, number);
-        if got != self.scratch || usize::from(collector) != port {
+        if received != self.scratch || usize::from(collector) != port {
             self.counts.wrong.fetch_add(1, Ordering::Relaxed);
         }
         let expected = self.expected.entry((source, collector)).or_default();

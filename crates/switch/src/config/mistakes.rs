@@ -63,27 +63,27 @@ impl Mistake {
 }
 
 /// A problem with an unknown name, with the nearest known one.
-fn unknown(key: &'static str, what: &str, name: &str, names: &[&str]) -> Mistake {
+fn unknown(key: &'static str, kind: &str, name: &str, names: &[&str]) -> Mistake {
     let folded = name.to_lowercase();
     let near = names.iter().find(|other| {
         let other = other.to_lowercase();
         other.contains(&folded) || folded.contains(&other)
     });
-    let mistake = Mistake::new(key, format!("there is no {what} `{name}`"));
+    let mistake = Mistake::new(key, format!("there is no {kind} `{name}`"));
     match (near, names) {
-        (_, []) => mistake.help(format!("there are no {what}s at all")),
+        (_, []) => mistake.help(format!("there are no {kind}s at all")),
         (Some(near), _) => mistake.help(format!("did you mean `{near}`?")),
         (None, [first, ..]) => {
-            mistake.help(format!("there are {} {what}s, the first is `{first}`", names.len()))
+            mistake.help(format!("there are {} {kind}s, the first is `{first}`", names.len()))
         }
     }
 }
 
-fn check_name(name: &str, what: &str, mistakes: &mut Vec<Mistake>) {
+fn check_name(name: &str, kind: &str, mistakes: &mut Vec<Mistake>) {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_plain) {
         mistakes.push(
-            Mistake::new("name", format!("`{name}` is not a valid name of a {what}"))
+            Mistake::new("name", format!("`{name}` is not a valid name of a {kind}"))
                 .help(format!("use 1 to {NAME_BYTES_MAX} letters, digits and the characters - _ . :")),
         );
     }
@@ -112,12 +112,12 @@ fn check_buffer(key: &'static str, buffer: Option<Bytes>, mistakes: &mut Vec<Mis
     }
 }
 
-/// Checks the limit of a queue, which `what` names.
-fn check_frames(key: &'static str, what: &str, frames: Option<Packets>, mistakes: &mut Vec<Mistake>) {
+/// Checks the limit of a queue, which `holder` names.
+fn check_frames(key: &'static str, holder: &str, frames: Option<Packets>, mistakes: &mut Vec<Mistake>) {
     if let Some(frames) = frames
         && (frames.is_zero() || frames.get() > RING_FRAMES_MAX.into())
     {
-        let message = format!("{what} holds 1 to {RING_FRAMES_MAX} frames; got {frames}");
+        let message = format!("{holder} holds 1 to {RING_FRAMES_MAX} frames; got {frames}");
         mistakes.push(Mistake::new(key, message));
     }
 }

@@ -211,13 +211,13 @@ impl Config {
     fn add_duplicates(&self, document: &Document, problems: &mut Vec<Problem>) {
         let mut check = |list: &str,
                          key: &str,
-                         what: &str,
+                         kinds: &str,
                          names: &mut dyn Iterator<Item = (usize, &str)>| {
             let mut seen: HashMap<String, String> = HashMap::new();
             for (index, name) in names {
                 let path = format!("{list}.{index}.{key}");
                 if let Some(first) = seen.get(name) {
-                    let message = format!("two {what} `{name}`");
+                    let message = format!("two {kinds} `{name}`");
                     problems.push(document.problem(&path, message).secondary(document, first, "the first"));
                 } else {
                     seen.insert(name.to_owned(), path);

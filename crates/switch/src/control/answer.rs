@@ -57,8 +57,8 @@ impl Refusal {
         StatusCode::from_u16(self.status).expect("made from one")
     }
 
-    pub(crate) fn unknown(what: &'static str, name: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, CommandError::Unknown { what, name: name.to_owned() })
+    pub(crate) fn unknown(kind: &'static str, name: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, CommandError::Unknown { kind, name: name.to_owned() })
     }
 }
 

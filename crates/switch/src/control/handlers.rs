@@ -214,8 +214,8 @@ fn all_rules(operation: &Operation) -> Result<Vec<RuleItem>> {
     Ok(join(operation.config()?.rule, &snapshot.rules, |spec| &spec.name, |state| &state.name, item))
 }
 
-fn one<I>(items: Vec<I>, what: &'static str, name: &str, of: fn(&I) -> &str) -> Result<I> {
-    items.into_iter().find(|item| of(item) == name).ok_or_else(|| Refusal::unknown(what, name))
+fn one<I>(items: Vec<I>, kind: &'static str, name: &str, of: fn(&I) -> &str) -> Result<I> {
+    items.into_iter().find(|item| of(item) == name).ok_or_else(|| Refusal::unknown(kind, name))
 }
 
 pub(crate) fn ports(operation: &Operation, _: &Call) -> Result<Answer> {

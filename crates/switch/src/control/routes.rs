@@ -427,7 +427,7 @@ mod tests {
             let path = asked.path.replace("{name}", &name);
             let path = path.split(['?', '#']).next().unwrap_or_default();
             let refused = |refusal: Refusal| refusal.status().as_u16();
-            let got = match find(&routes, &asked.method, path) {
+            let answered = match find(&routes, &asked.method, path) {
                 Err(refusal) => refused(refusal),
                 Ok(Found::Nothing) => 404,
                 Ok(Found::Methods(_)) => 405,
@@ -439,8 +439,8 @@ mod tests {
                     },
                 },
             };
-            let promised = [400, 404, 405, 503, asked.status].contains(&got) || asked.refusals.contains(&got);
-            prop_assert!(promised, "{} {path}?{query}: {got}", asked.method);
+            let promised = [400, 404, 405, 503, asked.status].contains(&answered) || asked.refusals.contains(&answered);
+            prop_assert!(promised, "{} {path}?{query}: {answered}", asked.method);
         }
     }
 }

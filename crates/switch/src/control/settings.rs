@@ -31,7 +31,7 @@ impl Settings {
         if let Some(token) = &self.token
             && (token.len() < TOKEN_BYTES_MIN || !token.bytes().all(|byte| byte.is_ascii_graphic()))
         {
-            return Err(StartError::Token { got: token.len() });
+            return Err(StartError::Token { length: token.len() });
         }
         match (self.http, &self.token, self.authentication) {
             (Some(address), None, HttpAuthentication::Token) => Err(StartError::NoToken { address }),
@@ -61,10 +61,10 @@ pub enum StartError {
         address: SocketAddr,
     },
     /// The token is too short.
-    #[error("the token has {got} characters; at least {TOKEN_BYTES_MIN} are needed, and no spaces")]
+    #[error("the token has {length} characters; at least {TOKEN_BYTES_MIN} are needed, and no spaces")]
     Token {
         /// Characters of the token.
-        got: usize,
+        length: usize,
     },
     /// A running switch uses the socket.
     #[error("a running switch already listens on {}", path.display())]

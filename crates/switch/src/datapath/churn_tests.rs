@@ -339,9 +339,9 @@ impl ChurnRun {
         prop_assert_eq!(delivered + dropped, self.sent.len() as u64, "frames are missing");
         // A ring refuses a frame only if it is full.
         for ring in &snapshot.rings {
-            let (got, least) = (refused(&ring.queue.dropped), self.least[&ring.name]);
-            prop_assert!(got == 0 || ring.queue.frames_max >= least, "{:?}", ring);
-            prop_assert!(got == 0 || !self.is_roomy, "{:?}", ring);
+            let (dropped, least) = (refused(&ring.queue.dropped), self.least[&ring.name]);
+            prop_assert!(dropped == 0 || ring.queue.frames_max >= least, "{:?}", ring);
+            prop_assert!(dropped == 0 || !self.is_roomy, "{:?}", ring);
         }
         for port in &snapshot.ports {
             let is_full = !self.is_roomy && port.queue.bytes_max + 1_514 > 5_000;

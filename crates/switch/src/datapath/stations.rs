@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_configured_comes_before_who_was_learned() {
+    fn configured_stations_come_before_learned_ones() {
         let mut stations = Stations::new(2, SECOND, Duration::ZERO, &[2; 8]);
         for n in 1..=2 {
             assert_eq!(stations.learn(at(0), n, 0), Learned::New);
@@ -398,9 +398,9 @@ mod tests {
         fn agrees_with_a_plain_map(steps in prop::collection::vec((0..5u8, 1..40u64, 0..3u16, 0..4usize), 1..300)) {
             let mut stations = Stations::new(24, SECOND * 2, Duration::ZERO, &[24; 8]);
             let mut naive: HashMap<(u64, u16), (usize, u64)> = HashMap::new();
-            for (n, (what, mac, vlan, port)) in steps.into_iter().enumerate() {
+            for (n, (operation, mac, vlan, port)) in steps.into_iter().enumerate() {
                 let (millis, key) = (n as u64 * 20, station_key(mac, vlan));
-                match what {
+                match operation {
                     0..=2 => {
                         let full = naive.len() >= 24 && !naive.contains_key(&(mac, vlan));
                         let learned = stations.learn(at(millis), key, port);

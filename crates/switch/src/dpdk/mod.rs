@@ -40,12 +40,12 @@ unsafe extern "C" {
 
 /// Error of the start of DPDK.
 #[derive(Debug, thiserror::Error)]
-#[error("{device}: {what}: {error}")]
+#[error("{device}: {action}: {error}")]
 pub struct DpdkError {
     /// The device, or `dpdk` for the environment.
     pub device: String,
     /// The step that failed.
-    pub what: &'static str,
+    pub action: &'static str,
     /// The error that DPDK returned.
     pub error: std::io::Error,
 }
@@ -88,17 +88,17 @@ pub struct DpdkPorts {
 // SAFETY: any thread may use the mempool; everything else belongs to this worker.
 unsafe impl Send for DpdkPorts {}
 
-fn check(device: &str, what: &'static str, code: c_int) -> Result<(), DpdkError> {
+fn check(device: &str, action: &'static str, code: c_int) -> Result<(), DpdkError> {
     if code == 0 {
         return Ok(());
     }
-    Err(DpdkError { device: device.to_owned(), what, error: std::io::Error::from_raw_os_error(code) })
+    Err(DpdkError { device: device.to_owned(), action, error: std::io::Error::from_raw_os_error(code) })
 }
 
 fn text(text: &str) -> Result<CString, DpdkError> {
     CString::new(text).map_err(|error| DpdkError {
         device: text.replace('\0', " "),
-        what: "reading its name",
+        action: "reading its name",
         error: error.into(),
     })
 }
@@ -178,12 +178,12 @@ impl Driver for DpdkPorts {
         into.reserve(frames_max);
         let room = into.spare_capacity_mut().as_mut_ptr().cast();
         // SAFETY: `into` has room for that many frames, and the shim initializes as many as it returns.
-        let got = unsafe {
-            let got = usize::from(fanin_dpdk_receive(port, room, frames_max as u16));
-            into.set_len(into.len() + got);
-            got
+        let received = unsafe {
+            let received = usize::from(fanin_dpdk_receive(port, room, frames_max as u16));
+            into.set_len(into.len() + received);
+            received
         };
-        self.room = self.room.saturating_sub(got);
+        self.room = self.room.saturating_sub(received);
     }
 
     fn transmit(&mut self, port: usize, frames: &[Received<DpdkFrame>]) -> usize {

@@ -4,12 +4,12 @@ use std::io;
 
 /// Error while a port is opened.
 #[derive(Debug, thiserror::Error)]
-#[error("{interface}: {what}: {error}{}", self.advice())]
+#[error("{interface}: {action}: {error}{}", self.advice())]
 pub struct OpenError {
     /// Name of the interface.
     pub interface: String,
     /// The step that failed.
-    pub what: &'static str,
+    pub action: &'static str,
     /// The system's error.
     pub error: io::Error,
 }

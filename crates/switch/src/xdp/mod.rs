@@ -52,12 +52,12 @@ impl XdpPorts {
         let spec = &config.switch;
         let workers = config.workers();
         let no_memory =
-            |error| OpenError { interface: "memory".to_owned(), what: "mapping packet memory", error };
+            |error| OpenError { interface: "memory".to_owned(), action: "mapping packet memory", error };
         let pools = Pool::new(spec.memory, spec.mtu, spec.hugepages, workers).map_err(no_memory)?;
         raise_memory_lock();
         let no_thread = |error| OpenError {
             interface: "thread".to_owned(),
-            what: "starting the one that opens ports",
+            action: "starting the one that opens ports",
             error,
         };
         let reopeners = Reopener::start(workers).map_err(no_thread)?;

@@ -35,9 +35,9 @@ pub(super) struct XdpPort {
 
 impl PortRecipe {
     /// Error of a step.
-    pub(super) fn fail(&self, what: &'static str) -> impl FnOnce(io::Error) -> OpenError {
+    pub(super) fn fail(&self, action: &'static str) -> impl FnOnce(io::Error) -> OpenError {
         let interface = self.interface.clone();
-        move |error| OpenError { interface, what, error }
+        move |error| OpenError { interface, action, error }
     }
 
     /// The number of queues to open.

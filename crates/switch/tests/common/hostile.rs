@@ -76,25 +76,25 @@ pub fn check(mut input: &[u8]) {
     let before = pool.free_len();
     let mut switch = Switch::new(config, MemoryPorts::new(pool, PORTS)).unwrap();
     let mut now = Instant::START + Duration::from_micros(1);
-    let (mut put, mut got) = (0u64, 0u64);
+    let (mut put, mut received) = (0u64, 0u64);
     let mut take = |switch: &mut Switch<MemoryPorts>| {
         for port in 0..PORTS {
             while let Some(frame) = switch.driver_mut().take(port) {
                 assert!(frame.len() <= FRAME_MAX + 4, "a frame of {} bytes", frame.len());
-                got += 1;
+                received += 1;
             }
         }
     };
-    while let Some((&what, rest)) = input.split_first() {
+    while let Some((&byte, rest)) = input.split_first() {
         input = rest;
-        if what < 200 {
+        if byte < 200 {
             let Some((&[low, high], rest)) = rest.split_first_chunk() else { break };
             let len = usize::from(u16::from_le_bytes([low, high])) % FRAME_MAX;
             let (frame, rest) = rest.split_at(len.min(rest.len()));
             input = rest;
-            put += u64::from(switch.driver_mut().inject(usize::from(what) % PORTS, frame));
+            put += u64::from(switch.driver_mut().inject(usize::from(byte) % PORTS, frame));
         } else {
-            now = now + Duration::from_micros(1 << (what % 16));
+            now = now + Duration::from_micros(1 << (byte % 16));
         }
         switch.poll(now, true);
         take(&mut switch);
@@ -112,6 +112,6 @@ pub fn check(mut input: &[u8]) {
     assert_eq!(snapshot.ports.iter().map(|port| port.received.frames).sum::<u64>(), put);
     let pauses: u64 = snapshot.ports.iter().map(|port| port.pauses_sent).sum();
     // A frame is flooded to at most three ports, and each copy duplicated once.
-    assert!(got <= put * 6 + pauses, "{got} frames out of {put}");
+    assert!(received <= put * 6 + pauses, "{received} frames out of {put}");
     assert_eq!(switch.driver().pool().free_len(), before, "memory has leaked");
 }

@@ -364,8 +364,8 @@ mod tests {
     #[test]
     fn the_time_to_the_plateau() {
         for (below, seconds) in [(3_u32, 1.957_f64), (30, 4.217), (300, 9.086), (3_000, 19.574)] {
-            let got = f64::from(plateau_after(41, below)) / 1024.0;
-            assert!((got - seconds).abs() < 0.01 * seconds, "{below}: {got}");
+            let actual = f64::from(plateau_after(41, below)) / 1024.0;
+            assert!((actual - seconds).abs() < 0.01 * seconds, "{below}: {actual}");
         }
     }
 

@@ -79,14 +79,14 @@ pub enum CloseReason {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WrongState {
     /// The state that it was in.
-    pub got: ConnectionState,
+    pub state: ConnectionState,
     /// The call that is not possible in it.
     pub call: &'static str,
 }
 
 impl core::fmt::Display for WrongState {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "cannot {} in state {:?}", self.call, self.got)
+        write!(f, "cannot {} in state {:?}", self.call, self.state)
     }
 }
 
@@ -217,7 +217,7 @@ impl TcpConnection {
             _ => false,
         };
         if !may_open {
-            return Err(WrongState { got: self.state, call });
+            return Err(WrongState { state: self.state, call });
         }
         *self = Self {
             reset: self.reset,
@@ -241,7 +241,7 @@ impl TcpConnection {
                 self.endpoint.write(bytes);
                 Ok(())
             }
-            got => Err(WrongState { got, call: "send" }),
+            state => Err(WrongState { state, call: "send" }),
         }
     }
 

@@ -149,9 +149,9 @@ fn stray_segments_before_the_handshake() {
 #[test]
 fn calls_in_the_wrong_state() {
     let mut end = TcpConnection::new(Config::linux_6());
-    assert_eq!(end.send(1), Err(WrongState { got: S::Closed, call: "send" }));
+    assert_eq!(end.send(1), Err(WrongState { state: S::Closed, call: "send" }));
     end.listen().unwrap();
-    assert_eq!(end.listen(), Err(WrongState { got: S::Listen, call: "listen" }));
+    assert_eq!(end.listen(), Err(WrongState { state: S::Listen, call: "listen" }));
     end.connect().unwrap();
     assert_eq!(end.connect().unwrap_err().to_string(), "cannot connect in state SynSent");
     end.send(10).unwrap();

@@ -77,11 +77,11 @@ pub enum BenchError {
     DeviceTap(#[from] crate::TapError),
     /// No host is at the end of the link that is to be captured.
     #[error(
-        "`record.capture` is {got:?}; a live run captures what arrives at a host, such as \"tor->{host}\""
+        "`record.capture` is {given:?}; a live run captures what arrives at a host, such as \"tor->{host}\""
     )]
     NoLink {
         /// The link given.
-        got: String,
+        given: String,
         /// A host of this network.
         host: String,
     },
@@ -186,7 +186,7 @@ impl Bench {
         let Some(place) = self.network.hosts.iter().position(|host| host.name == wanted) else {
             let hosts = &self.network.hosts;
             let host = hosts.iter().find(|host| host.part.is_collector()).map(|host| host.name.clone());
-            return Err(BenchError::NoLink { got: link.to_owned(), host: host.unwrap_or_default() });
+            return Err(BenchError::NoLink { given: link.to_owned(), host: host.unwrap_or_default() });
         };
         let tap = self.lab.namespaces()[place].run(|| crate::DeviceTap::start(DEVICE, file))??;
         tap.choose_all();

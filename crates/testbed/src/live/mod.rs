@@ -36,12 +36,12 @@ pub use watch::{NetworkTotals, Observed, SwitchHealth, SwitchWatch};
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LiveRefusal {
     /// A key has a value that does not run.
-    #[error("`{key}` is {got}; `fanin run` on one machine needs {needed}")]
+    #[error("`{key}` is {given}; `fanin run` on one machine needs {needed}")]
     Value {
         /// The scenario's key.
         key: String,
         /// The value in the scenario.
-        got: String,
+        given: String,
         /// Values that run.
         needed: String,
     },
@@ -50,17 +50,17 @@ pub enum LiveRefusal {
     Network(#[from] fanin_network::NetworkError),
     /// This program was built without a part that the setting needs.
     #[error(
-        "{what} needs this program's BPF programs; it was built without them (cargo feature `bpf`, which takes clang)"
+        "{feature} needs this program's BPF programs; it was built without them (cargo feature `bpf`, which takes clang)"
     )]
     NoBpf {
         /// The setting that needs them.
-        what: String,
+        feature: String,
     },
 }
 
 impl LiveRefusal {
-    pub(crate) fn value(key: &str, got: impl fmt::Display, needed: &str) -> Self {
-        Self::Value { key: key.to_owned(), got: got.to_string(), needed: needed.to_owned() }
+    pub(crate) fn value(key: &str, given: impl fmt::Display, needed: &str) -> Self {
+        Self::Value { key: key.to_owned(), given: given.to_string(), needed: needed.to_owned() }
     }
 
     fn switch(section: &str, key: &str, needed: &str) -> Self {

@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_built_is_refused_by_its_key() {
+    fn an_impossible_network_is_refused_by_its_key() {
         let refused = |preset, sets: &[&str]| network(preset, sets).unwrap_err().to_string();
         assert!(
             refused("leaf-spine", &["network.flow_distribution=ecmp"]).contains("network.flow_distribution")

@@ -50,9 +50,9 @@ impl Techniques {
         #[cfg(not(feature = "bpf"))]
         match transport.congestion_control {
             CongestionControl::Static | CongestionControl::Dctcp | CongestionControl::M21tcp => {
-                let what =
+                let feature =
                     format!("`transport.congestion_control = \"{}\"`", word(transport.congestion_control));
-                Err(LiveRefusal::NoBpf { what }.into())
+                Err(LiveRefusal::NoBpf { feature }.into())
             }
             _ => Ok(Self::default()),
         }

@@ -132,13 +132,13 @@ impl Adviser<'_> {
         if queue.is_none() {
             notes.push("no depth of a queue was measured, so that no error is carried to buffers".to_owned());
         } else if error.is_none() {
-            let who = match (dropped, simulated_drops) {
+            let losses = match (dropped, simulated_drops) {
                 (true, true) => "the laboratory and its simulation lose frames",
                 (true, false) => "the laboratory loses frames, its simulation none",
                 _ => "the laboratory loses no frames, its simulation does",
             };
             notes.push(format!(
-                "{who}: a full queue does not say how deep it would become; measure with a larger buffer"
+                "{losses}: a full queue does not say how deep it would become; measure with a larger buffer"
             ));
         }
         let answer = compared.iter().map(LabFigure::text).collect::<Vec<_>>().join("; ");

@@ -294,9 +294,16 @@ impl Adviser<'_> {
             });
             match key {
                 Ok(key) => {
-                    self.line(AdvicePart::Ranges, &key.key.clone(), &sets, &[key], &goal, technique.what)?;
+                    self.line(
+                        AdvicePart::Ranges,
+                        &key.key.clone(),
+                        &sets,
+                        &[key],
+                        &goal,
+                        technique.description,
+                    )?;
                 }
-                Err(why) => self.advice.refused(AdvicePart::Ranges, &range.key, &why, technique.what),
+                Err(why) => self.advice.refused(AdvicePart::Ranges, &range.key, &why, technique.description),
             }
         }
         Ok(())

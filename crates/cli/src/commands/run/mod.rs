@@ -79,7 +79,7 @@ fn check_records(loaded: &Loaded) -> Result<(), Failure> {
     }
     Err(Failure::Refused(LiveRefusal::Value {
         key: "record.events".to_owned(),
-        got: format!("{events:?}"),
+        given: format!("{events:?}"),
         needed: "an empty list: no device counts an event's bytes; --pcap captures those of a collector"
             .to_owned(),
     }))

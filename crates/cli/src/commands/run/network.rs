@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_machine_did_not_do_in_time_is_named() {
+    fn late_work_of_the_machine_is_named() {
         let sets =
             ["link.rate=100 Mb/s", "workload.senders=10", "workload.request_size=10 kB"].map(str::to_owned);
         // 8 ms of data: hosts may wait for 0.8 ms.

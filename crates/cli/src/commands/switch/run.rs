@@ -101,7 +101,7 @@ fn control_settings(config: &Config) -> Result<Option<Settings>, Failure> {
 
 /// A configuration in a few words.
 fn outline(config: &Config) -> String {
-    let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let many = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
     format!(
         "{}, {}, {}, {} of packet memory",
         many(config.port.len(), "port"),

@@ -14,7 +14,7 @@ use crate::output;
 pub(super) struct Arguments {
     /// The part to show.
     #[arg(value_enum)]
-    what: ShownPart,
+    part: ShownPart,
     /// Print everything that is known as JSON, instead of a table.
     #[arg(long)]
     json: bool,
@@ -36,7 +36,7 @@ enum ShownPart {
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let client = arguments.target.client()?;
-    let path = match arguments.what {
+    let path = match arguments.part {
         ShownPart::Rings => "/v1/rings",
         ShownPart::Ports => "/v1/ports",
         ShownPart::Mac => "/v1/stations",
@@ -46,13 +46,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.json {
         return output::print(&format!("{items:#}\n"));
     }
-    let rows: Vec<Vec<String>> = match arguments.what {
+    let rows: Vec<Vec<String>> = match arguments.part {
         ShownPart::Rings => each(&items).map(ring).collect(),
         ShownPart::Ports => each(&items).map(port).collect(),
         ShownPart::Rules => each(&items).map(rule).collect(),
         ShownPart::Mac => stations(&client, &items)?,
     };
-    let header: &[&str] = match arguments.what {
+    let header: &[&str] = match arguments.part {
         ShownPart::Rings => &[
             "ring",
             "port",

@@ -30,7 +30,7 @@ impl SwitchTarget {
         let address = match self.at.parse::<SocketAddr>() {
             Ok(address) => ControlAddress::Http(address, token),
             Err(_) if self.at.contains('/') => ControlAddress::Socket(PathBuf::from(&self.at)),
-            Err(_) => return Err(Failure::NoAddress { got: self.at.clone() }),
+            Err(_) => return Err(Failure::NoAddress { given: self.at.clone() }),
         };
         Ok(Client::new(address))
     }

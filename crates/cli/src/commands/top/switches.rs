@@ -180,10 +180,10 @@ fn drops(all: &[Watched]) -> ScreenTable {
         };
     for one in all {
         let Some(sample) = one.sample() else { continue };
-        for (metric, what) in DROPS {
+        for (metric, cause) in DROPS {
             for series in sample.all(metric) {
                 let (port, ring) = (series.label("port"), series.label("ring"));
-                let place = if ring.is_empty() { format!("{what} {port}") } else { format!("ring {ring}") };
+                let place = if ring.is_empty() { format!("{cause} {port}") } else { format!("ring {ring}") };
                 let cause = match series.label("cause") {
                     "" => "lost before the switch saw it",
                     cause => cause,

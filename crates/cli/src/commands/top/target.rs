@@ -47,7 +47,7 @@ pub(super) fn targets(given: &[String]) -> Result<Vec<TopTarget>, Failure> {
         } else if path.exists() {
             found.push(TopTarget { name: text.clone(), endpoint: MetricsEndpoint::Socket(path.to_owned()) });
         } else {
-            return Err(Failure::NoTop { got: text.clone() });
+            return Err(Failure::NoTop { given: text.clone() });
         }
     }
     Ok(found)

@@ -102,7 +102,7 @@ fn the_first_round_waits_for_the_last_sender() {
 }
 
 #[test]
-fn what_a_peer_must_not_send_is_refused() {
+fn forbidden_messages_are_refused() {
     let mut aggregator = Aggregator::new(config(2)).unwrap();
     let refused = |aggregator: &mut Aggregator, peer, message| {
         let before = (aggregator.unanswered(), aggregator.owed(0), aggregator.owed(1));

@@ -62,7 +62,7 @@ fn many_results_have_their_pictures_before_their_table() {
     let many: Vec<RunResult> =
         (0..10).map(|seed| run_result(ResultKind::Sim, &format!("r{seed}"), seed)).collect();
     let html = page(&many);
-    let at = |what: &str| html.find(what).unwrap_or_else(|| panic!("no {what}"));
+    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text}"));
     assert!(at("of 10 results.</p>") < at("Times of all results"));
     assert!(at("Times of all results") < at("<h2>All results</h2>"));
     // All ten have a line of their own, and a column.
@@ -91,7 +91,7 @@ fn claims_stand_on_the_page_with_those_that_fail_first() {
     );
     assert!(html.contains("<p class=\"note\">pause is not possible: &lt;why&gt;.</p>"));
     parsed(&html);
-    let at = |what: &str| html.find(what).unwrap_or_else(|| panic!("no {what}"));
+    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text}"));
     assert!(at("1 of 3 hold, 1 do not for a known reason, 1") < at(">A2<"));
     assert!(at(">A2<") < at(">A3<") && at(">A3<") < at(">A1<"));
     assert!(html.contains("Claims of the papers") && html.contains("40 &lt;b&gt;"));
@@ -108,7 +108,7 @@ fn verdicts_of_several_results_share_a_row_above_the_pictures() {
     let document = parsed(&html);
     let row = document.descendants().find(|node| node.attribute("class") == Some("verdicts of-3")).unwrap();
     assert_eq!(row.children().filter(roxmltree::Node::is_element).count(), 3);
-    let at = |what: &str| html.find(what).unwrap_or_else(|| panic!("no {what}"));
+    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text}"));
     // What the measurement's verdict is stands in the head; its tables stand below the pictures.
     assert!(at("verdicts of-3") < at("verdicts of-1") && at("The measurement") < at("<h2>What happened"));
     assert!(at("The queue at ") < at("Is it as predicted?"));

@@ -39,8 +39,8 @@ fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let Setup { scenario, network, engine, .. } = setup;
     let layouts = switch_layouts(network)?;
     if let Some((kind, _)) = layouts.iter().find(|(kind, layout)| kind.settings.m21 && layout.is_none()) {
-        let what = "the M21TCP option of a switch with daqrings";
-        return Err(Error::unsupported(format!("{}.m21", kind.section), what));
+        let feature = "the M21TCP option of a switch with daqrings";
+        return Err(Error::unsupported(format!("{}.m21", kind.section), feature));
     }
     if scenario.transport.congestion_control != CongestionControl::M21tcp {
         return Ok(None);

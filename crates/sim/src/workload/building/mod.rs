@@ -299,8 +299,8 @@ impl Building {
     }
 
     fn note(&mut self, record: &EventRecord, outbox: &mut WorkloadRequests<Travel>) {
-        let EventRecord { at, event, what } = *record;
-        if let EventStep::Assigned { collector, unit, .. } = what {
+        let EventRecord { at, event, step } = *record;
+        if let EventStep::Assigned { collector, unit, .. } = step {
             if let Some(row) = self.rows.get_mut(event.0 as usize) {
                 // Of a collector that died.
                 (row.collector, row.unit) = (u32::from(collector), u32::from(unit));
@@ -324,7 +324,7 @@ impl Building {
             return;
         }
         let Some(row) = self.rows.get_mut(event.0 as usize) else { return };
-        match what {
+        match step {
             EventStep::FirstRequest { step } => {
                 row.first_request_ps.get_or_insert(at.get());
                 if step == 0 {

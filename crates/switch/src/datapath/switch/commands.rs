@@ -16,16 +16,16 @@ fn refuse_any(mistakes: Vec<Mistake>) -> Result<(), CommandError> {
     if mistakes.is_empty() { Ok(()) } else { Err(CommandError::Wrong(mistakes)) }
 }
 
-fn unknown(what: &'static str, name: &str) -> CommandError {
-    CommandError::Unknown { what, name: name.to_owned() }
+fn unknown(kind: &'static str, name: &str) -> CommandError {
+    CommandError::Unknown { kind, name: name.to_owned() }
 }
 
-fn exists(what: &'static str, name: &str) -> CommandError {
-    CommandError::Exists { what, name: name.to_owned() }
+fn exists(kind: &'static str, name: &str) -> CommandError {
+    CommandError::Exists { kind, name: name.to_owned() }
 }
 
 fn full(error: &RingError) -> CommandError {
-    CommandError::Full { what: error.to_string() }
+    CommandError::Full { message: error.to_string() }
 }
 
 impl<D: Driver> Switch<D> {
@@ -140,7 +140,7 @@ impl<D: Driver> Switch<D> {
             return Err(exists("ring", &spec.name));
         }
         if self.config.ring.len() >= NAMES_MAX {
-            return Err(CommandError::Full { what: format!("a switch has at most {NAMES_MAX} rings") });
+            return Err(CommandError::Full { message: format!("a switch has at most {NAMES_MAX} rings") });
         }
         let port = self.config.port_index(&spec.port);
         refuse_any(spec.mistakes(self.config.switch.memory, port.is_some(), || self.port_names()))?;
@@ -178,7 +178,7 @@ impl<D: Driver> Switch<D> {
             return Err(exists("rule", &spec.name));
         }
         if self.config.rule.len() >= NAMES_MAX {
-            return Err(CommandError::Full { what: format!("a switch has at most {NAMES_MAX} rules") });
+            return Err(CommandError::Full { message: format!("a switch has at most {NAMES_MAX} rules") });
         }
         refuse_any(spec.mistakes(
             |ring| self.ring_index(ring).is_ok(),
@@ -196,7 +196,7 @@ impl<D: Driver> Switch<D> {
         }
         let max = self.config.switch.mac_entries;
         if self.config.station.len() + self.config.way.len() >= max as usize {
-            return Err(CommandError::Full { what: format!("the switch knows {max} stations already") });
+            return Err(CommandError::Full { message: format!("the switch knows {max} stations already") });
         }
         Ok(())
     }

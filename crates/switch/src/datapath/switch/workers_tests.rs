@@ -176,8 +176,8 @@ fn flows_to_one_worker_bound_echoes_through_another() {
     for (to, port) in [(1, 0), (2, 3)] {
         workers[1].driver_mut().inject(1, &echo(to));
         rounds(&mut workers, micro);
-        let got = take(&mut workers, port);
-        assert_eq!(got.iter().map(|frame| window(frame)).collect::<Vec<_>>(), [20 * 1448], "to {to}");
+        let taken = take(&mut workers, port);
+        assert_eq!(taken.iter().map(|frame| window(frame)).collect::<Vec<_>>(), [20 * 1448], "to {to}");
     }
     let counted: Vec<_> = workers.iter().flat_map(|worker| worker.snapshot(false).ports).collect();
     let flows = |port: u16| counted.iter().find(|of| of.number == port).unwrap().m21_flows;
