@@ -98,7 +98,7 @@ pub enum Finding {
         assigned: u64,
         /// The lost ones.
         events: Vec<L1Id>,
-        /// How many of them are on disk, although no process said so before the end.
+        /// Number of them on disk that no process reported as stored before the end.
         on_disk: u64,
     },
     /// An event breaks the rule.
@@ -234,7 +234,7 @@ impl Trails {
         self.auditor.record(record);
     }
 
-    /// Leaves out the events of which a part of the records was deleted with older journals. Returns their number.
+    /// Leaves out events if a part of their records was deleted with older journals. Returns their number.
     fn forget_before(&mut self, covered_since: u128, on_disk: &mut BTreeMap<L1Id, OnDisk>) -> u64 {
         let first = self.assigned_at.iter().find(|(_, at)| **at >= covered_since).map(|(&event, _)| event);
         let seen: BTreeSet<L1Id> = self.auditor.events().chain(on_disk.keys().copied()).collect();

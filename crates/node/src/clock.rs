@@ -28,7 +28,7 @@ impl ProcessClock {
         Self { start: start.checked_sub(rest).unwrap_or(start), epoch_us: now.as_micros() as u64 }
     }
 
-    /// When it started, in microseconds since 1970.
+    /// Start of the clock, in microseconds since 1970.
     pub fn epoch_us(&self) -> u64 {
         self.epoch_us
     }
@@ -44,7 +44,7 @@ impl ProcessClock {
         Instant::new(u64::try_from(ps).unwrap_or(u64::MAX - 1))
     }
 
-    /// A time of this clock as the system has it; `None` for one that never comes.
+    /// The system's time for a time of this clock; `None` for [`Instant::FAR_FUTURE`].
     pub fn system(&self, at: Instant) -> Option<StdInstant> {
         if at == Instant::FAR_FUTURE {
             return None;

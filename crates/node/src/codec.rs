@@ -1,8 +1,7 @@
-//! Messages of the data flow as bytes, and back. Nothing that arrives is trusted.
+//! Messages of the data flow as bytes, and back. Every received byte is checked.
 //!
-//! All numbers are little-endian. The fields of each kind follow in this order. They take exactly as
-//! many bytes as [`Message::wire_bytes`] says, so that a simulated network carries as many as a real
-//! one.
+//! All numbers are little-endian. The fields of each kind follow in this order. They take exactly as many bytes as
+//! [`Message::wire_bytes`] says, so that simulated and real networks carry equally many.
 
 use std::sync::Arc;
 
@@ -16,11 +15,11 @@ use crate::data::{Chunk, Data};
 // The sizes of `fanin-dataflow` count the header that `fanin-message` writes.
 const _: () = assert!(fanin_dataflow::FRAME_HEADER_BYTES == fanin_message::HEADER_BYTES as u64);
 
-/// In the place of an outcome: there is none.
+/// Value of an outcome that is absent.
 const NO_OUTCOME: u16 = u16::MAX;
-/// In the name of a fragment in a list: the readout's last.
+/// Bit in the name of a listed fragment that marks the readout's last.
 const LAST: u32 = 1 << 31;
-/// In the flags of an assignment: it is to be stored without processing.
+/// Flag of an assignment that is stored without processing.
 const DIRECT: u16 = 1 << 8;
 
 const OUTCOMES: [Outcome; 4] = [Outcome::Rejected, Outcome::Accepted, Outcome::Stored, Outcome::Debug];
@@ -29,10 +28,10 @@ const STREAMS: [EventStream; 2] = [EventStream::Physics, EventStream::Debug];
 /// A message that contradicts itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// No message has this type.
+    /// The type is of no message.
     #[error("message type {0} is not in 1 to 15")]
     Type(u32),
-    /// It ends before its fields do.
+    /// The message ends before its fields do.
     #[error("{message}: {needed} more bytes for {field}, {left} left")]
     Short {
         /// The kind of message.
@@ -44,7 +43,7 @@ pub enum DecodeError {
         /// Bytes that are left.
         left: u64,
     },
-    /// It goes on behind its fields.
+    /// Bytes follow the message's last field.
     #[error("{message}: {left} bytes after the last field")]
     Long {
         /// The kind of message.
@@ -150,10 +149,10 @@ pub fn encode(message: Message<Data>, out: &mut Vec<u8>) -> Data {
     Data::default()
 }
 
-/// Reads a message: the type and the stream of its frame's header, and what stands behind that.
+/// Reads a message: the type and the stream of its frame's header, and the frame's body.
 ///
 /// # Errors
-/// If it contradicts itself.
+/// If the message contradicts itself.
 pub fn decode(kind: u32, stream: u32, body: &Chunk) -> Result<Message<Data>, DecodeError> {
     let mut fields = Fields { message: name(kind)?, bytes: body, at: 0 };
     let unit =

@@ -28,7 +28,7 @@ impl Data {
         Self { parts: if size == 0 { Vec::new() } else { vec![chunk] }, missing: Vec::new(), size }
     }
 
-    /// The pieces, in the order in which they came.
+    /// The pieces in their order of arrival.
     pub fn parts(&self) -> &[Chunk] {
         &self.parts
     }
@@ -43,7 +43,7 @@ impl Data {
         self.parts.iter().flat_map(|part| fragments(part))
     }
 
-    /// Appends a header for each fragment that never came, under the names that `source` gives them.
+    /// Appends a header for each missing fragment, under the name that `source` gives it.
     pub fn encode_missing(&self, source: &impl Fn(u16, u16) -> u32, out: &mut Vec<u8>) {
         for &(readout, set) in &self.missing {
             for fragment in set.iter() {
@@ -93,7 +93,7 @@ impl LiveFragment<'_> {
 /// Bytes that are no fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FragmentError {
-    /// They end within a header.
+    /// The bytes end within a header.
     #[error("a fragment's header at byte {at} needs 16 bytes; {left} are left")]
     Header {
         /// Where the header begins.
@@ -101,7 +101,7 @@ pub enum FragmentError {
         /// Bytes from there on.
         left: usize,
     },
-    /// They end within a fragment.
+    /// The bytes end within a fragment.
     #[error("the fragment of source {source_id:#x} at byte {at} needs {size} bytes; {left} are left")]
     Size {
         /// Identifier of the source.
@@ -135,7 +135,7 @@ pub fn append(out: &mut Vec<u8>, source: u32, status: u32, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// The fragments in some bytes; after an error nothing more comes.
+/// Iterates over the fragments in some bytes; ends after an error.
 pub fn fragments(bytes: &[u8]) -> impl Iterator<Item = Result<LiveFragment<'_>, FragmentError>> {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Explains what became of one event, from the journals and tables that a run left.
+//! Explains the history of one event, from the journals and tables that a run left.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -42,7 +42,7 @@ pub struct Explanation {
     pub collection_time_ms: Option<f64>,
     /// The median of the run's collection times, ms.
     pub collection_time_median_ms: Option<f64>,
-    /// The least time in which its bytes can be collected, ms.
+    /// Least possible collection time of its bytes, ms.
     pub ideal_ms: Option<f64>,
     /// The reasons, as sentences; the last one names the outcome.
     pub reasons: Vec<String>,
@@ -109,7 +109,7 @@ impl Journals {
     }
 }
 
-/// Explains an event of the run whose journals are in `folder`; `None` if neither journals nor tables know it.
+/// Explains an event of a run with journals in `folder`; `None` if neither journals nor tables have it.
 ///
 /// # Errors
 /// If a journal cannot be read.

@@ -1,9 +1,9 @@
-//! The numbers of connections, as the simulator has them: `flow` in the tables, and what `record.windows` names.
+//! The numbers of connections, as in the simulator: `flow` in the tables, and in `record.windows`.
 
 use fanin_dataflow::Peer;
 use fanin_scenario::Scenario;
 
-/// How many of each role there are.
+/// Number of processes of each role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Numbers {
     readouts: u64,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// From the accept until the answer is written; a connection that takes longer is closed.
+/// Most time from the accept until the answer is written; the connection is closed then.
 const REQUEST_MAX: Duration = Duration::from_secs(2);
 /// Bytes of a request's head.
 const REQUEST_BYTES_MAX: usize = 8192;
@@ -39,7 +39,7 @@ enum Progress {
     Done,
 }
 
-/// Serves from a thread of its own, for as long as the process lives; `answer` receives the path of each request.
+/// Serves from a separate thread until the process ends; `answer` receives the path of each request.
 ///
 /// # Errors
 /// If the kernel refuses the address or a thread.
@@ -105,7 +105,7 @@ fn accept(listener: &TcpListener, connections: &mut Vec<HttpConnection>) {
 }
 
 impl HttpConnection {
-    /// Reads and writes what can be read and written now.
+    /// Reads and writes as far as the socket allows without waiting.
     fn proceed(&mut self, answer: &impl Fn(&str) -> HttpAnswer) -> io::Result<Progress> {
         while self.answer.is_none() {
             let mut block = [0; 1024];

@@ -8,7 +8,7 @@ use fanin_report::{EventRow, Ideal};
 use fanin_scenario::Scenario;
 use fanin_units::Rate;
 
-/// How long the stream is measured.
+/// Duration of the measured stream.
 const MEASURE: Duration = Duration::from_millis(200);
 const BLOCK_BYTES: usize = 256 << 10;
 

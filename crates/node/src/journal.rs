@@ -1,11 +1,11 @@
 //! The journal: the records of a process, one line each, in files that survive it.
 //!
 //! The supervisor writes an assignment down before it is sent, and takes up its work from here when it is started
-//! again. The journals of all processes together are what the audit and the result tables are made from.
+//! again. The audit and the result tables are made from the journals of all processes.
 //!
-//! A line is `TIME L1ID WHAT ARGUMENT…`, with the time in picoseconds since the epoch that the line
-//! `# fanin journal 1 PROCESS epoch-us MICROSECONDS` above it names, in microseconds since 1970. A process that is
-//! started again writes another such line. The last line may be torn; the rest is whole.
+//! A line is `TIME L1ID WHAT ARGUMENT…`, with the time in picoseconds since an epoch. The line `# fanin journal 1
+//! PROCESS epoch-us MICROSECONDS` above it names that epoch, in microseconds since 1970. A process that is started
+//! again writes another such line. The last line may be torn; the rest is whole.
 //!
 //! A journal that has grown to its size is renamed to `PROCESS.NUMBER.journal`, and a new one is begun. A process that
 //! reads a folder's journals reads these as well; their names sort in the order in which they were written.
@@ -22,7 +22,7 @@ use crate::lines;
 use crate::machine::{HostMachine, MachineFile, OpenMode};
 
 const HEADER: &str = "# fanin journal 1";
-/// How much may wait in memory while the disk takes nothing.
+/// Most bytes that wait in memory while the disk takes nothing.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
 const OUTCOMES: [(Outcome, &str); 4] = [
@@ -65,12 +65,12 @@ pub struct Journal {
     rotation: Rotation,
 }
 
-/// When a journal is put aside for a new one.
+/// Size and number at which journals are put aside and deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rotation {
     /// Its size then, bytes; zero: never.
     pub size: u64,
-    /// How many are kept of those that were put aside, the younger ones; zero: all.
+    /// Number of journals kept of those put aside, the youngest; zero keeps all.
     pub keep: u32,
 }
 
@@ -78,8 +78,8 @@ impl Journal {
     /// Opens or makes the journal of a process; a torn last line of an earlier life is cut off. A loss of power may have damaged
     /// more lines. With `sync`, everything behind the first of them was never committed, and is cut off. Without, the others stay.
     ///
-    /// `epoch_us` is what the times of its records count from, in microseconds since 1970. With `sync`, what is
-    /// committed survives not only the process but the machine.
+    /// The times of its records count from `epoch_us`, in microseconds since 1970. With `sync`, committed records
+    /// survive not only the process but the machine.
     ///
     /// # Errors
     /// If the file cannot be opened, read or written.
@@ -125,14 +125,14 @@ impl Journal {
         Ok(journal)
     }
 
-    /// From now on it is put aside when it has grown.
+    /// Puts the file aside from now on whenever it has grown to its size.
     #[must_use]
     pub fn rotating(mut self, rotation: Rotation) -> Self {
         self.rotation = rotation;
         self
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -189,7 +189,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Cuts off what a failed commit left behind: a part of a line, with whole lines behind it, could not be read.
+    /// Cuts off the remains of a failed commit, since a partial line with whole lines behind it is unreadable.
     fn cut_rest(&mut self) -> io::Result<()> {
         if self.has_rest {
             self.file.set_len(self.good)?;
@@ -199,7 +199,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Puts the file aside and begins a new one. Where that fails, the old one goes on.
+    /// Puts the file aside and begins a new one. If that fails, keeps writing the old one.
     fn rotate(&mut self) -> io::Result<()> {
         let parts = parts(&self.machine, &self.path)?;
         let number = parts.last().map_or(1, |(number, _)| number + 1);
@@ -497,9 +497,9 @@ pub fn since(epoch_us: u64, earlier_us: u64, record: EventRecord) -> EventRecord
 pub struct Resume {
     /// The next event to assign, unless nothing was ever assigned.
     pub next: Option<L1Id>,
-    /// Events that were not finished with, and the collector that had each.
+    /// Unfinished events, each with its collector.
     pub outstanding: Vec<(L1Id, u16)>,
-    /// Events that were finished with, and that the readouts may not have heard of.
+    /// Finished events that the readouts may still hold.
     pub uncleared: Vec<L1Id>,
 }
 

@@ -2,12 +2,12 @@
 //!
 //! The decisions of a role are made in `fanin-dataflow`; this crate gives it sockets, files, memory and time:
 //!
-//! - [`config`] says who is where, [`process`] is the life of a process, [`roles`] are what it does;
+//! - [`config`] says which process is where, [`process`] is the life of a process, [`roles`] its work;
 //! - [`transport`] chooses socket options, [`tcp`] keeps TCP's counters, and [`trace`] its windows; [`flows`]
 //!   numbers connections;
-//! - [`wire`] and [`codec`] bring messages, [`data`] is what they carry, [`source`] where it comes from;
+//! - [`wire`] and [`codec`] bring messages, [`data`] is their content, [`source`] its origin;
 //! - [`mod@unit`] and [`shared`] show events to processors, [`store`] brings them to disk, [`journal`] remembers;
-//! - [`machine`] is what lies below all of them, and may be simulated;
+//! - [`machine`] is the operating system below all of them, and may be simulated;
 //! - [`barrier`] drives the barrier workloads;
 //! - [`launch`] runs a whole system from one command, [`result`](mod@result) and [`ideal`] make its figures, and [`audit`](mod@audit) proves that it
 //!   kept its promises.

@@ -63,7 +63,7 @@ pub trait SimulatedFile: fmt::Debug + Send {
     /// # Errors
     /// Those of the system.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize>;
-    /// Writes the first part of `bytes`, as much as there is room for.
+    /// Writes the first part of `bytes`, as far as the buffer has room.
     ///
     /// # Errors
     /// Those of the system.
@@ -80,7 +80,7 @@ pub trait SimulatedFile: fmt::Debug + Send {
     fn sync(&self) -> io::Result<()>;
 }
 
-/// How a file is opened.
+/// Modes of opening a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
     /// To read; it has to be there.
@@ -181,7 +181,7 @@ impl HostMachine {
         }
     }
 
-    /// True if there is such a file or folder. A disk that does not answer is an error, and not an absent file.
+    /// True if the file or folder exists. A disk that does not answer is an error, and not an absent file.
     ///
     /// # Errors
     /// Those of the system.
@@ -250,7 +250,7 @@ pub enum MachineFile {
     Simulated {
         /// The file as its machine knows it.
         file: Box<dyn SimulatedFile>,
-        /// Where the next byte is read or written.
+        /// Offset of the next byte that is read or written.
         position: u64,
     },
 }

@@ -19,7 +19,7 @@ use crate::http::{self, HttpAnswer};
 use crate::journal::outcome_name;
 use crate::wire::PeerConnections;
 
-/// A process whose metrics are older than this hangs.
+/// Age of metrics above which a process counts as hanging.
 const HANGS_AFTER: Duration = Duration::from_secs(10);
 /// The content type of `/metrics`.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -161,7 +161,7 @@ metrics! {
     units_free: Gauge, "units_free", "Processing units that wait for an event", None, SUPERVISOR;
     /// Number of XOFF states entered.
     xoff: Counter, "xoff", "Times that the trigger was stopped (supervisor) or memory was full (readout)", None, TRIGGER;
-    /// How long the trigger was stopped.
+    /// Time for which the trigger was stopped.
     xoff_seconds: Float, "xoff_time", "Time for which the trigger was stopped or memory was full", Some(Unit::Seconds), TRIGGER;
     /// Number of requests.
     requests: Counter, "requests", "Requests sent (collector) or received (readout)", None, FRAGMENTS;
@@ -245,12 +245,12 @@ impl Metrics {
         }
     }
 
-    /// Sets the number of collections whose last answer came from a readout.
+    /// Sets, for a readout, the number of collections that its answer completed.
     pub fn set_last_answers(&self, readout: u16, collections: u64) {
         set(&self.last_answers.get_or_create(&ByReadout { readout }), collections);
     }
 
-    /// Serves the bands in which the system's metrics should lie.
+    /// Serves the bands predicted for the system's metrics.
     pub fn add_predicted(&self, bands: &PredictedBands) {
         let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
         for (band, name, about, unit) in [
@@ -323,7 +323,7 @@ fn render(registry: &Mutex<Registry>) -> String {
     out
 }
 
-/// Serves `/metrics`, `/healthz` and `/readyz` from a thread of its own, for as long as the process lives.
+/// Serves `/metrics`, `/healthz` and `/readyz` from a separate thread until the process ends.
 ///
 /// # Errors
 /// If the address cannot be used.

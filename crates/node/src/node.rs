@@ -28,7 +28,7 @@ pub trait RoleNode {
     fn handle_deadline(&mut self, now: Instant);
     /// Another thread called the waker.
     fn handle_woken(&mut self, _now: Instant) {}
-    /// The error that ends the process for good, if there is one.
+    /// The error that ended the process for good, if any.
     fn failure(&mut self) -> Option<ProcessError> {
         None
     }
@@ -42,13 +42,13 @@ pub trait RoleNode {
     fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)>;
     /// The next record, and bytes of fragments in it.
     fn poll_record(&mut self) -> Option<(EventRecord, u64)>;
-    /// When [`Self::handle_deadline`] has to be called.
+    /// Time at which [`Self::handle_deadline`] must be called.
     fn poll_deadline(&mut self) -> Option<Instant>;
     /// True if nothing may be sent before it stands in the journal.
     fn needs_journal(&self) -> bool {
         false
     }
-    /// Panics if what it counts contradicts itself: credits, memory, the state of each event.
+    /// Panics if its counts of credits, memory or event states contradict each other.
     fn check(&self) {}
     /// The tables of this process, by name, that are empty when no event is under way.
     fn tables(&self) -> Vec<(&'static str, usize)> {
@@ -58,17 +58,17 @@ pub trait RoleNode {
     fn measure(&self, metrics: &Metrics);
 }
 
-/// Why a process ended that should not.
+/// Reasons why a process ended too early.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// There is no such process in the system.
+    /// The system has no process of this number.
     #[error("there is no {role} {index}; the system has {count}")]
     NoSuchProcess {
         /// Role of the process.
         role: Role,
         /// The number asked for.
         index: u16,
-        /// How many there are.
+        /// Number of processes of this role.
         count: usize,
     },
     /// A folder cannot be made.
@@ -90,10 +90,10 @@ pub enum ProcessError {
         /// The system's error.
         error: std::io::Error,
     },
-    /// There are no fragments to serve.
+    /// The readout has no fragments to serve.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// It cannot talk to others.
+    /// The process cannot reach others.
     #[error(transparent)]
     Wire(#[from] WireError),
     /// A thread, socket or file of its own failed.

@@ -60,7 +60,7 @@ pub fn run(system: &System, role: Role, index: u16, signals: &Signals) -> Result
     Ok(())
 }
 
-/// Starts a process of a system; [`Turns::turn`] goes on with it.
+/// Starts a process of a system; [`Turns::turn`] runs it.
 ///
 /// # Errors
 /// If it cannot work.
@@ -109,9 +109,9 @@ pub trait Turns {
     /// # Errors
     /// If the process cannot go on.
     fn turn(&mut self) -> Result<bool, ProcessError>;
-    /// When the next turn is due even if nothing arrives; `None`: never.
+    /// Time of the next turn even if nothing arrives; `None`: never.
     fn next_turn(&mut self) -> Option<StdInstant>;
-    /// Panics if what the role counts contradicts itself.
+    /// Panics if the role's counts contradict each other.
     fn check(&self);
     /// Sizes of the process's queues, buffers and tables.
     fn held(&self) -> HeldByProcess;
@@ -148,9 +148,9 @@ struct Process<N> {
     journal_fails: bool,
     metrics: Metrics,
     measured: StdInstant,
-    /// When it ends even if work is left.
+    /// Time at which the process ends even if work is left.
     stopping: Option<StdInstant>,
-    /// When it ends even if connections are open.
+    /// Time at which the process ends even if connections are open.
     closing: Option<StdInstant>,
     /// True if the last turn left something to do at once.
     is_busy: bool,

@@ -1,4 +1,4 @@
-//! From the journals of a run to the rows that a simulation of it has too.
+//! Makes the rows of a result from a run's journals, as a simulation has them.
 
 use std::collections::BTreeMap;
 use std::path::Path;

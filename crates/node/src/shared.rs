@@ -1,7 +1,7 @@
-//! Memory that one process writes and another can only read: a sealed memfd (`memfd_create(2)`, `F_SEAL_FUTURE_WRITE`).
+//! Memory that one process writes and another may only read: a sealed memfd (`memfd_create(2)`, `F_SEAL_FUTURE_WRITE`).
 //!
-//! A processor may crash, hang or write anywhere. Its mapping has no right to write, and it cannot make one that
-//! has. The size is fixed, so that neither side can touch memory that is gone.
+//! A processor may crash, hang or write anywhere. Its mapping has no right to write, and it cannot make one that has.
+//! The size is fixed, so that no side touches memory beyond the end.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -60,13 +60,13 @@ pub struct View {
     map: Map,
 }
 
-/// Why memory that was offered is not used.
+/// Reasons to refuse offered memory.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
     /// Its size could change, or its content be written by others than its maker.
     #[error("the shared memory is not sealed")]
     NotSealed,
-    /// It is not as large as was said.
+    /// The memory has another size than announced.
     #[error("the shared memory has {actual} bytes, not {said}")]
     Size {
         /// Bytes that it has.
@@ -96,7 +96,7 @@ impl View {
         Ok(Self { map: Map::new(fd, actual as usize, ProtFlags::READ)? })
     }
 
-    /// The memory. What stands there is an event only until the decision about it is sent.
+    /// The memory. It holds the event only until the decision about it is sent.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is `size` bytes long and readable, and lives as long as `self`. The seal against shrinking
         // was checked, so that every page of it exists. Its maker writes only between two events, when no reference to

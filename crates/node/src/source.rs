@@ -1,4 +1,4 @@
-//! Where a readout's fragments come from: a raw-data file over and over, or a distribution of sizes.
+//! Sources of a readout's fragments: a raw-data file over and over, or a distribution of sizes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
@@ -16,10 +16,10 @@ use crate::data::{Chunk, Data, append};
 
 /// Deleted events that a readout remembers, so that a late request does not bring one back.
 const DELETED_REMEMBERED: usize = 100_000;
-/// Random bytes from which generated fragments are cut.
+/// Size of the random bytes that generated fragments are cut from.
 const NOISE_BYTES: usize = 8 << 20;
 
-/// Why there are no fragments.
+/// Reasons why a readout has no fragments.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The sizes, or the models of the sources' sizes, cannot be read.
@@ -64,7 +64,7 @@ pub enum SourceError {
         /// Readouts that would do.
         needed: usize,
     },
-    /// There are more readouts than sources.
+    /// The file has fewer sources than the system has readouts.
     #[error("live.replay: {path} has {sources} sources, too few for {readouts} readouts")]
     TooFew {
         /// Path of the file.
@@ -81,12 +81,12 @@ pub enum SourceError {
 pub struct Sources(Vec<Vec<u32>>);
 
 impl Sources {
-    /// How many fragments each readout serves.
+    /// Number of fragments that each readout serves.
     pub fn counts(&self) -> Vec<u16> {
         self.0.iter().map(|sources| sources.len() as u16).collect()
     }
 
-    /// The source behind a fragment of a readout; zero where there is none.
+    /// The source of a readout's fragment; zero if it has none.
     pub fn name(&self, readout: u16, fragment: u16) -> u32 {
         let sources = self.0.get(usize::from(readout));
         sources.and_then(|sources| sources.get(usize::from(fragment))).copied().unwrap_or_default()
@@ -141,12 +141,12 @@ pub enum Supply {
 #[derive(Debug)]
 pub struct Replay {
     bytes: Vec<u8>,
-    /// For each event, where the bytes of each of its fragments lie, by source.
+    /// Places of the bytes of each event's fragments, by source.
     events: Vec<HashMap<u32, Vec<Range<usize>>>>,
 }
 
 impl Replay {
-    /// How many events it has; at least one.
+    /// Number of events; at least one.
     pub fn events(&self) -> usize {
         self.events.len()
     }
@@ -226,7 +226,7 @@ pub fn supply(scenario: &Scenario, folder: &Path) -> Result<(Supply, Sources), S
 #[derive(Debug, Clone)]
 struct HeldFragments {
     chunk: Chunk,
-    /// Where each fragment lies.
+    /// Place of each fragment.
     ranges: Arc<[Range<usize>]>,
 }
 
@@ -245,10 +245,10 @@ pub struct FragmentMemory {
 }
 
 impl FragmentMemory {
-    /// An empty memory for a readout. Without noise, the bytes of a drawn fragment are all the same.
+    /// Makes an empty memory for a readout. Without noise, the bytes of a drawn fragment are all the same.
     ///
     /// # Panics
-    /// If there is no such readout.
+    /// If the readout does not exist.
     pub fn new(supply: Supply, sources: &Sources, readout: u16, has_noise: bool) -> Self {
         let noise = match supply {
             Supply::Replay(_) => Vec::new(),

@@ -21,14 +21,14 @@ use crate::wake::Wake;
 
 /// A group is not made larger than this.
 const GROUP_BYTES_MAX: u64 = 64 << 20;
-/// How often a full disk is tried again.
+/// Interval at which a full disk is tried again.
 const RETRY: Duration = Duration::from_millis(250);
 /// Bytes that have to be free before a full disk counts as usable again, if no larger event was turned away.
 const FREE_BYTES_MIN: u64 = 1 << 20;
 /// The end of the name of a file that is being written.
 pub const WRITING: &str = ".writing";
 
-/// Where and how events are stored.
+/// Settings of stored events.
 #[derive(Debug, Clone)]
 pub struct StoreConfig {
     /// The folder; it is made if it is not there.
@@ -44,9 +44,9 @@ pub struct StoreConfig {
 /// The result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stored {
-    /// It is on disk.
+    /// The event is on disk.
     Safe(StoreId),
-    /// It is not, and nothing of it is left.
+    /// The event is not on disk, and nothing of it is left.
     Failed(StoreId),
     /// The disk is full, or is no longer.
     Full(bool),
@@ -116,7 +116,7 @@ impl EventStore {
         }
     }
 
-    /// From now on, files are finished at this size.
+    /// Finishes files at this size from now on.
     pub fn set_file_bytes(&self, bytes: u64) {
         self.file_bytes.store(bytes, Ordering::Relaxed);
     }
@@ -154,7 +154,7 @@ struct Open {
     number: u32,
 }
 
-/// Writes what a logger hands over.
+/// Writes the events that a logger hands over.
 pub struct StoreTask {
     machine: HostMachine,
     config: StoreConfig,
@@ -274,7 +274,7 @@ impl StoreTask {
         }
     }
 
-    /// Adds an event to the group of its file, which is begun if there is none.
+    /// Adds an event to the group of its file; begins the file if needed.
     fn add(&mut self, job: &WriteJob<Data>) -> io::Result<()> {
         let stream = place(job.stream);
         for part in job.payload.parts() {
@@ -417,7 +417,7 @@ fn into_io(error: WriteError) -> io::Error {
     }
 }
 
-/// The file with which a logger tries whether there is room.
+/// The file by which a logger tests for free space.
 fn room_file(config: &StoreConfig) -> PathBuf {
     config.folder.join(format!(".room-{}", config.process))
 }
@@ -506,8 +506,8 @@ fn recover_file(machine: &HostMachine, path: &Path) -> io::Result<(u32, u64)> {
     Ok((events, end))
 }
 
-/// Checks a file, and counts its checksums. L1 IDs that detectors wrote into their fragments are their own: a replay
-/// gives the same fragments to other events. Whether there is a reason for an event to be there twice, the journals say.
+/// Checks a file, and counts its checksums. Ignores the L1 IDs in detectors' fragments, since a replay gives the same
+/// fragments to other events. The journals say whether a duplicate has a reason.
 pub(crate) fn sound(bytes: &[u8]) -> Result<u64, (u64, String)> {
     let checked = |bytes: &[u8]| -> Result<(u64, bool), (u64, String)> {
         let report = verify(bytes).map_err(|error| (1, error.to_string()))?;

@@ -23,7 +23,7 @@ const EXTENSION: &str = "windows";
 /// The kernel is asked no more often than this.
 const EVERY_MIN: Duration = Duration::from_micros(100);
 
-/// How often windows are looked at.
+/// Interval at which windows are sampled.
 pub fn interval(record: &Record) -> Duration {
     std_duration(record.queue_interval).max(EVERY_MIN)
 }
@@ -33,13 +33,13 @@ pub fn interval(record: &Record) -> Duration {
 pub struct Trace {
     out: BufWriter<File>,
     clock: ProcessClock,
-    /// As they were last, by connection.
+    /// The last sample of each connection.
     last: BTreeMap<u64, [u64; 3]>,
     fails: bool,
 }
 
 impl Trace {
-    /// Goes on with the file of `process` in `folder`, or makes it.
+    /// Appends to the file of `process` in `folder`, or makes it.
     ///
     /// # Errors
     /// If it cannot be read or written.
@@ -110,8 +110,8 @@ pub enum TraceError {
     },
 }
 
-/// The traced windows of a run, by connection and time; times count from `start_unix_us` (microseconds since 1970
-/// began), and what came before is left out.
+/// Reads the traced windows of a run, by connection and time. Times count from `start_unix_us` (microseconds since
+/// 1970); earlier samples are left out.
 ///
 /// # Errors
 /// [`TraceError`].

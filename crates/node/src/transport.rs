@@ -19,12 +19,12 @@ const SCALED_WINDOW_MIN: u64 = 1 << 16;
 /// The substitute for a congestion control that this kernel does not have.
 const SUBSTITUTE: &str = "cubic";
 
-/// Where processes of a system run.
+/// Places of a system's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Environment {
-    /// On one loopback, without links or switches.
+    /// One loopback, without links or switches.
     Loopback,
-    /// On hosts, or namespaces, whose switches and kernel settings are set up elsewhere.
+    /// Hosts or namespaces; their switches and kernel settings are set up elsewhere.
     Hosts,
 }
 
@@ -52,8 +52,8 @@ pub fn kernel_name(control: CongestionControl) -> Option<&'static str> {
     }
 }
 
-/// The options that a scenario asks for, whether or not this kernel has them. `offered_max` is the largest window, in
-/// bytes, that the kernel offers by itself.
+/// Returns the options of a scenario, even those that this kernel lacks. `offered_max` is the kernel's largest window
+/// by default, in bytes.
 pub fn wanted(scenario: &Scenario, offered_max: u64) -> SocketOptions {
     let transport = &scenario.transport;
     let whole = transport.mss.get() + u64::from(wire::IP_TCP_HEADERS) >= transport.mtu.get();
@@ -87,10 +87,10 @@ pub fn wanted(scenario: &Scenario, offered_max: u64) -> SocketOptions {
     }
 }
 
-/// The options that a scenario asks for, as far as the kernel takes them in the network namespace of the calling thread.
+/// Returns the options of a scenario that the kernel accepts in the calling thread's network namespace.
 ///
 /// # Errors
-/// If there are no sockets.
+/// If no socket can be made.
 pub fn fit(scenario: &Scenario, environment: Environment) -> Result<Fitted, OsError> {
     let transport = &scenario.transport;
     let mut socket = wanted(scenario, offered_max());
@@ -118,7 +118,7 @@ pub fn fit(scenario: &Scenario, environment: Environment) -> Result<Fitted, OsEr
     Ok(Fitted { socket, unmet })
 }
 
-/// The largest window that the kernel offers by itself: half of its largest receive buffer.
+/// The kernel's largest window by default: half of its largest receive buffer.
 fn offered_max() -> u64 {
     let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").unwrap_or_default();
     text.split_whitespace().nth(2).and_then(|most| most.parse().ok()).unwrap_or(6 << 20) / 2
@@ -174,7 +174,7 @@ fn ms(time: StdDuration) -> String {
     format!("{} ms", time.as_secs_f64() * 1e3)
 }
 
-/// Keys that are settings of a namespace, and the files below `/proc/sys/net/ipv4` that hold them.
+/// Keys of a namespace's settings, with their files below `/proc/sys/net/ipv4`.
 fn settings(transport: &Transport) -> Vec<String> {
     let dctcp = transport.congestion_control == CongestionControl::Dctcp;
     let rows = [

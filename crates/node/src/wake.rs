@@ -1,4 +1,4 @@
-//! The call by which a thread of a process wakes its main loop.
+//! The call that wakes the main loop of a process from another thread.
 
 use std::sync::Arc;
 

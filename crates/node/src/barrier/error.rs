@@ -1,4 +1,4 @@
-//! Why a barrier workload does not run.
+//! Reasons why a barrier workload does not run.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub enum BarrierError {
     /// The aggregator cannot work with these settings.
     #[error(transparent)]
     Settings(#[from] fanin_dataflow::AggregatorError),
-    /// There is no such sender.
+    /// The workload has no sender of this number.
     #[error("there is no sender {index}; the workload has {count}, numbered from 0")]
     NoSuchSender {
         /// The number given.

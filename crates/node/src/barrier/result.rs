@@ -51,7 +51,7 @@ pub struct BarrierResult {
     pub flows: Vec<FlowRow>,
     /// Windows of the connections that `record.windows` names.
     pub windows: Vec<WindowRow>,
-    /// All connections together; what the kernel does not count is absent.
+    /// Sums over all connections; counters that the kernel lacks are absent.
     pub tcp: Tcp,
     /// When the first round began, microseconds since 1970 began.
     pub start_unix_us: u64,

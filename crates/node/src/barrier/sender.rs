@@ -66,7 +66,7 @@ pub fn send(system: &BarrierSystem, index: u16) -> Result<(), BarrierError> {
     fs::write(&path, text).map_err(|source| BarrierError::file(&path, source))
 }
 
-/// As [`serve`], while a second thread traces the connection's windows.
+/// Serves as [`serve`] does, while a second thread traces the connection's windows.
 fn serve_traced(
     system: &BarrierSystem,
     index: u16,

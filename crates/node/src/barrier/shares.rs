@@ -19,7 +19,7 @@ pub(super) struct AdvertisedWindows {
     global_window: u32,
     /// The window of each connection, bytes.
     clamps: Vec<u32>,
-    /// As `clamps`, when the last requests left.
+    /// The value of `clamps` when the last requests left.
     requested_with: Vec<u32>,
 }
 

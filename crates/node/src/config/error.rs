@@ -15,7 +15,7 @@ pub enum ConfigError {
         /// The error of the system.
         error: std::io::Error,
     },
-    /// It is no TOML, or has a key that nothing reads; the text says where.
+    /// The file is no TOML, or has an unknown key; the text says where.
     #[error("{}: {text}", path.display())]
     Syntax {
         /// Path of the file.
@@ -39,7 +39,7 @@ pub enum ConfigError {
         /// Advice on the remedy.
         help: String,
     },
-    /// The files for encryption are not what they should be.
+    /// The files for encryption are missing or wrong.
     #[error("[tls] of {process} ({files}): {error}")]
     Tls {
         /// Name of the process.
@@ -67,7 +67,7 @@ pub enum ConfigError {
         /// The system's file.
         path: PathBuf,
     },
-    /// The scenario that it names is wrong, or what it sets in it.
+    /// The scenario, or a value that the file sets in it, is wrong.
     #[error("{}: invalid scenario or `set`:\n{errors}", path.display())]
     Scenario {
         /// Path of the file.

@@ -138,9 +138,9 @@ pub struct System {
     pub tls: Option<TlsFiles>,
     /// The address at which each process serves its metrics; `None`: nowhere.
     pub metrics: Option<SocketAddr>,
-    /// The rate of payload from which a collector's metrics compute the ideal time of a collection.
+    /// Rate of payload that gives the ideal time of a collection in a collector's metrics.
     pub ideal_rate: Rate,
-    /// The bands in which the system's metrics should lie.
+    /// Bands predicted for the system's metrics.
     pub predicted: PredictedBands,
     /// The format of log lines.
     pub log_format: LogFormat,
@@ -186,7 +186,7 @@ impl System {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
-    /// The system without its key, which is in a file of its own.
+    /// The system without its key, which its own file holds.
     fn parse(path: &Path, text: &str) -> Result<(Self, Authentication), ConfigError> {
         let file: SystemFile = toml::from_str(text)
             .map_err(|error| ConfigError::Syntax { path: path.to_owned(), text: error.to_string() })?;
@@ -311,7 +311,7 @@ impl System {
         &self.loaded.scenario
     }
 
-    /// How many processes of a role there are; processors count for each collector.
+    /// Number of processes of a role; of processors, those of one collector.
     pub fn count(&self, role: Role) -> usize {
         match role {
             Role::Supervisor => 1,
@@ -365,14 +365,14 @@ impl System {
         self.folder.join(format!("collector-{collector}.socket"))
     }
 
-    /// Where commands of the scenario are run: in its folder.
+    /// Working folder of the scenario's commands: its own folder.
     pub fn scenario_folder_or_here(&self) -> PathBuf {
         let folder = &self.scenario_folder;
         if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.clone() }
     }
 
-    /// The number of this process within its role, for a command that does not give it. It is the only process, the one on
-    /// this host, or the one whose number ends the host's name, as in a Kubernetes StatefulSet.
+    /// Finds the number of this process within its role, for a command without one. Takes the only process, the one on
+    /// this host, or the number at the end of the host's name, as in a Kubernetes StatefulSet.
     ///
     /// # Errors
     /// If neither the count nor the host name decides.
@@ -415,8 +415,8 @@ pub fn port(address: &str) -> Option<u16> {
     port.parse().ok().filter(|&port| port != 0 && !host.is_empty())
 }
 
-/// The addresses at which a process listens that its peers find at `address`: that one, or all to which its host's name
-/// resolves. `listen` replaces the host.
+/// Returns the addresses at which a process listens: `address`, or all to which its host's name resolves. `listen`
+/// replaces the host.
 ///
 /// # Errors
 /// If the name does not resolve.
@@ -462,7 +462,7 @@ fn expand(list: &[String]) -> Result<Vec<String>, (String, &'static str)> {
     Ok(all)
 }
 
-/// A file for a system whose processes are all on this machine.
+/// Text of a file for a system with all processes on this machine.
 pub fn loopback_file(
     scenario: &Path,
     run: u32,

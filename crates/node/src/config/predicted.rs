@@ -1,4 +1,4 @@
-//! The bands in which a system's metrics should lie.
+//! Bands predicted for a system's metrics.
 
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ pub struct PredictedBands {
 }
 
 impl PredictedBands {
-    /// The bands that are known, by their keys.
+    /// The predicted bands by their keys.
     pub fn known(&self) -> impl Iterator<Item = (&'static str, PredictedBand)> {
         let all = [
             ("collection_time", self.collection_time),

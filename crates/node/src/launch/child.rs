@@ -19,7 +19,7 @@ pub(super) struct ChildProcess {
     activity: ChildActivity,
 }
 
-/// When the main thread of a process was last seen to run.
+/// Last run of a process's main thread that was observed.
 #[derive(Debug, Clone, Copy)]
 struct ChildActivity {
     switches: u64,
@@ -42,12 +42,12 @@ impl ChildProcess {
         self.child.is_some()
     }
 
-    /// How long ago it was started last.
+    /// Time since its last start.
     pub(super) fn age(&self, now: Instant) -> Duration {
         self.plan.age(now)
     }
 
-    /// True if the system goes on without it: it ended too often.
+    /// True if the system continues without the process, because it ended too often.
     pub(super) fn is_given_up(&self) -> bool {
         self.plan.is_given_up()
     }
@@ -75,7 +75,7 @@ impl ChildProcess {
         self.child.is_none() && self.plan.next().is_some_and(|at| at <= now)
     }
 
-    /// It was started again.
+    /// The process was started again.
     pub(super) fn handle_started(&mut self, child: Child, now: Instant) {
         assert!(self.child.is_none(), "{} runs", self.name);
         self.child = Some(child);
@@ -83,7 +83,7 @@ impl ChildProcess {
         self.activity = ChildActivity { switches: 0, at: now };
     }
 
-    /// It is not to be started again.
+    /// The process is not started again.
     pub(super) fn retire(&mut self) {
         self.plan.retire();
     }
@@ -103,8 +103,8 @@ impl ChildProcess {
         }
     }
 
-    /// True if its main thread has not run for `limit`: it is stopped, or waits for something that does not come. That
-    /// thread waits 50 ms at most by itself. A thread that waits for the disk is let be.
+    /// True if its main thread has not run for `limit`, because it is stopped or blocked. That thread waits 50 ms at
+    /// most by itself. A thread that waits for the disk does not count.
     pub(super) fn hangs(&mut self, now: Instant, limit: Duration) -> bool {
         let Some(pid) = self.pid() else { return false };
         let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return false };

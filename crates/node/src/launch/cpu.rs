@@ -6,7 +6,7 @@ pub(super) fn cpu_seconds(process: &str) -> f64 {
     stat_seconds(&stat, 11)
 }
 
-/// Processor time of the processes that this one has started, and that ended and were waited for, in seconds.
+/// Processor time in seconds of ended child processes that were waited for.
 pub fn ended_cpu_seconds() -> f64 {
     stat_seconds(&std::fs::read_to_string("/proc/self/stat").unwrap_or_default(), 13)
 }

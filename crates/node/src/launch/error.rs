@@ -8,13 +8,13 @@ use crate::config::ConfigError;
 
 /// One machine is not asked for more processes than this.
 pub const PROCESSES_MAX: u64 = 512;
-/// From the start of the processes to the first event.
+/// Most time from the start of the processes to the first event.
 pub(super) const READY_MAX: Duration = Duration::from_secs(60);
 
 /// Why a system does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// It has more processes than one machine is asked for.
+    /// The scenario has more processes than one machine runs.
     #[error(
         "the scenario has {count} processes, and one machine is asked for {PROCESSES_MAX} at most; \
          use fewer hosts, or `live.processors=\"timers\"`"
@@ -73,7 +73,7 @@ pub enum LaunchError {
     /// No event came within a minute.
     #[error("no event was assigned within {} s; last lines of the logs:\n{said}", READY_MAX.as_secs())]
     NotReady {
-        /// The ends of the logs of the supervisor and of those who report a fault.
+        /// Last lines of the logs of the supervisor and of processes that report a fault.
         said: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Follows the supervisor's journal while the system runs: how many events were assigned, whatever becomes of the file.
+//! Follows the supervisor's journal while the system runs, and counts assigned events, also across rotated files.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};

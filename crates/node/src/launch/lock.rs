@@ -11,7 +11,7 @@ use super::error::LaunchError;
 /// The file whose lock stands for the folder.
 const LOCK_FILE: &str = ".lock";
 
-/// The lock on a folder; the kernel takes it back when the process ends, however that happens.
+/// The lock on a folder; the kernel releases it when the process ends or is killed.
 #[derive(Debug)]
 pub struct FolderLock {
     _file: File,

@@ -45,14 +45,14 @@ pub use options::{SystemLaunch, processes};
 pub use place::{Loopback, Placement};
 pub use restart::RestartPlan;
 
-/// Beyond what a process may take to finish its work, until it is ended by force.
+/// Margin beyond a process's time to finish its work, after which it is killed.
 const END_MARGIN: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_millis(20);
 /// A process hangs, and is ended by force, if its main thread does not run for `live.silence_max` times this.
 const HANG_SILENCES: u32 = 3;
-/// It hangs no sooner than this, however short `live.silence_max`.
+/// Least time after which a process counts as hanging, for short `live.silence_max`.
 const HANG_MIN: Duration = Duration::from_secs(3);
-/// How often processes are looked at for that, and the supervisor's journal is read.
+/// Interval at which processes are checked and the supervisor's journal is read.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A supervisor that was started again gets so long to open its journal before it is asked to stop.
 const SETTLE_MAX: Duration = Duration::from_secs(2);
@@ -188,12 +188,12 @@ impl<P: Placement> LiveSystem<P> {
         &self.system
     }
 
-    /// Where a process serves its metrics.
+    /// Address at which a process serves its metrics.
     pub fn metrics(&self, process: &str) -> Option<SocketAddr> {
         self.metrics.get(process).copied()
     }
 
-    /// Where all processes serve theirs.
+    /// Addresses at which all processes serve their metrics.
     pub fn all_metrics(&self) -> impl Iterator<Item = (&str, SocketAddr)> {
         self.metrics.iter().map(|(process, address)| (process.as_str(), *address))
     }
@@ -213,7 +213,7 @@ impl<P: Placement> LiveSystem<P> {
         &self.hung
     }
 
-    /// Processes that ended so often that the system went on without them for a while, and how often in a row.
+    /// Processes without which the system continued for a while, and their failures in a row.
     pub fn without(&self) -> &BTreeMap<String, u32> {
         &self.without
     }
@@ -275,11 +275,10 @@ impl<P: Placement> LiveSystem<P> {
         Ok(())
     }
 
-    /// Starts processes again that ended, and ends those that hang.
+    /// Restarts ended processes, and kills hanging ones.
     ///
     /// # Errors
-    /// If a process is not to be started again: restarts are off, or it cannot work with these settings and no event was
-    /// assigned yet.
+    /// If a process is not restarted: restarts are off, or it fails with these settings before any event was assigned.
     pub fn watch(&mut self) -> Result<(), LaunchError> {
         self.watch_all(None)
     }

@@ -1,4 +1,4 @@
-//! How a system is started, and whether it can be.
+//! Options of a system's start, and their check.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use fanin_units::Rate;
 use super::error::{LaunchError, PROCESSES_MAX};
 use crate::config::PredictedBands;
 
-/// How a system is started.
+/// Options of a system's start.
 #[derive(Debug)]
 pub struct SystemLaunch<'a> {
     /// The checked scenario.
@@ -18,9 +18,9 @@ pub struct SystemLaunch<'a> {
     pub folder: &'a Path,
     /// Delete the stored events of an earlier run in the folder, rather than moving them aside.
     pub overwrite: bool,
-    /// Where a relative file of the scenario is sought.
+    /// Folder in which relative files of the scenario lie.
     pub scenario_folder: &'a Path,
-    /// Where stored events go, if not into the folder `data` of the folder.
+    /// Folder of stored events, if not `data` in the run's folder.
     pub data: Option<&'a Path>,
     /// The `fanin` program.
     pub program: &'a Path,
@@ -29,14 +29,14 @@ pub struct SystemLaunch<'a> {
     /// Serve the metrics of every process, each at a free port of its host. The file `metrics.toml` in the folder names
     /// the addresses.
     pub metrics: bool,
-    /// The rate of payload at which a collection would be ideal, for the metrics; that of a collector's link if absent.
+    /// Rate of payload of an ideal collection, for the metrics; absent, that of a collector's link.
     pub ideal_rate: Option<Rate>,
-    /// The bands in which the system's metrics should lie.
+    /// Bands predicted for the system's metrics.
     pub predicted: PredictedBands,
 }
 
 impl SystemLaunch<'_> {
-    /// True if this system can run at all; nothing is made.
+    /// Checks that this system can run, without making anything.
     ///
     /// # Errors
     /// If the scenario, its data or the number of its processes do not allow it.
@@ -56,7 +56,7 @@ impl SystemLaunch<'_> {
     }
 }
 
-/// How many processes a scenario has.
+/// Number of processes of a scenario.
 pub fn processes(scenario: &Scenario) -> u64 {
     let collectors = scenario.collectors_total();
     let units = match scenario.live.processors {

@@ -1,4 +1,4 @@
-//! Where the processes of a system run: on this machine, or wherever a [`Placement`] puts them.
+//! Places of a system's processes: this machine, or others that a [`Placement`] chooses.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -10,12 +10,12 @@ use crate::config::Role;
 /// The lowest port of processes that listen.
 const PORTS_FIRST: u16 = 10_000;
 
-/// Where processes run.
+/// Chooses addresses and namespaces for processes.
 pub trait Placement {
-    /// Where a process that listens is to be found; each call gives another address.
+    /// Returns an address for a listening process; each call gives another.
     ///
     /// # Errors
-    /// If there is none.
+    /// If no address is free.
     fn address(&mut self, role: Role, index: u16) -> io::Result<SocketAddr>;
 
     /// The network namespace of a process, by its name in `ip netns`; `None` if it runs in that of the launcher.
@@ -37,7 +37,7 @@ pub trait Placement {
 /// This machine as it is: every process at a free port of 127.0.0.1. No privilege is needed.
 #[derive(Debug, Default)]
 pub struct Loopback {
-    /// Held until all are chosen, so that no port comes twice.
+    /// Held until all are chosen, so that no port is chosen twice.
     held: Vec<TcpListener>,
 }
 

@@ -11,14 +11,14 @@ use super::options::SystemLaunch;
 /// The first line of the file that marks a folder as one of this module's.
 pub(super) const OURS: &str = "# Made by `fanin run`; a later run into this folder moves it aside.\n";
 
-/// How that line begins, whatever the version that wrote it.
+/// Beginning of that line, the same in all versions.
 const OURS_BEGINS: &str = "# Made by `fanin run`";
 
-/// Makes the folder of a run and locks it. What an earlier run left is moved aside if it holds stored events, unless
-/// `overwrite` says to delete it.
+/// Makes the folder of a run and locks it. Moves the files of an earlier run aside if they hold stored events, unless
+/// `overwrite` says to delete them.
 ///
 /// # Errors
-/// If another run has the folder, or if it holds files that are not a run's.
+/// If another run has the folder, or if it holds files of other origin.
 pub(super) fn prepare(folder: &Path, overwrite: bool) -> Result<FolderLock, LaunchError> {
     let io = |error| LaunchError::Io { path: folder.to_owned(), error };
     let is_foreign = || {

@@ -1,12 +1,12 @@
-//! When a process that ended is started again.
+//! Times at which ended processes are started again.
 
 use std::time::{Duration, Instant};
 
 /// A process that ends sooner after its start than this has ended quickly.
 const QUICK: Duration = Duration::from_secs(10);
-/// Quick ends in a row after which the system goes on without the process, and tries it only every [`PAUSE_LONG`].
+/// Quick ends in a row after which the system continues without the process, and starts it only every [`PAUSE_LONG`].
 pub(super) const QUICK_ENDS_MAX: u32 = 20;
-/// The pauses before the next start: the first, the longest of a process that may recover, and that of one that did not.
+/// Pauses before the next start: the first, the longest at first, and the one after [`QUICK_ENDS_MAX`].
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 pub(super) const PAUSE_MAX: Duration = Duration::from_secs(2);
 pub(super) const PAUSE_LONG: Duration = Duration::from_secs(30);
@@ -14,7 +14,7 @@ pub(super) const PAUSE_LONG: Duration = Duration::from_secs(30);
 /// The starts of one process: the last, and the next.
 #[derive(Debug, Clone, Copy)]
 pub struct RestartPlan {
-    /// When it is started again.
+    /// Time of the next start.
     again: Option<Instant>,
     started: Instant,
     /// Quick ends in a row.
@@ -27,12 +27,12 @@ impl RestartPlan {
         Self { again: None, started: now, quick_ends: 0 }
     }
 
-    /// How long ago the process was started last.
+    /// Time since the last start of the process.
     pub fn age(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.started)
     }
 
-    /// True if the system goes on without the process: it ended too often.
+    /// True if the system continues without the process, because it ended too often.
     pub fn is_given_up(&self) -> bool {
         self.quick_ends > QUICK_ENDS_MAX
     }
@@ -53,7 +53,7 @@ impl RestartPlan {
         self.again = Some(now + pause);
     }
 
-    /// When the process is to be started again; `None` while it runs, or if it is to stay as it is.
+    /// Time of the process's next start; `None` while it runs, or if it is not restarted.
     pub fn next(&self) -> Option<Instant> {
         self.again
     }

@@ -1,4 +1,4 @@
-//! The collector's process: it checks what arrives, and shows events to the processors of its host.
+//! The collector's process: checks messages, and shows events to the processors of its host.
 
 use std::collections::{BTreeMap, HashMap};
 use std::process::{Command, Stdio};
@@ -43,7 +43,7 @@ struct Collections {
     rate: Rate,
     delay_s: f64,
     ideal_s: f64,
-    /// By event: the readout that answered last, and the bytes of the steps before.
+    /// The readout that answered last, and the bytes of the steps before, by event.
     open: HashMap<L1Id, (Option<u16>, u64)>,
     last_answers: BTreeMap<u16, u64>,
 }
@@ -80,7 +80,7 @@ impl Collections {
 }
 
 impl CollectorNode {
-    /// A collector, whose processors are being started.
+    /// Makes a collector and begins to start its processors.
     ///
     /// # Errors
     /// If the scenario does not allow it, or the processors cannot be served.

@@ -1,4 +1,4 @@
-//! The data logger's process: a thread of its own writes the granted events.
+//! The data logger's process: a separate thread writes the granted events.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ pub struct LoggerNode {
 }
 
 impl LoggerNode {
-    /// A logger that has finished what an earlier life left behind.
+    /// Makes a logger, and finishes the files of an earlier life.
     ///
     /// # Errors
     /// If the scenario does not allow it, or the disk cannot be used.

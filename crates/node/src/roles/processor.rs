@@ -15,17 +15,17 @@ use crate::config::System;
 use crate::node::ProcessError;
 use crate::unit::client::{ProcessorEvent, serve};
 
-/// In the environment of a process that ends with another one: the number of that process.
+/// Environment variable with the number of the parent, for a process that ends with it.
 pub const PARENT: &str = "FANIN_PARENT";
-/// In the environment of a processor: the socket of its collector.
+/// Environment variable of a processor with the socket of its collector.
 pub const COLLECTOR: &str = "FANIN_COLLECTOR";
-/// In the environment of a processor: which of the collector's units it is.
+/// Environment variable of a processor with its number among the collector's units.
 pub const UNIT: &str = "FANIN_UNIT";
 
-/// Makes this process end when the one that started it does, whatever becomes of that one.
+/// Makes this process end together with the one that started it, even if that one is killed.
 ///
 /// # Errors
-/// If the system refuses, or the other is gone already.
+/// If the system refuses, or the parent has already ended.
 pub fn end_with_parent() -> Result<(), ProcessError> {
     let Some(parent) = std::env::var(PARENT).ok().and_then(|parent| parent.parse::<i32>().ok()) else {
         return Ok(());
@@ -42,11 +42,11 @@ pub fn end_with_parent() -> Result<(), ProcessError> {
     }
 }
 
-/// Checks that the command in `live.processor`, if there is one, can be run: a misspelt name would otherwise be tried
-/// again and again. Relative paths start at the scenario's folder.
+/// Checks that the command in `live.processor`, if any, can be run: a misspelt name would be tried again and again.
+/// Relative paths start at the scenario's folder.
 ///
 /// # Errors
-/// If there is no such program, or no such Python file among its arguments.
+/// If the program, or a Python file among its arguments, does not exist.
 pub fn check(scenario: &Scenario, folder: &Path) -> Result<(), ProcessError> {
     let Some((program, arguments)) = scenario.live.processor.split_first() else { return Ok(()) };
     if scenario.live.processors != Processors::Processes {

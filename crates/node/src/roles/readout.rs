@@ -1,4 +1,4 @@
-//! The readout's process: a memory that the detector fills, and that collectors and the supervisor empty.
+//! The readout's process: a memory that the detector fills and the data flow empties.
 
 use fanin_dataflow::{EventRecord, FragmentSource, Message, Peer, Readout, Unexpected};
 use fanin_units::Instant;
@@ -16,10 +16,10 @@ pub struct ReadoutNode {
 }
 
 impl ReadoutNode {
-    /// A readout with an empty memory.
+    /// Makes a readout with an empty memory.
     ///
     /// # Errors
-    /// If the scenario does not allow it, or there is nothing to replay.
+    /// If the scenario does not allow it, or the file to replay is empty.
     pub fn new(system: &System, place: u16) -> Result<Self, ProcessError> {
         settings::check(system.scenario())?;
         let (supply, sources) = supply(system.scenario(), &system.scenario_folder)?;

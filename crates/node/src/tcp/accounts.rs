@@ -14,12 +14,12 @@ use crate::machine::HostMachine;
 use super::format::{END, EXTENSION, HEADER, SHARED};
 use super::sums::Sums;
 
-/// How often the kernel is asked.
+/// Interval at which the kernel is asked.
 const EVERY: Duration = Duration::from_secs(1);
 /// Bytes of earlier lives that a file keeps: the oldest lives are dropped beyond this.
 const LIVES_BYTES_MAX: usize = 1 << 20;
 
-/// One peer: connections that have ended, and the one that stands.
+/// One peer: connections that have ended, and the current one.
 #[derive(Debug, Clone, Copy, Default)]
 struct PeerAccount {
     ended: Sums,

@@ -24,7 +24,7 @@ pub struct Counted {
     pub rows: Vec<FlowRow>,
     /// Segments that arrived with congestion experienced.
     pub delivered_ce: u64,
-    /// Lives of processes that were cut short: what they counted in their last second is not in the rows.
+    /// Processes that ended abruptly: the rows lack the counts of their last second.
     pub cut: u64,
     /// Counters of shared receiver windows: the most of any, and all late answers; `None` where none did.
     pub shared: Option<ShareCounters>,

@@ -10,13 +10,13 @@ use super::protocol::{self, ANY_UNIT, ENTRY_BYTES, EVENT, HELLO, MEMORY, UnitFra
 use crate::data::LiveFragment;
 use crate::shared::{View, ViewError};
 
-/// Why a processor ends before its collector does.
+/// Reasons why a processor ends before its collector does.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessorError {
-    /// There is no collector.
+    /// No collector listens.
     #[error("no collector listens at {}: {error}", path.display())]
     Connect {
-        /// Where it should listen.
+        /// Path at which it should listen.
         path: PathBuf,
         /// The error of the system.
         error: io::Error,
@@ -27,7 +27,7 @@ pub enum ProcessorError {
     /// The collector's memory cannot be used.
     #[error(transparent)]
     View(#[from] ViewError),
-    /// The collector sent what makes no sense.
+    /// The collector violated the protocol.
     #[error("the collector sent {0}")]
     Protocol(&'static str),
 }
@@ -37,14 +37,14 @@ pub enum ProcessorError {
 pub struct ProcessorEvent<'a> {
     /// Its L1 ID.
     pub l1_id: L1Id,
-    /// How often it was asked about before.
+    /// Number of earlier attempts at this event.
     pub step: u16,
     memory: &'a [u8],
     count: usize,
 }
 
 impl<'a> ProcessorEvent<'a> {
-    /// How many fragments were collected so far.
+    /// Number of fragments collected so far.
     pub fn len(&self) -> usize {
         self.count
     }
@@ -66,7 +66,7 @@ impl<'a> ProcessorEvent<'a> {
         Some(LiveFragment { source: word(0), status: word(4), checksum: word(8), bytes })
     }
 
-    /// All fragments, in the order in which they came.
+    /// All fragments in their order of arrival.
     pub fn fragments(&self) -> impl Iterator<Item = LiveFragment<'a>> {
         (0..self.count).filter_map(|place| self.fragment(place))
     }
@@ -75,7 +75,7 @@ impl<'a> ProcessorEvent<'a> {
 /// Serves the collector at `path` as its `unit`, or as any, until it closes the connection.
 ///
 /// # Errors
-/// If the connection, or what comes by it, is not as it should be.
+/// If the connection fails or the collector violates the protocol.
 pub fn serve(
     path: &Path,
     unit: Option<u16>,

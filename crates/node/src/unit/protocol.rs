@@ -56,7 +56,7 @@ impl UnitFrame {
     }
 }
 
-/// Sends a message, and with it a descriptor where there is one.
+/// Sends a message, together with a file descriptor if given.
 pub(crate) fn send(stream: &UnixStream, frame: UnitFrame, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let bytes = frame.to_bytes();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -128,7 +128,7 @@ pub(crate) fn decode_decision(frame: &UnitFrame) -> Option<Decision> {
     }
 }
 
-/// How much memory an event takes, and how many fragments it has.
+/// Memory of an event, and its number of fragments.
 pub(crate) fn room(data: &Data) -> Result<(usize, usize), FragmentError> {
     let (mut count, mut bytes) = (0, 0);
     for fragment in data.fragments() {

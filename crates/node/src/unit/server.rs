@@ -1,5 +1,5 @@
-//! The collector's side: a thread for each unit starts its process, copies events into the memory that it reads,
-//! and waits for its decisions. Whatever a unit does, the collector's own thread never waits for it.
+//! The collector's side: a thread for each unit starts its process, copies events into its shared memory, and waits for
+//! its decisions. The collector's own thread never waits for a unit.
 
 use std::collections::VecDeque;
 use std::io;
@@ -24,16 +24,16 @@ use crate::wake::Wake;
 
 /// A unit that connects has to introduce itself within this time.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
-/// A process that was started has to connect within this time; Python may need a while to import what it uses.
+/// Most time from a process's start to its connection; Python may need a while for imports.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// A unit that dies again and again is started less and less often, down to this.
+/// Longest pause before a unit that dies again and again is restarted.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(50);
-/// A unit whose process has ended so often before it ever connected will not connect at all.
+/// Ends without any connection after which a unit is given up.
 const FAILURES_MAX: u32 = 8;
-/// A unit that lived so long is well again.
+/// Lifetime after which a unit counts as well again.
 const WELL_AFTER: Duration = Duration::from_secs(10);
-/// How long a unit may take to end by itself when its collector does.
+/// Most time for a unit to end by itself when its collector does.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Makes the command that starts the process of a unit.
@@ -53,14 +53,14 @@ pub enum Happening {
     Lost {
         /// Index of the unit.
         unit: u16,
-        /// As far as that is known.
+        /// The reason, as far as it is known.
         why: String,
     },
     /// One ended again and again, and has never connected.
     Hopeless {
         /// Index of the unit.
         unit: u16,
-        /// How it ended last.
+        /// Its last exit status.
         status: ExitStatus,
     },
     /// A unit has decided on its event.
@@ -109,8 +109,8 @@ pub struct UnitServer {
 }
 
 impl UnitServer {
-    /// Listens for units at `path`, and starts them where there is a `launcher`. `wake` is called when something
-    /// happened that [`Self::poll`] tells.
+    /// Listens for units at `path`, and starts them if given a `launcher`. Calls `wake` when [`Self::poll`] has a new
+    /// happening.
     ///
     /// # Errors
     /// If the socket or the threads cannot be made.
@@ -156,7 +156,7 @@ impl UnitServer {
         desk.ring();
     }
 
-    /// Ends the process of a unit, whatever state it is in; a new one is started.
+    /// Kills the process of a unit in any state; a new one is started.
     pub fn kill(&self, unit: u16) {
         if let Some(process) = &*lock(&self.desks[usize::from(unit)].process) {
             // It may be gone already.
@@ -183,7 +183,7 @@ impl Drop for UnitServer {
     }
 }
 
-/// Hands each connection to the unit that it names, or to one that has none.
+/// Hands each connection to the unit that it names, or to one without a connection.
 fn accept(listener: &UnixListener, desks: &[Desk], stopping: &AtomicBool) {
     while let Ok((mut stream, _)) = listener.accept() {
         if stopping.load(Ordering::Relaxed) {
@@ -383,7 +383,7 @@ impl UnitThread {
         protocol::send(stream, frame, None)
     }
 
-    /// Sees a process to its end, by force if it does not come by itself.
+    /// Waits for a process's end, and kills it after the timeout.
     fn end(&self, mut child: Child) -> Option<ExitStatus> {
         let until = Instant::now() + if self.is_stopping() { END_TIMEOUT } else { Duration::from_millis(50) };
         loop {

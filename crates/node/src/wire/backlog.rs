@@ -1,4 +1,4 @@
-//! Messages that wait for a slow peer, beyond what its connection holds by itself.
+//! Messages that wait for a slow peer, beyond the capacity of its connection.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -61,7 +61,7 @@ impl Backlog {
         Ok(())
     }
 
-    /// Takes a peer's queue out, to send what its connection takes; [`Self::put_back`] returns the rest.
+    /// Takes a peer's queue out for sending; [`Self::put_back`] returns the unsent rest.
     pub(super) fn take(&mut self, peer: Peer) -> Option<VecDeque<QueuedMessage>> {
         self.queues.remove(&peer)
     }
@@ -73,7 +73,7 @@ impl Backlog {
         }
     }
 
-    /// Drops what waits for a peer whose connection is gone.
+    /// Drops the messages for a disconnected peer.
     pub(super) fn clear(&mut self, peer: Peer) {
         self.queues.remove(&peer);
     }

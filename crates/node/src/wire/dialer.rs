@@ -6,7 +6,7 @@ use fanin_dataflow::Peer;
 
 use crate::config::System;
 
-/// A peer whose connection was closed because of an invalid message is connected to again after this time.
+/// Time until the next attempt after an invalid message closed the connection.
 const REDIAL_AFTER: Duration = Duration::from_secs(1);
 
 /// The outgoing side of a process: readouts connect to the supervisor, collectors to all other roles.
@@ -49,7 +49,7 @@ impl Dialer {
         self.scheduled.push((now + REDIAL_AFTER, peer));
     }
 
-    /// When the next attempt is due.
+    /// Time of the next attempt.
     pub(super) fn next(&self) -> Option<Instant> {
         self.scheduled.iter().map(|(at, _)| *at).min()
     }

@@ -10,7 +10,7 @@ pub enum WireError {
     /// The connections cannot be set up.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// It cannot listen.
+    /// The process cannot listen.
     #[error("cannot listen at {address}: {error}")]
     Listen {
         /// Address to listen at.
@@ -18,7 +18,7 @@ pub enum WireError {
         /// Error of the socket.
         error: SocketError,
     },
-    /// The name of its own host has no address.
+    /// The name of the process's host has no address.
     #[error(
         "cannot listen at {address}, whose name has no address: {error}; `listen` names one for this host"
     )]
@@ -31,7 +31,7 @@ pub enum WireError {
     /// Its certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] Box<ConfigError>),
-    /// There are no sockets.
+    /// The system gives no socket.
     #[error("cannot create a socket: {0}")]
     Socket(#[from] fanin_message::OsError),
     /// The file of TCP's counters cannot be used.

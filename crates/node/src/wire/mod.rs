@@ -207,7 +207,7 @@ impl PeerConnections {
         self.endpoint.waker()
     }
 
-    /// True if there is a connection to a peer.
+    /// True if a peer is connected.
     pub fn is_connected(&self, peer: Peer) -> bool {
         self.table.of(peer).is_some()
     }
@@ -364,7 +364,7 @@ impl PeerConnections {
         }
     }
 
-    /// Drops the messages that wait for a peer whose connection is gone.
+    /// Drops the messages for a disconnected peer.
     fn forget(&mut self, partner: Peer) {
         self.backlog.clear(partner);
         if let (Some(sharing), Peer::Readout(place)) = (&mut self.sharing, partner) {
@@ -471,7 +471,7 @@ impl PeerConnections {
         }
     }
 
-    /// Asks the kernel about the connections on which messages wait or whose windows are traced, when due.
+    /// Polls the kernel, when due, about connections with waiting messages or traced windows.
     pub fn sample(&mut self, now: Instant) {
         self.observer.sample(&self.endpoint, &self.table, now);
     }
@@ -492,7 +492,7 @@ impl PeerConnections {
         self.observer.account(&self.endpoint, &self.table, shared, now, is_end);
     }
 
-    /// When [`Self::poll`] has something to do even if nothing arrives.
+    /// Time of the next [`Self::poll`] even if nothing arrives.
     pub fn poll_deadline(&self) -> Option<Instant> {
         if !self.pending.is_empty() {
             return Some(self.system.machine.now());
@@ -500,12 +500,12 @@ impl PeerConnections {
         [self.endpoint.poll_deadline(), self.dialer.next(), self.next_sample()].into_iter().flatten().min()
     }
 
-    /// Messages that wait for slow peers, and bytes of received messages that are in use.
+    /// Number of messages that wait for slow peers, and bytes of received messages in use.
     pub fn held(&self) -> (usize, u64) {
         (self.backlog.len(), self.endpoint.receive_bytes())
     }
 
-    /// Begins to close all connections in order: waiting messages are sent first. [`Self::close_turn`] goes on.
+    /// Begins to close all connections in order: waiting messages are sent first. [`Self::close_turn`] continues.
     pub fn begin_close(&mut self) {
         self.is_stopping = true;
     }

@@ -14,7 +14,7 @@ use crate::names::name;
 use crate::tcp::{Accounts, Sums};
 use crate::trace::{self, Trace};
 
-/// Connections whose windows `record.windows` asks for.
+/// Connections named by `record.windows`.
 #[derive(Debug)]
 struct TracedFlows {
     trace: Trace,
@@ -118,7 +118,7 @@ impl TcpObserver {
         }
     }
 
-    /// When [`Self::sample`] has something to do.
+    /// Time of the next [`Self::sample`].
     pub(super) fn next_sample(&self) -> Option<Instant> {
         let traced = self.traced.as_ref().map(|traced| traced.next);
         [self.unacknowledged.next_sample(), traced].into_iter().flatten().min()

@@ -9,7 +9,7 @@ use crate::config::System;
 
 /// A missing connection is logged when it has lasted this long.
 const LOG_AFTER: Duration = Duration::from_secs(2);
-/// It is logged again this often.
+/// Interval at which a missing peer is logged again.
 const LOG_EVERY: Duration = Duration::from_secs(30);
 /// The most lines of one turn; a last line counts the others.
 const LINES_MAX: usize = 8;
@@ -25,18 +25,18 @@ struct MissingPeer {
     logged: Option<Instant>,
 }
 
-/// The connections that the role of a process needs, and those that are missing.
+/// The connections needed by a process's role, and the missing ones.
 #[derive(Debug)]
 pub(super) struct Reachability {
     /// The role needs each of them.
     needed: Vec<Peer>,
-    /// The role needs one of them, if there are any.
+    /// The role needs one of them, unless the list is empty.
     alternatives: Vec<Peer>,
     missing: BTreeMap<Peer, MissingPeer>,
 }
 
 impl Reachability {
-    /// No peer is connected yet.
+    /// Begins with all peers missing.
     pub(super) fn new(system: &System, me: Peer, now: Instant) -> Self {
         let readouts = (0..system.readouts.len() as u16).map(Peer::Readout);
         let collectors = (0..system.collectors.len() as u16).map(Peer::Collector);
@@ -94,7 +94,7 @@ impl Reachability {
         (!names.is_empty()).then(|| names.join(", "))
     }
 
-    /// Logs the peers that have been missing for a while; a repeated line comes at a low rate.
+    /// Logs the peers that have been missing for a while, at a low rate.
     pub(super) fn log(&mut self, now: Instant) {
         let mut lines = 0_usize;
         for (peer, missing) in &mut self.missing {

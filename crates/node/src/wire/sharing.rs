@@ -12,7 +12,7 @@ use super::windows::Windows;
 #[derive(Debug)]
 pub(super) struct WindowSharing {
     windows: Windows,
-    /// Requests in the order in which they were made, each with its readout.
+    /// Requests in their order, each with its readout.
     held: Vec<(u16, QueuedMessage)>,
 }
 

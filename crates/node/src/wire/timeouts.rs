@@ -1,9 +1,9 @@
 //! The events that TCP's timeouts delay: those with unacknowledged requests or answers on the connection.
 //!
-//! The kernel counts timeouts by connection (`tcpi_total_rto`). Each timeout is attributed to every event that had a message
-//! in the connection's stream at that time, as in the simulator. An acknowledgement restarts the timer, so that a message
-//! which waited half an RTO before a timeout still waits when it comes. The kernel is therefore polled twice an RTO while a
-//! message waits, and before each message that joins others. Where nothing waits it is not asked at all.
+//! The kernel counts timeouts by connection (`tcpi_total_rto`). Each timeout is attributed to every event that had a
+//! message in the connection's stream at that time, as in the simulator. An acknowledgement restarts the timer, so that
+//! a message which waited half an RTO before a timeout still waits when it comes. The kernel is therefore polled twice
+//! an RTO while a message waits, and before each message that joins others. It is not polled while nothing waits.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use fanin_dataflow::{L1Id, Peer};
 use fanin_message::TcpInfo;
 
-/// The kernel is asked no more often than this, however short its RTO.
+/// Least interval between polls of the kernel, for short RTOs.
 const SAMPLE_EVERY_MIN: Duration = Duration::from_millis(4);
 /// And no less often, where something waits.
 const SAMPLE_EVERY_MAX: Duration = Duration::from_millis(250);
@@ -22,7 +22,7 @@ pub(crate) struct Unacknowledged {
     connections: HashMap<Peer, WatchedConnection>,
     /// Connections on which something waits.
     waiting: usize,
-    /// No connection is sampled before.
+    /// Time before which no connection is due.
     next: Option<Instant>,
     /// Events that were held up, and by how many timeouts.
     found: VecDeque<(L1Id, u32)>,
@@ -34,15 +34,15 @@ struct WatchedConnection {
     given: u64,
     /// Messages of events that wait: where each ends among these bytes.
     messages: VecDeque<(L1Id, u64)>,
-    /// As the kernel counted them last.
+    /// The kernel's count at the last poll.
     timeouts: u64,
-    /// When the kernel is to be asked again, at the latest.
+    /// Latest time of the next poll.
     sample_at: Option<Instant>,
     every: Duration,
 }
 
 impl Unacknowledged {
-    /// A connection stands. What it took to make it holds no event up.
+    /// Adds an established connection. Timeouts of its handshake delay no event.
     pub(crate) fn handle_connected(&mut self, peer: Peer, now: Instant, info: Option<&TcpInfo>) {
         let mut connection = WatchedConnection { every: SAMPLE_EVERY_MAX, ..WatchedConnection::default() };
         if let Some(info) = info {
@@ -53,7 +53,7 @@ impl Unacknowledged {
         }
     }
 
-    /// A message was given to a connection; `event` is whose request or answer it is.
+    /// Adds a message to a connection; `event` is the one that it requests or answers.
     pub(crate) fn handle_sent(&mut self, peer: Peer, now: Instant, event: Option<L1Id>, bytes: u64) {
         let Some(connection) = self.connections.get_mut(&peer) else { return };
         connection.given += bytes;
@@ -67,7 +67,7 @@ impl Unacknowledged {
         connection.messages.push_back((event, connection.given));
     }
 
-    /// True if messages of events wait on a connection, as far as is known.
+    /// True if messages of events were unacknowledged on a connection at the last poll.
     pub(crate) fn waits(&self, peer: Peer) -> bool {
         self.connections.get(&peer).is_some_and(|connection| !connection.messages.is_empty())
     }
@@ -94,7 +94,7 @@ impl Unacknowledged {
         }
     }
 
-    /// When [`Self::due`] may return a peer.
+    /// Earliest time at which [`Self::due`] may return a peer.
     pub(crate) fn next_sample(&self) -> Option<Instant> {
         self.next.filter(|_| self.waiting > 0)
     }

@@ -1,9 +1,9 @@
 //! DIATCP at a collector: its window, shared out among the readouts that owe it an answer (ICC'15 §IV.D).
 //!
-//! [`WindowShares`] says how much each may have; here stands when. A window that was offered cannot be called back: what
-//! a readout was allowed may still come, though its share has become less. So a share grows only, and a readout is asked
-//! only, when all that may be on its way fits the global window. A readout without room is asked later; the kernel knows
-//! no window of zero that would hold an answer back.
+//! [`WindowShares`] computes the size of each share; this module decides when it takes effect. An offered window cannot
+//! be withdrawn, so that a readout may still use its earlier, larger share. A share therefore grows, and a readout is
+//! asked, only while all bytes that may be in flight fit the global window. A readout without room is asked later,
+//! because the kernel cannot offer a window of zero.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -33,7 +33,7 @@ struct ReadoutWindow {
     believed: u64,
     /// Bytes received on its connection.
     received: u64,
-    /// The end of what it was ever allowed to send.
+    /// Highest offset that it was ever allowed to send.
     edge: u64,
     /// Requests that are under way.
     asked: u32,
@@ -75,7 +75,7 @@ impl Windows {
             + fanin_units::Duration::from_nanos(self.start.elapsed().as_nanos() as u64)
     }
 
-    /// A connection is established: its window is one segment, whatever it was before.
+    /// Adds an established connection with a window of one segment.
     pub(crate) fn handle_connected(&mut self, readout: u16) {
         let believed = u64::MAX;
         self.readouts
@@ -166,8 +166,8 @@ impl Windows {
         }
     }
 
-    /// True if a request that is about to be sent brings a smaller window than its readout may believe in. TCP heeds that
-    /// only with a new offset (RFC 9293 §3.10.7.4, SND.WL1), so that something has to be sent before.
+    /// True if the next request announces a smaller window than its readout may assume. TCP heeds that only with a new
+    /// offset (RFC 9293 §3.10.7.4, SND.WL1), so that a byte must be sent first.
     pub(crate) fn shrinks(&mut self, readout: u16) -> bool {
         let Some(window) = self.readouts.get_mut(&readout) else { return false };
         let before = std::mem::replace(&mut window.believed, window.clamp);
