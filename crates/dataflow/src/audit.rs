@@ -31,7 +31,7 @@ pub struct Totals {
     pub assigned: u64,
     /// Events that were rejected.
     pub rejected: u64,
-    /// Events that were accepted where there are no loggers.
+    /// Events accepted in a system without loggers.
     pub accepted: u64,
     /// Events that were accepted and stored.
     pub stored: u64,
@@ -52,12 +52,12 @@ pub enum AuditError {
     AssignedTwice {
         /// The event's L1 ID.
         event: L1Id,
-        /// How many times it was assigned.
+        /// Number of its assignments.
         assigned: u32,
         /// Times taken back.
         reassigned: u32,
     },
-    /// Not finished with.
+    /// The event has no outcome.
     #[error("event {0} was lost: it was assigned and never finished with")]
     Lost(L1Id),
     /// Finished more than once.
@@ -71,7 +71,7 @@ pub enum AuditError {
     /// Said to be stored, and not on disk.
     #[error("event {0} is said to be stored, but no logger has it")]
     NotOnDisk(L1Id),
-    /// On disk more often than anything explains.
+    /// The event is on disk more often than its records explain.
     #[error("event {event} is on disk {copies} times without a reason")]
     StoredTwice {
         /// The event's L1 ID.
@@ -79,7 +79,7 @@ pub enum AuditError {
         /// The number of its copies on disk.
         copies: u32,
     },
-    /// On disk, though it was rejected, and nothing explains it.
+    /// The event is on disk although it was rejected, without an explaining record.
     #[error("event {0} was rejected, but is on disk")]
     RejectedOnDisk(L1Id),
 }
@@ -109,7 +109,7 @@ impl Auditor {
         }
     }
 
-    /// The events of which something was recorded, by L1 ID.
+    /// Recorded events by L1 ID.
     pub fn events(&self) -> impl Iterator<Item = L1Id> {
         self.events.keys().copied()
     }

@@ -81,14 +81,14 @@ pub struct BarrierCounters {
     pub transfers: u64,
     /// Places in the turn that stayed empty: no host, or nothing to send.
     pub empty: u64,
-    /// Hosts that were taken for dead.
+    /// Hosts excluded after a timeout.
     pub excluded: u64,
 }
 
 /// The barrier between phases: lets all sources go on when every transfer of a phase is reported complete.
 ///
 /// Sources report when they have sent, destinations when they have received. A host without a report for the timeout is
-/// taken for dead, and the shift goes on without it.
+/// excluded, and the shift continues without it.
 #[derive(Debug, Clone)]
 pub struct PhaseBarrier {
     shift: LinearShift,
@@ -152,7 +152,7 @@ impl PhaseBarrier {
         core::mem::take(&mut self.begun)
     }
 
-    /// The next host that is to be taken for dead.
+    /// The next host to exclude.
     pub fn poll_excluded(&mut self) -> Option<ShiftHost> {
         self.excluded.pop_front()
     }

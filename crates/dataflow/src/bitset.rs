@@ -30,7 +30,7 @@ impl BitSet {
         }
     }
 
-    /// The first member at or after `start`; past the end it goes on from zero.
+    /// The first member at or after `start`, wrapping around to zero.
     pub(crate) fn next_cyclic(&self, start: usize) -> Option<usize> {
         self.next(start).or_else(|| self.next(0))
     }

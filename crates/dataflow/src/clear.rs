@@ -7,7 +7,7 @@ use fanin_units::{Duration, Instant};
 
 use crate::L1Id;
 
-/// How finished events are cleared from the readouts. The message goes to every readout.
+/// Rule by which finished events are cleared from the readouts. The message goes to every readout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClearConfig {
     /// The most events that one message names; at least 1.
@@ -17,7 +17,7 @@ pub struct ClearConfig {
 }
 
 impl Default for ClearConfig {
-    /// 100 events, or as many as there are after 100 ms.
+    /// Clears after 100 events, or after 100 ms with fewer.
     fn default() -> Self {
         Self { clear_group: 100, delay_max: Duration::from_millis(100) }
     }

@@ -54,7 +54,7 @@ enum CreditQueue<T> {
         queues: Vec<VecDeque<QueuedRequest<T>>>,
         turns: VecDeque<u32>,
     },
-    /// One queue a slot, the slots with requests, and the one with the fewest fragments left, where it is known.
+    /// One queue a slot, the slots with requests, and the one with the fewest fragments left, if known.
     Smallest {
         queues: Vec<SlotQueue<T>>,
         active: Vec<u32>,

@@ -1,9 +1,8 @@
 //! DIATCP: a receiver that shares a global window out among its senders (ICC'15 §IV.D; Hwang et al. 2014).
 //!
-//! The receiver knows which senders owe it an answer, because its application asked. Their advertised windows add up to
-//! the global window (equation (9)): equal shares in whole segments, or larger ones where the deadline is nearer. Where
-//! there are more senders than segments the last get none. Shares change when an answer is complete or further ones are
-//! asked for.
+//! The receiver knows the senders that owe it an answer, because its application asked. Their advertised windows add up
+//! to the global window (equation (9)). Shares are equal in whole segments, or larger for nearer deadlines. With more
+//! senders than segments the last receive none. Shares change with each request and each complete answer.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -15,7 +14,7 @@ use fanin_units::{Duration, Instant};
 #[derive(Clone, Debug)]
 struct Debtor {
     sender: u32,
-    /// When each answer is due, in the order of the requests.
+    /// Deadline of each answer, in the order of the requests.
     due: VecDeque<Instant>,
     /// Its window in segments, once it has one.
     share: Option<u32>,
@@ -38,7 +37,7 @@ pub struct WindowShares {
     global_window: u32,
     deadline: Duration,
     deadline_aware: bool,
-    /// In the order in which they began to owe.
+    /// Debtors in the order of their first open request.
     debtors: Vec<Debtor>,
     has_changed: bool,
     /// Counts so far.
@@ -46,8 +45,8 @@ pub struct WindowShares {
 }
 
 impl WindowShares {
-    /// Shares of `global_window` segments. An answer is due `deadline` after its request (zero: never); with
-    /// `deadline_aware` a sender whose answer is due sooner gets more.
+    /// Makes shares of `global_window` segments. An answer is due `deadline` after its request (zero: never). With
+    /// `deadline_aware`, answers that are due sooner have larger shares.
     #[must_use]
     pub fn new(global_window: u32, deadline: Duration, deadline_aware: bool) -> Self {
         Self {
@@ -118,8 +117,8 @@ impl WindowShares {
         self.has_changed
     }
 
-    /// Shares the window out again if anything changed. Calls `tell` for each sender whose share
-    /// changed, with the share in segments and true if it grew.
+    /// Shares the window out again if anything changed. Calls `tell` for each changed share, with its sender, the
+    /// segments, and true if it grew.
     pub fn share_out(&mut self, now: Instant, mut tell: impl FnMut(u32, u32, bool)) {
         if !core::mem::take(&mut self.has_changed) {
             return;

@@ -1,12 +1,12 @@
-//! The central arbiter of Fastpass: which pairs of hosts may send in which timeslot.
+//! The central arbiter of Fastpass: allocates timeslots to pairs of hosts.
 //!
-//! J. Perry et al., "Fastpass: A Centralized 'Zero-Queue' Datacenter Network", SIGCOMM 2014; thesis §6.4. A sender reports
-//! its demand in timeslots for each destination. In every timeslot the arbiter allocates pairs, the least recently served
-//! first, such that no link of their paths carries more than its rate.
+//! J. Perry et al., "Fastpass: A Centralized 'Zero-Queue' Datacenter Network", SIGCOMM 2014; thesis §6.4. A sender
+//! reports its demand in timeslots for each destination. In every timeslot the arbiter allocates pairs, the least
+//! recently served first. No link of their paths carries more than its rate.
 //!
-//! Thousands of pairs wait and a few dozen get a timeslot. Pairs that share the link of one host and the adjacent link form a
-//! group. A group whose links are allocated is skipped as a whole. Groups are sorted by their first pair; the order is kept
-//! from one timeslot to the next.
+//! Thousands of pairs wait, and a timeslot serves a few dozen. Pairs that share the link of one host and the adjacent
+//! link form a group. A group whose links are allocated is skipped as a whole. Groups are sorted by their first pair;
+//! the order is kept from one timeslot to the next.
 
 use alloc::collections::{BTreeMap, BinaryHeap, VecDeque};
 use alloc::vec::Vec;
@@ -33,7 +33,7 @@ struct ArbiterLink {
     spare: u64,
     /// End of its last allocation, ps.
     busy_until: u64,
-    /// Number of pairs whose path uses it.
+    /// Number of pairs that use the link.
     pairs: u32,
 }
 
@@ -41,7 +41,7 @@ struct ArbiterLink {
 #[derive(Debug, Clone, Default)]
 struct Links {
     links: Vec<ArbiterLink>,
-    /// Earliest timeslot in which each link takes another pair. In a vector of its own, since most checks read nothing else.
+    /// Earliest timeslot in which each link takes another pair. A separate vector, since most checks read nothing else.
     opens_at: Vec<u64>,
 }
 
@@ -112,7 +112,7 @@ struct PairGroup {
     links: [u32; 2],
     /// The rank of the first pair in `waiting`.
     front: u64,
-    /// The last timeslot in which its first pair had its turn.
+    /// Last timeslot of its first pair's turn.
     tried_at: u64,
     /// Sorted by rank. A served pair moves to the end and the next one stands near the front, so that little is moved.
     waiting: VecDeque<WaitingPair>,
@@ -124,8 +124,8 @@ impl PairGroup {
         links.is_open(self.links[0], start) & links.is_open(self.links[1], start)
     }
 
-    /// The first pair from `place` on that has not had a turn in this timeslot and whose whole path is open. A link that is
-    /// taken stays taken until the timeslot's end.
+    /// The first pair from `place` on with an open path and without a turn in this timeslot. Allocated links stay
+    /// allocated until the timeslot's end.
     #[inline]
     fn find(
         &self,
@@ -175,19 +175,19 @@ pub struct Arbiter {
     waiting: usize,
     /// Groups by the rank of their first pair, as of the last timeslot.
     order: Vec<Front>,
-    /// Groups whose first pair changed since. Their entry in `order` is out of date: it has another rank.
+    /// Groups with a new first pair. Their entry in `order` is out of date: it has another rank.
     fresh: Vec<Front>,
     /// The order for the next timeslot.
     kept: Vec<Front>,
     /// Empty; kept for their memory.
     unused: [Vec<Front>; 2],
-    /// Pairs behind the first of their group whose path was open: rank, group, place.
+    /// Open pairs behind the first of their group: rank, group, place.
     behind: BinaryHeap<Reverse<(u64, u32, usize)>>,
     rank: u64,
 }
 
 impl Arbiter {
-    /// An arbiter whose timeslots last `slot`.
+    /// Makes an arbiter with timeslots of `slot`.
     pub fn new(slot: Duration) -> Self {
         Self {
             slot: slot.get(),

@@ -73,7 +73,7 @@ pub struct Ictcp {
 }
 
 impl Ictcp {
-    /// Receivers without connections, whose windows are multiples of `mss` bytes.
+    /// Makes receivers without connections. Windows are multiples of `mss` bytes.
     #[must_use]
     pub fn new(mss: u16) -> Self {
         Self {
@@ -113,8 +113,8 @@ impl Ictcp {
         WINDOW_MIN * self.mss
     }
 
-    /// Asserts that each connection has the window that it was granted, and that the windows of each host add up. `held`
-    /// gives the end, the host and the window in bytes of every connection.
+    /// Asserts that connections have the windows granted to them, and that each host's windows add up. `held` gives the
+    /// end, the host and the window in bytes of every connection.
     ///
     /// # Panics
     /// If a window is lost or granted twice.
@@ -134,7 +134,7 @@ impl Ictcp {
         }
     }
 
-    /// Data came over a connection whose round trip is `rtt_ps`. Returns its new window in bytes if it changes.
+    /// Handles data on a connection with a round trip of `rtt_ps`. Returns its new window in bytes if it changes.
     pub fn handle_data(
         &mut self,
         now: u64,

@@ -11,9 +11,9 @@
 //! The crate also has the decisions of techniques against incast: [`Arbiter`] (Fastpass), [`WindowShares`] (DIATCP),
 //! [`LinearShift`] (barrel shifter) and [`Sird`].
 //!
-//! Nothing here reads a clock, opens a socket or starts a thread; random numbers come from a generator that
-//! is seeded by the configuration. Messages are generic over their payload, which is never looked into: the
-//! simulator's is a length ([`fanin_units::Bytes`]), a live process' a buffer.
+//! Nothing here reads a clock, opens a socket or starts a thread; the configuration seeds the random numbers. Messages
+//! are generic over their payload, which the roles never read: the simulator's is a length ([`fanin_units::Bytes`]), a
+//! live process' a buffer.
 //!
 //! A driver reports `handle_closed` of an old connection before `handle_connected` of a new one to the same peer.
 //! It keeps messages of one connection in order, and drops those of a lost connection. A deadline of

@@ -55,7 +55,7 @@ pub enum LoggerError {
 pub struct LoggerCounters {
     /// Events on disk.
     pub stored: u64,
-    /// Of these, in the debug stream.
+    /// Stored events of the debug stream.
     pub debug: u64,
     /// Payload bytes on disk.
     pub bytes: u64,
@@ -107,7 +107,7 @@ pub struct Logger<P> {
     offers: BTreeMap<u64, (u16, L1Id, u64)>,
     places: BTreeMap<(u16, L1Id), u64>,
     next_place: u64,
-    /// Granted bytes by collector and event, until the event comes.
+    /// Granted bytes by collector and event, until the event arrives.
     granted: BTreeMap<(u16, L1Id), u64>,
     writing: BTreeMap<StoreId, Writing>,
     jobs: VecDeque<WriteJob<P>>,

@@ -50,16 +50,16 @@ pub enum Outcome {
     Accepted,
     /// A processing unit decided for it, and a logger has it on disk.
     Stored,
-    /// It was sent to storage undecided: its unit or its collector was lost.
+    /// Sent to storage undecided: the unit or the collector was lost.
     Debug,
 }
 
-/// The stream of files in which an event is stored.
+/// Stream of files for stored events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventStream {
     /// Events that a unit accepted.
     Physics,
-    /// Events whose processing unit or collector was lost: untouched, flagged, for later study.
+    /// Undecided events of lost units or collectors, for later study.
     Debug,
 }
 
@@ -90,15 +90,15 @@ pub enum Selection {
     /// All fragments of so large a share of the readouts (rounded up), in the collector's request order
     /// (thesis §4.2.1).
     Readouts(Ratio),
-    /// So large a share of the fragments of every readout (rounded up), the lowest numbers first.
+    /// This share of every readout's fragments (rounded up), the lowest numbers first.
     Fragments(Ratio),
     /// The region that the event's L1 result names; within an L1 result, all fragments.
     Region,
-    /// These: the regions of interest of a Level-1 trigger.
+    /// These fragments: the regions of interest of a Level-1 trigger.
     List(Arc<[Wanted]>),
 }
 
-/// How a collector introduces itself, first of all and after each lost connection.
+/// Introduction of a collector, sent first on each new connection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hello {
     /// Its units that are ready for an event.
@@ -121,7 +121,7 @@ pub enum Message<P> {
     Ready {
         /// The unit, counted from zero on its collector.
         unit: u16,
-        /// The event that it finished with, if that is final.
+        /// The finished event, if its outcome is final.
         done: Option<FinishedEvent>,
     },
     /// Collector to supervisor: an event is finished with; its unit became ready earlier.
@@ -154,7 +154,7 @@ pub enum Message<P> {
         tag: u32,
         /// The event's L1 ID.
         event: L1Id,
-        /// Those that this readout does not have.
+        /// Requested fragments that this readout lacks.
         missing: FragmentSet,
         /// The fragments that it has.
         payload: P,
@@ -194,7 +194,7 @@ pub enum Message<P> {
         event: L1Id,
         /// Where it is to be stored.
         stream: EventStream,
-        /// How many of its fragments are missing.
+        /// Number of its missing fragments.
         missing: u32,
         /// The fragments of the event.
         payload: P,
@@ -235,7 +235,7 @@ impl<P> Message<P> {
         }
     }
 
-    /// The second field of the frame header: the unit or the tag, where there is one.
+    /// The second field of the frame header: the unit or the tag, else zero.
     pub const fn stream_id(&self) -> u32 {
         match self {
             Self::Ready { unit, .. } | Self::Assign { unit, .. } => *unit as u32,

@@ -54,7 +54,7 @@ impl FragmentSet {
         Self::from_bits(bits)
     }
 
-    /// The set whose fragment `n` is bit `n`.
+    /// The set of fragments `n` with bit `n` set.
     #[inline]
     pub const fn from_bits(bits: u128) -> Self {
         Self([bits as u64, (bits >> 64) as u64])
@@ -104,7 +104,7 @@ impl FragmentSet {
         Self([self.0[0] & !other.0[0], self.0[1] & !other.0[1]])
     }
 
-    /// The `count` lowest fragments of the set, or all where there are fewer.
+    /// The `count` lowest fragments of the set, or all if it has fewer.
     #[must_use]
     pub fn lowest(self, count: u16) -> Self {
         if count >= self.len() {

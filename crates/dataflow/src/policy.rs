@@ -58,9 +58,9 @@ impl UnitLayout {
     }
 }
 
-/// Holds the units that are free, and chooses one of them.
+/// Holds the free units, and chooses one of them.
 ///
-/// The supervisor adds only units that are not in, and removes only units that are.
+/// The supervisor adds only absent units, and removes only present ones.
 pub trait Assignment: Send {
     /// A unit became free.
     fn add(&mut self, unit: u32);
@@ -70,7 +70,7 @@ pub trait Assignment: Send {
     fn take(&mut self, random: &mut Random) -> Option<u32>;
 }
 
-/// How the supervisor chooses the processing unit for an event (thesis §6.1).
+/// Rule by which the supervisor chooses an event's processing unit (thesis §6.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(
     feature = "schemars",
@@ -87,7 +87,7 @@ pub enum Policy {
     NodeRoundRobin,
     /// An idle unit of the host with the most idle units.
     NodeLoadBalancing,
-    /// The next idle unit in a fixed order in which the units of one host are consecutive.
+    /// The next idle unit in a fixed order, with the units of a host in a row.
     UnitRoundRobin,
 }
 
@@ -99,7 +99,7 @@ pub enum Policy {
     serde(rename_all = "kebab-case")
 )]
 pub enum TieBreak {
-    /// The host that was served longest ago, so that equal hosts take turns.
+    /// The least recently served host, so that equal hosts take turns.
     #[default]
     LeastRecent,
     /// The host with the lowest number. At low load it sends event after event to the same few hosts, whose collections
@@ -144,7 +144,7 @@ impl Assignment for Fcfs {
     }
 }
 
-/// Members in no order, each of which knows its place.
+/// Members without an order, each with its place.
 struct Dense {
     members: Vec<u32>,
     places: Vec<u32>,
@@ -242,7 +242,7 @@ struct NodeLoadBalancing {
     tie_break: TieBreak,
     /// Collectors by number of free units; bucket 0 is never searched.
     buckets: Vec<Bucket>,
-    /// No bucket above this one has a member.
+    /// Highest bucket that may have a member.
     most: usize,
     next: usize,
 }

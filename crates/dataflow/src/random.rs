@@ -11,7 +11,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// A generator. Each host and purpose has a seed of its own.
+    /// A random generator. Each host and purpose has its own seed.
     pub fn new(seed: u64) -> Self {
         let mut counter = seed;
         let state = core::array::from_fn(|_| {
@@ -76,10 +76,10 @@ fn normal_of(first: f64, second: f64) -> f64 {
     libm::sqrt(-2.0 * libm::log(first)) * libm::cos(core::f64::consts::TAU * second)
 }
 
-/// A bound that few numbers of the standard normal distribution come near: of most a glance shows that they lie below.
+/// A bound far out in the normal distribution: most draws are seen to lie below it without the full transform.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NormalBound {
-    /// At least this, and Box and Muller's radius is below the bound.
+    /// Least uniform draw for which Box and Muller's radius is below the bound.
     first: f64,
 }
 
@@ -126,7 +126,7 @@ pub enum Delay {
 }
 
 impl Delay {
-    /// No time at all.
+    /// A delay of zero.
     pub const ZERO: Self = Self::Constant(Duration::ZERO);
 
     /// Draws a time as [`Self::draw`] does, with the same numbers. One of a normal distribution that surely lies below `bound`,

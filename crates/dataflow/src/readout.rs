@@ -21,7 +21,7 @@ pub struct ReadoutConfig {
     pub memory: Option<Bytes>,
     /// The most events that are kept, and the largest distance between the oldest and the newest of them; at least 1.
     pub events_max: u32,
-    /// The longest time for which a request waits for fragments that have not arrived from the detector.
+    /// Longest wait of a request for fragments from the detector.
     pub fragment_wait: Duration,
     /// The most answers in preparation; a request beyond that is an error of its sender. At least 1.
     pub answers_max: u32,
@@ -90,7 +90,7 @@ struct PendingAnswer {
     tag: u32,
     event: L1Id,
     fragments: FragmentSet,
-    /// It is sent at this time, even without the fragments.
+    /// Time at which it is sent, even without the fragments.
     until: Instant,
 }
 
@@ -144,8 +144,8 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
         })
     }
 
-    /// Handles fragments of an event from the detector, which the source has. Returns false if they cannot be kept: the event
-    /// is known, or more than `events_max` from the oldest event.
+    /// Handles an event's fragments that the source received from the detector. Returns false if they cannot be kept:
+    /// the event is known, or more than `events_max` from the oldest event.
     ///
     /// After XOFF the driver should deliver no more; fragments in flight are still taken.
     pub fn handle_fragments(&mut self, now: Instant, event: L1Id, bytes: Bytes) -> bool {

@@ -50,7 +50,7 @@ pub enum EventStep {
     },
     /// Supervisor: no unit is free or a readout is full, and the trigger stops.
     Xoff,
-    /// Supervisor: the trigger may go on.
+    /// Supervisor: the trigger may resume.
     Xon,
     /// Collector: arrived for a unit.
     Received {
@@ -66,7 +66,7 @@ pub enum EventStep {
     Answered {
         /// The readout's number.
         readout: u16,
-        /// When the request was sent.
+        /// Time at which the request was sent.
         requested: Instant,
         /// The size of the payload.
         bytes: Bytes,
@@ -84,9 +84,9 @@ pub enum EventStep {
         step: u16,
         /// True if this completes the event for storage, after the decision.
         building: bool,
-        /// When the step's requests were made, before they waited for credits.
+        /// Time of the step's requests, before they waited for credits.
         began: Instant,
-        /// When the first one was sent.
+        /// Time at which the first one was sent.
         first_request: Instant,
         /// Requests of the event so far.
         requests: u32,
@@ -106,9 +106,9 @@ pub enum EventStep {
     Shipped {
         /// The logger's number.
         logger: u16,
-        /// From 1. Above 1, an earlier logger may have stored it before it was lost.
+        /// Number of the attempt, from 1. Above 1, an earlier logger may have stored it before it was lost.
         attempt: u16,
-        /// Where it goes.
+        /// Stream that stores it.
         stream: EventStream,
         /// The size of the payload.
         bytes: Bytes,
@@ -135,7 +135,7 @@ pub enum EventStep {
     },
     /// Readout: its fragments were deleted.
     Deleted,
-    /// From the driver of a live role: connections timed out while messages of this event waited on them.
+    /// Driver of a live role: connections timed out while messages of this event waited on them.
     TimedOut {
         /// The number of timeouts.
         times: u32,

@@ -11,7 +11,7 @@ pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
     now.checked_add(wait).unwrap_or(Instant::FAR_FUTURE)
 }
 
-/// Things to do at a time; those of one time in the order in which they were set.
+/// Timers in the order of their times; equal times keep the order of setting.
 #[derive(Debug)]
 pub(crate) struct Timers<T> {
     heap: BinaryHeap<Reverse<TimerEntry<T>>>,

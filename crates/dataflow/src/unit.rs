@@ -3,20 +3,20 @@
 /// The state of a processing unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UnitState {
-    /// Not there: not started yet, crashed, or killed.
+    /// Absent: not started yet, crashed, or killed.
     Down,
     /// Ready for an event.
     Idle,
     /// Its event's fragments are being collected.
     Collecting,
-    /// It processes the fragments that were collected so far.
+    /// The unit processes the fragments collected so far.
     Processing,
 }
 
 /// One processing unit, as its collector sees it.
 ///
-/// A unit collects and processes in turn, as many times as it wants, until it decides. A lost unit leaves its event
-/// behind (thesis §3.7.4).
+/// A unit collects and processes in turn, any number of times, until it decides. A lost unit leaves its event behind
+/// (thesis §3.7.4).
 #[derive(Debug, Clone)]
 pub struct ProcessingUnit {
     state: UnitState,

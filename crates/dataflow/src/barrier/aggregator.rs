@@ -26,7 +26,7 @@ pub struct AggregatorConfig {
     pub stall_limit: Option<Duration>,
     /// Requests at the pace of the aggregator's link (`shaping.method = "paced-credits"`). `None`: all at once.
     pub paced_credits: Option<PacedCreditsConfig>,
-    /// The seed of the order in which each round asks the senders.
+    /// Seed of the order of requests in each round.
     pub seed: u64,
 }
 
@@ -47,7 +47,7 @@ impl Default for AggregatorConfig {
 /// A setting that an aggregator cannot work with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AggregatorError {
-    /// There are no senders, or more than can be numbered.
+    /// The number of senders is zero or too large.
     #[error("a barrier workload has 1 to {SENDERS_MAX} senders, not {senders}")]
     Senders {
         /// The number given.
@@ -73,9 +73,9 @@ pub enum BarrierRecord {
     Round {
         /// Its number, from 0.
         round: u64,
-        /// When its requests were made.
+        /// Time of its requests.
         start: Instant,
-        /// When the last byte of the last answer arrived.
+        /// Arrival of the last byte of the last answer.
         end: Instant,
     },
     /// The connection to a sender was lost. Its answer is requested again when it is back.
@@ -122,7 +122,7 @@ struct SenderState {
 pub struct Aggregator {
     config: AggregatorConfig,
     state: AggregatorState,
-    /// No further round begins.
+    /// True if no further round begins.
     is_stopping: bool,
     senders: Vec<SenderState>,
     /// The senders in the order of this round's requests.
@@ -132,10 +132,10 @@ pub struct Aggregator {
     /// Senders that owe a part of their answer; 0 outside a round.
     unanswered: u32,
     round: u64,
-    /// When the first round began.
+    /// Start of the first round.
     first_start: Instant,
     start: Instant,
-    /// When the last byte arrived, or the round began.
+    /// Arrival of the last byte, or the round's start.
     last_arrival: Instant,
     paced: Option<PacedCredits>,
     /// Senders whose requests wait for credit.
@@ -146,10 +146,10 @@ pub struct Aggregator {
 }
 
 impl Aggregator {
-    /// An aggregator that waits for its senders to connect.
+    /// Makes an aggregator that waits for its senders to connect.
     ///
     /// # Errors
-    /// If there are no senders or too many, or one of them would answer nothing.
+    /// If the number of senders is zero or too large, or one of them would answer nothing.
     pub fn new(config: AggregatorConfig) -> Result<Self, AggregatorError> {
         let AggregatorConfig { senders, request_size, .. } = config;
         if senders == 0 || senders > SENDERS_MAX {
@@ -276,8 +276,8 @@ impl Aggregator {
         Ok(())
     }
 
-    /// The time that [`Self::poll_deadline`] named has come: sends requests whose credit came, and records a stall if no byte
-    /// arrived for the limit.
+    /// Handles the deadline of [`Self::poll_deadline`]: sends requests that received credit, and records a stall if no
+    /// byte arrived for the limit.
     pub fn handle_deadline(&mut self, now: Instant) {
         self.send_requests(now);
         if self.stall_deadline().is_some_and(|deadline| deadline <= now) {
@@ -287,7 +287,7 @@ impl Aggregator {
         }
     }
 
-    /// No further round begins; the one in progress is completed.
+    /// Begins no further round, and completes the one in progress.
     pub fn handle_stop(&mut self, _now: Instant) {
         self.is_stopping = true;
         if self.state == AggregatorState::Connecting {
@@ -305,7 +305,7 @@ impl Aggregator {
         Some((to, message))
     }
 
-    /// When [`Self::handle_deadline`] has to be called, if no byte arrives before.
+    /// Time at which [`Self::handle_deadline`] must be called, if no byte arrives before.
     #[must_use]
     pub fn poll_deadline(&self) -> Option<Instant> {
         let paced = self.paced.as_ref().filter(|_| !self.waiting.is_empty());
@@ -341,7 +341,7 @@ impl Aggregator {
         self.unanswered
     }
 
-    /// When the present round began.
+    /// Start of the present round.
     #[must_use]
     pub fn round_start(&self) -> Instant {
         self.start
@@ -413,7 +413,7 @@ impl Aggregator {
         }
     }
 
-    /// Sends the requests that there is credit for.
+    /// Sends requests while credit is left.
     fn send_requests(&mut self, now: Instant) {
         while let Some(paced) = &mut self.paced
             && paced.may_send(now)

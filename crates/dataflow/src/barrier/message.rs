@@ -8,7 +8,7 @@ pub const BARRIER_REQUEST_BYTES: u64 = 64;
 /// The most senders that one aggregator can number.
 pub const SENDERS_MAX: u32 = 1 << 16;
 
-/// How many bytes the senders answer to one request (`workload.request_size`).
+/// Rule for the bytes that senders answer to one request (`workload.request_size`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerSize {
     /// Every sender answers this many bytes (`workload.kind = "fixed-fragment"`): the total grows with the senders.
@@ -22,7 +22,7 @@ impl AnswerSize {
     /// The answer of one sender out of `senders`.
     ///
     /// # Panics
-    /// If there is no such sender.
+    /// If the sender does not exist.
     #[must_use]
     pub fn answer(self, sender: u32, senders: u32) -> Bytes {
         assert!(sender < senders, "there is no sender {sender} among {senders}");
@@ -52,7 +52,7 @@ pub enum BarrierMessage {
     Request {
         /// The number of the round, from 0.
         round: u64,
-        /// False during the warm-up, whose rounds no figure counts.
+        /// False during the warm-up; figures leave its rounds out.
         is_measured: bool,
     },
     /// Sender to aggregator: the answer, or the part of it that has arrived.

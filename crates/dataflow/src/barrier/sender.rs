@@ -26,7 +26,7 @@ pub struct BarrierSender {
     state: Service,
 }
 
-/// Where the request of the present round stands.
+/// State of the present round's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Service {
     /// No request is open.
@@ -109,7 +109,7 @@ impl BarrierSender {
         self.aggregator.map(|peer| (peer, BarrierMessage::Answer { bytes: self.config.answer }))
     }
 
-    /// When [`Self::handle_deadline`] has to be called.
+    /// Time at which [`Self::handle_deadline`] must be called.
     #[must_use]
     pub fn poll_deadline(&self) -> Option<Instant> {
         match self.state {

@@ -68,7 +68,7 @@ impl<P: FragmentPayload> Collector<P> {
         }
     }
 
-    /// Makes one request, for those of the fragments that exist and were not requested yet; false if there are none.
+    /// Makes one request for existing fragments not requested yet; false if none is left.
     #[inline]
     fn plan(&mut self, now: Instant, index: u32, readout: u16, fragments: FragmentSet) -> bool {
         let slot = SlotKey { index, generation: self.slots[index].generation };
@@ -99,7 +99,7 @@ impl<P: FragmentPayload> Collector<P> {
         }
     }
 
-    /// Sends the requests that there are credits for.
+    /// Sends requests while credits are left.
     #[inline]
     pub(super) fn send_requests(&mut self, now: Instant) {
         while self.paced.as_mut().is_none_or(|paced| paced.may_send(now))

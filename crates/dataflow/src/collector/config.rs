@@ -6,7 +6,7 @@ use fanin_units::{Bytes, Duration, Rate, Ratio};
 
 use crate::{Delay, Selection};
 
-/// The order in which a collector requests from the readouts.
+/// Order of a collector's requests to the readouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(
     feature = "schemars",
@@ -17,8 +17,7 @@ pub enum RequestOrder {
     /// From the first readout to the last.
     #[default]
     Fixed,
-    /// From a readout that differs from collector to collector, and on from the first after the last: collectors do not
-    /// meet at one readout.
+    /// Cyclic order that begins at another readout for each collector, so that collectors do not meet at one readout.
     Rotated,
     /// A new random order for each step of an event, from the seed.
     Random,
@@ -31,29 +30,29 @@ pub struct CollectionStep {
     pub collect: Selection,
     /// Processing time of the unit after them.
     pub processing_time: Delay,
-    /// The probability that the event goes on to the next step, or, in the last one, that it is accepted. Otherwise
-    /// it is rejected.
+    /// Probability of the next step or, after the last one, of acceptance. Otherwise the event is rejected.
     pub accept: Ratio,
 }
 
 /// The behaviour of the processing units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnitModel {
-    /// They go through these steps; times and decisions are drawn. One step that collects everything is full event
+    /// Units go through these steps with drawn times and decisions. One step that collects everything is full event
     /// building (thesis §4.3.2), two are the L2 and EB phases of ICC'15 §IV.C.
     Steps(Vec<CollectionStep>),
-    /// They are real: the driver passes [`crate::UnitCommand`]s on to them and their decisions to
-    /// [`crate::Collector::handle_decision`]. The selection is collected before the first [`crate::UnitCommand::Process`].
+    /// Units are real processes: the driver passes [`crate::UnitCommand`]s on to them and their decisions to
+    /// [`crate::Collector::handle_decision`]. The selection is collected before the first
+    /// [`crate::UnitCommand::Process`].
     External(Selection),
 }
 
 /// Settings that a collector refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CollectorError {
-    /// There is no unit.
+    /// The collector has no unit.
     #[error("a collector needs at least one processing unit")]
     NoUnits,
-    /// There is no step.
+    /// The model has no step.
     #[error("a processing unit needs at least one step")]
     NoSteps,
     /// A readout serves more fragments than can be named.
@@ -66,7 +65,7 @@ pub enum CollectorError {
         /// The most fragments that can be named.
         max: u16,
     },
-    /// There are more readouts than numbers for them.
+    /// The number of readouts is too large.
     #[error("there are {readouts} readouts; at most 65535 can be numbered")]
     TooManyReadouts {
         /// The number of readouts.
@@ -126,7 +125,7 @@ pub struct CollectorCounters {
     pub events: u64,
     /// Requests sent, repetitions included.
     pub requests: u64,
-    /// Of these, repetitions.
+    /// Requests among these that are repetitions.
     pub retries: u64,
     /// Answers that belong to a request.
     pub answers: u64,

@@ -33,7 +33,7 @@ use crate::{
 /// A processing unit's decision on its event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Not interesting: delete it.
+    /// Rejected: the readouts delete the event.
     Reject,
     /// Interesting: store it.
     Accept,
@@ -74,7 +74,7 @@ pub struct CollectorConfig {
     pub credits: Option<u32>,
     /// Credits in bytes at the pace of the collector's link, in place of a fixed number (`shaping.method = "paced-credits"`).
     pub paced_credits: Option<PacedCreditsConfig>,
-    /// The order in which requests that wait for credits are sent.
+    /// Order of requests that wait for credits.
     pub discipline: CreditDiscipline,
     /// The order of the requests of one step.
     pub request_order: RequestOrder,
@@ -91,9 +91,9 @@ pub struct CollectorConfig {
     /// The longest absence of a readout, from the start or from the loss of its connection, before its fragments are
     /// taken as missing.
     pub readout_wait: Duration,
-    /// The longest time for which a unit may process one step before it is taken for dead. `None`: no limit.
+    /// Longest time for one step of a unit, after which the unit counts as lost. `None`: no limit.
     pub processor_timeout: Option<Duration>,
-    /// The longest time in which a logger grants or stores an event before another is asked. `None`: no limit.
+    /// Longest time for a logger to grant or store an event, after which another is asked. `None`: no limit.
     pub logger_timeout: Option<Duration>,
     /// The number of decided events that may wait for storage before free units are no longer announced; at least 1.
     pub shipping_max: u16,
@@ -102,16 +102,16 @@ pub struct CollectorConfig {
     /// True: an accepted event is cleared from the readouts when it was sent to a logger, rather than when it is on disk.
     /// Faster, but events are lost with a lost logger (thesis §3.7.4).
     pub clear_before_stored: bool,
-    /// True: each answer gets a record of its own.
+    /// True if each answer is recorded.
     pub trace_requests: bool,
     /// The seed of its random numbers.
     pub seed: u64,
 }
 
 impl Default for CollectorConfig {
-    /// One unit that collects everything, decides at once and rejects. There is no readout yet, and there are no credits. The
-    /// only timeout is the 5 s for a readout to come back. At most 64 events are in storage. Events are cleared as
-    /// [`ClearConfig::default`] says, once stored.
+    /// One unit that collects everything, decides at once and rejects. No readouts and no credits. The only timeout is
+    /// the 5 s for a readout's return. At most 64 events are in storage. Events are cleared as [`ClearConfig::default`]
+    /// says, once stored.
     fn default() -> Self {
         let step =
             CollectionStep { collect: Selection::Rest, processing_time: Delay::ZERO, accept: Ratio::ZERO };
@@ -223,7 +223,7 @@ pub struct Collector<P> {
     /// Request timeouts in order: all are equally long.
     timeouts: VecDeque<(Instant, u32)>,
     timers: Timers<CollectorTimer>,
-    /// Events whose last open request was just closed.
+    /// Events without open requests, to complete.
     completed: VecDeque<SlotKey>,
     clear: Option<ClearBatch>,
     /// Events finished lately, for a supervisor that may have missed the news.

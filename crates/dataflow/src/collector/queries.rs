@@ -87,10 +87,10 @@ impl<P: FragmentPayload> Collector<P> {
         self.units.get(usize::from(unit))
     }
 
-    /// Checks that every unit and event is in exactly one state and that no credit is lost, for tests.
+    /// Checks that units and events have one state each and no credit is lost, for tests.
     ///
     /// # Panics
-    /// If one is not.
+    /// If a check fails.
     pub fn check_invariants(&self) {
         assert_eq!(
             self.credits.used(),

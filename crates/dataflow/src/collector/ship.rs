@@ -8,7 +8,7 @@ use super::state::{CLEARS_OWED_MAX, CollectorTimer, SupervisorLink};
 use crate::timers::later;
 use crate::{EventStep, EventStream, FragmentPayload, L1Id, Message, Outcome, Peer};
 
-/// How long to wait after every logger refused.
+/// Pause after a refusal by every logger.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
 impl<P: FragmentPayload> Collector<P> {

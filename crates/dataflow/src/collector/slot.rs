@@ -9,9 +9,9 @@ use crate::{FragmentSet, L1Id, RelativeSize, Selection};
 /// The phase of an event in a collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// There is no event here.
+    /// The slot is free.
     Vacant,
-    /// With a unit, in this step, from zero.
+    /// The event is with a unit, in this step, from zero.
     Step(u16),
     /// Decided, or without a unit; the rest of its fragments is being collected.
     Building,
@@ -143,7 +143,7 @@ impl<P: Default> EventSlots<P> {
         (slot.generation == key.generation && slot.phase != Phase::Vacant).then_some(slot)
     }
 
-    /// The slot of an event. There are only a few dozen.
+    /// The slot of an event. A search is cheap, since slots are a few dozen.
     pub(crate) fn index_of(&self, event: L1Id) -> Option<u32> {
         self.iter().find(|(_, slot)| slot.event == event).map(|(index, _)| index)
     }

@@ -54,5 +54,5 @@ pub(super) enum CollectorTimer {
     GiveUp(u16, Instant),
 }
 
-/// How many clear messages are kept for a readout that is away; the oldest are dropped first.
+/// Clear messages kept for a disconnected readout; the oldest are dropped first.
 pub(super) const CLEARS_OWED_MAX: usize = 4096;

@@ -69,8 +69,8 @@ fn a_slow_destination_is_left_alone_while_it_receives() {
 }
 
 proptest! {
-    /// No port has two senders or two receivers in one timeslot. Every demand is served once. No pair could have been
-    /// added to those allocated.
+    /// No port has two senders or two receivers in one timeslot. Every demand is served once. Allocations are maximal:
+    /// no further pair fits.
     #[test]
     fn a_timeslot_is_a_maximal_matching(
         sources in 1u32..9, destinations in 1u32..9, demands in prop::collection::vec((0u32..81, 1u32..5), 1..40),

@@ -1,8 +1,8 @@
 //! Paced credits: a receiver requests bytes at the rate of its own link, with a window that it measures.
 //!
-//! The idea is that of receiver-driven transports (NDP's pull pacer, ExpressPass, Homa, SIRD), applied to requests. The
-//! receiver predicts the bytes of each answer on the wire and keeps as many outstanding as arrive in a measured delay and its
-//! variation. It requests hardly faster than its link can carry the answers, and less if they arrive more slowly than that.
+//! This applies receiver-driven transport (NDP's pull pacer, ExpressPass, Homa, SIRD) to requests. The receiver
+//! predicts the wire bytes of each answer. It keeps as many outstanding as arrive in a measured delay and its
+//! variation. It requests hardly faster than its link carries the answers, and slower if they arrive more slowly.
 //! Nothing is set by hand.
 
 mod delay;
@@ -17,9 +17,9 @@ use self::delay::DelayEstimate;
 
 /// Bytes in the window in addition to the round trip, as a multiple of the bytes that overtake an answer in the mean.
 const OVERTAKING: f64 = 2.0;
-/// Of these, the multiple that may be requested at once after a pause.
+/// Multiple of these that may be requested at once after a pause.
 const OVERTAKING_BURST: f64 = 3.0;
-/// At most this many answers of mean size: at high rates the variation of delays is more than a switch holds.
+/// Limit in answers of mean size: at high rates the variation of delays exceeds a switch's buffer.
 const BURST_ANSWERS: f64 = 6.0;
 /// An answer that is overtaken by more than this many delays tells nothing about usual ones.
 const OVERTAKING_DELAYS_MAX: f64 = 2.0;
@@ -131,8 +131,8 @@ pub struct PacedCredits {
     delay: Option<DelayEstimate>,
     /// Mean picoseconds from a request to its answer, all queues included.
     time: f64,
-    /// Mean picoseconds by which the requests of answers that overtook another one were younger. No queue that keeps the order
-    /// changes it: it is the variation of the readouts' delays.
+    /// Mean lead of overtaking answers over overtaken ones, in picoseconds between their requests. FIFO queues leave it
+    /// unchanged, so that it measures the variation of the readouts' delays.
     overtaking: f64,
     /// The youngest request that was answered.
     youngest: Instant,
@@ -144,7 +144,7 @@ pub struct PacedCredits {
     unprobed: u32,
     /// Before this time another loss counts as the same.
     hold_cuts: Instant,
-    /// Requests in the order of sending, the oldest of which may be answered.
+    /// Requests in the order of sending; the oldest may be answered.
     requests: VecDeque<OutstandingCredit>,
     /// The number of the first of `requests`.
     first: u64,
@@ -159,8 +159,8 @@ pub struct PacedCredits {
 }
 
 impl PacedCredits {
-    /// Credits for requests to `readouts` readouts. Nothing is known about delays and sizes yet: the first request goes
-    /// alone.
+    /// Makes credits for requests to `readouts` readouts. Delays and sizes are still unknown, so that the first request
+    /// goes alone.
     ///
     /// # Panics
     /// If the settings are not valid.
@@ -191,7 +191,7 @@ impl PacedCredits {
         }
     }
 
-    /// Names the payload of a readout's next answers, where it is known before.
+    /// Sets the payload of a readout's next answers, if known beforehand.
     pub fn expect(&mut self, readout: u16, fragment: Bytes) {
         self.sizes[usize::from(readout)] = fragment.get() as f64;
     }
@@ -211,7 +211,7 @@ impl PacedCredits {
         Bytes::new(self.outstanding_max)
     }
 
-    /// Bytes of requests whose answers are overdue.
+    /// Bytes of requests with overdue answers.
     pub fn overdue(&self) -> Bytes {
         Bytes::new(self.overdue.values().sum())
     }
@@ -228,7 +228,7 @@ impl PacedCredits {
         now >= self.next && self.room_at().is_some_and(|at| now >= at)
     }
 
-    /// When [`Self::may_send`] has to be asked again, if no answer comes before.
+    /// Time at which to ask [`Self::may_send`] again, if no answer arrives before.
     #[inline]
     pub fn poll_deadline(&self) -> Option<Instant> {
         // An overdue request makes room.
@@ -240,7 +240,7 @@ impl PacedCredits {
         Some(room.max(self.next))
     }
 
-    /// How many of a readout's fragments the next request names: all of them in equal parts of a few segments.
+    /// Number of a readout's fragments in the next request: equal parts of a few segments each.
     #[inline]
     pub fn fragments_of_part(&self, readout: u16, fragments: u16, size: RelativeSize) -> u16 {
         let bytes = self.predict(readout, fragments, size);
@@ -250,7 +250,7 @@ impl PacedCredits {
         fragments.div_ceil(parts)
     }
 
-    /// A request leaves. The credit comes back with [`Self::on_answer`] or [`Self::on_withdrawn`].
+    /// Charges a request that leaves. [`Self::on_answer`] or [`Self::on_withdrawn`] gives the credit back.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, readout: u16, fragments: u16, size: RelativeSize) -> ByteCredit {
         let bytes = self.on_wire(self.predict(readout, fragments, size)) as u64;
@@ -412,7 +412,8 @@ impl PacedCredits {
         (bytes + frames as f64 * (frame - segment)).max(FRAME_MIN)
     }
 
-    /// When the window has room for a request, if no answer comes before; `None`: not before an answer or its lack.
+    /// Time at which the window has room for a request if no answer arrives; `None`: not before an answer or its
+    /// timeout.
     ///
     /// The oldest answer is taken to arrive since the last one ended. So the next of two large answers is requested before the
     /// first is complete.
@@ -474,7 +475,7 @@ impl PacedCredits {
         }
     }
 
-    /// Mean payload bytes of a fragment of a readout; zero if nothing is known.
+    /// Mean payload bytes of a readout's fragment; zero if unknown.
     #[inline]
     fn usual(&self, readout: u16) -> f64 {
         let own = self.sizes[usize::from(readout)];

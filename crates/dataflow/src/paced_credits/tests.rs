@@ -166,8 +166,8 @@ fn a_credit_comes_back_once() {
 }
 
 proptest! {
-    /// Whatever answers come, late or never, credit is conserved, the window is kept, and a waiting request leaves at a
-    /// deadline that the machine names.
+    /// With answers in time, late or never, credit is conserved and the window kept. Waiting requests leave at the
+    /// machine's deadline.
     #[test]
     fn credit_is_conserved_and_requests_leave(
         steps in prop::collection::vec((0_u8..4, 0_usize..64, 1_u64..40_000, 1_u64..3_000), 1..400),

@@ -1,5 +1,4 @@
-//! The credit that a sender may have outstanding: two control loops in the manner of DCTCP, of which the lesser limit
-//! holds (§4.2).
+//! Limit of a sender's outstanding credit: the lesser of two control loops in the manner of DCTCP (§4.2).
 
 /// A control loop. It follows the marks of the network, or those of the sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

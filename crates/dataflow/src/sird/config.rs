@@ -2,7 +2,7 @@
 
 use fanin_units::{Duration, Rate, Ratio};
 
-/// The message to which a SIRD receiver grants credit next.
+/// Rule for the next message to which a SIRD receiver grants credit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(
     feature = "schemars",
@@ -29,7 +29,7 @@ pub struct SirdConfig {
     pub sender_threshold: Ratio,
     /// Weight of the newest marked share.
     pub gain: Ratio,
-    /// The message to which credit is granted next.
+    /// Rule for the next message to receive credit.
     pub policy: CreditPolicy,
     /// Time without data after which a receiver requests them again; a sender waits twice as long.
     pub timeout: Duration,

@@ -1,13 +1,13 @@
 //! SIRD without I/O: receivers give credit in bytes for messages (Prasopoulos et al., NSDI 2025), in the tradition of Homa
 //! (Montazeri et al., SIGCOMM 2018). Packets and times in, packets out.
 //!
-//! A sender sends a message up to a threshold at once. For a larger one it requests credit, and sends as much as it has
-//! credit for. A receiver's outstanding credit never exceeds its bucket B (§4.1). Its credit for one sender never
-//! exceeds that sender's bucket, which follows the marks of the network and of the sender (§4.2, §4.3). Credit returns
-//! with the data. It goes to the message with the least bytes left, or to the senders in turn.
+//! A sender sends a message up to a threshold at once. For a larger one it requests credit, and sends up to its credit.
+//! A receiver's outstanding credit never exceeds its bucket B (§4.1). Its credit for one sender never exceeds that
+//! sender's bucket, which follows the marks of the network and of the sender (§4.2, §4.3). Credit returns with the
+//! data. It goes to the message with the least bytes left, or to the senders in turn.
 //!
-//! The messages between two hosts form a stream and are delivered in order. A receiver asks again for data that are
-//! overdue; a sender that hears nothing asks about its oldest message.
+//! The messages between two hosts form a stream and are delivered in order. A receiver asks again for overdue data; a
+//! sender without an answer asks about its oldest message.
 
 mod bucket;
 mod config;
@@ -72,7 +72,7 @@ struct SirdEnd {
     control: VecDeque<SirdPacket>,
     /// Its host, by index.
     receiver: u32,
-    /// The end reports a backlog of its own link that lasts longer, in picoseconds.
+    /// Picoseconds after which the end reports a backlog of its own link.
     congested_after: u64,
     /// The largest message in bytes that is sent without credit.
     unscheduled: u64,
@@ -400,7 +400,7 @@ impl Sird {
         incoming.place = place;
     }
 
-    /// Gives credit of an end's host to the ends that wait for it, in their order, while there is any.
+    /// Gives an end's host's credit to waiting ends, in their order, until it is used up.
     fn give(&mut self, index: u32, now: u64) {
         let place = self.ends[index as usize].receiver as usize;
         loop {

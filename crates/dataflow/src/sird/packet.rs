@@ -9,22 +9,22 @@ pub enum SirdPacket {
         start: u64,
         /// Offset behind the last one.
         end: u64,
-        /// Where their message ends.
+        /// Offset of their message's end.
         message_end: u64,
-        /// They were sent on credit.
+        /// True if they were sent on credit.
         scheduled: bool,
         /// The sender has more credit than its link can serve at once (`sird.csn`, §4.3).
         congested: bool,
-        /// They were sent before.
+        /// True if they were sent before.
         is_copy: bool,
     },
-    /// A sender asks for credit for a message, or whether one that needs none has arrived.
+    /// Asks for credit for a message, or about the arrival of an unscheduled one.
     Request {
-        /// Where the message begins.
+        /// Offset of the message's first byte.
         start: u64,
-        /// Where it ends.
+        /// Offset of the message's end.
         end: u64,
-        /// It is sent on credit.
+        /// True if it is sent on credit.
         scheduled: bool,
     },
     /// Credit: scheduled messages may be sent up to here.
@@ -32,7 +32,7 @@ pub enum SirdPacket {
         /// The offset behind the last byte.
         until: u64,
     },
-    /// These bytes are overdue.
+    /// Asks for overdue bytes again.
     Resend {
         /// Offset of the first one.
         start: u64,

@@ -33,7 +33,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         self.flush_clear(now);
     }
 
-    /// Sets the time at which the next new event falls due, as far as it is known.
+    /// Sets the time at which the next new event falls due, if known.
     fn set_due(&mut self, now: Instant) {
         if self.is_stopping
             || self.due.is_some()

@@ -5,7 +5,7 @@ use fanin_units::{Duration, Frequency, Instant};
 use crate::{ClearConfig, L1Id, Policy, Selection, TieBreak};
 use alloc::vec::Vec;
 
-/// When the first-level trigger accepts events.
+/// Times at which the first-level trigger accepts events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(
     feature = "schemars",
@@ -20,7 +20,7 @@ pub enum Arrivals {
     Poisson,
     /// One event whenever a unit is idle (multi-host paper §IV.B); `supervisor.rate` has no effect.
     OnDemand,
-    /// When the driver calls [`crate::Supervisor::handle_trigger`]: there is a real Level-1 trigger.
+    /// A real Level-1 trigger: the driver calls [`crate::Supervisor::handle_trigger`].
     #[cfg_attr(feature = "schemars", serde(skip))]
     External,
 }
@@ -28,8 +28,7 @@ pub enum Arrivals {
 /// The treatment of events that fall due while no unit is free or a readout is full (XOFF).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Backpressure {
-    /// They are held, and assigned one after the other as soon as units become free: none is lost, and the rate
-    /// recovers in a burst.
+    /// Events are held, and assigned in order as units become free: none is lost, and the rate recovers in a burst.
     #[default]
     Hold,
     /// The trigger does not accept them: they never exist, and the next event is the first that falls due
@@ -37,8 +36,7 @@ pub enum Backpressure {
     Inhibit,
 }
 
-/// The order in which the units first announce themselves. Under `fcfs` it decides for seconds which units follow each
-/// other.
+/// Order of the units' first announcements. Under `fcfs` it decides their sequence for seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(
     feature = "schemars",
@@ -46,7 +44,7 @@ pub enum Backpressure {
     serde(rename_all = "kebab-case")
 )]
 pub enum StartOrder {
-    /// As the announcements arrive.
+    /// The order of arrival.
     #[default]
     #[cfg_attr(feature = "schemars", serde(skip))]
     Arrival,
@@ -65,12 +63,12 @@ pub struct SupervisorConfig<P> {
     pub units: Vec<u16>,
     /// The number of readouts; they may send XOFF, and are sent clears if `clear` says so.
     pub readouts: u16,
-    /// The process by which events fall due.
+    /// Process of the times at which events fall due.
     pub arrivals: Arrivals,
     /// Events per second, for [`Arrivals::Periodic`] (event n falls due at the start plus [`Frequency::nth`] of n) and
     /// [`Arrivals::Poisson`].
     pub rate: Frequency,
-    /// No event falls due before this time.
+    /// Time before which no event falls due.
     pub start: Instant,
     /// The first event falls due no earlier than the announcement of this many units.
     pub units_awaited: u32,
@@ -92,8 +90,8 @@ pub struct SupervisorConfig<P> {
     pub result: P,
     /// The fragments that the L1 result names where the supervisor makes it itself.
     pub region: Selection,
-    /// The time in which a lost collector may come back; then its events are assigned again. A collector that is back in
-    /// time keeps them.
+    /// Time for a lost collector to return, after which its events are assigned again. A collector that is back in time
+    /// keeps them.
     pub reassign_delay: Duration,
     /// The grouping of clears, if the supervisor sends them: then none is lost with a collector. `None`: collectors send
     /// them, as in thesis §3.7.4, or readouts keep nothing.
@@ -132,13 +130,13 @@ impl<P: Default> Default for SupervisorConfig<P> {
 /// Settings that a supervisor refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SupervisorError {
-    /// There is no unit at all.
+    /// The number of units is zero.
     #[error("there is no processing unit to assign events to")]
     NoUnits,
     /// The rate is zero.
     #[error("the event rate is zero")]
     NoRate,
-    /// More units are awaited than there are.
+    /// The supervisor awaits more units than exist.
     #[error("{awaited} units are awaited, but there are only {units}")]
     TooManyAwaited {
         /// Units that are awaited.
@@ -146,7 +144,7 @@ pub enum SupervisorError {
         /// The number of units.
         units: u32,
     },
-    /// There are more collectors than numbers for them.
+    /// The number of collectors is too large.
     #[error("there are {collectors} collectors; at most 65535 can be numbered")]
     TooManyCollectors {
         /// The number of collectors.
@@ -194,19 +192,19 @@ impl<P> SupervisorConfig<P> {
 pub struct SupervisorCounters {
     /// Events that were assigned, each counted once.
     pub assigned: u64,
-    /// Events that are finished with.
+    /// Events with an outcome.
     pub completed: u64,
-    /// Of these, rejected.
+    /// Finished events that were rejected.
     pub rejected: u64,
-    /// Of these, accepted in a system without loggers.
+    /// Finished events accepted in a system without loggers.
     pub accepted: u64,
-    /// Of these, accepted and stored.
+    /// Finished events accepted and stored.
     pub stored: u64,
-    /// Of these, stored in the debug stream.
+    /// Finished events stored in the debug stream.
     pub debug: u64,
-    /// Times that an event was taken from a lost collector.
+    /// Number of reassignments of events from lost collectors.
     pub reassigned: u64,
-    /// Times that a collector finished an event that had been taken from it.
+    /// Number of reassigned events that the former collector finished too.
     pub duplicated: u64,
     /// Events that were assigned later than they fell due.
     pub held: u64,

@@ -48,7 +48,7 @@ pub struct Supervisor<P> {
     restored: u64,
     /// The origin of the times at which events fall due, once enough units are there.
     origin: Option<Instant>,
-    /// The number of events that fell due, with those that were inhibited.
+    /// Number of due events, with inhibited ones.
     ticks: u64,
     due: Option<Instant>,
     xoff_since: Option<Instant>,
@@ -63,10 +63,10 @@ pub struct Supervisor<P> {
 }
 
 struct CollectorState<P> {
-    /// It is connected and has sent its hello.
+    /// The collector is connected and has sent its hello.
     up: bool,
     outstanding: Vec<Outstanding<P>>,
-    /// Events that were taken from it and that it may still finish.
+    /// Reassigned events that it may still finish.
     taken: Vec<L1Id>,
     /// The time at which its events are taken, unless it is back.
     give_up: Option<Instant>,
@@ -124,7 +124,7 @@ impl<P: FragmentPayload> Supervisor<P> {
     }
 
     /// Takes over from a supervisor that died, with the values of its journal. `next` is the next event to assign;
-    /// `outstanding` are the events that collectors had and that were not known to be finished.
+    /// `outstanding` are the unfinished events and their collectors.
     ///
     /// Collectors that say hello within the re-assignment delay keep their events.
     ///
