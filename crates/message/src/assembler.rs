@@ -11,8 +11,8 @@ use crate::frame::{HEADER_BYTES, Header, Oversize};
 use crate::limits::Limits;
 use crate::pool::{Block, BufferPool, Payload};
 
-/// Bytes read ahead of a message if the previous message of the connection was large. Bytes that are read before the
-/// size is known have to be copied.
+/// Bytes read ahead of a message if the previous message of the connection was large. Bytes read before the size is
+/// known must be copied.
 const AHEAD_BYTES_MAX: usize = 4096;
 
 /// Memory for a frame is reserved up to this many bytes of its claimed size.
@@ -59,13 +59,13 @@ impl Partial {
         self.message.is_some()
     }
 
-    /// Size of the incomplete frame in bytes, as far as it is known: 12 until the header is complete.
+    /// Size of the incomplete frame in bytes; 12 until the header is complete.
     pub fn needed(&self) -> u64 {
         HEADER_BYTES as u64 + self.message.as_ref().map_or(0, |message| u64::from(message.header.size))
     }
 }
 
-/// No memory to read into: [`Limits::receive_bytes_max`] is reached.
+/// The pool has no memory to read into: [`Limits::receive_bytes_max`] is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Starved;
 
@@ -135,8 +135,7 @@ impl Assembler {
         Ok([&mut block[held..end], &mut []])
     }
 
-    /// Returns space for at least `bytes` bytes that were received already, even beyond the pool's limit, and true if
-    /// they exceed that limit.
+    /// Returns space for at least `bytes` received bytes, even beyond the pool's limit, and true if they exceed it.
     pub(crate) fn space_anyway<'a>(
         &'a mut self,
         partial: &'a mut Partial,

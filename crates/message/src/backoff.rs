@@ -1,4 +1,4 @@
-//! Exponential back-off with jitter, so that peers that lost the same server do not reconnect at the same time.
+//! Exponential back-off with jitter: peers of one lost server reconnect at different times.
 
 use std::time::Duration;
 

@@ -28,7 +28,7 @@ pub(crate) struct Ready {
 }
 
 pub(crate) struct Epoll {
-    /// `None` in a simulated network, which says itself what is ready.
+    /// `None` in a simulated network, which reports ready sockets itself.
     epoll: Option<OwnedFd>,
     ready: Vec<Ready>,
     next: usize,
@@ -90,7 +90,7 @@ impl Epoll {
         !self.again.is_empty()
     }
 
-    /// Takes what a simulated network reports in the place of a wait.
+    /// Takes the events of a simulated network, instead of waiting.
     pub(crate) fn replace(&mut self, ready: impl Iterator<Item = Ready>) {
         self.next = 0;
         self.ready.clear();

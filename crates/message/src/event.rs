@@ -69,7 +69,7 @@ pub enum EndpointEvent {
     },
     /// A send to this peer failed with [`Full`](SendError::Full), and its outbox is now half empty.
     Writable {
-        /// The peer whose outbox has room.
+        /// The peer with room in its outbox.
         peer: PeerId,
     },
     /// An established connection has ended.
@@ -82,7 +82,7 @@ pub enum EndpointEvent {
         unsent: Unsent,
         /// The kernel's TCP counters at the end.
         tcp: Option<Box<TcpInfo>>,
-        /// Pause before the next attempt. `None`: there is no further attempt, and the peer's number is free again.
+        /// Pause before the next attempt. `None`: no further attempt follows, and the peer's number is free again.
         retry: Option<Duration>,
     },
     /// A connection ended before it was established.
@@ -91,7 +91,7 @@ pub enum EndpointEvent {
         peer: PeerId,
         /// Reason for the failure.
         reason: Closed,
-        /// Pause before the next attempt. `None`: there is no further attempt, and the peer's number is free again.
+        /// Pause before the next attempt. `None`: no further attempt follows, and the peer's number is free again.
         retry: Option<Duration>,
     },
     /// No further connections are accepted for now. Accepting is tried again when a connection ends, and after one
@@ -170,7 +170,7 @@ pub enum Closed {
     /// A message has a reserved type that the crate does not know.
     #[error("message of the reserved type {0:#x}; types of applications are below 0xffffff00")]
     Reserved(u32),
-    /// No byte arrived from the peer within this time: it, its host or the network failed, or it hangs.
+    /// No byte arrived from the peer within this time: the peer hangs, or it, its host or the network failed.
     #[error("no byte received for {0:?}")]
     Silent(Duration),
     /// The peer read none of the waiting bytes within this time.
@@ -219,7 +219,7 @@ pub enum Closed {
 /// Reason for which a message is not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// The outbox of the peer is full. [`EndpointEvent::Writable`] follows when there is room again.
+    /// The outbox of the peer is full. [`EndpointEvent::Writable`] follows when it has room again.
     #[error("{waiting} bytes are waiting for this peer; the limit is {max}")]
     Full {
         /// Bytes in the outbox.

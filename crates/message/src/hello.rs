@@ -12,7 +12,7 @@ pub(crate) const HEARTBEAT: u32 = 0xFFFF_FF02;
 pub(crate) const CHALLENGE: u32 = 0xFFFF_FF04;
 /// Type of the caller's proof.
 pub(crate) const PROOF: u32 = 0xFFFF_FF05;
-/// Type of the last message to a peer whose greeting is refused.
+/// Type of the last message to a refused peer.
 pub(crate) const REFUSAL: u32 = 0xFFFF_FF03;
 
 const MAGIC: [u8; 4] = *b"FNIN";
@@ -31,7 +31,7 @@ pub(crate) struct HelloMessage {
     pub(crate) heartbeat: Duration,
     pub(crate) name: String,
     pub(crate) expects: String,
-    /// The caller's nonce if there is a shared key; else absent.
+    /// The caller's nonce; absent without a shared key.
     pub(crate) nonce: Option<[u8; NONCE_BYTES]>,
 }
 

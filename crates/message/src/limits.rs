@@ -24,8 +24,7 @@ pub struct Limits {
     pub receive_bytes_max: u64,
     /// Maximum of bytes in unused buffers that are kept for reuse. Default: 64 MiB.
     pub idle_bytes_max: u64,
-    /// Size of the read block, bytes, which small messages that arrive together share. At least 4 kB. Default: 128
-    /// KiB.
+    /// Size of the read block in bytes; small messages share it. At least 4 kB. Default: 128 KiB.
     pub receive_block_bytes: usize,
     /// Maximum number of connections, in and out. Default: 65 536. The system's limit of open files is often lower.
     pub peers_max: usize,

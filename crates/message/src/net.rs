@@ -68,11 +68,11 @@ pub trait SimulatedSocket: Send {
     /// True if bytes can be received.
     fn has_unread(&self) -> bool;
 
-    /// Sends the first part of `bytes`, as much as there is room for.
+    /// Sends the first part of `bytes`, as far as the buffer has room.
     ///
     /// # Errors
     ///
-    /// `EAGAIN` if there is no room, or the error that ended the connection.
+    /// `EAGAIN` without room, or the error that ended the connection.
     fn send(&self, bytes: &[u8]) -> Result<usize, OsError>;
 
     /// Ends this side of the stream, and the other as well if `both`.

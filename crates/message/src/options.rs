@@ -23,7 +23,7 @@ pub struct Settings {
 /// Interface by which an endpoint asks the kernel to move bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Backend {
-    /// Chooses the interface that is known to be faster: epoll.
+    /// Chooses the faster interface: epoll.
     #[default]
     Auto,
     /// Readiness by epoll, one call for each read and each write: available everywhere.
@@ -70,11 +70,11 @@ pub struct Options {
     /// Key that both sides have to prove before the first message; `None` accepts every peer. Bare frames have no
     /// greeting and no proof.
     pub key: Option<SharedKey>,
-    /// For connecting: pauses before new attempts after a lost or refused connection; `None` makes no new attempt.
+    /// Pauses before new attempts to connect after a lost or refused connection; `None` makes no new attempt.
     pub backoff: Option<Backoff>,
-    /// For listening: names that may connect; empty accepts all.
+    /// Names that may connect to a listener; empty accepts all.
     pub names: Vec<String>,
-    /// For listening: policy for a name that is connected already.
+    /// A listener's policy for a name that is connected already.
     pub same_name: SameName,
 }
 

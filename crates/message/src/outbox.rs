@@ -58,7 +58,7 @@ struct Queued {
     messages: u32,
 }
 
-/// Queue whose first piece needs no allocation. An outbox rarely holds more than one piece if the peer keeps up.
+/// Queue without allocation for its first piece. An outbox rarely holds more if the peer keeps up.
 #[derive(Default)]
 struct Pieces {
     first: Option<Queued>,
@@ -206,7 +206,7 @@ impl Outbox {
         (count, bytes)
     }
 
-    /// Removes the first `bytes`, which were sent; returns the number of messages that this completes.
+    /// Removes the first `bytes`, which were sent; returns the number of completed messages.
     #[inline]
     pub(crate) fn consume(&mut self, bytes: usize, spare: &mut Spare) -> u64 {
         self.bytes -= bytes as u64;

@@ -35,7 +35,7 @@ impl Payload {
     /// A payload without bytes.
     pub const EMPTY: Self = Self::from_static(&[]);
 
-    /// Creates a payload of bytes that live as long as the process.
+    /// Creates a payload of static bytes.
     pub const fn from_static(bytes: &'static [u8]) -> Self {
         Self { store: Store::Static(bytes), start: 0, end: bytes.len() }
     }
@@ -56,11 +56,11 @@ impl Payload {
         Self { store: self.store.clone(), start: self.start + range.start, end: self.start + range.end }
     }
 
-    /// Returns a payload that can be kept for long. If it fills less than half of its buffer, it is copied to one of
-    /// its own size.
+    /// Returns a payload for long keeping. If it fills less than half of its buffer, it is copied to one of its own
+    /// size.
     ///
-    /// Many messages share one receive buffer, which is reused after all of them are dropped. A small payload that is
-    /// kept would hold the whole buffer.
+    /// Many messages share one receive buffer, which is reused after all of them are dropped. A kept small payload
+    /// would hold the whole buffer.
     #[must_use]
     pub fn keep(self) -> Self {
         if self.len() * 2 >= self.buffer_bytes() { self } else { Self::from(self.to_vec()) }
@@ -229,7 +229,7 @@ impl BufferPool {
         Some(self.take_anyway(bytes))
     }
 
-    /// Lends a buffer of at least `bytes`, even beyond the limit, for buffers whose number is bounded elsewhere.
+    /// Lends a buffer of at least `bytes`, even beyond the limit; the caller bounds their number.
     pub(crate) fn take_anyway(&self, bytes: usize) -> Block {
         let class = class(bytes);
         let size = size_of_class(class);
@@ -260,7 +260,7 @@ impl Shared {
     }
 }
 
-/// Returns the class whose buffers hold `bytes`.
+/// Returns the class of buffers for `bytes`.
 fn class(bytes: usize) -> usize {
     let bytes = bytes.max(CLASS_BYTES_MIN);
     // Octave of `bytes`, counted from the smallest class, and its quarter, rounded up.

@@ -50,7 +50,7 @@ impl Tls {
     ///
     /// # Errors
     ///
-    /// [`TlsError`] for texts that are not PEM, or that do not match.
+    /// [`TlsError`] for texts that are not PEM or do not match.
     pub fn from_pem(certificates: &[u8], key: &[u8], authorities: &[u8]) -> Result<Self, TlsError> {
         let read = |item, text| {
             let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
@@ -172,7 +172,7 @@ impl Session {
         taken
     }
 
-    /// Encrypts as many bytes as there is room for; returns their number.
+    /// Encrypts bytes as far as the buffer has room; returns their number.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> usize {
         self.connection.writer().write(bytes).unwrap_or(0)
     }

@@ -11,7 +11,7 @@ use crate::event::Closed;
 use crate::outbox::Piece;
 use crate::sys::uring::{Chunk, Completion, Uring, same_generation};
 
-/// A message that lacks more than this, bytes, is read directly into its own buffer, which only the epoll path does.
+/// Missing bytes above which a message is read directly into its own buffer, by the epoll path only.
 const DIRECT_BYTES_MIN: u64 = 64 << 10;
 /// Small reads in a row after which a connection moves to io_uring.
 pub(super) const SMALL_READS_MIN: u8 = 2;
@@ -228,7 +228,7 @@ impl MessageEndpoint {
         self.flush_slot(index);
     }
 
-    /// Waits on io_uring if there is one, else on epoll.
+    /// Waits on io_uring if available, else on epoll.
     pub(super) fn wait_for_kernel(&mut self, timeout: Option<std::time::Duration>) -> std::io::Result<()> {
         let Some(uring) = &mut self.uring else { return self.net.wait(timeout) };
         uring.wait(timeout)

@@ -50,7 +50,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Makes the next wait return at once for this connection: what it did not read is not reported again.
+    /// Makes the next wait return at once for this connection, since its unread bytes are not reported again.
     pub(super) fn look_again(&mut self, index: u32, ends: bool) {
         let slot = self.slots.at_ref(index);
         if slot.is_edge() && slot.can_read() && !slot.paused && !slot.starved {
@@ -249,7 +249,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Ends a connection or an attempt with a reason: reports it, and schedules the next attempt if there is one.
+    /// Ends a connection or an attempt with a reason: reports it, and schedules the next attempt, if any.
     pub(super) fn end(&mut self, index: u32, reason: Closed) {
         let slot = self.slots.at(index);
         if matches!(slot.state, State::Free | State::Ended) {
@@ -309,7 +309,7 @@ impl MessageEndpoint {
     }
 }
 
-/// Returns the counter of its own that a reason has.
+/// Returns the counter of a reason, if it has one.
 fn counter_of<'a>(counters: &'a mut crate::Counters, reason: &Closed) -> Option<&'a mut u64> {
     Some(match reason {
         Closed::Oversize(_) => &mut counters.oversize,

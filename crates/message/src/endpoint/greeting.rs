@@ -16,7 +16,7 @@ use crate::options::{Greeting, SameName};
 const NO_RANDOM: Closed = Closed::Unauthenticated("the kernel returns no random numbers");
 
 impl MessageEndpoint {
-    /// Starts the greeting on a connected socket, or opens the connection if there is none.
+    /// Starts the greeting on a connected socket, or opens the connection if no greeting is needed.
     pub(super) fn greet(&mut self, index: u32) {
         if !self.begin_encryption(index) {
             return;
@@ -36,7 +36,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Sends this side's greeting; the caller's has a nonce if there is a shared key.
+    /// Sends this side's greeting; with a shared key, the caller's has a nonce.
     fn send_hello(&mut self, index: u32) {
         let slot = self.slots.at(index);
         let is_caller = matches!(slot.origin, ConnectionOrigin::Outgoing(_));

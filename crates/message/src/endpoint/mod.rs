@@ -62,7 +62,7 @@ pub struct MessageEndpoint {
     pool: BufferPool,
     spare: Spare,
     events: VecDeque<EndpointEvent>,
-    /// The connection whose bytes are being parsed.
+    /// The connection being parsed.
     reading: Option<u32>,
     /// True if the last read filled all the space given to it.
     more: bool,
@@ -284,7 +284,7 @@ impl MessageEndpoint {
     }
 
     /// Sends a message whose payload is the concatenation of `parts`. Small messages are copied and collected. A large
-    /// one is written directly from `parts`, and only the rest that the kernel does not take is copied.
+    /// one is written directly from `parts`; only the rest refused by the kernel is copied.
     ///
     /// # Errors
     ///
@@ -391,7 +391,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// True if there is no peer, not even one waiting for its next attempt.
+    /// True if the endpoint has no peer, not even one waiting for its next attempt.
     pub fn is_empty(&self) -> bool {
         self.slots.used() == 0
     }

@@ -55,7 +55,7 @@ impl MessageEndpoint {
         Ok(idle && self.events.is_empty() && is_due)
     }
 
-    /// When [`poll`](Self::poll) has something to do even if nothing arrives: a heartbeat, the next attempt to connect or
+    /// Time of the next [`poll`](Self::poll) even if nothing arrives: for a heartbeat, the next attempt to connect or
     /// the end of a connection. `None`: never. An endpoint in a simulated network is polled then.
     pub fn poll_deadline(&self) -> Option<Instant> {
         let is_busy = !self.events.is_empty() || self.reading.is_some() || self.fed.is_some();
@@ -114,7 +114,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Continues reading from connections that waited for memory, if there is some.
+    /// Continues reading from connections that waited for memory, once some is free.
     pub(super) fn feed_starved(&mut self) {
         if self.starved.is_empty() {
             return;

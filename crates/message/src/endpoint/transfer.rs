@@ -16,8 +16,8 @@ use crate::pool::Payload;
 
 /// Messages of at least this size, bytes, are written directly from the caller's memory.
 const DIRECT_BYTES_MIN: usize = 32 << 10;
-/// Maximum reads of one connection in its turn. It goes on reading only while a read fills all its space and ends
-/// within a message.
+/// Maximum reads of one connection in its turn. Reading continues only while a read fills all its space and ends within
+/// a message.
 const READS_MAX: u8 = 4;
 /// Bytes in an outbox above which it is written at once.
 const FLUSH_BYTES: u64 = 256 << 10;
@@ -279,7 +279,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Writes the waiting bytes of a peer, as many as the kernel takes.
+    /// Writes a peer's waiting bytes as far as the kernel takes them.
     pub(super) fn flush_slot(&mut self, index: u32) {
         let slot = self.slots.at(index);
         slot.dirty = false;

@@ -1,8 +1,8 @@
-//! Completions by io_uring: receives that repeat into buffers chosen by the kernel, and writes that are submitted
-//! together.
+//! Completions by io_uring: multishot receives into buffers chosen by the kernel, and batched writes.
 //!
-//! It carries established plain connections with small messages. Listeners, wakers, and connections that are being set
-//! up, are paused, or receive a large message stay with epoll. The ring watches epoll's descriptor like any other.
+//! It carries established plain connections with small messages. Listeners and wakers stay with epoll. So do
+//! connections during set-up, paused ones, and those that receive a large message. The ring watches epoll's descriptor
+//! like any other.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::VecDeque;
@@ -115,7 +115,7 @@ impl Drop for BufferRing {
 }
 
 impl Uring {
-    /// Creates a ring that also watches `epoll`, which has to outlive it.
+    /// Creates a ring that also watches `epoll`, which must outlive it.
     ///
     /// # Errors
     ///
