@@ -13,7 +13,7 @@ pub struct Mac(pub [u8; 6]);
 impl Mac {
     /// The broadcast address, of all stations.
     pub const BROADCAST: Self = Self([0xff; 6]);
-    /// Where PAUSE frames go (IEEE 802.3 annex 31B).
+    /// Destination of PAUSE frames (IEEE 802.3 annex 31B).
     pub const PAUSE: Self = Self([0x01, 0x80, 0xc2, 0, 0, 1]);
 
     /// The group bit in [`Self::to_u64`]: multicast or broadcast.

@@ -141,7 +141,7 @@ struct Copied {
 }
 
 impl Captures {
-    /// Makes the captures of a switch with this number of workers, whose clock started `epoch_ns` nanoseconds after 1970.
+    /// Makes the captures of a switch with this number of workers. Its clock started `epoch_ns` nanoseconds after 1970.
     pub fn new(workers: usize, epoch_ns: u64) -> Self {
         let shared = CaptureState {
             workers,
@@ -395,7 +395,7 @@ impl CaptureStream {
         &self.session.spec
     }
 
-    /// The next part of the file, empty if there is none yet; `None` when the file is complete. Never blocks.
+    /// The next part of the file, empty if nothing is new; `None` when the file is complete. Never blocks.
     pub fn poll_bytes(&mut self) -> Option<Vec<u8>> {
         if self.has_ended {
             return None;

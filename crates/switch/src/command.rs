@@ -179,7 +179,7 @@ pub(crate) struct Commands {
 }
 
 impl Commands {
-    /// The next command. Costs one load if there is none.
+    /// Takes the next command. Costs one load if none waits.
     #[inline]
     pub(crate) fn poll(&self) -> Option<Request> {
         if !self.pending.load(Ordering::Acquire) {
@@ -240,7 +240,7 @@ fn ask(
         .collect()
 }
 
-/// The handle by which a running switch is controlled, from any thread.
+/// Handle that controls a running switch, from any thread.
 #[derive(Clone)]
 pub struct Control {
     lines: Arc<Mutex<Vec<Line>>>,

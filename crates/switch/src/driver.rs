@@ -41,10 +41,10 @@ pub trait Driver {
     /// The start of a frame: at least its headers, if it has them.
     fn head(&self, handle: Self::Handle) -> &[u8];
 
-    /// As [`Self::head`], mutable.
+    /// The mutable form of [`Self::head`].
     fn head_mut(&mut self, handle: Self::Handle) -> &mut [u8];
 
-    /// Adds `bytes` bytes of room at the front of a frame; Returns false if there is no such room.
+    /// Adds `bytes` bytes of room at the front of a frame; returns false without such room.
     fn grow_front(&mut self, handle: &mut Self::Handle, bytes: u16) -> bool;
 
     /// Cuts bytes off the front of a frame.

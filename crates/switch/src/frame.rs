@@ -87,9 +87,9 @@ pub struct IpHeader {
     pub source: u128,
     /// Address of the receiver; IPv4 in the lowest 32 bits.
     pub destination: u128,
-    /// Ports of TCP or UDP; 0 if there are none, or in a fragment that is not the first.
+    /// Ports of TCP or UDP; 0 without them, as in all fragments but the first.
     pub ports: (u16, u16),
-    /// Offset of the header of TCP or UDP; 0 if there is none.
+    /// Offset of the header of TCP or UDP; 0 without one.
     pub transport: usize,
 }
 
@@ -161,7 +161,7 @@ impl IpHeader {
     }
 }
 
-/// Sets CE in an IP header (RFC 3168 §5) and updates the checksum of IPv4. Returns true if there is such a header.
+/// Sets CE in an IP header (RFC 3168 §5) and updates the checksum of IPv4. Returns true if the frame has an IP header.
 pub(crate) fn mark_congestion(frame: &mut [u8], ethernet: &Ethernet) -> bool {
     let Some(packet) = frame.get_mut(ethernet.payload..) else { return false };
     match ethernet.ethertype {

@@ -167,8 +167,7 @@ impl Driver for MemoryPorts {
     over_a_pool!();
 }
 
-/// Ports in memory for benchmarks: each frame that the switch sends is received again by its first port, so that only
-/// the switch takes time.
+/// Ports in memory for benchmarks: the first port receives each sent frame again, so that only the switch takes time.
 #[derive(Debug)]
 pub struct CirculatingPorts {
     pool: Pool,

@@ -229,7 +229,7 @@ impl Pool {
         unsafe { std::slice::from_raw_parts(start.as_ptr(), buffer.len.into()) }
     }
 
-    /// As [`Self::head`], mutable.
+    /// The mutable form of [`Self::head`].
     #[inline]
     pub fn head_mut(&mut self, buffer: Buffer) -> &mut [u8] {
         let start = self.at(buffer.chunk, buffer.offset.into(), buffer.len.into());
@@ -308,7 +308,7 @@ impl Pool {
         self.give_chunk(part.chunk);
     }
 
-    /// Copies a frame into free chunks; returns `None` and allocates none if there are too few.
+    /// Copies a frame into free chunks; returns `None` and allocates none if too few are free.
     pub fn put(&mut self, frame: &[u8]) -> Option<Buffer> {
         let room = self.room() as usize;
         if self.free.len() < frame.len().div_ceil(room).max(1) {

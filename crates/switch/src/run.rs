@@ -82,8 +82,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Opens the ports, gives up all capabilities, and starts. One thread keeps those that it takes to open an interface
-    /// again that was deleted and made again.
+    /// Opens the ports, gives up all capabilities, and starts. One thread keeps the capabilities to reopen interfaces
+    /// that are deleted and made again.
     ///
     /// The calling thread has no capabilities afterwards.
     ///
@@ -171,7 +171,7 @@ impl Running {
         Operation::new(self.control.clone(), self.captures.clone())
     }
 
-    /// Returns true if a worker has ended by itself, which only a panic does.
+    /// Returns true if a worker has panicked.
     pub fn has_failed(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }

@@ -68,15 +68,15 @@ pub enum Cause {
     Storm,
     /// A rule dropped it.
     Rule,
-    /// No packet memory was left for it.
+    /// The packet memory was full.
     Memory,
     /// Another worker's queue was full.
     Handover,
-    /// No port may send it.
+    /// No port may send the frame.
     NoPort,
     /// Lost by an impairment.
     Impairment,
-    /// The impairment held as many frames as it may.
+    /// The impairment's queue was full.
     ImpairmentLimit,
     /// Still queued when the time to drain was over.
     Stopped,
@@ -253,7 +253,7 @@ pub struct PortSnapshot {
     pub flooded: Tally,
     /// Stations learned behind it.
     pub stations: u32,
-    /// Frames received here whose source was not learned, because the station table or the port's share of it was full.
+    /// Frames received here with a source not learned, because the station table or the port's share of it was full.
     /// Frames to such a station are flooded.
     pub unlearned: u64,
     /// PAUSE frames received.
@@ -317,9 +317,9 @@ pub struct Snapshot {
     pub uptime_ns: u64,
     /// Ports, in the order of their numbers.
     pub ports: Vec<PortSnapshot>,
-    /// Rings, in the order in which they were written.
+    /// Rings in their written order.
     pub rings: Vec<RingSnapshot>,
-    /// Rules, in the order in which they were written.
+    /// Rules in their written order.
     pub rules: Vec<RuleSnapshot>,
     /// Number of stations known.
     pub stations_len: u64,

@@ -1,4 +1,4 @@
-//! From `mark` of the configuration to the queue management of `fanin-queueing`.
+//! Makes the queue management of `fanin-queueing` from the configuration's `mark`.
 
 use fanin_queueing::{Aqm, Depth, Red, RedError, Threshold};
 use fanin_scenario::{Ecn, EcnMode};

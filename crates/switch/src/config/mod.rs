@@ -43,7 +43,7 @@ pub fn load(path: &Path) -> Result<LoadedConfig, Errors> {
     check(&Document::load(path)?)
 }
 
-/// As [`load`], and checks that this machine has the cores and interfaces that the file names.
+/// Loads as [`load`] does, and checks that this machine has the file's cores and interfaces.
 ///
 /// # Errors
 /// As for [`load`].
@@ -54,7 +54,7 @@ pub fn load_for_this_machine(path: &Path) -> Result<LoadedConfig, Errors> {
     if problems.is_empty() { Ok(loaded) } else { Err(Errors::from(problems)) }
 }
 
-/// As [`load`], from text; messages name it `name`.
+/// Loads as [`load`] does, from text; messages name it `name`.
 ///
 /// # Errors
 /// As for [`load`].

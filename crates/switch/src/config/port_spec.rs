@@ -53,7 +53,7 @@ pub struct PortSpec {
     /// The VLAN of untagged frames. If any port has `untagged` or `tagged`, the switch separates VLANs.
     #[serde(default)]
     pub untagged: Option<Vlan>,
-    /// VLANs whose frames carry a tag on this port.
+    /// VLANs with tagged frames on this port.
     #[serde(default)]
     pub tagged: Vec<Vlan>,
     /// True to flood frames to unknown stations out of this port.
@@ -63,9 +63,9 @@ pub struct PortSpec {
     /// switch, which forwards.
     #[serde(default)]
     pub reflect: bool,
-    /// How frames received here are forwarded: 0 by learned stations, 1 to 15 by the configured ways of that table only.
-    /// With such a table the port learns no station, drops no frame for its source, and floods no frame to a single
-    /// station. It serves networks with several paths between two hosts.
+    /// Forwarding table of frames received here: 0 uses learned stations, 1 to 15 only the configured ways of that
+    /// table. With such a table the port learns no station, drops no frame for its source, and floods no frame to a
+    /// single station. It serves networks with several paths between two hosts.
     #[serde(default)]
     pub table: u16,
     /// The most stations that are learned behind this port; half of the switch's `mac_entries` by default. Frames of further
@@ -94,10 +94,10 @@ const fn yes() -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Attach {
-    /// In the driver if it supports XDP, else generic.
+    /// Native in the driver if it supports XDP, else generic.
     #[default]
     Auto,
-    /// In the driver.
+    /// Native in the driver only.
     Native,
     /// Generic XDP, which every interface supports.
     Generic,

@@ -16,7 +16,7 @@ pub struct RingSpec {
     pub name: String,
     /// Its output port.
     pub port: String,
-    /// The most frames it holds; no limit of its own by default.
+    /// Most frames that it holds; unlimited by default.
     #[serde(default)]
     pub frames: Option<Packets>,
     /// The most bytes it holds.

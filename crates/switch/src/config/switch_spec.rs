@@ -54,7 +54,7 @@ pub struct SwitchSpec {
     pub input_limit: Option<Bytes>,
     /// `shared`: number of ports, counted from the first, that have a separate pool; 0: one pool for all ports.
     pub pool_split: u32,
-    /// `shared`: the port whose pool holds a frame.
+    /// The port that decides a frame's pool, for `shared`.
     pub pool_charge: PoolCharge,
     /// `voq`: input ports of each module.
     pub module_ports: u32,
@@ -140,7 +140,7 @@ pub enum HttpAuthentication {
     /// Each request carries the token.
     #[default]
     Token,
-    /// Not at all: every user of this machine may control the switch. Only a loopback address is served.
+    /// No token: every user of this machine may control the switch. Only a loopback address is served.
     None,
 }
 

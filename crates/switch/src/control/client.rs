@@ -61,7 +61,7 @@ pub enum ClientError {
         /// The fault in its answer.
         reason: String,
     },
-    /// No answer in time.
+    /// The switch did not answer in time.
     #[error("the switch at {address} has not answered for {} s", TIMEOUT.as_secs())]
     Silent {
         /// Address of the switch.
@@ -132,7 +132,7 @@ impl Client {
         Ok(response)
     }
 
-    /// As [`Self::send`], but returns a refusal as an answer.
+    /// Sends as [`Self::send`] does, but returns a refusal as an answer.
     ///
     /// # Errors
     /// If there is no answer.

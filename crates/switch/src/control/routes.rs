@@ -313,7 +313,7 @@ pub(crate) enum Found<'a> {
     Route(&'a Route, String),
     /// The path exists with these methods only.
     Methods(Vec<&'a Method>),
-    /// No route has this path.
+    /// The path is of no route.
     Nothing,
 }
 

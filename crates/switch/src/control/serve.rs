@@ -329,8 +329,7 @@ async fn answer(
     }
 }
 
-/// Authorizes a request: with the token if there is one, otherwise from this machine, except from
-/// web pages in a browser.
+/// Authorizes a request by its token. Without a token, accepts requests from this machine, except from web pages.
 fn may_ask(request: &Request<Incoming>, via: Via, shared: &ServerState, is_open: bool) -> Result<(), Failed> {
     if via == Via::Socket {
         return Ok(());

@@ -52,7 +52,7 @@ pub enum StartError {
         /// The address to listen on.
         address: SocketAddr,
     },
-    /// HTTP is to be served with a token, and there is none.
+    /// The settings ask for HTTP with a token, and name none.
     #[error(
         "everyone who reaches {address} could change the switch: give a token, or `authentication = \"none\"`"
     )]

@@ -26,9 +26,9 @@ pub(super) struct Buffers {
 #[derive(Debug)]
 struct Common {
     counts: Arc<SharedCounts>,
-    /// By pool or module.
+    /// Accounts by pool or module.
     pool_sizes: Vec<Bytes>,
-    /// By input port; empty without limits on inputs.
+    /// Accounts by input port; empty without limits on inputs.
     input_limits: Vec<Bytes>,
 }
 
@@ -174,7 +174,7 @@ impl Buffers {
         self.memory.reset_marks();
     }
 
-    /// Asserts that the occupancy of each output, input and pool is that of the frames in the plain queues.
+    /// Asserts that the occupancies of outputs, inputs and pools agree with the frames in the plain queues.
     ///
     /// # Panics
     /// If one differs.

@@ -358,8 +358,8 @@ impl ChurnRun {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 96 }))]
-    /// Frames are not lost below capacity, duplicated, changed or misdelivered, and flows whose rules stay are not reordered.
-    /// Each worker applies changes of rings and rules at its own time.
+    /// Frames are not lost below capacity, duplicated, changed or misdelivered. Flows with constant rules keep their
+    /// order. Each worker applies changes of rings and rules at its own time.
     #[test]
     fn workers_that_are_reconfigured_lose_reorder_and_misdeliver_nothing(
         steps in prop::collection::vec(step(), 1..400),

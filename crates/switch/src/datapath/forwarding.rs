@@ -11,10 +11,10 @@ use crate::workers::{PeerMessage, Peers};
 use super::ports::PortState;
 use super::stations::{Learned, Stations, station_key, way_vlan};
 
-/// No station: keys have 48 bits of address and 12 of VLAN.
+/// Key of no station: keys have 48 bits of address and 12 of VLAN.
 const NO_STATION: u64 = u64::MAX;
 
-/// Where a frame goes.
+/// Destination of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FrameRoute {
     /// Out of one port, in this VLAN.
@@ -149,7 +149,7 @@ impl Forwarding {
         self.stations.set(now, station, port);
     }
 
-    /// As [`Self::learn_from_peer`], for the source of a frame.
+    /// Learns the source of a frame, as [`Self::learn_from_peer`] does.
     pub(super) fn learn_source_from_peer(
         &mut self,
         now: Instant,
@@ -177,7 +177,7 @@ impl Forwarding {
         }
     }
 
-    /// Adds a station that is neither learned nor forgotten. `false` if there is no room or no such port.
+    /// Adds a station that is neither learned nor forgotten. `false` if the table is full or the port does not exist.
     pub(super) fn add_station(&mut self, now: Instant, spec: &StationSpec, config: &Config) -> bool {
         let Some(port) = config.port_index(&spec.port) else { return false };
         self.stations.add_static(now, station_key(spec.mac.to_u64(), self.vlan_key(spec.vlan)), port)
@@ -213,7 +213,7 @@ impl Forwarding {
         self.stations.iter(now).collect()
     }
 
-    /// Learned stations behind a port, and frames whose source could not be learned there.
+    /// Number of learned stations behind a port, and of frames with a source that could not be learned.
     pub(super) fn port_stations(&self, port: usize) -> (u32, u64) {
         self.stations.of_port(port)
     }

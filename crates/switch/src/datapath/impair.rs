@@ -12,7 +12,7 @@ use crate::random::SplitMix64;
 /// The decision of an impairment on a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FrameFate {
-    /// Sends it at this time, and a copy with it if `twice` is set.
+    /// Sends the frame at this time, with a copy if `twice` is set.
     Delay { until: Instant, twice: bool },
     /// Drops the frame.
     Lose,
@@ -77,7 +77,7 @@ impl<H: Copy> Impairment<H> {
     /// Delays a frame until `at`.
     ///
     /// # Panics
-    /// If there is no room for it.
+    /// If the queue is full.
     pub(super) fn put(&mut self, at: Instant, frame: Received<H>) {
         assert!(self.has_room(), "an impairment of {} frames gets one more", self.spec.frames);
         self.delayed.push(Reverse((at, self.sequence)));

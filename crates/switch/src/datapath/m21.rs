@@ -32,7 +32,7 @@ const RST: u8 = 4;
 #[derive(Debug)]
 pub(crate) struct M21Stage {
     switch: M21Switch,
-    /// By port: the least window, one segment, where the stage is on.
+    /// Least window (one segment) of each port with the stage enabled.
     segments: Vec<Option<u32>>,
     shared: Arc<SharedCounts>,
 }
@@ -322,7 +322,7 @@ pub(crate) mod tests {
             prop_assert_eq!(pass(&mut stage, 0, 2, &mut frame), window.min(40 * 1448));
         }
 
-        /// No bytes make the stage panic.
+        /// The stage panics at no bytes.
         #[test]
         fn any_bytes_pass(mut frame in prop::collection::vec(any::<u8>(), 14..120), at in 0..100usize, byte: u8) {
             let mut near = segment(1, 0x18, M21_FORWARD, 1 << 20, 1, 30);

@@ -1,15 +1,15 @@
 //! The data path of one worker, without threads and clocks.
 //!
-//! `switch/path.rs` is the way of one frame, top to bottom: receive, parse, learn and look up, classify, admit, queue, transmit. Each
-//! step calls one of these parts, whose fields are private:
+//! `switch/path.rs` is the path of one frame, top to bottom: receive, parse, learn and look up, classify, admit, queue,
+//! transmit. Each step calls one of these parts with private fields:
 //!
 //! - `ports.rs`: a port's VLANs, storm control and counters.
-//! - `forwarding.rs`, `stations.rs`: where stations are, and which output a frame leaves by.
-//! - `rules.rs`, `classify/`: which ring of its output a frame waits in.
-//! - `outputs.rs`, `output.rs`, `buffers.rs`: admission, queues, and the frames that leave them.
+//! - `forwarding.rs`, `stations.rs`: the stations' ports, and the output of a frame.
+//! - `rules.rs`, `classify/`: the ring of a frame at its output.
+//! - `outputs.rs`, `output.rs`, `buffers.rs`: admission, queues and departures.
 //! - `pause.rs`, `m21.rs`, `impair.rs`: flow control, M21TCP windows, link impairments.
 //!
-//! Ten functions of this way are `inline(always)`: without that, plain switching takes 27 ns a frame instead of 21.
+//! Ten functions of this path are `inline(always)`: without that, plain switching takes 27 ns a frame instead of 21.
 
 mod buffers;
 mod classify;

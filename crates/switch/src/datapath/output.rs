@@ -15,7 +15,7 @@ use super::impair::Impairment;
 
 /// The queue of frames that no rule sends to a ring.
 pub(super) const PLAIN: usize = 0;
-/// The longest delay of a worker that a port makes up for; capacity beyond that is lost.
+/// Longest delay of a worker that a port catches up; capacity beyond that is lost.
 const LATE_MAX: Duration = Duration::from_millis(20);
 /// Descriptors reserved for all rings together when they are made; beyond that rings grow as they fill.
 const RESERVED_MAX: u64 = 1 << 22;
@@ -87,14 +87,14 @@ pub(super) struct Output<H> {
 #[derive(Debug)]
 struct CutThrough<H> {
     frames: Vec<Received<H>>,
-    /// Those of them that passed the plain queue and are not counted there yet.
+    /// Frames among them that the plain queue has not counted yet.
     uncounted: FrameCount,
     /// The longest frame that may pass the plain queue, 0 if none may, as of `checked`.
     plain_max: u32,
     checked: u64,
 }
 
-/// As [`aqm_of`] for a configuration that was checked.
+/// Calls [`aqm_of`] for a checked configuration.
 fn checked_aqm(mark: Option<MarkSpec>, mtu: Bytes, rate: Option<Rate>) -> Aqm {
     aqm_of(mark, mtu, rate).expect("a configuration that was checked")
 }
@@ -230,7 +230,7 @@ impl<H: Copy + Default> Output<H> {
         self.queue.pass(now, ring, bytes)
     }
 
-    /// Appends a frame to those that passed empty queues in this round. Returns how many there are.
+    /// Appends a frame to the cut-through batch of this round. Returns the size of the batch.
     #[inline]
     pub(super) fn push_cut_through(&mut self, frame: Received<H>) -> usize {
         assert!(self.cut_through.frames.len() < BURST, "more frames pass than the driver takes at once");
@@ -244,8 +244,8 @@ impl<H: Copy + Default> Output<H> {
         &self.cut_through.frames
     }
 
-    /// Ends a batch of frames that passed empty queues, of which the driver took the first `taken`. The others wait for it,
-    /// before all queued frames. Returns true if there are any, and the count of those that passed the plain queue.
+    /// Ends a cut-through batch after the driver took its first `taken` frames. The others wait for the driver, before
+    /// all queued frames. Returns true if any wait, and the count of frames of the plain queue.
     #[inline]
     pub(super) fn end_cut_through(&mut self, taken: usize) -> (bool, FrameCount) {
         let CutThrough { frames, uncounted, checked, .. } = &mut self.cut_through;
@@ -275,7 +275,7 @@ impl<H: Copy + Default> Output<H> {
         self.queue.arrive(now, ring, frame, queued, draw)
     }
 
-    /// Dequeues frames that may leave, up to `frames_max`. Each counts as sent when it was due, so that a worker that comes late
+    /// Dequeues frames that may leave, up to `frames_max`. Each counts as sent when it was due, so that a late worker
     /// keeps the rates.
     #[inline(always)]
     pub(super) fn dequeue(
@@ -391,7 +391,7 @@ impl<H: Copy + Default> Output<H> {
         if has_room { Ok(()) } else { Err(RingError::TooMany { max: RINGS_MAX }) }
     }
 
-    /// Adds a ring, in the place of a removed one if there is one.
+    /// Adds a ring, in the place of a removed one if possible.
     ///
     /// # Errors
     /// If the port has as many as it can have, or the settings are wrong.
@@ -506,7 +506,7 @@ impl<H: Copy + Default> Output<H> {
         }
     }
 
-    /// Counters of a ring; `None` if there is no ring of this name.
+    /// Counters of a ring; `None` if no ring has this name.
     pub(super) fn ring_snapshot(&self, name: &str) -> Option<RingSnapshot> {
         let ring = self.ring(name)?;
         let state = &self.rings[ring];

@@ -17,7 +17,7 @@ use super::buffers::Buffers;
 use super::output::{DescriptorReserve, Output, PLAIN, QueuedFrame};
 use super::pause::PauseControl;
 
-/// A frame that leaves by an output of this worker, with the queue that was chosen for it.
+/// A frame for an output of this worker, with its chosen queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StagedFrame<H> {
     pub(super) frame: Received<H>,
@@ -30,11 +30,11 @@ pub(super) struct StagedFrame<H> {
 /// The result of offering a frame to an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// It passed an empty queue, and leaves in this round.
+    /// The frame passed an empty queue, and leaves in this round.
     CutThrough,
-    /// As [`Self::CutThrough`], and as many frames wait with it as the driver takes at once.
+    /// As [`Self::CutThrough`], and the batch is as large as the driver takes at once.
     CutThroughFull,
-    /// It is queued; `marked` if its congestion bits are to be set.
+    /// The frame is queued; `marked` if its congestion bits are set later.
     Queued { marked: bool },
     /// A limit refused it, and the limit's counter has counted it.
     Refused,
@@ -202,7 +202,7 @@ impl<H: Copy + Default> Outputs<H> {
         self.outputs[output].check_plain(now, self.check, room)
     }
 
-    /// As [`Self::pass_plain`] for a ring, whose tokens the frame takes.
+    /// Passes an empty ring as [`Self::pass_plain`] does; the frame takes the ring's tokens.
     #[inline]
     fn pass_ring(&mut self, now: Instant, output: usize, ring: usize, frame: Received<H>) -> usize {
         let out = &mut self.outputs[output];
@@ -234,7 +234,7 @@ impl<H: Copy + Default> Outputs<H> {
         self.outputs[port].pause_until(until);
     }
 
-    /// The next output that may have frames that passed empty queues in this round.
+    /// The next output that may have a cut-through batch in this round.
     #[inline]
     pub(super) fn poll_cut_through(&mut self) -> Option<usize> {
         self.with_cut_through.pop().map(usize::from)

@@ -27,14 +27,13 @@ pub(super) struct PauseControl {
     is_sending: bool,
     worker: usize,
     has_others: bool,
-    /// By input: the bytes that this worker queued or handed over, less those that it released. The signals are those of the
-    /// worker of the input.
+    /// Bytes by input that this worker queued or handed over, less released ones. The input's worker owns the signals.
     ingress: Vec<Ingress>,
     shared: Arc<SharedCounts>,
 }
 
 impl PauseControl {
-    /// No port is paused, and nothing is held.
+    /// Begins with no port paused and no bytes held.
     pub(super) fn new(config: &Config, worker: usize, has_others: bool, shared: Arc<SharedCounts>) -> Self {
         Self {
             ports: config.port.iter().enumerate().map(|(n, spec)| PortPause::new(spec, n)).collect(),
@@ -72,8 +71,8 @@ impl PauseControl {
         }
     }
 
-    /// Asserts that the ingress occupancy is that of the queued frames: input and bytes of each. Among several workers only their
-    /// sum is known, which [`Ingress::occupancy`] checks.
+    /// Asserts that the ingress occupancy agrees with the queued frames, given as input and bytes. Of several workers
+    /// only the sum is known, which [`Ingress::occupancy`] checks.
     ///
     /// # Panics
     /// If one differs.
@@ -108,12 +107,12 @@ impl PauseControl {
         self.ports[port].poll_frame(now, signal, self.ingress[port].is_paused())
     }
 
-    /// Bytes that other workers hold of the frames that came in by a port of this worker.
+    /// Bytes from an input of this worker that other workers hold.
     fn elsewhere(&self, port: usize) -> i64 {
         if self.has_others { self.shared.held_by_others(self.worker, port) } else { 0 }
     }
 
-    /// Bytes that all workers hold of the frames that came in by a port of this worker.
+    /// Bytes from an input of this worker that all workers hold.
     #[cfg(test)]
     pub(super) fn occupancy(&self, port: usize) -> u64 {
         self.ingress[port].occupancy(self.elsewhere(port))
@@ -124,7 +123,7 @@ impl PauseControl {
         self.ports[port].handle_sent(now);
     }
 
-    /// When a port may have a frame to send even if no frame moves.
+    /// Time at which a port may have to send a frame, even if no frame moves.
     pub(super) fn next_at(&self, now: Instant, port: usize) -> Option<Instant> {
         let is_paused = self.ingress[port].is_paused();
         let count_at = (self.has_others && is_paused).then(|| now + COUNT_EVERY);
@@ -146,7 +145,7 @@ struct PortPause {
     address: Mac,
     /// The quanta of a frame that is due, until it was sent.
     due: Option<u16>,
-    /// When PAUSE must be sent again, so that it does not run out.
+    /// Time of the next PAUSE, before the last one expires.
     again_at: Instant,
     received: u64,
     sent: u64,

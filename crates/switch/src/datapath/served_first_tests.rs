@@ -1,4 +1,4 @@
-//! The plain queue that is served first, against the reference that the simulator's queues are compared with too.
+//! The plain queue that is served first, against the reference of the simulator's queues.
 
 use std::sync::Arc;
 

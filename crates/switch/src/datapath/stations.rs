@@ -32,7 +32,7 @@ struct StationSlot {
     key: u64,
     port: u16,
     flags: u16,
-    /// When the station was last heard, in units of 2^30 ps (about a millisecond).
+    /// Time of the station's last frame, in units of 2^30 ps (about a millisecond).
     heard: u32,
 }
 
@@ -48,7 +48,7 @@ struct PortShare {
     /// Stations learned behind the port.
     learned: u32,
     learned_max: u32,
-    /// Frames whose source was not learned since the table or the share was full.
+    /// Frames with a source that found the table or the share full.
     refused: u64,
 }
 
@@ -94,7 +94,7 @@ const fn mac_of(key: u64) -> u64 {
 }
 
 impl Stations {
-    /// An empty table for `entries_max` stations, of which at most `shares[port]` may be learned behind each port.
+    /// Makes an empty table for `entries_max` stations; at most `shares[port]` may be learned behind each port.
     pub(super) fn new(entries_max: u32, age: Duration, hold: Duration, shares: &[u32]) -> Self {
         let len_max = entries_max as usize;
         let slots = (len_max.max(8) * 2).next_power_of_two();
@@ -196,8 +196,8 @@ impl Stations {
         self.slots[index] = StationSlot { key: station, port: port as u16, flags: 0, heard: ticks(now) };
     }
 
-    /// Adds a station that is neither learned nor forgotten; if the table is full, in place of a learned one. `false` if there
-    /// is no learned one either.
+    /// Adds a station that is neither learned nor forgotten; if the table is full, in place of a learned one. `false`
+    /// if none is learned.
     pub(super) fn add_static(&mut self, now: Instant, station: u64, port: usize) -> bool {
         if self.slots[self.slot(station)].key == FREE && self.len >= self.len_max && !self.forget_one() {
             return false;
@@ -209,7 +209,7 @@ impl Stations {
         true
     }
 
-    /// Forgets any learned station; `false` if there is none.
+    /// Forgets any learned station; `false` if none is learned.
     fn forget_one(&mut self) -> bool {
         let is_learned =
             |&index: &usize| self.slots[index].key != FREE && self.slots[index].flags & STATIC == 0;
@@ -254,7 +254,8 @@ impl Stations {
         before - self.len
     }
 
-    /// Checks some slots and forgets stations that were silent for too long, of ports that `is_own` accepts. Returns their keys.
+    /// Checks some slots and forgets stations that were silent too long, at ports accepted by `is_own`. Returns their
+    /// keys.
     pub(super) fn age(&mut self, now: Instant, is_own: impl Fn(usize) -> bool) -> Vec<u64> {
         let now = ticks(now);
         let mut forgotten = Vec::new();
@@ -304,7 +305,7 @@ impl Stations {
         self.len
     }
 
-    /// Learned stations behind a port, and frames whose source was refused.
+    /// Number of learned stations behind a port, and of frames with a refused source.
     pub(super) fn of_port(&self, port: usize) -> (u32, u64) {
         (self.shares[port].learned, self.shares[port].refused)
     }
@@ -393,7 +394,7 @@ mod tests {
     }
 
     proptest! {
-        /// The table agrees with a plain map whatever is learned, removed and aged.
+        /// The table agrees with a plain map at random learning, removal and ageing.
         #[test]
         fn agrees_with_a_plain_map(steps in prop::collection::vec((0..5u8, 1..40u64, 0..3u16, 0..4usize), 1..300)) {
             let mut stations = Stations::new(24, SECOND * 2, Duration::ZERO, &[24; 8]);

@@ -2,16 +2,16 @@
 
 use fanin_units::{Duration, Instant};
 
-/// How often some entries of the station table are checked for age.
+/// Interval at which some entries of the station table are checked for age.
 const AGE_EVERY: Duration = Duration::from_millis(1);
-/// How often the lengths of queues are sampled.
+/// Interval at which the lengths of queues are sampled.
 const SAMPLE_EVERY: Duration = Duration::from_millis(10);
-/// How often the driver is asked for the state of links.
+/// Interval at which the driver is asked for the state of links.
 const LINKS_EVERY: Duration = Duration::from_millis(100);
 /// The period of the high-water marks `*_max_period`.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// When each periodic task is next due.
+/// Next time of each periodic task.
 #[derive(Debug)]
 pub(super) struct WorkerTimers {
     age_at: Instant,

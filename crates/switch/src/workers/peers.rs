@@ -24,7 +24,7 @@ pub(crate) enum PeerMessage<H> {
     Forgotten { station: u64 },
     /// A port of the sender has lost its link.
     Down { port: u16 },
-    /// A buffer that the sender has freed and that belongs to the receiver.
+    /// A buffer of the receiver that the sender has freed.
     Buffer(H),
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Peers<H> {
     owners: Vec<u16>,
     /// The ports of this worker.
     ports: Vec<usize>,
-    /// By worker; none to itself.
+    /// Queues by worker; none to itself.
     links: Vec<Option<PeerLink<H>>>,
 }
 
@@ -107,7 +107,7 @@ impl<H: Copy + Send> Peers<H> {
         usize::from(self.owners[port]) == self.worker
     }
 
-    /// Returns true if there are other workers.
+    /// Returns true if the switch has other workers.
     #[inline]
     pub(crate) const fn has_others(&self) -> bool {
         !self.links.is_empty()
@@ -158,7 +158,7 @@ impl<H: Copy + Send> Peers<H> {
         self.links[from].as_mut()?.receiver.take()
     }
 
-    /// Ends a round: sends the backlog as far as there is room, and wakes sleeping workers.
+    /// Ends a round: sends the backlog as far as queues have room, and wakes sleeping workers.
     #[inline]
     pub(crate) fn flush(&mut self) {
         for link in self.links.iter_mut().flatten() {

@@ -10,7 +10,7 @@ use crate::sync::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 /// The output limits no window.
 pub(crate) const NO_WINDOW: u32 = u32::MAX;
 
-/// The occupancy of one account, in a cache line of its own.
+/// The occupancy of one account, alone in its cache line.
 #[repr(align(64))]
 #[derive(Debug)]
 struct AccountBytes(AtomicU64);
@@ -27,11 +27,11 @@ pub(crate) enum CommonAccount {
 /// The values that all workers of a switch read.
 #[derive(Debug)]
 pub(crate) struct SharedCounts {
-    /// By pool, of which there are no more than ports.
+    /// Occupancy by pool; pools are at most as many as ports.
     pools: Vec<AccountBytes>,
-    /// By input port.
+    /// Occupancy by input port.
     inputs: Vec<AccountBytes>,
-    /// By worker and input: bytes that this worker queued or handed over, less those that it released.
+    /// Bytes by worker and input: those queued or handed over by the worker, less released ones.
     held: Vec<Vec<AtomicI64>>,
     /// M21TCP windows by output.
     windows: Vec<AtomicU32>,
@@ -89,8 +89,8 @@ impl SharedCounts {
         }
     }
 
-    /// Ingress occupancy of an input at all workers but the given one, in bytes. It is negative while they have released frames that
-    /// this worker handed over to them.
+    /// Ingress occupancy of an input at all workers but the given one, in bytes. It is negative while they have
+    /// released frames from this worker.
     ///
     /// The input's own worker counts a frame before any other worker can release it. So the sum with its own part may be
     /// too large for a round, and is never too small.

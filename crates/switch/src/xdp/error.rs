@@ -1,4 +1,4 @@
-//! Why a port does not open.
+//! Errors of opening a port.
 
 use std::io;
 

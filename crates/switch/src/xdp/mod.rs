@@ -117,7 +117,7 @@ impl XdpPorts {
         self.ports[port].as_ref().map(|opened| opened.port.redirect.is_native)
     }
 
-    /// Takes over the ports whose interfaces were made again.
+    /// Takes over reopened ports.
     fn take_reopened(&mut self) {
         while let Some(reopen::Reopened { port: place, opened: new }) = self.reopener.poll() {
             let Some(opened) = &mut self.ports[place] else { continue };

@@ -10,11 +10,11 @@ use crate::config::{Attach, Copying};
 use crate::frame::{ETHERNET_HEADER, TAG_BYTES};
 use crate::pool::Pool;
 
-/// How an interface is opened, at the start and each time that it is made again.
+/// Options of opening an interface, at the start and each time that it is made again.
 #[derive(Debug, Clone)]
 pub(super) struct PortRecipe {
     pub(super) interface: String,
-    /// As configured; otherwise the interface says.
+    /// Number of queues as configured; otherwise the interface's own.
     pub(super) queues: Option<u32>,
     pub(super) attach: Attach,
     pub(super) copy: Copying,
@@ -83,7 +83,7 @@ impl XdpPort {
         self.missed_before + self.queues.iter().map(XdpQueue::missed).sum::<u64>()
     }
 
-    /// Takes the place of a port whose interface is gone. Returns the chunks that are gone with it.
+    /// Replaces a port with a deleted interface. Returns the number of chunks lost with it.
     pub(super) fn replace(&mut self, mut new: Self, pool: &mut Pool, shift: u32) -> u32 {
         new.missed_before = self.missed();
         let old = std::mem::replace(self, new);

@@ -185,8 +185,8 @@ impl XdpQueue {
         seen.dropped + seen.invalid + seen.ring_full
     }
 
-    /// Takes back the chunks that the kernel holds in the rings of a queue whose interface is gone. Returns the number of chunks
-    /// that are lost: the kernel had taken them out of its rings.
+    /// Takes back the kernel's chunks in the rings of a queue with a deleted interface. Returns the number of lost
+    /// chunks, which the kernel had taken out of its rings.
     pub(super) fn reclaim(mut self, pool: &mut Pool, shift: u32) -> u32 {
         let mut lent = self.fill.position().wrapping_add(self.transmit.position());
         lent = lent.wrapping_sub(self.receive.position()).wrapping_sub(self.completion.position());

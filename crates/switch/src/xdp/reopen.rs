@@ -1,5 +1,4 @@
-//! Opens interfaces again that were deleted and made again: on a thread of its own, which alone keeps the capabilities for
-//! that.
+//! Reopens interfaces that were deleted and made again, on a thread that alone keeps the capabilities for it.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -24,7 +23,7 @@ struct ReopenRequest {
     answer: Sender<Reopened>,
 }
 
-/// A port whose interface was made again.
+/// A port with an interface that was made again.
 pub(super) struct Reopened {
     pub(super) port: usize,
     pub(super) opened: XdpPort,
@@ -39,10 +38,10 @@ pub(super) struct Reopener {
 }
 
 impl Reopener {
-    /// Starts the thread, which ends with the last of these values: one for each worker.
+    /// Starts the thread and returns one value for each worker; the thread ends with the last of them.
     ///
     /// # Errors
-    /// If there is no thread.
+    /// If the thread cannot be started.
     pub(super) fn start(workers: usize) -> io::Result<Vec<Self>> {
         let (requests, received) = mpsc::channel();
         thread::Builder::new().name("switch-reopen".to_owned()).spawn(move || run(&received))?;
@@ -113,7 +112,7 @@ fn open(request: &mut ReopenRequest) -> Result<Option<XdpPort>, OpenError> {
     Ok(Some(port))
 }
 
-/// A socket does not share the memory of one whose interface is gone.
+/// A socket does not share memory with one of a deleted interface.
 fn is_unbound(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EBADF | libc::EINVAL))
 }

@@ -2,8 +2,8 @@
 
 use crate::frame::{ETHERTYPE_IPV4, Ethernet, IpHeader, TCP, UDP};
 
-/// Words of a key: destination address and VLAN, source address and input, then the words named below. The fields that rules
-/// for collectors match lie together in one word, so that most rules cost one comparison.
+/// Words of a key: destination address and VLAN, source address and input, then the words named below. One word holds
+/// the fields of rules for collectors, so that most rules cost one comparison.
 pub(super) const WORDS: usize = 7;
 pub(super) type Words = [u64; WORDS];
 
@@ -75,7 +75,8 @@ fn addresses(network: &IpHeader, far: &mut [u64]) -> [u64; 2] {
     ]
 }
 
-/// As [`addresses`] for an IPv4 header without options; `None` if [`IpHeader::parse`] must read the frame.
+/// The fast path of [`addresses`] for an IPv4 header without options; `None` if [`IpHeader::parse`] must read the
+/// frame.
 #[inline]
 fn addresses_v4(packet: &[u8], depth: KeyDepth) -> Option<[u64; 2]> {
     let header = packet.first_chunk::<20>()?;

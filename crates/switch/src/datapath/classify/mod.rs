@@ -24,7 +24,7 @@ pub(super) struct Classifier {
 }
 
 impl Classifier {
-    /// Makes the tables from rules, in the order in which they were written: number, rule, action, and the number of its input port.
+    /// Makes the tables from rules in their written order: number, rule, action, and the number of its input port.
     pub(super) fn new<'a>(
         rules: impl IntoIterator<Item = (u32, &'a RuleSpec, RuleAction, Option<usize>)>,
     ) -> Self {
@@ -44,13 +44,13 @@ impl Classifier {
         Self { groups, depth }
     }
 
-    /// Returns true if there is no rule.
+    /// Returns true without any rule.
     #[inline]
     pub(super) const fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 
-    /// The rule that wins for a frame that came in by a port, in a VLAN; `None` if no rule matches.
+    /// The winning rule for a frame from an input port, in a VLAN; `None` if no rule matches.
     #[inline]
     pub(super) fn classify(
         &self,

@@ -67,12 +67,12 @@ pub struct Switch<D: Driver> {
 #[derive(Debug, Clone, Copy, Default)]
 struct RoundCounters {
     all: u64,
-    /// Those in which a frame moved.
+    /// Rounds in which a frame moved.
     busy: u64,
 }
 
 impl<D: Driver> Switch<D> {
-    /// Makes a switch of one worker over ports that are open. The driver has as many as the configuration.
+    /// Makes a switch of one worker over open ports. The driver has as many ports as the configuration.
     ///
     /// # Errors
     /// If the configuration is wrong.
@@ -86,7 +86,7 @@ impl<D: Driver> Switch<D> {
         Self::for_worker(config, driver, peers, shared)
     }
 
-    /// Makes one worker's part of a switch whose configuration was checked.
+    /// Makes one worker's part of a switch from a checked configuration.
     pub(crate) fn for_worker(
         config: Config,
         driver: D,
@@ -282,7 +282,7 @@ impl<D: Driver> Switch<D> {
         }
     }
 
-    /// Asserts that the occupancy of each output, input and pool is that of the queued frames, between two rounds.
+    /// Asserts between two rounds that the occupancies of outputs, inputs and pools agree with the queued frames.
     ///
     /// # Panics
     /// If one differs.

@@ -1,4 +1,4 @@
-//! The way of one frame through the switch, top to bottom.
+//! The path of one frame through the switch, top to bottom.
 //!
 //! 1. [`Switch::receive`]: a burst of frames comes in by a port.
 //! 2. [`Switch::forward`]: the Ethernet header is parsed, the source is learned, the destination looked up.

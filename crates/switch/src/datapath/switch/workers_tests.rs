@@ -278,7 +278,7 @@ fn step() -> impl Strategy<Value = WorkersStep> {
     ]
 }
 
-/// The schemes that workers share memory in, and one in which they do not.
+/// Schemes with memory shared among workers, and one without.
 fn schemes() -> Vec<SwitchSpec> {
     let of = |buffering| SwitchSpec { buffering, buffer: Bytes::new(POOL), ..config().switch };
     let limited = SwitchSpec {
@@ -424,7 +424,7 @@ fn one_worker_may_take_all_of_the_pool_and_leaves_nothing_to_the_other() {
     assert_eq!(shared.taken(CommonAccount::Pool(0)), 10_000);
 }
 
-/// Threads take and give concurrently; the sum of what they hold never exceeds the pool.
+/// Threads take and give concurrently; the sum of their bytes never exceeds the pool.
 #[test]
 fn threads_never_overdraw_the_pool() {
     use std::sync::atomic::{AtomicU64, Ordering};
