@@ -1,4 +1,4 @@
-//! Bounds on windows, bursts, buffers and rates. Each result carries its formula and where that comes from.
+//! Bounds on windows, bursts, buffers and rates. Each result carries its formula and the formula's source.
 
 mod burst;
 mod credits;

@@ -9,21 +9,21 @@ use crate::places::QueuePlace;
 use crate::proof::waiting_max;
 use crate::system::{EventSpread, SystemFigures};
 
-/// The range in which the losses of one queue lie.
+/// Lower and upper bounds of one queue's losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossBracket {
     /// The least and the largest share of the events that lose frames; `None` where events do not come one by one.
     pub share: Option<[Ratio; 2]>,
     /// Bytes that wait at the deepest if the bursts of events do not meet.
     pub waiting: Bytes,
-    /// The most bytes that can wait, however events meet; `None` where nothing limits them.
+    /// Most bytes that can wait for any overlap of events; `None` where nothing limits them.
     pub waiting_max: Option<Bytes>,
     /// Bytes that fit.
     pub fits: Bytes,
 }
 
 impl LossBracket {
-    /// The bracket of a queue with room for `fits`, of which `waiting` are taken by events that do not meet.
+    /// The bracket of a queue with room for `fits`, where events without overlap take `waiting`.
     pub(crate) fn new(
         s: &Scenario,
         system: &SystemFigures,
@@ -67,7 +67,7 @@ impl LossBracket {
     }
 }
 
-/// The share of events whose collector is already collecting another one, where hosts are chosen at random.
+/// The share of events at a collector that is already collecting another one, with hosts chosen at random.
 pub(crate) fn busy_share(system: &SystemFigures, outflow: Rate) -> Ratio {
     ratio_of(
         system.offered(system.answer.buffered).get(),

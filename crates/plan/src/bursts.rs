@@ -14,7 +14,7 @@ pub(crate) struct Burst {
     pub(crate) frames: Derived<Bytes>,
     /// The number of its packets.
     pub(crate) packets: Packets,
-    /// Bytes of it that come in at line rate; the rest is released by acknowledgements, two bytes for each that leaves.
+    /// Bytes of the burst that enter at line rate. Acknowledgements release the rest, two bytes for each departing one.
     pub(crate) at_once: Bytes,
     /// The origin of the limit, in words.
     pub(crate) limit: &'static str,

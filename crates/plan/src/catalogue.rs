@@ -1,4 +1,4 @@
-//! Prices and dimensions: a file that comes with the program and that users replace.
+//! Prices and dimensions: a file included in the program, which users can replace.
 
 use std::fmt;
 use std::str::FromStr;
@@ -127,7 +127,7 @@ impl<'de> Deserialize<'de> for Price {
     }
 }
 
-/// Why a catalogue cannot be used.
+/// Errors of a catalogue.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
     /// The text is not a catalogue; the message points at line and column.
@@ -146,10 +146,10 @@ pub enum CatalogueError {
 }
 
 impl Catalogue {
-    /// The text of the catalogue that comes with the program.
+    /// Text of the included catalogue.
     pub const SHIPPED: &'static str = include_str!("../catalogue.toml");
 
-    /// The catalogue that comes with the program.
+    /// The included catalogue.
     pub fn shipped() -> Self {
         Self::parse(Self::SHIPPED).expect("the shipped catalogue is tested")
     }

@@ -8,8 +8,8 @@ use crate::places::QueuePlace;
 use crate::queues::part_of;
 use crate::system::SystemFigures;
 
-/// The bytes of one event that surely wait at once: its first windows, less what leaves while they come in. Answers come in as
-/// far apart as their delays and their requests may spread them. Zero where a technique may hold the answers back.
+/// Bytes of one event that surely wait at once: its first windows, less departures meanwhile. Answers arrive with the
+/// largest spread of their delays and requests. Zero where a technique may hold the answers back.
 pub(crate) fn sure_to_wait(
     s: &Scenario,
     system: &SystemFigures,

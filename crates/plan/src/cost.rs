@@ -20,7 +20,7 @@ pub struct LeafSpineFabric {
     pub leaves_rest: u64,
 }
 
-/// Why no network can be built.
+/// Errors of a network that cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LeafSpineError {
     /// A leaf has no port left for a host.
@@ -61,8 +61,8 @@ impl LeafSpineFabric {
 
     /// Switches, spines and leaves: multi-host eq. (5), corrected.
     ///
-    /// The paper buys a set of spines for the last plane even where that plane has no leaf. Its last line drops the
-    /// number of full planes from their leaves. [`Self::switches_as_printed`] is that line.
+    /// The paper buys spines for the last plane even where it has no leaf. Its last line drops the number of full
+    /// planes from their leaves, as [`Self::switches_as_printed`] does.
     pub fn switches(&self) -> Derived<Count> {
         let spines_rest = if self.ports_rest > 0 { self.spines } else { 0 };
         let (leaves, planes, per_plane) =
@@ -81,7 +81,7 @@ impl LeafSpineFabric {
         self.leaves_rest + self.spines * (self.planes_full + 1) + self.switch_ports
     }
 
-    /// How many times more ports a leaf has towards hosts than towards spines.
+    /// Ratio of a leaf's ports towards hosts to those towards spines.
     pub fn oversubscription(&self) -> Derived<Factor> {
         let down = self.switch_ports - self.spines;
         Derived::new(

@@ -7,7 +7,7 @@ use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-/// A value with its name, its formula, the numbers that went in and where the formula comes from.
+/// A value with its name, its formula, the formula's numbers and its source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Derived<T> {
     /// A key that is stable between versions, in snake case, qualified by dots: `bdp`, `load.last_hop`.
@@ -18,7 +18,7 @@ pub struct Derived<T> {
     pub formula: &'static str,
     /// The right-hand side with numbers: `1 Gb/s × 200 us`.
     pub numbers: String,
-    /// Paper section, RFC or standard that the formula comes from.
+    /// Source of the formula: a paper's section, an RFC or a standard.
     pub source: &'static str,
 }
 
@@ -107,7 +107,7 @@ pub enum Quantity {
     Duration(Duration),
     /// A bit rate.
     Rate(Rate),
-    /// How often something happens.
+    /// A number of occurrences.
     Frequency(Frequency),
     /// A number of packets.
     Packets(Packets),
@@ -214,7 +214,7 @@ pub fn ratio_of(numerator: u64, denominator: u64) -> Ratio {
     Ratio::new(u64::try_from(ppm).unwrap_or(u64::MAX))
 }
 
-/// A share as a percentage with two significant digits: what a model of random sizes is good for.
+/// A share as a percentage with two significant digits, the precision of models of random sizes.
 pub(crate) fn percent(share: Ratio) -> String {
     let percent = share.as_f64() * 100.0;
     // 99.6 % is not rounded to all of them.
@@ -267,7 +267,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Powers of 1024 where that is how the amount was meant, else powers of 1000.
+/// Powers of 1024 for amounts that are round in them, else powers of 1000.
 fn bytes(value: u64) -> String {
     let binary = BINARY_STEPS.iter().find(|(step, _)| value.is_multiple_of(*step));
     if let Some((step, unit)) = binary
@@ -280,7 +280,7 @@ fn bytes(value: u64) -> String {
     in_steps(value, BYTE_STEPS, BYTES_IN_UNIT_MAX / 1_000)
 }
 
-/// The value in the largest unit of which there are at least `least`.
+/// The value in the largest unit that gives at least `least`.
 fn in_steps(value: u64, steps: &[(u64, &str)], least: u64) -> String {
     let (step, unit) = steps
         .iter()

@@ -12,9 +12,9 @@
 //!   with Poisson arrivals. First come, first served lies between the two; where only the second overflows, the
 //!   verdict is [`BurstOutcome::MayLose`].
 //!
-//! The model is no proof. [`Losses::Never`] is the answer only where all bytes that can be on their way at once fit every queue.
-//! Where a queue overflows, the answer is the share of events that overflow it by their size. In all other cases it is
-//! [`Losses::Depends`].
+//! The model is no proof. [`Losses::Never`] is the answer only if every queue fits all bytes that can be outstanding at
+//! once. Where a queue overflows, the answer is the share of events that overflow it by their size. In all other cases
+//! it is [`Losses::Depends`].
 //!
 //! It predicts neither the effects of a timeout nor jitter of the answers: these are for the simulator.
 //!

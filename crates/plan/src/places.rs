@@ -9,20 +9,20 @@ use fanin_units::Rate;
 pub(crate) struct QueuePlace<'a> {
     pub(crate) name: &'a str,
     pub(crate) switch: &'a Switch,
-    /// The rate at which the data of all collectors that share this queue can come in.
+    /// Highest inflow of all collectors at this queue.
     pub(crate) inflow: Rate,
     pub(crate) outflow: Rate,
     /// The part of a collector's burst that passes one queue: `part / whole`.
     pub(crate) part: u64,
     pub(crate) whole: u64,
-    /// Collectors whose bursts pass this very queue.
+    /// Collectors with bursts through this very queue.
     pub(crate) sharers: u64,
     /// Collectors with a queue of their own in the same memory.
     pub(crate) neighbours: u64,
     /// Share of the system's events that pass this queue or memory: one in this many.
     pub(crate) events_one_in: u64,
     pub(crate) is_uplink: bool,
-    /// True if each collector has a ring of its own here.
+    /// True if each collector has its own ring here.
     pub(crate) has_rings: bool,
     /// The ports that lead here, by kind of link.
     pub(crate) inputs: &'a [InputLinks],

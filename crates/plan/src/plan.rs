@@ -59,7 +59,7 @@ pub struct IdealCase {
 pub struct LinkLoad {
     /// The kinds of nodes that they lead from and to: `tor->collector`.
     pub name: String,
-    /// How many links there are.
+    /// Number of links.
     pub count: u64,
     /// Rate of one.
     pub rate: Rate,
@@ -108,9 +108,9 @@ pub struct Plan {
     pub queues: Vec<Queue>,
     /// Share of the events that a buffer has to be large enough for.
     pub quantile: Ratio,
-    /// Why no frame can be lost, where that is proven; else why it is not.
+    /// Proof that no frame can be lost, or the reason for its lack.
     pub proof: Result<String, String>,
-    /// Everything else, in the order in which it is read.
+    /// All other figures, in reading order.
     pub sections: Vec<Section>,
     /// Warnings, in sentences.
     pub warnings: Vec<String>,
@@ -218,7 +218,7 @@ impl Plan {
         }
     }
 
-    /// The share of the events that lose frames at a queue, with the share that the quantile allows.
+    /// Share of events that lose frames at a queue, and the share allowed by the quantile.
     fn in_share(&self, queue: &Queue) -> String {
         let share = queue.losses.share().unwrap_or_default();
         let bracket = queue.bracket.and_then(|bracket| bracket.share).unwrap_or([share; 2]);
@@ -232,8 +232,8 @@ impl Plan {
         format!("loses frames in {range} of the events (allowed: {allowed})")
     }
 
-    /// The queue whose bracket decides where the verdict depends: the one that may lose the largest share of the events, or
-    /// may be overfilled most.
+    /// The queue with the deciding bracket of a verdict that depends. It may lose the largest share of the events, or
+    /// be overfilled most.
     pub(crate) fn open(&self) -> Option<&Queue> {
         let risk = |queue: &&Queue| {
             let bracket = queue.bracket?;
@@ -246,7 +246,7 @@ impl Plan {
         open.filter(|queue| queue.bracket.is_some()).rev().max_by_key(risk)
     }
 
-    /// How often frames are lost anywhere.
+    /// Losses of frames anywhere in the network.
     pub fn losses(&self) -> Losses {
         let overloaded = self.links.iter().any(|link| link.load.value > Ratio::ONE);
         let loses = self.queues.iter().any(|queue| queue.outcome == BurstOutcome::Loses);
@@ -256,7 +256,7 @@ impl Plan {
         self.losing().map_or(Losses::Depends, |queue| queue.losses)
     }
 
-    /// The queue that loses frames most often, if how often is known.
+    /// The queue that loses frames most often, if its losses are known.
     pub(crate) fn losing(&self) -> Option<&Queue> {
         let often = |queue: &&Queue| match queue.losses {
             Losses::Always => Some(Ratio::ONE),

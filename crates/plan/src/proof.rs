@@ -1,8 +1,9 @@
-//! Proofs that no switch can refuse a frame: all bytes that can be on their way at once fit every queue.
+//! Proofs that no switch can refuse a frame: every queue fits all bytes that can be outstanding at once.
 //!
-//! The bounds use only rules that the roles and TCP keep. A unit works on one event at a time. Credits and static windows
-//! limit requests and data. Sizes that do not vary, and those of a histogram or a file, have a largest one. They hold whatever the order of frames, the policy
-//! and the paths. They say nothing where sizes have no upper bound and no window limits them.
+//! The bounds use only rules that the roles and TCP keep. A unit works on one event at a time. Credits and static
+//! windows limit requests and data. Sizes that do not vary, and those of a histogram or a file, have a largest one.
+//! They hold for any order of frames, policy and paths. They say nothing where sizes have no upper bound and no window
+//! limits them.
 
 use fanin_dataflow::{
     BARRIER_REQUEST_BYTES, CONTROL_BYTES_MAX, answer_bytes, clear_bytes, event_bytes, request_bytes,
@@ -35,7 +36,7 @@ struct InFlight {
     frames: u128,
 }
 
-/// The most bytes that can wait, if nothing is lost on the way: whatever the order of frames, and however events meet.
+/// Most bytes that can wait without losses, for any order of frames and any overlap of events.
 #[derive(Clone, Copy)]
 pub(crate) struct WaitingMax {
     /// Towards one collector.
@@ -44,7 +45,7 @@ pub(crate) struct WaitingMax {
     pub(crate) total: Bytes,
 }
 
-/// The most bytes that can wait anywhere; an error says why there is no such bound. `overhead` is added to each frame.
+/// Most bytes that can wait anywhere; an error says why no such bound exists. `overhead` is added to each frame.
 pub(crate) fn waiting_max(
     s: &Scenario,
     system: &SystemFigures,
@@ -59,7 +60,7 @@ pub(crate) fn waiting_max(
     })
 }
 
-/// Proves that no frame can be lost, in one sentence; or says why that cannot be proven.
+/// Proves in one sentence that no frame can be lost, or says why not.
 pub(crate) fn never_loses(s: &Scenario, system: &SystemFigures) -> Result<String, String> {
     let limited: Vec<&SwitchKind> =
         system.switches.iter().filter(|kind| kind.settings.buffering != Buffering::Unlimited).collect();
@@ -81,7 +82,7 @@ pub(crate) fn never_loses(s: &Scenario, system: &SystemFigures) -> Result<String
     ))
 }
 
-/// Checks that all that can be on its way is delivered before the least timeout, after which copies add to it.
+/// Checks that all outstanding bytes are delivered before the least timeout, after which copies add to them.
 fn no_copies(s: &Scenario, system: &SystemFigures, all: &InFlight) -> Result<(), String> {
     let rings = system.classes.iter().filter_map(|class| {
         let queue = class.queue.as_ref().filter(|queue| queue.has_rings)?;
@@ -216,7 +217,7 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
     })
 }
 
-/// Checks that all that can be on its way fits the queues of one kind of switch.
+/// Checks that the queues of one kind of switch fit all outstanding bytes.
 fn fits(s: &Scenario, system: &SystemFigures, kind: &SwitchKind, all: &InFlight) -> Result<(), String> {
     let switch = &kind.settings;
     let is_used = system.classes.iter().any(|class| {

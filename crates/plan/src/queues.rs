@@ -31,28 +31,29 @@ pub enum BurstOutcome {
     Unlimited,
 }
 
-/// How often frames are lost.
+/// Losses of a queue, as shares of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Losses {
-    /// Never: all that can be on its way at once fits.
+    /// Never: the queue fits all bytes that can be outstanding at once.
     Never,
     /// In this share of the events, alone and by their size.
     InShare(Ratio),
     /// In every event.
     Always,
-    /// It depends on effects that the model leaves out: the order of frames, events that meet, sizes without an upper bound.
+    /// Losses depend on effects outside of the model: the order of frames, events that meet, sizes without an upper
+    /// bound.
     Depends,
 }
 
-/// From this share on, events that overflow a queue are all events.
+/// Share of overflowing events from which all events count as overflowing.
 const ALWAYS_SHARE: Ratio = Ratio::new(999_500);
 
 /// One queue on the way to a collector.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Queue {
-    /// Where it is: `tor->collector`.
+    /// Name of its place, such as `tor->collector`.
     pub name: String,
-    /// Rate at which a burst comes in.
+    /// Rate at which a burst enters.
     pub inflow: Rate,
     /// Rate at which it leaves.
     pub outflow: Rate,
@@ -64,11 +65,11 @@ pub struct Queue {
     pub capacity: Option<Bytes>,
     /// Share of events that overflow it by themselves.
     pub overflow_share: Option<Derived<Ratio>>,
-    /// The verdict, for as many events as the quantile of the plan says.
+    /// The verdict, for the quantile of events of the plan.
     pub outcome: BurstOutcome,
-    /// How often the queue loses frames.
+    /// Losses of the queue.
     pub losses: Losses,
-    /// The range in which its losses lie; `None` where the queue has no limit, or stops its neighbours.
+    /// Bounds of its losses; `None` where the queue has no limit, or stops its neighbours.
     pub bracket: Option<LossBracket>,
     /// The verdict in words, with the numbers.
     pub reason: String,
@@ -283,8 +284,8 @@ fn arrivals_text(system: &SystemFigures, burst: &Burst, frames: Bytes, split: u6
     text
 }
 
-/// The outcome of a burst above the capacity: loss, unless the switch sends PAUSE in time. For that each port that leads here
-/// needs room for its threshold and for the bytes then in flight (IEEE 802.1Q annex N).
+/// The outcome of a burst above the capacity: loss, unless the switch sends PAUSE in time. PAUSE needs room at each
+/// input for its threshold and for the bytes then in flight (IEEE 802.1Q annex N).
 fn stops(
     system: &SystemFigures,
     place: &QueuePlace<'_>,
@@ -401,9 +402,9 @@ fn capacity(
 /// The demand of all collectors that share one memory.
 struct SharedDemand {
     memory: Bytes,
-    /// With events spread evenly, or however else they come.
+    /// Demand of events spread evenly, or assigned in another way.
     demand: Bytes,
-    /// With events assigned without regard to hosts, where that is possible.
+    /// Demand of events assigned without regard to hosts, where possible.
     demand_at_random: Bytes,
     /// Shares of the events that overflow the memory, in both cases, where a model has them.
     shares: Option<[Ratio; 2]>,

@@ -73,7 +73,7 @@ struct SummaryVerdict {
     text: String,
 }
 
-/// The range in which losses lie.
+/// Bounds of the losses.
 #[derive(Clone, Debug, Serialize)]
 struct BracketFigures {
     queue: String,
@@ -178,7 +178,7 @@ impl Losses {
         }
     }
 
-    /// The share of the events that lose frames, where it is known.
+    /// Share of the events that lose frames, if known.
     pub const fn share(self) -> Option<Ratio> {
         match self {
             Self::Never => Some(Ratio::ZERO),
@@ -194,7 +194,7 @@ fn share(ratio: Ratio) -> f64 {
 }
 
 impl Plan {
-    /// The plan as a summary. `version` is the program's, `commit` the one it was built from where that is known.
+    /// The plan as a summary. `version` is the program's, `commit` its source commit if known.
     pub fn summary(
         &self,
         scenario: PlannedScenario,
@@ -248,7 +248,7 @@ impl Plan {
         }
     }
 
-    /// Every result with its formula, in the order in which the table has them; arrows in names become dots.
+    /// Every result with its formula, in the table's order; arrows in names become dots.
     pub fn derivations(&self) -> Vec<Derivation> {
         let ideal = [self.ideal.collection_time.erase(), self.ideal.goodput.erase()];
         let links = self.links.iter().flat_map(|link| {

@@ -14,7 +14,7 @@ use crate::bounds::Requests;
 use crate::derived::{Derived, brief};
 use crate::wire::{ack_bytes, collection_time_ideal};
 
-/// Why a scenario cannot be planned.
+/// Errors of a scenario that cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// Fragment sizes are in a file, which the caller has to read.
@@ -47,7 +47,7 @@ pub(crate) struct PlannedStep {
     pub(crate) reach: Ratio,
 }
 
-/// How events are spread over the collectors.
+/// Spread of events over the collectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventSpread {
     /// One collector after the other.
@@ -104,9 +104,9 @@ pub(crate) struct SystemFigures {
     pub(crate) switches_used: BTreeSet<usize>,
     /// True if racks are joined to other switches.
     pub(crate) has_uplinks: bool,
-    /// Ports for hosts and racks, by which a network's size is counted.
+    /// Ports for hosts and racks, which are a network's size.
     pub(crate) ports: u64,
-    /// How events are spread over the collectors.
+    /// Spread of events over the collectors.
     pub(crate) spread: EventSpread,
     /// True if the next request waits for the one before.
     pub(crate) closed_loop: bool,
@@ -332,7 +332,7 @@ fn processing_time(s: &Scenario, steps: &[PlannedStep]) -> Duration {
     steps.iter().zip(&s.workload.steps).map(|(step, set)| step.reach.of_duration(set.processing_time)).sum()
 }
 
-/// From a request to its answer with nothing in the way (thesis §4.2.2): both ways, and the host's own delay.
+/// Time from a request to its answer in an idle network (thesis §4.2.2): both ways, and the host's own delay.
 fn round_trip(s: &Scenario, paths: &DataPaths) -> Derived<Duration> {
     let links = paths.link_delay;
     let switches = paths.switch_latency.saturating_add(paths.detour_delay);

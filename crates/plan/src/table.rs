@@ -228,7 +228,7 @@ impl CostComparison {
     }
 }
 
-/// Breaks a text at spaces into lines of at most `width` characters; a longer word keeps a line of its own.
+/// Breaks a text at spaces into lines of at most `width` characters; a longer word has its own line.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

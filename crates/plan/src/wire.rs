@@ -47,10 +47,10 @@ pub fn wire_bytes(framing: &SegmentFraming, payload: Bytes, count: u64) -> Deriv
     )
 }
 
-/// The wire bytes of the acknowledgements for `segments`, one for every `per_ack` of them.
+/// Wire bytes of the acknowledgements for `segments`, one for every `per_ack` segments.
 ///
-/// RFC 9293 §3.8.6.3 asks delayed acknowledgement for one ACK in two segments; without delay there is one for each.
-/// With receive offload (GRO), fewer segments are acknowledged.
+/// RFC 9293 §3.8.6.3 requires one delayed ACK for two segments; without delay each segment has one. With receive
+/// offload (GRO), fewer segments are acknowledged.
 ///
 /// # Panics
 /// If `per_ack` is zero.

@@ -4,7 +4,7 @@ use fanin_units::{Bytes, Duration, Frequency, Rate, Ratio};
 
 use crate::derived::{Derived, brief};
 
-/// How large events are, in bytes of switch memory.
+/// Sizes of events, in bytes of switch memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EventSize {
     /// The mean of the distribution.
@@ -83,7 +83,7 @@ fn kept(inflow: Rate, outflow: Rate) -> (u128, u128) {
     (u128::from(inflow.saturating_sub(outflow).get()), u128::from(inflow.get()))
 }
 
-/// The peak occupancy of a queue when `burst` comes in at `inflow` and leaves at `outflow` meanwhile; rounded up.
+/// The peak occupancy of a queue while `burst` enters at `inflow` and leaves at `outflow`; rounded up.
 ///
 /// # Panics
 /// If the inflow is zero.
@@ -115,8 +115,8 @@ pub fn burst_max(buffer: Bytes, inflow: Rate, outflow: Rate) -> Derived<Bytes> {
     )
 }
 
-/// The share of events whose burst overflows a queue of `buffer` bytes without other traffic. Events of up to `least` bytes
-/// fit in any case.
+/// The share of events with a burst that overflows a queue of `buffer` bytes without other traffic. Events of up to
+/// `least` bytes fit in any case.
 ///
 /// # Panics
 /// If the inflow is zero.
@@ -161,7 +161,7 @@ pub enum PortChoice {
     AtRandom,
 }
 
-/// Events that collect at the same time through one shared memory, each through a port of its own.
+/// Concurrent collections through one shared memory, each through its own port.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SharedLoad {
     /// Bytes of an event in switch memory.
@@ -178,7 +178,7 @@ pub struct SharedLoad {
     pub assignment: PortChoice,
 }
 
-/// Terms of the sum over events whose rest is still there; where there are more events, each term stands for several.
+/// Most terms of the sum over events still in memory; with more events, each term stands for several.
 const TERMS_MAX: f64 = 4_096.0;
 
 impl SharedLoad {
@@ -295,7 +295,7 @@ impl SharedLoad {
     /// The share of time that a port is busy.
     ///
     /// # Panics
-    /// If there is no port or its rate is zero.
+    /// If the number of ports or their rate is zero.
     pub fn port_load(&self) -> Ratio {
         let bits = u128::from(self.rate.get()) * u128::from(self.size.mean.get()) * 8 / 1_000;
         let offered = Rate::new(u64::try_from(bits).unwrap_or(u64::MAX));
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(burst_max(Bytes::new(1), HOST, UPLINKS).value, Bytes::MAX);
     }
 
-    /// A small generator of its own keeps the comparison the same everywhere.
+    /// A small private generator keeps the comparison the same everywhere.
     struct Random(u64);
 
     impl Random {

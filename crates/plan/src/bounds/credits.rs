@@ -10,7 +10,7 @@ use crate::wire::{SegmentFraming, WireMessage};
 pub struct Requests {
     /// Requests an event takes.
     pub per_event: u64,
-    /// Fragments a request asks for, each of which costs one credit.
+    /// Fragments of a request; each costs one credit.
     pub fragments: u64,
     /// The answer to one request on the wire.
     pub answer: WireMessage,
@@ -41,7 +41,7 @@ pub fn credit_window(rate: Rate, rtt: Duration, block: Bytes) -> Derived<Bytes> 
     )
 }
 
-/// Credits whose fragments fill `window`, rounded up to whole requests.
+/// Credits that fill `window` with fragments, rounded up to whole requests.
 ///
 /// # Panics
 /// If a request is empty.
@@ -68,7 +68,7 @@ pub fn credit_burst(credits: u64, requests: &Requests) -> Derived<Bytes> {
     )
 }
 
-/// The most credits whose burst a queue of `buffer` bytes absorbs while it drains at `outflow`.
+/// The most credits with a burst that a queue of `buffer` bytes absorbs while it drains at `outflow`.
 ///
 /// # Panics
 /// If a request is empty or `inflow` is zero.

@@ -23,7 +23,7 @@ pub fn retransmission_timeout(srtt: Duration, rttvar: Duration, minimum: Duratio
     )
 }
 
-/// How many times longer an event takes with `timeouts` expiries of `rto` on top of `undisturbed` work.
+/// Factor by which `timeouts` expiries of `rto` lengthen an event with `undisturbed` work.
 ///
 /// # Panics
 /// If the undisturbed time is zero.

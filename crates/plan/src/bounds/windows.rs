@@ -44,7 +44,7 @@ pub fn overload(senders: u64, size: Bytes, bdp: Bytes) -> Derived<Factor> {
     )
 }
 
-/// The most that a window allows, whatever the link: thesis §2.2.2.
+/// Highest rate that a window allows on any link: thesis §2.2.2.
 ///
 /// # Panics
 /// If the round-trip time is zero.
@@ -81,7 +81,7 @@ impl WindowRange {
 
 /// The window of each of `flows` equal flows: ICC'15 eqs (3), (4) and (6), `BDP / N ≤ W < (BDP + B) / N`.
 ///
-/// With one flow this is eq. (3). The flows are those that share the bottleneck queue of `buffer` bytes.
+/// With one flow this is eq. (3). The flows share the bottleneck queue of `buffer` bytes.
 ///
 /// # Panics
 /// If there is no flow.
@@ -105,7 +105,7 @@ pub fn window_range(bdp: Bytes, buffer: Bytes, flows: u64) -> WindowRange {
     }
 }
 
-/// The largest window in whole packets of `size` that loses nothing; zero where not even one packet each fits.
+/// The largest lossless window in whole packets of `size`; zero where not even one packet each fits.
 ///
 /// # Panics
 /// If there is no flow or the size is zero.
@@ -155,7 +155,7 @@ pub fn gwnd_range(bdp: Bytes, buffer: Bytes, collectors: u64) -> WindowRange {
     WindowRange { min: min.named("gwnd_min"), max: max.named("gwnd_max") }
 }
 
-/// The window that an M21TCP switch grants each flow: M21TCP eq. (1). Zero where the headers alone fill the buffer.
+/// Window granted to each flow by an M21TCP switch: M21TCP eq. (1). Zero where the headers alone fill the buffer.
 ///
 /// `header` is charged once a flow, as the paper has it; [`m21tcp_packets`] charges every packet.
 ///
@@ -185,7 +185,7 @@ pub fn m21tcp_senders_max(buffer: Bytes, mss: Bytes, header: Bytes) -> Derived<C
     )
 }
 
-/// Whole packets that each flow may have in flight when every packet's header is counted.
+/// Whole packets in flight of each flow when every packet's header is counted.
 ///
 /// # Panics
 /// If there is no flow or the packet is empty.
@@ -199,10 +199,10 @@ pub fn m21tcp_packets(buffer: Bytes, flows: u64, mss: Bytes, header: Bytes) -> D
     )
 }
 
-/// The occupancy of the queue when every flow sends all of the window that eq. (1) grants, the last segment short.
+/// The queue's occupancy when every flow sends its full window of eq. (1), the last segment short.
 ///
 /// # Panics
-/// If there is no flow or the segment is empty.
+/// If the number of flows or the segment's size is zero.
 pub fn m21tcp_occupancy(buffer: Bytes, flows: u64, mss: Bytes, header: Bytes) -> Derived<Bytes> {
     let window = m21tcp_window(buffer, flows, header).value;
     let segments = window.div_ceil(mss);
