@@ -13,7 +13,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use crate::columns::{Cell, Column, ID, Table};
 use crate::{EventRow, FlowRow, IoRow, QueueRow, Records, WindowRow};
 
-/// Rows of one record batch at most: what a reader holds at a time.
+/// Most rows of one record batch, which a reader holds at a time.
 const ROWS_PER_BATCH: usize = 1 << 16;
 
 /// The tables of a result.

@@ -61,7 +61,7 @@ impl<W: Write> Capture<W> {
         Ok(capture)
     }
 
-    /// Adds an Ethernet link, of whose frames the first `snap` bytes are kept (all where it is zero).
+    /// Adds an Ethernet link; keeps the first `snap` bytes of each frame (all if zero).
     ///
     /// # Errors
     /// Where writing fails.
@@ -69,7 +69,7 @@ impl<W: Write> Capture<W> {
         self.add_link(LINKTYPE_ETHERNET, name, rate, snap)
     }
 
-    /// Adds a point-to-point link, whose frames begin with the two-byte protocol field of PPP, and are kept whole.
+    /// Adds a point-to-point link. Its frames begin with PPP's two-byte protocol field, and are kept whole.
     ///
     /// # Errors
     /// Where writing fails.
@@ -137,7 +137,7 @@ impl<W: Write> Capture<W> {
         self.end()
     }
 
-    /// The writer, for instance to take out what has been written so far.
+    /// The writer, for instance to take out the bytes written so far.
     pub fn writer_mut(&mut self) -> &mut W {
         &mut self.out
     }

@@ -25,16 +25,16 @@ pub struct PortFigures {
     /// Share of its link's rate that it carried while measuring, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<f64>,
-    /// When it refused a frame first, in milliseconds since the run began.
+    /// First refusal, in milliseconds since the run began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_drop_ms: Option<f64>,
-    /// When it refused a frame last.
+    /// Last refusal, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_drop_ms: Option<f64>,
-    /// Hosts whose frames it refused.
+    /// Hosts that sent the refused frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sources_total: Option<u64>,
-    /// Those that lost most, at most five.
+    /// The hosts that lost most, at most five.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceDrops>,
     /// The same as the summary's `late`, where this output held that event up.
@@ -51,7 +51,7 @@ pub struct SourceDrops {
     pub drops: u64,
 }
 
-/// A connection whose data waited for timers, or were sent again.
+/// A connection with data that waited for timers or were sent again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConnectionFigures {
@@ -90,9 +90,9 @@ pub struct LateSummary {
     pub event: u64,
     /// Its collection time in milliseconds.
     pub time_ms: f64,
-    /// Why, as a sentence.
+    /// The causes as a sentence.
     pub text: String,
-    /// Why, link by link.
+    /// The causes, link by link.
     pub chain: Vec<LateCause>,
 }
 
@@ -119,7 +119,7 @@ pub struct Overload {
     pub wanted_hz: f64,
     /// Events assigned a second of the measured time.
     pub assigned_hz: f64,
-    /// `link`, `losses`, `credits` or `units`; absent where none of them is known to be the cause.
+    /// `link`, `losses`, `credits` or `units`; absent if the cause is none of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// The same as a sentence.

@@ -74,7 +74,7 @@ pub(crate) struct Column<R> {
     pub(crate) write: fn(&mut R, Cell) -> bool,
 }
 
-/// A kind of row that has a file of its own.
+/// A kind of row with its own file.
 pub(crate) trait Table: Default + Clone + 'static {
     const FILE: &'static str;
     const SCHEMA: &'static str;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Summary;
 
-/// How far a measurement may lie from its prediction, as shares.
+/// Greatest deviations of a measurement from its prediction, as shares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goals {
     /// Mean time, where neither side has incast.
@@ -18,7 +18,7 @@ pub struct Goals {
 /// The goals that the standing validation set is held to.
 pub const GOALS: Goals = Goals { mean: 0.10, goodput: 0.25, queue: 0.15 };
 
-/// Mean time over ideal from which on drops are incast: below, recovery costs no more than a few round trips.
+/// Mean time over ideal above which drops count as incast. Below it, recovery costs a few round trips at most.
 pub const INCAST_SLOWDOWN: f64 = 1.05;
 
 /// The verdict on two figures.
@@ -27,9 +27,9 @@ pub const INCAST_SLOWDOWN: f64 = 1.05;
 pub enum Agreement {
     /// Within the goal.
     Agrees,
-    /// Beyond the goal.
+    /// The deviation exceeds the goal.
     Differs,
-    /// There is no goal for this figure here, or one side does not have it.
+    /// The figure has no goal here, or one side lacks it.
     Open,
 }
 
@@ -88,7 +88,7 @@ impl ComparedFigure {
 /// A kind of thing that happens on the way from a cause to a slow request, counted on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fact {
-    /// Where the figure stands in a summary, as a JSON pointer.
+    /// JSON pointer of the figure in a summary.
     pub pointer: &'static str,
     /// The prediction's figure, for each request or event.
     pub predicted: f64,

@@ -1,4 +1,4 @@
-//! From rows to the figures of a summary.
+//! Computes the figures of a summary from rows.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ pub fn slowdown<'a>(rows: impl IntoIterator<Item = &'a EventRow>) -> Option<Slow
     })
 }
 
-/// Fragment bits a second of the rows whose last byte came within `span`; `None` for an empty span.
+/// Fragment bits a second of the rows completed within `span`; `None` for an empty span.
 pub fn goodput<'a>(
     rows: impl IntoIterator<Item = &'a EventRow>,
     span: Span,
@@ -139,7 +139,7 @@ fn mean(sum: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| sum as f64 / of as f64)
 }
 
-/// Rows whose last byte came within `span`, a second; `None` for an empty span.
+/// Rows completed within `span`, a second; `None` for an empty span.
 pub fn rate_hz<'a>(rows: impl IntoIterator<Item = &'a EventRow>, span: Span) -> Option<f64> {
     let seconds = span.duration().as_secs_f64();
     let finished =
@@ -176,7 +176,7 @@ pub fn queue_bytes_max<'a>(rows: impl IntoIterator<Item = &'a QueueRow>) -> Opti
     rows.into_iter().map(|row| row.queue_bytes).max()
 }
 
-/// The watched queues that refused frames or filled within `span`, worst first, at most five: what samples can tell.
+/// The watched queues that refused frames or filled within `span` by their samples, worst first, at most five.
 pub fn ports_of_queues(rows: &[QueueRow], span: Span) -> Vec<PortFigures> {
     let mut queues: BTreeMap<&str, Vec<&QueueRow>> = BTreeMap::new();
     for row in rows {
@@ -216,8 +216,7 @@ const PORTS_MAX: usize = 5;
 impl Summary {
     /// Fills `events`, `collection_time_ms`, `slowdown`, `goodput_bps` and `duration_s` from rows.
     ///
-    /// Counted and timed are the events that were assigned within `span`; goodput and rate count what was
-    /// completed within it.
+    /// Counts and times cover the events assigned within `span`; goodput and rate cover those completed within it.
     pub fn fill_events(&mut self, rows: &[EventRow], span: Span, collectors: u32, decided: bool) {
         self.events =
             Some(EventCounts { rate_hz: rate_hz(rows, span), ..events(within(rows, span), decided) });

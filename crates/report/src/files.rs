@@ -31,10 +31,10 @@ pub const CLAIMS_SCHEMA: &str = "fanin.claims/1";
 /// The page's file.
 pub const PAGE_FILE: &str = "report.html";
 
-/// No summary or scenario is larger; what is was not written by Fanin.
+/// Largest summary or scenario; a larger file is not Fanin's.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
 
-/// Why a result could not be written.
+/// Errors of writing a result.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// A file or directory.
@@ -65,7 +65,7 @@ pub enum WriteError {
     },
 }
 
-/// Why a result could not be read.
+/// Errors of reading a result.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// A file or directory.
@@ -76,7 +76,7 @@ pub enum ReadError {
         /// The system's error.
         error: io::Error,
     },
-    /// There is no summary where one was expected.
+    /// The summary is missing.
     #[error(
         "{} is not a result: it has no {SUMMARY_FILE} (a result is the directory that --out wrote, or a summary)",
         path.display()
@@ -137,12 +137,11 @@ pub enum ReadError {
     },
 }
 
-/// Writes a result into `directory`, which is made where it is missing, and says which files it wrote.
+/// Writes a result into `directory`, which is made if missing, and returns the written files.
 ///
-/// `page` is the page's HTML. Each file appears whole or not at all. An earlier result's summary is
-/// removed first and the new one is written last, so that a torn directory never passes for a result.
-/// Files that no result owns are left alone; drafts of processes that were ended while they wrote here
-/// are removed.
+/// `page` is the page's HTML. Each file appears whole or not at all. The earlier summary is removed first and the new
+/// one written last: a torn directory never passes for a result. Files that no result owns are left alone; drafts of
+/// killed processes are removed.
 ///
 /// # Errors
 /// Where a file cannot be written, or where a figure cannot be stored exactly.
@@ -178,8 +177,8 @@ pub fn write(directory: &Path, result: &RunResult, page: &str) -> Result<Vec<Pat
     Ok(written)
 }
 
-/// True if `root` holds a whole result of this name. A result is not whole if its summary cannot be parsed, as after a copy that
-/// was cut off. Neither is it if a table that every simulation writes is missing or lacks its end.
+/// True if `root` holds a whole result of this name. A result is incomplete if its summary cannot be parsed, as after
+/// an interrupted copy. It is also if a table of every simulation is missing or lacks its end.
 pub fn is_stored(root: &Path, name: &str) -> bool {
     let folder = root.join(name);
     let Ok(summary) = parse_summary(&folder.join(SUMMARY_FILE)) else { return false };
@@ -197,9 +196,9 @@ fn has_tables(_: &Path) -> bool {
     true
 }
 
-/// Writes a result into the folder `name` of `root`, whole or not at all: the draft in `root` is renamed once it is complete.
-/// A result that is there already stays, and `false` is returned; one that is not whole is replaced. Several machines may write
-/// into one `root`.
+/// Writes a result into the folder `name` of `root`, whole or not at all: the draft in `root` is renamed once it is
+/// complete. An existing whole result stays, and `false` is returned; an incomplete one is replaced. Several machines
+/// may write into one `root`.
 ///
 /// # Errors
 /// As [`write()`].
@@ -236,12 +235,12 @@ pub fn write_once(root: &Path, name: &str, result: &RunResult, page: &str) -> Re
     renamed
 }
 
-/// Reads a result from the directory that holds it, or from a summary alone.
+/// Reads a result from its directory, or from a summary alone.
 ///
-/// Tables that are not there are empty; with the feature `parquet` off all are.
+/// Missing tables are empty; without the feature `parquet` all are.
 ///
 /// # Errors
-/// Where a file is missing, damaged, or of something else; the message says which and why.
+/// If a file is missing, damaged, or of another kind; the message says which and why.
 pub fn read(path: &Path) -> Result<RunResult, ReadError> {
     #[cfg_attr(
         not(feature = "parquet"),
@@ -261,7 +260,7 @@ pub fn read(path: &Path) -> Result<RunResult, ReadError> {
     Ok(result)
 }
 
-/// As [`read`], without the tables.
+/// Reads as [`read`] does, without the tables.
 ///
 /// # Errors
 /// As [`read`].
@@ -352,10 +351,10 @@ pub fn read_all(paths: &[PathBuf]) -> Result<Vec<RunResult>, ReadError> {
     Ok(results)
 }
 
-/// The claims of the papers that `fanin reproduce` has judged, in those of the folders that have some.
+/// Reads the claims judged by `fanin reproduce` in these folders, if they have any.
 ///
 /// # Errors
-/// If the file is damaged, or of something else.
+/// If the file is damaged, or of another kind.
 pub fn read_claims(paths: &[PathBuf]) -> Result<Vec<JudgedClaim>, ReadError> {
     #[derive(Deserialize)]
     struct ClaimFile {

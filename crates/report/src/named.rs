@@ -1,4 +1,4 @@
-//! The summary's figures by name: the columns of a sweep, and what an objective or a constraint may name.
+//! The summary's figures by name, for a sweep's columns, objectives and constraints.
 
 use serde_json::Value;
 
@@ -86,7 +86,7 @@ impl NamedFigure {
         self.of_tree(summary, &serde_json::to_value(summary).ok()?)
     }
 
-    /// As [`NamedFigure::of`], for a summary that is a tree already.
+    /// Applies [`NamedFigure::of`] to a summary in the form of a tree.
     pub(crate) fn of_tree(&self, summary: &Summary, tree: &Value) -> Option<f64> {
         let value = self.places.iter().find_map(|place| tree.pointer(place)?.as_f64());
         value.filter(|_| !self.is_p99 || summary.has_p99())

@@ -1,15 +1,15 @@
-//! A system that does not keep up with the events that its scenario asks for, and the cause.
+//! A system that does not keep up with its scenario's events, and the cause.
 
 use crate::{Overload, Summary};
 
-/// The events that a scenario asks for, and the units that take them.
+/// The events of a scenario, and the units for them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WantedEvents {
     /// Events a second.
     pub rate_hz: f64,
     /// True if they come at random times.
     pub is_random: bool,
-    /// Processing units, each of which takes one event at a time.
+    /// Processing units; each takes one event at a time.
     pub units: u64,
     /// Mean time for which a unit works on a collected event, in milliseconds.
     pub processing_ms: f64,
@@ -19,7 +19,7 @@ pub struct WantedEvents {
 const SHARE_MISSING: f64 = 0.05;
 /// Standard deviations of a Poisson process, within which fewer events are chance.
 const DEVIATIONS: f64 = 4.0;
-/// From this share of its rate on a link is full.
+/// Share of its rate from which a link counts as full.
 const LINK_FULL: f64 = 0.95;
 
 impl Summary {

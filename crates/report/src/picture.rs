@@ -78,9 +78,9 @@ pub struct LateEvent {
     pub id: u64,
     /// The host that collected it.
     pub collector: String,
-    /// When it was assigned.
+    /// Time of its assignment.
     pub assigned_ps: u64,
-    /// When it was complete.
+    /// Time of its completion.
     pub collected_ps: u64,
     /// Its collection time.
     pub time_ps: u64,
@@ -103,22 +103,22 @@ pub struct LateEvent {
 pub struct LateSource {
     /// Name of the host.
     pub name: String,
-    /// When its data were asked for; absent where sources push.
+    /// Time of the request for its data; absent where sources push.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_ps: Option<u64>,
-    /// When the first byte of its answer could be read.
+    /// Time at which the first byte of its answer could be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_byte_ps: Option<u64>,
-    /// When its answer was complete.
+    /// Time at which its answer was complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_byte_ps: Option<u64>,
-    /// When its frames were refused.
+    /// Times at which its frames were refused.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub losses_ps: Vec<u64>,
-    /// When its retransmission timer expired.
+    /// Times at which its retransmission timer expired.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timeouts_ps: Vec<u64>,
-    /// When it sent a tail loss probe.
+    /// Times at which it sent a tail loss probe.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub probes_ps: Vec<u64>,
 }
@@ -130,9 +130,9 @@ pub struct LateCause {
     /// `credit-wait`, `request-wait` (in steps, without credits), `queue`, `loss`, `tail-loss-probe` or `rto`.
     #[serde(rename = "what")]
     pub kind: String,
-    /// When it began, in milliseconds since the event was assigned.
+    /// Its begin, in milliseconds since the event was assigned.
     pub from_ms: f64,
-    /// When it ended, likewise.
+    /// Its end, likewise.
     pub until_ms: f64,
     /// Requests that waited, frames refused, probes sent, or timers that expired.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -165,13 +165,13 @@ pub struct NetworkGroups {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeGroup {
-    /// A node's name, or the kind's where there are several.
+    /// A node's name, or the kind's name of several nodes.
     pub name: String,
-    /// How many nodes.
+    /// Number of nodes.
     pub count: u64,
     /// True for switches.
     pub is_switch: bool,
-    /// Its column: hosts that send data are in the first, those that collect in the last.
+    /// Number of its column: sending hosts are in the first, collecting ones in the last.
     pub column: u64,
 }
 
@@ -183,7 +183,7 @@ pub struct LinkGroup {
     pub from: usize,
     /// Index of the group that receives.
     pub to: usize,
-    /// How many links.
+    /// Number of links.
     pub count: u64,
     /// Rate of one, in bit/s.
     pub rate_bps: f64,

@@ -21,7 +21,7 @@ pub struct PlanSummary {
     pub links: Vec<PlanLink>,
     /// Queues on the way to a collector.
     pub queues: Vec<PlanQueue>,
-    /// Every result with its formula, in the order in which a reader wants them.
+    /// Every result with its formula, in reading order.
     pub derivations: Vec<PlanRow>,
     /// Cost and space, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,25 +35,25 @@ pub struct PlanSummary {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanVerdict {
-    /// `fits`, `depends`, `may-lose`, `loses`, `holds-back` or `unlimited`, for as many events as the quantile says.
+    /// `fits`, `depends`, `may-lose`, `loses`, `holds-back` or `unlimited`, for the quantile of events.
     pub outcome: String,
     /// True if some events lose frames, false if none can; absent where that depends on how events meet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loses_frames: Option<bool>,
-    /// How often frames are lost: `never`, `in-share`, `always` or `depends`; absent in plans of older versions.
+    /// Losses of frames: `never`, `in-share`, `always` or `depends`; absent in plans of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub losses: Option<String>,
-    /// The share of the events that lose frames, where it is known.
+    /// Share of the events that lose frames, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub losing_share: Option<f64>,
-    /// The range in which the losses lie, where they depend on how events meet.
+    /// Bounds of the losses, where they depend on the overlap of events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bracket: Option<PlanBracket>,
     /// Text, in one sentence.
     pub text: String,
 }
 
-/// The range in which the losses of a queue lie.
+/// Bounds of a queue's losses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanBracket {
@@ -80,7 +80,7 @@ pub struct PlanBracket {
 pub struct PlanLink {
     /// The group, such as `tor->collector`.
     pub name: String,
-    /// How many links it has.
+    /// Number of its links.
     pub count: u64,
     /// The rate of one, in bit/s.
     pub rate_bps: u64,
@@ -99,7 +99,7 @@ pub struct PlanLink {
 pub struct PlanQueue {
     /// The queue, such as `tor->collector`.
     pub name: String,
-    /// As in [`PlanVerdict::outcome`].
+    /// Outcome, as in [`PlanVerdict::outcome`].
     pub outcome: String,
     /// The most that arrives, in bit/s.
     pub inflow_bps: u64,
@@ -115,10 +115,10 @@ pub struct PlanQueue {
     /// Share of the events that overflow it, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overflow_share: Option<f64>,
-    /// The range in which its losses lie.
+    /// Bounds of its losses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bracket: Option<PlanBracket>,
-    /// Why, in one sentence.
+    /// The reason, in one sentence.
     pub text: String,
 }
 
@@ -138,7 +138,7 @@ pub struct PlanRow {
     pub formula: String,
     /// The formula with its numbers filled in; may be empty.
     pub numbers: String,
-    /// Where the formula stands: a paper's equation or section, an RFC; may be empty.
+    /// Source of the formula: a paper's equation or section, an RFC; may be empty.
     pub source: String,
 }
 
@@ -185,6 +185,6 @@ pub struct PlanComparison {
     pub router_area_m2: f64,
     /// Software switches' floor over routers' floor.
     pub area_ratio: f64,
-    /// How it came about.
+    /// Results behind the comparison, with their formulas.
     pub derivations: Vec<PlanRow>,
 }

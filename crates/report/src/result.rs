@@ -10,15 +10,15 @@ use crate::summary::{ResultKind, Summary};
 const RTOS_MIN: f64 = 5.0;
 /// Fewer events say little.
 const EVENTS_MIN: u64 = 10;
-/// A 99th percentile needs as many events; of fewer it is the largest time under another name.
+/// Least number of events for a 99th percentile; of fewer it is the largest time under another name.
 pub const SAMPLES_OF_P99: u64 = 100;
 
-/// One plan, simulation or run, with all that is known about it.
+/// One plan, simulation or run, with its files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunResult {
     /// Its name among several results, such as a directory's name.
     pub label: String,
-    /// Path of its own page, relative to a page of several results that leads there.
+    /// Path of its own page, relative to the page of several results.
     pub page: Option<String>,
     /// Summary of the result.
     pub summary: Summary,
@@ -45,7 +45,7 @@ impl Summary {
 }
 
 impl RunResult {
-    /// Why its figures say little, each a sentence: it is shorter than five minimum RTOs, or measured fewer than ten events, or none.
+    /// Sentences on why its figures say little: less than five minimum RTOs, fewer than ten events, or none.
     pub fn cautions(&self) -> Vec<String> {
         let mut cautions = Vec::new();
         if self.summary.kind == ResultKind::Plan {

@@ -71,16 +71,16 @@ pub struct EventRow {
     pub id: u64,
     /// Bytes of all fragments, without any header.
     pub size_bytes: u64,
-    /// When the supervisor assigned it (the barrier opened).
+    /// Time of its assignment by the supervisor (the barrier opened).
     pub assigned_ps: u64,
-    /// When the first request for a fragment left the collector; absent if none did.
+    /// Time at which the first request for a fragment left the collector; absent if none did.
     pub first_request_ps: Option<u64>,
-    /// When the last byte of the last fragment was read by the collector; absent if it never was.
+    /// Time at which the collector read the last byte of the last fragment; absent if never.
     pub last_byte_ps: Option<u64>,
     /// Data-collection time as the collecting application sees it; absent if collection did not end.
     pub collection_time_ps: Option<u64>,
-    /// The least time that the same bytes can take. The collector's link carries nothing else, and the event waits for
-    /// the shortest of its own response delays only. Absent if unknown.
+    /// Least time for the same bytes. The collector's link carries nothing else, and the event waits only for its
+    /// shortest response delay. Absent if unknown.
     pub ideal_ps: Option<u64>,
     /// Retransmission timeouts on connections that had messages of this event to deliver.
     pub timeouts: u64,
@@ -118,7 +118,7 @@ pub struct QueueRow {
 pub struct FlowRow {
     /// Number of the connection.
     pub flow: u64,
-    /// Host whose data the row counts.
+    /// Host that sent the data of the row.
     pub source: Arc<str>,
     /// Host that receives it.
     pub destination: Arc<str>,
@@ -126,13 +126,13 @@ pub struct FlowRow {
     pub acked_bytes: u64,
     /// Segments with payload sent, retransmissions included.
     pub segments: u64,
-    /// Segments sent again, for whatever reason.
+    /// Segments sent again, for any reason.
     pub retransmits: u64,
     /// Retransmission timeouts; absent where it cannot be known.
     pub timeouts: Option<u64>,
     /// Entries into fast recovery; absent where it cannot be known.
     pub fast_retransmits: Option<u64>,
-    /// Retransmissions of what had already arrived; absent where it cannot be known.
+    /// Retransmissions of data that had already arrived; absent if unknown.
     pub spurious_retransmits: Option<u64>,
     /// Largest congestion window.
     pub cwnd_packets_max: Option<u64>,

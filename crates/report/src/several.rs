@@ -59,7 +59,7 @@ pub(crate) fn of(path: &Path) -> Result<Several, ReadError> {
 const OWN_NAMES: [&str; 5] =
     [sweep::SWEEP_FILE, files::CLAIMS_FILE, "compared.json", "advice.json", "tune.json"];
 
-/// One point of a sweep. Of its scenario only what was swept is known.
+/// One point of a sweep. Only the swept settings of its scenario are known.
 fn result(sweep: &Value, point: &Value) -> Result<RunResult, serde_json::Error> {
     let summary: Summary = serde_json::from_value(point["summary"].clone())?;
     let mut scenario = toml::Table::new();

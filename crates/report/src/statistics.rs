@@ -5,7 +5,7 @@
 //! smallest. It is always a value that occurred, integer arithmetic finds it, and it lies on the drawn
 //! curve. With an even number of samples the median is the lower of the middle two.
 
-/// A quantile in thousandths, from 0 to 1000: 500 is the median, 999 what one sample in 1000 exceeds.
+/// A quantile in thousandths, from 0 to 1000: 500 is the median; one sample in 1000 exceeds quantile 999.
 ///
 /// `sorted` must be ascending; the answer is `None` where it is empty.
 ///

@@ -14,7 +14,7 @@ use crate::causes::{ConnectionFigures, LateSummary, Overload, PortFigures};
 /// The schema this crate writes and reads.
 pub const SCHEMA: &str = "fanin.summary/1";
 
-/// The world that a result comes from: plan, simulation or run.
+/// Origin of a result: plan, simulation or run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResultKind {
@@ -87,11 +87,11 @@ pub struct EventCounts {
     pub rate_hz: Option<f64>,
 }
 
-/// A distribution of times, in milliseconds; see [`crate::quantile`] for what a quantile is.
+/// A distribution of times, in milliseconds; [`crate::quantile`] defines quantiles.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
-    /// Mean of the events' ideals. A simulation takes the mean response delay for each, as the thesis does (§4.2.2), where
-    /// `slowdown` takes what the event drew.
+    /// Mean of the events' ideals. A simulation takes the mean response delay for each, as the thesis does (§4.2.2);
+    /// `slowdown` takes each event's own delays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ideal: Option<f64>,
     /// Arithmetic mean of the values.
@@ -139,7 +139,7 @@ pub struct ScheduleTimes {
 /// The bound under contention: collections that share a link cannot all reach their own ideals.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bound {
-    /// No schedule of these collections has less.
+    /// Least value that any schedule of these collections reaches.
     #[serde(flatten)]
     pub least: ScheduleTimes,
     /// A schedule that knows every collection in advance reaches this.
@@ -162,9 +162,9 @@ pub struct Slowdown {
 /// The rounds of a barrier-synchronised workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestCounts {
-    /// Rounds whose every answer arrived.
+    /// Rounds with all answers received.
     pub completed: u64,
-    /// Those of them that took no longer than their deadline; absent without one.
+    /// Completed rounds within their deadline; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadlines_met: Option<u64>,
     /// Retransmission timeouts that held a round up, in the mean; absent where they cannot be known.
@@ -185,7 +185,7 @@ pub struct Goodput {
     pub per_collector_mean: Option<f64>,
 }
 
-/// Declares a section whose every figure may be absent.
+/// Declares a section of optional figures.
 macro_rules! section {
     ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $field:ident: $of:ty,)* }) => {
         $(#[$doc])*
@@ -214,7 +214,7 @@ section!(
         packets: u64,
         /// Their bytes on the wire.
         bytes: u64,
-        /// Bytes on the wire that collectors sent: requests, acknowledgements, credit, and what they store.
+        /// Bytes on the wire that collectors sent: requests, acknowledgements, credit, and events to store.
         reverse_bytes: u64,
         /// Frames refused by a full buffer, all switches.
         drops: u64,
@@ -238,7 +238,7 @@ section!(
         timeouts: u64,
         /// Entries into fast recovery.
         fast_retransmits: u64,
-        /// Retransmissions of what had already arrived.
+        /// Retransmissions of data that had already arrived.
         spurious_retransmits: u64,
         /// Tail loss probes (RFC 8985 §7). One may wait as long as a timeout: with one segment in flight, Linux adds the minimum RTO.
         tail_loss_probes: u64,
@@ -274,7 +274,7 @@ section!(
 );
 
 section!(
-    /// How the machine carried a live run in a network of its own.
+    /// Load of the machine during a live run in its own network.
     Machine {
         /// Share of the scenario's rates at which the system ran. All other figures are the scenario's again.
         scale: f64,
@@ -334,7 +334,7 @@ section!(
 pub struct Summary {
     /// Schema name, always [`SCHEMA`].
     pub schema: String,
-    /// The world that it comes from.
+    /// Origin of the result.
     pub kind: ResultKind,
     /// Version of Fanin.
     pub version: String,
@@ -403,7 +403,7 @@ pub struct Summary {
     /// The cost of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<Speed>,
-    /// How the machine carried a live run.
+    /// Load of the machine during a live run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
     /// The ideal: the least time and the greatest goodput that the wire allows.
@@ -412,7 +412,7 @@ pub struct Summary {
     /// The planner's derivations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanSummary>,
-    /// The figures of the technique in force, under its own key, and whatever a later version added.
+    /// Figures of the technique in force, under its own key, and fields of later versions.
     #[serde(flatten)]
     pub techniques: BTreeMap<String, Value>,
 }

@@ -1,4 +1,4 @@
-//! A sweep as a result of its own: one row a point, as JSON, CSV and Parquet.
+//! A sweep as a result: one row a point, as JSON, CSV and Parquet.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub const SWEEP_TABLE: &str = "sweep.parquet";
 /// The page of all points.
 pub const SWEEP_PAGE: &str = "index.html";
 
-/// One point of a sweep: the settings that were swept, in the order in which they were given, and what came out.
+/// One point of a sweep: the swept settings in the given order, and the result.
 #[derive(Clone, Copy, Debug)]
 pub struct SweepPoint<'a> {
     /// `KEY=VALUE`, as for `--set`.
@@ -99,7 +99,7 @@ pub fn sweep_value(points: &[SweepPoint<'_>]) -> Value {
     json!({ "schema": SWEEP_SCHEMA, "keys": table.keys, "points": points })
 }
 
-/// Writes a sweep's JSON, tables and page into the folder that holds its points; says which files it wrote.
+/// Writes a sweep's JSON, tables and page into the folder of its points; returns the written files.
 ///
 /// # Errors
 /// Where a file cannot be written.

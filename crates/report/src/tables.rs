@@ -25,12 +25,12 @@ use crate::columns::{Cell, Column, ID, Table};
 
 /// Rows a row group holds at most: a reader's memory follows from it.
 const ROWS_PER_GROUP: usize = 1 << 18;
-/// Rows a file may hold before it is taken for damaged.
+/// Most rows of a file; a file with more counts as damaged.
 const ROWS_MAX: usize = 1 << 30;
 /// Rows that are decoded at once.
 const BATCH: usize = 1 << 14;
 
-/// Why a table could not be written.
+/// Errors of writing a table.
 #[derive(Debug, thiserror::Error)]
 pub enum TableWriteError {
     /// A quantity that a signed 64-bit column cannot hold (a time past 106 days).
@@ -51,10 +51,10 @@ pub enum TableWriteError {
     Parquet(#[from] ParquetError),
 }
 
-/// Why a table could not be read.
+/// Errors of reading a table.
 #[derive(Debug, thiserror::Error)]
 pub enum TableReadError {
-    /// It belongs to something else, or to a later version.
+    /// The file is of another kind, or of a later version.
     #[error("its schema is `{actual}`, not `{expected}`")]
     Schema {
         /// The schema that the file names; empty if it names none.
@@ -94,7 +94,7 @@ pub enum TableReadError {
         /// The number of rows read.
         found: usize,
     },
-    /// Not Parquet, or damaged.
+    /// The file is not Parquet, or damaged.
     #[error("it is not a whole Parquet file: {0}")]
     Parquet(#[from] ParquetError),
     /// The decoder gave up in the middle.
@@ -353,7 +353,7 @@ fn read_column<R: Table>(
     Ok(())
 }
 
-/// A column of a table whose columns are only known when it is written.
+/// A column of a table with columns chosen at run time.
 pub(crate) enum AnyColumn {
     /// Column of texts.
     Texts(Vec<String>),

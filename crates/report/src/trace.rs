@@ -87,7 +87,7 @@ fn collector_process(collector: u32) -> u64 {
     COLLECTORS + u64::from(collector)
 }
 
-/// Threads count from 1: a thread of number 0 has no name of its own in Perfetto.
+/// Thread number of a unit, from 1: Perfetto gives thread 0 no name.
 fn thread(unit: u32) -> u64 {
     u64::from(unit) + 1
 }
@@ -98,7 +98,7 @@ struct TraceWriter<W> {
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// Begins an entry on a line of its own.
+    /// Begins an entry on a new line.
     fn entry(&mut self) -> io::Result<()> {
         let comma = if std::mem::take(&mut self.is_first) { "" } else { "," };
         writeln!(self.out, "{comma}")

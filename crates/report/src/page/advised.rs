@@ -95,7 +95,7 @@ pub fn advice_page(
 /// Lines that are named at the head; the table has all of them.
 const NAMES_MAX: usize = 6;
 
-/// The lines of a part that meet the constraints, with the value that does.
+/// Lines of a part with a value that meets the constraints.
 fn answers(part: &AdvicePagePart, judged: usize) -> String {
     let met: Vec<&AdvicePageLine> = part.lines.iter().filter(|line| line.is_met == Some(true)).collect();
     if met.is_empty() {

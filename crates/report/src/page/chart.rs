@@ -34,7 +34,7 @@ impl Axis {
         along.clamp(0.0, 1.0)
     }
 
-    /// Where labels stand: round numbers, at most about `wanted` of them.
+    /// Positions of labels: round numbers, at most about `wanted` of them.
     pub(super) fn ticks(&self, wanted: usize) -> Vec<f64> {
         if self.log {
             return self.log_ticks(wanted);
@@ -72,16 +72,16 @@ impl Axis {
     }
 }
 
-/// How a series' points are joined.
+/// Lines between a series' points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// A value holds until the next point.
     Step,
-    /// As a step, with the area below it tinted where it is the only one.
+    /// A step, with the area below it tinted if it is the only one.
     Area,
-    /// As a step, drawn thinly: it goes up and down many times.
+    /// A thin step, for a series with many changes.
     Trace,
-    /// Each point is a value of its own; straight lines lead from one to the next.
+    /// Each point is one value; straight lines join them.
     Points,
 }
 
@@ -90,7 +90,7 @@ pub(crate) enum Shape {
 pub(crate) struct Series {
     pub(crate) name: String,
     pub(crate) points: Vec<(f64, f64)>,
-    /// At each x of `points`, the least and the largest value of which the point is the mean; empty without such.
+    /// Least and largest value behind the mean at each x of `points`; may be empty.
     pub(crate) band: Vec<(f64, f64)>,
     /// Number of its colour and dash: the result's own, so that a result looks the same in every chart.
     pub(crate) look: usize,
@@ -105,7 +105,7 @@ pub(crate) struct Mark {
     pub(crate) level: bool,
 }
 
-/// A chart with what stands around it.
+/// A chart with its texts, axes and marks.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
     /// Its key in the page's data.

@@ -22,16 +22,16 @@ pub(crate) struct ComparedPair {
     comparison: Comparison,
     /// True if the goals apply: a measurement compared with a simulation.
     is_judged: bool,
-    /// Share of the ranks, in per cent, at which the times agree; the first rank at which they do not.
+    /// Share of ranks with equal times, in per cent, and the first rank without.
     ranks: Option<(f64, Option<f64>)>,
-    /// Settings in which their scenarios differ, with both values.
+    /// Settings that differ between the scenarios, with both values.
     settings: Vec<(String, [Option<String>; 2])>,
-    /// Queues that both watched and that held something, and the most that each did, in bytes; the deepest first.
+    /// Queues watched by both and not always empty, with both high-water marks in bytes; the deepest first.
     queues: Vec<(Arc<str>, [u64; 2])>,
 }
 
-/// Pairs each measurement with the simulation of its scenario, or with the one of that name whose settings
-/// are nearest. Without any measurement, pairs two results that are not plans.
+/// Pairs each measurement with its scenario's simulation, or with that of the nearest settings. Without any
+/// measurement, pairs two results that are not plans.
 pub(crate) fn pairs(results: &[RunResult]) -> Vec<ComparedPair> {
     let of =
         |kind: ResultKind| results.iter().enumerate().filter(move |(_, result)| result.summary.kind == kind);
@@ -67,7 +67,7 @@ pub(crate) fn pairs(results: &[RunResult]) -> Vec<ComparedPair> {
         .collect()
 }
 
-/// Settings in which two scenarios differ, with both values.
+/// Settings that differ between two scenarios, with both values.
 pub(crate) fn settings(left: &RunResult, right: &RunResult) -> Vec<(String, [Option<String>; 2])> {
     let bare = |result: &RunResult| RunResult {
         scenario_toml: result.scenario_toml.clone(),
@@ -80,7 +80,7 @@ pub(crate) fn settings(left: &RunResult, right: &RunResult) -> Vec<(String, [Opt
 /// Queues shown at most.
 const QUEUES_MAX: usize = 8;
 
-/// The most that each queue held which both sides watched.
+/// High-water marks of the queues that both sides watched.
 fn queues(left: &[QueueRow], right: &[QueueRow]) -> Vec<(Arc<str>, [u64; 2])> {
     let mut deepest: BTreeMap<&Arc<str>, [Option<u64>; 2]> = BTreeMap::new();
     for (side, rows) in [left, right].into_iter().enumerate() {
@@ -382,7 +382,7 @@ fn facts(pair: &ComparedPair, results: &[RunResult], data: &Value, at: &str, out
     );
 }
 
-/// Where the queues were: says which of them a different `Deepest queue` is about.
+/// Rows of the queues, which say where a different `Deepest queue` is.
 fn deepest(pair: &ComparedPair, results: &[RunResult], data: &Value, at: &str, out: &mut String) {
     if pair.queues.is_empty() {
         return;

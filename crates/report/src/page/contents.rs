@@ -4,11 +4,11 @@ use super::format::FigureForm;
 
 /// A row of the summary table.
 pub(crate) struct Figure {
-    /// Where it stands in a summary, as a JSON pointer.
+    /// JSON pointer of the figure in a summary.
     pub(crate) pointer: &'static str,
     /// Label of the row.
     pub(crate) label: &'static str,
-    /// How it is written.
+    /// Form of the figure in text.
     pub(crate) form: FigureForm,
     /// The ideal that the figure is a multiple or share of.
     pub(crate) over: Option<&'static str>,

@@ -16,7 +16,7 @@ use crate::{RunResult, Times};
 const ROWS_MAX: usize = 60;
 const ROW: f64 = 20.0;
 const TOP: f64 = 22.0;
-/// Beyond this ratio of largest to smallest the time axis is logarithmic.
+/// Ratio of largest to smallest above which the time axis is logarithmic.
 const LOG_FROM: f64 = 20.0;
 
 /// The drawing; none for few results, for a sweep, and where fewer than two have times.

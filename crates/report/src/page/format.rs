@@ -1,4 +1,4 @@
-//! How figures are written for people: few digits, one unit, the same everywhere.
+//! Writes figures for people: few digits, one unit, the same everywhere.
 
 use serde_json::Value;
 
@@ -118,7 +118,7 @@ pub(crate) fn format_f64(number: f64, form: FigureForm) -> String {
     }
 }
 
-/// From this ratio on a change is a factor: "+900 %" and more take longer to read than "10 ×".
+/// Ratio from which a change is written as a factor: "10 ×" reads faster than "+900 %".
 const FACTOR_FROM: f64 = 10.0;
 
 /// A ratio as a difference: `0.9` is −10 %. From [`FACTOR_FROM`] on it is a factor.
@@ -185,7 +185,7 @@ pub(crate) fn typeset(text: &str) -> String {
     out + rest
 }
 
-/// A label of at most `room` characters. Settings go without their sections, and what is too long loses its middle.
+/// A label of at most `room` characters. Settings lose their sections, and long labels their middle.
 pub(crate) fn shortened(label: &str, room: usize) -> String {
     let bare = |part: &str| match part.split_once('=') {
         Some((key, value)) => format!("{}={value}", key.rsplit('.').next().unwrap_or(key)),

@@ -113,7 +113,7 @@ pub fn page_of(
     out
 }
 
-/// How one result came out: the verdict at the head of its page.
+/// Outcome of one result: the verdict at the head of its page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Headline {
     /// `good`, `bad` or `open`.
@@ -131,8 +131,8 @@ pub fn headline(result: &RunResult) -> Headline {
     Headline { standing: verdict.standing.class(), words: verdict.words, html: verdict.sentence }
 }
 
-/// Names the points of a sweep, which are called by numbers, after the settings in which they differ. Seeds are named where
-/// settings alone do not tell points apart.
+/// Names a sweep's numbered points after the settings that differ. Adds seeds where settings alone do not tell points
+/// apart.
 pub(crate) fn label_by_settings(results: &mut [RunResult]) {
     // Sweeps that can be resumed call them by 128-bit hashes.
     let is_number = |label: &str| {
@@ -320,7 +320,7 @@ fn columns(shown: &[usize]) -> usize {
     shown.len() + 1 + usize::from(shown.len() <= 2)
 }
 
-/// A row's cells; where there are two the difference has a cell of its own, where there are more it stands below.
+/// A row's cells. Of two results the difference has its own cell, of more it stands below each.
 fn cells_with_changes(
     cells: &[Option<String>],
     shown: &[usize],
@@ -349,8 +349,8 @@ fn cells_with_changes(
     }
 }
 
-/// Rows of techniques that have figures of their own. Returns what stands below the table: techniques that only one of several
-/// results uses, whose rows would be dashes but for one.
+/// Rows of techniques' own figures. Returns text for below the table: techniques of a single result, with rows of
+/// dashes but for one.
 fn technique_rows(results: &[RunResult], shown: &[usize], data: &Value, body: &mut String) -> String {
     let mut done: Vec<String> = Vec::new();
     let mut alone = String::new();

@@ -1,4 +1,4 @@
-//! The network as groups of alike nodes in columns, with what its links carried and lost.
+//! The network as groups of alike nodes in columns, with the load and losses of its links.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use super::pictured::{Drawing, SHEETS, Sheet, open};
 use crate::{LinkGroup, NetworkGroups, NodeGroup};
 
 const BOX: [f64; 2] = [116.0, 34.0];
-/// From the middle of a node to that of the next one below.
+/// Distance from the middle of a node to that of the next one below.
 const ROW: f64 = 92.0;
 /// A strip across the page for desks; phones have the same from top to bottom.
 const STRIP: Sheet = Sheet { name: "wide", width: 1000.0, ticks: 0 };

@@ -21,7 +21,7 @@ pub(super) struct Drawing {
     pub(super) html: String,
 }
 
-/// The most results whose pictures are drawn; more would be too small to read.
+/// Most results drawn as pictures; more would be too small to read.
 const RESULTS_MAX: usize = 4;
 /// Bins of a picture that is made from tables.
 const BINS: usize = 512;
@@ -162,14 +162,14 @@ struct Scale {
     rate_unit: (&'static str, f64),
 }
 
-/// Payload bit/s of each bin: what the host behind the first port received, or all hosts where a switch is behind it.
+/// Payload bit/s received in each bin by the host behind the first port, or by all hosts if a switch is behind it.
 fn rates(timeline: &RunTimeline) -> impl Iterator<Item = f64> {
     let seconds = timeline.bin_ps.max(1) as f64 / 1e12;
     let own = timeline.ports.first().and_then(|port| port.delivered_bytes.as_ref());
     own.unwrap_or(&timeline.delivered_bytes).iter().map(move |&bytes| bytes as f64 * 8.0 / seconds)
 }
 
-/// The host behind a port, where its goodput is known.
+/// The host behind a port with known goodput.
 fn host_behind(port: &PortTimeline) -> Option<&str> {
     port.delivered_bytes.as_ref().and_then(|_| port.name.rsplit_once("->")).map(|(_, host)| host)
 }
@@ -194,7 +194,7 @@ fn bytes_max(timeline: &RunTimeline) -> u64 {
 }
 
 impl Scale {
-    /// The scale for one picture: of its own in bytes, where the page's would flatten it.
+    /// The scale for one picture, with its own axis in bytes if the page's would flatten it.
     fn suiting(&self, timeline: &RunTimeline, ideal_bps: f64) -> Self {
         let own = bytes_max(timeline);
         let is_flat = own.saturating_mul(OWN_SCALE) < (self.queue.max * self.bytes.1 / QUEUE_HEADROOM) as u64;
@@ -415,7 +415,7 @@ fn steps(
     );
 }
 
-/// A tick for each bin with a count, taller where there are more.
+/// A tick for each bin with a count, taller for larger counts.
 fn ticks(html: &mut String, counts: &[u64], at: f64, px: &dyn Fn(f64) -> f64, width: f64, class: &str) {
     let most = counts.iter().copied().max().unwrap_or(0).max(1) as f64;
     let mut path = String::new();

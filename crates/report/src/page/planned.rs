@@ -40,7 +40,7 @@ pub(crate) fn warnings(plan: &PlanSummary, data: &Value, at: &str) -> String {
         .fold(String::new(), |all, warning| all + "<p class=\"warning\">" + &warning + "</p>\n")
 }
 
-/// A cell whose heading goes with it where a narrow page stacks the table.
+/// A cell with its heading, which narrow pages show as they stack the table.
 fn cell(heading: &str, content: Option<String>) -> String {
     format!("<td class=\"n\" data-label=\"{heading}\">{}</td>", content.unwrap_or_else(|| "–".into()))
 }

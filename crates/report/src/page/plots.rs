@@ -13,7 +13,7 @@ use crate::{EventRow, QueueRow, RunResult, SAMPLES_OF_P99};
 const PS_PER_MS: f64 = 1e9;
 /// Columns of a histogram.
 const BINS: usize = 100;
-/// Beyond this ratio of largest to smallest a time axis is logarithmic.
+/// Ratio of largest to smallest above which a time axis is logarithmic.
 const LOG_FROM: f64 = 20.0;
 /// Letters of a result's name in a legend.
 const LABEL_MAX: usize = 44;
@@ -22,8 +22,8 @@ const LINES_MAX: usize = 3;
 /// Points of all charts together, so that a page of many results stays small.
 const POINTS_MAX: usize = 40_000;
 
-/// The results that have lines in charts of many lines. If there are more than line styles, some are chosen
-/// evenly, from the first to the last.
+/// Results with lines in charts of many lines. Beyond the number of line styles, some are chosen evenly, from the first
+/// to the last.
 pub(crate) fn drawn(count: usize) -> Vec<usize> {
     if count <= LOOKS {
         return (0..count).collect();
@@ -31,12 +31,12 @@ pub(crate) fn drawn(count: usize) -> Vec<usize> {
     (0..LOOKS).map(|look| look * (count - 1) / (LOOKS - 1)).collect()
 }
 
-/// The look of a result, where it has lines of its own.
+/// The look of a result, if it has its own lines.
 pub(crate) fn look(index: usize, count: usize) -> Option<usize> {
     drawn(count).iter().position(|&drawn| drawn == index)
 }
 
-/// True if there are charts in which each result has a line.
+/// True if the page has charts with a line for each result.
 pub(super) fn has_lines(results: &[RunResult]) -> bool {
     results.iter().any(|RunResult { records, .. }| {
         !(records.events.is_empty()
@@ -46,12 +46,12 @@ pub(super) fn has_lines(results: &[RunResult]) -> bool {
     })
 }
 
-/// The swatch of a result, where it has lines of its own.
+/// The swatch of a result, if it has its own lines.
 pub(super) fn swatch_of(index: usize, results: &[RunResult]) -> String {
     look(index, results.len()).filter(|_| has_lines(results)).map_or(String::new(), swatch)
 }
 
-/// Every chart for which there are rows, in the order of the page.
+/// Every chart that has rows, in the order of the page.
 pub(crate) fn charts(all: &[RunResult]) -> Vec<Chart> {
     let indices = drawn(all.len());
     let results: Vec<&RunResult> = indices.iter().map(|&index| &all[index]).collect();

@@ -13,7 +13,7 @@ pub(super) struct PointColumn {
     pub(super) values: Vec<String>,
 }
 
-/// The columns that say as much as the labels of the results do; empty where labels say something else.
+/// Columns equivalent to the results' labels; empty if labels say more.
 pub(super) fn columns(results: &[RunResult]) -> Vec<PointColumn> {
     let differing = differing(results);
     let is_setting = |index: usize, part: &str| {
@@ -49,7 +49,7 @@ pub(super) fn columns(results: &[RunResult]) -> Vec<PointColumn> {
     columns
 }
 
-/// Where a sweep of one number changes sides.
+/// Place at which a sweep of one number changes sides.
 pub(super) struct SweepEdge {
     /// Name of the setting.
     pub(super) key: String,
@@ -59,8 +59,8 @@ pub(super) struct SweepEdge {
     pub(super) is_good_below: bool,
 }
 
-/// The edge of a sweep of one number whose results are good on one side of it only. `is_good` holds each result's standing; with
-/// several seeds all of them must be good.
+/// Finds the edge of a one-number sweep with good results on one side only. `is_good` holds each result's standing;
+/// with several seeds all must be good.
 pub(super) fn edge(results: &[RunResult], is_good: &[bool]) -> Option<SweepEdge> {
     let differing = swept(results);
     let [(key, values)] = &differing[..] else { return None };

@@ -1,4 +1,4 @@
-//! Times and goodput against the setting in which results differ, as the points of a sweep do.
+//! Times and goodput against the setting that differs between results, such as the points of a sweep.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::{RunResult, Summary};
 
 /// Settings that do not make another system.
 const IGNORED: &[&str] = &["title", "source", "run.seed", "run.duration", "run.warmup"];
-/// Beyond this ratio of largest to smallest an axis is logarithmic.
+/// Ratio of largest to smallest above which an axis is logarithmic.
 const LOG_FROM: f64 = 20.0;
 
 /// A result's settings by their dotted names.
@@ -42,8 +42,8 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The settings in which results differ, each with every result's value (absent where it has none), in order.
-/// Results whose scenario is not known differ in nothing.
+/// Settings that differ between results, each with every result's value (absent if it has none), in order. Results
+/// without a known scenario count as equal.
 pub(crate) fn differing(results: &[RunResult]) -> Vec<(String, Vec<Option<String>>)> {
     let flats: Vec<Option<Flat>> = results.iter().map(flat).collect();
     let known: Vec<&Flat> = flats.iter().flatten().collect();
@@ -62,9 +62,9 @@ pub(crate) fn has_seeds(results: &[RunResult]) -> bool {
     results.windows(2).any(|pair| pair[0].summary.seed != pair[1].summary.seed)
 }
 
-/// The settings that were swept, of those in which results differ. The labels of a sweep's points name them. Others count if
-/// those do not determine them, as where results of several sweeps are on one page. Without such labels, of settings with the
-/// same values throughout, one follows the other.
+/// Swept settings among those that differ. The labels of a sweep's points name them. Others count if those do not
+/// determine them, as on a page of several sweeps. Without labels, a setting counts as dependent on another with the
+/// same pattern of values.
 pub(super) fn swept(results: &[RunResult]) -> Vec<(String, Vec<Option<String>>)> {
     let mut found = differing(results);
     let is_named = |key: &str| {
@@ -137,7 +137,7 @@ struct Along {
     unit: (f64, &'static str),
 }
 
-/// The setting with the most values of those in which results differ and that are numbers in all of them.
+/// The setting with the most values among those that differ and are numbers in all results.
 fn along(differing: &[(String, Vec<Option<String>>)]) -> Option<Along> {
     differing
         .iter()
@@ -193,7 +193,7 @@ const SHOWN: [Shown; 2] = [
     },
 ];
 
-/// Charts over the one setting in which results differ; none where they differ in none, or in more than two.
+/// Charts over the differing setting, if one or two settings differ.
 pub(crate) fn charts(results: &[RunResult]) -> Vec<Chart> {
     let differing = swept(results);
     if results.len() < 2 || differing.is_empty() || differing.len() > 2 {
@@ -316,8 +316,8 @@ struct Group {
     values: Vec<f64>,
 }
 
-/// The mean at each x of points in ascending order, and the band from the least to the largest value there. There is no
-/// band where each x has one point.
+/// The mean at each x of points in ascending order, and the band from the least to the largest value there. The band is
+/// absent if each x has one point.
 fn means(points: &[(f64, f64)]) -> (Pairs, Pairs) {
     let mut groups: Vec<Group> = Vec::new();
     for &(x, y) in points {
@@ -336,7 +336,7 @@ fn means(points: &[(f64, f64)]) -> (Pairs, Pairs) {
     (means, if has_seeds { groups.iter().map(ends).collect() } else { Vec::new() })
 }
 
-/// The mean time of results at each pair of values of the two settings in which they differ.
+/// Mean time of results at each pair of values of the two differing settings.
 pub(super) struct Grid {
     /// The two settings: along the columns, along the rows.
     pub(super) keys: [String; 2],
@@ -348,7 +348,7 @@ pub(super) struct Grid {
     pub(super) is_bad: Vec<Vec<bool>>,
 }
 
-/// The grid of results that differ in two settings, each with three values or more that are numbers.
+/// Grid of results over two differing settings, each with three or more numbers as values.
 pub(super) fn grid(results: &[RunResult]) -> Option<Grid> {
     let differing = swept(results);
     let [(first, first_values), (second, second_values)] = &differing[..] else { return None };

@@ -25,7 +25,7 @@ impl Dice {
     }
 }
 
-/// A result in which every section has something to show. `slow` events in a hundred meet a timeout.
+/// A result with content for every section. `slow` events in a hundred meet a timeout.
 fn run_result(kind: ResultKind, label: &str, slow: u64) -> RunResult {
     let mut dice = Dice(0x9E37_79B9_7F4A_7C15 ^ slow);
     let ideal_ps = 18_290 * MS / 1000;
@@ -145,7 +145,7 @@ fn planned() -> RunResult {
     RunResult::new(serde_json::from_str(text).unwrap())
 }
 
-/// Pages of every shape. `FANIN_PAGES=DIR cargo test` also writes them there to be looked at.
+/// Pages of every shape. `FANIN_PAGES=DIR cargo test` also writes them there for viewing.
 fn pages() -> Vec<(&'static str, Vec<RunResult>, String)> {
     let single = vec![run_result(ResultKind::Sim, "collapse", 7)];
     let pair = vec![run_result(ResultKind::Sim, "simulated", 7), run_result(ResultKind::Run, "measured", 4)];

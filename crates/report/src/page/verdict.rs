@@ -9,7 +9,7 @@ use crate::{PlanVerdict, ResultKind, Summary};
 /// Verdicts of more results stand in a table.
 pub(super) const VERDICTS_MAX: usize = 4;
 
-/// How a result came out.
+/// Outcome of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     Good,
@@ -32,7 +32,7 @@ pub(crate) struct PageVerdict {
     pub(crate) standing: Standing,
     pub(crate) words: &'static str,
     pub(crate) sentence: String,
-    /// How often a plan expects losses, as markup; `None` for what was simulated or measured.
+    /// Losses that a plan expects, as markup; `None` for a simulation or measurement.
     pub(crate) badge: Option<String>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn verdict(summary: &Summary, data: &Value, at: &str) -> PageVerdict 
     PageVerdict { standing, words, sentence: sentence(summary, data, at), badge: None }
 }
 
-/// How often frames are lost, by a plan: never, in a share of the events, always, or it depends, within a bracket.
+/// Losses by a plan, as text: never, in a share of the events, always, or depending, within a bracket.
 fn badge(verdict: &PlanVerdict, data: &Value, at: &str) -> Option<String> {
     let get = |key: &str, form| figure(data, &format!("{at}/plan/verdict/{key}"), form);
     let words = match verdict.losses.as_deref()? {
@@ -97,7 +97,7 @@ fn badge(verdict: &PlanVerdict, data: &Value, at: &str) -> Option<String> {
     Some(words)
 }
 
-/// Why a measurement marks itself invalid.
+/// Reasons for which a measurement marks itself invalid.
 fn invalid(summary: &Summary, data: &Value, at: &str) -> Option<String> {
     let fallback = escape(summary.invalid()?);
     let marked = |value: &Value| value.get("valid").and_then(Value::as_bool) == Some(false);

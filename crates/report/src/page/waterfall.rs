@@ -20,7 +20,7 @@ const WHOLE: Sheet = Sheet { name: "wide", width: 1000.0, ticks: 10 };
 /// Half of a desk.
 const HALF: Sheet = Sheet { name: "wide", width: 640.0, ticks: 7 };
 
-/// The drawing; none for an event whose sources are not known.
+/// The drawing; none for an event with unknown sources.
 pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> {
     let since = |at: u64| at.saturating_sub(late.assigned_ps);
     let end = since(late.collected_ps).max(1);
