@@ -1,10 +1,10 @@
 //! The identity of this build, from `build.rs`.
 
-/// The version, and in parentheses the commit where it is known.
+/// The version, and in parentheses the commit if known.
 pub(crate) const TEXT: &str = env!("FANIN_VERSION");
 
 /// The version alone.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The commit, where it is known; it ends in `-dirty` where the sources differ from it.
+/// The commit, if known; ends in `-dirty` if the sources differ from it.
 pub(crate) const COMMIT: Option<&str> = option_env!("FANIN_COMMIT");

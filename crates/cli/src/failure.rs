@@ -1,4 +1,4 @@
-//! How a command can end, and the exit code of each end. Scripts rely on the codes; CHANGELOG.md lists changes.
+//! Failures of commands, and their exit codes. Scripts rely on the codes; CHANGELOG.md lists changes.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::output;
 /// The exit code of a command that Ctrl-C stopped.
 pub(crate) const INTERRUPTED: i32 = 130;
 
-/// Why a command did not do what was asked.
+/// Failures of a command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// The scenario is wrong; every problem with its line and a caret.
@@ -29,7 +29,7 @@ pub(crate) enum Failure {
         /// Path of the file.
         path: PathBuf,
     },
-    /// A raw-data file has faults, or is not what it was compared with; what they are has been printed.
+    /// A raw-data file has faults, or differs from the compared one; the details have been printed.
     #[error("{} {finding}", path.display())]
     Check {
         /// Path of the file.
@@ -172,10 +172,10 @@ pub(crate) enum Failure {
     /// The windows that a live system traced cannot be read.
     #[error(transparent)]
     Trace(#[from] fanin_node::trace::TraceError),
-    /// There is no capture.
+    /// The capture cannot run.
     #[error(transparent)]
     Tap(#[from] fanin_testbed::TapError),
-    /// A live system did not keep what it promises.
+    /// A live system broke a promise.
     #[error("the audit failed: {0}")]
     Audit(#[from] fanin_node::audit::AuditFailure),
     /// A folder cannot be audited.
@@ -200,7 +200,7 @@ pub(crate) enum Failure {
     /// The network of a live run cannot be built, or its switches do not run.
     #[error(transparent)]
     Bench(#[from] fanin_testbed::live::BenchError),
-    /// The scenario asks for what a live run does not do.
+    /// The scenario has settings that a live run does not support.
     #[error(transparent)]
     Refused(#[from] fanin_testbed::live::LiveRefusal),
     /// The machine does not hold the scale that was asked for.
@@ -221,7 +221,7 @@ pub(crate) enum Failure {
         /// The missing privilege or feature.
         missing: String,
     },
-    /// Not everything that a live run may need is there; what is has been printed.
+    /// The machine lacks features of a live run; the list has been printed.
     #[error("features marked NO are missing; runs that do not need them work")]
     Incomplete,
     /// The machine, not the network, made the result.
@@ -239,7 +239,7 @@ pub(crate) enum Failure {
         /// The requested numbers.
         ids: String,
     },
-    /// It ran, and events were lost or collected more than once.
+    /// The system ran, and events were lost or collected more than once.
     #[error("{lost} events were lost, {duplicated} collected more than once")]
     Lost {
         /// Number of lost events.
@@ -247,10 +247,10 @@ pub(crate) enum Failure {
         /// Number of events that came twice.
         duplicated: u64,
     },
-    /// It ran until nothing moved any more.
+    /// The simulation stalled.
     #[error("{diagnosis}")]
     Stalled {
-        /// Why nothing moves: the connections and ports that wait.
+        /// The connections and ports that wait.
         diagnosis: String,
     },
     /// Claims do not stand as they should.
@@ -265,7 +265,7 @@ pub(crate) enum Failure {
         /// Names of the cases.
         cases: String,
     },
-    /// There is nothing to validate.
+    /// The folder has no case to validate.
     #[error("{} has no case{}", folder.display(), if only.is_empty() { String::new() } else { format!(" whose name begins with {only}") })]
     NoCases {
         /// Path of the folder.
@@ -425,7 +425,7 @@ impl Failure {
         }
     }
 
-    /// Says on standard error what went wrong, and gives the exit code.
+    /// Prints the failure on standard error, and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             // A reader that closes the pipe, such as `head`, has read enough: no failure.

@@ -1,4 +1,4 @@
-//! Ctrl-C: commands that measure something stop cleanly and write what they have; the others just end.
+//! Ctrl-C: measuring commands stop cleanly and write partial results; the others just end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +8,7 @@ static STOP: AtomicBool = AtomicBool::new(false);
 static ARMED: AtomicBool = AtomicBool::new(false);
 static WRITING: AtomicBool = AtomicBool::new(false);
 
-/// From this number of rows on, a note says that the result is being written.
+/// Number of rows from which a note says that the result is being written.
 pub(crate) const NOTED_ROWS_MIN: usize = 100_000;
 
 /// Installs the handler; called once, at the start.
@@ -28,8 +28,8 @@ pub(crate) fn install() {
     }
 }
 
-/// Calls `write`, which writes a result of `rows` rows. The first Ctrl-C does not cut this short, neither one that stopped
-/// the run nor one during `write`. If there are many rows, a note on standard error says so.
+/// Calls `write`, which writes a result of `rows` rows. The first Ctrl-C does not interrupt it, whether it stopped the
+/// run or comes during `write`. If there are many rows, a note on standard error says so.
 pub(crate) fn writing<T>(rows: usize, write: impl FnOnce() -> T) -> T {
     if rows < NOTED_ROWS_MIN {
         return write();

@@ -86,7 +86,7 @@ pub(crate) fn prove_folder(path: &Path) -> Result<(), Failure> {
     proved
 }
 
-/// Checks that a file can be written. One that is there stays as it is; one that is not is removed again.
+/// Checks that a file can be written. An existing file stays as it is; a new one is removed again.
 pub(crate) fn prove_file(path: &Path) -> Result<(), Failure> {
     let is_new = !path.exists();
     // To open a pipe would end it.

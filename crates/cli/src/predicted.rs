@@ -1,4 +1,4 @@
-//! The bands in which the metrics of a live system should lie: its scenario is simulated, and means of some seconds are compared.
+//! Bands of a live system's metrics: simulates its scenario, and compares means of some seconds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration as Time, Instant as Clock};
@@ -12,7 +12,7 @@ use fanin_units::{Duration, Instant};
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
-/// The simulations: each with a seed of its own.
+/// Number of simulations, each with its own seed.
 const SEEDS: u64 = 3;
 /// Figures are means over this time, as `fanin top` shows them.
 const WINDOW: Duration = Duration::from_secs(5);

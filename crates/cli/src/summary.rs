@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Column at which the figures begin.
 const LABEL_WIDTH: usize = 18;
 
-/// The summary a person reads: what became of the events, how long they took against the ideal, and why.
+/// The summary for people: the fate of the events, their times against the ideal, and the causes.
 pub(crate) fn text(summary: &Summary) -> String {
     let mut out = String::new();
     let mut line = |label: &str, text: String| {
@@ -155,7 +155,7 @@ pub(crate) fn text(summary: &Summary) -> String {
     out
 }
 
-/// Several runs under one another: what was set, and the figures that matter most.
+/// Several runs under one another: their settings and main figures.
 pub(crate) fn table<'a>(rows: impl Iterator<Item = (String, &'a Summary)>) -> String {
     let rows: Vec<_> = rows.collect();
     let width = rows.iter().map(|(label, _)| label.chars().count()).max().unwrap_or_default().max(7);
@@ -183,7 +183,7 @@ pub(crate) fn table<'a>(rows: impl Iterator<Item = (String, &'a Summary)>) -> St
     out
 }
 
-/// The figures of a technique, each by its key; what is no number is left to the files.
+/// The numeric figures of a technique by key; others are in the files only.
 fn figures_text(figures: &Value) -> String {
     let figure = |(key, value): (&String, &Value)| {
         let number = value.as_number()?;
@@ -197,7 +197,7 @@ fn figures_text(figures: &Value) -> String {
     parts.join(", ")
 }
 
-/// Where frames were dropped, how many, when, and whose.
+/// Places, numbers, times and senders of dropped frames.
 fn port_text(port: &PortFigures) -> String {
     let mut parts = vec![format!("{} dropped", port.drops)];
     if let Some(bytes) = port.dropped_bytes.filter(|&bytes| bytes > 0) {

@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     /// Only these, by name (`--list`).
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = technique)]
     techniques: Vec<&'static Technique>,
-    /// List the techniques and what each sets, and simulate nothing.
+    /// List the techniques and their settings, and simulate nothing.
     #[arg(long)]
     list: bool,
     /// Measured time of every run.
@@ -252,7 +252,7 @@ const COLUMNS: [&str; 9] = [
     "events",
 ];
 
-/// A figure of completed events; there is none without events.
+/// A figure of completed events; absent without events.
 fn of_events(figures: &Figures, value: f64) -> Option<f64> {
     (figures.completed > 0).then_some(value)
 }

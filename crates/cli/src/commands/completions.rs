@@ -86,7 +86,7 @@ impl CompletedWords {
         script.replace(&format!("({presets})"), &both)
     }
 
-    /// Lines for fish, whose script by clap leaves out arguments without an option.
+    /// Lines for fish: clap's script leaves out arguments without an option.
     fn positional(&self, command: &Command) -> String {
         let mut out = String::new();
         let presets = self.presets.join(" ");

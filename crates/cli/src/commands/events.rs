@@ -1,4 +1,4 @@
-//! `fanin events`: what raw-data files hold, whether they are sound, and other formats for them.
+//! `fanin events`: content, checks and conversions of raw-data files.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum EventsCommand {
-    /// Tell what a file holds: events, sources, sizes, and a scenario's line for such sizes.
+    /// Show the content of a file: events, sources, sizes, and a scenario's line for such sizes.
     #[command(after_help = "Example: fanin events info bes3 --sources")]
     Info(Info),
     /// Check every size, marker, checksum and L1 ID of a file; exit code 1 where there is a fault.
@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// The content of a file; where there is no such file, a sample of this name.
+/// The content of a file, or of the sample of this name if the file does not exist.
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     if !path.exists() {
         match path.to_str() {

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// Hosts of a topology that collect; a name may end in `*`. All other hosts are readouts.
     #[arg(long, value_name = "HOST,...", value_delimiter = ',')]
     collector: Vec<String>,
-    /// Nodes of a topology of containerlab that are switches, although their kind is that of a host.
+    /// Nodes of a containerlab topology that are switches, although their kind is a host's.
     #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
     switch: Vec<String>,
     /// The switches that settings of SONiC are for: tor, core, aggregation, leaf or spine.

@@ -113,7 +113,7 @@ fn like(name: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Asks what the options leave open, and writes the scenario.
+/// Asks for settings without an option, and writes the scenario.
 fn ask_all(arguments: &Arguments) -> Result<String, Failure> {
     let senders = arguments.senders.map_or_else(
         || {

@@ -22,7 +22,7 @@ impl KeptResults {
         Self { folder: folder.to_owned(), results: Vec::new(), failure: None }
     }
 
-    /// Writes a result into its folder, and keeps what the page needs of it.
+    /// Writes a result into its folder, and keeps the parts for the page.
     pub(super) fn keep(&mut self, label: String, loaded: &Loaded, outcome: &RunOutcome) {
         let mut summary = outcome.summary.clone();
         summary.scenario = ScenarioName { name: loaded.name.clone(), hash: loaded.hash() };

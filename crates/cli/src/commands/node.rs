@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     /// Serve /metrics, /healthz and /readyz here, in place of the file's `metrics.listen`.
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
-    /// How log lines look, in place of the file's `log.format`.
+    /// Format of log lines, in place of the file's `log.format`.
     #[arg(long, value_enum)]
     log: Option<LogName>,
 }

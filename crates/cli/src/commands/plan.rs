@@ -1,4 +1,4 @@
-//! `fanin plan`: what arithmetic says about a scenario, at once.
+//! `fanin plan`: figures of a scenario by arithmetic, without simulation.
 
 use std::path::PathBuf;
 use std::{fs, io};

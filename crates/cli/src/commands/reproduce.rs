@@ -20,7 +20,7 @@ A claim that does not hold for an understood reason is `explained` (docs/papers.
 if a claim fails without such a reason, holds against it, or has a figure outside its known range. Ranges are those of
 the claims' own times, so they are not checked with --duration.")]
 pub(crate) struct Arguments {
-    /// Only claims whose number begins with this; all claims by default.
+    /// Only claims with numbers that begin so; all claims by default.
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     /// Measured time of every run, for a quick look. By default each claim has its own.

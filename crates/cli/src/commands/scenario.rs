@@ -1,4 +1,4 @@
-//! `fanin scenario`: the ready scenarios, what a scenario resolves to, and the format itself.
+//! `fanin scenario`: the ready scenarios, resolved scenarios, and the format itself.
 
 use std::fmt::Write;
 
@@ -18,10 +18,10 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum ScenarioCommand {
-    /// List the presets, each with what it stands for.
+    /// List the presets, each with its meaning.
     #[command(after_help = "Example: fanin scenario list")]
     List,
-    /// Print a scenario with every default written out, and where each setting comes from.
+    /// Print a scenario with every default written out, and the source of each setting.
     #[command(after_help = "Example: fanin scenario show incast --set workload.senders=32 > mine.toml")]
     Show(Source),
     /// Check a scenario; everything that is wrong is shown with its line.
@@ -29,7 +29,7 @@ enum ScenarioCommand {
     Check(Source),
     /// Make a scenario from a topology of containerlab or Mininet, or from the buffers of a SONiC switch.
     Import(import::Arguments),
-    /// Print the JSON Schema of the format, from which editors complete.
+    /// Print the JSON Schema of the format, for completion in editors.
     #[command(after_help = "Example: fanin scenario schema > scenario.schema.json")]
     Schema,
     /// Print the reference of the format as Markdown.

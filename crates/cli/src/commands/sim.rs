@@ -38,7 +38,8 @@ pub(crate) struct Arguments {
     /// Run the scenario, or each point of a sweep, with N seeds: `run.seed` and those that follow. Curves get bands.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     repeat: Option<u16>,
-    /// Of a sweep, run only every Nth point from the Ith on, so that N machines share it; folders are those of `--resume`.
+    /// Run only every Nth point of a sweep from the Ith on, so that N machines share it; folders are those of
+    /// `--resume`.
     #[arg(long, value_name = "I/N", requires_all = ["sweep", "out"])]
     shard: Option<Shard>,
     /// Write each point of a sweep as soon as it is done, into a folder named by the hash of its scenario, seed and version.
@@ -59,8 +60,8 @@ pub(crate) struct Arguments {
     /// (<https://ui.perfetto.dev>).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["sweep", "repeat"])]
     trace: Option<PathBuf>,
-    /// Also simulate the bands in which the metrics of the live system should lie. They are written as lines for the section
-    /// `[metrics]` of a system's file.
+    /// Also simulate the bands of the live system's metrics. They are written as lines for the section `[metrics]` of a
+    /// system's file.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["sweep", "repeat"])]
     predicted: Option<PathBuf>,
     /// Show no progress and no summary.
@@ -267,7 +268,7 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
     ending
 }
 
-/// Prints what to mind about results on standard error, each note once.
+/// Prints cautions about results on standard error, each once.
 pub(super) fn caution(results: &[RunResult]) {
     for (caution, count) in fanin_report::cautions_of(results) {
         output::note(&format!("{count} of {} results: {caution}", results.len()));
@@ -280,7 +281,7 @@ fn named(sets: &[String], result: &RunResult, between: &str, repeats: usize) -> 
     sets.iter().cloned().chain(seed).collect::<Vec<_>>().join(between)
 }
 
-/// Simulates points on as many threads as the arguments say, and passes each outcome to `finish` as it comes.
+/// Simulates points on the arguments' number of threads, and passes each outcome to `finish` when complete.
 fn play<T: Send>(
     arguments: &Arguments,
     loaded: &[&Loaded],
@@ -375,7 +376,7 @@ pub(super) fn write_trace(path: &Path, result: &RunResult) -> Result<(), Failure
     fanin_report::write_trace(result, file).map_err(fail)
 }
 
-/// How the command ends because of a whole run.
+/// End of the command after a whole run.
 fn verdict(summary: &Summary) -> Result<(), Failure> {
     let lost = summary.events.as_ref().map_or(0, |events| events.lost);
     let duplicated = summary.events.as_ref().map_or(0, |events| events.duplicated);

@@ -5,7 +5,7 @@ use std::str::FromStr;
 /// The most values of one range.
 const VALUES_MAX: usize = 10_000;
 
-/// How a sweep is written.
+/// Forms of a sweep on the command line.
 const FORMS: &str = "write KEY=V1,V2,..., KEY=FROM..TO:STEP or KEY=log:FROM..TO:COUNT, for example \
                      shaping.credits=48,96,480, workload.senders=60..240:60 or \"tor.buffer=log:64..4096:7 kB\"";
 

@@ -13,7 +13,7 @@ use crate::commands::tune::table::{Tuned, figure_text};
 use crate::commands::tune::trials::{self, Trials};
 use crate::failure::Failure;
 
-/// Figures that are compared: the depth of the deepest queue first, by which buffers are scaled.
+/// Compared figures: first the depth of the deepest queue, which scales the buffers.
 const COMPARED: [&str; 3] = ["queue", "mean", "p99"];
 /// Seeds of the laboratory's simulation, at least.
 const SEEDS_MIN: u32 = 3;
@@ -41,7 +41,7 @@ impl LaboratoryError {
         Self { least: self.least.min(other.least), most: self.most.max(other.most) }
     }
 
-    /// The range of the buffer that is needed, from the bounds that the search has found.
+    /// The range of the needed buffer, from the bounds of the search.
     fn carry(self, buffer: &SmallestBuffer) -> [u64; 2] {
         let low = buffer.not_enough.unwrap_or(0) as f64 * self.least.min(1.0);
         let high = buffer.enough as f64 * self.most.max(1.0);

@@ -41,7 +41,7 @@ pub(super) enum AdvicePart {
 #[derive(Clone)]
 pub(super) struct SmallestBuffer {
     pub(super) key: TunedKey,
-    /// It meets the constraints.
+    /// The value meets the constraints.
     pub(super) enough: u64,
     /// The largest smaller one that was tried and does not.
     pub(super) not_enough: Option<u64>,
@@ -87,7 +87,7 @@ pub(super) struct AdviceLine {
     name: String,
     /// The answer in words.
     answer: String,
-    /// Support that it needs, or what it is.
+    /// Its needed support, or its description.
     about: String,
     /// True if it meets the constraints; absent where it could not be simulated.
     is_met: Option<bool>,

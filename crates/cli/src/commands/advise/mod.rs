@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
     /// Write advice.json, advice.txt, index.html, and for each line a folder with its simulations and their page.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     out: Option<PathBuf>,
-    /// Write what is in advice.json to a file; `-` is standard output, which then holds nothing else.
+    /// Write the content of advice.json to a file; `-` is standard output, which then holds nothing else.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     json: Option<Json>,
     /// Show no progress and no text.
@@ -75,7 +75,7 @@ const BUFFERS: [&str; 10] = [
 ];
 /// The smallest buffer that is tried, in bytes, where the scenario takes it: about ten frames.
 const BUFFER_MIN: u64 = 16_000;
-/// The setting of a technique whose range is found.
+/// The setting of a technique to find a range for.
 const KNOBS: [(&str, &str); 4] = [
     ("credits", "shaping.credits"),
     ("static", "transport.static_window=1 packets..64 packets"),

@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     /// Seed of all random streams, in place of the scenario's `run.seed`.
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
-    /// Write summary, tables, resolved scenario and page into a folder, and keep what the live system wrote.
+    /// Write summary, tables, resolved scenario and page into a folder, and keep the live system's files.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) out: Option<PathBuf>,
     /// Delete the stored events of an earlier run in the folder of --out, rather than moving them aside.
@@ -32,14 +32,14 @@ pub(crate) struct Arguments {
     /// Write the summary as JSON to a file; `-` is standard output, which then holds nothing else.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) json: Option<Json>,
-    /// Where the processes run.
+    /// Place of the processes.
     #[arg(long, value_enum, default_value_t = Place::Auto)]
     pub(super) place: Place,
     /// The same as `--place loopback`.
     #[arg(long, conflicts_with = "place")]
     pub(super) loopback: bool,
-    /// Capture segments, cut to headers, as pcapng: what arrives at the host of `record.capture`, or, on 127.0.0.1, what
-    /// passes between the processes. Needs CAP_NET_RAW.
+    /// Capture segments, cut to headers, as pcapng: those that arrive at the host of `record.capture`, or, on
+    /// 127.0.0.1, those between the processes. Needs CAP_NET_RAW.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) pcap: Option<PathBuf>,
     /// Write events, watched queues and watched windows as a trace that Perfetto opens (<https://ui.perfetto.dev>).
@@ -51,15 +51,15 @@ pub(crate) struct Arguments {
     /// Show no progress and no summary.
     #[arg(long, short)]
     pub(super) quiet: bool,
-    /// Only say what this machine's kernel can do for a live run, and what is missing for what.
+    /// Only list this machine's features for a live run, and the missing ones with their use.
     #[arg(long, conflicts_with_all = ["clean", "source", "out", "json"])]
     pub(super) check: bool,
-    /// Only remove what runs that were killed have left behind; runs that are alive are not touched.
+    /// Only remove the remains of killed runs; live runs are not touched.
     #[arg(long, conflicts_with_all = ["source", "out", "json"])]
     pub(super) clean: bool,
 }
 
-/// As [`Source`], but absent with `--check` and `--clean`.
+/// The source, as [`Source`], but absent with `--check` and `--clean`.
 #[derive(Debug, Args)]
 pub(super) struct OptionalSource {
     /// A scenario file, or the name of a preset (`fanin scenario list`).

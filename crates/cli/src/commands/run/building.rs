@@ -144,7 +144,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     reported.invalid.map_or(Ok(AttemptEnd::Done), |reason| Err(Failure::Bottleneck { reason }))
 }
 
-/// The bands in which the metrics should lie; none if the scenario takes too long to simulate.
+/// Bands predicted for the metrics; none if the scenario takes too long to simulate.
 fn predicted(scenario: &Scenario, is_quiet: bool) -> Result<PredictedBands, Failure> {
     let bands = predict(scenario, is_quiet)?;
     if bands.is_none() && !is_quiet {
@@ -164,11 +164,11 @@ struct Fit<'a> {
 struct Reported {
     /// Fragments that never arrived.
     missing: u64,
-    /// Why the machine, not the network, made the result.
+    /// Reason for which the machine, not the network, made the result.
     invalid: Option<String>,
 }
 
-/// Reads what the processes left, and writes summary, tables and page.
+/// Reads the files of the processes, and writes summary, tables and page.
 fn report(
     job: &Job<'_>,
     fit: Fit<'_>,
@@ -242,7 +242,7 @@ struct EndedProcesses {
     without: BTreeMap<String, u32>,
     /// The reason of an early end.
     early: Option<Failure>,
-    /// How the machine spoilt the run, which begins again.
+    /// Reason for which the machine spoilt the run, which begins again.
     spoilt: Option<String>,
 }
 
@@ -349,7 +349,7 @@ fn work<P: Placement>(
     })
 }
 
-/// `loop_rate` is what the loopback carries, where the run is on it: then there is no wire to reckon an ideal from.
+/// `loop_rate` is the loopback's rate in a run on it, where no wire gives an ideal.
 fn summarise(
     loaded: &Loaded,
     rows: &mut [EventRow],

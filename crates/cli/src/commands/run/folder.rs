@@ -55,8 +55,7 @@ impl Drop for RunFolder {
     }
 }
 
-/// Removes the temporary folders of runs whose process is gone: it was killed, or a second Ctrl-C ended it. Returns how
-/// many.
+/// Removes the temporary folders of dead runs, which were killed or ended by a second Ctrl-C. Returns their number.
 pub(super) fn remove_left_behind() -> usize {
     let Ok(entries) = std::fs::read_dir(std::env::temp_dir()) else { return 0 };
     let mut removed = 0;

@@ -22,7 +22,7 @@ pub(super) struct Job<'a> {
     pub(super) loaded: Loaded,
     /// The scenario that runs: the same, slowed down by the scale of [`Self::carried`].
     pub(super) slow: Loaded,
-    /// The machine's capacity and the chosen scale, where the run has a network of its own.
+    /// The machine's capacity and the chosen scale, if the run has its own network.
     pub(super) carried: Option<Carried>,
     /// Attempts of this run that the machine spoilt.
     pub(super) spoilt: Vec<SpoiltAttempt>,
@@ -31,7 +31,7 @@ pub(super) struct Job<'a> {
     pub(super) scenario_folder: PathBuf,
 }
 
-/// An attempt whose figures the machine made, not the network.
+/// An attempt with figures made by the machine, not the network.
 pub(super) struct SpoiltAttempt {
     pub(super) scale: Ratio,
     pub(super) reason: String,
@@ -43,7 +43,7 @@ impl SpoiltAttempt {
     }
 }
 
-/// How an attempt ends.
+/// Outcomes of an attempt.
 pub(super) enum AttemptEnd {
     /// Its results are written.
     Done,

@@ -16,8 +16,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Looks in a row that have to find the same, unless it is final.
 const LOOKS: u32 = 2;
 
-/// Runs `work` for the warm-up and then for the measured time, in which the network is observed. `work` is called with
-/// the time to run and a function to report the elapsed time to.
+/// Runs `work` for the warm-up and then for the measured time, during which the network is observed. `work` receives
+/// the time to run and a function that takes the elapsed time.
 ///
 /// Returns the reason if the machine spoils the run and it may begin again; the measured time is then cut short.
 pub(super) fn measured(

@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// Refuses what a simulation records and no run does.
+/// Refuses records that only a simulation makes.
 fn check_records(loaded: &Loaded) -> Result<(), Failure> {
     let events = &loaded.scenario.record.events;
     if events.is_empty() {

@@ -15,7 +15,7 @@ const SWITCH_WORKING_MAX: f64 = 0.60;
 /// A switch that is ready and waits for a core for more than this share of the time is not a switch of the scenario's.
 const SWITCH_WAIT_MAX: f64 = 0.20;
 
-/// A machine of which more than this is given to others has other clocks than a scenario.
+/// Share of stolen time above which a machine's clocks differ from the scenario's.
 const STEAL_MAX: f64 = 0.05;
 /// Hosts or switches that wait longer than this share of the ideal time before each of their steps make the collection, not the
 /// network.
@@ -64,7 +64,7 @@ pub(super) fn fill(job: &Job<'_>, summary: &mut Summary, observed: &Observed) {
     });
 }
 
-/// Fills in the ports that lost frames or filled up, as far as samples of their queues tell, and the connections that waited.
+/// Fills in the ports that lost frames or filled up by the samples of their queues, and the connections that waited.
 pub(super) fn fill_ports(summary: &mut Summary, records: &Records) {
     summary.connections = fanin_report::worst_connections(&records.flows);
     if let Some(measured) = summary.measured_ps {
@@ -82,7 +82,7 @@ pub(super) fn fill_techniques(summary: &mut Summary, bench: &Bench) {
     }
 }
 
-/// Why the machine, not the network, made the result of `scenario` as it ran; `None` where there was head-room.
+/// Reason for which the machine, not the network, made the result of `scenario`; `None` if it had headroom.
 pub(super) fn bottleneck(scenario: &Scenario, observed: &Observed) -> Option<String> {
     let effort = observed.effort;
     let allowed_s = late_max(scenario);

@@ -24,16 +24,16 @@ pub(super) struct Arguments {
     /// The ring: frames that it takes in.
     #[arg(long)]
     ring: Option<String>,
-    /// Where to write; `-` is standard output.
+    /// File to write; `-` is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     out: PathBuf,
-    /// How long, at most 600.
+    /// Seconds to capture, at most 600.
     #[arg(long, default_value_t = fanin_switch::capture::SECONDS_DEFAULT)]
     seconds: u64,
-    /// How many bytes the file may have at most, up to 1 GiB.
+    /// Most bytes of the file, up to 1 GiB.
     #[arg(long, default_value_t = fanin_switch::capture::BYTES_DEFAULT)]
     bytes: u64,
-    /// How many bytes are kept of each frame.
+    /// Bytes kept of each frame.
     #[arg(long, default_value_t = fanin_switch::capture::SNAP_MAX)]
     snap: u64,
     #[command(flatten)]

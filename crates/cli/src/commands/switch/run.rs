@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::token::read_token;
 use crate::{interrupt, output};
 
-/// How often a stop is looked for.
+/// Interval at which a stop is checked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The text below the help.
@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     /// Print a configuration to begin with.
     #[arg(long, conflicts_with = "config")]
     example: bool,
-    /// Only check the configuration: also that its cores and interfaces exist here, and that its token is long enough.
+    /// Only check the configuration, its cores and interfaces on this machine, and the length of its token.
     #[arg(long)]
     check: bool,
     /// Say nothing while all is well.
@@ -88,7 +88,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// Where it listens for its operators, where the configuration says so.
+/// Addresses at which it listens for operators, if configured.
 fn control_settings(config: &Config) -> Result<Option<Settings>, Failure> {
     let ControlSpec { socket, http, token_file, authentication } = &config.control;
     if socket.is_none() && http.is_none() {

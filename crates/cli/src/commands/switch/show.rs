@@ -1,4 +1,4 @@
-//! `fanin switch show`: what a running switch has, holds and has done.
+//! `fanin switch show`: rings, ports, stations and rules of a running switch.
 
 use clap::{Args, ValueEnum};
 use fanin_switch::control::Client;
@@ -15,7 +15,7 @@ pub(super) struct Arguments {
     /// The part to show.
     #[arg(value_enum)]
     part: ShownPart,
-    /// Print everything that is known as JSON, instead of a table.
+    /// Print all fields as JSON, instead of a table.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -24,7 +24,7 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ShownPart {
-    /// Deep queues: what they hold, the most that they held, limits, and drops.
+    /// Deep queues: occupancy, high-water mark, limits, and drops.
     Rings,
     /// Ports: link, frames in and out, drops by cause, and the queue of frames that no rule sends to a ring.
     Ports,
@@ -211,7 +211,7 @@ fn stations(client: &Client, items: &Value) -> Result<Vec<Vec<String>>, Failure>
     Ok(rows)
 }
 
-/// Columns as wide as what stands in them; numbers to the right.
+/// Columns as wide as their content; numbers to the right.
 fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let mut lines = vec![header.iter().map(|&name| name.to_owned()).collect::<Vec<_>>()];
     lines.extend_from_slice(rows);

@@ -12,7 +12,7 @@ use crate::token::read_token;
 /// A running switch.
 #[derive(Debug, Args)]
 pub(super) struct SwitchTarget {
-    /// Where it listens: the path of its local socket, or IP:PORT of its HTTP interface.
+    /// Address of the switch: the path of its local socket, or IP:PORT of its HTTP interface.
     #[arg(long, value_name = "ADDRESS", env = "FANIN_SWITCH", default_value = "/run/fanin/switch.sock")]
     at: String,
     /// A file with the token that its HTTP interface wants.

@@ -9,15 +9,15 @@ use fanin_testbed::Namespace;
 
 use super::target::{MetricsEndpoint, TopTarget};
 
-/// From the connect until the last byte.
+/// Most time from the connect until the last byte.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
 /// The most bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// The text of a target's metrics.
+/// Fetches the text of a target's metrics.
 ///
 /// # Errors
-/// In words, why there is none.
+/// The reason in words.
 pub(super) fn fetch(target: &TopTarget, token: Option<&str>) -> Result<String, String> {
     let until = Instant::now() + TIMEOUT;
     let (stream, host) = match &target.endpoint {

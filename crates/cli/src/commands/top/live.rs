@@ -21,7 +21,7 @@ use crate::{interrupt, output};
 /// Time between two looks at keys and answers.
 const TURN: Duration = Duration::from_millis(100);
 
-/// How the view ends.
+/// Ends of the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leave {
     Quit,

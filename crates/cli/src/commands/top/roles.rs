@@ -72,7 +72,7 @@ pub(super) fn collection(one: &Watched) -> (Option<f64>, Option<f64>) {
     (per_event("fanin_collection_time_seconds_sum"), per_event("fanin_collection_ideal_seconds_total"))
 }
 
-/// By readout: collections a second whose last answer was its, at these collectors.
+/// Collections a second completed by each readout's answer, at these collectors.
 pub(super) fn last_answers<'a>(collectors: impl Iterator<Item = &'a Watched>) -> BTreeMap<u64, f64> {
     const NAME: &str = "fanin_last_answers_total";
     let mut rates = BTreeMap::new();

@@ -50,7 +50,7 @@ impl MetricsSample {
         self.series.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The sum of all series of a name; `None` if there is none.
+    /// The sum of all series of a name; `None` if none has it.
     pub(super) fn sum(&self, name: &str) -> Option<f64> {
         let all = self.all(name);
         (!all.is_empty()).then(|| all.iter().map(|one| one.value).sum())

@@ -13,7 +13,7 @@ pub(super) fn is_switch(watched: &Watched) -> bool {
     watched.sample().is_some_and(|sample| !sample.all("fanin_switch_info").is_empty())
 }
 
-/// The name that a switch has in its configuration, or that of its target.
+/// The name of a switch in its configuration, or that of its target.
 pub(super) fn switch_name(watched: &Watched) -> &str {
     let info = watched.sample().and_then(|sample| sample.all("fanin_switch_info").first());
     let own = info.map_or("", |info| info.label("name"));
@@ -160,7 +160,7 @@ const LOSSES: [(&str, &str); 6] = [
     ("fanin_events_store_failed_total", "event not written"),
     ("fanin_journal_lines_dropped_total", "journal line not written"),
 ];
-/// Counters of the switch, with what counts.
+/// Counters of drops, each with its cause in words.
 const DROPS: [(&str, &str); 3] = [
     ("fanin_switch_port_dropped_frames_total", "port"),
     ("fanin_switch_queue_dropped_frames_total", "queue"),

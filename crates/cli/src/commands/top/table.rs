@@ -1,6 +1,6 @@
 //! Tables of a screen, and their text.
 
-/// How a row is shown.
+/// Emphasis of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Tone {
     #[default]

@@ -35,7 +35,7 @@ pub(super) enum MetricsEndpoint {
 /// All targets that the arguments name.
 ///
 /// # Errors
-/// If an argument is neither an address nor a folder in which a run serves metrics.
+/// If an argument is neither an address nor the folder of a run with metrics.
 pub(super) fn targets(given: &[String]) -> Result<Vec<TopTarget>, Failure> {
     let mut found = Vec::new();
     for text in given {

@@ -31,7 +31,7 @@ pub(super) struct Watched {
 /// A target that does not answer.
 #[derive(Debug, Clone)]
 pub(super) struct Silence {
-    /// Since its last answer, or since it was first asked.
+    /// Time since its last answer, or since it was first asked.
     pub(super) since: SystemTime,
     pub(super) begun: Instant,
     pub(super) why: String,
@@ -44,7 +44,7 @@ impl Watched {
         Self { target, samples: VecDeque::new(), silence: None }
     }
 
-    /// For tests: a target with two answers, the second one later by `between`.
+    /// Makes a target with two answers for tests, the second one later by `between`.
     #[cfg(test)]
     pub(super) fn of_samples([first, mut last]: [MetricsSample; 2], between: Duration) -> Self {
         last.at = first.at + between;

@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
     /// Write tune.json, tune.csv, the files and page of a sweep, and a folder for each simulation into a folder.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     out: Option<PathBuf>,
-    /// Write what is in tune.json to a file; `-` is standard output, which then holds nothing else.
+    /// Write the content of tune.json to a file; `-` is standard output, which then holds nothing else.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     json: Option<Json>,
     /// Show no progress and no table.
@@ -117,7 +117,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     ending(&tuned, &found)
 }
 
-/// How the command ends: as it should, stopped, or without a point that meets the constraints.
+/// End of the command: complete, stopped, or without a point that meets the constraints.
 fn ending(tuned: &Tuned<'_>, found: &SearchOutcome) -> Result<(), Failure> {
     match found.best() {
         _ if found.is_stopped => Err(Failure::Stopped),

@@ -23,7 +23,7 @@ const TUNE_CSV: &str = "tune.csv";
 /// Points within this share of the best one are as good for most purposes.
 const FLAT: f64 = 0.05;
 
-/// A finished search with what it was asked.
+/// A finished search with its objective and settings.
 pub(crate) struct Tuned<'a> {
     pub(crate) goal: &'a Goal,
     pub(crate) keys: &'a [TunedKey],

@@ -1,4 +1,4 @@
-//! `baseline.toml`: the measurement of each case, and the reasons for which some are known to differ.
+//! `baseline.toml`: the measurement of each case, and the reasons of known deviations.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(super) struct Recorded {
     /// The head-room of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) headroom: Option<String>,
-    /// How far the rounds lie apart, of which this is the middle one.
+    /// Spread of the rounds around this middle one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) rounds: Option<String>,
     /// Requests or events completed.
@@ -104,7 +104,7 @@ impl Recorded {
 pub(super) struct KnownDifference {
     /// The reason, in a sentence or two.
     pub(super) why: String,
-    /// By figure that may differ beyond its goal: the lowest and the highest measured / simulated.
+    /// Lowest and highest measured / simulated of each figure that may differ beyond its goal.
     pub(super) ratio: BTreeMap<Subject, [f64; 2]>,
 }
 
@@ -123,7 +123,7 @@ pub(super) struct Baseline {
     /// Under which conditions the machine measured, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) conditions: Option<String>,
-    /// Why a case differs beyond the goals, by its name.
+    /// Reasons for which cases differ beyond the goals, by name.
     #[serde(default)]
     known: BTreeMap<String, KnownDifference>,
     /// Measurements by the case's name.

@@ -30,7 +30,7 @@ pub(super) struct Case {
 /// The measurement that a simulation is compared with.
 #[derive(Debug)]
 pub(super) enum Measurement {
-    /// It was run just now.
+    /// The case was run just now.
     Live(Box<LiveRun>),
     /// The baseline's measurement.
     Recorded(Recorded),
@@ -42,7 +42,7 @@ pub(super) enum Measurement {
 #[derive(Debug)]
 pub(super) struct LiveRun {
     pub(super) result: RunResult,
-    /// How far the rounds lie apart, where there were several.
+    /// Spread of the rounds, if several.
     pub(super) rounds: Option<String>,
 }
 
@@ -67,7 +67,7 @@ impl Measurement {
         Self::Live(Box::new(LiveRun { result, rounds }))
     }
 
-    /// Returns true if there is a measurement, and the machine was not the bottleneck.
+    /// Returns true for a measurement without the machine as bottleneck.
     pub(super) fn is_sound(&self) -> bool {
         match self {
             Self::Live(run) => run.result.summary.invalid().is_none(),
@@ -92,9 +92,9 @@ pub(super) struct JudgedCase {
     /// The title of the case.
     pub(super) title: String,
     pub(super) measured: Measurement,
-    /// `None` where there is no measurement.
+    /// The comparison; `None` without a measurement.
     pub(super) comparison: Option<Comparison>,
-    /// Why it may differ, and how far.
+    /// Reason and range of a known deviation.
     pub(super) known: Option<KnownDifference>,
 }
 
@@ -110,12 +110,12 @@ impl JudgedCase {
         Self { name: case.name.clone(), title, measured, comparison, known }
     }
 
-    /// Returns true if there is a valid measurement that agrees with the simulation.
+    /// Returns true for a valid measurement that agrees with the simulation.
     pub(super) fn agrees(&self) -> bool {
         self.measured.is_sound() && self.comparison.as_ref().is_some_and(Comparison::agrees)
     }
 
-    /// Returns true if there is a valid measurement that agrees, or differs within its known ranges.
+    /// Returns true for a valid measurement that agrees, or differs within its known ranges.
     pub(super) fn passes(&self) -> bool {
         self.agrees() || self.measured.is_sound() && self.differs_as_known()
     }
@@ -201,7 +201,7 @@ fn write(folder: &Path, result: &RunResult) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The exit code and what was said on standard error; no code for a process that had to be ended.
+/// The exit code and the text of standard error; no code for a killed process.
 fn wait(mut child: Child, time: Duration) -> Result<(Option<i32>, String), Failure> {
     let began = Instant::now();
     let mut pipe = child.stderr.take().expect("it is piped");
@@ -253,7 +253,7 @@ pub(super) fn today() -> String {
     date((seconds / 86_400) as i64)
 }
 
-/// A day since 1970 in the Gregorian calendar, counted in years that begin in March, so that the leap day comes last.
+/// A day since 1970 in the Gregorian calendar. Years count from March, so that the leap day comes last.
 fn date(days: i64) -> String {
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));

@@ -15,7 +15,7 @@ use self::case::{Case, JudgedCase, Measurement};
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
-/// Attempts at a measurement of a case that marks itself invalid, or fails. What merely disagrees is not.
+/// Attempts at a measurement that marks itself invalid or fails. A mere deviation is not repeated.
 const ATTEMPTS: u8 = 3;
 
 #[derive(Debug, Args)]
@@ -33,13 +33,13 @@ pub(crate) struct Arguments {
     /// The folder with the cases.
     #[arg(value_name = "FOLDER", default_value = "scenarios/validation", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
-    /// These cases only, or those whose name begins so.
+    /// These cases only, or those with names that begin so.
     #[arg(long, value_name = "CASE", num_args = 1..)]
     only: Vec<String>,
     /// Judge the simulation by the measurements in the baseline, and run nothing.
     #[arg(long, conflicts_with = "record")]
     recorded: bool,
-    /// Put what is measured into the baseline.
+    /// Put the measurements into the baseline.
     #[arg(long)]
     record: bool,
     /// Run each case so often; the run in the middle by goodput counts. In collapse, chance moves a run by a fifth.
@@ -159,7 +159,7 @@ fn cases(folder: &Path, only: &[String]) -> Result<Vec<Case>, Failure> {
     if cases.is_empty() { Err(no_cases()) } else { Ok(cases) }
 }
 
-/// Where results go while cases are judged; removed at the end unless it was asked for.
+/// Folder of results while cases are judged; removed at the end unless the user named it.
 struct ResultFolder {
     path: PathBuf,
     is_kept: bool,

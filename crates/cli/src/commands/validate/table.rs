@@ -83,7 +83,7 @@ const SUBJECTS: [(Subject, &str); 4] = [
     (Subject::QueueBytes, "queue, kB"),
 ];
 
-/// Aligned columns; `!` stands at what differs beyond its goal.
+/// Aligned columns; `!` marks figures that differ beyond their goals.
 pub(super) fn terminal(cases: &[JudgedCase]) -> String {
     let mut rows = vec![Vec::from(["case".to_owned()])];
     rows[0].extend(SUBJECTS.iter().map(|(_, title)| (*title).to_owned()));
