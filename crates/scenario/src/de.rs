@@ -27,7 +27,7 @@ impl Error {
         self
     }
 
-    /// Names the range that the scenario's schema gives the key, in place of that of its number type.
+    /// Names the key's range in the scenario's schema, in place of that of its number type.
     pub(crate) fn with_range_of_schema(mut self) -> Self {
         let path: Vec<&str> = self.path.iter().rev().map(String::as_str).collect();
         const WORDS: &str = "a whole number from ";

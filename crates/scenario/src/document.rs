@@ -37,7 +37,7 @@ impl Document {
         Self::parse(&name, &text)
     }
 
-    /// As [`Self::load`], from text that messages call `name`.
+    /// Loads as [`Self::load`] does, from text that messages call `name`.
     ///
     /// # Errors
     /// Every syntax error.
@@ -50,7 +50,7 @@ impl Document {
     /// mistake does not hide another. Therefore `T` must have a default for every key of the top level.
     ///
     /// # Errors
-    /// Everything that does not fit `T`: unknown keys with the near miss, wrong kinds and values.
+    /// Every mismatch with `T`: unknown keys with the near miss, wrong kinds and values.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Errors> {
         let mut problems = Vec::new();
         let mut attempt = |key: &str, node: TomlNode| {

@@ -115,7 +115,7 @@ impl Warnings {
         &self.0
     }
 
-    /// The warnings as text for a terminal; empty where there are none.
+    /// The warnings as text for a terminal; may be empty.
     pub fn render(&self, colour: bool) -> String {
         render(&self.0, &Level::WARNING, colour)
     }

@@ -2,7 +2,7 @@
 
 use fanin_units::Bytes;
 
-/// Why ranges and counts are no histogram.
+/// Errors of a histogram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HistogramError {
     /// The number of edges is not that of the counts and one more.

@@ -14,7 +14,7 @@ use crate::presets::{Preset, preset, presets};
 use crate::tree::{self, Origin, SourcePlace, SourceText, TomlNode, TomlTable, Value};
 use crate::types::{Scenario, profile_defaults};
 
-/// The longest chain of files that extend one another; a longer one is taken for a circle.
+/// Longest chain of files that extend one another; a longer one counts as a circle.
 const EXTENDS_MAX: usize = 16;
 /// The largest scenario that is read.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -100,7 +100,7 @@ pub fn load(source: &str, sets: &[String]) -> Result<Loaded, Errors> {
     finish(name, tree, sets)
 }
 
-/// As [`load`], from text that is not in a file; `extends` finds presets only.
+/// Loads as [`load`] does, from text without a file; `extends` finds presets only.
 ///
 /// # Errors
 /// As for [`load`].
@@ -332,7 +332,7 @@ fn parse_set(set: &str) -> Result<TomlTable, Box<Problem>> {
     Err(whole("this --set has no key"))
 }
 
-/// Settings whose default is another setting, with the words for it.
+/// Settings with another setting as default, and the words for it.
 const FOLLOWS: &[(&str, &str, &str)] = &[
     ("readout.link.rate", "link.rate", "as link.rate"),
     ("readout.link.delay", "link.delay", "as link.delay"),
@@ -399,7 +399,7 @@ fn fill_defaults(tree: &mut TomlTable, path: &str, defaults: &TomlTable) {
     }
 }
 
-/// Help for a wrong key of the top level: the sections that have such a key, or a key of the section that it names.
+/// Help for a wrong key of the top level: sections with such a key, or a key of the named section.
 fn of_section(key: &str, value: &Value) -> Option<String> {
     let defaults = own_text(&toml::to_string(&Scenario::default()).ok()?);
     if let Some(TomlNode { value: Value::Table(section), .. }) = defaults.child(key) {

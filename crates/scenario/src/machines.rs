@@ -36,10 +36,10 @@ pub fn small(key: &'static str, number: u64) -> Result<u16, TooMany> {
     u16::try_from(number).map_err(|_| TooMany { key, actual: number })
 }
 
-/// The supervisor, which clears events and waits at the start for all units.
+/// The supervisor's settings: it clears events and waits for all units at the start.
 ///
 /// # Errors
-/// If there are too many hosts or units.
+/// If the number of hosts or units is too large.
 pub fn supervisor<P: Default>(scenario: &Scenario) -> Result<SupervisorConfig<P>, TooMany> {
     let units = small("collectors.units_per_host", u64::from(scenario.collectors.units_per_host))?;
     let collectors = small("collectors.hosts_per_rack", scenario.collectors_total())?;
@@ -70,11 +70,11 @@ pub fn readout(scenario: &Scenario) -> ReadoutConfig {
     }
 }
 
-/// Collector `place`; `fragments` says how many it requests from each readout. Its units draw times and decisions. The
-/// supervisor clears events, so that none comes back with a collector that died.
+/// The settings of collector `place`; `fragments` is the number requested from each readout. Its units draw times and
+/// decisions. The supervisor clears events, so that none returns with a restarted collector.
 ///
 /// # Errors
-/// If there are too many units or loggers.
+/// If the number of units or loggers is too large.
 ///
 /// # Panics
 /// If the scenario has no collectors.
@@ -118,7 +118,7 @@ pub fn aggregator(scenario: &Scenario) -> AggregatorConfig {
 /// Sender `place` of a barrier workload.
 ///
 /// # Panics
-/// If there is no such sender.
+/// If the sender does not exist.
 pub fn barrier_sender(scenario: &Scenario, place: u32) -> BarrierSenderConfig {
     BarrierSenderConfig {
         answer: request_size(scenario).answer(place, scenario.workload.senders),

@@ -175,7 +175,7 @@ fn is_table(root: &Value, value: &Value) -> bool {
         || resolved.get("items").is_some_and(|items| resolve(root, items).get("properties").is_some())
 }
 
-/// The settings in which two defaults of one type differ.
+/// The settings that differ between two defaults of one type.
 fn differences(path: &str, written: &Value, other: &Value, out: &mut Vec<String>) {
     if let (Some(written), Some(other)) = (written.as_object(), other.as_object()) {
         for (key, value) in other {

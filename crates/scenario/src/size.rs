@@ -48,7 +48,7 @@ pub enum SizeModel {
     },
     /// A size model for each source (as CMS models its front-end drivers), in ascending order.
     PerSource {
-        /// A table of models, relative to the scenario file; or a sample, to which models are fitted.
+        /// A table of models, relative to the scenario file; or a sample that models are fitted to.
         path: String,
         /// Scale parameter σ of the relative event size, log-normal with mean 1.
         sigma: Ratio,
@@ -109,7 +109,7 @@ enum SizeTable {
     Empirical {
         /// The edges of the ranges, ascending: one more than counts. Two equal edges stand for one size.
         edges: Vec<Bytes>,
-        /// How often sizes of each range occur.
+        /// Frequency of the sizes of each range.
         counts: Vec<u64>,
     },
     /// The fragments of real events, again and again; sources are dealt out to the readouts in ascending order.
@@ -129,7 +129,7 @@ enum SizeTable {
 
 /// All keys of all table forms, read before the form is known.
 ///
-/// serde's own tagged enums lose the place of a key; flat reading keeps it for the message.
+/// Serde's tagged enums lose the place of a key; flat reading keeps it for the message.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Flat {
@@ -271,7 +271,7 @@ impl JsonSchema for SizeModel {
 }
 
 impl SizeModel {
-    /// The file of the sizes, if there is one.
+    /// The file of the sizes, if any.
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::File { path } | Self::PerSource { path, .. } => Some(path),
@@ -297,8 +297,8 @@ impl SizeModel {
         }
     }
 
-    /// The size of a fragment, for a number of its event from the standard normal distribution and a random stream of its
-    /// own. At least one byte, for its header; `None` if the sizes are in a file.
+    /// Draws the size of a fragment, from its event's standard normal number and its own random stream. At least one
+    /// byte, for its header; `None` if the sizes are in a file.
     pub fn draw(&self, event: f64, own: &mut Random) -> Option<Bytes> {
         // The event's relative size is log-normal with mean 1.
         let relative = |sigma: Ratio| (sigma.as_f64() * event - sigma.as_f64() * sigma.as_f64() / 2.0).exp();

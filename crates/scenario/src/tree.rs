@@ -179,7 +179,7 @@ pub(crate) fn parse(source: &Arc<SourceText>) -> Result<TomlTable, Vec<Problem>>
     table(document.into_inner(), source, 0).map_err(|problem| vec![*problem])
 }
 
-/// The largest depth of nesting; the parser has a limit of its own as well.
+/// Largest depth of nesting; the parser has its own limit as well.
 const DEPTH_MAX: usize = 16;
 
 fn table(from: DeTable<'_>, source: &Arc<SourceText>, depth: usize) -> Result<TomlTable, Box<Problem>> {

@@ -44,7 +44,7 @@ impl ScenarioCheck<'_> {
         }
     }
 
-    /// The host that a side of a rule names by its number, and how many there are, if that is too few.
+    /// The host named by one side of a rule, and the number of hosts, if that is too small.
     fn missing(&self, host: &str) -> Option<(&'static str, u32, u64)> {
         let (kind, number) = host.trim().split_once(':')?;
         let number: u32 = number.parse().ok()?;

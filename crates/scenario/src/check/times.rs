@@ -1,4 +1,4 @@
-//! Times that no run can contain, and steps that are too many to play.
+//! Refuses times beyond any run, and too large numbers of steps.
 
 use fanin_units::{Bytes, Duration, wire};
 
@@ -63,7 +63,7 @@ impl ScenarioCheck<'_> {
         self.slot();
     }
 
-    /// Refuses a barrel shifter whose slots hold no packet: it would play nothing but the starts of slots.
+    /// Refuses a barrel shifter with slots shorter than a packet: it would play only the starts of slots.
     fn slot(&mut self) {
         let s = self.scenario;
         let slot = s.shaping.barrel_shifter.slot;

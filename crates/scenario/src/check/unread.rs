@@ -5,7 +5,7 @@ use crate::errors::Problem;
 use crate::tree::TomlTable;
 use crate::types::*;
 
-/// Settings that the user changed and that have no effect.
+/// Changed settings without an effect.
 pub(crate) fn without_effect(scenario: &Scenario, tree: &TomlTable) -> Vec<Problem> {
     let as_value = |scenario: &Scenario| toml::Value::try_from(scenario).ok();
     let (Some(set), Some(default)) = (as_value(scenario), as_value(&Scenario::default())) else {

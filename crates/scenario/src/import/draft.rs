@@ -11,7 +11,7 @@ pub struct RefusedKey {
     pub why: String,
 }
 
-/// A setting, and the key of the file that it comes from.
+/// A setting, with its source key in the file.
 #[derive(Debug, Clone)]
 struct TakenSetting {
     key: String,

@@ -54,7 +54,7 @@ impl std::fmt::Display for ImportError {
 
 impl std::error::Error for ImportError {}
 
-/// Names in a message: the first of them where there are many.
+/// Names in a message: only the first of many.
 pub(super) fn list(names: &[String]) -> String {
     const SHOWN: usize = 20;
     let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");

@@ -105,13 +105,13 @@ impl<'a> FileShape<'a> {
         self.between.keys().filter(|(one, _)| *one == switch).map(|(_, other)| *other).collect()
     }
 
-    /// The hosts of a switch that collect, or those that do not.
+    /// The collecting hosts of a switch, or the others.
     fn attached(&self, switch: &str, collecting: bool) -> Vec<&'a str> {
         let hosts = self.hosts_of.get(switch).into_iter().flatten();
         hosts.copied().filter(|host| self.collectors.contains(host) == collecting).collect()
     }
 
-    /// The number of links that each of some hosts has, which must be the same.
+    /// The equal number of links of these hosts; an error if it differs.
     fn links_per_host(&self, role: &str, hosts: &[&str]) -> Result<usize, ImportError> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for &host in hosts {

@@ -134,7 +134,7 @@ impl<'a> ConfigDb<'a> {
         found
     }
 
-    /// The one name of [`Self::referred`]; where there are several, all of them are refused.
+    /// The only name of [`Self::referred`]; several are refused.
     fn chosen(&self, table: &str, field: &str, queue: Option<u8>, draft: &mut Draft) -> Option<&'a str> {
         let found = self.referred(table, field, queue);
         match found.len() {

@@ -112,9 +112,9 @@ impl Scenario {
         u64::from(self.collectors.racks) * u64::from(self.collectors.hosts_per_rack)
     }
 
-    /// The number of connections, by which tables and `record.windows` number them. A barrier workload has one for each
-    /// sender. Event building has one of each collector with each readout, with the supervisor and with each logger, and
-    /// one of each readout with the supervisor.
+    /// The number of connections; tables and `record.windows` count the same ones. A barrier workload has one for each
+    /// sender. Event building has one of each collector with each readout, with the supervisor and with each logger,
+    /// and one of each readout with the supervisor.
     pub fn connections_total(&self) -> u64 {
         if self.is_barrier() {
             return self.workload.senders.into();

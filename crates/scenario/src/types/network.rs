@@ -29,7 +29,7 @@ pub enum Topology {
     Racks,
     /// Parallel leaf-spine planes with pods (multi-host paper §II.B, fig. 2).
     LeafSpine,
-    /// As `racks`, with one shallow switch as the core. The core sends flows that are sensitive to incast through the queues
+    /// Like `racks`, with one shallow switch as the core. The core redirects incast-sensitive flows through the queues
     /// of a software switch (multi-host paper §IV).
     Hybrid,
 }
@@ -163,11 +163,11 @@ pub(crate) struct HostCounts {
 pub(crate) struct TopologyFacts {
     /// The sections of its switches.
     pub(crate) switches: Vec<&'static str>,
-    /// The keys and sections that it reads, of those that only some topologies read.
+    /// The keys and sections of this topology that other topologies do not read.
     pub(crate) keys: &'static [&'static str],
     /// The number of its links, without those of the collectors.
     pub(crate) links: u64,
-    /// The key to lower if there are too many.
+    /// The key to lower if the number is too large.
     pub(crate) links_key: &'static str,
 }
 

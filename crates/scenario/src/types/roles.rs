@@ -30,7 +30,7 @@ pub struct Readout {
     /// Links of each host; its connections are spread over them.
     #[schemars(range(min = 1, max = 16))]
     pub links_per_host: u32,
-    /// Memory for fragments on each host; a host whose memory is full asserts XOFF.
+    /// Memory for fragments on each host; a host with a full memory asserts XOFF.
     pub memory: Bytes,
 }
 
@@ -87,11 +87,11 @@ impl Default for Collectors {
 pub struct Supervisor {
     /// Events per second in the whole system.
     pub rate: Frequency,
-    /// When events arrive.
+    /// Times at which events arrive.
     pub arrivals: Arrivals,
     /// The unit that gets the next event.
     pub policy: Policy,
-    /// The order in which the units first announce themselves.
+    /// Order of the units' first announcements.
     pub start_order: StartOrder,
     /// The host that wins a tie of `node-load-balancing`.
     pub tie_break: TieBreak,

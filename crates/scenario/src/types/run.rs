@@ -12,10 +12,11 @@ pub struct Run {
     pub warmup: Duration,
     /// Seed of every random stream, below 2⁶³; the same scenario and seed give the same result to the bit.
     pub seed: u64,
-    /// A run without progress for this long ends with a diagnosis: which host waits for which.
+    /// Time without progress after which a run ends with a diagnosis of the waiting hosts.
     pub stall_limit: Duration,
-    /// `fanin run` in namespaces: the factor by which all rates are lowered and all times stretched, so that one machine keeps
-    /// up; 0 to 1. Zero: the largest factor that this machine holds. Figures are converted back to the scenario's rates.
+    /// Factor for `fanin run` in namespaces that lowers all rates and stretches all times, so that one machine keeps
+    /// up; 0 to 1. Zero: the largest factor that this machine holds. Figures are converted back to the scenario's
+    /// rates.
     pub scale: Ratio,
 }
 
@@ -35,14 +36,15 @@ impl Default for Run {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Record {
-    /// Queues whose occupancy is sampled, such as `"tor->collector:0"` or `"core:1->tor:0"`; `"*"` stands for any number.
+    /// Queues with sampled occupancy, such as `"tor->collector:0"` or `"core:1->tor:0"`; `"*"` stands for any number.
     pub queues: Vec<String>,
     /// Time between two samples of a queue, and of a traced window in live runs; above 0.
     pub queue_interval: Duration,
-    /// Connections whose congestion window is traced, by number from 0: first those that carry fragments, collector by
+    /// Connections with traced congestion windows, by number from 0. Those with fragments come first, collector by
     /// collector and readout by readout.
     pub windows: Vec<u32>,
-    /// Events whose traffic into and out of the collector's switch is traced (ICC'15 figs 6 and 10), by number; simulations only.
+    /// Events with traced traffic into and out of the collector's switch (ICC'15 figs 6 and 10), by number; simulations
+    /// only.
     pub events: Vec<u64>,
     /// The link that `--pcap` captures.
     pub capture: String,

@@ -12,8 +12,8 @@ pub enum ShapingMethod {
     /// Each collector has a fixed number of credits; a request takes one for each fragment, its answer returns them (thesis §4.3,
     /// ICC'15 §III.B).
     Credits,
-    /// Each collector requests bytes at the rate of its own link, with a window of a measured round trip and its variation. A
-    /// large answer is requested in parts, and late answers lower the pace. Nothing has to be set.
+    /// Each collector requests bytes at the rate of its own link, with a window of a measured round trip and its
+    /// variation. A large answer is requested in parts, and late answers lower the pace. Needs no setting.
     PacedCredits,
     /// A central arbiter allocates a timeslot to every packet (Fastpass; thesis §6.4).
     Fastpass,
@@ -122,7 +122,7 @@ pub struct Shaping {
     pub credits: u32,
     /// The waiting request that is sent first when credits come back.
     pub discipline: CreditDiscipline,
-    /// The order in which a collector requests from the readouts.
+    /// Order of a collector's requests to the readouts.
     pub request_order: RequestOrder,
     /// Share of the link rate that a schedule uses, above 0, at most 1. Timeslots of the arbiter and phases of a barrel shifter's
     /// clock become longer by its inverse.

@@ -115,7 +115,7 @@ pub struct Ecn {
     pub gentle: bool,
     /// `red-mark`: packets are dropped, not marked, if the probability is 1 (RFC 3168 §7).
     pub hard_drop: bool,
-    /// `threshold`: the treatment of packets whose sender does not support ECN.
+    /// Treatment of packets from senders without ECN, for `threshold`.
     pub not_capable: NotCapable,
 }
 
@@ -207,7 +207,7 @@ pub struct Daqrings {
     pub rate: Rate,
     /// Burst of the rate limit: bytes that a ring may send at once after it was idle.
     pub burst: Bytes,
-    /// The order in which a port serves its rings.
+    /// Order of service of a port's rings.
     pub service: Discipline,
     /// Flows that are sensitive to incast and get a ring for each destination: rules such as `"readout->collector"` or
     /// `"readout:3->collector:*"`. All other flows have priority over the rings and no rate limit.
@@ -242,7 +242,7 @@ impl Default for Daqrings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Switch {
-    /// Number of ports, uplinks included; zero: as many as the network needs.
+    /// Number of ports, uplinks included; zero: the number that the network needs.
     pub ports: u32,
     /// The division of the packet memory among the ports.
     pub buffering: Buffering,
@@ -256,7 +256,7 @@ pub struct Switch {
     pub input_limit: Limit,
     /// `shared`: number of ports, counted from the first, that have a separate pool; zero: one pool for all ports.
     pub pool_split: u32,
-    /// `shared`: the port whose share a frame occupies.
+    /// Port that a frame's memory is charged to, for `shared`.
     pub pool_charge: PoolCharge,
     /// `dynamic-threshold`: limit of one port, as a multiple of the free memory.
     pub alpha: Ratio,

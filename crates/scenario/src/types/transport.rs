@@ -83,7 +83,7 @@ impl Default for Dctcp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum M21Charge {
-    /// The headers of every packet: the buffer cannot overflow as long as it holds a segment of each flow.
+    /// The headers of every packet: the buffer cannot overflow if it holds a segment of each flow.
     Packet,
     /// `header` once for each flow, as in equation (1) of the paper: windows of many packets overflow the buffer.
     Flow,
@@ -154,7 +154,7 @@ pub struct Sird {
     pub sender_threshold: Ratio,
     /// Weight of the newest marked share.
     pub gain: Ratio,
-    /// The message to which credit is granted next.
+    /// Rule for the next message to receive credit.
     pub policy: CreditPolicy,
     /// Time without data after which a receiver requests them again; a sender waits twice as long.
     pub timeout: Duration,

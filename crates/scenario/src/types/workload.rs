@@ -12,7 +12,7 @@ pub enum WorkloadKind {
     Push,
     /// One collector requests `request_size` from every sender, and again as soon as all have answered (M21TCP §II.A).
     FixedFragment,
-    /// As `fixed-fragment`, with `request_size` divided evenly among the senders.
+    /// Like `fixed-fragment`, with `request_size` divided evenly among the senders.
     FixedBlock,
     /// Every readout host is also a collector: event building between all of them (LCN'15).
     AllToAll,
@@ -38,7 +38,7 @@ pub struct Step {
 pub struct Workload {
     /// The pattern of the traffic.
     pub kind: WorkloadKind,
-    /// Share of the readout hosts that an event is collected from, if there are no `steps`; above 0, at most 1.
+    /// Share of the readout hosts that an event is collected from, without `steps`; above 0, at most 1.
     pub fraction: Ratio,
     /// Steps of an iterative or two-phase (L2, then EB) collection; without any, one step over `fraction`.
     pub steps: Vec<Step>,
@@ -49,7 +49,7 @@ pub struct Workload {
     pub request_size: Bytes,
     /// Longest delay of a sender before its answer, drawn uniformly from 0 on. Without a delay, simulated senders stay in phase.
     pub service_delay_max: Duration,
-    /// Time in which a request should be answered; requests that take longer are counted as late. Zero: no deadline.
+    /// Deadline of a request's answers; requests that take longer count as late. Zero: no deadline.
     pub deadline: Duration,
 }
 
