@@ -1,4 +1,4 @@
-//! Conversion from one format to another, and a comparison that proves that the fragments are unchanged.
+//! Conversion from one format to another, and a comparison that proves the fragments unchanged.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::atlas::{AtlasWriter, EventHeader, FileEnd, FileHeader, WriteError, status};
 use crate::{Event, Events, Fragment, ReadError, frag};
 
-/// Why a file was not converted.
+/// Errors of a conversion.
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
     /// The input contradicts its format.
@@ -22,7 +22,7 @@ pub enum ConvertError {
     Event {
         /// Where the event begins in the input.
         offset: u64,
-        /// Why it does not fit.
+        /// The reason why it does not fit.
         error: WriteError,
     },
     /// An L1 ID does not fit the format of the output.
@@ -118,7 +118,7 @@ pub enum Pairing {
     Cycle,
 }
 
-/// How two files differ, fragment by fragment.
+/// Differences of two files, fragment by fragment.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct FragmentComparison {
     /// Events of the output.
@@ -127,7 +127,7 @@ pub struct FragmentComparison {
     pub same: u64,
     /// Bytes in them.
     pub same_bytes: u64,
-    /// Fragments of both whose bytes differ.
+    /// Fragments of both with different bytes.
     pub different: u64,
     /// Fragments that the output marks as missing, and the input has.
     pub missing: u64,
@@ -137,7 +137,7 @@ pub struct FragmentComparison {
     pub absent: u64,
     /// Events of the output that the input does not have.
     pub unknown_events: u64,
-    /// Where the first difference lies in the output, in bytes.
+    /// Offset of the first difference in the output, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
 }
@@ -205,7 +205,7 @@ pub fn compare(output: &[u8], input: &[u8], pairing: Pairing) -> Result<Fragment
     Ok(found)
 }
 
-/// Why two files were not compared.
+/// Errors of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
     /// The output contradicts its format.

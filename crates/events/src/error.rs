@@ -1,4 +1,4 @@
-//! The ways in which a file can contradict its format, with the offset.
+//! Violations of a file's format, with the offset.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ pub struct ReadError {
     pub fault: Fault,
 }
 
-/// One way in which bytes contradict the format they should follow.
+/// A violation of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Fault {
@@ -22,7 +22,7 @@ pub enum Fault {
         /// The first four bytes, little-endian.
         actual: u32,
     },
-    /// The file, or what encloses this part, ends too early.
+    /// The file, or the enclosing part, ends too early.
     #[error("{item} needs {needed} bytes, {actual} are left")]
     Truncated {
         /// The part that is cut off.
@@ -101,7 +101,7 @@ pub enum Fault {
     DuplicateEvent {
         /// The L1 ID.
         l1_id: u64,
-        /// Where the first event with it begins.
+        /// Offset of the first event with it.
         first: u64,
     },
     /// A source that another fragment of the same event has.

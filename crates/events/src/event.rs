@@ -54,6 +54,6 @@ impl Event<'_> {
 pub(crate) enum Position {
     /// Before an event or record, or at the end of the file.
     At(usize),
-    /// Behind an error; the offset from which to search for the next event.
+    /// State after an error, with the offset from which to search for the next event.
     Lost(usize),
 }

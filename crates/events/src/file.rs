@@ -12,13 +12,13 @@ pub const LIMIT: Bytes = Bytes::new(4_000_000_000);
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Why a file cannot be read.
+/// Errors of reading a file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The system cannot read it, or its compression is broken.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is larger than the limit.
+    /// The file is larger than the limit.
     #[error("the file holds more than {limit}")]
     TooLarge {
         /// The most that may be read.

@@ -148,16 +148,16 @@ pub struct TableError {
     pub fault: TableFault,
 }
 
-/// The ways in which a line of a table of size models can be wrong.
+/// Faults of a line in a table of size models.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableFault {
-    /// There are not enough columns.
+    /// The line has too few columns.
     #[error("{actual} columns; the columns are source, offset, slope, square and rms")]
     Columns {
         /// Number of columns.
         actual: usize,
     },
-    /// There are not enough columns in a table of means.
+    /// The line of a table of means has too few columns.
     #[error("{actual} columns; the columns are source, mean and, if wanted, rms")]
     MeanColumns {
         /// Number of columns.

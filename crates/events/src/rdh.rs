@@ -1,8 +1,8 @@
 //! ALICE pages with raw data headers (RDH) of version 7.
 //!
-//! An event is a heartbeat frame: all pages with one orbit, wherever they lie in the file. A source is the system and
-//! front-end identifier, `system << 16 | fee`; a fragment is a run of consecutive pages of one source with their headers.
-//! If the pages of several sources alternate, a source has one fragment for each of its runs.
+//! An event is a heartbeat frame: all pages of one orbit, anywhere in the file. A source is the system and front-end
+//! identifier, `system << 16 | fee`; a fragment is a run of consecutive pages of one source with their headers. If the
+//! pages of several sources alternate, a source has one fragment for each of its runs.
 
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ pub struct RdhPage {
     pub bc_id: u32,
     /// The number of the page within its source and heartbeat frame, from 0.
     pub counter: u16,
-    /// It is the last page of its source and heartbeat frame.
+    /// True for the last page of its source and heartbeat frame.
     pub stop: bool,
 }
 

@@ -89,7 +89,7 @@ enum Reader<'a> {
 }
 
 impl<'a> Events<'a> {
-    /// The events of a file whose format is detected from its content.
+    /// Reads the events of a file, and detects the format from the content.
     ///
     /// # Errors
     /// If no format begins with these bytes.
@@ -124,9 +124,9 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Searches for the next offset behind an error at which an event may begin; false if there is none.
+    /// Searches behind an error for the next offset at which an event may begin; false if none is left.
     ///
-    /// However many faults a file has, it is searched only once.
+    /// A file is searched only once, with any number of faults.
     pub fn resync(&mut self) -> bool {
         match &mut self.reader {
             Reader::Atlas(events) => events.resync(),

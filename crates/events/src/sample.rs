@@ -1,7 +1,7 @@
-//! Real detector data that come with the crate.
+//! Real detector data included in the crate.
 //!
-//! `sample/README.md` says what they are and where they come from; `sample/LICENSE-*` are the notices that their
-//! licences ask to keep with them.
+//! `sample/README.md` says what they are and names their sources; `sample/LICENSE-*` are the notices that the licences
+//! require.
 
 use fanin_units::Bytes;
 

@@ -28,7 +28,7 @@ pub struct EventSizes {
     pub events: Vec<Vec<u64>>,
 }
 
-/// Why fragment sizes cannot be read from a file.
+/// Errors of reading fragment sizes from a file.
 #[derive(Debug, thiserror::Error)]
 pub enum SizesError {
     /// The file cannot be read.
@@ -39,12 +39,12 @@ pub enum SizesError {
         /// Error of the file.
         error: FileError,
     },
-    /// It contradicts its format.
+    /// The file violates its format.
     #[error("{path}: {error}")]
     Format {
         /// Path of the file.
         path: String,
-        /// Where and how.
+        /// The fault and its place.
         error: ReadError,
     },
     /// A table of sizes cannot be read.
@@ -63,7 +63,7 @@ pub enum SizesError {
         /// The line at fault and the reason.
         error: TableError,
     },
-    /// There is nothing in it.
+    /// The file is empty.
     #[error("{path} holds no {item}")]
     Empty {
         /// Path of the file.
@@ -71,7 +71,7 @@ pub enum SizesError {
         /// The missing content.
         item: &'static str,
     },
-    /// There are more sources than places for their fragments.
+    /// The file has more sources than places for their fragments.
     #[error(
         "{path} has {sources} sources, but {hosts} readouts with {fragments} fragments each hold {places}; give \
          more readout.hosts or readout.fragments_per_host"
@@ -79,7 +79,7 @@ pub enum SizesError {
     TooManySources {
         /// Path of the file.
         path: String,
-        /// How many sources it has.
+        /// Number of its sources.
         sources: usize,
         /// Number of readout hosts.
         hosts: u32,
@@ -98,7 +98,7 @@ pub struct SizesFile {
 }
 
 impl SizesFile {
-    /// Reads a file, or the sample that its name stands for where there is no such file.
+    /// Reads a file, or the sample of this name if the file does not exist.
     ///
     /// # Errors
     /// If the file cannot be read or is too large.
@@ -184,7 +184,7 @@ impl EventSizes {
     /// fragments each. A table of (event, source, bytes), as CSV or Parquet, gives its events in ascending order.
     ///
     /// # Errors
-    /// If the file cannot be read, contradicts its format, holds no event, or has more sources than there are places.
+    /// If the file cannot be read, violates its format, holds no event, or has more sources than places.
     pub fn read(path: &str, hosts: u32, fragments: u32) -> Result<Self, SizesError> {
         SizesFile::read(path)?.into_events(hosts, fragments)
     }
@@ -252,7 +252,7 @@ impl EventSizes {
 /// `fragments` fragments each.
 ///
 /// # Errors
-/// If the file cannot be read, has a line that cannot be, no line, or more sources than there are places.
+/// If the file cannot be read, has a wrong line, no line, or more sources than places.
 pub fn read_models(path: &str, hosts: u32, fragments: u32) -> Result<Vec<SourceModel>, SizesError> {
     SizesFile::read(path)?.into_models(hosts, fragments)
 }

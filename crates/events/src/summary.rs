@@ -79,7 +79,7 @@ pub struct Summary {
     pub fragment_bytes: SizeMoments,
     /// Each source, in ascending order.
     pub sources: Vec<SourceSummary>,
-    /// How event sizes and fragment sizes vary; see [`Summary::size_line`].
+    /// Variation of event and fragment sizes; see [`Summary::size_line`].
     pub spread: SizeSpread,
 }
 

@@ -18,7 +18,7 @@ const FRAGMENT_MAX: u64 = 1 << 30;
 /// The most sizes that a table may unfold to: events times sources.
 const SIZES_MAX: usize = 1 << 26;
 
-/// Why a table of sizes cannot be read.
+/// Errors of reading a table of sizes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SizesTableError {
     /// A column is not there.
@@ -28,7 +28,7 @@ pub enum SizesTableError {
     NoColumn {
         /// Name of the missing column.
         needed: &'static str,
-        /// The columns that there are.
+        /// The present columns.
         actual: String,
     },
     /// A row is too short.
@@ -44,7 +44,7 @@ pub enum SizesTableError {
     /// A value does not fit its column.
     #[error("{place} {row}: {column} is {actual:?}, not a whole number from 0 to {max}")]
     Number {
-        /// How rows are counted: lines of a text, rows of a Parquet file.
+        /// Unit of places: lines of a text, rows of a Parquet file.
         place: &'static str,
         /// Number of the line or row, from 1.
         row: usize,
@@ -55,7 +55,7 @@ pub enum SizesTableError {
         /// The largest value of this column.
         max: u64,
     },
-    /// There are too many events and sources.
+    /// The table has too many events and sources.
     #[error("{events} events with {sources} sources are too many; a table holds {max} sizes at most", max = SIZES_MAX)]
     TooLarge {
         /// Number of events.
@@ -76,7 +76,7 @@ pub enum SizesTableError {
 pub(crate) struct SizesTable(BTreeMap<u64, BTreeMap<u32, u64>>);
 
 impl SizesTable {
-    /// The table in a file, whose content is `bytes`; `None` if it is a file of another kind.
+    /// Reads the table in a file with content `bytes`; `None` for a file of another kind.
     pub(crate) fn read(path: &Path, bytes: &[u8]) -> Option<Result<Self, SizesTableError>> {
         if bytes.starts_with(PARQUET) {
             return Some(Self::of_parquet(path));
@@ -184,7 +184,7 @@ fn checked(
     value.filter(|&value| value <= max).ok_or_else(wrong)
 }
 
-/// The whole number in a cell, whatever its type.
+/// The whole number in a cell of any type.
 fn whole(field: &Field) -> Option<u64> {
     match *field {
         Field::Byte(value) => u64::try_from(value).ok(),

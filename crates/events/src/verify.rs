@@ -40,11 +40,11 @@ pub struct Report {
     pub l1_ids_absent: u64,
     /// Fragments with neither L1 ID nor run in their headers.
     pub fragments_without_l1_id: u64,
-    /// Sources whose L1 IDs differ from the events' by a constant. That is no fault.
+    /// Sources with L1 IDs that differ from the events' by a constant, which is no fault.
     pub l1_id_offsets: Vec<L1IdOffset>,
 }
 
-/// A source whose L1 IDs differ from those of the events by a constant.
+/// A source with L1 IDs that differ from the events' by a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct L1IdOffset {
     /// Identifier of the source.

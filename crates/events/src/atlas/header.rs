@@ -1,4 +1,4 @@
-//! The header that every fragment above the ROD begins with, and what a full event adds to it.
+//! The header of all fragments above the ROD, and a full event's additional fields.
 
 use super::{FULL_EVENT, ROB, ROS, SUB_DETECTOR};
 use crate::words::{Words, index, slice_at, u32_at, words_at};
@@ -46,12 +46,12 @@ impl FragmentLevel {
     }
 }
 
-/// How a fragment's checksum is made.
+/// Kind of a fragment's checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChecksumType {
-    /// There is none, and no trailer.
+    /// No checksum, and no trailer.
     None,
-    /// CRC-16 (CCITT) in the variant of the readout's hardware, of which this crate has no definition.
+    /// CRC-16 (CCITT) in the variant of the readout's hardware, which this crate does not compute.
     Crc16Ccitt,
     /// Adler-32 of the payload.
     Adler32,
@@ -87,9 +87,9 @@ pub struct FragmentHeader<'a> {
     pub source: u32,
     /// Number of status words.
     pub status_count: usize,
-    /// The first status word; 0, "nothing to report", where there is none.
+    /// The first status word; without one 0, "nothing to report".
     pub status: u32,
-    /// How the checksum is made.
+    /// Kind of the checksum.
     pub checksum_type: ChecksumType,
     /// Offset of the words that only this level has.
     pub specific: usize,
@@ -124,7 +124,7 @@ impl FragmentHeader<'_> {
     }
 }
 
-/// The fragment header at `at` of a slice whose enclosing part ends at `end`.
+/// Reads the fragment header at `at` of a slice; the enclosing part ends at `end`.
 ///
 /// # Errors
 /// If the marker is not that of a fragment above the ROD, a size does not fit, or the version is not 3.0 or 4.0.

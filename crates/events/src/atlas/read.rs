@@ -12,7 +12,7 @@ use crate::{Event, Fault, Fragment, ReadError};
 const FILE_START_WORDS: usize = 8;
 const EVENT_RECORD_WORDS: usize = 4;
 const FILE_END_WORDS: usize = 10;
-/// With a detector mask of one word, as BESIII has it, and of two, as ATLAS has it.
+/// Detector masks of one word, as in BESIII, and of two, as in ATLAS.
 const RUN_PARAMETERS_WORDS: [usize; 2] = [9, 10];
 /// More texts than any file has: limits the work that a false count can cause.
 const STRINGS_MAX: usize = 65_536;
@@ -228,7 +228,7 @@ pub(crate) fn event(bytes: &[u8], at: usize, end: usize) -> Result<Event<'_>, Re
     Ok(Event { id: id.unwrap_or_default(), offset: at as u64, size: (end - at) as u64, fragments })
 }
 
-/// Where to look on after a fault in the record at `at`.
+/// Offset to continue at after a fault in the record at `at`.
 pub(crate) fn behind_fault(bytes: &[u8], at: usize) -> usize {
     match record(bytes, at) {
         Ok(FileRecord::Event { end, .. }) => end.max(at + 1),

@@ -4,9 +4,8 @@ use super::ROD;
 use crate::words::{Words, index, slice_at};
 use crate::{Fault, ReadError};
 
-/// The version of a ROD fragment that the writer puts around bytes that are not a ROB fragment. Its major version
-/// is 3.1, its minor version is ours. Its second status word is the number of bytes, which need not fill the last
-/// data word.
+/// Version of a ROD fragment that the writer puts around bytes without a ROB fragment. Its major version is 3.1, its
+/// minor version is ours. Its second status word is the number of bytes, which need not fill the last data word.
 pub const WRAPPED_VERSION: u32 = 0x0301_fa11;
 
 pub(super) const HEADER_WORDS: usize = 9;
@@ -25,7 +24,7 @@ pub struct Rod<'a> {
     pub l1_id: u32,
     /// The bunch crossing.
     pub bc_id: u32,
-    /// Where the data begin, in bytes of the slice it was read from.
+    /// Offset of the data in the slice, in bytes.
     pub data_at: usize,
     /// The data words.
     pub data: &'a [u8],

@@ -16,7 +16,7 @@ const VERSION: u32 = 0x0400_0000;
 const FILE_VERSION: u32 = 5;
 const ROB_HEADER_WORDS: usize = 8;
 
-/// Why an event cannot be written.
+/// Errors of writing an event.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The system call failed.
@@ -319,8 +319,8 @@ impl<W: Write> AtlasWriter<W> {
         Ok(())
     }
 
-    /// Continues a file that has `events` events and `bytes` bytes already. Writes nothing. For a file that an earlier
-    /// process began, or one that was truncated behind its last events because they could not be written to disk.
+    /// Continues a file with `events` events and `bytes` bytes. Writes nothing. Serves files of an earlier process, and
+    /// files truncated after events that could not be written to disk.
     pub const fn resume(out: W, events: u32, bytes: u64) -> Self {
         Self { out, event: Vec::new(), events, bytes }
     }
@@ -330,7 +330,7 @@ impl<W: Write> AtlasWriter<W> {
         self.events
     }
 
-    /// Bytes written so far, by which a logger decides when to begin the next file.
+    /// Bytes written so far; a logger begins the next file by them.
     pub const fn written_bytes(&self) -> u64 {
         self.bytes
     }
