@@ -25,7 +25,7 @@ pub struct CongestionControl {
     object: Object,
 }
 
-/// Why a program could not be loaded or changed.
+/// Errors of loading or changing a program.
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// The kernel or libbpf refused.

@@ -12,17 +12,17 @@ use thiserror::Error;
 /// The directory in which `ip netns` keeps named namespaces.
 pub(crate) const DIRECTORY: &str = "/run/netns";
 
-/// A namespace that is held open; it lives at least as long as this value.
+/// An open namespace; it lives at least as long as this value.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
     file: File,
 }
 
-/// Why a namespace could not be entered.
+/// Errors of entering a namespace.
 #[derive(Debug, Error)]
 pub enum InsideError {
-    /// There is no namespace of this name.
+    /// No namespace has this name.
     #[error("the network namespace {name} cannot be opened: {source}")]
     Open {
         /// The name in `ip netns`.
@@ -67,8 +67,8 @@ impl Namespace {
             .map_err(io::Error::from)
     }
 
-    /// Does `work` inside, on a thread of its own: a namespace belongs to a thread, and the calling thread stays outside. A
-    /// socket made inside stays in the namespace, even if it is used outside.
+    /// Runs `work` inside on a separate thread: a namespace belongs to a thread, and the calling thread stays outside.
+    /// A socket made inside stays in the namespace, even if it is used outside.
     ///
     /// # Errors
     /// [`InsideError::Enter`], before anything was done.

@@ -24,7 +24,7 @@ pub struct Lab {
     removed: bool,
 }
 
-/// Why a network could not be built; the part that was built is removed again.
+/// Errors of building a network; the built part is removed again.
 #[derive(Debug, Error)]
 pub enum BuildError {
     /// Namespaces take CAP_SYS_ADMIN and CAP_NET_ADMIN.
@@ -85,7 +85,7 @@ pub enum BuildError {
     Ledger(#[from] LedgerError),
 }
 
-/// The ways in which a plan can be wrong.
+/// Faults of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LabPlanError {
     /// Two nodes of one name.
@@ -102,7 +102,7 @@ pub enum LabPlanError {
         /// The number of nodes.
         nodes: usize,
     },
-    /// A device name that the kernel would refuse, or that a node has twice.
+    /// A device name is invalid for the kernel, or twice in a node.
     #[error(
         "{node}: no device can be called {given:?} there: 1 to 15 of a-z, 0-9, - and ., once a node, not lo"
     )]

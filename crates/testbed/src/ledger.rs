@@ -28,7 +28,7 @@ pub struct Ledger {
     pub namespaces: Vec<String>,
 }
 
-/// Why a ledger could not be written, read or processed.
+/// Errors of writing, reading or processing a ledger.
 #[derive(Debug, Error)]
 pub enum LedgerError {
     /// A file could not be read or written.
@@ -69,7 +69,7 @@ pub struct Cleaned {
 }
 
 impl Ledger {
-    /// Of this process.
+    /// Makes the ledger of this process.
     pub(crate) fn new(run: RunName, namespaces: Vec<String>) -> Result<Self, LedgerError> {
         let pid = std::process::id();
         let path = PathBuf::from(format!("/proc/{pid}/stat"));
@@ -132,10 +132,10 @@ impl Ledger {
     }
 }
 
-/// The ledgers of runs whose process is gone, oldest name first.
+/// The ledgers of dead processes' runs, oldest name first.
 ///
 /// # Errors
-/// [`LedgerError`]: a directory or file that cannot be read, or is not a ledger.
+/// [`LedgerError`] for an unreadable directory or file, or one that is no ledger.
 pub fn leftovers() -> Result<Vec<Ledger>, LedgerError> {
     let directory = PathBuf::from(LEDGERS);
     let entries = match fs::read_dir(&directory) {

@@ -22,12 +22,12 @@ pub struct LabNode {
     pub settings: Vec<Setting>,
     /// Routes inside, in order; they are set after all links are up.
     pub routes: Vec<NamespaceRoute>,
-    /// Stations whose link address is set in advance, so that no request for it is sent.
+    /// Stations with link addresses set in advance, so that no ARP request is sent.
     pub neighbours: Vec<Neighbour>,
 }
 
 impl LabNode {
-    /// A node without settings or routes of its own.
+    /// Makes a node without settings or routes.
     #[must_use]
     pub const fn new(name: NodeName) -> Self {
         Self { name, settings: Vec::new(), routes: Vec::new(), neighbours: Vec::new() }
@@ -61,7 +61,7 @@ pub struct Neighbour {
     pub address: Ipv4Addr,
     /// Its link address.
     pub mac: [u8; 6],
-    /// The device inside the node by which it is reached.
+    /// Device inside the node.
     pub device: String,
 }
 
@@ -93,7 +93,7 @@ pub struct VethPort {
 }
 
 impl VethPort {
-    /// A port without an address, a link address and a rate of its own.
+    /// Makes a port without an address, a link address and a rate.
     #[must_use]
     pub fn new(node: usize, device: &str) -> Self {
         Self { node, device: device.into(), address: None, mac: None, rate: None }

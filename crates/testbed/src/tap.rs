@@ -20,7 +20,7 @@ use thiserror::Error;
 
 /// Ethernet, IPv4 and TCP with all options, and a bit of the message's header.
 pub const SNAP_BYTES: usize = 128;
-/// Frames that are kept until the ports to keep are known.
+/// Frames kept until the ports to keep are known.
 const EARLY_FRAMES_MAX: usize = 20_000;
 /// The kernel's buffer for frames that were not read yet.
 const BUFFER_BYTES: usize = 64 << 20;
@@ -29,13 +29,13 @@ const TURN: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const TCP: u8 = 6;
 
-/// Why a capture cannot run.
+/// Errors of a capture.
 #[derive(Debug, Error)]
 pub enum TapError {
     /// AF_PACKET takes CAP_NET_RAW.
     #[error("capturing frames needs CAP_NET_RAW: run as root, or leave --pcap out")]
     NotPermitted,
-    /// There is no such device in this namespace.
+    /// The namespace has no such device.
     #[error("no device {device} to capture on: {source}")]
     Device {
         /// Name of the device.

@@ -17,7 +17,7 @@ const NAME: &str = "fanin_m21";
 const HOSTS: &str = "fanin_m21_hosts";
 const FIGURES: &str = "fanin_m21_figures";
 
-/// The parts of M21TCP's mechanism, each of which can be left out to measure its effect.
+/// Parts of M21TCP's mechanism; each can be left out to measure its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct M21Parts {
     /// SYN and SYN-ACK carry the option, so that switches count a flow and grant its sender a window before the first data.
@@ -58,7 +58,7 @@ pub struct M21Hosts {
     object: Object,
 }
 
-/// Why M21TCP cannot be used.
+/// Errors of enabling M21TCP.
 #[derive(Debug, Error)]
 pub enum M21Error {
     /// Socket-operation programs are attached to control groups of the second version.
@@ -167,7 +167,7 @@ fn choose(open: &mut OpenObject, parts: M21Parts) -> Result<(), libbpf_rs::Error
     Ok(())
 }
 
-/// The control group of this process, which its children inherit; if that one is not visible, the visible root.
+/// The control group of this process and its children; the visible root if that one is hidden.
 fn own_cgroup() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let root = mounts.lines().find_map(|line| {

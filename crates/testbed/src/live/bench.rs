@@ -25,7 +25,7 @@ const PREFIX: u8 = 16;
 /// The first device of a host: it has the address of a host with several links, and is captured.
 const DEVICE: &str = "eth0";
 
-/// A rate that hosts of this machine do not reach, so that such a link needs no shaping.
+/// Rate beyond the hosts of this machine; such a link needs no shaping.
 const UNPACED_FROM: Rate = Rate::new(10_000_000_000);
 /// Real-time priorities (sched(7)): a switch runs before hosts, and both before all other processes. The kernel leaves
 /// other processes a twentieth of the time even then.
@@ -43,7 +43,7 @@ pub struct Bench {
     built_in: Duration,
 }
 
-/// Why a network cannot be built; all parts of it are then removed.
+/// Errors of building a network; all parts of it are then removed.
 #[derive(Debug, Error)]
 pub enum BenchError {
     /// The scenario has a setting that cannot be built.
@@ -75,7 +75,7 @@ pub enum BenchError {
     /// The capture cannot start.
     #[error(transparent)]
     DeviceTap(#[from] crate::TapError),
-    /// No host is at the end of the link that is to be captured.
+    /// The link to capture does not end at a host.
     #[error(
         "`record.capture` is {given:?}; a live run captures what arrives at a host, such as \"tor->{host}\""
     )]
@@ -177,10 +177,10 @@ impl Bench {
         self.techniques.m21_figures()
     }
 
-    /// Captures the frames that arrive by `link` (a name as in the simulator, `tor->collector:0`) at the host at its end.
+    /// Captures the frames that arrive over `link` (a name as in the simulator, `tor->collector:0`) at its host.
     ///
     /// # Errors
-    /// If there is no such host, or no capture.
+    /// If the link has no host, or the capture fails.
     pub fn capture(&self, link: &str, file: &Path) -> Result<crate::DeviceTap, BenchError> {
         let wanted = link.rsplit("->").next().unwrap_or_default().trim();
         let Some(place) = self.network.hosts.iter().position(|host| host.name == wanted) else {

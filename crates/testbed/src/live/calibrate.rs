@@ -17,7 +17,7 @@ use super::{Bench, BenchError, LiveNetwork, Part};
 const MEASURE: Duration = Duration::from_millis(400);
 const BLOCK_BYTES: usize = 64 << 10;
 const SENDERS: u16 = 2;
-/// The number of connections whose median gives the round-trip time.
+/// Number of connections; their median gives the round-trip time.
 const TRIPS: usize = 21;
 const PORT: u16 = 6000;
 /// A rate far above this machine's: neither host nor port paces the stream.

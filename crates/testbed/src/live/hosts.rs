@@ -1,4 +1,4 @@
-//! The time that the hosts' processes were ready to run and waited for a core, which separate hosts would not have waited.
+//! Time that the hosts' processes waited for a core while ready to run; separate hosts would not have waited.
 
 use std::collections::BTreeMap;
 use std::fs;

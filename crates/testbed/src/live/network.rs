@@ -121,7 +121,7 @@ impl LiveNetwork {
     /// Maps the network of a scenario.
     ///
     /// # Errors
-    /// The setting that this machine does not support, and a value that it supports.
+    /// An unsupported setting, with a supported value.
     pub fn of(scenario: &Scenario) -> Result<Self, LiveRefusal> {
         Self::check_work(scenario)?;
         let (whole, whole_roles) = topology::build(scenario)?;
@@ -283,13 +283,13 @@ impl LiveNetwork {
         own.map(|(index, _)| (index, self.other_end(switch, index))).collect()
     }
 
-    /// For each port of a switch, in order: whether it is an uplink.
+    /// True for each port of a switch, in order, that is an uplink.
     pub fn uplinks_of(&self, switch: usize) -> Vec<bool> {
         let ports = self.ports_of(switch).into_iter();
         ports.map(|(link, _)| self.graph.is_uplink(self.graph_port(switch, link))).collect()
     }
 
-    /// The port of the graph by which a switch sends over a link.
+    /// The graph's port at which a switch sends over a link.
     pub fn graph_port(&self, switch: usize, link: usize) -> fanin_network::PortIndex {
         let first = 2 * link as u32;
         let sends =

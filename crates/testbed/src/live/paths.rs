@@ -24,9 +24,9 @@ pub struct LivePath {
 /// The paths of a whole network.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LivePaths {
-    /// By the hosts that send and receive.
+    /// Paths by sending and receiving host.
     pub paths: BTreeMap<(usize, usize), LivePath>,
-    /// By switch and receiving host: the link that its frames leave by.
+    /// Output link by switch and receiving host.
     pub next: BTreeMap<(usize, usize), usize>,
     /// True if event data have several shortest paths, so that ECMP would choose by a hash.
     pub has_choice: bool,
@@ -124,8 +124,8 @@ impl LivePaths {
         unreachable!("tables have no loop");
     }
 
-    /// The forwarding tables of a switch: by table, the link to each host; and by port, its table. Ports whose flows are
-    /// redirected have tables of their own.
+    /// The forwarding tables of a switch, with the link to each host, and the table of each port. Ports with redirected
+    /// flows have separate tables.
     pub fn tables(
         &self,
         network: &LiveNetwork,
@@ -162,7 +162,7 @@ impl LivePaths {
         (tables, table_of)
     }
 
-    /// A pair of hosts whose frames are not redirected, but share a port and a destination with redirected ones.
+    /// A pair of hosts without redirection, but with a redirected pair's port and destination.
     pub(super) fn wrongly_redirected(&self, network: &LiveNetwork) -> Option<(usize, usize)> {
         let (_, table_of) = self.tables(network, network.hardware?);
         let passes = |path: &LivePath| {

@@ -16,10 +16,10 @@ const TURN: Duration = Duration::from_millis(10);
 /// The time from the request to end until it is killed; its queues drain for a fifth of a second.
 const END_MAX: Duration = Duration::from_secs(2);
 
-/// Why a switch failed.
+/// Failures of a switch.
 #[derive(Debug, Error)]
 pub enum SwitchError {
-    /// It cannot be started.
+    /// The switch cannot be started.
     #[error("the switch {name} cannot be started: {source}")]
     Spawn {
         /// Its name in the scenario's network.
@@ -37,13 +37,13 @@ pub enum SwitchError {
         /// The end of its log.
         said: String,
     },
-    /// It ended while the run needed it.
+    /// The switch ended while the run needed it.
     #[error("the switch {name} ended during the run; its log is in the folder `network` of --out")]
     Died {
         /// Its name in the scenario's network.
         name: String,
     },
-    /// It does not answer.
+    /// The switch does not answer.
     #[error("the switch {name}: {source}")]
     Silent {
         /// Its name in the scenario's network.

@@ -236,7 +236,7 @@ fn m21(
     }))
 }
 
-/// A ring at the output towards each destination whose flows are sensitive to incast, and a rule for each pair of ends.
+/// A ring at the output towards each destination of incast-sensitive flows, and a rule for each pair of ends.
 fn rings(network: &LiveNetwork, number: usize, config: &mut Config) {
     let settings = &network.switches[number].settings.daqring;
     let names = network.port_names(number);

@@ -76,7 +76,7 @@ struct Moment {
     totals: NetworkTotals,
     sent: BTreeMap<String, u64>,
     work: Vec<Work>,
-    /// By switch: rounds that moved frames, and all rounds.
+    /// Rounds that moved frames, and all rounds, by switch.
     rounds: Vec<(u64, u64)>,
     machine: Machine,
     hosts: HostWork,
@@ -85,7 +85,7 @@ struct Moment {
 #[derive(Debug, Default)]
 struct QueuePeaks {
     samples: Vec<Sample>,
-    /// By switch and index of the queue in its snapshot: the largest occupancy so far.
+    /// High-water mark by switch and by the queue's index in the snapshot.
     deepest: BTreeMap<(usize, usize), u64>,
     late_s: f64,
     hosts: HostWork,
@@ -99,7 +99,7 @@ struct Peaks {
     hosts: HostWork,
 }
 
-/// Watches the switches in a thread of its own.
+/// Watches the switches in a separate thread.
 #[derive(Debug)]
 pub struct SwitchWatch {
     network: LiveNetwork,
