@@ -21,7 +21,7 @@ pub struct Campaign {
     pub failures_max: usize,
 }
 
-/// A seed whose world failed.
+/// A seed with a failed world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedSeed {
     /// Number of the seed.
@@ -59,7 +59,7 @@ pub struct CampaignProgress {
     pub failed: Vec<FailedSeed>,
 }
 
-/// Plays a campaign until its end, or until `stop` is set. `tick` is called about once a second with what was played so far.
+/// Plays a campaign until its end, or until `stop` is set. `tick` receives the progress about once a second.
 pub fn campaign(
     campaign: Campaign,
     stop: &AtomicBool,

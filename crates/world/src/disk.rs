@@ -1,8 +1,8 @@
 //! The disks of a world: files whose unsynchronised sectors and names may be lost with the power, full and failing disks.
 //!
-//! A file has a content that processes see and one that survives the loss of power. Which of the sectors written since the last
-//! `fsync` survive is drawn for each of them, and so is the size. Names survive up to some change since the last `fsync` of their
-//! folder. A failed `fsync` may have dropped what it should have written, and later ones do not write it again.
+//! A file has a content that processes see and one that survives the loss of power. The survival of each sector written
+//! since the last `fsync` is drawn, and so is the size. Names survive up to a random change since the last `fsync` of
+//! their folder. A failed `fsync` may have dropped what it should have written, and later ones do not write it again.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,15 +13,15 @@ use fanin_node::machine::{OpenMode, SimulatedFile};
 use crate::machine::ProcessLife;
 use crate::shared::{Core, Host, SharedCore};
 
-/// Bytes that are written to disk wholly or not at all. Real sectors have 512 or more. The writes of so small a system are small,
-/// too, and have to be torn as often.
+/// Bytes that are written to disk wholly or not at all. Real sectors have 512 or more; smaller ones tear a small
+/// system's small writes as often.
 const SECTOR: usize = 64;
 
 #[derive(Debug, Default)]
 struct FileState {
     seen: Vec<u8>,
     safe: Vec<u8>,
-    /// For each sector of `seen`, whether the next `fsync` writes it.
+    /// True for each sector of `seen` that the next `fsync` writes.
     dirty: Vec<bool>,
     is_size_dirty: bool,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Disk {
     changes: Vec<NameChange>,
     /// True while it takes no further byte.
     pub(crate) is_full: bool,
-    /// Of 1000 calls, how many fail.
+    /// Number of failures in 1000 calls.
     pub(crate) errors_per_mille: u64,
     /// The longest time until a writer's group is on disk.
     pub(crate) delay_max_ns: u64,
@@ -116,7 +116,7 @@ impl Disks {
 }
 
 impl Core {
-    /// The power of a machine fails: what was not brought to disk may be lost.
+    /// Fails the power of a machine: unsynchronised data may be lost.
     pub(crate) fn lose_power(&mut self, host: Host) {
         if !self.disks.of[host].is_volatile {
             return;
@@ -132,7 +132,7 @@ impl Core {
         }
     }
 
-    /// Draws for each sector that was not brought to disk whether it is there, and which size the file has.
+    /// Draws the survival of each unsynchronised sector, and the size of the file.
     fn tear(&mut self, file: u64) {
         let Some(mut state) = self.disks.files.remove(&file) else { return };
         let new_size = state.is_size_dirty && self.one_in(2);

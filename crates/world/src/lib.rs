@@ -1,8 +1,9 @@
 //! The live system in a simulated world with faults.
 //!
-//! [`run`] plays one world: the processes of a whole system with their main loops, connections, journals and files. They run on
-//! simulated machines, in one thread and in simulated time, and the launcher's rule starts them again. A seed says how large the system is, what
-//! its settings are, and which faults it meets. Equal seeds give equal worlds. Afterwards these must hold:
+//! [`run`] plays one world: the processes of a whole system with their main loops, connections, journals and files.
+//! They run on simulated machines, in one thread and in simulated time, and the launcher's rule starts them again. A
+//! seed decides the system's size, its settings and its faults. Equal seeds give equal worlds. Afterwards these must
+//! hold:
 //!
 //! - every assigned event is exactly once rejected, stored or in debug, as the audit of journals and files says;
 //! - an event that was said to be stored can be read, whatever power was lost;
@@ -45,7 +46,7 @@ pub fn run(seed: u64) -> Result<WorldReport, WorldFailure> {
     })
 }
 
-/// Plays the world of a seed, and returns what its journals say about one event, with the result.
+/// Plays the world of a seed, and returns its journals' lines about one event, with the result.
 pub fn story(seed: u64, event: u64) -> (Vec<String>, Result<WorldReport, WorldFailure>) {
     let mut world = world::World::new(seed);
     let result = world.run();

@@ -42,7 +42,7 @@ impl FormatTime for SimulatedTime {
     }
 }
 
-/// Prints what processes log from now on, with the times of the world.
+/// Prints processes' log lines from now on, with the times of the world.
 pub fn print() {
     let lines = tracing_subscriber::fmt()
         .with_timer(SimulatedTime)

@@ -25,7 +25,7 @@ enum WorldCommand {
         /// The first seed.
         #[arg(long, default_value_t = 0)]
         from: u64,
-        /// How many seeds.
+        /// Number of seeds.
         #[arg(long, default_value_t = 5_000)]
         seeds: u64,
         /// Threads; 0: one for each core.
@@ -35,11 +35,11 @@ enum WorldCommand {
         #[arg(long, default_value_t = 10)]
         failures: usize,
     },
-    /// Plays the world of one seed, and prints its plan and what its processes log.
+    /// Plays the world of one seed, and prints its plan and its processes' log lines.
     Replay {
         /// Number of the seed.
         seed: u64,
-        /// Prints what all journals say about this event, and no log.
+        /// Prints all journals' lines about this event, and no log.
         #[arg(long)]
         event: Option<u64>,
         /// Prints no log.

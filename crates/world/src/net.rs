@@ -149,7 +149,7 @@ impl Network {
 }
 
 impl Core {
-    /// When something that leaves now arrives, if no fault holds it back.
+    /// Arrival time of a segment that leaves now, without faults.
     fn arrival(&mut self, from: Host, to: Host) -> u64 {
         let Link { latency_ns, extra_ns, .. } = *self.net.link(from, to);
         let jitter = self.between(0, latency_ns / 4);

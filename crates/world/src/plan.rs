@@ -18,7 +18,8 @@ pub(crate) enum InjectedFault {
     Kill(Host),
     /// A machine loses its power: its connections end without a word, and files are torn.
     PowerLoss(Host),
-    /// The same at this change of its disk from now on, in the middle of a turn. Only for machines whose files can be torn.
+    /// Loss of power at this change of its disk from now on, in the middle of a turn. Only for machines with tearable
+    /// files.
     PowerLossAtChange(Host, u64),
     /// A process is stopped, and continued.
     Pause(Host),
@@ -64,7 +65,7 @@ pub(crate) struct WorldPlan {
     pub(crate) places: Vec<ProcessPlace>,
     pub(crate) scenario: String,
     pub(crate) faults: Vec<PlannedFault>,
-    /// When the launcher stops the system.
+    /// Time at which the launcher stops the system.
     pub(crate) stop_at: u64,
     /// Bytes that a connection holds in one direction.
     pub(crate) capacity: usize,
@@ -77,7 +78,7 @@ pub(crate) struct WorldPlan {
 }
 
 const MS: u64 = 1_000_000;
-/// The time in which faults begin.
+/// Span of time in which faults begin.
 const FAULTS_FROM: u64 = 50 * MS;
 const FAULTS_TO: u64 = 1500 * MS;
 /// A fault lasts no longer.

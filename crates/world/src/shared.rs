@@ -38,7 +38,7 @@ pub(crate) enum WorldStep {
     InjectedFault(usize),
     /// The fault of this number ends.
     Heal(usize),
-    /// The world looks whether it can go on.
+    /// Checks that the world can continue.
     Look,
 }
 
@@ -70,17 +70,17 @@ impl Ord for Entry {
 
 /// A machine as the world sees it.
 pub(crate) struct HostState {
-    /// Rises with each start and end of its process: what an earlier life still holds is dead.
+    /// Counts the starts and ends of its process: handles of an earlier life are dead.
     pub(crate) life: u32,
     /// True while its process runs.
     pub(crate) is_running: bool,
     /// True while it has power.
     pub(crate) is_up: bool,
-    /// Until when its process is stopped.
+    /// End of its process's pause.
     pub(crate) paused_until: u64,
-    /// How many times longer its process takes for everything.
+    /// Factor by which its process is slower.
     pub(crate) slowness: u64,
-    /// When its process takes its next turn; `u64::MAX`: when something arrives.
+    /// Time of its process's next turn; `u64::MAX`: when something arrives.
     pub(crate) turn_at: u64,
     /// The writer of a logger.
     pub(crate) store: Option<Arc<Mutex<StoreTask>>>,
@@ -112,7 +112,7 @@ pub(crate) struct Core {
     pub(crate) hosts: Vec<HostState>,
     pub(crate) net: Network,
     pub(crate) disks: Disks,
-    /// A machine whose power failed within the present step.
+    /// A machine that lost power within the present step.
     pub(crate) power_failed: Option<Host>,
     /// A number that two runs of one seed have in common.
     pub(crate) trace: u64,

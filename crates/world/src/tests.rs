@@ -1,4 +1,4 @@
-//! The bugs that simulated worlds found, each by itself.
+//! Regression tests of bugs found by simulated worlds.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
@@ -22,7 +22,7 @@ use crate::net::ProcessNetwork;
 use crate::shared::{Core, SharedCore, WorldStep, nanoseconds};
 use crate::world::World;
 
-/// A machine whose files may be lost with its power.
+/// A machine that may lose files with its power.
 fn machine(seed: u64) -> (SharedCore, HostMachine) {
     let mut core = Core::new(seed, 1);
     core.disks.of[0].is_volatile = true;
@@ -229,8 +229,8 @@ fn an_event_with_a_lost_sector_is_cut_off() {
     assert!(cut > 50, "{cut}");
 }
 
-/// A failed `fsync` leaves lines in the page cache that the kernel takes for clean. The next life of the process reads them, and what it
-/// commits behind them has to survive.
+/// A failed `fsync` leaves lines in the page cache that the kernel considers clean. The next life of the process reads
+/// them, and its later commits must survive.
 #[test]
 fn lines_that_a_failed_fsync_left_do_not_cost_later_ones() {
     let path = PathBuf::from("/run/supervisor.journal");

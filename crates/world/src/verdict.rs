@@ -27,7 +27,7 @@ const JOURNAL_BYTES_MAX: usize = 4 << 20;
 /// Sockets of a machine beyond its connections: those that a peer left without a word, and attempts under way.
 const SOCKETS_MORE_MAX: usize = 24;
 
-/// Why a world is not as it was promised.
+/// Broken promises of a world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorldFailure {
     /// The audit of journals and files failed.
@@ -40,9 +40,9 @@ pub enum WorldFailure {
         process: String,
         /// The thing that it holds too much of.
         resource: &'static str,
-        /// How much it holds.
+        /// The number that it holds.
         held: u64,
-        /// How much it may hold.
+        /// Largest permitted number.
         limit: u64,
     },
     /// A process ended in order, and something was left in its tables.
@@ -60,7 +60,7 @@ pub enum WorldFailure {
     NotStopped(String),
     /// Too much happened, or nothing more will ever happen.
     Livelock {
-        /// How many happenings there were.
+        /// Number of happenings.
         count: u64,
     },
     /// Code of the system panicked.
@@ -170,7 +170,7 @@ fn journals(machine: &HostMachine, folder: &Path) -> Vec<std::path::PathBuf> {
     paths
 }
 
-/// How far the events are.
+/// Progress of the events.
 pub(crate) fn progress(world: &World) -> EventProgress {
     let machine = world.audit_machine();
     let mut progress = EventProgress::default();

@@ -70,7 +70,7 @@ enum WorldPhase {
     Over,
 }
 
-/// The roles in the order in which the launcher stops them.
+/// The roles in the launcher's order of stopping.
 const STOP_ORDER: [Role; 4] = [Role::Supervisor, Role::Collector, Role::Logger, Role::Readout];
 
 /// The results of one world.
@@ -256,7 +256,7 @@ impl World {
         }
     }
 
-    /// A process has ended, in order or with an error: its machine closes what it left open, and the launcher hears of it.
+    /// Ends a process, in order or with an error: its machine closes its open handles, and the launcher is informed.
     fn ended(&mut self, host: Host, error: Option<&ProcessError>) {
         let child = &mut self.children[host];
         let process = child.process.take();
