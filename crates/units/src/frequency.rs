@@ -23,8 +23,8 @@ quantity!(
 impl Frequency {
     /// The instant of occurrence `index`, the first at the start, each rounded down to a picosecond.
     ///
-    /// Counting from the start avoids drift for a rate whose period is not a whole number of picoseconds.
-    /// `None` if the frequency is zero or the instant lies beyond [`Instant::FAR_FUTURE`].
+    /// Counting from the start avoids drift if the period is not a whole number of picoseconds. `None` if the frequency
+    /// is zero or the instant lies beyond [`Instant::FAR_FUTURE`].
     #[inline]
     pub const fn nth(self, index: u64) -> Option<Instant> {
         if self.get() == 0 {

@@ -25,7 +25,7 @@ impl Unit {
     }
 }
 
-/// Why a text is not a quantity.
+/// Errors of parsing a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// The text does not start with a decimal number.

@@ -36,8 +36,8 @@ quantity!(
 );
 
 impl Rate {
-    /// The time that `bytes` occupy a link of this rate, rounded up to a picosecond, so that a link never
-    /// carries more than its rate.
+    /// The time for which `bytes` occupy a link of this rate, rounded up to a picosecond: a link never exceeds its
+    /// rate.
     ///
     /// # Panics
     /// If the rate is zero, or the time exceeds 213 days.
@@ -49,7 +49,7 @@ impl Rate {
         }
     }
 
-    /// As [`Self::time_to_send`], or `None` instead of a panic.
+    /// The checked form of [`Self::time_to_send`], with `None` instead of a panic.
     #[inline]
     pub const fn checked_time_to_send(self, bytes: Bytes) -> Option<Duration> {
         if self.get() == 0 {

@@ -1,4 +1,4 @@
-//! Quantities are strings in files: `"200 ms"`, never a bare number whose unit must be guessed.
+//! Quantities as strings in files: `"200 ms"`, never a bare number without its unit.
 
 use core::fmt;
 use core::marker::PhantomData;

@@ -12,7 +12,7 @@ pub const ETHERNET_GAP: u32 = 12;
 pub const ETHERNET_STORED: u32 = ETHERNET_HEADER + ETHERNET_CHECK;
 /// Bytes of link time in addition to an IP packet.
 pub const ETHERNET_LINK: u32 = ETHERNET_STORED + ETHERNET_PREAMBLE + ETHERNET_GAP;
-/// The two-byte PPP header of ns-3's point-to-point links, which stands for all that they add to an IP packet.
+/// The two-byte PPP header of ns-3's point-to-point links, all their bytes around an IP packet.
 pub const PPP_HEADER: u32 = 2;
 /// Bytes of link time that network cards and kernels do not count: check sequence, preamble, gap.
 pub const ETHERNET_UNCOUNTED: u32 = ETHERNET_LINK - ETHERNET_HEADER;
