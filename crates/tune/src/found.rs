@@ -26,7 +26,7 @@ impl TriedPoint {
 /// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchOutcome {
-    /// All points, in the order in which they were tried.
+    /// All points in the order of their trials.
     pub tried: Vec<TriedPoint>,
     /// Index of the best point, or of the nearest one if none meets the constraints; `None` where nothing was simulated.
     pub best: Option<usize>,
@@ -42,8 +42,8 @@ impl SearchOutcome {
         self.best.map(|best| &self.tried[best])
     }
 
-    /// The range of an axis whose objective is within `share` of the best one's, with the other axes at their best values.
-    /// Returns the least and the largest tried value. The range ends at the first point that is worse or does not meet the
+    /// The range of an axis with objectives within `share` of the best, the other axes at their best values. Returns
+    /// the least and the largest tried value. The range ends at the first point that is worse or does not meet the
     /// constraints.
     pub fn flat(&self, axis: usize, share: f64) -> Option<(u64, u64)> {
         let best = self.best()?;

@@ -11,20 +11,20 @@ pub struct Gear {
     pub buffer: Bytes,
     /// Pools that its ports are divided among, of equal size; at least 1.
     pub pools: u64,
-    /// Where the buffer is.
+    /// Place of the buffer.
     pub memory: GearMemory,
     /// Rate of the ports that hosts use.
     pub port: Rate,
     /// Place of the figures.
     pub source: String,
-    /// A public price in the words of its source, and that source; absent where there is none.
+    /// A public price in the words of its source, with the source; absent if unknown.
     pub price: Option<GearPrice>,
 }
 
 /// The place of a switch's packet memory, from the least costly kind to the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GearMemory {
-    /// On the switch chip.
+    /// Memory on the switch chip.
     OnChip,
     /// In a server that switches.
     Software,
@@ -73,7 +73,7 @@ pub enum GearError {
     /// The text is not TOML.
     #[error("the catalogue of switches is not TOML: {0}")]
     Toml(String),
-    /// There is no switch in it.
+    /// The catalogue has no switch.
     #[error("the catalogue has no `[[gear]]`; each has name, buffer, port and source")]
     Empty,
     /// A switch lacks a key, or its value is wrong.
@@ -102,7 +102,7 @@ pub enum GearError {
 const KEYS: [&str; 8] = ["name", "buffer", "pools", "memory", "port", "source", "price", "price_source"];
 
 impl Gear {
-    /// The catalogue that comes with the program.
+    /// The included catalogue.
     pub const BUILT_IN: &str = include_str!("gear.toml");
 
     /// Reads a catalogue.

@@ -34,7 +34,7 @@ pub struct Objective {
     pub target: Target,
 }
 
-/// An objective or constraint that cannot be understood, or that nothing can meet.
+/// Errors of objectives and constraints.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GoalError {
     /// No figure has the name.
@@ -111,7 +111,7 @@ impl Objective {
     }
 }
 
-/// How a figure relates to its limit.
+/// Relation of a figure to its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Relation {
     AtMost,
@@ -259,7 +259,7 @@ impl Goal {
         Ok(Self { objective, constraints })
     }
 
-    /// The end of a single tuned setting that is sought, if the objective is that setting.
+    /// The sought end of a single tuned setting, if the objective is that setting.
     pub fn end(&self) -> Option<End> {
         match (&self.objective.target, self.objective.sense) {
             (Target::Figure(_), _) => None,
@@ -268,8 +268,8 @@ impl Goal {
         }
     }
 
-    /// The score of a result; `value` is that of the setting which is the objective, if one is. A figure that the result lacks
-    /// is as bad as can be.
+    /// The score of a result; `value` is the setting's, if the objective is a setting. A missing figure has the worst
+    /// score.
     pub fn score(&self, summary: &Summary, value: Option<f64>) -> Score {
         let mut violation: f64 = self
             .constraints

@@ -24,7 +24,7 @@ pub enum NumberKind {
 }
 
 impl NumberKind {
-    /// All kinds, in the order in which a text is tried.
+    /// All kinds, in the order of trying a text.
     const ALL: [Self; 7] =
         [Self::Count, Self::Bytes, Self::Duration, Self::Rate, Self::Packets, Self::Frequency, Self::Ratio];
 

@@ -27,7 +27,7 @@ pub struct Trial {
     pub seed: u32,
 }
 
-/// How good the result of a trial is.
+/// Quality of a trial's result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
     /// Zero if all constraints are met; else how far the result is from meeting them.
@@ -87,8 +87,8 @@ pub fn search(
     SearchOutcome { tried: race.tried, best, simulations: race.simulations, is_stopped: race.is_stopped }
 }
 
-/// Order of two points. The point that is nearer to meeting the constraints on all its seeds comes first. Equal points are
-/// ordered by the objective on the seeds of both.
+/// Order of two points. The point nearer to the constraints on all its seeds comes first. The objective on the seeds of
+/// both orders equal points.
 fn order(one: &TriedPoint, other: &TriedPoint) -> Ordering {
     let common = one.scores.len().min(other.scores.len());
     let mean = |point: &TriedPoint, seeds: usize, of: fn(&Score) -> f64| {
