@@ -4,7 +4,7 @@ use fanin_events::sizes::SizesError;
 use fanin_scenario::Scenario;
 use fanin_units::Bytes;
 
-/// Why a scenario is not run.
+/// Errors of starting a run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,7 +15,7 @@ pub enum Error {
         needed: Bytes,
         /// Memory of the machine, or the limit of this process.
         available: Bytes,
-        /// The part that needs the most, with the keys that make it smaller.
+        /// The largest part, with the keys that reduce it.
         largest: &'static str,
     },
     /// Sizes of fragments cannot be read from the file that the scenario names.
@@ -44,7 +44,7 @@ pub struct RefusedSetting {
 }
 
 impl Error {
-    /// The setting that is refused, if it is one that names a place of the network.
+    /// The refused setting, if it names a place of the network.
     pub fn setting(&self, scenario: &Scenario) -> Option<RefusedSetting> {
         let Self::Sim(error) = self else { return None };
         match error {

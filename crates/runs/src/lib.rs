@@ -1,7 +1,7 @@
 //! Runs of the simulator on this machine.
 //!
-//! `fanin-sim` has no clock, no thread and no file. Here [`run`] reads the file of fragment sizes that a scenario may name,
-//! estimates its memory, and measures what the run cost. [`sweep`] plays many runs at once, one a thread.
+//! `fanin-sim` has no clock, no thread and no file. Here [`run`] reads the scenario's file of fragment sizes, estimates
+//! its memory, and measures the cost of the run. [`sweep`] plays many runs at once, one a thread.
 
 #![forbid(unsafe_code)]
 

@@ -16,7 +16,7 @@ const EVENT: u64 = 300;
 /// A sample of a queue in the table and its file.
 const SAMPLE: u64 = 50;
 
-/// A lower estimate of the memory of a run, by what needs it.
+/// A lower estimate of a run's memory, by its parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoryEstimate {
     /// Connections with their endpoints.
@@ -49,7 +49,7 @@ impl MemoryEstimate {
             .fold(Bytes::new(BASE), |sum, part| sum.saturating_add(part))
     }
 
-    /// The part that needs the most, with the keys that make it smaller.
+    /// The largest part, with the keys that reduce it.
     fn largest(&self) -> &'static str {
         let parts = [
             (

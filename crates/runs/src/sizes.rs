@@ -8,8 +8,8 @@ use fanin_sim::RecordedSizes;
 
 use crate::error::Error;
 
-/// Reads the file of a scenario, if it names one. A result stands under the content that the scenario was loaded with, so that
-/// a file with another content is refused. The bytes that are compared are those that the sizes are taken from.
+/// Reads the file of a scenario, if it names one. A result names the file's content at loading, so that a changed file
+/// is refused. The compared bytes are those that give the sizes.
 pub(crate) fn read(scenario: &Scenario) -> Result<RecordedSizes, Error> {
     let readout = &scenario.readout;
     let Some(path) = readout.fragment_size.path() else { return Ok(RecordedSizes::None) };

@@ -18,8 +18,8 @@ pub struct SweepRun {
     pub seed: u64,
 }
 
-/// Simulates all points on `threads` threads (at least one) and gives the results in the order of the points. Each equals
-/// that of [`run`], whatever the number of threads. `done` is called with the number of each finished point.
+/// Simulates all points on `threads` threads (at least one) and gives the results in the order of the points. Each
+/// equals that of [`run`], for any number of threads. `done` is called with the number of each finished point.
 ///
 /// Points that had not begun when the stop flag was set are left out: the results are then fewer than the points.
 ///
