@@ -9,9 +9,9 @@ use fanin_units::{Bytes, Instant, Rate, wire};
 /// A frame seen on a tapped link, when its last bit arrived at the far end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameSeen {
-    /// When its last bit arrived.
+    /// Arrival time of its last bit.
     pub at: Instant,
-    /// Over which link, and which way.
+    /// Link and direction of the frame.
     pub port: PortIndex,
     /// The end of a connection that it is for.
     pub end: u32,
@@ -30,11 +30,11 @@ pub struct LinkCapture {
     pub rate: Rate,
     /// The link's framing of an IP packet.
     pub framing: Framing,
-    /// How far the windows in the headers are shifted to the right.
+    /// Right shift of the windows in the headers.
     pub window_scale: u8,
     /// The frames, in the order of time.
     pub frames: Vec<FrameSeen>,
-    /// For each end of a connection, the nodes that frames for it go to and come from.
+    /// Destination and source node of the frames for each end of a connection.
     pub ends: Vec<[u32; 2]>,
     /// Names of the nodes.
     pub nodes: Vec<String>,

@@ -74,7 +74,7 @@ impl Finished<'_> {
         queue_bytes[bin(late.of.assigned)..=bin(late.of.at)].iter().max().copied()
     }
 
-    /// The output on the way from the source that finished last whose queue took longest to drain.
+    /// The output with the longest drain time on the path from the source that finished last.
     fn fullest_on_the_way(&self, late: &LateTrace) -> Option<PortIndex> {
         let is_last_byte = |entry: &&TraceEntry| matches!(entry.step, MessageStep::LastByte);
         let last = late.entries.iter().filter(is_last_byte).max_by_key(|entry| entry.at)?;

@@ -1,7 +1,7 @@
 //! Records a simulated run, and makes its results from the records.
 //!
-//! The simulator reports observations to a [`Recorder`]: a frame that was lost, a message that arrived, the depth of a
-//! queue. At the end it hands [`Finished`] the run's [`RunTotals`], and takes the tables, the summary's figures of the network and
+//! The simulator reports observations to a [`Recorder`]: a lost frame, an arrived message, the depth of a queue. At the
+//! end it hands [`Finished`] the run's [`RunTotals`], and takes the tables, the summary's figures of the network and
 //! the picture. Nothing here schedules, sends or queues anything, and nothing recorded changes the run.
 
 #![forbid(unsafe_code)]

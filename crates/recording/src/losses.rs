@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fanin_network::PortIndex;
 
-/// Pairs of output and connection whose losses are counted one by one.
+/// Most pairs of output and connection with separate counts of losses.
 const FLOWS_MAX: usize = 1 << 16;
 
 /// The losses of one output.

@@ -19,7 +19,7 @@ const PORTS_MAX: usize = 5;
 /// Sources that are named at an output.
 const SOURCES_MAX: usize = 5;
 
-/// A finished run, from which its results are made.
+/// A finished run, the source of its results.
 pub struct Finished<'a> {
     /// The scenario of the run.
     pub scenario: &'a Scenario,
@@ -37,7 +37,7 @@ pub struct Finished<'a> {
     pub within: &'a RunTotals,
     /// The sums at the end, when the work in progress is finished.
     pub after: &'a RunTotals,
-    /// By port, the largest queue since the warm-up, in bytes; zero at hosts.
+    /// High-water mark of each port since the warm-up, in bytes; zero at hosts.
     pub queue_bytes_max: Vec<u64>,
     /// The rows of the events or requests.
     pub rows: Vec<EventRow>,
@@ -61,7 +61,7 @@ impl Finished<'_> {
         self.queue_bytes_max[port as usize]
     }
 
-    /// By port, the share of its link's rate that it carried while measuring; empty where no time was measured.
+    /// Each port's share of its link's rate in the measured time; empty without measured time.
     pub(crate) fn utilisation(&self) -> Vec<f64> {
         self.within.utilisation_since(self.before, self.network)
     }

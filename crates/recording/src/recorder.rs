@@ -1,4 +1,4 @@
-//! The recordings of a run. The simulator reports what happens; nothing is read back before the run has ended.
+//! The recordings of a run. The simulator reports observations; nothing is read back before the run has ended.
 
 use fanin_network::{Network, PortIndex};
 use fanin_scenario::Scenario;
@@ -21,7 +21,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// The recordings that every run makes, and those that the scenario asks for.
+    /// The recordings of every run, and those of the scenario's settings.
     pub fn new(scenario: &Scenario, network: &Network) -> Self {
         let run = scenario.run.warmup + scenario.run.duration;
         let outputs = network.ports().filter(|&port| !network.is_host(network.source(port))).collect();
@@ -51,9 +51,8 @@ impl Recorder {
         self.timeline.due
     }
 
-    /// Closes the bins that end before `time`. Since the last call nothing has happened but what is counted in `frames` and
-    /// `payload`, the frames and payload bytes that have arrived so far. `level` gives the state of a port at a time; where the
-    /// port has rings, it passes each to the visitor.
+    /// Closes the bins that end before `time`. `frames` and `payload` are the frames and payload bytes that have
+    /// arrived so far. `level` gives the state of a port at a time; it passes each of the port's rings to the visitor.
     #[cold]
     pub fn close_bins(
         &mut self,
@@ -64,7 +63,7 @@ impl Recorder {
         self.timeline.close_until(time, [frames, payload], level);
     }
 
-    /// The warm-up is over: what was lost until now does not count, and high-water marks start afresh.
+    /// Ends the warm-up: losses until now do not count, and high-water marks start afresh.
     pub fn start_measuring(&mut self) {
         self.losses.clear();
         self.timeline.start_measuring();

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use fanin_network::PortIndex;
 
-/// Rings whose bins are kept, the deepest before all others.
+/// Most rings with bins; the deepest are kept.
 const RINGS_MAX: usize = 64;
 
-/// A ring: the output that it is at, and the number of the host that its frames are for.
+/// A ring: its output, and the number of its destination host.
 pub(crate) type RingKey = (PortIndex, u32);
 
 /// Takes the bytes of a ring, and the most since the marks were reset, with the number of the host that it is for.
@@ -45,7 +45,7 @@ impl RingBins {
         row.deepest = row.deepest.max(noted);
     }
 
-    /// Makes room for a ring of `bytes` bytes by removing a shallower one. Returns false if there is none.
+    /// Makes room for a ring of `bytes` bytes by removing a shallower one. Returns false if none is shallower.
     fn make_room(&mut self, bytes: u64) -> bool {
         if self.rows.len() < RINGS_MAX {
             return true;

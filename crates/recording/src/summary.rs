@@ -44,8 +44,8 @@ impl Finished<'_> {
         summary.bound = Some(Bound { least, clairvoyant });
     }
 
-    /// Fills in the figures of network and transport: what was counted after the warm-up, the drain included; the loads
-    /// are those of the measured time. `pauses` are those of the run, where a switch uses PAUSE.
+    /// Fills in the figures of network and transport. Counts cover the time after the warm-up with the drain, loads the
+    /// measured time. `pauses` are the run's, if a switch uses PAUSE.
     pub fn fill_network(&self, summary: &mut Summary, uses_tcp: bool, pauses: Option<u64>) {
         let Self { network, before, after, .. } = self;
         let collectors: BTreeSet<NodeIndex> = self.roles.collectors.iter().copied().collect();

@@ -1,7 +1,7 @@
 //! The timeline of a run: queues, losses, timeouts and delivered bytes in a fixed number of bins that double their width.
 //!
-//! Nothing is scheduled for it: a bin is closed before the first occurrence that lies behind it. All outputs are looked at
-//! once in as many bins as the frames that arrived pay for; the fullest ones in every bin.
+//! Nothing is scheduled for it: a bin is closed before the first occurrence after it. The fullest outputs are sampled
+//! in every bin. All outputs are sampled at intervals that the number of arrived frames pays for.
 
 use fanin_network::PortIndex;
 
@@ -9,11 +9,11 @@ use crate::ring_bins::{RingBins, RingVisitor};
 
 /// Bins of a timeline.
 const BINS: usize = 512;
-/// Arrivals for each output between two looks at all outputs: a look costs less than a hundredth of what they cost.
+/// Arrivals for each output between two samples of all outputs: a sample costs less than a hundredth of them.
 const ARRIVALS_PER_PORT: u64 = 16;
-/// Outputs that are looked at in every bin.
+/// Number of outputs sampled in every bin.
 const HOT_PORTS: usize = 8;
-/// Outputs whose bins are kept, those with losses before all others.
+/// Most outputs with bins; those with losses come first.
 const ROWS_MAX: usize = 128;
 
 /// The state of an output, as the timeline notes it.
@@ -55,8 +55,8 @@ impl PortBins {
         }
     }
 
-    /// Notes the payload that has arrived until the end of `bin`. What arrived since the last look is spread evenly over the
-    /// bins since then.
+    /// Notes the payload that has arrived until the end of `bin`. Spreads the bytes since the last sample evenly over
+    /// the bins since then.
     fn deliver(&mut self, bin: usize, delivered: u64) {
         let news = delivered - self.delivered_seen;
         if news > 0 {
@@ -99,9 +99,9 @@ pub(crate) struct TimelineRecorder {
     bin: usize,
     /// All outputs of switches.
     outputs: Vec<PortIndex>,
-    /// The fullest outputs at the last look at all of them.
+    /// The fullest outputs at the last sample of all.
     hot: Vec<PortIndex>,
-    /// By port: the largest queue that is accounted for.
+    /// Largest recorded queue of each port.
     known_max: Vec<u64>,
     rows: Vec<Option<Box<PortBins>>>,
     pub(crate) rings: RingBins,
@@ -234,7 +234,7 @@ impl TimelineRecorder {
         self.rows.get(port as usize)?.as_deref()
     }
 
-    /// True if there is room for one more row of such a queue: one that matters less has gone.
+    /// True if such a queue can have a row, after the removal of a less important one.
     fn make_room(&mut self, bytes: u64, is_losing: bool) -> bool {
         if self.kept.len() < ROWS_MAX {
             return true;

@@ -28,9 +28,9 @@ pub struct RunTotals {
     pub spurious_retransmits: u64,
     /// Tail loss probes that they sent.
     pub tail_loss_probes: u64,
-    /// By port, the bytes on the wire that arrived over its link.
+    /// Wire bytes that arrived over each port's link.
     pub port_bytes: Vec<u64>,
-    /// By port, the payload bytes that arrived over its link at their destination.
+    /// Payload bytes that arrived over each port's link at their destination.
     pub port_payload: Vec<u64>,
 }
 
@@ -40,7 +40,7 @@ impl RunTotals {
         self.port_bytes[port as usize] - before.port_bytes[port as usize]
     }
 
-    /// By port, the share of its link's rate that it carried since `before`; empty where no time has passed.
+    /// Each port's share of its link's rate since `before`; empty if no time has passed.
     pub(crate) fn utilisation_since(&self, before: &Self, network: &Network) -> Vec<f64> {
         let seconds = self.at.saturating_since(before.at).as_secs_f64();
         if seconds == 0.0 {

@@ -41,9 +41,9 @@ pub(crate) struct TraceEntry {
 pub struct CollectedEvent {
     /// The number of the event.
     pub event: u64,
-    /// When it was assigned.
+    /// Time of its assignment.
     pub assigned: u64,
-    /// When it was complete.
+    /// Time of its completion.
     pub at: u64,
     /// Its collection time.
     pub time: u64,
@@ -73,7 +73,7 @@ impl MessageTrace {
         Self { log: VecDeque::new(), from, late: None, slowest: None, taken_at: 0 }
     }
 
-    /// Notes what happens to an event on the connection of an end.
+    /// Notes an event's happening on the connection of an end.
     pub(crate) fn note(&mut self, at: u64, event: u64, end: u32, step: MessageStep) {
         if self.log.len() == ENTRIES_MAX {
             if self.slowest.is_some() {
@@ -97,8 +97,8 @@ impl MessageTrace {
         }
     }
 
-    /// Considers a complete event. The history of one that took longer than all before is taken at once. One that took longer
-    /// by less than a twentieth is only remembered, so that times which creep up cost little.
+    /// Considers a complete event. Takes the history of the slowest event so far at once. An event slower by less than
+    /// a twentieth is only remembered, so that slowly growing times cost little.
     pub(crate) fn consider(&mut self, collected: CollectedEvent) {
         let taken = self.late.as_ref().map_or(0, |late| late.of.time);
         let longest = self.slowest.map_or(taken, |slowest| slowest.time);
