@@ -1,4 +1,4 @@
-//! All techniques against incast side by side: one table of what each sets, simulated on any scenario.
+//! All techniques against incast side by side: a table of their settings, simulated on any scenario.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -124,7 +124,7 @@ pub const TECHNIQUES: &[Technique] = &[
 pub struct Figures {
     /// Collection times of the measured events, or times of the requests of a barrier workload.
     pub times_ms: Times,
-    /// How many there were.
+    /// Number of completed events or requests.
     pub completed: u64,
     /// Frames that switches dropped.
     pub drops: u64,
@@ -136,7 +136,7 @@ pub struct Figures {
     pub reverse_bytes_each: f64,
     /// Processor time in seconds.
     pub cpu_s: f64,
-    /// Why the run ended before it was done: nothing moved any more.
+    /// Diagnosis of a stalled run.
     pub stalled: Option<String>,
 }
 
@@ -158,12 +158,12 @@ pub struct Compared {
     pub title: String,
     /// Measured time of each run, as the scenario writes it.
     pub duration: String,
-    /// In the order of the techniques asked for; those that had no turn before a stop are missing.
+    /// Rows in the order of the requested techniques; a stop leaves out later ones.
     pub rows: Vec<Row>,
 }
 
 impl Compared {
-    /// How much more than the row without avoidance and losses a row sends back, as a share; `None` where that is not there.
+    /// Additional bytes that a row sends back, as a share of the row without avoidance and losses; `None` without it.
     pub fn extra_reverse(&self, figures: &Figures) -> Option<f64> {
         let is_reference = |row: &&Row| row.technique.name == REFERENCE;
         let reference = self.rows.iter().find(is_reference)?.figures.as_ref().ok()?;
@@ -172,9 +172,9 @@ impl Compared {
     }
 }
 
-/// Simulates every technique on every scenario, on `threads` threads; `first` are settings that the techniques may change, `last`
-/// override them. A technique that a scenario refuses has a row that says why. After a stop the finished rows are returned.
-/// `each` receives every outcome at the end.
+/// Simulates every technique on every scenario, on `threads` threads; `first` are settings that the techniques may
+/// change, `last` override them. A refused technique has a row with the reason. After a stop the finished rows are
+/// returned. `each` receives every outcome at the end.
 ///
 /// # Errors
 /// Where a scenario is wrong by itself.

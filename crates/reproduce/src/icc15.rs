@@ -25,12 +25,12 @@ fn means(results: &[&PointResult]) -> Vec<f64> {
     results.iter().map(|result| result.mean_ms()).collect()
 }
 
-/// A run of which one event's traffic is recorded.
+/// A run with one event's traffic recorded.
 fn with_io(point: ClaimRun) -> ClaimRun {
     point.set("record.events", format_args!("[{EVENT}]")).set("run.duration", "2 s")
 }
 
-/// How long after the last data the collector sent the last of its acknowledgements, in milliseconds.
+/// Milliseconds from the last data to the collector's last acknowledgement.
 fn tail_ms(result: &PointResult) -> f64 {
     let last =
         |bytes: fn(&IoRow) -> u64| result.io.windows(2).rev().find(|pair| bytes(&pair[1]) > bytes(&pair[0]));

@@ -27,15 +27,15 @@ pub struct Judged {
 pub enum Status {
     /// The claim holds.
     Holds,
-    /// It does not hold, for the known reason, and each figure is in its range.
+    /// The claim does not hold, for the known reason, and each figure is in its range.
     Explained,
-    /// It does not hold.
+    /// The claim does not hold.
     Fails,
-    /// It does not hold, for a known reason, but a figure has left its range.
+    /// The claim does not hold, for a known reason, but a figure has left its range.
     OutOfRange,
     /// Nothing was measured that it could be judged by: the run was too short.
     Unmeasured,
-    /// It holds although the explanation says that it does not: the explanation is out of date.
+    /// The claim holds against its explanation, which is out of date.
     Unexpected,
 }
 

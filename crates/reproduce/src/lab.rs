@@ -10,7 +10,7 @@ use fanin_scenario::{Errors, Loaded, load};
 use crate::Judged;
 use crate::claim::Claim;
 
-/// The measured time of a point that has no duration of its own.
+/// Measured time of a point without its own duration.
 pub const DURATION: &str = "3 s";
 
 /// One run that a claim needs: a ready scenario and its changed keys.
@@ -32,7 +32,7 @@ impl ClaimRun {
         self
     }
 
-    /// The scenario. Its measured time is `duration` where that is given, else its own, else [`DURATION`].
+    /// The scenario. Its measured time is `duration` if given, else its own, else [`DURATION`].
     ///
     /// # Errors
     /// The mistakes that the scenario's checks find.
@@ -60,11 +60,11 @@ pub struct PointResult {
     pub timeouts: Vec<u64>,
     /// The most bytes that a watched queue held at a sample.
     pub watched_bytes_max: u64,
-    /// For each watched queue its bytes at each sample.
+    /// Bytes of each watched queue at each sample.
     pub watched: BTreeMap<String, Vec<u64>>,
-    /// Bytes on the collector's link over time, of the events whose traffic is recorded.
+    /// Bytes on the collector's link over time, of the recorded events.
     pub io: Vec<IoRow>,
-    /// How it ended.
+    /// End of the run.
     pub end: RunEnd,
 }
 
@@ -82,7 +82,7 @@ impl PointResult {
         self.summary.collection_time_ms.as_ref().and_then(|times| times.ideal).unwrap_or(f64::NAN)
     }
 
-    /// The share of events whose collection time satisfies a condition.
+    /// Share of events with a collection time that satisfies a condition.
     pub fn share(&self, is: impl Fn(f64) -> bool) -> f64 {
         share(&self.times_ms, |&time| is(time))
     }
@@ -120,7 +120,7 @@ fn share<T>(values: &[T], is: impl Fn(&T) -> bool) -> f64 {
     values.iter().filter(|value| is(value)).count() as f64 / values.len() as f64
 }
 
-/// Why claims could not be judged.
+/// Errors of judging claims.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// A point's scenario is wrong.

@@ -1,4 +1,4 @@
-//! The support that each technique needs, and where that is documented.
+//! The support that each technique needs, with its documentation.
 
 /// The support that a technique needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,9 +12,9 @@ pub(super) const BEST: u32 = 480;
 /// Credits of the smallest burst that it shows, 52.8 kB.
 pub(super) const FEW: u32 = 48;
 
-/// A set-up without any avoidance, in which each event is collected from `groups` sixteenths of the readouts. The rate is
-/// raised so that the throughput stays (thesis §4.2.1). The readouts are drawn for each event. The same ones each time
-/// would load the two uplinks unevenly, at 528 kB 60 to 40 %, and fill one of them at 90 %.
+/// A set-up without any avoidance that collects each event from `groups` sixteenths of the readouts. The rate is raised
+/// so that the throughput stays (thesis §4.2.1). The readouts are drawn for each event. The same ones each time would
+/// load the two uplinks unevenly, at 528 kB 60 to 40 %, and fill one of them at 90 %.
 pub(super) fn partial(preset: &'static str, groups: u32) -> ClaimRun {
     let full_mhz: u64 = if preset.ends_with("-500hz") { 500_000 } else { 1_000_000 };
     let rate = full_mhz * 16 / u64::from(groups);
@@ -35,13 +35,13 @@ pub(super) fn usable(point: ClaimRun) -> ClaimRun {
     point.set("tor.buffer", buffer)
 }
 
-/// With the stack of the thesis' own simulation, Linux 2.6.26 (§5.1.1), and the memory with which it agreed.
+/// Sets the stack of the thesis' own simulation, Linux 2.6.26 (§5.1.1), and the memory that agreed with it.
 pub(super) fn simulated(point: ClaimRun) -> ClaimRun {
     usable(point).set("transport.profile", "linux-2.6.26")
 }
 
-/// First come, first served in the order that it takes by itself. If nothing disturbs it, the units of a host move
-/// apart within seconds (thesis §6.5), in whatever order they announced themselves.
+/// Sets first come, first served in its natural order. The units of a host move apart within seconds (thesis §6.5),
+/// from any order of announcements.
 pub(super) fn ordered(point: ClaimRun) -> ClaimRun {
     point.set("supervisor.start_order", "interleaved")
 }
@@ -74,7 +74,7 @@ pub(super) fn rto_5ms(point: ClaimRun) -> ClaimRun {
     point.set("transport.rto_min", "5 ms").set("transport.delayed_ack", false)
 }
 
-/// As the thesis' own simulation: variable sizes, no shaping, a policy that spreads the load.
+/// Sets the thesis' own simulation: variable sizes, no shaping, a policy that spreads the load.
 pub(super) fn unshaped(preset: &'static str) -> ClaimRun {
     variable(ClaimRun::new(preset).set("supervisor.policy", "node-round-robin"))
 }
@@ -83,7 +83,7 @@ pub(super) fn means(results: &[&PointResult]) -> Vec<f64> {
     results.iter().map(|result| result.mean_ms()).collect()
 }
 
-/// The first size from which the mean exceeds three times the ideal: where incast sets in.
+/// Index of the first size with a mean above three times the ideal, where incast begins.
 pub(super) fn onset(results: &[&PointResult]) -> usize {
     results.iter().position(|result| result.mean_ms() > 3.0 * result.ideal_ms()).unwrap_or(results.len())
 }
