@@ -23,7 +23,7 @@ const STAGES_ABOVE: u16 = 5;
 #[derive(Debug, Clone)]
 pub struct CheckedHybrid {
     spec: HybridSpec,
-    /// The host port of each collector; none where there are no host ports.
+    /// The host port of each collector; empty without host ports.
     assigned: Vec<Option<usize>>,
     host_ports: usize,
     rules: Vec<Rule>,
@@ -38,7 +38,7 @@ impl CheckedHybrid {
         Self::new(&Document::load(path)?, host_ports)
     }
 
-    /// As [`Self::load`], from text; messages name it `name`.
+    /// Loads as [`Self::load`] does, from text; messages name it `name`.
     ///
     /// # Errors
     /// As for [`Self::load`].
@@ -95,7 +95,7 @@ impl CheckedHybrid {
     /// The host port of a collector, by its index in the description; `None` if nothing is redirected.
     ///
     /// # Panics
-    /// If there is no such collector.
+    /// If the collector does not exist.
     pub fn host_port_of(&self, collector: usize) -> Option<&HostPortSpec> {
         self.assigned[collector].map(|port| &self.spec.host_port[port])
     }

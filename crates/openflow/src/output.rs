@@ -11,7 +11,7 @@ use fanin_switch::MacPrefix;
 
 /// Packet memory of the software switch for frames that drivers hold.
 const DRIVER_BYTES: u64 = 32 << 20;
-/// Only OpenFlow 1.0 has a flag that keeps floods from a port; later versions leave it to the rules.
+/// Command that sets a port flag against floods, by OpenFlow 1.0; later versions have no such flag.
 const MOD_PORT: &str = "ovs-ofctl --timeout=10 -O OpenFlow10 mod-port";
 
 /// The rules as a file for `ovs-ofctl add-flows`. It first deletes the rules with our cookie, so that a changed
@@ -253,7 +253,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// In the syntax of `ovs-ofctl`, a comma before each field (ovs-fields(7)).
+/// Writes fields in the syntax of `ovs-ofctl`, a comma before each (ovs-fields(7)).
 impl fmt::Display for Match {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(port) = self.input {

@@ -14,13 +14,13 @@ pub struct HybridSpec {
     pub openflow: OpenflowSpec,
     /// Defaults of the collectors' rings.
     pub ring: RingDefaults,
-    /// Ports of the OpenFlow switch to which hosts and other switches are attached.
+    /// Ports of the OpenFlow switch for hosts and other switches.
     pub port: Vec<OpenflowPort>,
     /// Ports of the OpenFlow switch that lead to the software switch; with none, nothing is redirected.
     pub host_port: Vec<HostPortSpec>,
     /// Stations with a configured port, which takes precedence over learning.
     pub host: Vec<HostSpec>,
-    /// Stations to which many answer at once.
+    /// Stations that receive many answers at once.
     pub collector: Vec<CollectorSpec>,
     /// The frames to collectors that are redirected; all of them if no flow is named.
     pub flow: Vec<FlowSpec>,
@@ -97,7 +97,7 @@ pub enum Others {
     Normal,
     /// Floods them out of all ports but host ports, for OpenFlow-only switches. Name every station as a host then.
     Flood,
-    /// No rule: those of another controller apply.
+    /// Adds no rule: those of another controller apply.
     Nothing,
 }
 
@@ -157,7 +157,7 @@ pub struct HostSpec {
     pub mac: Mac,
 }
 
-/// A station to which many answer at once.
+/// A station that receives many answers at once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CollectorSpec {
