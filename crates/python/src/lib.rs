@@ -1,4 +1,4 @@
-//! `fanin._fanin`: what the Python package calls. Conversions only; every rule lives in the crates below.
+//! `fanin._fanin`: the functions behind the Python package. Conversions only; every rule lives in the crates below.
 
 use pyo3::prelude::*;
 

@@ -17,16 +17,16 @@ use crate::table::RecordTable;
 pub(crate) struct LoadedResult {
     /// Summary and scenario; the records are in `tables`.
     head: RunResult,
-    /// `complete`, `stopped` or `stalled`; empty where that is not known.
+    /// `complete`, `stopped` or `stalled`; empty if unknown.
     #[pyo3(get)]
     end: &'static str,
-    /// The hosts that wait, and what for, where the run stalled.
+    /// The waiting hosts and their reasons, if the run stalled.
     #[pyo3(get)]
     diagnosis: Option<String>,
     source: Tables,
 }
 
-/// Where the tables are.
+/// Folder of the tables.
 enum Tables {
     Memory(Arc<Records>),
     Folder(PathBuf, [OnceLock<Arc<Records>>; TableName::ALL.len()]),
@@ -98,7 +98,7 @@ impl LoadedResult {
         &self.head.label
     }
 
-    /// The resolved scenario as TOML, where it is known.
+    /// The resolved scenario as TOML, if known.
     #[getter]
     fn scenario(&self) -> Option<&str> {
         self.head.scenario_toml.as_deref()
@@ -123,7 +123,7 @@ impl LoadedResult {
         py.detach(|| Ok(fanin_report::page(&[self.whole()?])))
     }
 
-    /// Writes the files that the command writes with `--out`, and says which.
+    /// Writes the command's files of `--out`, and returns their paths.
     #[expect(clippy::needless_pass_by_value, reason = "a path can only be converted to an owned one")]
     fn write(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Vec<PathBuf>> {
         py.detach(|| {
@@ -143,7 +143,7 @@ impl LoadedResult {
         })
     }
 
-    /// Writes the result into the folder `name` of `root`, whole or not at all; says whether it was not there before.
+    /// Writes the result into the folder `name` of `root`, whole or not at all; returns true if it is new.
     #[expect(clippy::needless_pass_by_value, reason = "a path can only be converted to an owned one")]
     fn write_once(&self, py: Python<'_>, root: PathBuf, name: &str) -> PyResult<bool> {
         py.detach(|| {

@@ -115,7 +115,7 @@ pub(crate) fn load_scenario(py: Python<'_>, source: &str, sets: Vec<String>) -> 
     py.detach(|| fanin_scenario::load(source, &sets).map(hand_over).map_err(|errors| raise(&errors)))
 }
 
-/// As `load_scenario`, from text that is not in a file; `extends` finds presets only.
+/// Loads as `load_scenario` does, from text without a file; `extends` finds presets only.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "a list can only be converted to an owned vector")]
 pub(crate) fn load_scenario_text(

@@ -137,7 +137,7 @@ impl RecordTable {
         Ok(units)
     }
 
-    /// The values of one column; what is absent is None. A column has a name and no number; rows come by iteration.
+    /// The values of one column; None for absent ones. A column has a name and no number; rows come by iteration.
     fn __getitem__<'py>(&self, py: Python<'py>, column: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let name = column.cast::<PyString>().map_err(|_| {
             let text = "a column is asked for by its name; iterate over the table for its rows";
@@ -159,12 +159,12 @@ impl RecordTable {
         Ok(values)
     }
 
-    /// True if there is a column of this name.
+    /// True if the table has a column of this name.
     fn __contains__(&self, column: &Bound<'_, PyAny>) -> bool {
         column.extract::<String>().is_ok_and(|name| self.schema.index_of(&name).is_ok())
     }
 
-    /// The rows, each as a dictionary from the names of the columns; what is absent is None.
+    /// The rows, each as a dictionary from the names of the columns; None for absent values.
     fn __iter__(&self) -> RowIterator {
         let rows = Rows { reader: self.reader(), batch: None, next: 0 };
         RowIterator { names: self.columns(), rows: Mutex::new(rows) }
