@@ -52,7 +52,7 @@ impl Account {
         (level <= self.limit).then_some(level)
     }
 
-    /// The level with `charge` bytes more, unless that exceeds the limit or sets a high-water mark, which a departure could
+    /// The level with `charge` bytes more; `None` if it exceeds the limit or sets a high-water mark, which a departure could
     /// prevent.
     #[inline]
     pub(crate) fn below_mark(&self, charge: u64) -> Option<u64> {
@@ -85,8 +85,8 @@ impl Account {
     }
 }
 
-/// Asserts that each account has the bytes of those frames that `account_of` assigns to it. A frame is an input, an output and the
-/// memory that it takes.
+/// Asserts that each account has the bytes of the frames assigned by `account_of`. A frame is an input, an output and its
+/// charge.
 ///
 /// # Panics
 /// If one has more or less.

@@ -10,7 +10,7 @@ use fanin_units::{Bytes, Instant, PS_BITS, Rate};
 /// burst of zero spaces frames as a link of this rate would.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenBucket {
-    /// When the bucket is full, in ps.
+    /// Time at which the bucket is full, in ps.
     full_at: u64,
     /// The fraction of a picosecond beyond that, in 2^-32.
     full_at_fraction: u32,
@@ -20,7 +20,7 @@ pub struct TokenBucket {
     burst_time: u64,
 }
 
-/// Why a token bucket's settings are refused.
+/// Errors of a token bucket's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BucketError {
     /// Too slow or too fast.
@@ -94,7 +94,7 @@ impl TokenBucket {
         self.full_at_fraction = cost as u32;
     }
 
-    /// As [`Self::ready_at`] for a frame of unknown size: a lower bound for any size. A positive burst counts as credit.
+    /// Lower bound of [`Self::ready_at`] for frames of any size. A positive burst counts as credit.
     #[inline]
     pub(crate) const fn open_at(&self) -> Instant {
         Instant::new(self.full_at.saturating_sub(self.burst_time))

@@ -48,7 +48,7 @@ impl Buffering {
     }
 }
 
-/// The port whose share of a pool a frame occupies.
+/// The port that a frame in a pool is charged to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(
     feature = "schemars",
@@ -77,7 +77,7 @@ pub struct MemorySettings {
     pub input_limit: Option<Bytes>,
     /// Shared: ports with a pool of their own, counted from the first; 0 for one pool.
     pub pool_split: u32,
-    /// Shared: the port whose pool holds a frame.
+    /// Shared: the port that decides a frame's pool.
     pub pool_charge: PoolCharge,
     /// VOQ: input ports of each module.
     pub module_ports: u32,
@@ -114,11 +114,11 @@ impl MemorySettings {
 /// The memory that outputs share, in addition to the limit of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sharing {
-    /// None: each output has a buffer of its own (`dedicated.rs`).
+    /// No sharing: each output has its own buffer (`dedicated.rs`).
     Nothing,
     /// Pools, and limits on each input (`shared.rs`).
     Pools(PoolSettings),
-    /// One pool, whose free part limits every queue (`dynamic_threshold.rs`).
+    /// One pool; its free part limits every queue (`dynamic_threshold.rs`).
     DynamicThreshold(ThresholdSettings),
     /// Memories of input modules, with a queue for every output (`voq.rs`).
     Voqs(VoqSettings),
@@ -213,7 +213,7 @@ impl SharedAccounts {
         }
     }
 
-    /// The limit that refuses a frame that takes `charge` bytes, while `queued` bytes are queued for its output.
+    /// The limit that refuses a frame with a charge of `charge` bytes, while `queued` bytes are queued for its output.
     #[inline]
     pub(crate) fn refusal(
         &self,

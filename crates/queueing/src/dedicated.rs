@@ -22,7 +22,7 @@ pub struct Dedicated {
     limit: u64,
     overhead: u32,
     cell: u32,
-    /// When a frame last left; while the queue is empty, since when it is.
+    /// Time of the last departure, since which an empty queue is empty.
     emptied_at: Instant,
     aqm: Option<Box<Aqm>>,
     counters: Counters,
@@ -109,7 +109,7 @@ impl Dedicated {
         self.emptied_at = at;
     }
 
-    /// All frames left, as many as `frames`, the last of them at `at`.
+    /// Empties the queue: its `frames` frames have left, the last of them at `at`.
     #[inline]
     pub(crate) fn depart_all(&mut self, at: Instant, frames: u32) {
         assert!(at >= self.emptied_at, "departures run backwards");
@@ -220,8 +220,8 @@ impl Dedicated {
         self.occupancy.reset_marks();
     }
 
-    /// Asserts that every accepted frame has departed or is among `frames`, given by their lengths, and that these take the
-    /// memory that is taken.
+    /// Asserts that every accepted frame has departed or is among `frames`, given by their lengths. Their charges must equal
+    /// the occupancy.
     ///
     /// # Panics
     /// If a frame or byte is missing.

@@ -25,7 +25,7 @@ pub struct ThresholdSettings {
 }
 
 impl ThresholdSettings {
-    /// The length from which on a queue may not grow while `free` bytes of the pool are free, rounded down.
+    /// Length from which a queue may not grow while `free` bytes of the pool are free, rounded down.
     pub fn threshold(self, free: Bytes) -> Bytes {
         let threshold = u128::from(free.get()) * u128::from(self.alpha.get()) / ONE;
         u64::try_from(threshold).map_or(Bytes::MAX, Bytes::new)
@@ -38,8 +38,8 @@ impl ThresholdSettings {
         Bytes::new(share as u64)
     }
 
-    /// The most bytes of one queue when frames of `frame` bytes arrive and all others are empty. A frame is refused from alpha times
-    /// the free memory on (Choudhury and Hahne), so that the last one passes that length.
+    /// The most bytes of one queue when frames of `frame` bytes arrive and all others are empty. Frames are refused from alpha
+    /// times the free memory on (Choudhury and Hahne), so that the last one exceeds it.
     pub(crate) fn occupancy_max(self, frame: Bytes) -> Bytes {
         self.share(1).saturating_add(frame).min(self.pool)
     }
@@ -70,7 +70,7 @@ impl DynamicThreshold {
         queued as u128 * ONE >= self.pool.free() as u128 * self.alpha as u128
     }
 
-    /// The limit that refuses a frame whose queue is `queued` bytes long, if one does.
+    /// The limit that refuses a frame for a queue of `queued` bytes, if any.
     #[inline]
     pub(crate) fn refusal(&self, queued: u64, charge: u64) -> Option<AdmissionLimit> {
         if self.is_reached(queued) {

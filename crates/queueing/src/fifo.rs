@@ -98,10 +98,10 @@ impl<T: Copy + Default> Fifo<T> {
         Some(value)
     }
 
-    /// Takes out the first value that `wanted` accepts, wherever it is; those behind it move up. Searches the whole queue.
+    /// Takes out the first value that `wanted` accepts, at any place; later ones move up. Searches the whole queue.
     ///
     /// # Panics
-    /// If there is none.
+    /// If no value is accepted.
     #[cold]
     pub(crate) fn remove(&mut self, wanted: impl Fn(&T) -> bool) {
         let mut offsets = 0..self.len();

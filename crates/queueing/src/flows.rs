@@ -1,4 +1,4 @@
-//! How many flows traverse each port of a switch: counted by SYN and FIN, forgotten when idle.
+//! Number of flows through each port of a switch, counted by SYN and FIN and forgotten when idle.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -37,9 +37,9 @@ struct FlowEntry {
     younger: u32,
 }
 
-/// The flows of one switch. Each frame costs the same, however many flows there are.
+/// The flows of one switch. The cost of a frame does not depend on the number of flows.
 ///
-/// A new flow beyond the limit replaces the one that was idle longest, which is counted in [`Self::evicted`].
+/// A new flow beyond the limit replaces the one idle longest; [`Self::evicted`] counts it.
 #[derive(Debug, Clone)]
 pub struct FlowCounter {
     entries: Vec<FlowEntry>,
@@ -77,10 +77,10 @@ impl FlowCounter {
         }
     }
 
-    /// A frame of a flow goes from a pool to an output. `flow` is a number that the caller gives each flow.
+    /// A frame of a flow goes from a pool to an output. `flow` is the caller's number of the flow.
     ///
     /// # Panics
-    /// If there is no such output or pool.
+    /// If the output or the pool does not exist.
     #[inline]
     pub fn handle_frame(&mut self, now: Instant, flow: u64, stage: FlowStage, output: usize, pool: usize) {
         self.expire(now);
@@ -99,7 +99,7 @@ impl FlowCounter {
         self.by_output[output]
     }
 
-    /// Number of flows in a pool; 0 if there is no such pool.
+    /// Number of flows in a pool; 0 if the pool does not exist.
     #[inline]
     pub fn in_pool(&self, pool: usize) -> u32 {
         self.by_pool.get(pool).copied().unwrap_or(0)

@@ -60,7 +60,7 @@ pub enum AdmissionLimit {
 }
 
 impl AdmissionLimit {
-    /// Every limit, in the order in which they are tried and counted.
+    /// Every limit, in the order of checking and counting.
     pub const ALL: [Self; 8] = [
         Self::Early,
         Self::Output,

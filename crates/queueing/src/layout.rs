@@ -17,7 +17,7 @@ pub const PORTS_MAX: usize = 1 << 16;
 /// limit on each output as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// By output port.
+    /// Limits by output port.
     output_limits: Vec<Bytes>,
     sharing: Sharing,
     frame_overhead: Bytes,
@@ -25,7 +25,7 @@ pub struct Layout {
     cell: Bytes,
 }
 
-/// Why a layout is refused.
+/// Errors of a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// The switch has no port.
@@ -87,7 +87,7 @@ impl Layout {
         Self { output_limits, sharing, frame_overhead: Bytes::ZERO, cell: Bytes::new(1) }
     }
 
-    /// No limit at all: each of the `ports` ports, in and out, admits every frame.
+    /// A layout without limits: each of the `ports` ports, in and out, admits every frame.
     pub fn unlimited(ports: usize) -> Self {
         Self::dedicated(vec![Bytes::MAX; ports])
     }

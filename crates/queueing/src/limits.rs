@@ -1,19 +1,19 @@
-//! The most that a layout admits, for rooms that bound queues without playing them.
+//! Most bytes that a layout admits, for rooms that bound queues without simulating them.
 
 use fanin_units::Bytes;
 
 use crate::layout::Layout;
 
 impl Layout {
-    /// The most bytes that an output may hold in one pool or module; `None` without a limit. As many outputs as `queues` are as
-    /// full, itself included, and all others are empty.
+    /// The most bytes that an output may hold in one pool or module; `None` without a limit. `queues` outputs, itself included,
+    /// are equally full, and all others are empty.
     pub fn output_limit(&self, output: usize, queues: u64) -> Option<Bytes> {
         let limit = self.sharing().output_limit(queues).min(self.output_limits()[output]);
         (limit != Bytes::MAX).then_some(limit)
     }
 
-    /// The most bytes that an output may hold when frames of `frame` bytes arrive and all others are empty. `None` without a
-    /// limit of its own: virtual output queues have those of input modules.
+    /// The most bytes that an output may hold when frames of `frame` bytes arrive and all others are empty. `None` for virtual
+    /// output queues, which only input modules limit.
     pub fn occupancy_max(&self, output: usize, frame: Bytes) -> Option<Bytes> {
         let limit = self.sharing().occupancy_max(frame)?.min(self.output_limits()[output]);
         (limit != Bytes::MAX).then_some(limit)

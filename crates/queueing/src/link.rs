@@ -8,7 +8,7 @@ use crate::frame::AdmissionLimit;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputLink {
     rate: Rate,
-    /// Picoseconds a byte, where that is a whole number; else zero.
+    /// Picoseconds a byte if that is a whole number, else zero.
     byte_ps: u64,
     overhead: u64,
 }
@@ -30,7 +30,7 @@ impl OutputLink {
         self.rate
     }
 
-    /// How long a frame of `bytes` bytes occupies the link; rounded up to a picosecond, as [`Rate::time_to_send`].
+    /// Time for which a frame of `bytes` bytes occupies the link, rounded up to a picosecond, as [`Rate::time_to_send`].
     #[inline]
     pub const fn time_to_send(&self, bytes: u32) -> Duration {
         let bytes = bytes as u64 + self.overhead;
@@ -47,20 +47,20 @@ impl OutputLink {
 /// The time for which the frame in service occupies memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum InService {
-    /// Until its last bit has left, as in a store-and-forward switch.
+    /// A frame takes memory until its last bit has left, as in a store-and-forward switch.
     #[default]
     Counted,
-    /// Only until its first bit leaves, as in ns-3, where the device holds the frame that it sends.
-    /// A frame that finds its port idle must still fit the queue that it passes through, and shows in the marks.
+    /// A frame takes memory only until its first bit leaves, as in ns-3, where the device holds it during transmission. A frame
+    /// at an idle port must still fit the queue, and counts for the high-water marks.
     Free,
 }
 
 /// The result of handing a frame to a first-in first-out port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passage {
-    /// It is queued, and its departure is known.
+    /// The frame is queued, and its departure is known.
     Queued {
-        /// When its first bit leaves.
+        /// Departure of its first bit.
         start: Instant,
         /// When its last bit has left.
         end: Instant,

@@ -41,7 +41,7 @@ impl Memory {
         })
     }
 
-    /// Marks, or drops early, by `aqm` at one output from now on.
+    /// Sets the queue management of one output, which marks or drops early from now on.
     ///
     /// # Panics
     /// If there is no such port.
@@ -102,7 +102,7 @@ impl Memory {
         self.shared.depart(input, output, own.charge(bytes));
     }
 
-    /// The longest frame that would be accepted now, markers aside; 0 where none would.
+    /// The longest frame that the limits accept now, without markers; 0 if none.
     ///
     /// # Panics
     /// If there is no such port.
@@ -130,8 +130,7 @@ impl Memory {
         self.shared.depart(input, output, self.charge(bytes));
     }
 
-    /// Sets another size for a pool, for instance because memory outside of this accounting is taken from it. Queued frames
-    /// stay.
+    /// Sets another size for a pool, for instance after taking memory from it outside of this accounting. Queued frames stay.
     ///
     /// # Panics
     /// If there is no such pool.
@@ -177,7 +176,7 @@ impl Memory {
         true
     }
 
-    /// The buffer of an output, and the accounts that outputs share, for a driver that settles many departures at once.
+    /// An output's buffer and the shared accounts, for a driver that settles many departures at once.
     #[inline]
     pub(crate) fn accounts(&mut self, output: usize) -> (&mut Dedicated, &mut SharedAccounts) {
         (&mut self.outputs[output], &mut self.shared)

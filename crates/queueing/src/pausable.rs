@@ -1,4 +1,4 @@
-//! A queue of two classes, each of which can be paused: urgent frames go before bulk data.
+//! A queue of two classes that can be paused separately: urgent frames go before bulk data.
 //!
 //! PAUSE (IEEE 802.3 annex 31B) stops both classes, priority flow control (IEEE 802.1Qbb) only bulk data.
 

@@ -1,7 +1,7 @@
-//! When a switch pauses the senders at its inputs (IEEE 802.3 annex 31B, 802.1Qbb).
+//! The rule by which a switch pauses the senders at its inputs (IEEE 802.3 annex 31B, 802.1Qbb).
 //!
-//! An input's ingress occupancy is the bytes that came in by it and are still queued, at whatever output. At XOFF or more
-//! its sender is due a PAUSE, and at XON or less a RESUME. In between nothing is due (hysteresis), so that signals alternate.
+//! An input's ingress occupancy is the bytes that entered by it and are still queued, at any output. At XOFF or more its sender
+//! is due a PAUSE, and at XON or less a RESUME. In between nothing is due (hysteresis), so that signals alternate.
 //!
 //! [`Ingress`] holds that account and the last signal. The simulator and the live switch both call it. The callers keep the
 //! carrier of a signal: a simulated control frame, or a frame of the driver whose quanta run out. They also decide which
@@ -138,7 +138,7 @@ impl Ingress {
         }
     }
 
-    /// As [`Self::signal_due`]; the caller sends the signal.
+    /// Takes the signal of [`Self::signal_due`], which the caller sends.
     ///
     /// # Panics
     /// If more departed than arrived.

@@ -13,7 +13,7 @@ pub(crate) const KEY_MAX: u32 = 64 * 64 * 64 - 1;
 /// Rings that may send now.
 #[derive(Debug, Clone)]
 pub(crate) enum ReadyRings {
-    /// By turn: ring numbers one behind the other, sixteen in a cache line.
+    /// Ring numbers by turn, sixteen in a cache line.
     InTurn(Fifo<u32>),
     /// The highest key first.
     ByKey(Keyed),

@@ -65,7 +65,7 @@ struct RingState<H> {
     bytes_unchecked_max: u64,
     frames_unchecked_max: u32,
     wait: RingWait,
-    /// There is a first frame.
+    /// The ring has a first frame.
     has_first: bool,
     shaped: bool,
     /// The bits [`PAUSED`] and [`HAS_AQM`].
@@ -106,7 +106,7 @@ struct ColdState {
 pub struct Rings<H> {
     rings: Vec<RingState<H>>,
     cold: Vec<ColdState>,
-    /// The ring that is served before all others, if there is one.
+    /// The ring that is served before all others, if any.
     first: Option<usize>,
     /// The first ring may send now. It then stands in no list.
     first_is_ready: bool,
@@ -124,8 +124,8 @@ pub struct Rings<H> {
 }
 
 impl<H: Copy + Default> Rings<H> {
-    /// A port without rings. `shaping` limits the port as a whole. A burst of zero spaces frames as a link of this rate
-    /// does, and [`Frame::bytes`] must then include what the wire adds. `None` if the caller knows when the link is free.
+    /// Makes a port without rings. `shaping` limits the port as a whole. A burst of zero spaces frames as a link of this rate
+    /// does; [`Frame::bytes`] must then be wire bytes. `None` if the caller knows when the link is free.
     pub fn new(discipline: Discipline, shaping: Option<(Rate, Bytes)>) -> Result<Self, BucketError> {
         let shaper = match shaping {
             Some((rate, burst)) => Some(TokenBucket::new(rate, burst)?),
@@ -225,7 +225,7 @@ impl<H: Copy + Default> Rings<H> {
         Ok(self.rings.len() - 1)
     }
 
-    /// Serves a ring before all others, whatever the discipline. The port's rate and the ring's own hold it back as before.
+    /// Serves a ring before all others, under any discipline. The port's rate and the ring's own limit it as before.
     ///
     /// # Panics
     /// If another ring is served first, or if this one holds frames or does not exist.
@@ -430,11 +430,11 @@ impl<H: Copy + Default> Rings<H> {
         state.update_unchecked(cold);
     }
 
-    /// Asserts that the frames and bytes of each ring are those that arrived and have not departed, and agree with its
-    /// occupancy. Each ring must wait in the right place, and the port's total must be that of its rings.
+    /// Asserts that each ring holds the frames and bytes that arrived less the departed ones, as its occupancy says. Each ring
+    /// must wait in the right list, and the port's total must equal the sum of its rings.
     ///
     /// # Panics
-    /// If one of these does not hold.
+    /// If an assertion fails.
     pub fn assert_conserved(&self) {
         let (mut frames, mut first_is_ready) = (0, false);
         for (ring, (state, cold)) in self.rings.iter().zip(&self.cold).enumerate() {
@@ -465,7 +465,7 @@ impl<H: Copy + Default> Rings<H> {
         Verdict::Dropped(limit)
     }
 
-    /// Puts a ring that is not empty into the list in which it now waits, unless it is paused.
+    /// Puts a non-empty ring into its present list, unless it is paused.
     #[inline(never)]
     fn awaken(&mut self, now: Instant, ring: usize) {
         let state = &mut self.rings[ring];

@@ -37,7 +37,7 @@ impl VoqSettings {
         ports.div_ceil(self.ports_per_module)
     }
 
-    /// The most bytes of one queue, whose module holds nothing else.
+    /// Most bytes of one queue in an otherwise empty module.
     pub(crate) fn queue_max(self) -> Bytes {
         self.module.min(self.queue_limit)
     }

@@ -64,7 +64,7 @@ impl Wheel {
         if self.earliest == NEVER { None } else { Some(Instant::new(self.earliest)) }
     }
 
-    /// Adds a ring that does not wait yet, until `at`, which is not before `now`.
+    /// Adds a ring until `at`, not before `now`. The ring must not wait yet.
     #[inline]
     pub(crate) fn park(&mut self, now: Instant, ring: u32, at: Instant) {
         assert!(at >= now, "a ring waits for a time that is over");
@@ -101,7 +101,7 @@ impl Wheel {
         self.summary |= 1 << (slot / 64);
     }
 
-    /// Hands every ring whose time is at or before `now` to `due`.
+    /// Passes every ring due by `now` to `due`.
     #[inline]
     pub(crate) fn expire(&mut self, now: Instant, due: impl FnMut(u32)) {
         if self.earliest <= now.get() {

@@ -4,7 +4,7 @@ use fanin_units::{Bytes, Packets};
 
 use crate::frame::{EcnCodepoint, Occupancy};
 
-/// How the length of a queue is measured.
+/// Measure of a queue's length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// In bytes of memory, bookkeeping included.

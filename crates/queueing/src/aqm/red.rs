@@ -23,13 +23,13 @@ pub struct RedSettings {
     pub ecn: bool,
     /// Drops ECN-capable frames above that point (RFC 3168 §7 and ns-3's UseHardDrop).
     pub hard_drop: bool,
-    /// In byte mode, the frame size to which the probability applies; others in proportion.
+    /// Frame size of the probability in byte mode; other sizes have it in proportion.
     pub packet_mean: Bytes,
-    /// The time to send a frame of that size, by which an idle queue's average decays.
+    /// Time to send a frame of that size; an idle queue's average decays by it.
     pub packet_time: Duration,
 }
 
-/// Why RED's settings are refused.
+/// Errors of RED's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RedError {
     /// The thresholds are of two kinds, out of order, or beyond 2^36.

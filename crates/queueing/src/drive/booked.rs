@@ -18,8 +18,8 @@ use crate::layout::{Layout, LayoutError};
 use crate::link::{InService, OutputLink, Passage};
 use crate::memory::{Memory, StoredFrame};
 
-/// The most frames that one output holds at a time, whatever its memory allows. A frame that stays below the mark of frames is
-/// below this limit too: the mark counts frames that were admitted.
+/// Most frames of one output, for any memory. A frame that stays below the mark of frames is below this limit too: the mark
+/// counts frames that were admitted.
 pub const FIFO_FRAMES_MAX: u32 = 1 << 24;
 
 /// Outputs per group. A group keeps its earliest departure, so that a search can skip all of its outputs at once.
@@ -30,7 +30,7 @@ const NEVER: u64 = u64::MAX;
 /// A departure that is booked.
 #[derive(Debug, Clone, Copy, Default)]
 struct BookedDeparture {
-    /// When the frame's memory is free.
+    /// Time at which the frame's memory is free.
     at: Instant,
     bytes: u32,
     input: u32,
@@ -41,7 +41,7 @@ struct BookedDeparture {
 struct Departures {
     /// The first one's time, or [`NEVER`].
     front: u64,
-    /// When the link is free.
+    /// Time at which the link is free.
     free_at: Instant,
     link: OutputLink,
     in_service: InService,
@@ -96,7 +96,7 @@ impl Departures {
         assert!(self.front > now.get(), "a departure that is due stays booked");
     }
 
-    /// Takes out all departures, of which there is at least one. Returns their number, and the time of the last one.
+    /// Takes out all departures, at least one. Returns their number, and the time of the last one.
     #[inline]
     fn take_all(&mut self) -> (u32, Instant) {
         let frames = self.ring.len();
@@ -106,7 +106,7 @@ impl Departures {
         (frames, last)
     }
 
-    /// The frames whose departures are booked and not settled, towards `output`.
+    /// The frames towards `output` with a booked departure that is not settled.
     fn stored(&self, output: usize) -> impl Iterator<Item = StoredFrame> {
         let stored =
             move |BookedDeparture { input, bytes, .. }| StoredFrame { input: input as usize, output, bytes };
@@ -215,7 +215,7 @@ impl BookedDedicated {
     }
 }
 
-/// The memory of a switch whose outputs are all first-in first-out, on links of fixed rate.
+/// The memory of a switch with first-in first-out outputs on links of fixed rate.
 ///
 /// Time must not run backwards from call to call.
 #[derive(Debug, Clone)]
@@ -224,7 +224,7 @@ pub struct BookedMemory {
     departures: Vec<Departures>,
     /// An output's admissions depend on the frames queued for other outputs.
     is_coupled: bool,
-    /// Not later than the earliest departure of each group of outputs.
+    /// Lower bound of the earliest departure of each group of outputs.
     group_fronts: Vec<u64>,
 }
 
@@ -354,7 +354,7 @@ impl BookedMemory {
         self.memory.output(output)
     }
 
-    /// When an output port's link will be free, if nothing more arrives.
+    /// Time at which an output port's link is free, if nothing more arrives.
     #[inline]
     pub fn free_at(&self, output: usize) -> Instant {
         self.departures[output].free_at
@@ -377,7 +377,7 @@ impl BookedMemory {
         self.memory.reset_marks();
     }
 
-    /// Asserts that every accepted frame has departed or has its departure booked, and that all accounts have the bytes of those
+    /// Asserts that every accepted frame has departed or has a booked departure. All accounts must have the bytes of the booked
     /// frames.
     ///
     /// # Panics

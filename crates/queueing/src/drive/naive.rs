@@ -55,7 +55,7 @@ impl<H: Copy + Default> NaiveOutput<H> {
         }
     }
 
-    /// The frame whose last bit has left by `now`, if its memory was not free before. Its memory is free now.
+    /// Takes out the frame that has left by `now`, and frees its memory; `None` if it was free before.
     #[inline]
     pub fn settle(&mut self, now: Instant) -> Option<H> {
         let (_, handle) = self.sending.take_if(|&mut (until, _)| until <= now)?;
@@ -98,7 +98,7 @@ impl<H: Copy + Default> NaiveOutput<H> {
         self.queue.waiting()
     }
 
-    /// The frames that take memory: those that wait, and the one that is being sent if it counts.
+    /// The frames in memory: waiting ones, and the one in transmission if it counts.
     pub fn stored(&self) -> impl Iterator<Item = H> {
         self.queue.waiting().chain(self.sending.map(|(_, handle)| handle))
     }
@@ -109,9 +109,9 @@ impl<H: Copy + Default> NaiveOutput<H> {
 pub struct Departed<H> {
     /// The output port.
     pub output: usize,
-    /// When its first bit left.
+    /// Departure of its first bit.
     pub start: Instant,
-    /// When its last bit has left.
+    /// Departure of its last bit.
     pub end: Instant,
     /// The caller's handle.
     pub handle: H,
@@ -128,12 +128,12 @@ struct WaitingFrame<H> {
 #[derive(Debug, Clone)]
 struct LinkedOutput<H> {
     output: NaiveOutput<WaitingFrame<H>>,
-    /// When the frame that was sent last will have left.
+    /// Departure of the last bit of the frame sent last.
     free_at: Instant,
     link: OutputLink,
 }
 
-/// As [`BookedMemory`](super::BookedMemory), with a step for each departure and no departure known in advance.
+/// The naive form of [`BookedMemory`](super::BookedMemory), with a step for each departure.
 ///
 /// Time must not run backwards from call to call.
 #[derive(Debug, Clone)]
@@ -186,7 +186,7 @@ impl<H: Copy + Default> NaiveMemory<H> {
         (verdict, self.begin(now, output))
     }
 
-    /// The earliest time at which a link becomes free that is sending a frame or has one to send.
+    /// Earliest time at which a busy link, or one with frames to send, becomes free.
     pub fn next_departure(&self) -> Option<Instant> {
         self.outputs.iter().filter_map(|out| out.output.next_departure(out.free_at)).min()
     }
@@ -225,7 +225,7 @@ impl<H: Copy + Default> NaiveMemory<H> {
         &self.memory
     }
 
-    /// Asserts that every accepted frame has departed or is stored, and that all accounts have the bytes of those frames.
+    /// Asserts that every accepted frame has departed or is stored. All accounts must have the bytes of the stored frames.
     ///
     /// # Panics
     /// If one has more or less.

@@ -53,7 +53,7 @@ impl<H: Copy + Default> Rings<H> {
         Ok(())
     }
 
-    /// Changes a ring's token bucket; what it has sent already still counts.
+    /// Changes a ring's token bucket; frames already sent still count.
     pub fn set_shaping(
         &mut self,
         now: Instant,
@@ -74,7 +74,7 @@ impl<H: Copy + Default> Rings<H> {
         Ok(())
     }
 
-    /// Changes the rate and burst of the port as a whole; what it has sent already still counts.
+    /// Changes the rate and burst of the port as a whole; frames already sent still count.
     pub fn set_rate(&mut self, now: Instant, shaping: Option<(Rate, Bytes)>) -> Result<(), BucketError> {
         match (shaping, &mut self.shaper) {
             (Some((rate, burst)), Some(shaper)) => shaper.set(now, rate, burst)?,

@@ -3,7 +3,7 @@ use fanin_units::Instant;
 /// The next time at which an output has a frame that may depart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextDeparture {
-    /// At once: as many frames departed as were asked for, and there may be more.
+    /// At once: all requested frames departed, and more may be due.
     Now,
     /// Not before this time, exactly, unless an arrival or a change of settings comes first.
     At(Instant),
@@ -23,7 +23,7 @@ impl NextDeparture {
         }
     }
 
-    /// As [`Self::min`], for a time that may be absent.
+    /// Takes the minimum as [`Self::min`] does, with a time that may be absent.
     #[must_use]
     pub fn or_at(self, at: Option<Instant>) -> Self {
         self.min(at.map_or(Self::Never, Self::At))

@@ -29,9 +29,9 @@ impl<H: Copy + Default> Rings<H> {
         self.rings[ring].may_pass(now)
     }
 
-    /// A frame passes a ring without being stored, at a port that [`Self::is_clear`]. It counts as enqueued and departed,
-    /// takes its tokens, and leaves the high-water marks unchanged. Returns `false` and does nothing if the ring holds
-    /// frames, lacks tokens, is paused, marks, or would refuse the frame.
+    /// Passes a frame through a ring without storing it, at a port that [`Self::is_clear`]. It counts as enqueued and departed,
+    /// takes its tokens, and leaves the high-water marks unchanged. Returns `false` and does nothing if the ring holds frames,
+    /// lacks tokens, is paused, marks, or would refuse the frame.
     ///
     /// # Panics
     /// If there is no such ring.
@@ -53,8 +53,8 @@ impl<H: Copy + Default> Rings<H> {
         true
     }
 
-    /// The longest frame of which any number may [`Self::pass`] a ring now; 0 if none may. It is 0 for a ring with a token
-    /// bucket: the number of frames that may pass it depends on their lengths.
+    /// The longest frame that may [`Self::pass`] a ring now, any number of times; 0 if none may. It is 0 for a ring with a
+    /// token bucket: the number of frames that may pass it depends on their lengths.
     ///
     /// # Panics
     /// If there is no such ring.

@@ -12,7 +12,7 @@ pub const RINGS_MAX: usize = 1 << 16;
 /// The largest capacity of one ring, in frames.
 pub const RING_FRAMES_MAX: u32 = 1 << 24;
 
-/// The order in which a port serves its rings.
+/// Order of service of a port's rings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(
     feature = "schemars",
@@ -40,7 +40,7 @@ pub struct RingSettings {
     pub frames_reserved: u32,
     /// Its token bucket: rate and burst. `None`: only the port's rate holds it back.
     pub shaping: Option<(Rate, Bytes)>,
-    /// For [`Discipline::StrictPriority`]; the highest goes first.
+    /// Priority under [`Discipline::StrictPriority`]; the highest goes first.
     pub priority: u8,
     /// Marking and early dropping.
     pub aqm: Aqm,
@@ -60,10 +60,10 @@ impl RingSettings {
     }
 }
 
-/// Why a ring cannot be added or changed.
+/// Errors of adding or changing a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RingError {
-    /// The port has as many rings as it can.
+    /// The port has the largest number of rings.
     #[error("a port has at most {max} rings")]
     TooMany {
         /// The largest number of rings.

@@ -6,7 +6,7 @@ use super::{ColdState, RingSlot, RingState, RingWait, Rings};
 use crate::frame::Frame;
 
 impl<H: Copy + Default> RingState<H> {
-    /// How many frames it holds.
+    /// Number of frames that it holds.
     #[inline]
     pub(super) fn len(&self) -> u32 {
         self.others.len() + u32::from(self.has_first)
@@ -70,7 +70,7 @@ impl<H: Copy + Default> RingState<H> {
         waits
     }
 
-    /// The time at which there are tokens for the ring's first frame, of the given bytes. It has been the first since
+    /// The time at which the bucket has tokens for the ring's first frame, of the given bytes. It has been the first since
     /// `since`.
     #[inline]
     pub(super) fn opens_at(&mut self, since: Instant, bytes: u32) -> Instant {
