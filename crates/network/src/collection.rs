@@ -6,7 +6,7 @@ use fanin_units::{Bytes, Duration};
 
 use crate::{Ideal, Network, NetworkError, Roles};
 
-/// A collection whose answers have their mean size. The simulator, the planner and measured runs state its ideal time.
+/// A collection with answers of mean size. The simulator, the planner and measured runs state its ideal time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Collection {
     /// The ideal time of collections like this one.
@@ -24,7 +24,7 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// A whole event, of which each host has `payload`; in steps, all that the last one has collected.
+    /// A whole event with `payload` on each host; of a collection in steps, the fragments up to the last one.
     ///
     /// # Errors
     /// [`NetworkError::NoPath`].

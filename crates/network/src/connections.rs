@@ -58,7 +58,7 @@ pub struct Numbering {
 }
 
 impl Numbering {
-    /// The numbering of a system with these hosts.
+    /// Makes the numbering of a system with these hosts.
     ///
     /// # Panics
     /// If there are more than 65 535 hosts of a role, which a [`Peer`] cannot name.
@@ -73,17 +73,17 @@ impl Numbering {
         }
     }
 
-    /// How many hosts there are.
+    /// Number of hosts.
     pub const fn hosts(self) -> u32 {
         1 + self.readouts + self.collectors + self.loggers
     }
 
-    /// How many connections there are.
+    /// Number of connections.
     pub const fn connections_total(self) -> u32 {
         self.collectors * (self.readouts + 1 + self.loggers) + self.readouts
     }
 
-    /// How many connections, from the first, carry event data: answers from their second ends to their first.
+    /// Number of connections, from the first, that carry event data: answers from their second ends to their first.
     pub const fn bulk_connections(self) -> u32 {
         self.collectors * self.readouts
     }

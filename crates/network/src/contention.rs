@@ -1,8 +1,8 @@
 //! Bounds under contention: the least mean and p99 that any schedule of a run's collections could reach.
 //!
 //! A collection's own ideal assumes that its links are free. Two collections on one link cannot both reach it. Here each link
-//! that collections share is a machine, and each collection is a job. A job is released when its collection began, and is as
-//! long as its bytes take on the link. Every schedule of the network is a preemptive schedule of that machine. So a bound for
+//! that collections share is a machine, and each collection is a job. A job is released at its collection's begin. Its length
+//! is the time of its bytes on the link. Every schedule of the network is a preemptive schedule of that machine. So a bound for
 //! all preemptive schedules is a bound for the network.
 //!
 //! The machines are the last link of each collector, and the links by which all its answers enter the collector's switches,
@@ -20,7 +20,7 @@ use crate::{Network, NodeIndex, PortIndex, Roles};
 pub struct MeasuredCollection {
     /// The collector's index in [`Roles::collectors`].
     pub collector: u32,
-    /// When it began.
+    /// Time of its begin.
     pub began: Instant,
     /// Bytes of all answers on the wire.
     pub wire_bytes: u64,
@@ -49,14 +49,14 @@ pub struct ScheduleFigures {
 /// The bounds of a run's collections.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ContentionBound {
-    /// No schedule has less.
+    /// Figures that no schedule undercuts.
     pub least: ScheduleFigures,
     /// The figures of a schedule that knows all collections in advance. Every link serves the collection with the shortest
     /// remaining time first, and no queues are elsewhere.
     pub clairvoyant: ScheduleFigures,
 }
 
-/// Collectors whose answers enter by the same links.
+/// Collectors with answers over the same links.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct SharedInputs {
     collectors: Vec<u32>,
@@ -67,7 +67,7 @@ struct SharedInputs {
 /// The links that collections share.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SharedLinks {
-    /// By collector, the rate of its own links.
+    /// Rate of each collector's own links.
     own: Vec<Rate>,
     inputs: Vec<SharedInputs>,
     /// A full frame on the wire.
@@ -379,8 +379,8 @@ impl LinkMachine {
     }
 }
 
-/// The smallest number of late jobs among jobs that are all released at time 0, by Moore and Hodgson. A job whose ideal
-/// alone takes longer than allowed is always late.
+/// The smallest number of late jobs if all are released at time 0, by Moore and Hodgson. A job whose ideal alone takes longer
+/// than allowed is always late.
 fn late_of(jobs: &[LinkJob], due: impl Fn(&LinkJob) -> f64, allowed: impl Fn(&LinkJob) -> f64) -> usize {
     let mut order: Vec<(f64, u64)> = Vec::with_capacity(jobs.len());
     let mut late = 0;

@@ -22,11 +22,11 @@ const SOURCE: u64 = 1 << 20;
 pub struct LinkClass {
     /// The kinds of nodes that they lead from and to: `core->tor`.
     pub name: String,
-    /// How many links there are that can carry event data.
+    /// Number of links that can carry event data.
     pub count: u64,
     /// Rate of each; of the slowest, where they differ.
     pub rate: Rate,
-    /// Share of all event data that crosses these links, where every readout sends as much to every collector.
+    /// Share of all event data on these links, if every readout sends the same amount to every collector.
     pub share: Ratio,
     /// The queue before each of these links; `None` where hosts send.
     pub queue: Option<DataQueue>,
@@ -40,28 +40,28 @@ pub struct DataQueue {
     pub switch: usize,
     /// True for a port that leads from a rack or a group of readouts up to another switch.
     pub is_uplink: bool,
-    /// True if each collector has a ring of its own here.
+    /// True if each collector has its own ring here.
     pub has_rings: bool,
     /// The part of one collector's data that passes one queue: `part / whole`.
     pub part: u64,
     /// See `part`; never zero.
     pub whole: u64,
-    /// Collectors whose data pass one queue: their mean number, rounded up.
+    /// Mean number of collectors with data through one queue, rounded up.
     pub sharers: u64,
     /// Collectors with data in the memory of one switch.
     pub neighbours: u64,
-    /// The rate at which one collector's data can come in.
+    /// Highest inflow of one collector's data.
     pub inflow: Rate,
-    /// The rates of all links together that data for this queue come in by.
+    /// Sum of the rates of all input links with data for this queue.
     pub inflow_max: Rate,
-    /// Those links by kind.
+    /// The input links by kind.
     pub inputs: Vec<InputLinks>,
 }
 
 /// Links of one kind that lead to a switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InputLinks {
-    /// How many there are.
+    /// Number of the links.
     pub count: u64,
     /// Bits a second of each.
     pub rate: Rate,
@@ -104,7 +104,7 @@ impl PathTime {
 #[derive(Clone, Default)]
 struct Inflow {
     is_reached: bool,
-    /// Data that go straight on, and data that take the detour first.
+    /// Data on the direct path, and data on the detour.
     mass: [u64; 2],
     rate: Rate,
     links_rate: Rate,

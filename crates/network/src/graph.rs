@@ -46,8 +46,8 @@ pub struct Link {
     pub delay: Duration,
 }
 
-/// A network as plain data: nodes with their names, links with their ends, rates and delays. Whatever draws a network
-/// needs no more. [`Paths`] finds the paths through any graph of nodes and links.
+/// A network as plain data: nodes with their names, links with their ends, rates and delays. Drawings need nothing else.
+/// [`Paths`] finds the paths through any graph of nodes and links.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Network {
     /// Hosts and switches.
@@ -76,7 +76,7 @@ impl Default for Network {
     }
 }
 
-/// Why a network is not valid.
+/// Errors of a network.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
@@ -85,7 +85,7 @@ pub enum NetworkError {
     LinkEnds {
         /// The link's index in [`Network::links`].
         link: usize,
-        /// How many nodes there are.
+        /// Number of nodes.
         nodes: usize,
     },
     /// A link's rate is zero, or so low that a frame takes minutes.
@@ -194,7 +194,7 @@ impl Network {
         has_uplinks && !self.is_host(self.destination(port))
     }
 
-    /// The buffer of an output port that has one of its own.
+    /// The buffer of an output port with its own buffer.
     pub fn output_buffer(&self, port: PortIndex) -> Option<Bytes> {
         let settings = &self.switch(self.source(port))?.settings;
         let layout = settings.layout(&[self.is_uplink(port)])?;
@@ -211,8 +211,8 @@ impl Network {
         }
     }
 
-    /// The number of links by which hosts and racks join the switches that all data pass: the outermost of
-    /// [`SwitchRole::MIDDLE`] that the network has. A node of `left_out` does not count.
+    /// Number of links from hosts and racks to the middle switches, which all data pass: the outermost present role of
+    /// [`SwitchRole::MIDDLE`]. A node of `left_out` does not count.
     pub fn outer_links(&self, left_out: impl Fn(NodeIndex) -> bool) -> u64 {
         let role = |node: NodeIndex| match self.nodes[node as usize].kind {
             NodeKind::Host => None,
@@ -256,10 +256,10 @@ impl Network {
             .collect()
     }
 
-    /// Checks that every link joins two nodes and has a rate that a simulation can play.
+    /// Checks that every link joins two nodes and has a valid rate.
     ///
     /// # Errors
-    /// The first link that does not.
+    /// The first wrong link.
     pub fn check(&self) -> Result<(), NetworkError> {
         let nodes = self.nodes.len();
         for (index, link) in self.links.iter().enumerate() {

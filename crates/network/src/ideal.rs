@@ -12,8 +12,8 @@ use crate::{Network, NetworkError, NodeIndex, Paths, PortIndex, SegmentFraming, 
 /// The ideal time of collections: `RTT + bytes on the wire / rate of the last link` (thesis §4.2.2). It counts the exact
 /// bytes of all segments, and takes the round-trip time of the nearest readout's answer.
 ///
-/// [`Self::time`] takes the mean response delay, as the thesis does. [`Self::bound`] takes the shortest delay that the
-/// readouts of one collection drew, so that it is a lower bound.
+/// [`Self::time`] takes the mean response delay, as the thesis does. [`Self::bound`] takes the shortest delay drawn by the
+/// readouts of one collection, so that it is a lower bound.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ideal {
     segments: SegmentFraming,
@@ -25,7 +25,7 @@ pub struct Ideal {
     answer_bytes: u64,
     /// Propagation delays and switch latencies of the request and the answer.
     fixed: Duration,
-    /// Those of the answer alone.
+    /// Delays and latencies of the answer alone.
     fixed_back: Duration,
     /// The rates of the links that a request passes.
     there: Vec<Rate>,
@@ -33,7 +33,7 @@ pub struct Ideal {
     before: Vec<Rate>,
 }
 
-/// The answers to one collection, from which its ideal time follows.
+/// The answers to one collection, which decide its ideal time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answers {
     /// Bytes of all answers on the wire.
@@ -161,7 +161,7 @@ impl Ideal {
             + sent(&self.before, frame(answer_bytes))
     }
 
-    /// The ideal time of a collection whose answers take `wire_bytes` together, at the mean response delay.
+    /// The ideal time of a collection with answers of `wire_bytes` in total, at the mean response delay.
     pub fn time(&self, wire_bytes: u64) -> Duration {
         ideal_time(self.round_trip_mean(), Bytes::new(wire_bytes), self.rate)
     }

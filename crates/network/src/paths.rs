@@ -4,7 +4,7 @@ use fanin_units::mix;
 
 use crate::graph::{Network, NetworkError, NodeIndex, NodeKind, PortIndex};
 
-/// How a path is chosen where several are equally short.
+/// Choice among equally short paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spread {
     /// By a hash of the flow's number, at each node anew (equal-cost multi-path).
@@ -19,7 +19,7 @@ pub struct Paths<'a> {
     network: &'a Network,
     /// Ports that leave each node, in the order of the links.
     leaving: Adjacency,
-    /// Of these, the ones that lead to switches.
+    /// Leaving ports that lead to switches.
     to_switches: Adjacency,
     /// Hops from each switch, and from `destination` itself, to `destination`; `u32::MAX` where no path leads there.
     distance: Vec<u32>,
@@ -173,7 +173,7 @@ impl<'a> Paths<'a> {
         self.destination = Some(to);
     }
 
-    /// How many links lead from a switch to a host.
+    /// Number of parallel links from a switch to a host.
     fn last_hop(&self, switch: NodeIndex, host: NodeIndex) -> u32 {
         let ports = self.leaving.of(host).iter();
         ports.filter(|&&port| self.network.destination(port) == switch).count() as u32
@@ -217,13 +217,13 @@ impl<'a> Paths<'a> {
 
 /// The ports of each node, in the order of the links.
 struct Adjacency {
-    /// Where the ports of each node begin, and where the last ones end.
+    /// Index of each node's first port, and the end of the last node's.
     starts: Vec<u32>,
     ports: Vec<PortIndex>,
 }
 
 impl Adjacency {
-    /// The ports that leave each node and that are `wanted`.
+    /// Lists the `wanted` ports that leave each node.
     fn new(network: &Network, wanted: impl Fn(PortIndex) -> bool) -> Self {
         let mut starts = vec![0; network.nodes.len() + 1];
         for port in network.ports().filter(|&port| wanted(port)) {

@@ -131,7 +131,7 @@ impl SegmentFraming {
         full * self.wire(mss) + if rest > 0 { self.wire(rest) } else { 0 }
     }
 
-    /// The largest frame in a switch's memory without payload: an acknowledgement with as many options as TCP allows.
+    /// The largest frame in a switch's memory without payload: an acknowledgement with the most options that TCP allows.
     pub const fn ack_buffered_max(&self) -> u64 {
         self.framing.frame_bytes(Framing::HEADER_BYTES_MAX) as u64
     }

@@ -24,7 +24,7 @@ impl SwitchRole {
     pub const ALL: [Self; 6] =
         [Self::Tor, Self::Core, Self::Aggregation, Self::Leaf, Self::Spine, Self::Software];
 
-    /// The roles whose switches data of a whole network meet at. Where a network has several, the first counts.
+    /// Roles of switches at which all data of a network meet. The first present role counts.
     pub const MIDDLE: [Self; 3] = [Self::Leaf, Self::Core, Self::Tor];
 
     /// True for switches that join hosts to the middle of a network.

@@ -92,7 +92,7 @@ fn served_in(order: &[usize], collections: &[MeasuredCollection]) -> ScheduleFig
 }
 
 proptest! {
-    /// No schedule is better than the bound, the clairvoyant one neither.
+    /// No schedule is better than the bound, not even the clairvoyant one.
     #[test]
     fn no_schedule_beats_the_bound(
         jobs in prop::collection::vec((0_u64..20_000, 100_u64..2_000_000), 1..60),

@@ -30,8 +30,8 @@ pub fn build(scenario: &Scenario) -> Result<(Network, Roles), NetworkError> {
     Ok((network, roles))
 }
 
-/// Adds one switch with all hosts. In all-to-all workloads (LCN'15, evaluation) the collectors are dealt out among the
-/// readout hosts and share their links. Otherwise each has a host of its own.
+/// Adds one switch with all hosts. In all-to-all workloads (LCN'15, evaluation) the collectors are dealt out among the readout
+/// hosts and share their links. Otherwise each has its own host.
 fn star(builder: &mut NetworkBuilder<'_>) {
     let scenario = builder.scenario;
     let tor = builder.switch(SwitchRole::Tor, 0);
@@ -52,10 +52,9 @@ fn star(builder: &mut NetworkBuilder<'_>) {
 
 /// Adds the network of the thesis (§4.2.1, figure 5.3), for any number of racks and cores.
 ///
-/// The real routers spread traffic by a hash of the addresses. As in §5.1.4 each group of readouts is split evenly
-/// among the cores, and each part is joined to one core alone. An aggregation switch of its own stands for the part's
-/// share of the real one. Without groups the readouts are joined to the cores, and each one's links are dealt out among
-/// them.
+/// The real routers spread traffic by a hash of the addresses. As in §5.1.4 each group of readouts is split evenly among the
+/// cores, and each part is joined to one core alone. A separate aggregation switch stands for the part's share of the real one.
+/// Without groups the readouts are joined to the cores, and each one's links are dealt out among them.
 fn racks(builder: &mut NetworkBuilder<'_>) {
     let scenario = builder.scenario;
     let settings = &scenario.network;
