@@ -196,9 +196,9 @@ impl Endpoint {
         (has_dsack, duplicate_units)
     }
 
-    /// Restarts the timer after an ACK of the slow path (`tcp_set_xmit_timer`). It is RACK's timer while a segment waits
-    /// to be declared lost. Else it is the RTO or the probe timeout, if data was acknowledged. A SACK restarts it only
-    /// while the head of the flight is younger than what was SACKed, or the timeout would recede for ever.
+    /// Restarts the timer after an ACK of the slow path (`tcp_set_xmit_timer`). It is RACK's timer while a segment waits to be
+    /// declared lost. Else it is the RTO or the probe timeout, if data was acknowledged. A SACK restarts it only while the head
+    /// of the flight is younger than the SACKed segments. Otherwise the timeout would recede for ever.
     fn restart_timer_slow(
         &mut self,
         config: &Config,

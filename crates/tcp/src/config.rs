@@ -7,7 +7,7 @@ use crate::segment::{PATH_WINDOW_BYTES, TIMESTAMP_BYTES};
 /// The unit of windows and flights.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WindowUnit {
-    /// Segments, however short (Linux).
+    /// Segments of any length (Linux).
     Segments,
     /// Bytes (RFC 5681, ns-3).
     Bytes,
@@ -40,9 +40,9 @@ pub struct CubicParameters {
     pub scale: u32,
     /// True if HyStart's delay and ACK-train signals end slow start.
     pub hystart: bool,
-    /// True for `tcp_cubic.c` since 5.16. Its window estimate counts acknowledged segments (3.18), bursts lengthen the train of
-    /// ACKs that HyStart allows (5.6), and its rounds begin with a sample. False for that of 2.6, which estimates the ratio of
-    /// segments to ACKs.
+    /// True for `tcp_cubic.c` since 5.16. Its window estimate counts acknowledged segments (3.18), bursts lengthen HyStart's
+    /// permitted train of ACKs (5.6), and its rounds begin with a sample. False for 2.6, which estimates the ratio of segments
+    /// to ACKs.
     pub counts_segments: bool,
     /// True if a spurious loss restores the last maximum that CUBIC remembers (before 4.13) instead of the window
     /// before the loss.
@@ -56,7 +56,7 @@ pub struct DctcpParameters {
     pub gain: u32,
     /// α of a new connection, in millionths.
     pub alpha_initial: u32,
-    /// No reduction takes the window below this many segments, at least 1; RFC 8257 has 2, by way of RFC 5681.
+    /// Least window after a reduction, in segments, at least 1; RFC 8257 has 2, by RFC 5681.
     pub window_min: u32,
 }
 
@@ -67,17 +67,16 @@ pub struct SwiftParameters {
     pub target: Duration,
     /// Largest addition to the target, for a window far below a segment (`fs_range`).
     pub scaling: Duration,
-    /// β, in millionths: the share of the excess delay by which the window falls.
+    /// β, in millionths: decrease of the window as a share of the excess delay.
     pub beta: u32,
     /// Largest decrease at once, in millionths of the window (`max_mdf`).
     pub decrease_max: u32,
 }
 
-/// How slow start and congestion avoidance count.
+/// Unit of growth in slow start and congestion avoidance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Growth {
-    /// One segment an ACK, whatever it covers (Linux before 3.18 with `tcp_abc` 0; RFC 5681 without byte
-    /// counting).
+    /// One segment an ACK of any length (Linux before 3.18 with `tcp_abc` 0; RFC 5681 without byte counting).
     PerAck,
     /// One segment for each segment that the ACK covers (Linux since 3.18).
     PerSegment,
@@ -87,7 +86,7 @@ pub enum Growth {
     Ns3,
 }
 
-/// How losses are detected.
+/// Rule of loss detection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LossDetection {
     /// Three duplicate ACKs (RFC 5681), partial ACKs in recovery (RFC 6582). Used by every profile when SACK
@@ -102,7 +101,7 @@ pub enum LossDetection {
     Rack,
 }
 
-/// How the window shrinks in fast recovery.
+/// Rule of the window's reduction in fast recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reduction {
     /// At once to the slow-start threshold (RFC 5681, RFC 6675).
@@ -203,7 +202,7 @@ pub struct Segmentation {
     pub offload_burst: u32,
     /// A burst waits for more ACKs while it is smaller than 1/n of the window (`tcp_tso_win_divisor`); 0 for never.
     pub window_divisor: u32,
-    /// True if bursts are sized to what the path carries in a millisecond (`tcp_tso_autosize`, since 3.12).
+    /// True if bursts are sized to a millisecond of the path's rate (`tcp_tso_autosize`, since 3.12).
     pub autosize: bool,
 }
 
@@ -239,7 +238,7 @@ pub struct Config {
     pub initial_ssthresh: u32,
     /// The congestion control with its parameters.
     pub congestion_control: CongestionControl,
-    /// How slow start and congestion avoidance count.
+    /// Unit of growth in slow start and congestion avoidance.
     pub growth: Growth,
     /// Congestion window validation.
     pub validation: Validation,
@@ -275,7 +274,7 @@ pub struct Config {
     pub timer_granularity: Duration,
     /// True if timers are rounded up to the levels of Linux's timer wheel (since 4.8).
     pub timer_wheel: bool,
-    /// The rule by which acknowledgements are delayed.
+    /// Rule of delayed acknowledgements.
     pub delayed_ack: DelayedAck,
     /// True if a full segment with PSH is acknowledged as soon as it is read, like a short one
     /// (`tcp_measure_rcv_mss` since 6.7).
@@ -297,7 +296,7 @@ pub struct Config {
     pub receive_window_initial: u32,
     /// Window scale: the window offered is rounded up to a multiple of 2 to this power (RFC 7323 §2).
     pub window_scale: u8,
-    /// True if a smaller window withdraws what was offered (`tcp_shrink_window`).
+    /// True if a smaller window withdraws offered bytes (`tcp_shrink_window`).
     pub shrink_window: bool,
     /// True if segments are at most half the largest window offered (`tcp_bound_to_half_wnd`).
     pub half_window_mss: bool,
@@ -343,7 +342,7 @@ impl Config {
         }
     }
 
-    /// How losses are detected: without SACK by duplicate ACKs.
+    /// Rule of loss detection: without SACK by duplicate ACKs.
     #[inline]
     pub(crate) fn detection(&self) -> LossDetection {
         if self.sack { self.loss_detection } else { LossDetection::DuplicateAcks }

@@ -11,17 +11,17 @@ use crate::endpoint::{CongestionState, Counters, Endpoint, Stats};
 pub struct Scoreboard {
     /// Segments sent and not acknowledged (`tcpi_unacked`).
     pub outstanding: u32,
-    /// Of these: SACKed, or counted from duplicate ACKs (`tcpi_sacked`).
+    /// Outstanding segments SACKed, or counted from duplicate ACKs (`tcpi_sacked`).
     pub sacked: u32,
-    /// Of these: declared lost (`tcpi_lost`).
+    /// Outstanding segments declared lost (`tcpi_lost`).
     pub lost: u32,
-    /// Of these: retransmitted, with the copy believed to be in the network (`tcpi_retrans`).
+    /// Outstanding segments with a retransmitted copy in the network (`tcpi_retrans`).
     pub retransmitted: u32,
     /// Reordering degree in force (`tcpi_reordering`).
     pub reordering: u32,
     /// Reordering has been seen (`tcpi_reord_seen`).
     pub is_reordering_seen: bool,
-    /// How often the RTO or the window probe's timer was doubled (`tcpi_backoff`).
+    /// Number of doublings of the RTO or the window probe's timer (`tcpi_backoff`).
     pub backoff: u32,
     /// Window probes without an answer (`tcpi_probes`).
     pub window_probes: u32,
@@ -60,8 +60,8 @@ impl Endpoint {
         self.window.limit_to_path(config, bytes);
     }
 
-    /// Bounds the window offered to the peer, in bytes, from now on (`TCP_WINDOW_CLAMP`). What was offered
-    /// is not withdrawn unless [`Config::shrink_window`] says so.
+    /// Bounds the window offered to the peer, in bytes, from now on (`TCP_WINDOW_CLAMP`). Offered bytes are not withdrawn
+    /// unless [`Config::shrink_window`] is true.
     pub fn set_window_clamp(&mut self, bytes: u32) {
         self.receiver.set_window_clamp(bytes);
     }

@@ -1,4 +1,4 @@
-//! Congestion window validation: whether the sender uses the window, and what an unused one becomes (RFC 7661, RFC 2861).
+//! Congestion window validation: reduces a window that the sender does not use (RFC 7661, RFC 2861).
 
 use fanin_units::Instant;
 
@@ -13,7 +13,7 @@ pub(crate) struct CwndUsage {
     flight_max: u32,
     /// Largest flight since `full_at` (`snd_cwnd_used`).
     used: u32,
-    /// When the window was last in full use, in ps (`snd_cwnd_stamp`).
+    /// Last time of the window's full use, in ps (`snd_cwnd_stamp`).
     full_at: u64,
     /// The window limited the last transmission (`is_cwnd_limited`).
     is_limited: bool,

@@ -135,7 +135,7 @@ pub struct Endpoint {
     pub(crate) reordering: ReorderingDegree,
     // Sending data.
     pub(crate) flight: Flight,
-    /// When a segment with payload was last sent, in ps; 0 before the first.
+    /// Time of the last segment with payload, in ps; 0 before the first.
     pub(crate) last_sent_at: u64,
     pub(crate) usage: CwndUsage,
     pub(crate) rtt: RttEstimator,
@@ -167,8 +167,8 @@ impl Endpoint {
         }
     }
 
-    /// A connection whose handshake has just ended. The handshake gives the first round-trip sample; without one the
-    /// first timeout would be the initial RTO of RFC 6298 §2.1, a second or more.
+    /// Makes an endpoint after the handshake, which gives the first round-trip sample. Without one the first timeout would be
+    /// the initial RTO of RFC 6298 §2.1, a second or more.
     pub fn established(config: &Config, rtt: Duration) -> Self {
         let mut endpoint = Self::new(config);
         endpoint.rtt.sample(config, (rtt.get() / config.rtt_tick.get()) as u32, 0, 0);
@@ -191,7 +191,7 @@ impl Endpoint {
         endpoint
     }
 
-    /// Starts the sending half with the window that the peer offered in the handshake, which ended now.
+    /// Starts the sending half at the handshake's end, with the peer's offered window.
     pub(crate) fn start(&mut self, config: &Config, now: Instant, peer_window: u32) {
         self.send.start(config, peer_window);
         self.usage.check_idleness_again();
@@ -287,8 +287,8 @@ impl Endpoint {
         debug_assert!(self.window.cwnd > 0, "a closed congestion window never opens again");
     }
 
-    /// When [`handle_deadline`](Self::handle_deadline) is due, [`Instant::FAR_FUTURE`] for never. It may be earlier than
-    /// a timer's expiry: the call then only moves it, so that restarting a timer costs nothing while data flows.
+    /// Time at which [`handle_deadline`](Self::handle_deadline) is due, [`Instant::FAR_FUTURE`] for never. It may be earlier
+    /// than a timer's expiry: the call then only moves it, so that restarting a timer costs nothing while data flows.
     #[inline]
     pub fn poll_deadline(&self) -> Instant {
         Instant::new(self.timer.deadline_bound())

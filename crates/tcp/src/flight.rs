@@ -1,7 +1,7 @@
-//! The retransmission queue: what was sent and not yet acknowledged (FlightSize of RFC 5681), and its fate.
+//! The retransmission queue: segments sent and not yet acknowledged (FlightSize of RFC 5681), and their state.
 //!
-//! Consecutive segments of the same fate form one run: sent at the same time, in the same state. Without loss there is one run
-//! for each burst that was sent. A SACK splits runs where the kernel splits its segmentation-offload buffers.
+//! Consecutive segments in the same state form one run if sent at the same time. Without loss each sent burst is one run. A
+//! SACK splits runs where the kernel splits its segmentation-offload buffers.
 
 use crate::config::Config;
 use crate::runs::Runs;
@@ -21,7 +21,7 @@ pub(crate) const EVER_RETRANSMITTED: u8 = 8;
 pub(crate) struct SegmentRun {
     /// Stream offset of the first byte.
     pub(crate) start: u64,
-    /// When it was last sent, in picoseconds.
+    /// Time of the last transmission, in picoseconds.
     pub(crate) sent_at: u64,
     /// Its length in bytes.
     pub(crate) len: u32,
@@ -51,13 +51,13 @@ pub(crate) struct Flight {
     pub(crate) runs: Runs,
     /// Everything outstanding (FlightSize, `packets_out`).
     pub(crate) size: u32,
-    /// Of that: SACKed (`sacked_out`). Without SACK, counted from duplicate ACKs.
+    /// SACKed part of the flight (`sacked_out`). Without SACK, counted from duplicate ACKs.
     pub(crate) sacked: u32,
-    /// Of that: declared lost (`lost_out`).
+    /// Lost part of the flight (`lost_out`).
     pub(crate) lost: u32,
-    /// Of that: with a copy in the network (`retrans_out`).
+    /// Part of the flight with a copy in the network (`retrans_out`).
     pub(crate) retransmitted: u32,
-    /// Of what is lost: without a copy in the network.
+    /// Lost part without a copy in the network.
     unrepaired: u32,
     /// The segment sent last is a full one, so that the next may join its run.
     ends_full: bool,
@@ -157,7 +157,7 @@ impl Flight {
         (units, first, last)
     }
 
-    /// Removes what is cumulatively acknowledged.
+    /// Removes the cumulatively acknowledged segments.
     pub(crate) fn acknowledge(&mut self, config: &Config, ack: u64, high_seq: u64, newly: &mut NewlyAcked) {
         while let Some(run) = self.runs.front_mut() {
             if run.start >= ack {
@@ -262,7 +262,7 @@ impl Flight {
         })
     }
 
-    /// Declares lost what `choose` selects of the pipe. A lost copy no longer counts as retransmitted.
+    /// Declares lost the segments of the pipe selected by `choose`. A lost copy no longer counts as retransmitted.
     pub(crate) fn mark_lost(&mut self, config: &Config, mut choose: impl FnMut(&SegmentRun) -> bool) {
         for run in self.runs.iter_mut() {
             let is_in_pipe = run.state & (LOST | SACKED) == 0 || run.is(RETRANSMITTED);
@@ -305,7 +305,7 @@ impl Flight {
         self.unrepaired = 0;
     }
 
-    /// Forgets all SACKs: the receiver has discarded what it had SACKed (reneging, RFC 2018 §8).
+    /// Forgets all SACKs: the receiver has discarded SACKed data (reneging, RFC 2018 §8).
     pub(crate) fn forget_sacks(&mut self) {
         for run in self.runs.iter_mut() {
             run.state &= !SACKED;

@@ -13,12 +13,12 @@ const WINDOW_STEPS_MAX: u8 = 64;
 /// The segment sent last among those delivered (RFC 8985 §6.1), and the timer that follows from it.
 #[derive(Clone, Debug)]
 pub(crate) struct RackState {
-    /// When the segment was sent, in ps, and its end (RACK.xmit_ts, RACK.end_seq).
+    /// Send time of the segment, in ps, and its end (RACK.xmit_ts, RACK.end_seq).
     sent_at: u64,
     end: u64,
     /// Its round-trip time in ps (RACK.rtt).
     rtt: u64,
-    /// Time until the youngest candidate is lost, in ps; 0 if there is none.
+    /// Time until the youngest candidate is lost, in ps; 0 without candidates.
     wait: u64,
     /// Transmission time of the latest original that was delivered, for FACK's test of lost retransmissions.
     original_sent_at: u64,
@@ -63,7 +63,7 @@ impl RackState {
         core::mem::replace(&mut self.is_advanced, false)
     }
 
-    /// Takes the time until the youngest candidate is lost, in ps; 0 if there is none.
+    /// Takes the time until the youngest candidate is lost, in ps; 0 without candidates.
     pub(crate) fn take_wait(&mut self) -> u64 {
         core::mem::take(&mut self.wait)
     }
@@ -79,7 +79,7 @@ impl RackState {
     }
 }
 
-/// How far segments overtake one another on this path, as far as it was seen (`tcp_sock::reordering`).
+/// Observed reordering degree of this path, in segments (`tcp_sock::reordering`).
 #[derive(Clone, Debug)]
 pub(crate) struct ReorderingDegree {
     /// In units of the window.
@@ -165,7 +165,7 @@ impl Endpoint {
         }
     }
 
-    /// Declares lost what the rule in force finds lost.
+    /// Declares segments lost by the rule in force.
     #[inline]
     pub(crate) fn detect_losses(
         &mut self,
@@ -227,7 +227,8 @@ impl Endpoint {
         self.flight.mark_lost(config, |run| run.start < lost_below && !run.is(LOST | EVER_RETRANSMITTED));
     }
 
-    /// `tcp_update_scoreboard` and `tcp_mark_head_lost`: what lies further below the highest SACK than the reordering degree.
+    /// Declares lost the segments further below the highest SACK than the reordering degree (`tcp_update_scoreboard`,
+    /// `tcp_mark_head_lost`).
     fn detect_fack(&mut self, config: &Config) {
         let segment = config.segment_units();
         let Some(highest) = self.flight.highest_sacked() else { return };

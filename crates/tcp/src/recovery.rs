@@ -1,4 +1,4 @@
-//! Fast recovery: what an endpoint remembers while segments are lost, SACKed or retransmitted, and the state machine.
+//! Fast recovery: an endpoint's state while segments are lost, SACKed or retransmitted, and the state machine.
 //!
 //! Follows `tcp_fastretrans_alert` and its callees of `net/ipv4/tcp_input.c`; RFC 5681 §3.2, RFC 6582, RFC 6675, RFC 8985.
 
@@ -31,7 +31,7 @@ pub(crate) struct RecoveryState {
 }
 
 impl RecoveryState {
-    /// The state in `place`, which begins at SND.NXT if there is none.
+    /// The state in `place`; an absent one is made with SND.NXT.
     #[inline]
     pub(crate) fn in_place(place: &mut Option<Box<Self>>, snd_nxt: u64) -> &mut Self {
         place.get_or_insert_with(|| {
@@ -62,7 +62,7 @@ impl RecoveryState {
         self.retransmitted_below = self.retransmitted_below.max(snd_nxt);
     }
 
-    /// No retransmission lies at `offset` or above.
+    /// Notes that no retransmission lies at `offset` or above.
     pub(crate) fn forget_retransmissions(&mut self, offset: u64) {
         self.retransmitted_below = self.retransmitted_below.min(offset);
     }
@@ -77,11 +77,11 @@ impl RecoveryState {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckEvent {
     pub(crate) now: Instant,
-    /// It acknowledges new data.
+    /// The ACK acknowledges new data.
     pub(crate) advances: bool,
     /// A duplicate ACK (RFC 5681 §2).
     pub(crate) is_duplicate: bool,
-    /// It reports a duplicate (RFC 2883).
+    /// The ACK reports a duplicate (RFC 2883).
     pub(crate) has_dsack: bool,
     /// Units newly delivered, SACKed ones included.
     pub(crate) delivered: u32,
@@ -95,7 +95,7 @@ pub(crate) struct AckEvent {
 }
 
 impl Endpoint {
-    /// The recovery state, which begins here if there is none.
+    /// The recovery state; makes it if absent.
     pub(crate) fn recovery_mut(&mut self) -> &mut RecoveryState {
         RecoveryState::in_place(&mut self.recovery, self.send.nxt())
     }
@@ -265,7 +265,7 @@ impl Endpoint {
         }
     }
 
-    /// RACK's reordering timer expired: declares lost what has waited long enough (`tcp_rack_reo_timeout`).
+    /// Handles RACK's reordering timer: declares lost the segments that have waited long enough (`tcp_rack_reo_timeout`).
     pub(crate) fn handle_reordering_timeout(&mut self, config: &Config, now: Instant) {
         let prior_pipe = self.flight.pipe();
         self.detect_rack(config, now);

@@ -1,4 +1,4 @@
-//! How the congestion window falls: at once, by rate halving, or by proportional rate reduction.
+//! Reductions of the congestion window: at once, by rate halving, or by proportional rate reduction.
 //!
 //! Follows `tcp_init_cwnd_reduction`, `tcp_cwnd_reduction` and `tcp_end_cwnd_reduction` of `net/ipv4/tcp_input.c`; RFC 6937.
 
@@ -81,7 +81,7 @@ impl Endpoint {
         }
     }
 
-    /// The flight of which a loss leaves half: RFC 5681's FlightSize; ns-3 takes the pipe.
+    /// The flight that a loss halves: RFC 5681's FlightSize; ns-3 takes the pipe.
     pub(crate) fn flight_at_loss(&self, config: &Config) -> u32 {
         match config.timeout_rules {
             TimeoutRules::Rfc6298 => self.flight.size,
@@ -146,7 +146,7 @@ impl Endpoint {
         self.follow_course(config, delivered, safe, pipe);
     }
 
-    /// Sets the window to the pipe and what may be sent now.
+    /// Sets the window to the pipe and the bytes that may be sent now.
     fn follow_course(&mut self, config: &Config, delivered: u32, safe: u32, pipe: u32) {
         let ssthresh = self.window.ssthresh;
         let quota = self.recovery_mut().reduction.send_quota(config, delivered, safe, pipe, ssthresh);

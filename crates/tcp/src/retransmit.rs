@@ -96,7 +96,7 @@ impl Endpoint {
         Some(segment)
     }
 
-    /// Probes a closed window: sends what fits of the next segment, or an old offset that the peer must acknowledge
+    /// Probes a closed window: sends the fitting part of the next segment, or an old offset that the peer must acknowledge
     /// (`tcp_write_wakeup`).
     fn send_window_probe(&mut self, config: &Config, now: Instant) -> Option<Segment> {
         if !self.send.has_unsent() {

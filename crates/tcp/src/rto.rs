@@ -22,7 +22,7 @@ pub(crate) struct RttEstimator {
     min: u32,
     /// The RTO without back-off, in picoseconds.
     rto_ps: u64,
-    /// How often the RTO was doubled since the last sample.
+    /// Number of doublings of the RTO since the last sample.
     backoff: u8,
     /// End of the flight over which the variation is measured (`rtt_seq`).
     flight_end: u64,
@@ -57,7 +57,7 @@ impl RttEstimator {
         (self.srtt > 0).then(|| (u64::from(self.srtt) >> 2) * config.rtt_tick.get())
     }
 
-    /// How often the RTO was doubled since the last sample.
+    /// Number of doublings of the RTO since the last sample.
     pub(crate) fn backoff(&self) -> u8 {
         self.backoff
     }

@@ -1,4 +1,4 @@
-//! A queue of runs whose first element lies in place: most flights are one run, sent in one burst, and need no allocation.
+//! A queue of runs with its first element in place: most flights are one run, sent in one burst, and need no allocation.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -9,7 +9,7 @@ use crate::flight::SegmentRun;
 /// Runs in order. None of them is empty.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs {
-    /// Empty if there is no run.
+    /// The first run; empty without runs.
     first: SegmentRun,
     #[expect(clippy::box_collection, reason = "a queue takes three words more in each of many connections")]
     rest: Option<Box<VecDeque<SegmentRun>>>,
@@ -82,7 +82,7 @@ impl Runs {
         }
     }
 
-    /// Number of runs before the first that does not satisfy `holds`, which holds for a prefix of the runs.
+    /// Number of runs in the prefix that satisfies `holds`; no later run may.
     pub(crate) fn partition_point(&self, mut holds: impl FnMut(&SegmentRun) -> bool) -> usize {
         match self.front() {
             Some(first) if holds(first) => {

@@ -66,7 +66,7 @@ impl Flags {
         Self(self.0 & other.0)
     }
 
-    /// How many bits are set.
+    /// Number of set bits.
     #[inline]
     pub const fn count(self) -> u32 {
         self.0.count_ones()
@@ -232,7 +232,7 @@ impl Segment {
         self.offset + u64::from(self.payload) + u64::from(self.flags.contains(Flags::FIN))
     }
 
-    /// How many SACK blocks it carries.
+    /// Number of its SACK blocks.
     #[inline]
     pub fn sack_count(&self) -> usize {
         self.sack.iter().take_while(|block| block.start != block.end).count()
@@ -261,7 +261,7 @@ impl Segment {
         bytes
     }
 
-    /// How many SACK blocks fit into a segment with the options of these flags.
+    /// Number of SACK blocks that fit into a segment with the options of these flags.
     #[inline]
     pub fn sack_blocks_max(flags: Flags) -> usize {
         let bare = Self { flags, ..Self::default() };

@@ -78,8 +78,8 @@ impl Endpoint {
         near && room < u32::from(self.burst_segments_max(config, offload)) * config.segment_units()
     }
 
-    /// Segments of a burst (`tcp_tso_autosize`, `tcp_update_pacing_rate`): what the path carries in a millisecond, more
-    /// for a near peer, at least [`Config::burst_segments_min`].
+    /// Segments of a burst (`tcp_tso_autosize`, `tcp_update_pacing_rate`): a millisecond of the path's rate, more for a near
+    /// peer, at least [`Config::burst_segments_min`].
     fn burst_segments_max(&self, config: &Config, offload: Segmentation) -> u8 {
         let mss = u64::from(self.send.mss());
         let most = (u64::from(offload.offload_burst) / mss).clamp(1, 255);

@@ -1,9 +1,9 @@
-//! The send sequence variables (RFC 9293 §3.3.1): what is written, sent and acknowledged, and the window that the peer offers.
+//! The send sequence variables (RFC 9293 §3.3.1): offsets written, sent and acknowledged, and the peer's window.
 
 use crate::config::Config;
 use crate::segment::Segment;
 
-/// Positions in the stream that this end sends. SND.UNA ≤ SND.NXT ≤ the end of what is written.
+/// Positions in the stream that this end sends. SND.UNA ≤ SND.NXT ≤ the end of the written data.
 #[derive(Clone, Debug)]
 pub(crate) struct SendSequence {
     /// Oldest unacknowledged offset (SND.UNA).

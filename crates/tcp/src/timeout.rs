@@ -51,7 +51,7 @@ impl Endpoint {
         self.timer.start_rto(config, now, &self.rtt);
     }
 
-    /// Declares lost what is outstanding and not SACKed (`tcp_timeout_mark_lost`).
+    /// Declares lost all outstanding segments without a SACK (`tcp_timeout_mark_lost`).
     fn mark_flight_lost(&mut self, config: &Config) {
         if !config.sack {
             self.flight.sacked = 0;

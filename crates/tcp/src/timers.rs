@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::endpoint::{CongestionState, Endpoint, Forced};
 use crate::rto::RttEstimator;
 
-/// `TCP_TIMEOUT_MIN_US`: what Linux adds to probe and reordering timers, in picoseconds.
+/// Time that Linux adds to probe and reordering timers, in picoseconds (`TCP_TIMEOUT_MIN_US`).
 pub(crate) const TIMEOUT_MARGIN: u64 = Duration::from_millis(2).get();
 /// The persist timer is doubled at most this often.
 const PROBE_BACKOFF_MAX: u8 = 16;
@@ -30,13 +30,13 @@ pub(crate) enum Timer {
 pub(crate) struct SenderTimer {
     /// Lower bound of the time at which a timer expires, the receiver's included, in ps.
     deadline_bound: u64,
-    /// When the timer was started, in ps, and its duration.
+    /// Start of the timer, in ps, and its duration.
     base: u64,
     delay: u64,
     /// Seed of the random share of timeouts.
     salt: u32,
     pending: Timer,
-    /// How often the window probe's timer was doubled: probes without an answer.
+    /// Number of doublings of the window probe's timer: probes without an answer.
     probe_backoff: u8,
 }
 
@@ -97,7 +97,7 @@ impl SenderTimer {
         (self.expiry(config) <= now.get()).then(|| core::mem::replace(&mut self.pending, Timer::None))
     }
 
-    /// When the timer expires, in ps; `u64::MAX` for never.
+    /// Expiry of the timer, in ps; `u64::MAX` for never.
     fn expiry(&self, config: &Config) -> u64 {
         match self.pending {
             Timer::None => u64::MAX,

@@ -17,7 +17,7 @@ impl Endpoint {
         (self.write_transmit(config, now, &mut segment) != Written::Nothing).then_some(segment)
     }
 
-    /// As [`poll_transmit`](Self::poll_transmit), but writes the segment in place.
+    /// Polls as [`poll_transmit`](Self::poll_transmit) does, but writes the segment in place.
     #[inline(always)]
     pub fn write_transmit(&mut self, config: &Config, now: Instant, segment: &mut Segment) -> Written {
         if (self.recovery.is_some() || self.forced != Forced::None)
@@ -147,7 +147,7 @@ impl Endpoint {
         self.write_segment(config, now, self.send.nxt(), 0, Flags::ACK, segment);
     }
 
-    /// A segment of its own; see [`write_segment`](Self::write_segment).
+    /// Makes a new segment; see [`write_segment`](Self::write_segment).
     pub(crate) fn make_segment(
         &mut self,
         config: &Config,
@@ -161,7 +161,7 @@ impl Endpoint {
         segment
     }
 
-    /// Writes what every segment carries: acknowledgement, window, timestamps, SACK blocks, ECN echo, path window.
+    /// Writes the fields of every segment: acknowledgement, window, timestamps, SACK blocks, ECN echo, path window.
     #[inline(always)]
     fn write_segment(
         &mut self,

@@ -9,7 +9,7 @@ use crate::recovery::AckEvent;
 /// A reduction that may be undone, and the evidence that it was needless.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UndoState {
-    /// SND.UNA when the reduction began (`undo_marker`); `None` if there is nothing to undo.
+    /// SND.UNA when the reduction began (`undo_marker`); `None` without a reduction to undo.
     marker: Option<u64>,
     /// Retransmissions since then that no DSACK has reported (`undo_retrans`); `None` before the first.
     unreported: Option<u32>,

@@ -207,7 +207,7 @@ impl Cubic {
         (((u64::from(cwnd) * beta) >> BETA_SHIFT) as u32).max(2)
     }
 
-    /// How many segments (ACKs, before 3.18) to acknowledge for the window to grow by one (`bictcp_update`).
+    /// Acknowledged segments (ACKs, before 3.18) for which the window grows by one (`bictcp_update`).
     fn acks_per_increase(&mut self, parameters: CubicParameters, cwnd: u32, acked: u32, now: Instant) -> u32 {
         let now_ms = millis(now);
         self.acks += if parameters.counts_segments { acked } else { 1 };

@@ -1,7 +1,7 @@
 //! Congestion control: one file an algorithm, behind the questions of Linux's `tcp_congestion_ops`.
 //!
-//! An algorithm is a struct that holds what it remembers. It reads and sets the [`CongestionWindow`], whose sizes are in
-//! units of the window ([`WindowUnit`](crate::WindowUnit)). [`Algorithm`] has one arm for each algorithm and asks:
+//! An algorithm is a struct with its state. It reads and sets the [`CongestionWindow`], which counts in units of the window
+//! ([`WindowUnit`](crate::WindowUnit)). [`Algorithm`] has one arm for each algorithm and asks:
 //!
 //! | question | when | in Linux |
 //! |---|---|---|
@@ -29,7 +29,7 @@ use fanin_units::Instant;
 use crate::config::{Config, CongestionControl, Reduction};
 pub(crate) use window::{AckSample, CongestionWindow, SSTHRESH_INFINITE};
 
-/// A congestion control with what it remembers.
+/// A congestion control with its state.
 #[derive(Clone, Debug)]
 pub(crate) enum Algorithm {
     NewReno,

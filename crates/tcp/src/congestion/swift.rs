@@ -9,7 +9,7 @@ const SCALING_WINDOWS: (f64, f64) = (0.1, 100.0);
 /// Swift's state of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Swift {
-    /// When the window last fell, in ps.
+    /// Time of the last decrease, in ps.
     decreased_at: u64,
     /// The last delay was below the target.
     may_grow: bool,
@@ -33,7 +33,7 @@ fn target_ps(parameters: SwiftParameters, segments: u32) -> u64 {
     parameters.target.get() + (parameters.scaling.get() as f64 * share) as u64
 }
 
-/// Algorithm 1, lines 16 to 24: a loss takes as much as the greatest delay.
+/// Algorithm 1, lines 16 to 24: a loss decreases the window like the greatest delay.
 pub(super) fn ssthresh(config: &Config, parameters: SwiftParameters, window: &CongestionWindow) -> u32 {
     let by = u64::from(window.cwnd) * u64::from(parameters.decrease_max) / 1_000_000;
     (window.cwnd - by as u32).max(config.segment_units())

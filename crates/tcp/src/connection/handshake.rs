@@ -9,7 +9,7 @@ use crate::segment::{Flags, Segment, SynOptions};
 
 /// Least MSS that is accepted, TCP options included (`TCP_MIN_MSS`).
 const MSS_MIN: u16 = 88;
-/// RTO after a handshake whose SYN was retransmitted (RFC 6298 §5.7; `TCP_TIMEOUT_FALLBACK`).
+/// RTO after a handshake with a retransmitted SYN (RFC 6298 §5.7; `TCP_TIMEOUT_FALLBACK`).
 const RTO_FALLBACK: Duration = Duration::from_secs(3);
 /// Largest window without the window scale option.
 const WINDOW_UNSCALED_MAX: u32 = 65_535;
@@ -86,7 +86,7 @@ impl TcpConnection {
     }
 }
 
-/// The settings that both ends agree on: this end's offer, reduced to what the peer's SYN allows.
+/// The settings that both ends agree on: this end's offer, reduced by the peer's SYN.
 fn negotiate(offered: &Config, syn: &Segment) -> Config {
     let options = syn.syn_options();
     let mut config = offered.clone();

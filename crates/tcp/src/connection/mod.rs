@@ -60,7 +60,7 @@ pub enum ConnectionState {
     TimeWait,
 }
 
-/// Why a connection is closed.
+/// Reason of a connection's close.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CloseReason {
     /// Both sides closed it, or the application closed it before it was established.
@@ -144,19 +144,19 @@ pub struct TcpConnection {
     sends_reset: bool,
     /// Timeouts and probes since the peer was last heard of.
     unanswered: u32,
-    /// When the last challenge ACK was sent.
+    /// Time of the last challenge ACK.
     challenged_at: Option<Instant>,
-    /// When TIME-WAIT ends.
+    /// End of TIME-WAIT.
     time_wait_until: Instant,
 }
 
 impl TcpConnection {
-    /// A closed connection that will offer what `config` says.
+    /// Makes a closed connection that will offer the settings of `config`.
     pub fn new(config: Config) -> Self {
         Self::with_limits(config, ConnectionLimits::default())
     }
 
-    /// As [`new`](Self::new), with limits of one's own.
+    /// Makes a connection as [`new`](Self::new) does, with other limits.
     pub fn with_limits(config: Config, limits: ConnectionLimits) -> Self {
         assert!(config.mss < u16::MAX, "a FIN needs room in a segment");
         Self {
@@ -184,12 +184,12 @@ impl TcpConnection {
         self.state
     }
 
-    /// Why it is closed; `None` before it was ever opened and while it is open.
+    /// Reason of the close; `None` before the first open and while open.
     pub fn close_reason(&self) -> Option<CloseReason> {
         self.close_reason
     }
 
-    /// The settings in force: those offered, reduced to what the peer has agreed to.
+    /// The settings in force: the offered ones, reduced by the peer's agreement.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -269,7 +269,7 @@ impl TcpConnection {
         self.peer_fin.is_some_and(|fin| self.endpoint.delivered() > fin)
     }
 
-    /// The application sends nothing more: a FIN follows what was written. The peer's data can still be read.
+    /// Ends the application's data: a FIN follows the written bytes. The peer's data can still be read.
     pub fn close(&mut self) {
         match self.state {
             ConnectionState::Listen | ConnectionState::SynSent => self.enter_closed(CloseReason::Finished),
@@ -346,8 +346,8 @@ impl TcpConnection {
         }
     }
 
-    /// When [`handle_deadline`](Self::handle_deadline) is due; `None` for never. It may be earlier than a timer's expiry:
-    /// the call then only moves it.
+    /// Time at which [`handle_deadline`](Self::handle_deadline) is due; `None` for never. It may be earlier than a timer's
+    /// expiry: the call then only moves it.
     pub fn poll_deadline(&self) -> Option<Instant> {
         let deadline = match self.state {
             ConnectionState::Closed | ConnectionState::Listen => Instant::FAR_FUTURE,

@@ -1,4 +1,4 @@
-//! SEGMENT ARRIVES: what each state does with a segment (RFC 9293 §3.10.7), with the checks of RFC 5961.
+//! SEGMENT ARRIVES: each state's handling of a segment (RFC 9293 §3.10.7), with the checks of RFC 5961.
 
 use fanin_units::Instant;
 

@@ -11,9 +11,9 @@ pub(super) struct SynTimer {
     pub(super) is_due: bool,
     /// The peer's SYN had a window scale option.
     pub(super) peer_scales: bool,
-    /// When it was first sent.
+    /// Time of its first transmission.
     pub(super) first_sent_at: Option<Instant>,
-    /// How often it was retransmitted after a timeout.
+    /// Number of its retransmissions after a timeout.
     pub(super) retries: u32,
     pub(super) deadline: Instant,
 }
@@ -37,7 +37,7 @@ impl SynTimer {
         }
     }
 
-    /// When the SYN or SYN-ACK is retransmitted.
+    /// Time at which the SYN or SYN-ACK is retransmitted.
     pub(super) fn deadline(&self) -> Instant {
         self.deadline
     }

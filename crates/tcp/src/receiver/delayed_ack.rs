@@ -40,7 +40,7 @@ impl Receiver {
         Instant::FAR_FUTURE
     }
 
-    /// Returns whether a short segment ended what the peer sent, so that reading it all sends an ACK (`tcp_cleanup_rbuf`).
+    /// Returns true if a short segment ended the peer's data, so that reading it all sends an ACK (`tcp_cleanup_rbuf`).
     #[inline]
     pub(super) fn is_pushed(&self) -> bool {
         self.flags & PUSHED_AGAIN != 0 || (self.flags & PUSHED != 0 && self.flags & INTERACTIVE == 0)
@@ -101,13 +101,13 @@ impl Receiver {
         self.flags = self.flags & !ACK_TIMER | ACK_NOW;
     }
 
-    /// When the delayed-ACK timer expires, at a tick of the timer clock.
+    /// Expiry of the delayed-ACK timer, at a tick of the timer clock.
     fn due(&self, config: &Config) -> u64 {
         let tick = config.timer_granularity.get();
         if tick <= 1 { self.delayed_until } else { self.delayed_until.div_ceil(tick).saturating_mul(tick) }
     }
 
-    /// When [`handle_deadline`](Self::handle_deadline) is due, in ps; `u64::MAX` for never.
+    /// Time at which [`handle_deadline`](Self::handle_deadline) is due, in ps; `u64::MAX` for never.
     pub(crate) fn deadline(&self, config: &Config) -> u64 {
         if self.flags & ACK_TIMER == 0 { u64::MAX } else { self.due(config) }
     }
@@ -150,7 +150,7 @@ impl Receiver {
         }
     }
 
-    /// Sends the next ACKs at once, as many as half the window has segments (`tcp_incr_quickack`).
+    /// Sends the next ACKs at once, one for every two segments of the window (`tcp_incr_quickack`).
     fn start_quick_acks(&mut self, most: u32) {
         let count = (self.window / (2 * u32::from(self.rcv_mss).max(1))).max(2).min(most);
         self.quick_acks = self.quick_acks.max(count as u8);

@@ -26,7 +26,7 @@ impl Receiver {
     }
 
     /// DCTCP's receiver (RFC 8257 §3.2, figure 1; `dctcp_ece_ack_update`). When the mark changes, an ACK with the old mark
-    /// covers what came before, and one with the new mark follows at once.
+    /// covers the earlier segments, and one with the new mark follows at once.
     fn note_exact_mark(&mut self, segment: &Segment) {
         let is_marked = segment.flags.contains(Flags::CE);
         if is_marked == (self.flags & ECHO_MARKS != 0) {
@@ -39,8 +39,8 @@ impl Receiver {
         self.ack_now();
     }
 
-    /// Makes an outgoing segment acknowledge only what came before the mark changed, with the old mark. The ACK of the rest
-    /// stays due.
+    /// Makes an outgoing segment acknowledge only the data before the change of the mark, with the old mark. The ACK of the
+    /// rest stays due.
     pub(super) fn fill_before_change(&mut self, segment: &mut Segment) {
         segment.window += (self.rcv_nxt - self.before_change) as u32;
         segment.ack = core::mem::take(&mut self.before_change);

@@ -1,4 +1,4 @@
-//! The receiving half of an endpoint: what has arrived, and what each outgoing segment says about it.
+//! The receiving half of an endpoint: the received data, and their acknowledgement in outgoing segments.
 //!
 //! Follows `tcp_data_queue` and its callees of `net/ipv4/tcp_input.c`.
 
@@ -32,7 +32,7 @@ const ACK_TIMER: u8 = 4;
 /// A segment shorter than the others has arrived (`ICSK_ACK_PUSHED`), and another (`ICSK_ACK_PUSHED2`).
 const PUSHED: u8 = 8;
 const PUSHED_AGAIN: u8 = 16;
-/// The application answers what it receives, so that ACKs ride on data (`pingpong`).
+/// True if the application answers received data, so that ACKs ride on data (`pingpong`).
 const INTERACTIVE: u8 = 32;
 /// ACKs echo marks until CWR arrives (`TCP_ECN_DEMAND_CWR`).
 const ECHO_MARKS: u8 = 64;
@@ -49,15 +49,15 @@ pub(crate) struct Receiver {
     rcv_wup: u64,
     /// Right edge of the window offered last (RCV.NXT + RCV.WND).
     rcv_wnd_end: u64,
-    /// When data last arrived, in ps.
+    /// Time of the last data's arrival, in ps.
     last_data_at: u64,
     /// Delayed-ACK timeout in force, in ps; 0 before the first data (`icsk_ack.ato`).
     ato: u64,
-    /// When the delayed ACK is due, in ps.
+    /// Time at which the delayed ACK is due, in ps.
     delayed_until: u64,
     /// `None` while everything arrived in order.
     out_of_order: Option<Box<OutOfOrder>>,
-    /// When the measurement of the window's growth ends, in ps.
+    /// End of the measurement of the window's growth, in ps.
     growth_measured_until: u64,
     /// Window in force in bytes, and the bound that the application set.
     window: u32,
@@ -126,8 +126,8 @@ impl Receiver {
         self.flags |= ACK_NOW;
     }
 
-    /// Notes the timestamp and the path window of a segment. The timestamp echoed is that of the oldest segment that is
-    /// not acknowledged (RFC 7323 §4.3).
+    /// Notes the timestamp and the path window of a segment. The echoed timestamp is the oldest unacknowledged segment's (RFC
+    /// 7323 §4.3).
     #[inline]
     pub(crate) fn note_timestamp(&mut self, segment: &Segment) {
         if segment.flags.contains(Flags::TIMESTAMP) && segment.offset <= self.rcv_wup {

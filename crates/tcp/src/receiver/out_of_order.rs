@@ -8,7 +8,7 @@ use crate::segment::{Flags, SackBlock, Segment};
 /// Ranges remembered as recent: a segment carries at most 3, the kernel keeps 4.
 const RECENT_MAX: usize = 4;
 
-/// Ranges received above RCV.NXT, and the order in which they are reported.
+/// Ranges received above RCV.NXT, and their order in reports.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OutOfOrder {
     /// Disjoint, in stream order, none empty.

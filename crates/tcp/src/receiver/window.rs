@@ -1,4 +1,4 @@
-//! The receive window: its growth, and what the application's reading does to it.
+//! The receive window: its growth, and the effect of the application's reading.
 
 use fanin_units::Instant;
 
@@ -28,7 +28,7 @@ impl Receiver {
         }
     }
 
-    /// Sizes the buffer for twice what arrived in a round trip, and 16 segments (`tcp_rcv_space_adjust`).
+    /// Sizes the buffer for twice the data of a round trip, and 16 segments (`tcp_rcv_space_adjust`).
     fn tune_buffer(&mut self, config: &Config, now: Instant, rtt: &RttEstimator) {
         if self.growth_measured_until > 0 {
             let arrived = self.rcv_nxt - self.growth_measured_from;
