@@ -1,4 +1,4 @@
-//! The boundary of a partition: the hosts and switches that it plays, and the frames that leave it.
+//! The boundary of a partition: its hosts and switches, and the frames that leave it.
 //!
 //! A frame or a signal of PAUSE that leaves arrives no earlier than the delay of its link from now.
 
@@ -19,11 +19,11 @@ pub(crate) struct BoundaryFrame<M> {
 
 /// The hosts and switches that a partition plays, with the connections' ends on them.
 pub(crate) struct PlayedNodes {
-    /// By end of a connection.
+    /// True for each end of a connection that the partition plays.
     ends: Vec<bool>,
-    /// By the workload's number of a host.
+    /// True for each played host, by the workload's number.
     hosts: Vec<bool>,
-    /// Ports whose links lead out of the partition, and into it.
+    /// Ports with links out of the partition, and into it.
     leading_out: Vec<PortIndex>,
     leading_in: Vec<PortIndex>,
     /// The least delay of these links; [`Duration::MAX`] without any.
@@ -94,7 +94,7 @@ impl PlayedNodes {
         self.leading_in.contains(&port)
     }
 
-    /// The ports whose links lead out of the partition.
+    /// The ports with links out of the partition.
     pub(crate) fn leading_out(&self) -> &[PortIndex] {
         &self.leading_out
     }

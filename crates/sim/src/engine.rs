@@ -1,4 +1,4 @@
-//! The schedule, the network and the TCP endpoints of a partition: what its event loop and its techniques act on.
+//! The schedule, the network and the TCP endpoints of a partition, for its event loop and its techniques.
 
 use fanin_network::{Network, PortIndex};
 use fanin_recording::{MessageStep, PortLevel, RingVisitor, RunTotals};
@@ -13,13 +13,13 @@ use crate::occurrence::Occurrence;
 use crate::schedule::Schedule;
 use crate::ties::Ties;
 
-/// Bytes on the wire of a full frame: the frame whose rate chooses the width of the schedule's buckets.
+/// Bytes on the wire of a full frame; its rate chooses the width of the schedule's buckets.
 const FRAME_BYTES_FULL: u64 = (wire::ETHERNET_MTU + wire::ETHERNET_LINK) as u64;
 
 /// One end of a connection.
 pub(crate) struct ConnectionEnd {
     pub(crate) endpoint: Endpoint,
-    /// The path by which it sends.
+    /// The path of its frames.
     pub(crate) route: PathStep,
     /// The workload's number of its host.
     pub(crate) host: u32,
@@ -56,7 +56,7 @@ pub(crate) struct Engine {
     config: Config,
     ends: Vec<ConnectionEnd>,
     payload: PayloadBytes,
-    /// By port: the payload bytes that have arrived over its link at their destination.
+    /// Payload bytes that have arrived over each port's link at their destination.
     port_payload: Vec<u64>,
     /// Frames that hosts have sent.
     frames_sent: u64,
@@ -294,7 +294,7 @@ impl Engine {
         if is_late { Some(MessageStep::Timeout) } else { probes }
     }
 
-    /// Starts or ends recording of the frames on the link by which an end sends.
+    /// Starts or ends recording of the frames on an end's sending link.
     pub(crate) fn tap(&mut self, index: EndIndex, on: bool) {
         let port = self.end(index).route.port;
         self.fabric.tap_link(port, on);

@@ -71,9 +71,9 @@ pub(crate) struct Crossing {
 
 /// The fate of a frame that arrived over a link.
 pub(crate) enum Hop {
-    /// It is queued at the next port on its way.
+    /// The frame is queued at the next port of its path.
     Forwarded,
-    /// It is at its destination.
+    /// The frame is at its destination.
     Delivered {
         /// The end that it is for.
         end: u32,
@@ -96,28 +96,28 @@ pub(crate) enum Hop {
 /// All ports and the frames in flight.
 pub(crate) struct Fabric {
     ports: Vec<Port>,
-    /// By switch: the memory that its outputs share, where they do and no switch of the network uses PAUSE.
+    /// Memory shared by the outputs of each switch, in networks without PAUSE.
     memories: Vec<Option<BookedMemory>>,
-    /// In a network in which some switch uses PAUSE.
+    /// Flow control, in a network with PAUSE.
     flow_control: Option<Box<FlowControl>>,
-    /// By switch: for markers that mark or drop by chance.
+    /// Random streams of each switch, for markers that mark or drop by chance.
     chances: Vec<Random>,
     /// The segments that the frames carry; `free` lists the unused places.
     segments: Vec<Segment>,
     free: Vec<u32>,
     paths: paths::StoredPaths,
-    /// How many observers note the frames on some link.
+    /// Number of observers of frames on any link.
     taps: u32,
     /// Frames that have arrived over a link.
     arrived: u64,
     framing: Framing,
-    /// That of `framing`, read at each hop.
+    /// Value of `framing`, read at each hop.
     unstored_bytes: u32,
 }
 
 impl Fabric {
-    /// Stores a path; returns its first step. At ports with rings its frames wait in those of `destination`, or in that of frames
-    /// that no rule names. A path of no step may be stored, and not be used.
+    /// Stores a path; returns its first step. At ports with rings its frames wait in the ring of `destination`, or in the plain
+    /// queue. A path of no step may be stored, and not be used.
     pub(crate) fn add_route(
         &mut self,
         path: &[PortIndex],
@@ -147,15 +147,15 @@ impl Fabric {
         Crossing { switch: to.switch, input: from.input, output: to.output }
     }
 
-    /// The frame that arrives next over a port's link, if a switch will forward it. Returns its ports at that switch, the end
-    /// that it is for, and the place of its segment.
+    /// The next frame to arrive over a port's link, if a switch will forward it. Returns its ports at that switch, its end of a
+    /// connection, and the place of its segment.
     pub(crate) fn forwarded(&self, port: PortIndex) -> Option<(Crossing, u32, usize)> {
         let parcel = self.first(port)?.parcel;
         let next = self.paths.get(parcel.next())?.step.port;
         Some((self.crossing(port, next), parcel.end(), parcel.segment()))
     }
 
-    /// How long a frame takes along an idle path.
+    /// Time of a frame along an idle path.
     pub(crate) fn crossing_time(&self, route: PathStep, wire_bytes: u32) -> fanin_units::Duration {
         self.paths
             .steps(route)
@@ -180,7 +180,7 @@ impl Fabric {
         backlog
     }
 
-    /// How long a host's link is busy with the frames that are queued; zero in a network with PAUSE, where it is not known.
+    /// Time for which queued frames occupy a host's link; zero in a network with PAUSE, where it is unknown.
     #[inline]
     pub(crate) fn backlog(&self, port: PortIndex, now: u64) -> u64 {
         let port = self.ports.get(port as usize).filter(|_| self.flow_control.is_none());
@@ -498,7 +498,7 @@ impl Fabric {
         figures
     }
 
-    /// By port: bytes that have arrived over its link.
+    /// Bytes that have arrived over each port's link.
     pub(crate) fn arrived_bytes(&self) -> Vec<u64> {
         self.ports.iter().map(|port| port.link.arrived_bytes()).collect()
     }

@@ -9,7 +9,7 @@ use fanin_units::mix;
 pub(crate) enum Occurrence {
     /// The first frame on a port's link arrives at the far end.
     Arrival(PortIndex),
-    /// A frame has left a port whose departures are not booked ahead, or its next one may leave.
+    /// A frame has left a port without booked departures, or its next one may leave.
     Departure(PortIndex),
     /// The ingress occupancy of a paused input of a switch has fallen to XON.
     ResumeCheck(u32),
@@ -47,7 +47,7 @@ impl TechniqueStep {
         Occurrence::Technique { technique, kind, of }
     }
 
-    /// The name by which ties order it.
+    /// Its name for the order of ties.
     pub(crate) const fn name(self) -> u64 {
         if self.of == NIL { self.kind as u64 } else { mix(self.of as u64) }
     }

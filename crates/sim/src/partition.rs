@@ -30,7 +30,7 @@ const _: () = {
 /// Occurrences between two checks of the stop flag.
 const OCCURRENCES_UNWATCHED: u32 = 1 << 14;
 
-/// Why a run ended.
+/// Reasons for the end of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ending {
     /// The time was over.
@@ -62,7 +62,7 @@ pub(crate) struct Partition<W: HostWorkload> {
     outbox: WorkloadRequests<W::Message>,
     /// Its hosts and switches. The others of the engine and the workload stay idle here.
     played: PlayedNodes,
-    /// By host: the time of its earliest scheduled timer.
+    /// Time of each host's earliest scheduled timer.
     host_timers: Vec<u64>,
     /// Kinds of the messages in the outbox, for techniques.
     kinds: Vec<(EndIndex, MessageKind)>,
@@ -103,8 +103,7 @@ impl<W: HostWorkload> Partition<W> {
         }
     }
 
-    /// Lets the workload begin, whose first connections carry bulk data. The run is ended if nothing moves for as long as
-    /// `patience`.
+    /// Starts the workload; its first connections carry bulk data. Without progress for `patience` the run ends.
     pub(crate) fn start(&mut self, patience: Duration, bulk_connections: u32) {
         self.patience = patience.get();
         self.bulk_connections = bulk_connections;
@@ -298,7 +297,7 @@ impl<W: HostWorkload> Partition<W> {
         self.hand_over(index, delivered)
     }
 
-    /// Hands the complete messages of an end to its application, and sends what follows.
+    /// Hands the complete messages of an end to its application, and sends the answers.
     #[inline]
     fn hand_over(&mut self, index: EndIndex, delivered: u64) -> Option<Ending> {
         if self.streams.has_news(peer(index), delivered) {
@@ -308,7 +307,7 @@ impl<W: HostWorkload> Partition<W> {
         None
     }
 
-    /// As [`Self::hand_over`], where a message has begun or is complete.
+    /// Hands over as [`Self::hand_over`] does, once a message has begun or is complete.
     #[inline(never)]
     fn take_messages(&mut self, index: EndIndex, delivered: u64) -> Option<Ending> {
         let now = self.engine.time();
@@ -338,7 +337,7 @@ impl<W: HostWorkload> Partition<W> {
         self.ending_when_done()
     }
 
-    /// Notes that the first byte of an answer can be read, if that is news.
+    /// Notes once that the first byte of an answer can be read.
     fn note_first_byte(&mut self, index: EndIndex, delivered: u64) {
         if let Some(message) = self.streams.begin(peer(index), delivered)
             && receives_answers(index)
@@ -552,7 +551,7 @@ impl<W: HostWorkload> Partition<W> {
         })
     }
 
-    /// Asserts that every byte, frame and message is accounted for; costs a walk over all that is in flight.
+    /// Asserts that every byte, frame and message is accounted for; costs a walk over all frames in flight.
     ///
     /// # Panics
     /// If the simulator lost or invented something.

@@ -19,7 +19,7 @@ use crate::techniques::{RunView, Setup, TechniqueSet};
 use crate::turns::play;
 use crate::workload::{MeasuredWorkload, ReadyWorkload, RecordedSizes};
 
-/// How a caller follows, stops and records a run.
+/// Options to follow, stop and record a run.
 pub struct RunControl<'a> {
     /// Ends the run soon after it is set; the results until then are returned.
     pub stop: &'a AtomicBool,
@@ -42,10 +42,10 @@ impl Default for RunControl<'_> {
     }
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RunEnd {
-    /// As it should.
+    /// The run is complete.
     Complete,
     /// Because of the stop flag.
     Stopped,
@@ -61,7 +61,7 @@ pub enum RunEnd {
 /// The results of a run.
 #[derive(Clone, Debug)]
 pub struct RunOutcome {
-    /// How it ended.
+    /// The end of the run.
     pub end: RunEnd,
     /// The figures. The scenario's name and hash are the caller's to fill in, and so are the figures of speed that need a clock.
     pub summary: Summary,
@@ -75,10 +75,10 @@ pub struct RunOutcome {
     pub capture: Option<LinkCapture>,
 }
 
-/// Simulates a scenario whose fragment sizes are in no file. The same scenario and seed give the same outcome to the bit.
+/// Simulates a scenario without a file of fragment sizes. The same scenario and seed give the same outcome to the bit.
 ///
 /// # Errors
-/// If the scenario asks for something that is not simulated, or names a file of fragment sizes.
+/// If the scenario has unsupported settings, or names a file of fragment sizes.
 ///
 /// # Panics
 /// If the simulator's accounts do not balance at the end: a mistake in this crate.
@@ -87,11 +87,11 @@ pub fn run(scenario: &Scenario, seed: u64, control: &RunControl<'_>) -> Result<R
     run_on(scenario, &RecordedSizes::None, seed, control, &network, &roles)
 }
 
-/// Simulates a scenario on its network, however its nodes and links are listed. `roles` names the nodes by their indices in it;
-/// `sizes` is the content of the file that the scenario may name.
+/// Simulates a scenario on its network, with nodes and links in any order. `roles` names the nodes by their indices in it;
+/// `sizes` is the content of the scenario's file, if any.
 ///
 /// # Errors
-/// If the scenario asks for something that is not simulated, or names a file whose content `sizes` is not.
+/// If the scenario has unsupported settings, or names a file with other content than `sizes`.
 ///
 /// # Panics
 /// As [`run`].
@@ -129,8 +129,8 @@ fn check_samples(scenario: &Scenario, network: &Network) -> Result<(), Error> {
     Ok(())
 }
 
-/// Builds the partition that plays the nodes that `plays` names. Returns its open connections with it; `None` if the stop flag
-/// was set meanwhile: the partition must not be run then.
+/// Builds the partition for the nodes of `plays`. Returns it with its open connections; `None` if the stop flag was set
+/// meanwhile: the partition must not be run then.
 pub(crate) fn assemble<W: MeasuredWorkload>(
     scenario: &Scenario,
     seed: u64,

@@ -36,7 +36,7 @@ struct ScheduleNode {
     next: u32,
 }
 
-/// The place of a time among all occurrences: one that comes first at its instant has an even key.
+/// Key of a time in the order of occurrences; one that comes first at its instant has an even key.
 #[inline]
 const fn key(time: u64) -> u64 {
     first_key(time) | 1
@@ -143,7 +143,7 @@ pub(crate) struct Schedule {
     /// First of the free shared nodes.
     free: u32,
     pub(crate) ties: Ties,
-    /// The largest key of which an occurrence was taken.
+    /// Largest key of a taken occurrence.
     taken: u64,
     /// Ranks and nodes while they are sorted.
     tied: Vec<(u64, u32)>,
@@ -297,8 +297,8 @@ impl Schedule {
         }
     }
 
-    /// Takes the earliest occurrence. Where that is later than `until`, tells only a time after `until` and not after it:
-    /// something earlier may then still be scheduled, after `until`.
+    /// Takes the earliest occurrence. If that is later than `until`, returns only a time after `until` and not after it.
+    /// Earlier occurrences after `until` may then still be scheduled.
     #[inline(always)]
     pub(crate) fn pop(&mut self, until: u64) -> Option<(u64, Option<Occurrence>)> {
         let slot = match self.used_buckets.next_from_word(self.cursor) {
@@ -360,8 +360,8 @@ impl Schedule {
         next
     }
 
-    /// The inner ring is empty: moves on to the block before the next one that holds anything; returns its first bucket.
-    /// Where that block begins after `until`, stays and returns its begin.
+    /// Moves an empty inner ring to the block before the next non-empty one; returns its first bucket. If that block begins
+    /// after `until`, stays and returns its begin.
     #[cold]
     fn skip(&mut self, until: u64) -> Option<Result<usize, u64>> {
         let present = self.block as usize;

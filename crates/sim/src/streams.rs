@@ -9,8 +9,7 @@ use crate::lists::{List, Lists};
 /// The messages of one stream.
 #[derive(Clone, Copy)]
 struct Stream {
-    /// Offset behind the first message's first byte, or behind its last one where that has been noted; `u64::MAX`
-    /// without a message.
+    /// Offset behind the first message's first byte, or behind its last once the first is noted; `u64::MAX` without a message.
     due: u64,
     messages: List,
 }
@@ -55,7 +54,7 @@ impl<M> Streams<M> {
         self.entered += 1;
     }
 
-    /// Takes the next message of a stream that begins before the offset `sent`, for the partition that the stream goes to.
+    /// Takes the next message that begins before the offset `sent`, for the stream's destination partition.
     pub(crate) fn hand_over(&mut self, sender: EndIndex, sent: u64) -> Option<StreamMessage<M>> {
         let first = self.messages.first(self.streams[sender as usize].messages)?;
         if first.begin < sent { self.pop(sender) } else { None }

@@ -15,13 +15,13 @@ use crate::occurrence::{Occurrence, TechniqueStep};
 #[derive(Default)]
 pub(crate) struct Ties {
     seed: u64,
-    /// By port: of the two nodes that its link joins, in its direction.
+    /// Name of each port: the two nodes of its link, in its direction.
     ports: Vec<u64>,
-    /// By the fabric's number of a switch.
+    /// Name of each switch, by the fabric's number.
     switches: Vec<u64>,
-    /// By end of a connection: of its first port and its peer's.
+    /// Name of each end of a connection: its first port and its peer's.
     ends: Vec<u64>,
-    /// By the workload's number of a host: of the first port of its first connection.
+    /// Name of each host, by the workload's number: the first port of its first connection.
     hosts: Vec<u64>,
 }
 
@@ -75,7 +75,7 @@ impl Ties {
         }
     }
 
-    /// A hash of the names that an occurrence belongs to; zero for one that only observes.
+    /// A hash of an occurrence's names; zero for one that only observes.
     #[inline]
     fn name(&self, occurrence: Occurrence) -> u64 {
         match occurrence {

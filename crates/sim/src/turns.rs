@@ -40,7 +40,7 @@ pub(crate) fn play<W: HostWorkload>(
     Ending::Time
 }
 
-/// Hands the frames and signals that have left over to the partitions that play the far ends of their links.
+/// Hands frames and signals that left over to the partitions at the far ends of their links.
 fn exchange<W: HostWorkload>(partitions: &mut [Partition<W>]) {
     for from in 0..partitions.len() {
         for leaving in partitions[from].take_leaving() {

@@ -10,9 +10,9 @@ use crate::schedule::Schedule;
 /// A frame that leaves a partition by a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LeavingFrame {
-    /// The port over whose link it travels.
+    /// The sending port of its link.
     pub(crate) port: PortIndex,
-    /// When its last bit arrives at the far end, in picoseconds: at least the link's delay from now.
+    /// Arrival of its last bit at the far end, in picoseconds: at least the link's delay from now.
     pub(crate) arrival: u64,
     /// The end of a connection that it is for.
     pub(crate) end: u32,

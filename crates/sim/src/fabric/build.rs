@@ -25,7 +25,7 @@ struct Builder<'a> {
     ports: Vec<Port>,
     memories: Vec<Option<BookedMemory>>,
     chances: Vec<Random>,
-    /// With a switch that uses PAUSE: the switches as flow control knows them.
+    /// The switches for flow control, if any uses PAUSE.
     pausing: Option<Vec<PausingSwitch>>,
     /// The section of that switch.
     pausing_section: Option<&'static str>,
@@ -97,7 +97,7 @@ impl Fabric {
 }
 
 impl Builder<'_> {
-    /// Makes the queues of the next switch, whose outputs are `ports`.
+    /// Makes the queues of the next switch, with outputs `ports`.
     fn add_switch(&mut self, kind: &SwitchKind, ports: &[PortIndex]) -> Result<(), Error> {
         let SwitchKind { settings, section, .. } = kind;
         let number = self.memories.len() as u32;
@@ -131,7 +131,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// A switch whose outputs have a buffer each, without PAUSE.
+    /// Makes a switch with a buffer for each output, without PAUSE.
     fn add_dedicated(
         &mut self,
         settings: &Switch,
@@ -277,7 +277,7 @@ pub(crate) fn switch_layouts(network: &Network) -> Result<Vec<(&SwitchKind, Opti
     Ok(layouts)
 }
 
-/// How a switch with these ports divides its memory among them; `None` with rings.
+/// Division of a switch's memory among these ports; `None` with rings.
 fn layout(network: &Network, switch: &Switch, ports: &[PortIndex]) -> Result<Option<Layout>, Error> {
     let is_uplink: Vec<bool> = ports.iter().map(|&port| network.is_uplink(port)).collect();
     let layout = switch.layout(&is_uplink);

@@ -29,7 +29,7 @@ impl Fabric {
     /// and not sent yet.
     ///
     /// # Panics
-    /// If one of these does not hold.
+    /// If an assertion fails.
     pub(crate) fn assert_conserved(&mut self, now: u64, elsewhere: usize) {
         let at = Instant::new(now);
         let mut in_flight = elsewhere + self.waiting().count();

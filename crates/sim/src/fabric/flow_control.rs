@@ -1,4 +1,4 @@
-//! Flow control: the ingress occupancy of each input, and the inputs whose neighbours are paused.
+//! Flow control: the ingress occupancy of each input, and the inputs with paused neighbours.
 
 use fanin_network::PortIndex;
 use fanin_queueing::{Class, Ingress, Memory, PauseSignal, PauseThresholds};
@@ -13,9 +13,9 @@ pub(super) struct PausingSwitch {
     pub(super) counts_bulk_only: bool,
     /// Bookkeeping that it stores with each frame.
     pub(super) overhead: u32,
-    /// Inputs whose neighbours are paused, in the order of the PAUSEs.
+    /// Inputs with paused neighbours, in the order of the PAUSEs.
     pub(super) paused_inputs: Vec<PortIndex>,
-    /// When they are checked next.
+    /// Time of their next check.
     pub(super) check_at: u64,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct PausingSwitch {
 #[derive(Clone, Copy)]
 pub(super) struct Classes {
     has_priorities: bool,
-    /// Ends below this are those of connections whose second ends answer with bulk data.
+    /// Ends below this belong to connections with bulk data from their second ends.
     pub(super) bulk_ends: u32,
 }
 
@@ -35,23 +35,23 @@ impl Classes {
     }
 }
 
-/// Flow control in a network in which some switch uses PAUSE.
+/// Flow control in a network with PAUSE.
 pub(super) struct FlowControl {
-    /// By the port over whose link the frames came in.
+    /// Occupancy by the sending port of the frames' link.
     pub(super) ingress: Vec<Ingress>,
     pub(super) switches: Vec<PausingSwitch>,
     pub(super) classes: Classes,
-    /// The most ingress occupancy of all inputs whose neighbours can be paused.
+    /// High-water mark of the ingress occupancy of all inputs with pausable neighbours.
     pub(super) input_bytes_max: u64,
     pub(super) pauses: u64,
     pub(super) resumes: u64,
     pub(super) is_check_scheduled: bool,
-    /// The ports of a deadlock, once there is one: each waits for the next, the last for the first.
+    /// The ports of a deadlock, if any: each waits for the next, the last for the first.
     pub(super) deadlock: Vec<PortIndex>,
 }
 
 impl FlowControl {
-    /// For switches and, by port, the thresholds of the switch that its link leads to.
+    /// Makes flow control from the switches and, for each port, the thresholds at the far end of its link.
     pub(super) fn new(
         switches: Vec<PausingSwitch>,
         thresholds: Vec<Option<PauseThresholds>>,
@@ -78,7 +78,7 @@ impl FlowControl {
         self.switches.iter_mut().for_each(|switch| switch.memory.reset_marks());
     }
 
-    /// How much a frame adds to the ingress occupancy in a switch.
+    /// Bytes that a frame adds to the ingress occupancy in a switch.
     #[inline]
     pub(super) fn counted(&self, switch: usize, parcel: Parcel, unstored_bytes: u32) -> u64 {
         let PausingSwitch { counts_bulk_only, overhead, .. } = self.switches[switch];

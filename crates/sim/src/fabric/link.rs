@@ -9,10 +9,10 @@ use super::parcel::Parcel;
 use crate::schedule::Schedule;
 use fanin_network::PortIndex;
 
-/// A frame whose departure is known.
+/// A frame with a known departure.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct FrameInFlight {
-    /// When its last bit arrives at the far end, in picoseconds.
+    /// Arrival of its last bit at the far end, in picoseconds.
     pub(crate) arrival: u64,
     pub(crate) parcel: Parcel,
 }
@@ -21,20 +21,20 @@ pub(crate) struct FrameInFlight {
 ///
 /// Of all frames on it only the first one's arrival is pending in the schedule.
 pub(super) struct LinkState {
-    /// The frames that were sent, or whose departure is booked, in order.
+    /// Sent frames and frames with booked departures, in order.
     frames: Fifo<FrameInFlight>,
     /// PAUSE and RESUME frames on their way, with the times at which they arrive at the far end, in order.
     signals: VecDeque<(u64, PauseSignal)>,
-    /// When the last of them all will have left.
+    /// Departure of the last of them.
     free_at: u64,
     propagation: u64,
     /// Propagation, and the latency of the switch at the far end.
     delay: u64,
-    /// Picoseconds a byte lasts; zero where that is no whole number, or a large one.
+    /// Picoseconds a byte; zero if that is no whole number, or a large one.
     ps_per_byte: u32,
-    /// How many observers note each frame that arrives.
+    /// Number of observers of arriving frames.
     pub(super) taps: u16,
-    /// It leads to another partition, which plays the arrivals.
+    /// True if it leads to another partition, which plays the arrivals.
     leads_out: bool,
     rate: Rate,
     /// Bytes sent, everything on the wire counted.
@@ -59,7 +59,7 @@ impl LinkState {
         }
     }
 
-    /// How long a frame occupies the link.
+    /// Time for which a frame occupies the link.
     #[inline]
     pub(super) fn time_to_send(&self, wire_bytes: u32) -> u64 {
         if self.ps_per_byte == 0 {
@@ -69,7 +69,7 @@ impl LinkState {
         }
     }
 
-    /// When the link is free.
+    /// Time at which the link is free.
     #[inline]
     pub(super) const fn free_at(&self) -> u64 {
         self.free_at
@@ -79,7 +79,7 @@ impl LinkState {
         self.delay
     }
 
-    /// Takes a frame whose first bit leaves at `start`, and whose last bit has left at `departure`.
+    /// Takes a frame with its first bit's departure `start` and its last bit's `departure`.
     #[inline(always)]
     pub(super) fn send(
         &mut self,
@@ -119,8 +119,7 @@ impl LinkState {
         self.free_at
     }
 
-    /// Sends a PAUSE or RESUME frame after the frame in service. Returns its arrival at the far end, whose switch does not
-    /// store it.
+    /// Sends a PAUSE or RESUME frame after the frame in service. Returns its arrival at the far end, which does not store it.
     pub(super) fn send_signal(&mut self, now: u64, wire_bytes: u32, signal: PauseSignal) -> u64 {
         let arrival = self.occupy(now, wire_bytes) + self.propagation;
         self.push_signal(arrival, wire_bytes, signal);
@@ -164,7 +163,7 @@ impl LinkState {
         !self.signals.is_empty()
     }
 
-    /// Gives the frame whose arrival was due, which is `now`, and schedules that of the next one.
+    /// Takes the frame that arrives `now`, and schedules the next arrival.
     ///
     /// # Panics
     /// If no frame is on the link.
@@ -202,7 +201,7 @@ impl LinkState {
         self.frames.front()
     }
 
-    /// How many frames were sent or are booked, and have not arrived.
+    /// Number of sent or booked frames that have not arrived.
     #[inline]
     pub(super) fn len(&self) -> u32 {
         self.frames.len()

@@ -11,10 +11,9 @@ use crate::schedule::NEVER;
 pub(super) enum OutputQueue {
     /// A host's: first in, first out, without a limit. Departures are booked on the link.
     Host,
-    /// A switch's output with a buffer of its own (`dedicated.rs` of `queueing`); departures are booked.
+    /// A switch's output with its own buffer (`dedicated.rs` of `queueing`); departures are booked.
     Dedicated(Box<BookedDedicated>),
-    /// An output whose frames take memory of shared pools (`shared.rs`). The accounts are in
-    /// [`Fabric::memories`](super::Fabric); departures are booked.
+    /// An output in shared pools (`shared.rs`). The accounts are in [`Fabric::memories`](super::Fabric); departures are booked.
     SharedMemory,
     /// An output of a pool with a dynamic threshold (`dynamic_threshold.rs`); otherwise as [`Self::SharedMemory`].
     DynamicThreshold,
@@ -35,13 +34,13 @@ pub(super) struct Port {
     pub(super) switch: u32,
     /// The port's number among those that leave its node.
     pub(super) output: u16,
-    /// The number, at the node that the link leads to, of the port that its frames come in by.
+    /// Number of the input port at the link's far end.
     pub(super) input: u16,
 }
 
-/// The departure that is pending in the schedule, of an output that is driven naively.
+/// The pending departure of a naively driven output.
 pub(super) struct PendingDeparture {
-    /// When it is due; occurrences of other times do nothing.
+    /// Time at which it is due; occurrences of other times do nothing.
     at: u64,
 }
 

@@ -58,7 +58,7 @@ impl Parcel {
         self.load as u32 as usize
     }
 
-    /// For tests: a frame of `wire_bytes` bytes for an end.
+    /// Makes a frame of `wire_bytes` bytes for an end, in tests.
     #[cfg(test)]
     pub(crate) const fn of(wire_bytes: u32, end: u32) -> Self {
         Self::new(NIL, end, wire_bytes, 0)

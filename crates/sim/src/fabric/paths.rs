@@ -12,19 +12,19 @@ pub(crate) struct PathStep {
     pub(super) next: u32,
 }
 
-/// A step that is stored, and the ring that its frames wait in, where its port has rings.
+/// A stored step, and its frames' ring if the port has rings.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct StoredStep {
     pub(super) step: PathStep,
     pub(super) ring: u16,
 }
 
-/// The steps of all paths. Paths that end alike share their ends, so that even those of many connections stay in the cache.
+/// The steps of all paths. Paths with equal ends share them, so that even those of many connections stay in the cache.
 pub(super) struct StoredPaths {
     steps: Vec<StoredStep>,
     /// The number of each.
     known: HashMap<StoredStep, u32>,
-    /// By port, the step that was stored or found last: most paths are like the one before.
+    /// Step of each port that was stored or found last: most paths are like the one before.
     last: Vec<(StoredStep, u32)>,
 }
 

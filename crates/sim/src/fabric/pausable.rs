@@ -14,11 +14,11 @@ use crate::schedule::Schedule;
 #[derive(Clone, Copy, Default)]
 pub(super) struct PausableFrame {
     pub(super) parcel: Parcel,
-    /// The port over whose link it came in; none at its own host.
+    /// The sending port of its last link; none at its own host.
     pub(super) input: PortIndex,
 }
 
-/// How the sender at one end of a link obeys the receiver's PAUSE.
+/// State of a sender that obeys its receiver's PAUSE.
 #[derive(Default)]
 pub(super) struct PausedSender {
     /// A PAUSE is for bulk data only.

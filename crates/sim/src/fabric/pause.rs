@@ -35,9 +35,9 @@ const SUSPECT: u64 = Duration::from_millis(10).get();
 /// A PAUSE or RESUME that leaves a partition by a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LeavingSignal {
-    /// The port over whose link it travels.
+    /// The sending port of its link.
     pub(crate) port: PortIndex,
-    /// When it arrives at the far end, in picoseconds.
+    /// Arrival at the far end, in picoseconds.
     arrival: u64,
     signal: PauseSignal,
 }
@@ -58,7 +58,7 @@ impl Fabric {
         self.flow_control.is_some()
     }
 
-    /// For PAUSE: connections below this number are those whose second ends answer with bulk data.
+    /// Connections below this number have bulk data from their second ends, for PAUSE.
     pub(crate) fn set_bulk_connections(&mut self, connections: u32) {
         if let Some(flow_control) = &mut self.flow_control {
             flow_control.classes.bulk_ends = 2 * connections;
@@ -70,7 +70,7 @@ impl Fabric {
         self.flow_control.as_ref().map_or(&[], |flow_control| &flow_control.deadlock)
     }
 
-    /// A frame that came in over the link of `input` arrives at a switch's output that can be paused.
+    /// Handles a frame from the link of `input` at a switch's pausable output.
     #[inline(never)]
     pub(super) fn arrive_at_pausable(
         &mut self,
@@ -145,7 +145,7 @@ impl Fabric {
         self.serve_pausable(schedule, now, index);
     }
 
-    /// Sends the next frame that may go, if the link is free, and schedules what comes next.
+    /// Sends the next permitted frame if the link is free, and schedules the next step.
     fn serve_pausable(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
         let Port { queue: OutputQueue::Pausable(out), link, .. } = &mut self.ports[index as usize] else {
             unreachable!("the output can be paused");
@@ -184,7 +184,7 @@ impl Fabric {
         }
     }
 
-    /// Sends a RESUME to every paused neighbour of a switch whose ingress occupancy is down to XON.
+    /// Sends a RESUME to every paused neighbour with an ingress occupancy of at most XON at a switch.
     pub(crate) fn check_resumes(&mut self, schedule: &mut Schedule, now: u64, switch: u32) {
         let Some(flow_control) = &mut self.flow_control else { return };
         let FlowControl { switches, ingress, .. } = &mut **flow_control;
@@ -204,8 +204,8 @@ impl Fabric {
         }
     }
 
-    /// Sends a signal to the neighbour whose frames come in over the link of `input`: after the frame in service, and before
-    /// all queued ones. The neighbour handles it when its reaction time is over.
+    /// Sends a signal to the neighbour on the link of `input`: after the frame in service, and before all queued ones. The
+    /// neighbour handles it when its reaction time is over.
     fn send_signal(&mut self, schedule: &mut Schedule, now: u64, input: PortIndex, signal: PauseSignal) {
         let back = &mut self.ports[input as usize ^ 1].link;
         let arrival = back.send_signal(now, self.framing.pause_bytes(), signal);
@@ -274,7 +274,7 @@ impl Fabric {
     /// Asserts that buffers, memories and ingress occupancies add up to the frames that wait.
     ///
     /// # Panics
-    /// If they do not.
+    /// If an account differs.
     pub(super) fn assert_pausable_conserved(&self) {
         let Some(flow_control) = &self.flow_control else { return };
         let mut ingress = vec![0; self.ports.len()];

@@ -1,9 +1,9 @@
 //! An output with rings: the deep queues of a software switch ("daqrings").
 //!
-//! LCN'15 ("A Lossless Switch"), multi-host paper §II.B. Every flow that is sensitive to incast is stored in a ring of its
-//! destination. A ring holds a number of frames and is emptied at a rate of its own. Frames that no rule names share one
-//! more ring of the port, without a rate, and go first. The output is driven naively: whenever its link is free, the next
-//! frame that may go is sent. This costs an occurrence for each frame that had to wait.
+//! LCN'15 ("A Lossless Switch"), multi-host paper §II.B. Incast-sensitive flows are stored in a ring of their destination. A
+//! ring holds a number of frames and is emptied at its own rate. Other frames wait in the port's plain queue, a ring without a
+//! rate, and go first. The output is driven naively: whenever its link is free, it sends the next permitted frame. This costs
+//! an occurrence for each frame that had to wait.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ pub(crate) struct RingFigures {
 }
 
 impl RingOutput {
-    /// An output without a ring of a destination. Rings store all of a frame but `unstored_bytes`. Their token buckets count
+    /// Makes an output with the plain queue only. Rings store all of a frame but `unstored_bytes`. Their token buckets count
     /// the whole frame, so that a limit of the next link's rate is that link.
     pub(super) fn new(settings: &Daqrings, unstored_bytes: u32) -> Result<Self, Error> {
         let mut rings = Rings::new(settings.service, None)?.with_overhead(unstored_bytes);
@@ -67,7 +67,7 @@ impl RingOutput {
         })
     }
 
-    /// The ring of a destination, made where there is none yet; without one, that of frames that no rule names.
+    /// The ring of a destination, made if needed; without a destination, the plain queue.
     pub(super) fn ring(&mut self, destination: Option<u32>) -> Result<u16, Error> {
         let Some(destination) = destination else { return Ok(OTHERS) };
         if let Some(&ring) = self.ring_of.get(&destination) {
@@ -189,7 +189,7 @@ impl RingOutput {
         }
     }
 
-    /// Asserts that every frame that rings took in has departed or waits, with all its bytes.
+    /// Asserts that every admitted frame has departed or waits, with all its bytes.
     ///
     /// # Panics
     /// If one is missing.

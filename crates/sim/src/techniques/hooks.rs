@@ -17,18 +17,18 @@ use crate::occurrence::TechniqueStep;
 /// The kind of a message, as techniques on receivers distinguish them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MessageKind {
-    /// It asks for an answer over the same connection.
+    /// The message requests an answer over the same connection.
     Request,
-    /// It is such an answer.
+    /// The message is such an answer.
     Answer,
-    /// It is neither of them.
+    /// The message is neither of them.
     Other,
 }
 
-/// Where a technique acts during a run, which decides the hooks that are called.
+/// Place at which a technique acts during a run, which decides the called hooks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ActsAt {
-    /// It only has figures.
+    /// Nowhere: the technique only has figures.
     Nowhere,
     /// On hosts: all hooks but [`on_forward`](TechniqueHooks::on_forward).
     Hosts,
@@ -67,7 +67,7 @@ pub(crate) trait TechniqueHooks: Send {
     /// Its figures over the whole run; `None` where it has none.
     fn figures(&self, view: &RunView<'_>) -> Option<Value>;
 
-    /// Where it acts during the run. Anywhere [`on_start`](Self::on_start) and [`figures`](Self::figures) are called.
+    /// Place at which it acts during the run. [`on_start`](Self::on_start) and [`figures`](Self::figures) are called for any.
     fn acts_at(&self) -> ActsAt {
         ActsAt::Nowhere
     }
@@ -131,7 +131,7 @@ pub(crate) trait TransportHooks: Send {
     /// Sends all that an end may send, and arms its timers.
     fn pump(&mut self, engine: &mut Engine, end: EndIndex);
 
-    /// Handles an end's timer, if its deadline has come. Returns the sending end whose data did not arrive in time.
+    /// Handles an end's timer, if due. Returns the sending end of data that did not arrive in time.
     fn handle_timer(&mut self, now: u64, end: EndIndex) -> Option<EndIndex>;
 
     /// Bytes that an end has received without a gap.
@@ -147,7 +147,7 @@ pub(crate) trait TransportHooks: Send {
     fn assert_conserved(&self);
 }
 
-/// A message between hosts of which only its technique reads the content.
+/// A message between hosts, with content for its technique only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ControlMessage {
     /// The bytes that it takes in a stream.
@@ -232,13 +232,13 @@ pub(crate) fn packets(number: u64) -> u32 {
 /// The functions of a technique. Each does nothing if the scenario does not use it.
 #[derive(Clone, Copy)]
 pub(crate) struct TechniqueFunctions {
-    /// Builds what acts below the applications.
+    /// Builds the parts that act below the applications.
     pub(crate) build: fn(&Setup<'_>) -> Result<Option<Installed>, Error>,
     /// Changes TCP's settings.
     pub(crate) configure: fn(&fanin_scenario::Transport, &mut fanin_tcp::Config),
-    /// Builds what schedules the answers of readouts.
+    /// Builds the scheduler of the readouts' answers.
     pub(crate) schedule_answers: fn(&AnswerSetup<'_>) -> Option<Box<dyn AnswerHooks>>,
-    /// Adds the figures of what acts in the collectors to the summary.
+    /// Adds the figures of the parts in the collectors to the summary.
     pub(crate) report_collectors: fn(&[Collector<Bytes>], &mut Summary),
 }
 

@@ -67,7 +67,7 @@ pub(crate) fn answer_technique(setup: &AnswerSetup<'_>) -> Option<Box<dyn Answer
     TECHNIQUES.iter().find_map(|technique| (technique.schedule_answers)(setup))
 }
 
-/// Adds what techniques of the collectors have counted to the summary.
+/// Adds the counts of the collectors' techniques to the summary.
 pub(crate) fn report_collectors(collectors: &[Collector<Bytes>], summary: &mut Summary) {
     TECHNIQUES.iter().for_each(|technique| (technique.report_collectors)(collectors, summary));
 }
@@ -79,7 +79,7 @@ pub(crate) struct TechniqueSet {
     transport: Option<Box<dyn TransportHooks>>,
     /// Techniques that act on hosts.
     acting: Vec<Box<dyn TechniqueHooks>>,
-    /// By number in [`TECHNIQUES`]: the place in `acting`.
+    /// Place in `acting`, by number in [`TECHNIQUES`].
     places: [Option<usize>; TECHNIQUES.len()],
     /// Techniques that act at switches.
     at_switches: Vec<Box<dyn TechniqueHooks>>,
@@ -200,7 +200,7 @@ impl TechniqueSet {
         }
     }
 
-    /// Bytes of an end that are known to have arrived.
+    /// Acknowledged bytes of an end.
     pub(crate) fn acked(&self, engine: &Engine, end: EndIndex) -> u64 {
         match &self.transport {
             Some(transport) => transport.stats(end).1,

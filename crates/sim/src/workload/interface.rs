@@ -64,10 +64,10 @@ pub(crate) trait HostWorkload {
     /// If one was.
     fn assert_conserved(&self);
 
-    /// A number that changes with every step forward; a run in which it stands still for long is ended.
+    /// A number that changes with progress; a run with a constant number for long is ended.
     fn progress(&self) -> u64;
 
-    /// The hosts that wait, each with the object of its wait, for a run that does not progress.
+    /// The waiting hosts, each with the object of its wait, of a run without progress.
     fn diagnose(&self) -> String;
 }
 
@@ -75,9 +75,9 @@ pub(crate) trait HostWorkload {
 pub(crate) struct WorkloadRequests<M> {
     /// Messages to send, in order: the end, the length in bytes, the content.
     pub(crate) messages: Vec<(EndIndex, u64, M)>,
-    /// Further hosts whose deadline may have changed.
+    /// Further hosts with possibly changed deadlines.
     pub(crate) hosts: Vec<u32>,
-    /// Ends whose host's link is to be tapped, or no longer.
+    /// Ends to begin or stop tapping, at their host's link.
     pub(crate) taps: Vec<(EndIndex, bool)>,
 }
 
@@ -95,7 +95,7 @@ impl<M> WorkloadRequests<M> {
         self.messages.push((end, bytes, message));
     }
 
-    /// Starts or ends recording of all frames on the link by which this end's host sends.
+    /// Starts or ends recording of all frames on the sending link of this end's host.
     pub(crate) fn tap(&mut self, end: EndIndex, on: bool) {
         self.taps.push((end, on));
     }

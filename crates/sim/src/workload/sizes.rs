@@ -1,4 +1,4 @@
-//! How large fragments are.
+//! Sizes of fragments.
 
 use std::sync::Arc;
 
@@ -27,9 +27,9 @@ pub(crate) struct Sizes {
 pub enum RecordedSizes {
     /// The scenario names no file.
     None,
-    /// Of `distribution = "file"`: the sizes of each event.
+    /// Sizes of each event, for `distribution = "file"`.
     Events(Arc<EventSizes>),
-    /// Of `distribution = "per-source"`: a model of each source.
+    /// Model of each source, for `distribution = "per-source"`.
     Models(Arc<Vec<SourceModel>>),
 }
 
@@ -86,14 +86,14 @@ impl RecordedSizes {
     }
 }
 
-/// Where sizes come from.
+/// Origin of sizes.
 #[derive(Clone, Debug)]
 enum Model {
-    /// Of the sources from a certain one on, the true sizes, event by event and over again.
+    /// True sizes of the sources from a certain one on, event by event and over again.
     Events { sizes: Arc<EventSizes>, first: usize },
-    /// Of these sources, models of their own.
+    /// Models of these sources.
     PerSource { models: Arc<Vec<SourceModel>>, first: usize, sigma: f64 },
-    /// By the scenario's distribution, which is in no file.
+    /// Draws from the scenario's distribution, without a file.
     Drawn(SizeModel),
 }
 

@@ -73,7 +73,7 @@ impl FlowControl {
 }
 
 impl Fabric {
-    /// Searches for a deadlock where a port has been paused for long. Returns whether there is one.
+    /// Searches for a deadlock where a port has been paused for long. Returns true if one is found.
     pub(crate) fn check_deadlock(&mut self, schedule: &mut Schedule, now: u64) -> bool {
         let Some(flow_control) = &mut self.flow_control else { return false };
         let outputs = || {

@@ -45,13 +45,13 @@ struct Shifter {
     events: u32,
     readouts: usize,
     collectors: usize,
-    /// By readout, and by collector.
+    /// Excluded hosts, by readout and by collector.
     dead_readouts: Vec<bool>,
     dead_collectors: Vec<bool>,
-    /// By readout, then by collector.
+    /// Held answers by readout, then by collector.
     held: Vec<VecDeque<HeldAnswer>>,
     waited: Duration,
-    /// Answers that were held back, those that were released, and those that a dead host does not need any more.
+    /// Answers held back, answers released, and answers to excluded hosts.
     queued: u64,
     released: u64,
     discarded: u64,

@@ -51,7 +51,7 @@ impl TechniqueHooks for DctcpTechnique {
         Some(json!({ "alpha_mean": mean, "alpha_max": f64::from(max) / 1e6, "reductions": reductions }))
     }
 
-    /// No marked share exceeds one.
+    /// Asserts that no marked share exceeds one.
     fn assert_conserved(&self, engine: &Engine) {
         assert!(engine.senders().all(|stats| stats.alpha_ppm <= 1_000_000), "a marked share exceeds one");
     }

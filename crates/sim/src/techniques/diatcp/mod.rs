@@ -1,7 +1,7 @@
 //! DIATCP: receivers share a global window out among the senders that owe them answers ([`WindowShares`]).
 //!
-//! A sender that owes nothing has a window of zero, which the next request opens. One that gets a larger share receives a
-//! window update, an acknowledgement like any other.
+//! Senders without open requests have a window of zero, which the next request opens. A larger share is sent as a window
+//! update, an acknowledgement like any other.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ struct DiatcpTechnique {
     fresh: WindowShares,
     mss: u32,
     hosts: BTreeMap<u32, WindowShares>,
-    /// Hosts whose windows are to be shared out anew.
+    /// Hosts with windows to share out again.
     changed: Vec<u32>,
     counters: DiatcpCounters,
 }
@@ -104,8 +104,8 @@ impl DiatcpTechnique {
         self.hosts.get(&host).is_some_and(|shares| shares.is_debtor(end))
     }
 
-    /// Shares the windows of changed hosts out anew; calls `changed` with each end whose share changed, its window in
-    /// bytes, and whether it grew.
+    /// Shares the windows of changed hosts out again; calls `changed` with each changed end, its window in bytes, and true if
+    /// it grew.
     fn share_out(&mut self, now: Instant, mut changed: impl FnMut(EndIndex, u32, bool)) {
         while let Some(host) = self.changed.pop() {
             if let Some(shares) = self.hosts.get_mut(&host) {

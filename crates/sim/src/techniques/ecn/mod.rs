@@ -40,7 +40,7 @@ impl TechniqueHooks for EcnTechnique {
         )
     }
 
-    /// No sender reduced its window for a mark where no switch marked a frame.
+    /// Asserts that no sender reduced its window for a mark if no switch marked a frame.
     fn assert_conserved(&self, engine: &Engine) {
         let (_, marks) = engine.fabric.drops_and_marks();
         let reductions: u64 = engine.ends().iter().map(|end| end.endpoint.ecn_reductions()).sum();

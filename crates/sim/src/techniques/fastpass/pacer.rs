@@ -43,9 +43,9 @@ pub(super) struct PairQueue {
     room: u32,
     /// Timeslots that are needed and not used yet.
     outstanding: u32,
-    /// Of these, the allocated ones.
+    /// Allocated timeslots among these.
     granted: u32,
-    /// Of these, the ones not asked for yet.
+    /// Timeslots among these that are not requested yet.
     unasked: u32,
     /// The first link of the path.
     first: PortIndex,
@@ -105,23 +105,23 @@ pub(super) struct Pacer {
     arbiter: Arbiter,
     state: ArbiterState,
     pairs: Vec<PairQueue>,
-    /// How far hosts' clocks are ahead, in picoseconds.
+    /// Lead of the hosts' clocks, in picoseconds.
     clocks: Vec<i64>,
     packets: Lists<WaitingPacket>,
     requests: Lists<SlotRequest>,
-    /// By timeslot modulo the horizon: the requests that the arbiter has when it decides the timeslot.
+    /// Requests known to the arbiter at each timeslot's decision, by timeslot modulo the horizon.
     by_slot: Vec<List>,
     /// Requests in `by_slot`.
     in_horizon: usize,
     /// Requests beyond the horizon, by their arrival.
     beyond_horizon: VecDeque<SlotRequest>,
-    /// By end: the pair that it sends by, or [`NIL`].
+    /// Pair of each sending end, or [`NIL`].
     pair_of_end: Vec<u32>,
     /// The first timeslot that is not decided.
     slot_next: u64,
     /// The time of the next decision, if one is scheduled.
     decision_at: Option<u64>,
-    /// By timeslot that has not begun: the pairs that start at its nominal time.
+    /// Pairs that start at the nominal time of each future timeslot.
     starting: VecDeque<Vec<u32>>,
     /// Delays that an allocation may take and still be in time.
     in_time: NormalBound,

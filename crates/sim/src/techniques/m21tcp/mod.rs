@@ -55,7 +55,7 @@ fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     Ok(Installed::technique(M21tcpTechnique { switches }))
 }
 
-/// How the switches charge a flow's frames; a full frame carries `mss` and takes `frame_bytes` in a buffer.
+/// The switches' charge of a flow's frames; a full frame carries `mss` and takes `frame_bytes` in a buffer.
 fn accounting(settings: &M21tcp, mss: u16, frame_bytes: u64) -> M21Accounting {
     match settings.charge {
         M21Charge::Flow => M21Accounting::Flow { header: settings.header },

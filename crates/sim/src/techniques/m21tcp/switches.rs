@@ -19,7 +19,7 @@ pub(super) struct M21Counters {
     pub(super) rewritten: u64,
     /// The least window that was granted; `u32::MAX` where none was.
     pub(super) window_min: u32,
-    /// Frames whose flow was granted less than a segment.
+    /// Frames of flows with a grant of less than a segment.
     pub(super) below_segment: u64,
 }
 
@@ -106,8 +106,8 @@ impl M21Switches {
         }
     }
 
-    /// Asserts that every flow that a switch counts leaves by one of its outputs. No output may ever have had more flows
-    /// than its switch may follow.
+    /// Asserts that every counted flow leaves by one of the switch's outputs. No output may ever have had more flows than its
+    /// switch may follow.
     ///
     /// # Panics
     /// If a flow was lost or counted twice.

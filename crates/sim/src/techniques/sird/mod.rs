@@ -100,7 +100,7 @@ impl TransportHooks for SirdHosts {
         }
     }
 
-    /// It is the other end's data that did not arrive.
+    /// Handles the end's timer. Returns the peer if its data are overdue.
     fn handle_timer(&mut self, now: u64, end: EndIndex) -> Option<EndIndex> {
         let is_late = self.sird.poll_deadline(end) <= now && self.sird.handle_deadline(end, now);
         is_late.then(|| peer(end))

@@ -45,7 +45,7 @@ impl TechniqueHooks for SwiftTechnique {
         }))
     }
 
-    /// No window is below a segment.
+    /// Asserts that no window is below a segment.
     fn assert_conserved(&self, engine: &Engine) {
         let mss = u64::from(engine.config().mss);
         assert!(engine.senders().all(|stats| stats.cwnd >= mss), "a window is below a segment");

@@ -46,11 +46,11 @@ pub(crate) struct Building {
     answers: Vec<Answers>,
     /// The supervisor, which assigns all events, is played here.
     has_supervisor: bool,
-    /// For each readout, the requests that it has not answered: the event, and the time of arrival.
+    /// Unanswered requests of each readout: the event, and the time of arrival.
     outstanding_requests: Vec<Vec<(u64, Instant)>>,
-    /// Events whose messages a timeout delays, while they are counted.
+    /// Events delayed by a timeout, while they are counted.
     held_up: Vec<u64>,
-    /// Events whose traffic is recorded.
+    /// Events with recorded traffic.
     watched: Vec<u64>,
     assigned: u64,
     completed: u64,
@@ -66,7 +66,7 @@ pub(crate) struct Building {
     keeps_fragments: bool,
     push: Option<Push>,
     steps: Steps,
-    /// The technique that holds answers back, if there is one.
+    /// The technique that holds answers back, if any.
     technique: Option<Box<dyn AnswerHooks>>,
 }
 
@@ -201,7 +201,7 @@ impl Building {
         Travel::Assign { event, at: first.unwrap_or(now), message: Box::new(message) }
     }
 
-    /// Sends a message of a system whose readouts push, or hold answers back.
+    /// Sends a message of a system with readouts that push or hold answers back.
     fn send_scheduled(
         &mut self,
         now: Instant,
@@ -359,7 +359,7 @@ impl Building {
         }
     }
 
-    /// The trigger accepted an event: its fragments arrive at all readouts.
+    /// Hands an accepted event's fragments to all readouts.
     fn keep_fragments(&mut self, now: Instant, event: L1Id, outbox: &mut WorkloadRequests<Travel>) {
         for place in 0..self.machines.readouts.len() {
             let readout = &mut self.machines.readouts[place];

@@ -1,14 +1,14 @@
-//! Readouts that send unasked: the supervisor tells them an event's collector, and no request is sent.
+//! Readouts that send unasked: the supervisor sends them an event's collector, and no request is sent.
 //!
-//! The collector's state machine knows requests only: a request that it would send is expected instead, and an answer
-//! that arrives before it waits.
+//! The collector's state machine knows requests only: its requests are expected instead, and answers that arrive before them
+//! wait.
 
 use std::collections::HashMap;
 
 use fanin_dataflow::{FragmentSet, L1Id, Message, request_bytes};
 use fanin_units::Bytes;
 
-/// Bytes of the message that tells a readout an event's collector: as long as a request for one fragment.
+/// Bytes of the message to a readout with an event's collector: as long as a request for one fragment.
 pub(super) const DESTINATION_BYTES: u64 = request_bytes(1).get();
 
 /// The state of one readout's share of an event.

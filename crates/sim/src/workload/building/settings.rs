@@ -5,7 +5,7 @@ use fanin_units::Bytes;
 
 /// True if a readout could run out of memory in this run. Otherwise fragments need not be stored, with the same results.
 pub(super) fn memory_matters(scenario: &Scenario, mean: Bytes) -> bool {
-    /// How much larger than its mean a fragment is taken to be.
+    /// Factor over its mean size that a fragment is assumed to have.
     const LARGEST: f64 = 16.0;
     let readout = &scenario.readout;
     let seconds = (scenario.run.warmup + scenario.run.duration).as_secs_f64();

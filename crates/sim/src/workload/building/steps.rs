@@ -1,4 +1,4 @@
-//! The steps of a collection in parts (two-phase L2 and EB; ICC'15 §IV.C.4), each with times of its own.
+//! The steps of a collection in parts (two-phase L2 and EB; ICC'15 §IV.C.4), each with its own times.
 
 use fanin_report::{EventRow, Span, Summary, times};
 use fanin_scenario::Scenario;
@@ -8,7 +8,7 @@ use serde_json::json;
 #[derive(Debug)]
 pub(super) struct Steps {
     names: Vec<String>,
-    /// By step: which event, and how many picoseconds.
+    /// Event and picoseconds of each step.
     times: Vec<Vec<(u64, u64)>>,
 }
 

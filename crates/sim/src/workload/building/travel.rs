@@ -7,7 +7,7 @@ use crate::techniques::{ControlMessage, MessageKind};
 
 /// A message of the simulated system.
 pub(crate) enum Travel {
-    /// From role to role.
+    /// Message from role to role.
     Role(Message<Bytes>),
     /// Supervisor to collector, with the time of the assignment: the collector may be in another partition.
     Assign { event: L1Id, at: Instant, message: Box<Message<Bytes>> },
@@ -18,7 +18,7 @@ pub(crate) enum Travel {
         /// The collector that it goes to.
         collector: u16,
     },
-    /// Of the technique that holds answers back.
+    /// Message of the technique that holds answers back.
     Control(ControlMessage),
 }
 
