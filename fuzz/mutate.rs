@@ -15,7 +15,7 @@ const BYTES: [u8; 11] = [0, 1, 3, 4, 0x45, b'"', b'[', 127, 128, 254, 255];
 /// set), divided by `targets` that share this time. `words` are what the format is made of, if it is made of words.
 ///
 /// # Panics
-/// Where `check` does, with the input that did it.
+/// If `check` panics, with the input that made it.
 pub(crate) fn mutate(folder: &str, words: &[&str], targets: u32, check: impl Fn(&[u8])) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(folder);
     let mut paths: Vec<_> = std::fs::read_dir(corpus)

@@ -33,7 +33,7 @@ manifest-path = "{ROOT / "crates" / "python" / "Cargo.toml"}"
 module-name = "fanin._fanin"
 """
 
-# What is found, and what stands for it.
+# Texts of the generated stub, and their replacements.
 EDITS = (
     # An exception of `create_exception!` leaves nothing, so that the module counts as incomplete.
     (

@@ -24,9 +24,9 @@ BARE_METAL = "x86_64-unknown-none"
 MAC = "aarch64-apple-darwin"
 # Crates that must build where there is no standard library.
 NO_STD = ("units", "dataflow", "queueing", "tcp")
-# What needs clang is a feature that nothing turns on by itself.
+# The feature that needs clang is off by default.
 WITH_BPF = ("--package", "fanin-testbed", "--package", "fanin-cli", "--features", "fanin-cli/bpf")
-# What needs DPDK's library is one too.
+# So is the one that needs DPDK's library.
 WITH_DPDK = (
     *("--package", "fanin-switch", "--features", "dpdk"),
     *("--test", "dpdk", "--test", "dpdk_memif", "--test", "dpdk_rings"),

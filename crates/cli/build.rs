@@ -24,7 +24,7 @@ fn main() {
     match git(&["rev-parse", "--short=12", "HEAD"]) {
         None => println!("cargo::rustc-env=FANIN_VERSION={version}"),
         Some(commit) => {
-            // What was built can differ from the commit only in these.
+            // The built sources can differ from the commit only in these.
             let changes = git(&["status", "--porcelain", "--", "..", "../../Cargo.lock"]);
             let mark = if changes.is_some_and(|list| list.is_empty()) { "" } else { "-dirty" };
             println!("cargo::rustc-env=FANIN_VERSION={version} ({commit}{mark})");

@@ -186,7 +186,7 @@ class Connection:
         if self._beat is not None:
             self._beat.cancel()
         self._writer.close()
-        # Whether the other side is still there matters no more.
+        # The other side may be gone already.
         with contextlib.suppress(OSError, TimeoutError):
             await asyncio.wait_for(self._writer.wait_closed(), self.options.drain_max)
 
@@ -312,7 +312,7 @@ async def serve(
 ) -> asyncio.Server:
     """Serve as `name`: call `handler` with each connection that greets well, and close it when that returns.
 
-    `names` says who may connect; empty means everybody. Connections that do not greet well are refused with
+    `names` says who may connect; empty admits all peers. Connections that do not greet well are refused with
     a reason; a `MessageError` or `ConnectionError` that leaves the handler ends its connection, nothing else.
     """
     settings = options or Options()

@@ -185,7 +185,7 @@ class Sweep:
         waiting = deque(missing)
         attempts = dict.fromkeys(missing, 0)
         running: dict[Any, tuple[list[str], float]] = {}
-        # What is not forgotten is not taken from a hung worker, which would then look idle.
+        # Jobs given up are kept: without its job a hung worker would look idle.
         given_up: list[Any] = []
         more = [] if stop is None else [stop]
         seconds = _TASK_SECONDS
@@ -341,7 +341,7 @@ def _work(
         start = time.monotonic()
 
         def look(now: float, end: float, start: float = start) -> None:
-            # What is complete is stored.
+            # Complete points are stored.
             if now >= end:
                 return
             if stop is not None and stop.is_set():

@@ -16,7 +16,7 @@ SENDERS = 8
 INCAST: Settings = {"workload.senders": SENDERS, "run.duration": "300 ms"}
 COLLECTOR_LINK = "tor:0->collector:0"
 COLLECTOR, SERVER_PORT = "10.0.0.2", "9000"
-# What Ethernet puts on the wire and not into a capture: preamble, delimiter, check sequence, gap.
+# Bytes of Ethernet on the wire and not in a capture: preamble, delimiter, check sequence, gap.
 UNCAPTURED_BYTES = 24
 PS_PER_S = 10**12
 

@@ -13,8 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # In a sentence, and as a word of a name.
 WORDS = (
-    *("nobody", "somebody", "anybody", "told", "lanes?", "troubles?", "doubtful", "ample", "calm(?:ly|er)?"),
-    *("amiss", "foresight", "beside", "time-outs?"),
+    *("nobody", "somebody", "anybody", "everybody", "told", "lanes?", "troubles?", "doubtful", "ample"),
+    *("calm(?:ly|er)?", "amiss", "foresight", "beside", "time-outs?"),
 )
 PHRASES = (
     *(
@@ -48,6 +48,8 @@ OPENINGS = (
 )
 # At the start of a comment of documentation, or of a text in the code.
 OPENING = re.compile(rf'(?:^\s*//[/!]\s?|""?"?)(?:{"|".join(OPENINGS)})\b(?!")')
+# At the start of a line of any comment in Rust and Python.
+CLAUSE = re.compile(r"^\s*(?://[/!]?|#) (?:What|Whose|Whom?|Whether)\b")
 # A doc comment has more words than this, and a sentence at most this many.
 DOC_WORDS_MIN = 3
 SENTENCE_WORDS_MAX = 25
@@ -84,10 +86,11 @@ def lines() -> Iterator[tuple[str, str, int, str]]:
         path = ROOT / name
         if path.suffix not in {".rs", ".py", ".md", ".toml"} or name in LEFT_OUT or not path.is_file():
             continue
+        openings = (OPENING, CLAUSE) if path.suffix in {".rs", ".py"} else (OPENING,)
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if name in FIELD_WORDS:
                 line = FIELD_WORDS[name].sub("", line)
-            if WORD.search(line) or PHRASE.search(line) or OPENING.search(line):
+            if any(rule.search(line) for rule in (WORD, PHRASE, *openings)):
                 yield room(name), name, number, line.strip()
 
 

@@ -35,7 +35,7 @@ LIBRARIES = (
     "stats",
     "core",
 )
-# What each server sends in a round.
+# Bytes that each server sends in a round.
 BLOCK_BYTES = 256_000
 # Below this the outcome is a matter of chance: the first losses decide it.
 KNEE_SENDERS = 16

@@ -143,7 +143,7 @@ def test_the_units_run_a_system_through_upgrade_restarts_and_removal(host: Machi
     assert left == ["/etc/fanin"]
     host.run("test", "-f", "/etc/fanin/system.toml")
 
-    # What was stored is whole, byte for byte what was replayed.
+    # The stored events are whole, byte for byte as replayed.
     install(host)
     for path in host.run("find", "/data/fanin", "-name", "*physics*.data").split():
         said = host.run("fanin", "events", "verify", path, "--against", "km3net", "--cycle")

@@ -10,7 +10,7 @@ from endpoint import Connection, Sent
 from script import Call, Code, Command, Event, Packet, ScriptError, UnsupportedError, parse
 
 SECOND = 1_000_000_000
-# What packetdrill allows by itself: 4 ms, or an eighth of the time since the last event.
+# Packetdrill's default tolerance: 4 ms, or an eighth of the time since the last event.
 TOLERANCE = 4_000_000
 TOLERANCE_SHARE = 0.125
 # How long an expected packet is waited for.

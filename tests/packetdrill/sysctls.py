@@ -5,7 +5,7 @@ import shlex
 
 from script import UnsupportedError
 
-# What packetdrill's scripts have in common (`defaults.sh`): the kernel's own defaults but for these.
+# Common settings of packetdrill's scripts (`defaults.sh`): the kernel's own defaults but for these.
 COMMON = {
     "tcp_rmem": "4096 540000 15728640",
     "tcp_timestamps": "1",

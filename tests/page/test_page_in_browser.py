@@ -29,7 +29,7 @@ MODES = {
     "phone-dark": (PHONE, "screen", "dark"),
     "print": (SHEET, "print", "dark"),
 }
-# What the page says about itself, once it has been laid out.
+# Script that reads the page's state after layout.
 LOOK = """(() => {
   const seen = node => { const box = node.getBoundingClientRect(); return box.width > 0 && box.height > 0; };
   const drawn = svg => [...svg.querySelectorAll("path.line")].some(path => path.getTotalLength() > 20);

@@ -102,7 +102,7 @@ def test_a_class_of_topo_is_a_star_with_its_rates_and_delays(tmp_path: Path) -> 
         "hosts.*.opts: ip: addresses",
     ):
         assert refused in text
-    # What says how Mininet builds it has no counterpart to look for.
+    # Options of Mininet's own construction have no counterpart.
     assert "cls" not in text
     assert "port1" not in text
 
@@ -119,7 +119,7 @@ def test_a_key_of_topos_is_one_of_racks(tmp_path: Path) -> None:
     settings = Scenario.load_text("daq", text).settings
     assert (settings["network"]["topology"], settings["network"]["cores"]) == ("racks", 2)
     assert (settings["collectors"]["hosts_per_rack"], settings["readout"]["hosts"]) == (2, 4)
-    # What the base has stays.
+    # Settings of the base stay.
     assert settings["supervisor"]["rate"] == "1 kHz"
 
 

@@ -75,7 +75,7 @@ def test_a_scenario_is_replaced_and_never_changed(tmp_path: Path) -> None:
     assert other.settings["tor"]["buffer"] == "1 MB"
     assert other.hash == scenario.replace({"tor.buffer": "1 MB", "workload.senders": 8}).hash
     assert other != scenario == fanin.Scenario.load("incast")
-    # What follows a setting follows its new value, as with the command.
+    # Settings that follow another one follow its new value, as with the command.
     profile = scenario.replace({"transport.profile": "linux-6"})
     assert profile.hash == fanin.Scenario.load("incast", {"transport.profile": "linux-6"}).hash
     settings = scenario.settings

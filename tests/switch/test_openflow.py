@@ -240,7 +240,7 @@ class Network:
     def apply(self, description: Path, *options: str) -> None:
         """Run the script that the command prints, as an operator would."""
         self.call("sh", stdin=self.call(self.binary, "switch", "openflow", str(description), *options))
-        # What its data path remembers of earlier rules stands until the switch has looked it through.
+        # The data path keeps flows of earlier rules until the switch has revalidated them.
         self.call("ovs-appctl", "-t", str(self.control), "revalidator/wait")
 
     def rules(self) -> list[str]:
@@ -389,7 +389,7 @@ def test_no_frame_goes_round(network: Network, host: dict[str, Tap]) -> None:
         ("c2", mac("c1"), {"c1"}),
         # From the side where the collector is attached, as a rack switch that floods would send it.
         ("c1", mac("c1"), set()),
-        # What the software switch sends by itself.
+        # Frames that the software switch sends by itself.
         ("pep0", everyone, set()),
         ("pep0", mac("r1"), set()),
         ("pep0", stranger, set()),

@@ -376,7 +376,7 @@ fn shards_and_a_stopped_sweep_are_resumed_to_the_same_points() {
     let all = sweep(rates, &["--resume"]);
     assert_eq!(all.len(), 3);
     assert_eq!(std::fs::read_to_string(&table).unwrap().lines().count(), 4, "a head and three points");
-    // What was there is taken as it is, and the figures are those of a sweep that was never cut.
+    // Existing points are kept, and the figures are those of an uninterrupted sweep.
     let after = stored();
     assert!(after.len() == 3 && after.contains(&before[0]), "{after:?}");
     let straight = folder.file("straight");

@@ -58,7 +58,7 @@ fn a_running_switch_is_shown_changed_and_captured() {
     let items: serde_json::Value = serde_json::from_str(stdout(&json)).unwrap();
     assert_eq!(items[1]["spec"]["rate"], "1 Gb/s");
 
-    // What is refused says why, leaves no file and no frame behind.
+    // A refused capture says why, and leaves no file and no frame behind.
     let missing = folder.file("missing.pcapng");
     for (arguments, part) in [
         (vec!["show", "rings", "--at", address.as_str()], "send the token"),

@@ -192,7 +192,7 @@ pub enum Message<P> {
     Event {
         /// The event's L1 ID.
         event: L1Id,
-        /// Where it is to be stored.
+        /// Stream to store it in.
         stream: EventStream,
         /// Number of its missing fragments.
         missing: u32,

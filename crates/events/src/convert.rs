@@ -20,7 +20,7 @@ pub enum ConvertError {
     /// An event does not fit the format of the output.
     #[error("the event at byte {offset}: {error}")]
     Event {
-        /// Where the event begins in the input.
+        /// Offset of the event in the input.
         offset: u64,
         /// The reason why it does not fit.
         error: WriteError,
@@ -28,7 +28,7 @@ pub enum ConvertError {
     /// An L1 ID does not fit the format of the output.
     #[error("the event at byte {offset} has L1 ID {l1_id}; the output has 32 bits for it")]
     L1Id {
-        /// Where the event begins in the input.
+        /// Offset of the event in the input.
         offset: u64,
         /// Its L1 ID.
         l1_id: u64,

@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     while let Some(event) = endpoint.poll(None)? {
         match event {
             EndpointEvent::Message { peer, kind, stream, payload } => {
-                // Who sends more than it reads learns of it by the end of its connection.
+                // The connection of a peer that sends more than it reads is closed.
                 if endpoint.send_shared(peer, kind, stream, &[], &[payload]).is_err() {
                     endpoint.abort(peer);
                 }

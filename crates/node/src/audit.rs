@@ -347,7 +347,7 @@ fn examine(
     }
     if !lost.is_empty() {
         let finding = Finding::Lost { assigned: totals.assigned, events: lost, on_disk: lost_on_disk };
-        // What was lost is said first.
+        // Losses are said first.
         findings.insert(0, finding);
     }
     Ok(())

@@ -160,7 +160,7 @@ pub fn decode(kind: u32, stream: u32, body: &Chunk) -> Result<Message<Data>, Dec
     let message = match kind {
         1 => {
             let counts = [fields.word("a count")?, fields.word("a count")?, fields.word("a count")?];
-            // What the lists take is known before any memory is taken for them.
+            // The size of the lists is known before memory is allocated for them.
             let sizes = counts.iter().zip([2, 8, 10]).map(|(&count, size)| u64::from(count) * size);
             fields.needs("its lists", sizes.sum())?;
             let idle = (0..counts[0]).map(|_| fields.short("a unit")).collect::<Result<_, _>>()?;

@@ -96,7 +96,7 @@ pub enum FragmentError {
     /// The bytes end within a header.
     #[error("a fragment's header at byte {at} needs 16 bytes; {left} are left")]
     Header {
-        /// Where the header begins.
+        /// Offset of the header.
         at: usize,
         /// Bytes from there on.
         left: usize,
@@ -106,7 +106,7 @@ pub enum FragmentError {
     Size {
         /// Identifier of the source.
         source_id: u32,
-        /// Where its bytes begin.
+        /// Offset of its bytes.
         at: usize,
         /// The size in its header.
         size: u32,
@@ -118,7 +118,7 @@ pub enum FragmentError {
     Checksum {
         /// Identifier of the source.
         source_id: u32,
-        /// Where its bytes begin.
+        /// Offset of its bytes.
         at: usize,
     },
 }

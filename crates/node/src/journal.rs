@@ -180,7 +180,7 @@ impl Journal {
         self.good += self.waiting.len() as u64;
         self.waiting.clear();
         if self.rotation.size > 0 && self.good >= self.rotation.size {
-            // What was committed is safe either way.
+            // Committed records are safe either way.
             if let Err(error) = self.rotate() {
                 tracing::warn!(%error, journal = %self.path.display(), "the journal goes on growing");
                 self.rotation.size = self.rotation.size.saturating_add(self.good);
@@ -207,7 +207,7 @@ impl Journal {
         let header = format!("{HEADER} {} epoch-us {}\n", self.process, self.epoch_us);
         let mut file = self.machine.open(&next, OpenMode::Create)?;
         file.write_all(header.as_bytes())?;
-        // What is put aside is not looked at again: it has to survive a loss of power without `sync`, too.
+        // A file put aside is not synchronised again: it must survive a loss of power without `sync`, too.
         self.file.sync_data()?;
         file.sync_data()?;
         // Between the two there is no journal of the plain name; a process that starts then begins one.

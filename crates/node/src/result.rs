@@ -91,7 +91,7 @@ fn note(
         row.collector = u32::from(collector);
         row.rack = racks.get(usize::from(collector)).copied().unwrap_or_default();
         row.unit = u32::from(unit);
-        // What a lost collector had collected does not count.
+        // Collections of a lost collector do not count.
         (row.first_request_ps, row.last_byte_ps, row.collection_time_ps) = (None, None, None);
         return;
     }

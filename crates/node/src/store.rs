@@ -375,7 +375,7 @@ impl StoreTask {
             last_of_run,
         );
         if finished.is_err() {
-            // What was written of the last record has to go before the next event.
+            // A partial last record must be removed before the next event.
             match file.set_len(safe.1).and_then(|()| file.seek(SeekFrom::Start(safe.1))) {
                 Ok(_) => self.files[stream] = Some(Open { path, file, writer, safe, number }),
                 Err(error) => {

@@ -212,7 +212,7 @@ mod tests {
         second.handle_sample(4, &info(1, 0));
         second.flush();
         assert_eq!(windows(&folder, start).unwrap().len(), 5);
-        // What was before the first event is no part of the run.
+        // Samples before the first event are no part of the run.
         assert_eq!(windows(&folder, start + 3_600_000_000).unwrap(), []);
         std::fs::write(&path, text.replace(" 11000 ", " eleven ")).unwrap();
         let error = windows(&folder, start).unwrap_err();

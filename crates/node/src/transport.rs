@@ -242,7 +242,7 @@ mod tests {
         assert_eq!((options.rto_min, options.quickack), (Some(StdDuration::from_millis(20)), Some(true)));
         assert_eq!((options.segment_bytes_max, options.window_clamp), (Some(536), Some(64_000)));
         assert_eq!(options.user_timeout, Some(StdDuration::from_secs(3)));
-        // What the profile has by itself is the kernel's own.
+        // The profile's defaults are the kernel's own.
         let options = wanted(&scenario(""), 3 << 20);
         assert_eq!((options.quickack, options.delayed_ack_max, options.window_clamp), (None, None, None));
         assert_eq!((options.segment_bytes_max, options.user_timeout), (None, None));

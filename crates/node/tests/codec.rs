@@ -112,7 +112,7 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..200),
     ) {
         if let Ok(message) = decode(kind, stream, &bytes.clone().into()) {
-            // What is understood takes exactly the bytes that it came in.
+            // A decoded message has exactly the bytes of its frame.
             prop_assert_eq!(message.wire_bytes().get(), FRAME_HEADER_BYTES + bytes.len() as u64);
         }
     }

@@ -82,7 +82,7 @@ fn campaign(name: &str, role: Role, count: u16, rounds: u32, place: Limited) -> 
 fn a_lost_collector_loses_no_event() {
     let finished = campaign("collectors", Role::Collector, 2, 4, Limited::default());
     assert!(finished.count(|step| matches!(step, EventStep::Reassigned { .. })) > 0);
-    // What it had is stored unprocessed.
+    // Its events are stored unprocessed.
     assert!(finished.audit.totals.debug > 0, "{:?}", finished.audit);
     finished.remove();
 }
@@ -93,7 +93,7 @@ fn a_lost_logger_loses_no_event() {
     let place = Limited { preload: Some(library.clone()), ..Limited::default() };
     let finished = campaign("loggers", Role::Logger, 2, 4, place);
     std::fs::remove_file(library).unwrap();
-    // What it had been sent, and had not on disk, went to the other one.
+    // Events sent to it, and not on disk, went to the other one.
     assert!(finished.count(|step| matches!(step, EventStep::Shipped { attempt: 2.., .. })) > 0);
     finished.remove();
 }

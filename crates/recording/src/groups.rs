@@ -21,7 +21,7 @@ impl Finished<'_> {
         for port in network.ports() {
             neighbours[network.source(port) as usize].insert(network.destination(port));
         }
-        // What nodes have in common: the kind, and the switches that they are joined to where those are few.
+        // Common properties of a group's nodes: the kind, and their switches if those are few.
         let key = |node: NodeIndex| {
             let alone = (switches <= SWITCHES_MAX && !network.is_host(node)) || apart == Some(node);
             let joined = match switches <= SWITCHES_MAX && network.is_host(node) {

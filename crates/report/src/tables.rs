@@ -559,7 +559,7 @@ mod tests {
         write(&[Never { flow: 3, ..Never::default() }], &mut bytes).unwrap();
         std::fs::write(&path, &bytes).unwrap();
         assert_eq!(read::<WindowRow>(&path).unwrap(), [WindowRow { flow: 3, ..WindowRow::default() }]);
-        // What is always there cannot be lacking.
+        // A required value is never absent.
         bytes.clear();
         write(&[QueueRow::default()], &mut bytes).unwrap();
         std::fs::write(&path, &bytes).unwrap();

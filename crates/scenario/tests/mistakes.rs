@@ -240,7 +240,7 @@ fn settings_that_nothing_reads_are_pointed_out() {
             "{text}: {found}"
         );
     }
-    // What stands at its default says nothing, and what a file takes over may have lost its use without anyone's fault.
+    // Settings at their default give no warning. Those taken over from another file may have lost their use without a mistake.
     assert_eq!(warned("[workload]\nsenders = 16\n"), "");
     assert_eq!(warned("extends = 'm21tcp-fbw'\nworkload.kind = 'event-building'\n"), "");
 }

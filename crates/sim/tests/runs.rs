@@ -245,7 +245,7 @@ fn unsupported_scenarios_are_refused() {
         let error = run(&scenario(SMALL, sets), 1, &RunControl::default()).unwrap_err();
         assert!(error.to_string().starts_with(key), "{error}");
     }
-    // What a file is refused for where it is read, a scenario that is made otherwise is refused for here.
+    // A scenario that is not read from a file is refused here for the same mistakes.
     let rings = || scenario(SMALL, &["tor.buffering=daqring"]);
     let (mut stops, mut marks, mut writes) = (rings(), rings(), rings());
     stops.aggregation.pause.mode = PauseMode::Pause;

@@ -279,7 +279,7 @@ fn a_barrel_shifter_goes_on_without_the_dead() {
         assert_eq!(figure(&outcome, "barrel_shifter", "excluded"), 2.0);
         assert!(figure(&outcome, "barrel_shifter", "incomplete") > 10.0);
         let events = outcome.summary.events.as_ref().unwrap();
-        // What the dead collector had goes to the debug stream, everything else is collected without the dead readout.
+        // Events of the dead collector go to the debug stream; all others are collected without the dead readout.
         assert!(events.debug > Some(0) && events.debug <= Some(8) && events.lost == 0, "{events:?}");
         assert!(events.collected > 100, "{events:?}");
     }

@@ -284,7 +284,7 @@ const RACK: [&str; 9] = [
 ];
 
 #[test]
-fn a_stopped_core_holds_up_everybody_behind_it() {
+fn a_stopped_core_holds_up_all_hosts_behind_it() {
     let run = |more: &[&str]| {
         let mut sets = RACK.to_vec();
         sets.extend(more);
@@ -296,7 +296,7 @@ fn a_stopped_core_holds_up_everybody_behind_it() {
     assert_eq!(figure(&pause.summary, "pause.switch_ports_stopped"), 2.0, "one uplink from each core");
     let priority = run(&["tor.pause.mode=priority"]);
     assert_eq!(priority.summary.network.clone().unwrap().drops, Some(0));
-    // What limits each event by itself is as lossless and does not wait for others.
+    // A limit for each event alone is as lossless and does not wait for others.
     let credits = run(&["shaping.method=credits", "shaping.credits=480"]);
     assert!(time(&pause).mean >= time(&credits).mean, "{:?} {:?}", time(&pause), time(&credits));
     assert!(time(&priority).max < 200.0 && time(&pause).max < 200.0, "no timeout");

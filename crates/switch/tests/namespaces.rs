@@ -309,7 +309,7 @@ fn a_port_whose_interface_is_made_again_is_attached_again() {
     std::thread::sleep(Duration::from_millis(500));
     until("the interface that came at once", &|| picture().ports[2].is_up);
     all_hosts_send(&lab, 3, 100_000);
-    // What the kernel had for itself is lost: a few chunks an interface at most.
+    // The kernel's own chunks are lost: a few an interface at most.
     until("the chunks of the old interfaces", &|| free() + 16 >= before);
     let ended = running.stop();
     assert_eq!(ended.abandoned, 0, "{:#?}", ended.snapshot);

@@ -63,7 +63,7 @@ impl Endpoint {
             Validation::Burst => {
                 let left = self.window.cwnd.saturating_sub(in_flight);
                 left <= 3 * config.segment_units()
-                    // What a deferred burst leaves unused counts as used.
+                    // The part that a deferred burst leaves unused counts as used.
                     || config.segmentation.is_some_and(|offload| {
                         left.saturating_mul(offload.window_divisor) < self.window.cwnd
                             && config.bytes(left) < u64::from(offload.offload_burst)

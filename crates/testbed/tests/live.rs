@@ -153,7 +153,7 @@ fn two_switches_join_hosts_with_the_scenarios_tcp() {
 }
 
 #[test]
-fn planes_and_a_hybrid_carry_everybody() {
+fn planes_and_a_hybrid_carry_all_hosts() {
     let Some(program) = program() else { return };
     // CUBIC, which every kernel has: the static windows of one of them would need BPF programs.
     let small = [

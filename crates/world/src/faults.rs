@@ -65,7 +65,7 @@ impl World {
         self.kill(host, false);
         let mut core = self.shared.lock();
         core.hosts[host].is_up = false;
-        // What waits on connections of a process that had ended is gone, too.
+        // Segments on connections of an ended process are gone, too.
         core.close_all(host, false);
         core.lose_power(host);
     }

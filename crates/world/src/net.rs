@@ -210,7 +210,7 @@ impl Core {
         let floor = self.net.sockets.get(&segment.to).map_or(0, |socket| socket.floor);
         let held = if link.cut_until > self.now { link.cut_until + link.resend_ns } else { floor };
         if held > self.now {
-            // What follows on this connection waits behind it.
+            // Later segments of this connection wait behind it.
             if let Some(socket) = self.net.sockets.get_mut(&segment.to) {
                 socket.floor = held;
             }

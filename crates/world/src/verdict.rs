@@ -263,7 +263,7 @@ pub(crate) fn audit(world: &World) -> Result<u64, WorldFailure> {
     }
     let folders: Vec<&Path> = folders.iter().map(|path| &**path).collect();
     let data: Vec<&Path> = data.iter().map(|path| &**path).collect();
-    // What a collector received was assigned, whatever the supervisor's disk lost.
+    // An event received by a collector was assigned, even if the supervisor's disk lost the record.
     let assigned_min = received.last().map_or(0, |event| event.0 + 1);
     let scope = AuditScope { folders: &folders, data: &data, loggers: true, assigned_min };
     match audit_on(&machine, &scope) {

@@ -260,7 +260,7 @@ impl World {
     fn ended(&mut self, host: Host, error: Option<&ProcessError>) {
         let child = &mut self.children[host];
         let process = child.process.take();
-        // What an orderly end still does to files, it does before the machine takes them away.
+        // An orderly end changes files before the machine removes them.
         if error.is_none() {
             drop(process);
         } else {

@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let name = (!claims.is_empty()).then_some(CLAIMS_TITLE);
     std::fs::write(&arguments.out, fanin_report::page_of(&results, name, &claims, &[]))
         .map_err(|error| Failure::Write { path: arguments.out.clone(), error })?;
-    // What was planned has none of the table's figures.
+    // A plan has none of the table's figures.
     let measured = results.iter().filter(|result| result.summary.kind != ResultKind::Plan);
     // Rows of one scenario are kept apart by the names of their folders.
     let names: BTreeSet<&str> = results.iter().map(|result| &*result.summary.scenario.name).collect();

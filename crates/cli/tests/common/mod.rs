@@ -105,7 +105,7 @@ impl Folder {
         Self(path)
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -118,7 +118,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed is the system's to clean.
+        // The system cleans files that cannot be removed.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

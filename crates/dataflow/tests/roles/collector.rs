@@ -390,7 +390,7 @@ fn loggers_take_turns_and_stand_in_for_each_other() {
     from_logger(&mut collector, ms(13), 1, Message::Refuse { event });
     assert_eq!(said(&mut collector), []);
     assert_eq!(collector.waits().collect::<Vec<_>>(), [(event, WaitsFor::Logger(None))]);
-    // Everybody refused: it asks again after a pause.
+    // All loggers refused: it asks again after a pause.
     assert_eq!(collector.poll_deadline(), Some(ms(113)));
     collector.handle_deadline(ms(113));
     assert_eq!(said(&mut collector), [(Peer::Logger(1), "offer")]);

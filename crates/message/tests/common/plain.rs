@@ -77,7 +77,7 @@ pub fn compare(bytes: &[u8], pieces: &[usize]) {
     let expected = plain(&limits, bytes);
     let first = feed(&mut assembler, &limits, bytes, pieces);
     assert_eq!(first, expected);
-    // Whether earlier frames are still held or not makes no difference to later ones.
+    // Held earlier frames make no difference to later ones.
     assert_eq!(feed(&mut assembler, &limits, bytes, &[usize::MAX]), expected);
     drop(first);
     assert_eq!(feed(&mut assembler, &limits, bytes, pieces), expected);

@@ -53,7 +53,7 @@ fn soak(seed: u64) {
     let (mut server, mut client) = (with_limits("server", limits.clone()), with_limits("client", limits));
     let (_, address) = listen(&mut server, options.clone());
     let mut random = Random(seed);
-    // What each client has sent and got back on its present connection; all of it has to come, in order.
+    // Messages sent and echoed on each client's present connection; all must come back, in order.
     let mut state: HashMap<PeerId, (u32, u32)> = HashMap::new();
     let mut finished = 0;
     for _ in 0..CLIENTS {

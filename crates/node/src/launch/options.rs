@@ -50,7 +50,7 @@ impl SystemLaunch<'_> {
         if count > PROCESSES_MAX {
             return Err(LaunchError::TooMany { count });
         }
-        // What is wrong with the data is said once, and before anything runs.
+        // Faults of the data are reported once, before anything runs.
         let supplied = crate::source::supply(scenario, self.scenario_folder);
         supplied.map(|_| ()).map_err(|error| unsupported(error.to_string()))
     }

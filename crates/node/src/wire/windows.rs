@@ -203,7 +203,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let one = (state >> 33) as u16 % readouts;
             if step % 250 == 0 && step < 30_000 {
-                // An event more: everybody is asked.
+                // One event more: every readout is asked.
                 (0..readouts).for_each(|readout| {
                     windows.handle_wanted(readout);
                     waiting.push(readout);

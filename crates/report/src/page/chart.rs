@@ -358,7 +358,7 @@ impl Chart {
         // A step begins on the ground.
         let _ = write!(path, "M{last_x:.1} {:.1}V{last_y:.1}", py(self.y.min));
         for (x, y) in points {
-            // What is finer than a tenth of a unit cannot be seen.
+            // Details below a tenth of a unit are invisible.
             if x - last_x >= 0.05 {
                 let _ = write!(path, "H{x:.1}");
                 last_x = x;

@@ -20,7 +20,7 @@ use fanin_testbed::{
 use fanin_units::{Bytes, Rate};
 use rustix::net::sockopt::set_tcp_congestion;
 
-/// Where senders listen.
+/// Port at which senders listen.
 pub const PORT: u16 = 4100;
 
 /// Returns true as root; skips the test otherwise.

@@ -74,7 +74,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     }
     let from = Moment::START + scenario.run.warmup;
     let last = records.events.last().map_or(0, |row| row.last_byte_ps.unwrap_or(0) + 1);
-    // What Ctrl-C cut short ends with the last round.
+    // A run stopped by Ctrl-C ends with the last round.
     let stopped = stop.load(Ordering::Relaxed);
     let whole = from + scenario.run.duration;
     let until = if stopped { whole.min(Moment::new(last.max(from.get()))) } else { whole };

@@ -366,7 +366,7 @@ fn summarise(
     }
     let from = Moment::START + scenario.run.warmup;
     let last = rows.last().map_or(0, |row| row.assigned_ps + 1);
-    // What Ctrl-C cut short ends with the last event.
+    // A run stopped by Ctrl-C ends with the last event.
     let until = (from + scenario.run.duration).min(Moment::new(last.max(from.get())));
     let span = Span { from, until };
     summary.fill_events(rows, span, scenario.collectors_total() as u32, true);

@@ -37,7 +37,7 @@ pub(super) fn set(arguments: &SetArguments) -> Result<(), Failure> {
         let Some((key, value)) = change.split_once('=') else {
             return Err(Failure::NoChange { given: change.clone() });
         };
-        // What is no JSON is text: rate=344 Mb/s needs no second pair of quotes.
+        // Values that are no JSON are text: rate=344 Mb/s needs no second pair of quotes.
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         changes.insert(key.trim().to_owned(), value);
     }

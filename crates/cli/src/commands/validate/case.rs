@@ -211,7 +211,7 @@ fn wait(mut child: Child, time: Duration) -> Result<(Option<i32>, String), Failu
             break status.code();
         }
         if began.elapsed() > time || interrupt::flag().load(Ordering::Relaxed) {
-            // What it leaves behind, the next run removes.
+            // The next run removes its remains.
             child.kill()?;
             child.wait()?;
             break None;

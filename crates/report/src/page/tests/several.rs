@@ -109,7 +109,7 @@ fn verdicts_of_several_results_share_a_row_above_the_pictures() {
     let row = document.descendants().find(|node| node.attribute("class") == Some("verdicts of-3")).unwrap();
     assert_eq!(row.children().filter(roxmltree::Node::is_element).count(), 3);
     let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text}"));
-    // What the measurement's verdict is stands in the head; its tables stand below the pictures.
+    // The measurement's verdict is in the head; its tables are below the pictures.
     assert!(at("verdicts of-3") < at("verdicts of-1") && at("The measurement") < at("<h2>What happened"));
     assert!(at("The queue at ") < at("Is it as predicted?"));
     assert_eq!(html.matches("The measurement is").count(), 1);
