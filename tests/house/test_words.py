@@ -50,6 +50,8 @@ OPENINGS = (
 OPENING = re.compile(rf'(?:^\s*//[/!]\s?|""?"?)(?:{"|".join(OPENINGS)})\b(?!")')
 # At the start of a line of any comment in Rust and Python.
 CLAUSE = re.compile(r"^\s*(?://[/!]?|#) (?:What|Whose|Whom?|Whether)\b")
+# At the start of a doc comment of Rust: a clause, or a word for a thing that a tooltip does not show.
+FIRST = re.compile(r"(?:How|Why|When|Where|It|They|Those|Of (?:these|those|which))\b")
 # A doc comment has more words than this, and a sentence at most this many.
 DOC_WORDS_MIN = 3
 SENTENCE_WORDS_MAX = 25
@@ -107,6 +109,18 @@ def short_docs() -> Iterator[tuple[str, str, int, str]]:
                     name = str(path.relative_to(ROOT))
                     yield room(name), name, number - len(text), " ".join(words)
                 text = []
+
+
+def unclear_docs() -> Iterator[tuple[str, str, int, str]]:
+    """Yield each doc comment with an unclear first line: its room, file, number of the line and text."""
+    for path in sorted(ROOT.glob("crates/*/src/**/*.rs")):
+        before = ""
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = re.match(r"\s*//[/!] ?(.*)", line)
+            if match and not before.startswith(("///", "//!")) and FIRST.match(match[1]):
+                name = str(path.relative_to(ROOT))
+                yield room(name), name, number, match[1]
+            before = line.strip()
 
 
 def sentences(page: str) -> Iterator[str]:
@@ -180,6 +194,11 @@ def test_doc_comments_say_what_the_item_is() -> None:
     assert not found, f"say in {DOC_WORDS_MIN} words or more what these are or do:\n" + "\n".join(found)
 
 
+def test_doc_comments_begin_with_the_item() -> None:
+    found = [f"{name}:{number}: {text}" for _, name, number, text in unclear_docs()]
+    assert not found, "begin these with a noun or a verb that a tooltip shows:\n" + "\n".join(found)
+
+
 def test_sentences_are_short() -> None:
     found = grown(long_sentences(), LONG_SENTENCES)
     assert not found, f"split these into sentences of at most {SENTENCE_WORDS_MAX} words:\n" + "\n".join(
@@ -201,6 +220,12 @@ def test_long_sentences_are_found() -> None:
 
 
 if __name__ == "__main__":
-    for where, name, number, line in (*lines(), *short_docs(), *long_sentences(), *long_comments()):
+    for where, name, number, line in (
+        *lines(),
+        *short_docs(),
+        *unclear_docs(),
+        *long_sentences(),
+        *long_comments(),
+    ):
         if where in sys.argv[1:] or len(sys.argv) == 1:
             print(f"{name}:{number}: {line}")

@@ -102,7 +102,7 @@ pub struct PhaseBarrier {
     begun: bool,
     excluded: VecDeque<ShiftHost>,
     counters: BarrierCounters,
-    /// Transfers whose source was excluded before its report.
+    /// Transfers of sources excluded before their report.
     missed: u64,
 }
 

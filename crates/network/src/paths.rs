@@ -7,10 +7,9 @@ use crate::graph::{Network, NetworkError, NodeIndex, NodeKind, PortIndex};
 /// Choice among equally short paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spread {
-    /// By a hash of the flow's number, at each node anew (equal-cost multi-path).
+    /// Choice by a hash of the flow's number, at each node anew (equal-cost multi-path).
     Ecmp(u64),
-    /// By the destination's number: all flows to one destination take one path, and destinations are dealt out
-    /// evenly.
+    /// Choice by the destination's number: all flows to one destination take one path, and destinations are dealt out evenly.
     PerDestination(u64),
 }
 

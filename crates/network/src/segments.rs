@@ -5,7 +5,7 @@ use fanin_units::{Bytes, Packets, wire};
 
 use crate::Framing;
 
-/// How TCP cuts a message into segments, and the bytes around each of them on a link. All sizes are bytes.
+/// Segments of a message, and the bytes around each of them on a link. All sizes are bytes.
 ///
 /// IEEE 802.3 for the frame, RFC 791 and RFC 9293 for the headers, RFC 7323 for the timestamp option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

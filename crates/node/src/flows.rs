@@ -13,7 +13,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Those of a scenario.
+    /// Numbers the connections of a scenario.
     pub fn of(scenario: &Scenario) -> Self {
         Self {
             readouts: scenario.readout.hosts.into(),

@@ -15,7 +15,7 @@ const BLOCK_BYTES: usize = 256 << 10;
 /// The speed of the loopback, in bytes a second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoopbackRate {
-    /// Of one connection, both ends in this process.
+    /// Rate of one connection, both ends in this process.
     pub bytes_per_s: f64,
 }
 

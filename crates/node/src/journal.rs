@@ -331,7 +331,7 @@ fn format(record: &EventRecord, data: u64, out: &mut String) {
     out.push('\n');
 }
 
-/// Why a journal cannot be read.
+/// Errors of reading a journal.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The system does not give it.

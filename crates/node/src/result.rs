@@ -18,7 +18,7 @@ pub struct JournalTables {
     pub missing: u64,
     /// Times that an event was taken from a lost collector.
     pub reassigned: u64,
-    /// When the first event was assigned, microseconds since 1970 began.
+    /// Time of the first assignment, in microseconds since 1970.
     pub start_unix_us: u64,
 }
 

@@ -87,7 +87,7 @@ impl Trace {
     }
 }
 
-/// Why the windows of a run cannot be read.
+/// Errors of reading a run's windows.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The system does not give a file.

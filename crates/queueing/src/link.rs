@@ -62,7 +62,7 @@ pub enum Passage {
     Queued {
         /// Departure of its first bit.
         start: Instant,
-        /// When its last bit has left.
+        /// Departure of its last bit.
         end: Instant,
         /// The caller must set its ECN bits to CE.
         marked: bool,

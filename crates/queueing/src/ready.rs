@@ -59,7 +59,7 @@ impl ReadyRings {
         }
     }
 
-    /// Takes out the ring whose turn it is.
+    /// Takes out the next ring to serve.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<u32> {
         match self {
@@ -157,7 +157,7 @@ impl Keyed {
         }
     }
 
-    /// Takes out the ring whose turn it is.
+    /// Takes out the next ring to serve.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<u32> {
         if self.root == 0 {

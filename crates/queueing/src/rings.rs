@@ -528,7 +528,7 @@ impl<H: Copy + Default> Rings<H> {
         }
     }
 
-    /// Takes out the ring whose turn it is: the first ring, or that of the discipline.
+    /// Takes out the next ring to serve: the first ring, or that of the discipline.
     #[inline]
     fn pop_ready(&mut self) -> Option<usize> {
         if core::mem::take(&mut self.first_is_ready) {

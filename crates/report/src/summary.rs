@@ -132,7 +132,7 @@ pub struct MeanP99 {
 pub struct ScheduleTimes {
     /// Collection or request times, in milliseconds.
     pub time_ms: MeanP99,
-    /// Those times over the events' own ideals.
+    /// Times over the events' own ideals.
     pub slowdown: MeanP99,
 }
 

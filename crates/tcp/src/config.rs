@@ -104,9 +104,9 @@ pub enum LossDetection {
 /// Rule of the window's reduction in fast recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reduction {
-    /// At once to the slow-start threshold (RFC 5681, RFC 6675).
+    /// Reduction at once to the slow-start threshold (RFC 5681, RFC 6675).
     AtOnce,
-    /// By one segment every second ACK (`tcp_cwnd_down`, Linux before 3.7).
+    /// One segment less every second ACK (`tcp_cwnd_down`, Linux before 3.7).
     RateHalving,
     /// Proportional rate reduction (RFC 6937 with the slow-start reduction bound, Linux since 3.2).
     Proportional,

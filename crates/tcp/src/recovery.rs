@@ -47,7 +47,7 @@ impl RecoveryState {
         })
     }
 
-    /// The offset whose acknowledgement ends the episode.
+    /// The offset at which an acknowledgement ends the episode.
     pub(crate) fn high_seq(&self) -> u64 {
         self.high_seq
     }

@@ -80,7 +80,7 @@ struct Convert {
     /// The file to write.
     #[arg(value_hint = ValueHint::FilePath)]
     output: PathBuf,
-    /// The format to write; by default what the output's name ends with: .data (ATLAS), .frag, .h5 or .hdf5.
+    /// The format to write; by default that of the output's suffix: .data (ATLAS), .frag, .h5 or .hdf5.
     #[arg(long, value_enum)]
     to: Option<OutputFormat>,
 }

@@ -138,7 +138,7 @@ pub struct Aggregator {
     /// Arrival of the last byte, or the round's start.
     last_arrival: Instant,
     paced: Option<PacedCredits>,
-    /// Senders whose requests wait for credit.
+    /// Senders with requests that wait for credit.
     waiting: VecDeque<u16>,
     /// At most one request for each sender.
     out: VecDeque<(Peer, BarrierMessage)>,

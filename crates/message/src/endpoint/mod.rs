@@ -283,8 +283,8 @@ impl MessageEndpoint {
         }
     }
 
-    /// Sends a message whose payload is the concatenation of `parts`. Small messages are copied and collected. A large
-    /// one is written directly from `parts`; only the rest refused by the kernel is copied.
+    /// Sends a message with the concatenation of `parts` as payload. Small messages are copied and collected. A large one is
+    /// written directly from `parts`; only the rest refused by the kernel is copied.
     ///
     /// # Errors
     ///
@@ -301,8 +301,8 @@ impl MessageEndpoint {
         Ok(())
     }
 
-    /// Sends a message whose payload is `head`, which is copied, followed by `bodies`. Large bodies are shared with
-    /// the caller until they are sent, and not copied.
+    /// Sends a message with the payload `head`, which is copied, followed by `bodies`. Large bodies are shared with the caller
+    /// until they are sent, and not copied.
     ///
     /// # Errors
     ///

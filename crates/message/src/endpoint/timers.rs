@@ -105,7 +105,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Continues accepting on listeners whose pause has ended.
+    /// Continues accepting on listeners after their pause.
     pub(super) fn resume_listeners(&mut self) {
         for listener in 0..self.listeners.len() {
             if self.listeners[listener].resume.is_some() {

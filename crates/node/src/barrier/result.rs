@@ -27,7 +27,7 @@ pub(super) fn sender_file(index: u64) -> String {
 /// The rounds of an aggregator.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AggregatorResult {
-    /// When the first round began, microseconds since 1970 began.
+    /// Start of the first round, in microseconds since 1970.
     pub start_unix_us: u64,
     /// Beginning and end of each completed round, picoseconds since the first began.
     pub rounds: Vec<(u64, u64)>,
@@ -53,7 +53,7 @@ pub struct BarrierResult {
     pub windows: Vec<WindowRow>,
     /// Sums over all connections; counters that the kernel lacks are absent.
     pub tcp: Tcp,
-    /// When the first round began, microseconds since 1970 began.
+    /// Start of the first round, in microseconds since 1970.
     pub start_unix_us: u64,
 }
 

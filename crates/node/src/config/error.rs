@@ -1,10 +1,10 @@
-//! Why a file describes no system.
+//! Errors of a system's file.
 
 use std::path::PathBuf;
 
 use fanin_message::{KeyError, TlsError};
 
-/// Why a file describes no system.
+/// Errors of a system's file.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The system does not give it.

@@ -1,4 +1,4 @@
-//! Why a system does not run.
+//! Errors of launching a system.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ pub const PROCESSES_MAX: u64 = 512;
 /// Most time from the start of the processes to the first event.
 pub(super) const READY_MAX: Duration = Duration::from_secs(60);
 
-/// Why a system does not run.
+/// Errors of launching a system.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// The scenario has more processes than one machine runs.

@@ -8,7 +8,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::error::LaunchError;
 
-/// The file whose lock stands for the folder.
+/// The file with the lock of the folder.
 const LOCK_FILE: &str = ".lock";
 
 /// The lock on a folder; the kernel releases it when the process ends or is killed.

@@ -30,7 +30,7 @@ pub struct Counted {
     pub shared: Option<ShareCounters>,
 }
 
-/// Why the counts of a run cannot be read.
+/// Errors of reading a run's counts.
 #[derive(Debug, thiserror::Error)]
 pub enum CountedError {
     /// The system does not give a file.

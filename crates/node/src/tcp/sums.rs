@@ -21,7 +21,7 @@ pub struct Sums {
     pub acked_bytes: u64,
     /// Segments that arrived.
     pub delivered: u64,
-    /// Of these, with congestion experienced.
+    /// Segments among these with congestion experienced.
     pub delivered_ce: u64,
     /// Congestion window as last seen, segments.
     pub cwnd: u64,

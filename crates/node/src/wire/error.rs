@@ -1,10 +1,10 @@
-//! Why a process cannot talk to others.
+//! Errors of a process's connections.
 
 use fanin_message::{SetupError, SocketError};
 
 use crate::config::ConfigError;
 
-/// Why a process cannot talk to others.
+/// Errors of a process's connections.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
     /// The connections cannot be set up.

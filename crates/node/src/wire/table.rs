@@ -51,7 +51,7 @@ impl ConnectionTable {
         Some(RemovedConnection { peer, was_current })
     }
 
-    /// The peer whose current connection this is.
+    /// The peer of this current connection.
     pub(super) fn peer_of(&self, connection: Connection) -> Option<Peer> {
         self.peers.get(&connection.index()).copied()
     }

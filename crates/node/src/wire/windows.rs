@@ -52,7 +52,7 @@ impl ReadoutWindow {
 }
 
 impl Windows {
-    /// Those of a collector, where the scenario shares windows out.
+    /// Makes the windows of a collector, if the scenario shares windows out.
     pub(crate) fn of(scenario: &Scenario) -> Option<Self> {
         let transport = &scenario.transport;
         if transport.congestion_control != CongestionControl::Diatcp {

@@ -207,7 +207,7 @@ impl LinkState {
         self.frames.len()
     }
 
-    /// Those frames, in order.
+    /// Sent or booked frames that have not arrived, in order.
     pub(super) fn frames(&self) -> impl Iterator<Item = FrameInFlight> {
         self.frames.iter()
     }

@@ -55,7 +55,7 @@ impl PausableOutput {
         Self { output: NaiveOutput::new(in_service), departure: PendingDeparture::none(), sender }
     }
 
-    /// Schedules what comes next: the end of the frame in service, or a departure when the link is free.
+    /// Schedules the next step: the end of the frame in service, or a departure when the link is free.
     pub(super) fn schedule(&mut self, schedule: &mut Schedule, link: &LinkState, index: PortIndex) {
         let next = self.output.next_departure(Instant::new(link.free_at()));
         if let Some(at) = next.map(Instant::get)

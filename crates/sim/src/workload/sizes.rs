@@ -34,7 +34,7 @@ pub enum RecordedSizes {
 }
 
 impl RecordedSizes {
-    /// Refuses a scenario whose file was not read.
+    /// Refuses a scenario if its file was not read.
     pub(crate) fn check(&self, scenario: &Scenario) -> Result<(), Error> {
         match (&scenario.readout.fragment_size, self) {
             (SizeModel::File { .. }, Self::Events(_)) | (SizeModel::PerSource { .. }, Self::Models(_)) => {

@@ -129,11 +129,11 @@ pub struct ControlSpec {
     pub http: Option<SocketAddr>,
     /// A file with the token of HTTP clients.
     pub token_file: Option<String>,
-    /// How HTTP clients prove that they may control the switch.
+    /// Authentication of HTTP clients.
     pub authentication: HttpAuthentication,
 }
 
-/// How HTTP clients prove that they may control the switch.
+/// Authentication of HTTP clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HttpAuthentication {

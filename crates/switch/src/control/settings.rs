@@ -18,7 +18,7 @@ pub struct Settings {
     pub http: Option<SocketAddr>,
     /// The token of HTTP clients.
     pub token: Option<String>,
-    /// How HTTP clients prove that they may control the switch.
+    /// Authentication of HTTP clients.
     pub authentication: HttpAuthentication,
 }
 
