@@ -39,10 +39,10 @@ class LoadedResult:
     """A result; its tables are read when they are asked for."""
     @property
     def diagnosis(self, /) -> str | None:
-        """The hosts that wait, and what for, where the run stalled."""
+        """The waiting hosts and their reasons, if the run stalled."""
     @property
     def end(self, /) -> str:
-        """`complete`, `stopped` or `stalled`; empty where that is not known."""
+        """`complete`, `stopped` or `stalled`; empty if unknown."""
     @property
     def headline(self, /) -> tuple[str, str, str]:
         """The verdict: `good`, `bad` or `open`, a few words, and the figures behind it as HTML."""
@@ -53,16 +53,16 @@ class LoadedResult:
         """The page as one HTML document."""
     @property
     def scenario(self, /) -> str | None:
-        """The resolved scenario as TOML, where it is known."""
+        """The resolved scenario as TOML, if known."""
     @property
     def summary(self, /) -> str:
         """The summary as JSON."""
     def table(self, /, name: str) -> RecordTable:
         """One of the tables, by name."""
     def write(self, /, folder: str | PathLike[str]) -> list[Path]:
-        """Writes the files that the command writes with `--out`, and says which."""
+        """Writes the command's files of `--out`, and returns their paths."""
     def write_once(self, /, root: str | PathLike[str], name: str) -> bool:
-        """Writes the result into the folder `name` of `root`, whole or not at all; says whether it was not there before."""
+        """Writes the result into the folder `name` of `root`, whole or not at all; returns true if it is new."""
     def write_trace(self, /, path: str | PathLike[str]) -> None:
         """Writes events, ports, goodput and the latest event as a trace for Perfetto."""
 
@@ -106,11 +106,11 @@ class RecordTable:
         granted, which the interface allows.
         """
     def __contains__(self, column: Any, /) -> bool:
-        """True if there is a column of this name."""
+        """True if the table has a column of this name."""
     def __getitem__(self, column: str, /) -> list[Any]:
-        """The values of one column; what is absent is None. A column has a name and no number; rows come by iteration."""
+        """The values of one column; None for absent ones. A column has a name and no number; rows come by iteration."""
     def __iter__(self, /) -> RowIterator:
-        """The rows, each as a dictionary from the names of the columns; what is absent is None."""
+        """The rows, each as a dictionary from the names of the columns; None for absent values."""
     def __len__(self, /) -> int:
         """The number of rows."""
     def __repr__(self, /) -> str:
@@ -208,7 +208,7 @@ def load_scenario(source: str, sets: SupportsGetItem[int, str]) -> LoadedScenari
     """Loads a file or preset with `KEY=VALUE` settings; raises `ScenarioError(text)` with the problems in its `fields`."""
 
 def load_scenario_text(name: str, text: str, sets: SupportsGetItem[int, str]) -> LoadedScenario:
-    """As `load_scenario`, from text that is not in a file; `extends` finds presets only."""
+    """Loads as `load_scenario` does, from text without a file; `extends` finds presets only."""
 
 def mean_interval(
     values: SupportsGetItem[int, SupportsFloat | SupportsIndex],
