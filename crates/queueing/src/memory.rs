@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use fanin_units::{Bytes, Instant};
 
 use crate::aqm::{Aqm, AqmDecision};
-use crate::buffering::SharedAccounts;
+use crate::buffering::SchemeAccounts;
 use crate::dedicated::Dedicated;
 use crate::frame::{AdmissionLimit, Counters, Frame, FrameCount, MemoryLevel, Occupancy, Verdict};
 use crate::layout::{Layout, LayoutError};
@@ -28,7 +28,7 @@ pub struct StoredFrame {
 #[derive(Debug, Clone)]
 pub struct Memory {
     outputs: Vec<Dedicated>,
-    shared: SharedAccounts,
+    shared: SchemeAccounts,
 }
 
 impl Memory {
@@ -37,7 +37,7 @@ impl Memory {
         layout.check()?;
         Ok(Self {
             outputs: (0..layout.ports()).map(|output| Dedicated::of(layout, output)).collect(),
-            shared: SharedAccounts::new(layout.sharing(), layout.ports()),
+            shared: SchemeAccounts::new(layout.scheme(), layout.ports()),
         })
     }
 
@@ -179,7 +179,7 @@ impl Memory {
 
     /// The buffer of an output, and the accounts that outputs share, for a driver that settles many departures at once.
     #[inline]
-    pub(crate) fn accounts(&mut self, output: usize) -> (&mut Dedicated, &mut SharedAccounts) {
+    pub(crate) fn accounts(&mut self, output: usize) -> (&mut Dedicated, &mut SchemeAccounts) {
         (&mut self.outputs[output], &mut self.shared)
     }
 

@@ -4,7 +4,7 @@
 use fanin_queueing::{
     AdmissionLimit, Aqm, AqmDecision, BookedDedicated, BookedMemory, Dedicated, Departed, Depth,
     EcnCodepoint, Frame, InService, Layout, Memory, NaiveMemory, NotCapable, Occupancy, OutputLink, Passage,
-    PoolBy, PoolSettings, PortLimits, Red, RedSettings, Sharing, Threshold, Verdict,
+    PoolBy, PortLimits, Red, RedSettings, Scheme, SharedSettings, Threshold, Verdict,
 };
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate, Ratio};
 use proptest::prelude::*;
@@ -60,12 +60,12 @@ impl Naive {
     }
 
     fn pool(&self, input: usize, output: usize) -> Option<usize> {
-        match self.layout.sharing() {
-            Sharing::Nothing => None,
-            Sharing::Pools(PoolSettings { by: PoolBy::Output(pools), .. }) => Some(pools[output]),
-            Sharing::Pools(PoolSettings { by: PoolBy::Input(pools), .. }) => Some(pools[input]),
-            Sharing::DynamicThreshold(_) => Some(0),
-            Sharing::Voqs(settings) => Some(input / settings.ports_per_module),
+        match self.layout.scheme() {
+            Scheme::Dedicated => None,
+            Scheme::Shared(SharedSettings { by: PoolBy::Output(pools), .. }) => Some(pools[output]),
+            Scheme::Shared(SharedSettings { by: PoolBy::Input(pools), .. }) => Some(pools[input]),
+            Scheme::DynamicThreshold(_) => Some(0),
+            Scheme::Voq(settings) => Some(input / settings.ports_per_module),
         }
     }
 
@@ -104,11 +104,11 @@ impl Naive {
         let layout = &self.layout;
         let over = |held: u64, limit: Bytes| held + charge > limit.get();
         let (mut input_limit, mut voq_limit, mut alpha, mut full) = (None, None, None, AdmissionLimit::Pool);
-        match layout.sharing() {
-            Sharing::Nothing => {}
-            Sharing::Pools(settings) => input_limit = Some(settings.input_limits[input]),
-            Sharing::DynamicThreshold(settings) => alpha = Some(settings.alpha),
-            Sharing::Voqs(settings) => {
+        match layout.scheme() {
+            Scheme::Dedicated => {}
+            Scheme::Shared(settings) => input_limit = Some(settings.input_limits[input]),
+            Scheme::DynamicThreshold(settings) => alpha = Some(settings.alpha),
+            Scheme::Voq(settings) => {
                 (voq_limit, full) = (Some(settings.queue_limit), AdmissionLimit::Module);
             }
         }
@@ -530,8 +530,8 @@ fn impossible_layouts_are_refused() {
     let shared = || Layout::shared(4, Bytes::new(1));
     let by = |by| {
         let input_limits = vec![Bytes::MAX; 4];
-        let pools = PoolSettings { sizes: vec![Bytes::new(1)], by, input_limits };
-        Layout::new(vec![Bytes::MAX; 4], Sharing::Pools(pools))
+        let pools = SharedSettings { sizes: vec![Bytes::new(1)], by, input_limits };
+        Layout::new(vec![Bytes::MAX; 4], Scheme::Shared(pools))
     };
     assert_eq!(refuse(by(PoolBy::Output(vec![0; 3]))), LayoutError::Assignment { got: 3, needed: 4 });
     let wrong = by(PoolBy::Output(vec![0, 0, 1, 0]));

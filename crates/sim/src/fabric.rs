@@ -329,7 +329,7 @@ impl Fabric {
         let draw = || (self.chances[switch].bits() >> 32) as u32;
         let passage = match queue {
             OutputQueue::Dedicated(queue) => queue.arrive(at, bytes, ecn, draw),
-            OutputQueue::SharedMemory | OutputQueue::DynamicThreshold | OutputQueue::Voq => {
+            OutputQueue::Shared | OutputQueue::DynamicThreshold | OutputQueue::Voq => {
                 let memory = self.memories[switch].as_mut().expect("its outputs share one");
                 memory.arrive(at, usize::from(input), usize::from(*output), bytes, ecn, draw)
             }

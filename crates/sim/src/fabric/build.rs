@@ -116,7 +116,7 @@ impl Builder<'_> {
             Buffering::Unlimited | Buffering::Dedicated => {
                 return self.add_dedicated(settings, &layout, ports);
             }
-            Buffering::Shared => || OutputQueue::SharedMemory,
+            Buffering::Shared => || OutputQueue::Shared,
             Buffering::DynamicThreshold => || OutputQueue::DynamicThreshold,
             Buffering::Voq => || OutputQueue::Voq,
             Buffering::Daqring => unreachable!("rings have no layout"),

@@ -15,10 +15,10 @@ pub(super) enum OutputQueue {
     Dedicated(Box<BookedDedicated>),
     /// An output whose frames take memory of shared pools (`shared.rs`). The accounts are in
     /// [`Fabric::memories`](super::Fabric); departures are booked.
-    SharedMemory,
-    /// An output of a pool with a dynamic threshold (`dynamic_threshold.rs`); otherwise as [`Self::SharedMemory`].
+    Shared,
+    /// An output of a pool with a dynamic threshold (`dynamic_threshold.rs`); otherwise as [`Self::Shared`].
     DynamicThreshold,
-    /// An output with a queue in each input module (`voq.rs`); otherwise as [`Self::SharedMemory`].
+    /// An output with a queue in each input module (`voq.rs`); otherwise as [`Self::Shared`].
     Voq,
     /// An output with rings (`rings.rs`), driven naively.
     Rings(Box<RingOutput>),
