@@ -286,7 +286,7 @@ proptest! {
         naive.settle(now);
         let memory = lazy.memory();
         for (port, &offered) in offered.iter().enumerate() {
-            let held = memory.output(port);
+            let held = memory.occupancy(port);
             prop_assert_eq!(held.bytes, naive.held(|live| live.output == port));
             prop_assert_eq!(held.frames, naive.frames(port));
             prop_assert_eq!((held.bytes_max, held.frames_max), naive.output_max[port]);
@@ -341,7 +341,7 @@ fn by_naive(
             Verdict::Accepted { marked } => Ok((Instant::START, Instant::START, marked)),
             Verdict::Dropped(limit) => Err(limit),
         };
-        queues.push(*naive.memory().output(output));
+        queues.push(*naive.memory().occupancy(output));
     }
     while let Some(at) = naive.next_departure() {
         departed.extend(naive.depart(at));
@@ -379,7 +379,7 @@ proptest! {
             prop_assert_eq!(fate(booked.arrive(now, input, output, frame.bytes, || frame.ecn, || random)), fates[step]);
             if step % 7 == 6 {
                 booked.settle(now);
-                prop_assert_eq!(*booked.memory().output(output), queues[step]);
+                prop_assert_eq!(*booked.memory().occupancy(output), queues[step]);
             }
             booked.assert_conserved();
         }
@@ -387,7 +387,7 @@ proptest! {
         booked.assert_conserved();
         naive.assert_conserved();
         for port in 0..PORTS {
-            prop_assert_eq!((booked.memory().output(port).bytes, naive.memory().output(port).bytes), (0, 0));
+            prop_assert_eq!((booked.memory().occupancy(port).bytes, naive.memory().occupancy(port).bytes), (0, 0));
             prop_assert_eq!(booked.memory().counters(port), naive.memory().counters(port));
         }
     }
@@ -440,7 +440,7 @@ fn the_frame_in_service_counts_only_where_asked() {
             accepted += u32::from(matches!(passage, Passage::Queued { .. }));
         }
         assert_eq!(accepted, held);
-        assert_eq!(port.memory().output(0).bytes_max, 4_500);
+        assert_eq!(port.memory().occupancy(0).bytes_max, 4_500);
     }
 }
 

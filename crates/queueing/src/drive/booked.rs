@@ -351,7 +351,7 @@ impl BookedMemory {
     #[inline]
     pub fn occupancy(&mut self, now: Instant, output: usize) -> &Occupancy {
         self.settle_output(now, output);
-        self.memory.output(output)
+        self.memory.occupancy(output)
     }
 
     /// When an output port's link will be free, if nothing more arrives.

@@ -56,7 +56,7 @@ impl Fabric {
         for (index, port) in self.ports.iter().enumerate() {
             let memory = self.memories.get(port.switch as usize).and_then(Option::as_ref);
             if let Some(memory) = memory.filter(|_| port.link.free_at() <= now) {
-                let held = memory.memory().output(usize::from(port.output));
+                let held = memory.memory().occupancy(usize::from(port.output));
                 assert_eq!(held.frames, 0, "port {index} stores frames that have left");
             }
         }
