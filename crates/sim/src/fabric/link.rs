@@ -33,12 +33,12 @@ pub(super) struct LinkState {
     /// Picoseconds a byte lasts; zero where that is no whole number, or a large one.
     ps_per_byte: u32,
     /// How many observers note each frame that arrives.
-    pub(super) taps: u16,
+    taps: u16,
     /// It leads to another partition, which plays the arrivals.
     leads_out: bool,
     rate: Rate,
     /// Bytes sent, everything on the wire counted.
-    pub(super) wire_bytes: u64,
+    wire_bytes: u64,
 }
 
 impl LinkState {
@@ -77,6 +77,17 @@ impl LinkState {
 
     pub(super) const fn delay(&self) -> u64 {
         self.delay
+    }
+
+    /// Notes each frame that arrives, for one observer more or less.
+    pub(super) const fn tap(&mut self, on: bool) {
+        self.taps = if on { self.taps + 1 } else { self.taps - 1 };
+    }
+
+    /// Returns true if an observer notes the frames that arrive.
+    #[inline]
+    pub(super) const fn is_tapped(&self) -> bool {
+        self.taps > 0
     }
 
     /// Takes a frame whose first bit leaves at `start`, and whose last bit has left at `departure`.
@@ -211,6 +222,11 @@ impl LinkState {
     /// Those frames, in order.
     pub(super) fn frames(&self) -> impl Iterator<Item = FrameInFlight> {
         self.frames.iter()
+    }
+
+    /// Bytes sent, everything on the wire counted.
+    pub(super) const fn wire_bytes(&self) -> u64 {
+        self.wire_bytes
     }
 
     /// Bytes that have arrived at the far end in this partition.
