@@ -44,7 +44,7 @@ const fn key(time: u64) -> u64 {
 
 #[inline]
 const fn first_key(time: u64) -> u64 {
-    debug_assert!(time < 1 << 63, "a time beyond the schedule");
+    assert!(time < 1 << 63, "a time beyond the schedule");
     time << 1
 }
 
@@ -231,7 +231,6 @@ impl Schedule {
     /// Schedules the arrival over the link of `port`, which has none scheduled.
     #[inline(always)]
     pub(crate) fn insert_arrival(&mut self, time: u64, port: PortIndex) {
-        debug_assert!(port < self.ports, "a port that the schedule does not know");
         let node = &mut self.nodes[port as usize];
         node.key = key(time);
         node.next = NIL;
@@ -240,7 +239,7 @@ impl Schedule {
 
     #[inline(always)]
     fn insert_node(&mut self, key: u64, node: u32) {
-        debug_assert!(key >> 1 >= self.taken >> 1, "an occurrence in the past");
+        assert!(key >> 1 >= self.taken >> 1, "an occurrence in the past");
         if key < self.near_end {
             self.insert_near(key, node);
         } else {

@@ -182,9 +182,8 @@ impl LinkState {
     #[inline(always)]
     pub(super) fn arrive(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) -> Parcel {
         let FrameInFlight { arrival, parcel } = self.frames.pop().expect("an arrival is of a frame");
-        debug_assert_eq!(arrival, now, "a frame arrives when it is due");
+        assert_eq!(arrival, now, "a frame arrives when it is due");
         if let Some(next) = self.frames.front() {
-            debug_assert!(next.arrival >= now, "a frame overtook another");
             schedule.insert_arrival(next.arrival, index);
         }
         parcel
