@@ -27,6 +27,9 @@ FROM_KEY_TO_EFFECT = frozenset(
     )
 )
 
+# The rooms in which something is made from a section or key.
+MAKERS = frozenset(("dataflow", "network", "switch", "tcp", "testbed"))
+
 
 def places() -> dict[str, list[str]]:
     """Return each name that several types have, with the files that define them."""
@@ -45,6 +48,15 @@ def test_a_name_stands_for_one_type() -> None:
 def test_every_permitted_name_recurs() -> None:
     unused = (RECUR | FROM_KEY_TO_EFFECT) - places().keys()
     assert not unused, f"one type has each of these names: remove them from the lists: {unused}"
+
+
+def test_one_name_leads_from_a_key_to_its_effect() -> None:
+    for name in sorted(FROM_KEY_TO_EFFECT):
+        rooms = [Path(file).parts[1] for file in places()[name]]
+        assert rooms.count("scenario") == 1, f"{name} is no section and no key"
+        assert len(rooms) == len(set(rooms)), f"{name} stands for two types of one room: {rooms}"
+        others = set(rooms) - {"scenario"}
+        assert others <= MAKERS, f"{name} is made from no key in {others - MAKERS}: give it another name"
 
 
 if __name__ == "__main__":
