@@ -308,9 +308,10 @@ impl Fabric {
         let ecn = || ecn(&self.segments[parcel.segment()]);
         let draw = |switch: usize| (self.chances[switch].bits() >> 32) as u32;
         let port = &mut self.ports[index as usize];
-        let Some(passage) = port.book(&mut self.memories, Instant::new(now), input, bytes, ecn, draw) else {
+        if port.is_driven_naively() {
             return self.arrive_naively(schedule, now, [from, index], ring, parcel);
-        };
+        }
+        let passage = port.book(&mut self.memories, Instant::new(now), input, bytes, ecn, draw);
         let Passage::Queued { start, end, marked } = passage else {
             return Hop::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
         };

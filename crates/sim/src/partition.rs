@@ -24,8 +24,7 @@ use crate::workload::{BarrierWorkload, Building, HostWorkload, WorkloadRequests}
 /// A partition can move to another thread. `tests/house/test_arrows.py` finds no cell, lock or other shared state that changes.
 const _: () = {
     const fn owns_all<T: Send + 'static>() {}
-    owns_all::<Partition<Building>>();
-    owns_all::<Partition<BarrierWorkload>>();
+    owns_all::<(Partition<Building>, Partition<BarrierWorkload>)>();
 };
 
 /// Occurrences between two checks of the stop flag.

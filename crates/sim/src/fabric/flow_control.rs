@@ -217,7 +217,6 @@ impl FlowControl {
         self.deadlock = found.unwrap_or_default();
     }
 
-    /// The ports of a deadlock that was found.
     pub(super) fn deadlock(&self) -> &[PortIndex] {
         &self.deadlock
     }
@@ -229,7 +228,6 @@ impl FlowControl {
         })
     }
 
-    /// The figures of the switches.
     pub(super) fn figures(&self) -> PauseFigures {
         let Self { pauses, resumes, input_bytes_max, .. } = *self;
         PauseFigures { pauses, resumes, input_bytes_max, ..PauseFigures::default() }

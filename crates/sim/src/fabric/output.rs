@@ -18,8 +18,7 @@ pub(super) enum OutputQueue {
     Host,
     /// A switch's output with a buffer of its own (`dedicated.rs` of `queueing`); departures are booked.
     Dedicated(Box<BookedDedicated>),
-    /// An output whose frames take memory of shared pools (`shared.rs`). The accounts are in
-    /// [`Fabric::memories`](super::Fabric); departures are booked.
+    /// An output whose frames take memory of shared pools (`shared.rs`), accounted by its switch; departures are booked.
     Shared,
     /// An output of a pool with a dynamic threshold (`dynamic_threshold.rs`); otherwise as [`Self::Shared`].
     DynamicThreshold,
@@ -27,8 +26,7 @@ pub(super) enum OutputQueue {
     Voq,
     /// An output with rings (`rings.rs`), driven naively.
     Rings(Box<RingOutput>),
-    /// An output that PAUSE can stop (`pausable.rs`), driven naively. The memory of its frames is accounted in the
-    /// [`PausingSwitch`](super::flow_control::PausingSwitch).
+    /// An output that PAUSE can stop (`pausable.rs`), driven naively. Its memory is accounted by its switch.
     Pausable(Box<PausableOutput>),
 }
 
@@ -97,7 +95,7 @@ impl Port {
         if let OutputQueue::Host = self.queue { Some(&mut self.link) } else { None }
     }
 
-    /// A frame arrives from an input of the switch: books its departure. `None` at an output that is driven naively.
+    /// A frame arrives from an input of the switch: books its departure.
     #[inline(always)]
     pub(super) fn book(
         &mut self,
@@ -107,18 +105,22 @@ impl Port {
         bytes: u32,
         ecn: impl FnOnce() -> EcnCodepoint,
         draw: impl FnOnce(usize) -> u32,
-    ) -> Option<Passage> {
+    ) -> Passage {
         let switch = self.switch as usize;
-        let draw = || draw(switch);
         match &mut self.queue {
-            OutputQueue::Dedicated(queue) => Some(queue.arrive(now, bytes, ecn, draw)),
+            OutputQueue::Dedicated(queue) => queue.arrive(now, bytes, ecn, || draw(switch)),
             OutputQueue::Shared | OutputQueue::DynamicThreshold | OutputQueue::Voq => {
                 let memory = memories[switch].as_mut().expect("its outputs share one");
-                Some(memory.arrive(now, usize::from(input), usize::from(self.output), bytes, ecn, draw))
+                memory.arrive(now, input.into(), self.output.into(), bytes, ecn, || draw(switch))
             }
-            OutputQueue::Rings(_) | OutputQueue::Pausable(_) => None,
-            OutputQueue::Host => unreachable!("hosts do not forward"),
+            _ => unreachable!("hosts do not forward, and no departure is booked at the others"),
         }
+    }
+
+    /// Returns true if the next frame is asked for when the link is free.
+    #[inline]
+    pub(super) const fn is_driven_naively(&self) -> bool {
+        matches!(self.queue, OutputQueue::Rings(_) | OutputQueue::Pausable(_))
     }
 
     pub(super) fn rings(&self) -> Option<&RingOutput> {
@@ -131,7 +133,6 @@ impl Port {
         (rings, &mut self.link)
     }
 
-    /// The queue of a port that PAUSE can stop.
     pub(super) fn pausable(&self) -> Option<&PausableOutput> {
         if let OutputQueue::Pausable(out) = &self.queue { Some(out) } else { None }
     }
