@@ -54,8 +54,14 @@ NO_STD = ("units", "dataflow", "queueing", "tcp")
 # These use a standard library, and reach nothing outside themselves either: the outside is an argument.
 INWARD = ("sim", "recording", "network")
 OUTSIDE = re.compile(
-    r"\b(std::(fs|net|thread|time|env|process|os)|stdin|stdout|Mutex|RwLock|read_models)\b|\b(File|EventSizes)::read"
+    r"\b(std::(fs|net|thread|time|env|process|os)|stdin|stdout|read_models)\b|\b(File|EventSizes)::read"
 )
+# A partition of the simulator shares nothing that changes; a run is stopped by an `AtomicBool`.
+SHARED = re.compile(
+    r"\b(Mutex|RwLock|Condvar|(?:std|core)::cell|OnceLock|Lazy(?:Cell|Lock)|Rc|thread_local|static mut"
+    r"|Atomic(?!Bool\b)\w+)\b"
+)
+PARTITION = (*INWARD, "tcp", "queueing", "dataflow", "units")
 
 
 def room(package: str) -> str:
@@ -117,15 +123,27 @@ def test_all_packages_share_the_lints_and_the_version(packages: Packages) -> Non
             assert line in manifest, f"{package['manifest_path']} lacks {line!r}"
 
 
-@pytest.mark.parametrize("name", INWARD)
-def test_rooms_that_compute_name_nothing_outside(name: str, root: Path) -> None:
+def naming(pattern: re.Pattern[str], name: str, root: Path) -> list[str]:
+    """Return the lines of a crate's source, tests aside, in which a pattern occurs."""
     found = []
     for path in sorted((root / "crates" / name / "src").rglob("*.rs")):
         code = path.read_text().partition("#[cfg(test)]\nmod tests")[0]
         for number, line in enumerate(code.splitlines(), 1):
-            if OUTSIDE.search(line.partition("//")[0]):
+            if pattern.search(line.partition("//")[0]):
                 found.append(f"{path.relative_to(root)}:{number}: {line.strip()}")
+    return found
+
+
+@pytest.mark.parametrize("name", INWARD)
+def test_rooms_that_compute_name_nothing_outside(name: str, root: Path) -> None:
+    found = naming(OUTSIDE, name, root)
     assert not found, "clocks, threads and files belong to `runs`: " + "; ".join(found)
+
+
+@pytest.mark.parametrize("name", PARTITION)
+def test_a_partition_shares_nothing_that_changes(name: str, root: Path) -> None:
+    found = naming(SHARED, name, root)
+    assert not found, "partitions must not share what changes: " + "; ".join(found)
 
 
 @pytest.mark.parametrize("name", NO_STD)

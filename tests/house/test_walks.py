@@ -18,8 +18,8 @@ SIDES = {
 }
 # The key, a scheme, or the simulator's queue of one.
 SCHEME = re.compile(
-    r"\bbuffering\b(?!\(|::|;)|\b(?:Buffering|Sharing)::\w|SharedAccounts::(?!new)\w"
-    r"|\.has_(?:rings|limit)\(\)|OutputQueue::(?:SharedMemory|DynamicThreshold|Voq)\b"
+    r"\bbuffering\b(?!\(|::|;)|\b(?:Buffering|Scheme)::\w|SchemeAccounts::(?!new)\w"
+    r"|\.has_(?:rings|limit)\(\)|OutputQueue::(?:Shared|DynamicThreshold|Voq)\b"
 )
 # The file of each scheme: a walk ends in one of them.
 SCHEMES = {f"crates/queueing/src/{name}.rs" for name in ("dedicated", "shared", "dynamic_threshold", "voq")}

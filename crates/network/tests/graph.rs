@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use fanin_network::{DataPaths, Ideal, Network, NetworkError, PortIndex, connections, find_routes, topology};
+use fanin_network::{
+    DataPaths, Ideal, Network, NetworkError, PortIndex, Roles, connections, find_routes, topology,
+};
 use fanin_scenario::{Buffering, Scenario, load};
 use fanin_units::{Bytes, Duration};
 use proptest::prelude::*;
@@ -17,9 +19,27 @@ fn pass(network: &Network, path: &[PortIndex], frame: Bytes) -> Duration {
     path.iter().map(hop).sum()
 }
 
+/// Compares the facts that a scenario states of its topology with the graph.
+fn compare_facts(scenario: &Scenario, network: &Network, roles: &Roles) {
+    let facts = scenario.topology_facts();
+    let sections: BTreeSet<&str> = network.switches_used().map(|kind| kind.section).collect();
+    assert_eq!(facts.switches.iter().copied().collect::<BTreeSet<_>>(), sections, "sections of switches");
+    let sources: BTreeSet<_> = roles.readouts.iter().collect();
+    let others: BTreeSet<_> = (roles.collectors.iter().chain(&roles.loggers).chain(&roles.supervisor))
+        .filter(|host| !sources.contains(host))
+        .collect();
+    let links = network.ports().step_by(2).filter(|&port| {
+        !others.contains(&network.source(port)) && !others.contains(&network.destination(port))
+    });
+    assert_eq!(facts.links, links.count() as u64, "links of readouts and between switches");
+    let has_uplinks = network.ports().any(|port| network.is_uplink(port));
+    assert_eq!(facts.reads("uplink"), has_uplinks, "uplinks");
+}
+
 /// Checks the graph, and the routes of all connections. Returns the number of routes that pass a software switch.
 fn check(scenario: &Scenario) -> usize {
     let (network, roles) = topology::build(scenario).unwrap();
+    compare_facts(scenario, &network, &roles);
     let names: BTreeSet<&str> = network.nodes.iter().map(|node| &*node.name).collect();
     assert_eq!(names.len(), network.nodes.len(), "names are unique");
     for port in network.ports() {

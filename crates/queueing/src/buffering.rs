@@ -8,11 +8,11 @@ use alloc::vec::Vec;
 use fanin_units::{Bytes, Ratio};
 
 use crate::account::Account;
-use crate::dynamic_threshold::{DynamicThreshold, ThresholdSettings};
+use crate::dynamic_threshold::{DynamicThresholdAccounts, DynamicThresholdSettings};
 use crate::frame::{AdmissionLimit, MemoryLevel};
 use crate::layout::{Layout, LayoutError};
-use crate::shared::{PoolAccounts, PoolSettings, PortLimits};
-use crate::voq::{VirtualOutputQueues, VoqSettings};
+use crate::shared::{PortLimits, SharedAccounts, SharedSettings};
+use crate::voq::{VoqAccounts, VoqSettings};
 
 /// The division of a switch's packet memory among its ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,35 +111,35 @@ impl MemorySettings {
     }
 }
 
-/// The memory that outputs share, in addition to the limit of each.
+/// A buffering scheme with its settings: the memory that outputs share, in addition to the limit of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sharing {
-    /// No sharing: each output has its own buffer (`dedicated.rs`).
-    Nothing,
+pub enum Scheme {
+    /// None: each output has a buffer of its own (`dedicated.rs`).
+    Dedicated,
     /// Pools, and limits on each input (`shared.rs`).
-    Pools(PoolSettings),
-    /// One pool; its free part limits every queue (`dynamic_threshold.rs`).
-    DynamicThreshold(ThresholdSettings),
+    Shared(SharedSettings),
+    /// One pool, whose free part limits every queue (`dynamic_threshold.rs`).
+    DynamicThreshold(DynamicThresholdSettings),
     /// Memories of input modules, with a queue for every output (`voq.rs`).
-    Voqs(VoqSettings),
+    Voq(VoqSettings),
 }
 
-impl Sharing {
+impl Scheme {
     /// The sizes of the pools or modules of a switch with `ports` ports.
     pub(crate) fn pool_sizes(&self, ports: usize) -> Vec<Bytes> {
         match self {
-            Self::Nothing => Vec::new(),
-            Self::Pools(settings) => settings.sizes.clone(),
+            Self::Dedicated => Vec::new(),
+            Self::Shared(settings) => settings.sizes.clone(),
             Self::DynamicThreshold(settings) => vec![settings.pool],
-            Self::Voqs(settings) => vec![settings.module; settings.modules(ports)],
+            Self::Voq(settings) => vec![settings.module; settings.modules(ports)],
         }
     }
 
     /// The limit of each input; `None` where inputs have none.
     pub(crate) fn input_limits(&self) -> Option<&[Bytes]> {
         match self {
-            Self::Pools(settings) => Some(&settings.input_limits),
-            Self::Nothing | Self::DynamicThreshold(_) | Self::Voqs(_) => None,
+            Self::Shared(settings) => Some(&settings.input_limits),
+            Self::Dedicated | Self::DynamicThreshold(_) | Self::Voq(_) => None,
         }
     }
 
@@ -147,20 +147,20 @@ impl Sharing {
     #[inline]
     pub(crate) fn pool_of(&self, input: usize, output: usize) -> Option<usize> {
         match self {
-            Self::Nothing => None,
-            Self::Pools(settings) => Some(settings.pool_of(input, output)),
+            Self::Dedicated => None,
+            Self::Shared(settings) => Some(settings.pool_of(input, output)),
             Self::DynamicThreshold(_) => Some(0),
-            Self::Voqs(settings) => Some(settings.module_of(input)),
+            Self::Voq(settings) => Some(settings.module_of(input)),
         }
     }
 
     /// The most bytes of one output while `queues` outputs are as full, itself included; [`Bytes::MAX`] is no limit.
     pub(crate) fn output_limit(&self, queues: u64) -> Bytes {
         match self {
-            Self::Nothing => Bytes::MAX,
-            Self::Pools(settings) => settings.pool_min(),
+            Self::Dedicated => Bytes::MAX,
+            Self::Shared(settings) => settings.pool_min(),
             Self::DynamicThreshold(settings) => settings.share(queues),
-            Self::Voqs(settings) => settings.queue_max(),
+            Self::Voq(settings) => settings.queue_max(),
         }
     }
 
@@ -169,47 +169,49 @@ impl Sharing {
     pub(crate) fn occupancy_max(&self, frame: Bytes) -> Option<Bytes> {
         match self {
             Self::DynamicThreshold(settings) => Some(settings.occupancy_max(frame)),
-            Self::Voqs(_) => None,
-            Self::Nothing | Self::Pools(_) => Some(self.output_limit(1)),
+            Self::Voq(_) => None,
+            Self::Dedicated | Self::Shared(_) => Some(self.output_limit(1)),
         }
     }
 
     /// The bytes of one output that are admitted for certain while at most `waiting` bytes are in the switch.
     pub(crate) fn room(&self, waiting: Bytes) -> Bytes {
         match self {
-            Self::Nothing => Bytes::MAX,
-            Self::Pools(settings) => settings.room(),
+            Self::Dedicated => Bytes::MAX,
+            Self::Shared(settings) => settings.room(),
             Self::DynamicThreshold(settings) => settings.room(waiting),
-            Self::Voqs(settings) => settings.queue_max(),
+            Self::Voq(settings) => settings.queue_max(),
         }
     }
 
     /// Refuses impossible settings of a switch with `ports` ports.
     pub(crate) fn check(&self, ports: usize) -> Result<(), LayoutError> {
         match self {
-            Self::Pools(settings) => settings.check(ports),
-            Self::Voqs(settings) => settings.check(ports),
-            Self::Nothing | Self::DynamicThreshold(_) => Ok(()),
+            Self::Shared(settings) => settings.check(ports),
+            Self::Voq(settings) => settings.check(ports),
+            Self::Dedicated | Self::DynamicThreshold(_) => Ok(()),
         }
     }
 }
 
 /// The accounts that outputs share, by scheme; each scheme's rules are in its own file.
 #[derive(Debug, Clone)]
-pub(crate) enum SharedAccounts {
-    Nothing,
-    Pools(PoolAccounts),
-    DynamicThreshold(DynamicThreshold),
-    Voqs(VirtualOutputQueues),
+pub(crate) enum SchemeAccounts {
+    Dedicated,
+    Shared(SharedAccounts),
+    DynamicThreshold(DynamicThresholdAccounts),
+    Voq(VoqAccounts),
 }
 
-impl SharedAccounts {
-    pub(crate) fn new(sharing: &Sharing, ports: usize) -> Self {
-        match sharing {
-            Sharing::Nothing => Self::Nothing,
-            Sharing::Pools(settings) => Self::Pools(PoolAccounts::new(settings)),
-            Sharing::DynamicThreshold(settings) => Self::DynamicThreshold(DynamicThreshold::new(*settings)),
-            Sharing::Voqs(settings) => Self::Voqs(VirtualOutputQueues::new(*settings, ports)),
+impl SchemeAccounts {
+    pub(crate) fn new(scheme: &Scheme, ports: usize) -> Self {
+        match scheme {
+            Scheme::Dedicated => Self::Dedicated,
+            Scheme::Shared(settings) => Self::Shared(SharedAccounts::new(settings)),
+            Scheme::DynamicThreshold(settings) => {
+                Self::DynamicThreshold(DynamicThresholdAccounts::new(*settings))
+            }
+            Scheme::Voq(settings) => Self::Voq(VoqAccounts::new(*settings, ports)),
         }
     }
 
@@ -223,10 +225,10 @@ impl SharedAccounts {
         charge: u64,
     ) -> Option<AdmissionLimit> {
         match self {
-            Self::Nothing => None,
-            Self::Pools(shared) => shared.refusal(input, output, charge),
+            Self::Dedicated => None,
+            Self::Shared(shared) => shared.refusal(input, output, charge),
             Self::DynamicThreshold(shared) => shared.refusal(queued, charge),
-            Self::Voqs(shared) => shared.refusal(input, output, charge),
+            Self::Voq(shared) => shared.refusal(input, output, charge),
         }
     }
 
@@ -234,10 +236,10 @@ impl SharedAccounts {
     #[inline]
     pub(crate) fn free(&self, input: usize, output: usize, queued: u64) -> u64 {
         match self {
-            Self::Nothing => u64::MAX,
-            Self::Pools(shared) => shared.free(input, output),
+            Self::Dedicated => u64::MAX,
+            Self::Shared(shared) => shared.free(input, output),
             Self::DynamicThreshold(shared) => shared.free(queued),
-            Self::Voqs(shared) => shared.free(input, output),
+            Self::Voq(shared) => shared.free(input, output),
         }
     }
 
@@ -251,10 +253,10 @@ impl SharedAccounts {
         charge: u64,
     ) -> bool {
         match self {
-            Self::Nothing => false,
-            Self::Pools(shared) => shared.depends_on_departures(input, output, charge),
+            Self::Dedicated => false,
+            Self::Shared(shared) => shared.depends_on_departures(input, output, charge),
             Self::DynamicThreshold(shared) => shared.depends_on_departures(queued, charge),
-            Self::Voqs(shared) => shared.depends_on_departures(input, output, charge),
+            Self::Voq(shared) => shared.depends_on_departures(input, output, charge),
         }
     }
 
@@ -262,10 +264,10 @@ impl SharedAccounts {
     #[inline]
     pub(crate) fn pool_of(&self, input: usize, output: usize) -> Option<usize> {
         match self {
-            Self::Nothing => None,
-            Self::Pools(shared) => Some(shared.pool_of(input, output)),
+            Self::Dedicated => None,
+            Self::Shared(shared) => Some(shared.pool_of(input, output)),
             Self::DynamicThreshold(_) => Some(0),
-            Self::Voqs(shared) => Some(shared.module_of(input)),
+            Self::Voq(shared) => Some(shared.module_of(input)),
         }
     }
 
@@ -273,10 +275,10 @@ impl SharedAccounts {
     #[inline]
     pub(crate) fn admit(&mut self, input: usize, output: usize, charge: u64) {
         match self {
-            Self::Nothing => {}
-            Self::Pools(shared) => shared.admit(input, output, charge),
+            Self::Dedicated => {}
+            Self::Shared(shared) => shared.admit(input, output, charge),
             Self::DynamicThreshold(shared) => shared.admit(charge),
-            Self::Voqs(shared) => shared.admit(input, output, charge),
+            Self::Voq(shared) => shared.admit(input, output, charge),
         }
     }
 
@@ -290,8 +292,8 @@ impl SharedAccounts {
         charge: u64,
     ) -> bool {
         match self {
-            Self::Nothing => true,
-            Self::Pools(shared) => {
+            Self::Dedicated => true,
+            Self::Shared(shared) => {
                 let is_below = !shared.depends_on_departures(input, output, charge);
                 if is_below {
                     shared.admit(input, output, charge);
@@ -305,7 +307,7 @@ impl SharedAccounts {
                 }
                 is_below
             }
-            Self::Voqs(shared) => shared.admit_below_marks(input, output, charge),
+            Self::Voq(shared) => shared.admit_below_marks(input, output, charge),
         }
     }
 
@@ -319,69 +321,69 @@ impl SharedAccounts {
     #[inline]
     pub(crate) fn depart_each(&mut self, output: usize, frames: impl Iterator<Item = (usize, u64)>) {
         match self {
-            Self::Nothing => frames.for_each(drop),
-            Self::Pools(shared) => frames.for_each(|(input, charge)| shared.depart(input, output, charge)),
+            Self::Dedicated => frames.for_each(drop),
+            Self::Shared(shared) => frames.for_each(|(input, charge)| shared.depart(input, output, charge)),
             Self::DynamicThreshold(shared) => frames.for_each(|(_, charge)| shared.depart(charge)),
-            Self::Voqs(shared) => frames.for_each(|(input, charge)| shared.depart(input, output, charge)),
+            Self::Voq(shared) => frames.for_each(|(input, charge)| shared.depart(input, output, charge)),
         }
     }
 
     /// The number of pools or modules.
     pub(crate) fn pools(&self) -> usize {
         match self {
-            Self::Nothing => 0,
-            Self::Pools(shared) => shared.pools(),
+            Self::Dedicated => 0,
+            Self::Shared(shared) => shared.pools(),
             Self::DynamicThreshold(_) => 1,
-            Self::Voqs(shared) => shared.modules(),
+            Self::Voq(shared) => shared.modules(),
         }
     }
 
     /// The account of a pool or module.
     pub(crate) fn pool(&self, pool: usize) -> &Account {
         match self {
-            Self::Nothing => panic!("a memory without pools"),
-            Self::Pools(shared) => shared.pool(pool),
+            Self::Dedicated => panic!("a memory without pools"),
+            Self::Shared(shared) => shared.pool(pool),
             Self::DynamicThreshold(shared) => shared.pool(),
-            Self::Voqs(shared) => shared.module(pool),
+            Self::Voq(shared) => shared.module(pool),
         }
     }
 
     /// The level of an input; `None` without limits on inputs.
     pub(crate) fn input(&self, input: usize) -> Option<&MemoryLevel> {
-        if let Self::Pools(shared) = self { shared.input(input) } else { None }
+        if let Self::Shared(shared) = self { shared.input(input) } else { None }
     }
 
     #[inline]
     pub(crate) fn set_input_limit(&mut self, input: usize, limit: Bytes) {
-        let Self::Pools(shared) = self else { panic!("a memory without input limits") };
+        let Self::Shared(shared) = self else { panic!("a memory without input limits") };
         shared.set_input_limit(input, limit);
     }
 
     #[inline]
     pub(crate) fn set_pool_size(&mut self, pool: usize, size: Bytes) {
         match self {
-            Self::Nothing => panic!("a memory without pools"),
-            Self::Pools(shared) => shared.set_pool_size(pool, size),
+            Self::Dedicated => panic!("a memory without pools"),
+            Self::Shared(shared) => shared.set_pool_size(pool, size),
             Self::DynamicThreshold(shared) => shared.set_pool_size(size),
-            Self::Voqs(shared) => shared.set_module_size(pool, size),
+            Self::Voq(shared) => shared.set_module_size(pool, size),
         }
     }
 
     pub(crate) fn reset_marks(&mut self) {
         match self {
-            Self::Nothing => {}
-            Self::Pools(shared) => shared.reset_marks(),
+            Self::Dedicated => {}
+            Self::Shared(shared) => shared.reset_marks(),
             Self::DynamicThreshold(shared) => shared.reset_marks(),
-            Self::Voqs(shared) => shared.reset_marks(),
+            Self::Voq(shared) => shared.reset_marks(),
         }
     }
 
     pub(crate) fn assert_holds(&self, frames: &[(usize, usize, u64)]) {
         match self {
-            Self::Nothing => {}
-            Self::Pools(shared) => shared.assert_holds(frames),
+            Self::Dedicated => {}
+            Self::Shared(shared) => shared.assert_holds(frames),
             Self::DynamicThreshold(shared) => shared.assert_holds(frames),
-            Self::Voqs(shared) => shared.assert_holds(frames),
+            Self::Voq(shared) => shared.assert_holds(frames),
         }
     }
 }

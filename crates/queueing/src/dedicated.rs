@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use fanin_units::{Bytes, Instant};
 
 use crate::aqm::{Aqm, AqmDecision};
-use crate::buffering::Sharing;
+use crate::buffering::Scheme;
 use crate::frame::{AdmissionLimit, Counters, Frame, FrameCount, Occupancy, Verdict};
 use crate::layout::Layout;
 
@@ -31,7 +31,7 @@ pub struct Dedicated {
 impl Layout {
     /// A fixed amount of memory for each output port (thesis §5.1.3, figure 5.2a; switch A of §4.2.1).
     pub fn dedicated(output_limits: Vec<Bytes>) -> Self {
-        Self::new(output_limits, Sharing::Nothing)
+        Self::new(output_limits, Scheme::Dedicated)
     }
 }
 
@@ -77,10 +77,25 @@ impl Dedicated {
     /// The limit is met while the occupancy, with this frame, does not exceed it. Markers see the queue without the frame.
     #[inline]
     pub fn arrive(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Verdict {
+        self.arrive_in_shared(now, frame, draw, |_, _| None)
+    }
+
+    /// As [`Self::arrive`], at an output that shares memory. `shared` gives the limit of that memory which refuses the frame. It is
+    /// called with the occupied bytes and the frame's charge if this buffer has room.
+    #[inline]
+    pub(crate) fn arrive_in_shared(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        draw: impl FnOnce() -> u32,
+        shared: impl FnOnce(u64, u64) -> Option<AdmissionLimit>,
+    ) -> Verdict {
         let charge = self.charge(frame.bytes);
         let decision = self.decide(now, frame, draw);
-        let refused_by =
-            if decision == AqmDecision::Drop { Some(AdmissionLimit::Early) } else { self.refusal(charge) };
+        let refused_by = match decision {
+            AqmDecision::Drop => Some(AdmissionLimit::Early),
+            _ => self.refusal(charge).or_else(|| shared(self.occupancy.bytes, charge)),
+        };
         if let Some(limit) = refused_by {
             self.drop_frame(limit, frame.bytes);
             return Verdict::Dropped(limit);
@@ -121,7 +136,7 @@ impl Dedicated {
 
     /// Marks, drops early or passes an arriving frame.
     #[inline]
-    pub(crate) fn decide(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> AqmDecision {
+    fn decide(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> AqmDecision {
         match &mut self.aqm {
             None => AqmDecision::Pass,
             Some(aqm) => aqm.decide(now, &self.occupancy, self.emptied_at, frame, draw),
@@ -130,13 +145,13 @@ impl Dedicated {
 
     /// The limit that refuses a frame taking `charge`, if one does.
     #[inline]
-    pub(crate) const fn refusal(&self, charge: u64) -> Option<AdmissionLimit> {
+    const fn refusal(&self, charge: u64) -> Option<AdmissionLimit> {
         if self.occupancy.bytes + charge > self.limit { Some(AdmissionLimit::Output) } else { None }
     }
 
     /// Takes in a frame that meets all limits.
     #[inline]
-    pub(crate) fn admit(&mut self, charge: u64, bytes: u32, marked: bool) {
+    fn admit(&mut self, charge: u64, bytes: u32, marked: bool) {
         assert!(self.refusal(charge).is_none(), "a frame is admitted above the limit");
         self.occupancy.add(charge);
         self.counters.enqueued.add(bytes);

@@ -8,7 +8,7 @@ use alloc::vec;
 use fanin_units::{Bytes, Ratio};
 
 use crate::account::{Account, assert_holds};
-use crate::buffering::Sharing;
+use crate::buffering::Scheme;
 use crate::frame::AdmissionLimit;
 use crate::layout::Layout;
 
@@ -17,15 +17,15 @@ const ONE: u128 = 1_000_000;
 
 /// Settings of a pool with a dynamic threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ThresholdSettings {
+pub struct DynamicThresholdSettings {
     /// The size of the pool.
     pub pool: Bytes,
     /// A queue may grow while it is shorter than alpha times the pool's free memory.
     pub alpha: Ratio,
 }
 
-impl ThresholdSettings {
-    /// Length from which a queue may not grow while `free` bytes of the pool are free, rounded down.
+impl DynamicThresholdSettings {
+    /// The length from which on a queue may not grow while `free` bytes of the pool are free, rounded down.
     pub fn threshold(self, free: Bytes) -> Bytes {
         let threshold = u128::from(free.get()) * u128::from(self.alpha.get()) / ONE;
         u64::try_from(threshold).map_or(Bytes::MAX, Bytes::new)
@@ -53,18 +53,18 @@ impl ThresholdSettings {
 /// The accounts of a pool with a dynamic threshold. An arriving frame's queue, without the frame, must be below the threshold,
 /// and the frame must fit the pool.
 #[derive(Debug, Clone)]
-pub(crate) struct DynamicThreshold {
+pub(crate) struct DynamicThresholdAccounts {
     pool: Account,
     /// Alpha in millionths.
     alpha: u64,
 }
 
-impl DynamicThreshold {
-    pub(crate) const fn new(settings: ThresholdSettings) -> Self {
+impl DynamicThresholdAccounts {
+    pub(crate) const fn new(settings: DynamicThresholdSettings) -> Self {
         Self { pool: Account::new(settings.pool), alpha: settings.alpha.get() }
     }
 
-    /// Returns true if a queue of `queued` bytes may not grow: it is [`ThresholdSettings::threshold`] long, without rounding.
+    /// Returns true if a queue of `queued` bytes may not grow: it is [`DynamicThresholdSettings::threshold`] long, without rounding.
     #[inline]
     const fn is_reached(&self, queued: u64) -> bool {
         queued as u128 * ONE >= self.pool.free() as u128 * self.alpha as u128
@@ -127,7 +127,7 @@ impl DynamicThreshold {
 impl Layout {
     /// One pool; a queue may grow while it is shorter than `alpha` times the pool's free memory.
     pub fn dynamic_threshold(ports: usize, pool: Bytes, alpha: Ratio) -> Self {
-        let settings = ThresholdSettings { pool, alpha };
-        Self::new(vec![Bytes::MAX; ports], Sharing::DynamicThreshold(settings))
+        let settings = DynamicThresholdSettings { pool, alpha };
+        Self::new(vec![Bytes::MAX; ports], Scheme::DynamicThreshold(settings))
     }
 }

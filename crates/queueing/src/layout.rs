@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use fanin_units::Bytes;
 
-use crate::buffering::Sharing;
+use crate::buffering::Scheme;
 
 /// The most ports, in or out, that one switch's memory serves.
 pub const PORTS_MAX: usize = 1 << 16;
@@ -19,7 +19,7 @@ pub const PORTS_MAX: usize = 1 << 16;
 pub struct Layout {
     /// Limits by output port.
     output_limits: Vec<Bytes>,
-    sharing: Sharing,
+    scheme: Scheme,
     frame_overhead: Bytes,
     /// At least one byte.
     cell: Bytes,
@@ -83,8 +83,8 @@ pub enum LayoutError {
 
 impl Layout {
     /// Output ports with these limits, and the memory that they share. Frames have no bookkeeping, and cells have one byte.
-    pub const fn new(output_limits: Vec<Bytes>, sharing: Sharing) -> Self {
-        Self { output_limits, sharing, frame_overhead: Bytes::ZERO, cell: Bytes::new(1) }
+    pub const fn new(output_limits: Vec<Bytes>, scheme: Scheme) -> Self {
+        Self { output_limits, scheme, frame_overhead: Bytes::ZERO, cell: Bytes::new(1) }
     }
 
     /// A layout without limits: each of the `ports` ports, in and out, admits every frame.
@@ -117,13 +117,13 @@ impl Layout {
     }
 
     /// The memory that outputs share.
-    pub const fn sharing(&self) -> &Sharing {
-        &self.sharing
+    pub const fn scheme(&self) -> &Scheme {
+        &self.scheme
     }
 
     /// The limit of each input port; `None` where inputs have none.
     pub fn input_limits(&self) -> Option<&[Bytes]> {
-        self.sharing.input_limits()
+        self.scheme.input_limits()
     }
 
     /// Bookkeeping that the switch stores with each frame.
@@ -138,12 +138,12 @@ impl Layout {
 
     /// Returns true if the frames of one output port affect the admission at another.
     pub fn couples_outputs(&self) -> bool {
-        self.sharing != Sharing::Nothing
+        self.scheme != Scheme::Dedicated
     }
 
     /// The sizes of the pools or modules.
     pub fn pool_sizes(&self) -> Vec<Bytes> {
-        self.sharing.pool_sizes(self.ports())
+        self.scheme.pool_sizes(self.ports())
     }
 
     /// Refuses impossible layouts.
@@ -155,7 +155,7 @@ impl Layout {
         if ports > PORTS_MAX {
             return Err(LayoutError::Ports { actual: ports, max: PORTS_MAX });
         }
-        self.sharing.check(ports)?;
+        self.scheme.check(ports)?;
         if self.cell.is_zero() {
             return Err(LayoutError::Cell);
         }

@@ -53,7 +53,7 @@
 //! 1. State in one sentence when a frame is refused. Write one file for the scheme here, with its settings, its accounts and their
 //!    verbs, and a constructor of [`Layout`] (models: `dynamic_threshold.rs`, `voq.rs`). A limit must only loosen when memory is
 //!    freed: settling late relies on it.
-//! 2. Name it in `buffering.rs`, and nowhere else: its settings in [`Sharing`], its accounts in `SharedAccounts`. The compiler then asks
+//! 2. Name it in `buffering.rs`, and nowhere else: its settings in [`Scheme`], its accounts in `SchemeAccounts`. The compiler then asks
 //!    for its pools, its limits and the settings to refuse.
 //! 3. Give a new limit a name in [`AdmissionLimit`], at its place in the order in which limits are tried, in [`AdmissionLimit::ALL`] and in
 //!    [`AdmissionLimit::name`].
@@ -98,10 +98,10 @@ mod wheel;
 
 pub use aqm::{Aqm, AqmDecision, Depth, NotCapable, Red, RedError, RedSettings, Threshold};
 pub use bucket::{BucketError, TokenBucket};
-pub use buffering::{Buffering, MemorySettings, PoolCharge, Sharing};
+pub use buffering::{Buffering, MemorySettings, PoolCharge, Scheme};
 pub use dedicated::Dedicated;
 pub use drive::{BookedDedicated, BookedMemory, Departed, FIFO_FRAMES_MAX, NaiveMemory, NaiveOutput};
-pub use dynamic_threshold::ThresholdSettings;
+pub use dynamic_threshold::DynamicThresholdSettings;
 pub use fifo::Fifo;
 pub use flows::{FLOWS_MAX, FlowCounter, FlowStage};
 pub use frame::{AdmissionLimit, Counters, EcnCodepoint, Frame, FrameCount, MemoryLevel, Occupancy, Verdict};
@@ -114,5 +114,5 @@ pub use pause::{Ingress, PauseError, PauseSignal, PauseThresholds, pause_headroo
 pub use rings::{
     Departure, Discipline, NextDeparture, RING_FRAMES_MAX, RINGS_MAX, RingError, RingSettings, Rings,
 };
-pub use shared::{PoolBy, PoolSettings, PortLimits};
+pub use shared::{PoolBy, PortLimits, SharedSettings};
 pub use voq::{VOQS_MAX, VoqSettings};

@@ -8,21 +8,21 @@ impl Layout {
     /// The most bytes that an output may hold in one pool or module; `None` without a limit. `queues` outputs, itself included,
     /// are equally full, and all others are empty.
     pub fn output_limit(&self, output: usize, queues: u64) -> Option<Bytes> {
-        let limit = self.sharing().output_limit(queues).min(self.output_limits()[output]);
+        let limit = self.scheme().output_limit(queues).min(self.output_limits()[output]);
         (limit != Bytes::MAX).then_some(limit)
     }
 
     /// The most bytes that an output may hold when frames of `frame` bytes arrive and all others are empty. `None` for virtual
     /// output queues, which only input modules limit.
     pub fn occupancy_max(&self, output: usize, frame: Bytes) -> Option<Bytes> {
-        let limit = self.sharing().occupancy_max(frame)?.min(self.output_limits()[output]);
+        let limit = self.scheme().occupancy_max(frame)?.min(self.output_limits()[output]);
         (limit != Bytes::MAX).then_some(limit)
     }
 
     /// The bytes that an output may hold for certain while at most `waiting` bytes are in the switch. If those are no more,
     /// no frame is refused. [`Bytes::MAX`] is no limit.
     pub fn room(&self, output: usize, waiting: Bytes) -> Bytes {
-        self.sharing().room(waiting).min(self.output_limits()[output])
+        self.scheme().room(waiting).min(self.output_limits()[output])
     }
 
     /// The bytes of all buffers, pools or modules together; `None` without a limit.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use fanin_units::{Bytes, Duration, Instant};
 
-use crate::buffering::Sharing;
+use crate::buffering::Scheme;
 use crate::flows::{FlowCounter, FlowStage};
 use crate::layout::Layout;
 
@@ -73,7 +73,7 @@ pub struct M21Switch {
     accounting: M21Accounting,
     output_limits: Vec<u64>,
     pools: Vec<u64>,
-    sharing: Sharing,
+    scheme: Scheme,
     flows_most: u32,
 }
 
@@ -87,14 +87,14 @@ impl M21Switch {
             accounting,
             output_limits: bytes(layout.output_limits()),
             pools,
-            sharing: layout.sharing().clone(),
+            scheme: layout.scheme().clone(),
             flows_most: 0,
         }
     }
 
     #[inline]
     fn pool(&self, input: usize, output: usize) -> usize {
-        self.sharing.pool_of(input, output).unwrap_or(usize::MAX)
+        self.scheme.pool_of(input, output).unwrap_or(usize::MAX)
     }
 
     /// A frame of a flow passes from an input to an output.

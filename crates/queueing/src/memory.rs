@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use fanin_units::{Bytes, Instant};
 
-use crate::aqm::{Aqm, AqmDecision};
-use crate::buffering::SharedAccounts;
+use crate::aqm::Aqm;
+use crate::buffering::SchemeAccounts;
 use crate::dedicated::Dedicated;
 use crate::frame::{AdmissionLimit, Counters, Frame, FrameCount, MemoryLevel, Occupancy, Verdict};
 use crate::layout::{Layout, LayoutError};
@@ -28,7 +28,7 @@ pub struct StoredFrame {
 #[derive(Debug, Clone)]
 pub struct Memory {
     outputs: Vec<Dedicated>,
-    shared: SharedAccounts,
+    shared: SchemeAccounts,
 }
 
 impl Memory {
@@ -37,7 +37,7 @@ impl Memory {
         layout.check()?;
         Ok(Self {
             outputs: (0..layout.ports()).map(|output| Dedicated::of(layout, output)).collect(),
-            shared: SharedAccounts::new(layout.sharing(), layout.ports()),
+            shared: SchemeAccounts::new(layout.scheme(), layout.ports()),
         })
     }
 
@@ -73,22 +73,12 @@ impl Memory {
         draw: impl FnOnce() -> u32,
     ) -> Verdict {
         let own = &mut self.outputs[output];
-        let charge = own.charge(frame.bytes);
-        let decision = own.decide(now, frame, draw);
-        let refused_by = match decision {
-            AqmDecision::Drop => Some(AdmissionLimit::Early),
-            _ => own
-                .refusal(charge)
-                .or_else(|| self.shared.refusal(input, output, own.occupancy().bytes, charge)),
-        };
-        if let Some(limit) = refused_by {
-            own.drop_frame(limit, frame.bytes);
-            return Verdict::Dropped(limit);
+        let refusal = |queued, charge| self.shared.refusal(input, output, queued, charge);
+        let verdict = own.arrive_in_shared(now, frame, draw, refusal);
+        if verdict.is_accepted() {
+            self.shared.admit(input, output, own.charge(frame.bytes));
         }
-        let marked = decision == AqmDecision::Mark;
-        own.admit(charge, frame.bytes, marked);
-        self.shared.admit(input, output, charge);
-        Verdict::Accepted { marked }
+        verdict
     }
 
     /// A frame that was accepted left at `at`.
@@ -178,7 +168,7 @@ impl Memory {
 
     /// An output's buffer and the shared accounts, for a driver that settles many departures at once.
     #[inline]
-    pub(crate) fn accounts(&mut self, output: usize) -> (&mut Dedicated, &mut SharedAccounts) {
+    pub(crate) fn accounts(&mut self, output: usize) -> (&mut Dedicated, &mut SchemeAccounts) {
         (&mut self.outputs[output], &mut self.shared)
     }
 
@@ -204,7 +194,7 @@ impl Memory {
 
     /// The occupancy of an output port.
     #[inline]
-    pub fn output(&self, output: usize) -> &Occupancy {
+    pub fn occupancy(&self, output: usize) -> &Occupancy {
         self.outputs[output].occupancy()
     }
 

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use fanin_units::Bytes;
 
 use crate::account::{Account, assert_holds};
-use crate::buffering::Sharing;
+use crate::buffering::Scheme;
 use crate::frame::{AdmissionLimit, MemoryLevel};
 use crate::layout::{Layout, LayoutError};
 
@@ -34,7 +34,7 @@ pub struct PortLimits {
 
 /// Settings of shared memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PoolSettings {
+pub struct SharedSettings {
     /// The sizes of the pools.
     pub sizes: Vec<Bytes>,
     /// The rule that assigns a frame to a pool.
@@ -43,7 +43,7 @@ pub struct PoolSettings {
     pub input_limits: Vec<Bytes>,
 }
 
-impl PoolSettings {
+impl SharedSettings {
     /// The pool that a frame from `input` to `output` is charged to.
     #[inline]
     pub(crate) fn pool_of(&self, input: usize, output: usize) -> usize {
@@ -85,7 +85,7 @@ fn min_of(sizes: &[Bytes]) -> Bytes {
 
 /// The accounts of shared memory. A frame must meet the limit of its input and fit its pool.
 #[derive(Debug, Clone)]
-pub(crate) struct PoolAccounts {
+pub(crate) struct SharedAccounts {
     pools: Vec<Account>,
     /// The pool of each port, by input or by output.
     pool_of: Vec<u32>,
@@ -94,8 +94,8 @@ pub(crate) struct PoolAccounts {
     limits_inputs: bool,
 }
 
-impl PoolAccounts {
-    pub(crate) fn new(settings: &PoolSettings) -> Self {
+impl SharedAccounts {
+    pub(crate) fn new(settings: &SharedSettings) -> Self {
         let (PoolBy::Output(pool_of) | PoolBy::Input(pool_of)) = &settings.by;
         Self {
             pools: settings.sizes.iter().copied().map(Account::new).collect(),
@@ -196,8 +196,8 @@ impl Layout {
     /// One pool for all ports (thesis §5.1.3, figure 5.2b).
     pub fn shared(ports: usize, pool: Bytes) -> Self {
         let by = PoolBy::Output(vec![0; ports]);
-        let pools = PoolSettings { sizes: vec![pool], by, input_limits: vec![Bytes::MAX; ports] };
-        Self::new(vec![Bytes::MAX; ports], Sharing::Pools(pools))
+        let pools = SharedSettings { sizes: vec![pool], by, input_limits: vec![Bytes::MAX; ports] };
+        Self::new(vec![Bytes::MAX; ports], Scheme::Shared(pools))
     }
 
     /// A pool of `pool` bytes for the first `split` ports and one for the others, or one for all ports if `split` is 0. Frames are
@@ -205,12 +205,12 @@ impl Layout {
     pub fn shared_split(pool: Bytes, split: usize, by_input: bool, port_limits: PortLimits) -> Self {
         let PortLimits { ports, input, output } = port_limits;
         let pool_of = (0..ports).map(|port| usize::from(split > 0 && port >= split)).collect();
-        let pools = PoolSettings {
+        let pools = SharedSettings {
             sizes: vec![pool; if split > 0 && ports > split { 2 } else { 1 }],
             by: if by_input { PoolBy::Input(pool_of) } else { PoolBy::Output(pool_of) },
             input_limits: vec![input; ports],
         };
-        Self::new(vec![output; ports], Sharing::Pools(pools))
+        Self::new(vec![output; ports], Scheme::Shared(pools))
     }
 
     /// Several pools, each shared by the input ports assigned to it. Every port's input and output queue
@@ -218,7 +218,7 @@ impl Layout {
     pub fn shared_by_input(pool_of_input: Vec<usize>, sizes: Vec<Bytes>, port_limit: Bytes) -> Self {
         let limits = vec![port_limit; pool_of_input.len()];
         let by = PoolBy::Input(pool_of_input);
-        let pools = PoolSettings { sizes, by, input_limits: limits.clone() };
-        Self::new(limits, Sharing::Pools(pools))
+        let pools = SharedSettings { sizes, by, input_limits: limits.clone() };
+        Self::new(limits, Scheme::Shared(pools))
     }
 }

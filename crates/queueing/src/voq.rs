@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use fanin_units::Bytes;
 
 use crate::account::{Account, assert_holds};
-use crate::buffering::Sharing;
+use crate::buffering::Scheme;
 use crate::frame::AdmissionLimit;
 use crate::layout::{Layout, LayoutError};
 
@@ -61,13 +61,13 @@ struct InputModule {
 
 /// The accounts of modules and of their virtual output queues. A frame must fit its queue and its module.
 #[derive(Debug, Clone)]
-pub(crate) struct VirtualOutputQueues {
+pub(crate) struct VoqAccounts {
     modules: Vec<InputModule>,
     /// The module of each input.
     module_of: Vec<u32>,
 }
 
-impl VirtualOutputQueues {
+impl VoqAccounts {
     pub(crate) fn new(settings: VoqSettings, ports: usize) -> Self {
         let module = InputModule {
             memory: Account::new(settings.module),
@@ -190,6 +190,6 @@ impl Layout {
     /// Input modules with a packet memory each and one virtual output queue for every output.
     pub fn voq(ports: usize, ports_per_module: usize, module: Bytes, queue_limit: Bytes) -> Self {
         let settings = VoqSettings { module, ports_per_module, queue_limit };
-        Self::new(vec![Bytes::MAX; ports], Sharing::Voqs(settings))
+        Self::new(vec![Bytes::MAX; ports], Scheme::Voq(settings))
     }
 }

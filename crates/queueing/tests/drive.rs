@@ -4,7 +4,7 @@
 use fanin_queueing::{
     AdmissionLimit, Aqm, AqmDecision, BookedDedicated, BookedMemory, Dedicated, Departed, Depth,
     EcnCodepoint, Frame, InService, Layout, Memory, NaiveMemory, NotCapable, Occupancy, OutputLink, Passage,
-    PoolBy, PoolSettings, PortLimits, Red, RedSettings, Sharing, Threshold, Verdict,
+    PoolBy, PortLimits, Red, RedSettings, Scheme, SharedSettings, Threshold, Verdict,
 };
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate, Ratio};
 use proptest::prelude::*;
@@ -60,12 +60,12 @@ impl Naive {
     }
 
     fn pool(&self, input: usize, output: usize) -> Option<usize> {
-        match self.layout.sharing() {
-            Sharing::Nothing => None,
-            Sharing::Pools(PoolSettings { by: PoolBy::Output(pools), .. }) => Some(pools[output]),
-            Sharing::Pools(PoolSettings { by: PoolBy::Input(pools), .. }) => Some(pools[input]),
-            Sharing::DynamicThreshold(_) => Some(0),
-            Sharing::Voqs(settings) => Some(input / settings.ports_per_module),
+        match self.layout.scheme() {
+            Scheme::Dedicated => None,
+            Scheme::Shared(SharedSettings { by: PoolBy::Output(pools), .. }) => Some(pools[output]),
+            Scheme::Shared(SharedSettings { by: PoolBy::Input(pools), .. }) => Some(pools[input]),
+            Scheme::DynamicThreshold(_) => Some(0),
+            Scheme::Voq(settings) => Some(input / settings.ports_per_module),
         }
     }
 
@@ -104,11 +104,11 @@ impl Naive {
         let layout = &self.layout;
         let over = |held: u64, limit: Bytes| held + charge > limit.get();
         let (mut input_limit, mut voq_limit, mut alpha, mut full) = (None, None, None, AdmissionLimit::Pool);
-        match layout.sharing() {
-            Sharing::Nothing => {}
-            Sharing::Pools(settings) => input_limit = Some(settings.input_limits[input]),
-            Sharing::DynamicThreshold(settings) => alpha = Some(settings.alpha),
-            Sharing::Voqs(settings) => {
+        match layout.scheme() {
+            Scheme::Dedicated => {}
+            Scheme::Shared(settings) => input_limit = Some(settings.input_limits[input]),
+            Scheme::DynamicThreshold(settings) => alpha = Some(settings.alpha),
+            Scheme::Voq(settings) => {
                 (voq_limit, full) = (Some(settings.queue_limit), AdmissionLimit::Module);
             }
         }
@@ -286,7 +286,7 @@ proptest! {
         naive.settle(now);
         let memory = lazy.memory();
         for (port, &offered) in offered.iter().enumerate() {
-            let held = memory.output(port);
+            let held = memory.occupancy(port);
             prop_assert_eq!(held.bytes, naive.held(|live| live.output == port));
             prop_assert_eq!(held.frames, naive.frames(port));
             prop_assert_eq!((held.bytes_max, held.frames_max), naive.output_max[port]);
@@ -341,7 +341,7 @@ fn by_naive(
             Verdict::Accepted { marked } => Ok((Instant::START, Instant::START, marked)),
             Verdict::Dropped(limit) => Err(limit),
         };
-        queues.push(*naive.memory().output(output));
+        queues.push(*naive.memory().occupancy(output));
     }
     while let Some(at) = naive.next_departure() {
         departed.extend(naive.depart(at));
@@ -379,7 +379,7 @@ proptest! {
             prop_assert_eq!(fate(booked.arrive(now, input, output, frame.bytes, || frame.ecn, || random)), fates[step]);
             if step % 7 == 6 {
                 booked.settle(now);
-                prop_assert_eq!(*booked.memory().output(output), queues[step]);
+                prop_assert_eq!(*booked.memory().occupancy(output), queues[step]);
             }
             booked.assert_conserved();
         }
@@ -387,7 +387,7 @@ proptest! {
         booked.assert_conserved();
         naive.assert_conserved();
         for port in 0..PORTS {
-            prop_assert_eq!((booked.memory().output(port).bytes, naive.memory().output(port).bytes), (0, 0));
+            prop_assert_eq!((booked.memory().occupancy(port).bytes, naive.memory().occupancy(port).bytes), (0, 0));
             prop_assert_eq!(booked.memory().counters(port), naive.memory().counters(port));
         }
     }
@@ -440,7 +440,7 @@ fn the_frame_in_service_counts_only_where_asked() {
             accepted += u32::from(matches!(passage, Passage::Queued { .. }));
         }
         assert_eq!(accepted, held);
-        assert_eq!(port.memory().output(0).bytes_max, 4_500);
+        assert_eq!(port.memory().occupancy(0).bytes_max, 4_500);
     }
 }
 
@@ -530,8 +530,8 @@ fn impossible_layouts_are_refused() {
     let shared = || Layout::shared(4, Bytes::new(1));
     let by = |by| {
         let input_limits = vec![Bytes::MAX; 4];
-        let pools = PoolSettings { sizes: vec![Bytes::new(1)], by, input_limits };
-        Layout::new(vec![Bytes::MAX; 4], Sharing::Pools(pools))
+        let pools = SharedSettings { sizes: vec![Bytes::new(1)], by, input_limits };
+        Layout::new(vec![Bytes::MAX; 4], Scheme::Shared(pools))
     };
     assert_eq!(refuse(by(PoolBy::Output(vec![0; 3]))), LayoutError::Assignment { actual: 3, needed: 4 });
     let wrong = by(PoolBy::Output(vec![0, 0, 1, 0]));

@@ -52,7 +52,7 @@ proptest! {
         let mut held = 0;
         // Inputs of all pools take turns until all are refused.
         while (0..PORTS).filter(|&input| offer(&mut memory, input, output, bytes)).count() > 0 {
-            held = memory.output(output).bytes;
+            held = memory.occupancy(output).bytes;
         }
         let frame = Bytes::new(bytes.into());
         if let Some(most) = layout.occupancy_max(output, frame) {
@@ -62,7 +62,7 @@ proptest! {
         // One input alone stays within the limit of one pool or module, up to the frame that passes a threshold.
         let mut memory = Memory::new(&layout).unwrap();
         while offer(&mut memory, 0, output, bytes) {}
-        let held = memory.output(output).bytes;
+        let held = memory.occupancy(output).bytes;
         let limit = layout.output_limit(output, 1).expect("each of these layouts has a limit");
         prop_assert!(held <= limit.get().max(layout.output_limits()[output].get().min(limit.get() + u64::from(bytes))));
     }
@@ -76,7 +76,7 @@ proptest! {
         for (input, output, bytes) in frames {
             offer(&mut memory, input, output, bytes);
         }
-        let held: u64 = (0..PORTS).map(|output| memory.output(output).bytes).sum();
+        let held: u64 = (0..PORTS).map(|output| memory.occupancy(output).bytes).sum();
         prop_assert!(held <= layout.size().expect("each of these layouts has a size").get());
     }
 }

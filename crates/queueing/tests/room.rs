@@ -54,9 +54,9 @@ proptest! {
             prop_assert!(room == 0 || lets_in(room), "{room} bytes are too many");
             prop_assert!(!lets_in(room + 1), "{room} bytes are too few");
             // A frame that passes is counted, and takes no memory.
-            let (occupancy, enqueued) = (*memory.output(output), memory.counters(output).enqueued);
+            let (occupancy, enqueued) = (*memory.occupancy(output), memory.counters(output).enqueued);
             memory.pass(now, output, FrameCount { frames: 2, bytes: 128 });
-            prop_assert_eq!(*memory.output(output), occupancy);
+            prop_assert_eq!(*memory.occupancy(output), occupancy);
             let counters = memory.counters(output);
             prop_assert_eq!(counters.enqueued, FrameCount { frames: enqueued.frames + 2, bytes: enqueued.bytes + 128 });
             prop_assert_eq!(counters.enqueued.frames, counters.departed.frames + occupancy.frames);

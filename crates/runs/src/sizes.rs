@@ -29,5 +29,21 @@ pub(crate) fn read(scenario: &Scenario) -> Result<RecordedSizes, Error> {
 /// # Errors
 /// [`Error::Sizes`] and [`Error::SizesChanged`].
 pub fn fragment_sizes(scenario: &Scenario) -> Result<FragmentSizes, Error> {
-    Ok(read(scenario)?.figures(scenario))
+    let readout = &scenario.readout;
+    let (model, fragments) = (&readout.fragment_size, readout.fragments_per_host);
+    let recorded = read(scenario)?;
+    if let Some(sizes) = model.sizes(readout.hosts, fragments) {
+        return Ok(sizes);
+    }
+    let sizes = model.sizes_with_mean(recorded.mean(scenario), fragments);
+    Ok(match recorded {
+        RecordedSizes::Events(events) => FragmentSizes {
+            answer_max: Some(events.answer_max(fragments)),
+            // One readout that has every source.
+            event_max: Some(events.answer_max(u32::MAX)),
+            event_sigma: FragmentSizes::sigma_of(events.event_spread()),
+            ..sizes
+        },
+        RecordedSizes::None | RecordedSizes::Models(_) => sizes,
+    })
 }

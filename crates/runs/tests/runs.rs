@@ -83,6 +83,14 @@ fn sizes_are_read_from_the_file_that_the_scenario_names() {
     }
 }
 
+#[test]
+fn the_sizes_of_a_histogram_need_no_file() {
+    let sizes = "readout.fragment_size={ distribution = \"empirical\", edges = [\"1 kB\", \"2 kB\", \"2 kB\"], \
+                 counts = [30, 70] }";
+    let figures = fragment_sizes(&preset("replay", &[sizes])).unwrap();
+    assert_eq!((figures.mean.get(), figures.answer_max.map(|bytes| bytes.get())), (1_850, Some(19 * 2_000)));
+}
+
 /// A result is stored under the content that the scenario was loaded with.
 #[test]
 fn a_file_of_sizes_that_changes_after_loading_is_refused() {

@@ -34,10 +34,9 @@ pub(crate) use boundary::LeavingFrame;
 pub(crate) use build::switch_layouts;
 use flow_control::FlowControl;
 use link::FrameInFlight;
-use output::OutputQueue;
 use output::Port;
 pub(crate) use parcel::Parcel;
-pub(crate) use paths::PathStep;
+pub(crate) use paths::{Crossing, PathStep};
 pub(crate) use pause::LeavingSignal;
 pub(crate) use rings::RingFigures;
 
@@ -59,14 +58,6 @@ fn ecn(segment: &Segment) -> EcnCodepoint {
         flags if flags.contains(Flags::ECT) => EcnCodepoint::Capable,
         _ => EcnCodepoint::NotCapable,
     }
-}
-
-/// The way of a frame through a switch: the switch's number in the fabric, and the numbers of its ports.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Crossing {
-    pub(crate) switch: u32,
-    pub(crate) input: u16,
-    pub(crate) output: u16,
 }
 
 /// The fate of a frame that arrived over a link.
@@ -125,10 +116,7 @@ impl Fabric {
     ) -> Result<PathStep, Error> {
         let mut next = NIL;
         for &port in path.iter().skip(1).rev() {
-            let ring = match &mut self.ports[port as usize].queue {
-                OutputQueue::Rings(rings) => rings.ring(destination)?,
-                _ => 0,
-            };
+            let ring = self.ports[port as usize].ring(destination)?;
             next = self.paths.add(paths::StoredStep { step: PathStep { port, next }, ring });
         }
         Ok(PathStep { port: path.first().copied().unwrap_or(NIL), next })
@@ -143,8 +131,7 @@ impl Fabric {
     }
 
     fn crossing(&self, from: PortIndex, to: PortIndex) -> Crossing {
-        let (from, to) = (&self.ports[from as usize], &self.ports[to as usize]);
-        Crossing { switch: to.switch, input: from.input, output: to.output }
+        self.ports[from as usize].crossing(&self.ports[to as usize])
     }
 
     /// The next frame to arrive over a port's link, if a switch will forward it. Returns its ports at that switch, its end of a
@@ -160,7 +147,7 @@ impl Fabric {
         self.paths
             .steps(route)
             .map(|step| {
-                let link = &self.ports[step.port as usize].link;
+                let link = self.ports[step.port as usize].link();
                 fanin_units::Duration::new(link.delay() + link.time_to_send(wire_bytes))
             })
             .sum()
@@ -174,7 +161,7 @@ impl Fabric {
     /// Occupies a host's link with a message that is no frame of the simulation; returns for how long the link was busy before.
     /// Where the switch may pause the host, the message goes before the frames that wait.
     pub(crate) fn occupy(&mut self, port: PortIndex, now: u64, wire_bytes: u32) -> u64 {
-        let link = &mut self.ports[port as usize].link;
+        let link = self.ports[port as usize].link_mut();
         let backlog = link.free_at().saturating_sub(now);
         link.occupy(now, wire_bytes);
         backlog
@@ -184,7 +171,7 @@ impl Fabric {
     #[inline]
     pub(crate) fn backlog(&self, port: PortIndex, now: u64) -> u64 {
         let port = self.ports.get(port as usize).filter(|_| self.flow_control.is_none());
-        port.map_or(0, |port| port.link.free_at().saturating_sub(now))
+        port.map_or(0, |port| port.link().free_at().saturating_sub(now))
     }
 
     /// Bytes on the wire of a segment.
@@ -201,7 +188,7 @@ impl Fabric {
     /// The frame that will arrive next over a port's link.
     #[inline]
     pub(crate) fn first(&self, port: PortIndex) -> Option<&FrameInFlight> {
-        self.ports[port as usize].link.first()
+        self.ports[port as usize].link().first()
     }
 
     /// The segment in a place.
@@ -219,15 +206,14 @@ impl Fabric {
     /// Returns true if the frames that arrive over a port's link are noted.
     #[inline]
     pub(crate) fn is_tapped(&self, port: PortIndex) -> bool {
-        self.taps > 0 && self.ports[port as usize].link.taps > 0
+        self.taps > 0 && self.ports[port as usize].link().is_tapped()
     }
 
     /// Notes all frames on the link of a port, both ways, or no longer.
     pub(crate) fn tap_link(&mut self, port: PortIndex, on: bool) {
         self.taps = if on { self.taps + 1 } else { self.taps - 1 };
         for port in [port, port ^ 1] {
-            let taps = &mut self.ports[port as usize].link.taps;
-            *taps = if on { *taps + 1 } else { *taps - 1 };
+            self.ports[port as usize].link_mut().tap(on);
         }
     }
 
@@ -277,8 +263,7 @@ impl Fabric {
     /// Takes the segment in the [free place](Self::free_place), for it to be sent now or later.
     #[inline(always)]
     pub(crate) fn wrap(&mut self, place: u32, route: PathStep, end: u32) -> Parcel {
-        let taken = self.free.pop();
-        debug_assert_eq!(taken, Some(place), "a segment is written in the free place");
+        assert_eq!(self.free.pop(), Some(place), "a segment is written in the free place");
         let segment = &self.segments[place as usize];
         Parcel::new(route.next, end, self.wire_bytes(segment), place)
     }
@@ -292,18 +277,15 @@ impl Fabric {
         index: PortIndex,
         parcel: Parcel,
     ) {
-        let port = &mut self.ports[index as usize];
-        if let OutputQueue::Host = port.queue {
-            port.link.send_next(schedule, now, index, parcel);
-        } else {
-            self.send_from_pausable(schedule, now, index, parcel);
+        match self.ports[index as usize].host_link() {
+            Some(link) => _ = link.send_next(schedule, now, index, parcel),
+            None => self.enqueue_pausable(schedule, now, [NIL, index], parcel),
         }
     }
 
     /// Frees the place of a segment: it was delivered or dropped.
     #[inline]
     pub(crate) fn remove(&mut self, segment: usize) {
-        debug_assert!(self.free.len() < self.segments.len(), "a segment is freed twice");
         self.free.push(segment as u32);
     }
 
@@ -312,7 +294,7 @@ impl Fabric {
     pub(crate) fn arrive(&mut self, schedule: &mut Schedule, now: u64, from: PortIndex) -> Hop {
         self.arrived += 1;
         let port = &mut self.ports[from as usize];
-        let parcel = port.link.arrive(schedule, now, from);
+        let parcel = port.link_mut().arrive(schedule, now, from);
         let Some(&paths::StoredStep { step, ring }) = self.paths.get(parcel.next()) else {
             return Hop::Delivered {
                 end: parcel.end(),
@@ -320,48 +302,40 @@ impl Fabric {
                 wire_bytes: parcel.wire_bytes(),
             };
         };
-        let input = port.input;
+        let input = port.input();
         let (index, parcel) = (step.port, parcel.moved(step.next));
-        let Port { link, queue, switch, output, .. } = &mut self.ports[index as usize];
         let bytes = parcel.wire_bytes() - self.unstored_bytes;
         let ecn = || ecn(&self.segments[parcel.segment()]);
-        let (at, switch) = (Instant::new(now), *switch as usize);
-        let draw = || (self.chances[switch].bits() >> 32) as u32;
-        let passage = match queue {
-            OutputQueue::Dedicated(queue) => queue.arrive(at, bytes, ecn, draw),
-            OutputQueue::SharedMemory | OutputQueue::DynamicThreshold | OutputQueue::Voq => {
-                let memory = self.memories[switch].as_mut().expect("its outputs share one");
-                memory.arrive(at, usize::from(input), usize::from(*output), bytes, ecn, draw)
-            }
-            OutputQueue::Rings(_) => return self.arrive_at_rings(schedule, now, index, ring, parcel),
-            OutputQueue::Pausable(_) => {
-                return self.arrive_at_pausable(schedule, now, [from, index], parcel);
-            }
-            OutputQueue::Host => unreachable!("hosts do not forward"),
-        };
+        let draw = |switch: usize| (self.chances[switch].bits() >> 32) as u32;
+        let port = &mut self.ports[index as usize];
+        if port.is_driven_naively() {
+            return self.arrive_naively(schedule, now, [from, index], ring, parcel);
+        }
+        let passage = port.book(&mut self.memories, Instant::new(now), input, bytes, ecn, draw);
         let Passage::Queued { start, end, marked } = passage else {
             return Hop::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
         };
         if marked {
             self.segments[parcel.segment()].flags.insert(Flags::CE);
         }
-        link.send(schedule, [start.get(), end.get()], index, parcel);
+        port.link_mut().send(schedule, [start.get(), end.get()], index, parcel);
         Hop::Forwarded
     }
 
-    /// A frame arrives at an output with rings.
+    /// A frame arrives at an output that is driven naively. With PAUSE in the network no output has rings.
     #[inline(never)]
-    fn arrive_at_rings(
+    fn arrive_naively(
         &mut self,
         schedule: &mut Schedule,
         now: u64,
-        index: PortIndex,
+        [from, index]: [PortIndex; 2],
         ring: u16,
         parcel: Parcel,
     ) -> Hop {
-        let Port { queue: OutputQueue::Rings(rings), link, .. } = &mut self.ports[index as usize] else {
-            unreachable!("the output has rings");
-        };
+        if self.uses_pause() {
+            return self.arrive_at_pausable(schedule, now, [from, index], parcel);
+        }
+        let (rings, link) = self.ports[index as usize].rings_mut();
         if !rings.arrive(now, ring, parcel) {
             return Hop::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
         }
@@ -371,15 +345,12 @@ impl Fabric {
 
     /// A departure from a port that is driven naively is due.
     pub(crate) fn depart(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
-        let Port { queue, link, .. } = &mut self.ports[index as usize];
-        match queue {
-            OutputQueue::Rings(rings) => {
-                if rings.take_departure(now) {
-                    rings.serve(schedule, now, link, index);
-                }
-            }
-            OutputQueue::Pausable(_) => self.depart_pausable(schedule, now, index),
-            _ => unreachable!("the departures of port {index} are booked"),
+        if self.uses_pause() {
+            return self.depart_pausable(schedule, now, index);
+        }
+        let (rings, link) = self.ports[index as usize].rings_mut();
+        if rings.take_departure(now) {
+            rings.serve(schedule, now, link, index);
         }
     }
 
@@ -387,39 +358,26 @@ impl Fabric {
     pub(crate) fn buffers(&self) -> impl Iterator<Item = &Dedicated> {
         let booked = self.memories.iter().flatten().map(BookedMemory::memory);
         let pausing = self.flow_control.iter().flat_map(|flow_control| flow_control.memories());
-        let dedicated = self.ports.iter().filter_map(|port| match &port.queue {
-            OutputQueue::Dedicated(queue) => Some(queue.buffer()),
-            _ => None,
-        });
+        let dedicated = self.ports.iter().filter_map(Port::buffer);
         booked.chain(pausing).flat_map(Memory::outputs).chain(dedicated)
     }
 
     /// The buffer of a port of a switch, as of the last settle; none at hosts and with rings.
     fn buffer(&self, index: PortIndex) -> Option<&Dedicated> {
-        let Port { queue, switch, output, .. } = &self.ports[index as usize];
-        if let OutputQueue::Dedicated(queue) = queue {
-            return Some(queue.buffer());
-        }
-        let switch = *switch as usize;
-        let booked = self.memories.get(switch).and_then(Option::as_ref).map(BookedMemory::memory);
-        let pausing = || self.flow_control.as_ref()?.switches.get(switch).map(|switch| &switch.memory);
-        Some(&booked.or_else(pausing)?.outputs()[usize::from(*output)])
-    }
-
-    /// Settles a port of a switch. One that is driven naively settles its departures when they happen.
-    fn settle(&mut self, now: u64, index: PortIndex) {
-        let Port { queue, switch, output, .. } = &mut self.ports[index as usize];
-        if let OutputQueue::Dedicated(queue) = queue {
-            queue.settle(Instant::new(now));
-        } else if let Some(Some(memory)) = self.memories.get_mut(*switch as usize) {
-            memory.occupancy(Instant::new(now), usize::from(*output));
-        }
+        let port = &self.ports[index as usize];
+        let of_switch = || {
+            let (switch, output) = port.at_switch()?;
+            let booked = self.memories[switch].as_ref().map(BookedMemory::memory);
+            let memory = booked.or_else(|| self.flow_control.as_ref()?.memories().nth(switch))?;
+            Some(&memory.outputs()[output])
+        };
+        port.buffer().or_else(of_switch)
     }
 
     /// The queue of a port of a switch.
     pub(crate) fn queue(&mut self, now: u64, index: PortIndex) -> QueueState {
-        self.settle(now, index);
-        if let OutputQueue::Rings(queue) = &self.ports[index as usize].queue {
+        self.ports[index as usize].settle(&mut self.memories, Instant::new(now));
+        if let Some(queue) = self.ports[index as usize].rings() {
             return QueueState {
                 bytes: queue.bytes(),
                 frames: queue.frames(),
@@ -432,7 +390,7 @@ impl Fabric {
 
     /// The largest queue of a port of a switch since the marks were reset, in bytes; of an output with rings, that of one ring.
     pub(crate) fn port_bytes_max(&self, index: PortIndex) -> u64 {
-        if let OutputQueue::Rings(queue) = &self.ports[index as usize].queue {
+        if let Some(queue) = self.ports[index as usize].rings() {
             return queue.bytes_max();
         }
         self.buffer(index).map_or(0, |buffer| buffer.occupancy().bytes_max)
@@ -441,8 +399,8 @@ impl Fabric {
     /// Bytes that are queued before a port of a switch, and [the most](Self::port_bytes_max) since the marks were reset.
     /// Its rings go to `visit`.
     pub(crate) fn depth(&mut self, now: u64, index: PortIndex, visit: &mut RingVisitor<'_>) -> (u64, u64) {
-        self.settle(now, index);
-        if let OutputQueue::Rings(queue) = &self.ports[index as usize].queue {
+        self.ports[index as usize].settle(&mut self.memories, Instant::new(now));
+        if let Some(queue) = self.ports[index as usize].rings() {
             queue.visit_rings(visit);
             return (queue.bytes(), queue.bytes_max());
         }
@@ -465,23 +423,13 @@ impl Fabric {
         if let Some(flow_control) = &mut self.flow_control {
             flow_control.reset_marks();
         }
-        for port in &mut self.ports {
-            match &mut port.queue {
-                OutputQueue::Dedicated(queue) => queue.reset_marks(Instant::new(now)),
-                OutputQueue::Rings(queue) => queue.reset_marks(),
-                // The memories above have the marks of the others; a host has none.
-                _ => {}
-            }
-        }
+        self.ports.iter_mut().for_each(|port| port.reset_marks(Instant::new(now)));
     }
 
     /// Frames that switches dropped and marked.
     pub(crate) fn drops_and_marks(&self) -> (u64, u64) {
-        let in_rings = self.ports.iter().map(|port| match &port.queue {
-            OutputQueue::Rings(queue) => queue.drops(),
-            _ => 0,
-        });
-        self.buffers().fold((in_rings.sum(), 0), |(drops, marks), buffer| {
+        let in_rings = self.ports.iter().filter_map(Port::rings).map(rings::RingOutput::drops).sum();
+        self.buffers().fold((in_rings, 0), |(drops, marks), buffer| {
             let counters = buffer.counters();
             (drops + counters.dropped_total().frames, marks + counters.marked.frames)
         })
@@ -490,26 +438,24 @@ impl Fabric {
     /// Figures of the rings of destinations; `None` where no port has rings.
     pub(crate) fn ring_figures(&self) -> Option<RingFigures> {
         let mut figures = None;
-        for port in &self.ports {
-            if let OutputQueue::Rings(queue) = &port.queue {
-                queue.add_to(figures.get_or_insert_with(RingFigures::default));
-            }
+        for rings in self.ports.iter().filter_map(Port::rings) {
+            rings.add_to(figures.get_or_insert_with(RingFigures::default));
         }
         figures
     }
 
     /// Bytes that have arrived over each port's link.
     pub(crate) fn arrived_bytes(&self) -> Vec<u64> {
-        self.ports.iter().map(|port| port.link.arrived_bytes()).collect()
+        self.ports.iter().map(|port| port.link().arrived_bytes()).collect()
     }
 
     /// Bytes put on links so far.
     pub(crate) fn wire_bytes_sent(&self) -> u64 {
-        self.ports.iter().map(|port| port.link.wire_bytes).sum()
+        self.ports.iter().map(|port| port.link().wire_bytes()).sum()
     }
 
     /// Frames put on links so far.
     pub(crate) fn hops(&self) -> u64 {
-        self.arrived + self.ports.iter().map(|port| u64::from(port.link.len())).sum::<u64>()
+        self.arrived + self.ports.iter().map(|port| u64::from(port.link().len())).sum::<u64>()
     }
 }

@@ -67,7 +67,7 @@ struct SocketState {
 
 /// A link between two machines, in one direction.
 #[derive(Debug, Clone, Copy)]
-struct Link {
+struct MachineLink {
     latency_ns: u64,
     cut_until: u64,
     /// After a cut, until segments are sent again.
@@ -76,11 +76,11 @@ struct Link {
 }
 
 /// All sockets of a world.
-pub(crate) struct Network {
+pub(crate) struct WorldNetwork {
     sockets: BTreeMap<u64, SocketState>,
     listening: BTreeMap<SocketAddr, u64>,
     by_host: Vec<Vec<u64>>,
-    links: Vec<Link>,
+    links: Vec<MachineLink>,
     hosts: usize,
     next: u64,
     /// Bytes that a connection holds in one direction.
@@ -89,9 +89,9 @@ pub(crate) struct Network {
     pieces_max: u64,
 }
 
-impl Network {
+impl WorldNetwork {
     pub(crate) fn new(hosts: usize) -> Self {
-        let link = Link { latency_ns: 50_000, cut_until: 0, resend_ns: 0, extra_ns: 0 };
+        let link = MachineLink { latency_ns: 50_000, cut_until: 0, resend_ns: 0, extra_ns: 0 };
         Self {
             sockets: BTreeMap::new(),
             listening: BTreeMap::new(),
@@ -110,7 +110,7 @@ impl Network {
         self.links.iter_mut().for_each(|link| link.latency_ns = latency());
     }
 
-    fn link(&mut self, from: Host, to: Host) -> &mut Link {
+    fn link(&mut self, from: Host, to: Host) -> &mut MachineLink {
         &mut self.links[from * self.hosts + to]
     }
 
@@ -151,7 +151,7 @@ impl Network {
 impl Core {
     /// Arrival time of a segment that leaves now, without faults.
     fn arrival(&mut self, from: Host, to: Host) -> u64 {
-        let Link { latency_ns, extra_ns, .. } = *self.net.link(from, to);
+        let MachineLink { latency_ns, extra_ns, .. } = *self.net.link(from, to);
         let jitter = self.between(0, latency_ns / 4);
         self.now + latency_ns + extra_ns + jitter
     }

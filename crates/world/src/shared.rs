@@ -10,7 +10,7 @@ use fanin_dataflow::Random;
 use fanin_node::store::StoreTask;
 
 use crate::disk::Disks;
-use crate::net::{ConnectionRequest, Network, WorldSegment};
+use crate::net::{ConnectionRequest, WorldNetwork, WorldSegment};
 
 /// The number of a machine; each runs one process.
 pub(crate) type Host = usize;
@@ -110,7 +110,7 @@ pub(crate) struct Core {
     heap: BinaryHeap<Reverse<Entry>>,
     sequence: u64,
     pub(crate) hosts: Vec<HostState>,
-    pub(crate) net: Network,
+    pub(crate) net: WorldNetwork,
     pub(crate) disks: Disks,
     /// A machine that lost power within the present step.
     pub(crate) power_failed: Option<Host>,
@@ -128,7 +128,7 @@ impl Core {
             heap: BinaryHeap::new(),
             sequence: 0,
             hosts: (0..hosts).map(|_| HostState::new()).collect(),
-            net: Network::new(hosts),
+            net: WorldNetwork::new(hosts),
             disks: Disks::new(hosts),
             power_failed: None,
             trace: seed,

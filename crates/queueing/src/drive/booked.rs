@@ -351,7 +351,7 @@ impl BookedMemory {
     #[inline]
     pub fn occupancy(&mut self, now: Instant, output: usize) -> &Occupancy {
         self.settle_output(now, output);
-        self.memory.output(output)
+        self.memory.occupancy(output)
     }
 
     /// Time at which an output port's link is free, if nothing more arrives.

@@ -3,7 +3,6 @@
 use fanin_units::{Duration, Rate};
 
 use super::ScenarioCheck;
-use super::topology::topology_facts;
 use crate::types::TopologyFacts;
 
 /// The most readouts and collectors of a network. The simulator and the live systems number far fewer.
@@ -69,7 +68,7 @@ impl ScenarioCheck<'_> {
             );
             return;
         }
-        let TopologyFacts { links, links_key, .. } = topology_facts(s);
+        let TopologyFacts { links, links_key, .. } = s.topology_facts();
         let links = links + collectors;
         if links > LINKS_MAX {
             self.fail(

@@ -3,15 +3,6 @@
 use super::ScenarioCheck;
 use crate::types::*;
 
-/// The facts of a scenario's topology.
-pub(super) fn topology_facts(s: &Scenario) -> TopologyFacts {
-    s.network.facts(HostCounts {
-        sources: s.senders().into(),
-        links_per_source: s.readout.links_per_host.into(),
-        racks: s.collectors.racks.into(),
-    })
-}
-
 /// The switches of a scenario's network, by section.
 pub(super) fn switches_used(s: &Scenario) -> Vec<(&'static str, &Switch)> {
     let switch = |section| match section {
@@ -22,7 +13,7 @@ pub(super) fn switches_used(s: &Scenario) -> Vec<(&'static str, &Switch)> {
         "spine" => &s.spine,
         section => unreachable!("a topology names the section {section}, which describes no switches"),
     };
-    topology_facts(s).switches.into_iter().map(|section| (section, switch(section))).collect()
+    s.topology_facts().switches.into_iter().map(|section| (section, switch(section))).collect()
 }
 
 impl ScenarioCheck<'_> {

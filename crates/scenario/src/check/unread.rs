@@ -1,6 +1,6 @@
 //! Settings that have no effect in combination with the others: most likely mistakes, so that each gets a warning.
 
-use super::topology::{has_software_switch, switches_used, topology_facts};
+use super::topology::{has_software_switch, switches_used};
 use crate::errors::Problem;
 use crate::tree::TomlTable;
 use crate::types::*;
@@ -199,7 +199,7 @@ fn shaping(s: &Scenario) -> Vec<SettingRow> {
 }
 
 fn network(s: &Scenario) -> Vec<SettingRow> {
-    let facts = topology_facts(s);
+    let facts = s.topology_facts();
     let no_planes = "network.topology is not \"leaf-spine\"";
     let no_cores = "the network has no core routers";
     let has_uplinks = facts.reads("uplink");

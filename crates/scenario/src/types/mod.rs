@@ -10,8 +10,8 @@ mod transport;
 mod workload;
 
 pub use live::{Live, Processors};
-pub use network::{FlowDistribution, Framing, Hybrid, LeafSpine, Link, Network, Topology};
-pub(crate) use network::{HostCounts, TopologyFacts};
+use network::HostCounts;
+pub use network::{FlowDistribution, Framing, Hybrid, LeafSpine, Link, Network, Topology, TopologyFacts};
 pub use roles::{
     Arrivals, Collectors, FragmentSizes, Logger, Policy, Readout, SizeModel, StartOrder, Supervisor, TieBreak,
 };
@@ -112,9 +112,18 @@ impl Scenario {
         u64::from(self.collectors.racks) * u64::from(self.collectors.hosts_per_rack)
     }
 
-    /// The number of connections; tables and `record.windows` count the same ones. A barrier workload has one for each
-    /// sender. Event building has one of each collector with each readout, with the supervisor and with each logger,
-    /// and one of each readout with the supervisor.
+    /// The facts of its topology.
+    pub fn topology_facts(&self) -> TopologyFacts {
+        self.network.facts(HostCounts {
+            sources: self.senders().into(),
+            links_per_source: self.readout.links_per_host.into(),
+            racks: self.collectors.racks.into(),
+        })
+    }
+
+    /// The number of connections, by which tables and `record.windows` number them. A barrier workload has one for each
+    /// sender. Event building has one of each collector with each readout, with the supervisor and with each logger, and
+    /// one of each readout with the supervisor.
     pub fn connections_total(&self) -> u64 {
         if self.is_barrier() {
             return self.workload.senders.into();

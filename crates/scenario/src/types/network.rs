@@ -159,21 +159,21 @@ pub(crate) struct HostCounts {
     pub(crate) racks: u64,
 }
 
-/// The properties of a topology that checks and explanations need.
-pub(crate) struct TopologyFacts {
+/// The properties of a topology that checks and explanations need before a graph is built.
+pub struct TopologyFacts {
     /// The sections of its switches.
-    pub(crate) switches: Vec<&'static str>,
-    /// The keys and sections of this topology that other topologies do not read.
+    pub switches: Vec<&'static str>,
+    /// The keys and sections that it reads, of those that only some topologies read.
     pub(crate) keys: &'static [&'static str],
-    /// The number of its links, without those of the collectors.
-    pub(crate) links: u64,
-    /// The key to lower if the number is too large.
+    /// The number of its links, without those of the collectors, the supervisor and the loggers.
+    pub links: u64,
+    /// The key to lower if there are too many.
     pub(crate) links_key: &'static str,
 }
 
 impl TopologyFacts {
     /// Returns true if the topology reads a key, or has the switches of a section.
-    pub(crate) fn reads(&self, key: &str) -> bool {
+    pub fn reads(&self, key: &str) -> bool {
         self.keys.contains(&key) || self.switches.contains(&key)
     }
 }
@@ -215,6 +215,20 @@ impl Network {
         }
     }
 
+    /// The links between aggregation switches and cores: each group of readouts is divided among the cores.
+    fn parts(&self, sources: u64) -> u64 {
+        let (group, cores) = (u64::from(self.readouts_per_group), u64::from(self.cores));
+        let parts = |members: u64| members.div_ceil(members.div_ceil(cores).max(1));
+        match group {
+            0 => 0,
+            _ => sources / group * parts(group) + parts(sources % group),
+        }
+    }
+
+    fn host_ports(&self) -> u64 {
+        if self.topology == Topology::Hybrid { self.hybrid.host_ports.into() } else { 0 }
+    }
+
     fn racks(&self, hosts: HostCounts, keys: &'static [&'static str]) -> TopologyFacts {
         let mut switches = vec!["tor", "core"];
         if self.readouts_per_group > 0 {
@@ -224,7 +238,10 @@ impl Network {
         TopologyFacts {
             switches,
             keys,
-            links: hosts.sources * hosts.links_per_source + hosts.racks * uplinks + hosts.sources,
+            links: hosts.sources * hosts.links_per_source
+                + hosts.racks * uplinks
+                + self.parts(hosts.sources)
+                + self.host_ports(),
             links_key: "network.uplinks_per_core",
         }
     }

@@ -25,12 +25,12 @@ impl Fabric {
     /// Lets the link of a port lead to another partition: its frames wait for [`Self::take_leaving`],
     /// and its signals of PAUSE for [`Self::take_leaving_signal`].
     pub(crate) fn lead_out(&mut self, port: PortIndex) {
-        self.ports[port as usize].link.lead_out();
+        self.ports[port as usize].link_mut().lead_out();
     }
 
     /// Takes the next frame that has left by the link of a port.
     pub(crate) fn take_leaving(&mut self, port: PortIndex) -> Option<LeavingFrame> {
-        let (arrival, parcel) = self.ports[port as usize].link.take_leaving()?;
+        let (arrival, parcel) = self.ports[port as usize].link_mut().take_leaving()?;
         let segment = self.segments[parcel.segment()];
         self.remove(parcel.segment());
         Some(LeavingFrame { port, arrival, end: parcel.end(), segment, next: parcel.next() })
@@ -42,7 +42,7 @@ impl Fabric {
         let place = self.take_place();
         self.segments[place as usize] = segment;
         let parcel = Parcel::new(next, end, self.wire_bytes(&segment), place);
-        let link = &mut self.ports[port as usize].link;
+        let link = self.ports[port as usize].link_mut();
         let departure = arrival - link.delay();
         let start = departure - link.time_to_send(parcel.wire_bytes());
         link.send(schedule, [start, departure], port, parcel);

@@ -11,13 +11,11 @@ use super::Fabric;
 use super::flow_control::{FlowControl, PausingSwitch};
 use super::link::LinkState;
 use super::output::{OutputQueue, Port};
-use super::pausable::{PausableOutput, PausedSender};
+use super::pausable::PausableOutput;
 use super::rings::RingOutput;
 use crate::Error;
-use crate::index::NIL;
 use crate::random::{HostKind, Purpose, Random, host, seed};
-use crate::schedule::NEVER;
-use fanin_network::{Network, NodeKind, PortIndex, SwitchKind};
+use fanin_network::{Network, PortIndex, SwitchKind};
 
 /// The parts of a fabric, built switch by switch.
 struct Builder<'a> {
@@ -37,25 +35,20 @@ impl Fabric {
     /// The empty fabric of a network; `run` seeds the markers.
     pub(crate) fn new(network: &Network, run: u64) -> Result<Self, Error> {
         let ports_of = ports_by_node(network);
-        let mut outputs = vec![0_usize; network.nodes.len()];
-        let mut ports = Vec::with_capacity(2 * network.links.len());
-        for index in 0..2 * network.links.len() as PortIndex {
-            let link = &network.links[index as usize / 2];
-            let before = &mut outputs[network.source(index) as usize];
-            let output = u16::try_from(*before).map_err(|_| Error::unsupported("network", "65536 ports"))?;
-            *before += 1;
-            ports.push(Port {
-                link: LinkState::new(link.rate, link.delay.get(), network.latency(index).get()),
-                queue: OutputQueue::Host,
-                switch: NIL,
-                output,
-                input: 0,
-            });
+        let mut outputs = vec![0; network.ports().len()];
+        for ports in &ports_of {
+            for (output, &port) in ports.iter().enumerate() {
+                let number = u16::try_from(output);
+                outputs[port as usize] = number.map_err(|_| Error::unsupported("network", "65536 ports"))?;
+            }
         }
-        for index in 0..ports.len() {
+        let port = |index: PortIndex| {
+            let link = network.link(index);
+            let link = LinkState::new(link.rate, link.delay.get(), network.latency(index).get());
             // A link's two directions are each other's way back.
-            ports[index].input = ports[index ^ 1].output;
-        }
+            Port::new(link, [outputs[index as usize], outputs[index as usize ^ 1]])
+        };
+        let ports = network.ports().map(port).collect();
         let pausing = network.switches_used().find(|kind| kind.settings.pause.mode != PauseMode::Off);
         let mut builder = Builder {
             network,
@@ -71,11 +64,11 @@ impl Fabric {
             unstored_bytes: network.framing.unstored_bytes(),
         };
         for (node, ports) in (0_u32..).zip(&ports_of) {
-            if let NodeKind::Switch { like } = network.nodes[node as usize].kind {
+            if let Some(kind) = network.switch(node) {
                 let switch = builder.memories.len() as u64;
                 let random = seed(run, host(HostKind::Switch, switch), Purpose::Marking);
                 builder.chances.push(Random::new(random));
-                builder.add_switch(&network.switches[like], ports)?;
+                builder.add_switch(kind, ports)?;
             }
         }
         let flow_control = builder.flow_control()?;
@@ -87,7 +80,7 @@ impl Fabric {
             chances,
             segments: Vec::new(),
             free: Vec::new(),
-            paths: super::paths::StoredPaths::new(2 * network.links.len()),
+            paths: super::paths::StoredPaths::new(network.ports().len()),
             taps: 0,
             arrived: 0,
             framing: network.framing,
@@ -102,7 +95,7 @@ impl Builder<'_> {
         let SwitchKind { settings, section, .. } = kind;
         let number = self.memories.len() as u32;
         for &port in ports {
-            self.ports[port as usize].switch = number;
+            self.ports[port as usize].join(number);
         }
         self.memories.push(None);
         if settings.buffering.has_rings() {
@@ -116,7 +109,7 @@ impl Builder<'_> {
             Buffering::Unlimited | Buffering::Dedicated => {
                 return self.add_dedicated(settings, &layout, ports);
             }
-            Buffering::Shared => || OutputQueue::SharedMemory,
+            Buffering::Shared => || OutputQueue::Shared,
             Buffering::DynamicThreshold => || OutputQueue::DynamicThreshold,
             Buffering::Voq => || OutputQueue::Voq,
             Buffering::Daqring => unreachable!("rings have no layout"),
@@ -125,7 +118,7 @@ impl Builder<'_> {
         let mut memory = BookedMemory::new(&layout, &links, in_service(settings))?;
         for (output, &port) in ports.iter().enumerate() {
             memory.set_aqm(output, self.aqm(settings, port)?);
-            self.ports[port as usize].queue = queue();
+            self.ports[port as usize].set_queue(queue());
         }
         *self.memories.last_mut().expect("the switch was added") = Some(memory);
         Ok(())
@@ -142,7 +135,7 @@ impl Builder<'_> {
             let mut buffer = Dedicated::of(layout, output);
             buffer.set_aqm(self.aqm(settings, port)?);
             let queue = BookedDedicated::new(buffer, self.queue_link(port), in_service(settings));
-            self.ports[port as usize].queue = OutputQueue::Dedicated(Box::new(queue));
+            self.ports[port as usize].set_queue(OutputQueue::Dedicated(Box::new(queue)));
         }
         Ok(())
     }
@@ -157,15 +150,11 @@ impl Builder<'_> {
         let mut memory = Memory::new(layout)?;
         for (output, &port) in ports.iter().enumerate() {
             memory.set_aqm(output, self.aqm(settings, port)?);
-            self.ports[port as usize].queue = self.pausable(port, in_service(settings));
+            let queue = self.pausable(port, in_service(settings));
+            self.ports[port as usize].set_queue(queue);
         }
-        let switch = PausingSwitch {
-            memory,
-            counts_bulk_only: settings.pause.mode == PauseMode::Priority,
-            overhead: layout.frame_overhead().get() as u32,
-            paused_inputs: Vec::new(),
-            check_at: NEVER,
-        };
+        let counts_bulk_only = settings.pause.mode == PauseMode::Priority;
+        let switch = PausingSwitch::new(memory, counts_bulk_only, layout.frame_overhead().get() as u32);
         self.pausing.get_or_insert_default().push(switch);
         Ok(())
     }
@@ -188,7 +177,7 @@ impl Builder<'_> {
         }
         for &port in ports {
             let rings = RingOutput::new(&settings.daqring, self.unstored_bytes)?;
-            self.ports[port as usize].queue = OutputQueue::Rings(Box::new(rings));
+            self.ports[port as usize].set_queue(OutputQueue::Rings(Box::new(rings)));
         }
         Ok(())
     }
@@ -212,28 +201,20 @@ impl Builder<'_> {
 
     /// The link of a port as its queue has to know it.
     fn queue_link(&self, port: PortIndex) -> OutputLink {
-        OutputLink::new(
-            self.network.links[port as usize / 2].rate,
-            Bytes::new(u64::from(self.unstored_bytes)),
-        )
+        OutputLink::new(self.network.link(port).rate, Bytes::new(u64::from(self.unstored_bytes)))
     }
 
     /// The settings of the switch that a port leads to, if it leads to one.
     fn next_switch(&self, port: PortIndex) -> Option<&Switch> {
-        match self.network.nodes[self.network.destination(port) as usize].kind {
-            NodeKind::Switch { like } => Some(&self.network.switches[like].settings),
-            NodeKind::Host => None,
-        }
+        self.network.switch(self.network.destination(port)).map(|kind| &kind.settings)
     }
 
     /// A queue that the switch at the other end of the link may pause.
     fn pausable(&self, port: PortIndex, in_service: InService) -> OutputQueue {
         let pause = self.next_switch(port).map(|next| &next.pause);
-        let sender = PausedSender::new(
-            pause.is_some_and(|pause| pause.mode == PauseMode::Priority),
-            pause.map_or(0, |pause| pause.reaction.get()),
-        );
-        OutputQueue::Pausable(Box::new(PausableOutput::new(in_service, sender)))
+        let only_bulk = pause.is_some_and(|pause| pause.mode == PauseMode::Priority);
+        let reaction = pause.map_or(0, |pause| pause.reaction.get());
+        OutputQueue::Pausable(Box::new(PausableOutput::new(in_service, only_bulk, reaction)))
     }
 
     /// Flow control, where a switch uses PAUSE. Makes the outputs of hosts pausable that a switch may pause.
@@ -247,11 +228,13 @@ impl Builder<'_> {
                 None => None,
             });
             let is_pausable = thresholds[port as usize].is_some() || self.has_priorities;
-            if self.ports[port as usize].switch == NIL && is_pausable {
-                self.ports[port as usize].queue = self.pausable(port, InService::Free);
+            if self.ports[port as usize].at_switch().is_none() && is_pausable {
+                let queue = self.pausable(port, InService::Free);
+                self.ports[port as usize].set_queue(queue);
             }
         }
-        Ok(Some(Box::new(FlowControl::new(switches, thresholds, self.has_priorities))))
+        let flow_control = FlowControl::new(switches, thresholds, self.has_priorities, self.unstored_bytes);
+        Ok(Some(Box::new(flow_control)))
     }
 }
 

@@ -2,26 +2,20 @@
 
 use fanin_units::Instant;
 
-use super::{Fabric, OutputQueue, Parcel};
+use super::{Fabric, Parcel};
+use fanin_network::PortIndex;
 
 impl Fabric {
-    /// All frames in queues that are driven naively.
-    fn waiting(&self) -> impl Iterator<Item = Parcel> {
-        self.ports.iter().flat_map(|port| {
-            let waiting: Box<dyn Iterator<Item = Parcel>> = match &port.queue {
-                OutputQueue::Rings(queue) => Box::new(queue.waiting()),
-                OutputQueue::Pausable(queue) => Box::new(queue.output.waiting().map(|frame| frame.parcel)),
-                // Frames whose departure is booked are on the link.
-                _ => Box::new(std::iter::empty()),
-            };
-            waiting
-        })
+    /// All frames in queues and on links, those of booked departures once.
+    fn frames(&self) -> impl Iterator<Item = Parcel> {
+        self.ports
+            .iter()
+            .flat_map(|port| port.link().frames().map(|frame| frame.parcel).chain(port.waiting()))
     }
 
     /// Payload of all frames on their way.
     pub(crate) fn payload_in_flight(&self) -> u64 {
-        let on_links = self.ports.iter().flat_map(|port| port.link.frames()).map(|frame| frame.parcel);
-        on_links.chain(self.waiting()).map(|parcel| u64::from(self.segments[parcel.segment()].payload)).sum()
+        self.frames().map(|parcel| u64::from(self.segments[parcel.segment()].payload)).sum()
     }
 
     /// Asserts that no link carried more than its rate and that each port kept its order. Every segment's place must be either
@@ -31,40 +25,23 @@ impl Fabric {
     /// # Panics
     /// If an assertion fails.
     pub(crate) fn assert_conserved(&mut self, now: u64, elsewhere: usize) {
-        let at = Instant::new(now);
-        let mut in_flight = elsewhere + self.waiting().count();
         for (index, port) in self.ports.iter_mut().enumerate() {
-            port.link.assert_conserved(index);
-            in_flight += port.link.len() as usize;
-            match &mut port.queue {
-                OutputQueue::Dedicated(queue) => {
-                    queue.settle(at);
-                    queue.assert_conserved();
-                    let is_idle = port.link.free_at() <= now;
-                    let is_empty = queue.buffer().occupancy().frames == 0;
-                    assert!(!is_idle || is_empty, "port {index} stores frames that have left");
-                }
-                OutputQueue::Rings(queue) => queue.assert_conserved(),
-                // The accounts of the others are those of their switch, below; a host's frames are on the link.
-                _ => {}
-            }
+            port.assert_conserved(now, index);
         }
         for memory in self.memories.iter_mut().flatten() {
-            memory.settle(at);
+            memory.settle(Instant::new(now));
             memory.assert_conserved();
         }
         for (index, port) in self.ports.iter().enumerate() {
-            let memory = self.memories.get(port.switch as usize).and_then(Option::as_ref);
-            if let Some(memory) = memory.filter(|_| port.link.free_at() <= now) {
-                let held = memory.memory().output(usize::from(port.output));
-                assert_eq!(held.frames, 0, "port {index} stores frames that have left");
-            }
+            let is_over = port.pausable().is_none() && port.link().free_at() <= now;
+            let frames = self.buffer(index as PortIndex).map_or(0, |buffer| buffer.occupancy().frames);
+            assert!(!is_over || frames == 0, "port {index} stores frames that have left");
         }
         self.assert_pausable_conserved();
+        let in_flight = elsewhere + self.frames().count();
         assert_eq!(in_flight + self.free.len(), self.segments.len(), "frames are unaccounted for");
         let mut is_used = vec![false; self.segments.len()];
-        let on_links = self.ports.iter().flat_map(|port| port.link.frames()).map(|frame| frame.parcel);
-        let frames = on_links.chain(self.waiting()).map(|parcel| parcel.segment());
+        let frames = self.frames().map(|parcel| parcel.segment());
         for place in frames.chain(self.free.iter().map(|&place| place as usize)) {
             assert!(!std::mem::replace(&mut is_used[place], true), "segment {place} is used twice");
         }

@@ -1,53 +1,75 @@
-//! Flow control: the ingress occupancy of each input, and the inputs with paused neighbours.
+//! Flow control: the memories of its switches, the ingress occupancy of each input, and the inputs whose neighbours are paused.
 
 use fanin_network::PortIndex;
-use fanin_queueing::{Class, Ingress, Memory, PauseSignal, PauseThresholds};
+use fanin_queueing::{
+    Class, EcnCodepoint, Frame as Descriptor, Ingress, Memory, PauseSignal, PauseThresholds, StoredFrame,
+    Verdict,
+};
+use fanin_units::{Duration, Instant};
 
 use super::parcel::Parcel;
+use super::paths::Crossing;
+use crate::occurrence::Occurrence;
+use crate::schedule::{NEVER, Schedule};
+
+/// A port that is paused for so long is searched for a deadlock.
+pub(super) const SUSPECT: u64 = Duration::from_millis(10).get();
 
 /// A switch of a network with PAUSE.
 pub(super) struct PausingSwitch {
     /// The memory that the frames of its outputs take, under its scheme.
-    pub(super) memory: Memory,
+    memory: Memory,
     /// True if only bulk data count as ingress occupancy, as with priority flow control.
-    pub(super) counts_bulk_only: bool,
+    counts_bulk_only: bool,
     /// Bookkeeping that it stores with each frame.
-    pub(super) overhead: u32,
-    /// Inputs with paused neighbours, in the order of the PAUSEs.
-    pub(super) paused_inputs: Vec<PortIndex>,
-    /// Time of their next check.
-    pub(super) check_at: u64,
+    overhead: u32,
+    /// Inputs whose neighbours are paused, in the order of the PAUSEs.
+    paused_inputs: Vec<PortIndex>,
+    /// When they are checked next.
+    check_at: u64,
 }
 
-/// The class of each frame.
-#[derive(Clone, Copy)]
-pub(super) struct Classes {
-    has_priorities: bool,
-    /// Ends below this belong to connections with bulk data from their second ends.
-    pub(super) bulk_ends: u32,
-}
-
-impl Classes {
-    #[inline]
-    pub(super) fn of(self, parcel: Parcel) -> Class {
-        let is_bulk = || parcel.end() < self.bulk_ends && parcel.end().is_multiple_of(2);
-        if self.has_priorities && !is_bulk() { Class::Urgent } else { Class::Bulk }
+impl PausingSwitch {
+    /// A switch whose memory is empty.
+    pub(super) const fn new(memory: Memory, counts_bulk_only: bool, overhead: u32) -> Self {
+        Self { memory, counts_bulk_only, overhead, paused_inputs: Vec::new(), check_at: NEVER }
     }
 }
 
-/// Flow control in a network with PAUSE.
+/// Figures of flow control.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+pub(crate) struct PauseFigures {
+    /// PAUSE and RESUME signals sent.
+    pub(crate) pauses: u64,
+    pub(crate) resumes: u64,
+    /// Ports of hosts and of switches that were paused at least once.
+    pub(crate) hosts_stopped: u64,
+    pub(crate) switch_ports_stopped: u64,
+    /// The longest pause, and the most of the whole time that a port was paused, in picoseconds.
+    pub(crate) longest: u64,
+    pub(crate) stopped_most: u64,
+    /// Ports that were paused for a tenth of a second or longer in one go.
+    pub(crate) storms: u64,
+    /// The most ingress occupancy of a switch that pauses its neighbours.
+    pub(crate) input_bytes_max: u64,
+}
+
+/// Flow control in a network in which some switch uses PAUSE.
 pub(super) struct FlowControl {
-    /// Occupancy by the sending port of the frames' link.
-    pub(super) ingress: Vec<Ingress>,
-    pub(super) switches: Vec<PausingSwitch>,
-    pub(super) classes: Classes,
-    /// High-water mark of the ingress occupancy of all inputs with pausable neighbours.
-    pub(super) input_bytes_max: u64,
-    pub(super) pauses: u64,
-    pub(super) resumes: u64,
-    pub(super) is_check_scheduled: bool,
-    /// The ports of a deadlock, if any: each waits for the next, the last for the first.
-    pub(super) deadlock: Vec<PortIndex>,
+    /// By the port over whose link the frames came in.
+    ingress: Vec<Ingress>,
+    switches: Vec<PausingSwitch>,
+    has_priorities: bool,
+    /// Ends below this are those of connections whose second ends answer with bulk data.
+    bulk_ends: u32,
+    unstored_bytes: u32,
+    /// The most ingress occupancy of all inputs whose neighbours can be paused.
+    input_bytes_max: u64,
+    pauses: u64,
+    resumes: u64,
+    is_check_scheduled: bool,
+    /// The ports of a deadlock, once there is one: each waits for the next, the last for the first.
+    deadlock: Vec<PortIndex>,
 }
 
 impl FlowControl {
@@ -56,17 +78,31 @@ impl FlowControl {
         switches: Vec<PausingSwitch>,
         thresholds: Vec<Option<PauseThresholds>>,
         has_priorities: bool,
+        unstored_bytes: u32,
     ) -> Self {
         Self {
             ingress: thresholds.into_iter().map(Ingress::new).collect(),
             switches,
-            classes: Classes { has_priorities, bulk_ends: u32::MAX },
+            has_priorities,
+            bulk_ends: u32::MAX,
+            unstored_bytes,
             input_bytes_max: 0,
             pauses: 0,
             resumes: 0,
             is_check_scheduled: false,
             deadlock: Vec::new(),
         }
+    }
+
+    /// Connections below this number are those whose second ends answer with bulk data.
+    pub(super) const fn set_bulk_connections(&mut self, connections: u32) {
+        self.bulk_ends = 2 * connections;
+    }
+
+    /// The class of a frame.
+    pub(super) fn class_of(&self, parcel: Parcel) -> Class {
+        let is_bulk = || parcel.end() < self.bulk_ends && parcel.end().is_multiple_of(2);
+        if self.has_priorities && !is_bulk() { Class::Urgent } else { Class::Bulk }
     }
 
     /// The memories of all switches.
@@ -78,37 +114,144 @@ impl FlowControl {
         self.switches.iter_mut().for_each(|switch| switch.memory.reset_marks());
     }
 
-    /// Bytes that a frame adds to the ingress occupancy in a switch.
-    #[inline]
-    pub(super) fn counted(&self, switch: usize, parcel: Parcel, unstored_bytes: u32) -> u64 {
-        let PausingSwitch { counts_bulk_only, overhead, .. } = self.switches[switch];
-        let counts = !counts_bulk_only || self.classes.of(parcel) == Class::Bulk;
-        if counts { u64::from(parcel.wire_bytes() - unstored_bytes + overhead) } else { 0 }
+    /// The bytes that a frame takes in a switch, with its bookkeeping.
+    pub(super) fn stored_bytes(&self, switch: usize, parcel: Parcel) -> u64 {
+        u64::from(parcel.wire_bytes() - self.unstored_bytes + self.switches[switch].overhead)
     }
 
-    /// A frame adds to an ingress occupancy. Returns whether the neighbour has to be paused.
-    #[inline]
-    pub(super) fn charge_ingress(&mut self, switch: usize, input: PortIndex, counted: u64) -> bool {
-        let ingress = &mut self.ingress[input as usize];
+    /// How much a frame adds to the ingress occupancy in a switch.
+    pub(super) fn counted(&self, switch: usize, parcel: Parcel) -> u64 {
+        let counts = !self.switches[switch].counts_bulk_only || self.class_of(parcel) == Class::Bulk;
+        if counts { self.stored_bytes(switch, parcel) } else { 0 }
+    }
+
+    /// A frame that came in over the link of `from` arrives at a switch. Returns the verdict, and whether the neighbour has to
+    /// be paused.
+    pub(super) fn arrive(
+        &mut self,
+        now: Instant,
+        (crossing, from): (Crossing, PortIndex),
+        parcel: Parcel,
+        ecn: EcnCodepoint,
+        draw: impl FnOnce() -> u32,
+    ) -> (Verdict, bool) {
+        let switch = crossing.switch as usize;
+        let frame = Descriptor { bytes: parcel.wire_bytes() - self.unstored_bytes, ecn };
+        let (input, output) = (usize::from(crossing.input), usize::from(crossing.output));
+        let verdict = self.switches[switch].memory.arrive(now, input, output, frame, draw);
+        if !verdict.is_accepted() {
+            return (verdict, false);
+        }
+        let counted = self.counted(switch, parcel);
+        let ingress = &mut self.ingress[from as usize];
         ingress.arrive(counted);
         if ingress.thresholds().is_some() {
             self.input_bytes_max = self.input_bytes_max.max(ingress.occupancy(0));
         }
         // A RESUME that is due at this instant is sent when the instant's departures are over.
         if ingress.signal_due(0) != Some(PauseSignal::Pause) {
-            return false;
+            return (verdict, false);
         }
         ingress.poll_signal(0);
-        assert!(!self.switches[switch].paused_inputs.contains(&input), "a neighbour is paused twice");
-        self.switches[switch].paused_inputs.push(input);
-        true
+        let paused = &mut self.switches[switch].paused_inputs;
+        assert!(!paused.contains(&from), "a neighbour is paused twice");
+        paused.push(from);
+        (verdict, true)
     }
 
-    /// A frame leaves the switch's memory. Returns true if a RESUME is due.
-    #[inline]
-    pub(super) fn credit_ingress(&mut self, input: PortIndex, counted: u64) -> bool {
-        let ingress = &mut self.ingress[input as usize];
+    /// A frame leaves the memory of a switch. Returns true if a RESUME is due and no check of the switch's inputs is scheduled for
+    /// now: the caller schedules one.
+    pub(super) fn depart(
+        &mut self,
+        now: u64,
+        (crossing, from): (Crossing, PortIndex),
+        parcel: Parcel,
+    ) -> bool {
+        let counted = self.counted(crossing.switch as usize, parcel);
+        let switch = &mut self.switches[crossing.switch as usize];
+        let (input, output) = (usize::from(crossing.input), usize::from(crossing.output));
+        let bytes = parcel.wire_bytes() - self.unstored_bytes;
+        switch.memory.depart(Instant::new(now), input, output, bytes);
+        let ingress = &mut self.ingress[from as usize];
         ingress.depart(counted);
-        ingress.signal_due(0) == Some(PauseSignal::Resume)
+        let is_due = ingress.signal_due(0) == Some(PauseSignal::Resume) && switch.check_at != now;
+        if is_due {
+            switch.check_at = now;
+        }
+        is_due
+    }
+
+    /// Takes the paused inputs of a switch whose ingress occupancy is down to XON, as scheduled for `now`.
+    pub(super) fn take_resumed(&mut self, now: u64, switch: u32) -> Vec<PortIndex> {
+        let switch = &mut self.switches[switch as usize];
+        assert_eq!(switch.check_at, now, "a check is scheduled for each of its occurrences");
+        switch.check_at = NEVER;
+        let ingress = &mut self.ingress;
+        switch
+            .paused_inputs
+            .extract_if(.., |input| ingress[*input as usize].poll_signal(0) == Some(PauseSignal::Resume))
+            .collect()
+    }
+
+    /// Counts a signal that is sent. After a PAUSE, a search for a deadlock follows.
+    pub(super) fn count(&mut self, schedule: &mut Schedule, now: u64, signal: PauseSignal) {
+        match signal {
+            PauseSignal::Pause => {
+                self.pauses += 1;
+                self.schedule_check(schedule, now);
+            }
+            PauseSignal::Resume => self.resumes += 1,
+        }
+    }
+
+    /// Schedules the next search for a deadlock, unless one is scheduled.
+    pub(super) fn schedule_check(&mut self, schedule: &mut Schedule, now: u64) {
+        if !std::mem::replace(&mut self.is_check_scheduled, true) {
+            schedule.insert(now + SUSPECT, Occurrence::DeadlockCheck);
+        }
+    }
+
+    /// Ends the search for a deadlock that was due, with the ports that it found.
+    pub(super) fn end_check(&mut self, found: Option<Vec<PortIndex>>) {
+        self.is_check_scheduled = false;
+        self.deadlock = found.unwrap_or_default();
+    }
+
+    pub(super) fn deadlock(&self) -> &[PortIndex] {
+        &self.deadlock
+    }
+
+    /// The inputs whose neighbours can be paused: whether they are, and the occupancy at which they resume.
+    pub(super) fn inputs(&self) -> impl Iterator<Item = (PortIndex, bool, u64)> {
+        (0..).zip(&self.ingress).filter_map(|(input, ingress)| {
+            Some((input, ingress.is_paused(), ingress.thresholds()?.xon().get()))
+        })
+    }
+
+    pub(super) fn figures(&self) -> PauseFigures {
+        let Self { pauses, resumes, input_bytes_max, .. } = *self;
+        PauseFigures { pauses, resumes, input_bytes_max, ..PauseFigures::default() }
+    }
+
+    /// Asserts that memories and ingress occupancies add up to the frames that are stored, by switch, and to their counted bytes, by
+    /// input.
+    pub(super) fn assert_conserved(&self, stored: Vec<Vec<StoredFrame>>, counted: &[u64]) {
+        for (memory, stored) in self.memories().zip(stored) {
+            memory.assert_conserved(stored.into_iter());
+        }
+        for (input, (account, &expected)) in self.ingress.iter().zip(counted).enumerate() {
+            assert_eq!(account.occupancy(0), expected, "the ingress occupancy of port {input}");
+        }
+        let listed: usize = self.switches.iter().map(|switch| switch.paused_inputs.len()).sum();
+        assert_eq!(
+            self.ingress.iter().filter(|ingress| ingress.is_paused()).count(),
+            listed,
+            "each paused input is listed once"
+        );
+        assert_eq!(
+            self.pauses,
+            self.resumes + listed as u64,
+            "each PAUSE is followed by a RESUME, or still holds"
+        );
     }
 }

@@ -32,13 +32,13 @@ pub(super) struct LinkState {
     delay: u64,
     /// Picoseconds a byte; zero if that is no whole number, or a large one.
     ps_per_byte: u32,
-    /// Number of observers of arriving frames.
-    pub(super) taps: u16,
-    /// True if it leads to another partition, which plays the arrivals.
+    /// How many observers note each frame that arrives.
+    taps: u16,
+    /// It leads to another partition, which plays the arrivals.
     leads_out: bool,
     rate: Rate,
     /// Bytes sent, everything on the wire counted.
-    pub(super) wire_bytes: u64,
+    wire_bytes: u64,
 }
 
 impl LinkState {
@@ -79,7 +79,18 @@ impl LinkState {
         self.delay
     }
 
-    /// Takes a frame with its first bit's departure `start` and its last bit's `departure`.
+    /// Notes each frame that arrives, for one observer more or less.
+    pub(super) const fn tap(&mut self, on: bool) {
+        self.taps = if on { self.taps + 1 } else { self.taps - 1 };
+    }
+
+    /// Returns true if an observer notes the frames that arrive.
+    #[inline]
+    pub(super) const fn is_tapped(&self) -> bool {
+        self.taps > 0
+    }
+
+    /// Takes a frame whose first bit leaves at `start`, and whose last bit has left at `departure`.
     #[inline(always)]
     pub(super) fn send(
         &mut self,
@@ -172,7 +183,6 @@ impl LinkState {
         let FrameInFlight { arrival, parcel } = self.frames.pop().expect("an arrival is of a frame");
         debug_assert_eq!(arrival, now, "a frame arrives when it is due");
         if let Some(next) = self.frames.front() {
-            debug_assert!(next.arrival >= now, "a frame overtook another");
             schedule.insert_arrival(next.arrival, index);
         }
         parcel
@@ -210,6 +220,11 @@ impl LinkState {
     /// Sent or booked frames that have not arrived, in order.
     pub(super) fn frames(&self) -> impl Iterator<Item = FrameInFlight> {
         self.frames.iter()
+    }
+
+    /// Bytes sent, everything on the wire counted.
+    pub(super) const fn wire_bytes(&self) -> u64 {
+        self.wire_bytes
     }
 
     /// Bytes that have arrived at the far end in this partition.

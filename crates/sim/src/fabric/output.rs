@@ -1,10 +1,15 @@
 //! A port: the queue before a link, and the link.
 
-use fanin_queueing::BookedDedicated;
+use fanin_queueing::{BookedDedicated, BookedMemory, Dedicated, EcnCodepoint, Passage};
+use fanin_units::Instant;
 
 use super::link::LinkState;
+use super::parcel::Parcel;
+use super::paths::Crossing;
 use super::pausable::PausableOutput;
 use super::rings::RingOutput;
+use crate::Error;
+use crate::index::NIL;
 use crate::schedule::NEVER;
 
 /// The queue before a link, by its discipline.
@@ -13,29 +18,177 @@ pub(super) enum OutputQueue {
     Host,
     /// A switch's output with its own buffer (`dedicated.rs` of `queueing`); departures are booked.
     Dedicated(Box<BookedDedicated>),
-    /// An output in shared pools (`shared.rs`). The accounts are in [`Fabric::memories`](super::Fabric); departures are booked.
-    SharedMemory,
-    /// An output of a pool with a dynamic threshold (`dynamic_threshold.rs`); otherwise as [`Self::SharedMemory`].
+    /// An output whose frames take memory of shared pools (`shared.rs`), accounted by its switch; departures are booked.
+    Shared,
+    /// An output of a pool with a dynamic threshold (`dynamic_threshold.rs`); otherwise as [`Self::Shared`].
     DynamicThreshold,
-    /// An output with a queue in each input module (`voq.rs`); otherwise as [`Self::SharedMemory`].
+    /// An output with a queue in each input module (`voq.rs`); otherwise as [`Self::Shared`].
     Voq,
     /// An output with rings (`rings.rs`), driven naively.
     Rings(Box<RingOutput>),
-    /// An output that PAUSE can stop (`pausable.rs`), driven naively. The memory of its frames is accounted in the
-    /// [`PausingSwitch`](super::flow_control::PausingSwitch).
+    /// An output that PAUSE can stop (`pausable.rs`), driven naively. Its memory is accounted by its switch.
     Pausable(Box<PausableOutput>),
 }
 
 /// One direction of a link and the queue before it.
 pub(super) struct Port {
-    pub(super) link: LinkState,
-    pub(super) queue: OutputQueue,
-    /// The number of the switch it belongs to; [`NIL`](crate::index::NIL) at a host.
-    pub(super) switch: u32,
+    link: LinkState,
+    queue: OutputQueue,
+    /// The number of the switch it belongs to; [`NIL`] at a host.
+    switch: u32,
     /// The port's number among those that leave its node.
-    pub(super) output: u16,
-    /// Number of the input port at the link's far end.
-    pub(super) input: u16,
+    output: u16,
+    /// The number, at the node that the link leads to, of the port that its frames come in by.
+    input: u16,
+}
+
+impl Port {
+    /// A port of a host. Its numbers are those at its own node and at the node that the link leads to.
+    pub(super) const fn new(link: LinkState, [output, input]: [u16; 2]) -> Self {
+        Self { link, queue: OutputQueue::Host, switch: NIL, output, input }
+    }
+
+    /// Makes it an output of a switch.
+    pub(super) const fn join(&mut self, switch: u32) {
+        self.switch = switch;
+    }
+
+    pub(super) fn set_queue(&mut self, queue: OutputQueue) {
+        self.queue = queue;
+    }
+
+    #[inline]
+    pub(super) const fn link(&self) -> &LinkState {
+        &self.link
+    }
+
+    #[inline]
+    pub(super) const fn link_mut(&mut self) -> &mut LinkState {
+        &mut self.link
+    }
+
+    /// The number of its switch, and its own number there; none at a host.
+    #[inline]
+    pub(super) fn at_switch(&self) -> Option<(usize, usize)> {
+        (self.switch != NIL).then_some((self.switch as usize, usize::from(self.output)))
+    }
+
+    #[inline]
+    pub(super) const fn input(&self) -> u16 {
+        self.input
+    }
+
+    /// The way of a frame from this port's link to another port of the switch that it leads to.
+    #[inline]
+    pub(super) const fn crossing(&self, onto: &Self) -> Crossing {
+        Crossing { switch: onto.switch, input: self.input, output: onto.output }
+    }
+
+    /// The ring that frames to a destination wait in; 0 where the port has no rings.
+    pub(super) fn ring(&mut self, destination: Option<u32>) -> Result<u16, Error> {
+        if let OutputQueue::Rings(rings) = &mut self.queue { rings.ring(destination) } else { Ok(0) }
+    }
+
+    /// The link of a host that no PAUSE can stop: its frames need no queue before it.
+    #[inline(always)]
+    pub(super) fn host_link(&mut self) -> Option<&mut LinkState> {
+        if let OutputQueue::Host = self.queue { Some(&mut self.link) } else { None }
+    }
+
+    /// A frame arrives from an input of the switch: books its departure.
+    #[inline(always)]
+    pub(super) fn book(
+        &mut self,
+        memories: &mut [Option<BookedMemory>],
+        now: Instant,
+        input: u16,
+        bytes: u32,
+        ecn: impl FnOnce() -> EcnCodepoint,
+        draw: impl FnOnce(usize) -> u32,
+    ) -> Passage {
+        let switch = self.switch as usize;
+        match &mut self.queue {
+            OutputQueue::Dedicated(queue) => queue.arrive(now, bytes, ecn, || draw(switch)),
+            OutputQueue::Shared | OutputQueue::DynamicThreshold | OutputQueue::Voq => {
+                let memory = memories[switch].as_mut().expect("its outputs share one");
+                memory.arrive(now, input.into(), self.output.into(), bytes, ecn, || draw(switch))
+            }
+            _ => unreachable!("hosts do not forward, and no departure is booked at the others"),
+        }
+    }
+
+    /// Returns true if the next frame is asked for when the link is free.
+    #[inline]
+    pub(super) const fn is_driven_naively(&self) -> bool {
+        matches!(self.queue, OutputQueue::Rings(_) | OutputQueue::Pausable(_))
+    }
+
+    pub(super) fn rings(&self) -> Option<&RingOutput> {
+        if let OutputQueue::Rings(rings) = &self.queue { Some(rings) } else { None }
+    }
+
+    /// The rings of a port that has some, and the link that they send over.
+    pub(super) fn rings_mut(&mut self) -> (&mut RingOutput, &mut LinkState) {
+        let OutputQueue::Rings(rings) = &mut self.queue else { panic!("the output has rings") };
+        (rings, &mut self.link)
+    }
+
+    pub(super) fn pausable(&self) -> Option<&PausableOutput> {
+        if let OutputQueue::Pausable(out) = &self.queue { Some(out) } else { None }
+    }
+
+    /// The queue of a port that PAUSE can stop, and the link that it sends over.
+    pub(super) fn pausable_mut(&mut self) -> (&mut PausableOutput, &mut LinkState) {
+        let OutputQueue::Pausable(out) = &mut self.queue else { panic!("the output can be paused") };
+        (out, &mut self.link)
+    }
+
+    /// The dedicated buffer of an output that is not driven naively, as of the last settle.
+    pub(super) fn buffer(&self) -> Option<&Dedicated> {
+        if let OutputQueue::Dedicated(queue) = &self.queue { Some(queue.buffer()) } else { None }
+    }
+
+    /// Gives back the memory of all frames that have departed by `now`. One that is driven naively settles at each departure.
+    pub(super) fn settle(&mut self, memories: &mut [Option<BookedMemory>], now: Instant) {
+        if let OutputQueue::Dedicated(queue) = &mut self.queue {
+            queue.settle(now);
+        } else if let Some(Some(memory)) = memories.get_mut(self.switch as usize) {
+            memory.occupancy(now, usize::from(self.output));
+        }
+    }
+
+    /// Starts the high-water marks of its own queue afresh; those of a switch's memory are elsewhere.
+    pub(super) fn reset_marks(&mut self, now: Instant) {
+        match &mut self.queue {
+            OutputQueue::Dedicated(queue) => queue.reset_marks(now),
+            OutputQueue::Rings(rings) => rings.reset_marks(),
+            _ => {}
+        }
+    }
+
+    /// Frames that wait, and whose departure is not booked.
+    pub(super) fn waiting(&self) -> Box<dyn Iterator<Item = Parcel> + '_> {
+        match &self.queue {
+            OutputQueue::Rings(rings) => Box::new(rings.waiting()),
+            OutputQueue::Pausable(out) => Box::new(out.waiting().map(|frame| frame.parcel)),
+            _ => Box::new(std::iter::empty()),
+        }
+    }
+
+    /// Asserts that the link kept its rate and order, and that the queue's own accounts add up.
+    pub(super) fn assert_conserved(&mut self, now: u64, index: usize) {
+        self.link.assert_conserved(index);
+        match &mut self.queue {
+            OutputQueue::Dedicated(queue) => {
+                queue.settle(Instant::new(now));
+                queue.assert_conserved();
+            }
+            OutputQueue::Rings(rings) => rings.assert_conserved(),
+            OutputQueue::Pausable(out) => out.assert_departs(&self.link, index),
+            // The accounts of the others are those of their switch; a host's frames are on the link.
+            _ => {}
+        }
+    }
 }
 
 /// The pending departure of a naively driven output.

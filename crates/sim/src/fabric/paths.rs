@@ -12,7 +12,15 @@ pub(crate) struct PathStep {
     pub(super) next: u32,
 }
 
-/// A stored step, and its frames' ring if the port has rings.
+/// The way of a frame through a switch: the switch's number in the fabric, and the numbers of its ports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Crossing {
+    pub(crate) switch: u32,
+    pub(crate) input: u16,
+    pub(crate) output: u16,
+}
+
+/// A step that is stored, and the ring that its frames wait in, where its port has rings.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct StoredStep {
     pub(super) step: PathStep,

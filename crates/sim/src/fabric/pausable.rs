@@ -2,13 +2,17 @@
 
 use fanin_network::PortIndex;
 use fanin_queueing::{Class, InService, NaiveOutput};
-use fanin_units::Instant;
+use fanin_units::{Duration, Instant};
 
+use super::flow_control::PauseFigures;
 use super::link::LinkState;
 use super::output::PendingDeparture;
 use super::parcel::Parcel;
 use crate::occurrence::Occurrence;
 use crate::schedule::Schedule;
+
+/// A pause that lasts so long is a storm: the least time after which switches' own watchdogs act.
+const STORM: u64 = Duration::from_millis(100).get();
 
 /// A frame in an output that can be paused.
 #[derive(Clone, Copy, Default)]
@@ -18,50 +22,119 @@ pub(super) struct PausableFrame {
     pub(super) input: PortIndex,
 }
 
-/// State of a sender that obeys its receiver's PAUSE.
-#[derive(Default)]
-pub(super) struct PausedSender {
-    /// A PAUSE is for bulk data only.
-    pub(super) only_bulk: bool,
-    pub(super) reaction: u64,
-    pub(super) paused_since: u64,
-    pub(super) pauses: u64,
-    pub(super) paused_for: u64,
-    pub(super) longest: u64,
-}
-
-impl PausedSender {
-    /// A sender that a PAUSE stops after `reaction` picoseconds.
-    pub(super) fn new(only_bulk: bool, reaction: u64) -> Self {
-        Self { only_bulk, reaction, ..Self::default() }
-    }
-
-    /// The classes that a PAUSE stops.
-    pub(super) fn stopped_classes(&self) -> impl Iterator<Item = Class> + use<> {
-        let urgent = (!self.only_bulk).then_some(Class::Urgent);
-        [Class::Bulk].into_iter().chain(urgent)
-    }
-}
-
 /// An output that can be paused.
 pub(super) struct PausableOutput {
-    pub(super) output: NaiveOutput<PausableFrame>,
-    pub(super) departure: PendingDeparture,
-    pub(super) sender: PausedSender,
+    output: NaiveOutput<PausableFrame>,
+    departure: PendingDeparture,
+    /// The classes that a PAUSE stops.
+    stopped: &'static [Class],
+    /// The time from the arrival of a signal to its effect.
+    reaction: u64,
+    paused_since: u64,
+    pauses: u64,
+    paused_total: u64,
+    longest: u64,
 }
 
 impl PausableOutput {
-    pub(super) fn new(in_service: InService, sender: PausedSender) -> Self {
-        Self { output: NaiveOutput::new(in_service), departure: PendingDeparture::none(), sender }
+    /// An output that a PAUSE stops after `reaction` picoseconds: for bulk data only, or for all frames.
+    pub(super) fn new(in_service: InService, only_bulk: bool, reaction: u64) -> Self {
+        Self {
+            output: NaiveOutput::new(in_service),
+            departure: PendingDeparture::none(),
+            stopped: if only_bulk { &[Class::Bulk] } else { &[Class::Bulk, Class::Urgent] },
+            reaction,
+            paused_since: 0,
+            pauses: 0,
+            paused_total: 0,
+            longest: 0,
+        }
     }
 
-    /// Schedules the next step: the end of the frame in service, or a departure when the link is free.
-    pub(super) fn schedule(&mut self, schedule: &mut Schedule, link: &LinkState, index: PortIndex) {
+    /// A frame arrives; it waits behind all others of its class.
+    pub(super) fn arrive(&mut self, class: Class, frame: PausableFrame) {
+        self.output.arrive(class, frame);
+    }
+
+    /// Takes the departure that is due at `now`; `None` if the occurrence is out of date. Returns the frame that has left, if its
+    /// memory was not free before.
+    pub(super) fn take_departure(&mut self, now: u64) -> Option<Option<PausableFrame>> {
+        self.departure.take(now).then(|| self.output.settle(Instant::new(now)))
+    }
+
+    /// Sends the next frame that may go, if the link is free, and schedules the step after it. Returns the frame if its memory is
+    /// free at once.
+    pub(super) fn serve(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        link: &mut LinkState,
+        index: PortIndex,
+    ) -> Option<PausableFrame> {
+        let mut released = None;
+        if link.free_at() <= now {
+            let send =
+                |frame: PausableFrame| Instant::new(link.send_next(schedule, now, index, frame.parcel));
+            released = self.output.depart(send);
+        }
         let next = self.output.next_departure(Instant::new(link.free_at()));
         if let Some(at) = next.map(Instant::get)
             && self.departure.expect(at)
         {
             schedule.insert_first(at, Occurrence::Departure(index));
         }
+        released
+    }
+
+    /// When a signal takes effect that arrives at `arrival`.
+    pub(super) const fn effect_at(&self, arrival: u64) -> u64 {
+        arrival + self.reaction
+    }
+
+    /// A PAUSE takes effect.
+    pub(super) fn pause(&mut self, now: u64) {
+        self.stopped.iter().for_each(|&class| self.output.pause(class));
+        self.pauses += 1;
+        self.paused_since = now;
+    }
+
+    /// A RESUME takes effect.
+    pub(super) fn resume(&mut self, now: u64) {
+        self.stopped.iter().for_each(|&class| self.output.resume(class));
+        let paused_for = now - self.paused_since;
+        self.paused_total += paused_for;
+        self.longest = self.longest.max(paused_for);
+    }
+
+    /// For how long it has been paused, if it is.
+    pub(super) fn paused_for(&self, now: u64) -> Option<u64> {
+        self.output.is_paused(Class::Bulk).then(|| now - self.paused_since)
+    }
+
+    /// The frames that wait.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = PausableFrame> {
+        self.output.waiting()
+    }
+
+    /// The frames that take memory.
+    pub(super) fn stored(&self) -> impl Iterator<Item = PausableFrame> {
+        self.output.stored()
+    }
+
+    /// Adds the pauses of this output, of a host or a switch, up to `now`.
+    pub(super) fn add_to(&self, figures: &mut PauseFigures, is_host: bool, now: u64) {
+        let open = self.paused_for(now).unwrap_or(0);
+        let longest = self.longest.max(open);
+        let stopped = if is_host { &mut figures.hosts_stopped } else { &mut figures.switch_ports_stopped };
+        *stopped += u64::from(self.pauses > 0);
+        figures.longest = figures.longest.max(longest);
+        figures.stopped_most = figures.stopped_most.max(self.paused_total + open);
+        figures.storms += u64::from(longest >= STORM);
+    }
+
+    /// Asserts that a departure is scheduled if a frame may go.
+    pub(super) fn assert_departs(&self, link: &LinkState, index: usize) {
+        let is_pending = self.output.next_departure(Instant::new(link.free_at())).is_some();
+        assert!(!is_pending || self.departure.is_expected(), "port {index} has frames and no departure");
     }
 }

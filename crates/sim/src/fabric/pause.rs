@@ -13,24 +13,19 @@
 //! first, then the RESUMEs that they cause, then everything else.
 
 use fanin_network::PortIndex;
-use fanin_queueing::{Frame as Descriptor, PauseSignal, StoredFrame, Verdict};
+use fanin_queueing::{PauseSignal, StoredFrame, Verdict};
 use fanin_tcp::Flags;
-use fanin_units::{Duration, Instant};
+use fanin_units::Instant;
 
-use super::flow_control::FlowControl;
-use super::output::{OutputQueue, Port};
+use super::flow_control::{FlowControl, PauseFigures};
 use super::parcel::Parcel;
-use super::pausable::{PausableFrame, PausableOutput};
+use super::pausable::PausableFrame;
 use super::{Fabric, Hop, ecn};
 use crate::index::NIL;
 use crate::occurrence::Occurrence;
-use crate::schedule::{NEVER, Schedule};
+use crate::schedule::Schedule;
 
 mod deadlock;
-mod figures;
-
-/// A port that is paused for so long is searched for a deadlock.
-const SUSPECT: u64 = Duration::from_millis(10).get();
 
 /// A PAUSE or RESUME that leaves a partition by a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,36 +37,40 @@ pub(crate) struct LeavingSignal {
     signal: PauseSignal,
 }
 
-impl FlowControl {
-    /// Schedules the next search for a deadlock, unless one is scheduled.
-    fn schedule_check(&mut self, schedule: &mut Schedule, now: u64) {
-        if !self.is_check_scheduled {
-            self.is_check_scheduled = true;
-            schedule.insert(now + SUSPECT, Occurrence::DeadlockCheck);
-        }
-    }
-}
-
 impl Fabric {
     /// Returns true if a switch of the network uses PAUSE.
     pub(crate) fn uses_pause(&self) -> bool {
         self.flow_control.is_some()
     }
 
-    /// Connections below this number have bulk data from their second ends, for PAUSE.
+    fn flow_control(&mut self) -> &mut FlowControl {
+        self.flow_control.as_mut().expect("a network with PAUSE")
+    }
+
+    /// For PAUSE: connections below this number are those whose second ends answer with bulk data.
     pub(crate) fn set_bulk_connections(&mut self, connections: u32) {
         if let Some(flow_control) = &mut self.flow_control {
-            flow_control.classes.bulk_ends = 2 * connections;
+            flow_control.set_bulk_connections(connections);
         }
     }
 
     /// The ports of a deadlock that was found: each waits for the next, the last for the first.
     pub(crate) fn deadlock(&self) -> &[PortIndex] {
-        self.flow_control.as_ref().map_or(&[], |flow_control| &flow_control.deadlock)
+        self.flow_control.as_ref().map_or(&[], |flow_control| flow_control.deadlock())
     }
 
-    /// Handles a frame from the link of `input` at a switch's pausable output.
-    #[inline(never)]
+    /// Figures of flow control up to `now`; none in a network without PAUSE.
+    pub(crate) fn pause_figures(&self, now: u64) -> Option<PauseFigures> {
+        let mut figures = self.flow_control.as_ref()?.figures();
+        for port in &self.ports {
+            if let Some(out) = port.pausable() {
+                out.add_to(&mut figures, port.at_switch().is_none(), now);
+            }
+        }
+        Some(figures)
+    }
+
+    /// A frame that came in over the link of `input` arrives at a switch's output that can be paused.
     pub(super) fn arrive_at_pausable(
         &mut self,
         schedule: &mut Schedule,
@@ -79,67 +78,44 @@ impl Fabric {
         [input, index]: [PortIndex; 2],
         parcel: Parcel,
     ) -> Hop {
-        let unstored = self.unstored_bytes;
-        let input_number = usize::from(self.ports[input as usize].input);
-        let Port { switch, output, .. } = self.ports[index as usize];
-        let (flow_control, switch) =
-            (self.flow_control.as_deref_mut().expect("a network with PAUSE"), switch as usize);
-        let chance = &mut self.chances[switch];
+        let crossing = self.crossing(input, index);
+        let chance = &mut self.chances[crossing.switch as usize];
         let draw = || (chance.bits() >> 32) as u32;
-        let frame =
-            Descriptor { bytes: parcel.wire_bytes() - unstored, ecn: ecn(&self.segments[parcel.segment()]) };
-        let at = Instant::new(now);
-        let memory = &mut flow_control.switches[switch].memory;
-        let verdict = memory.arrive(at, input_number, usize::from(output), frame, draw);
+        let ecn = ecn(&self.segments[parcel.segment()]);
+        let flow_control = self.flow_control.as_mut().expect("a network with PAUSE");
+        let (verdict, is_pause_due) =
+            flow_control.arrive(Instant::new(now), (crossing, input), parcel, ecn, draw);
         let Verdict::Accepted { marked } = verdict else {
             return Hop::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
         };
-        let counted = flow_control.counted(switch, parcel, unstored);
-        if flow_control.charge_ingress(switch, input, counted) {
+        if is_pause_due {
             self.send_signal(schedule, now, input, PauseSignal::Pause);
         }
         if marked {
             self.segments[parcel.segment()].flags.insert(Flags::CE);
         }
-        self.enqueue_pausable(schedule, now, index, PausableFrame { parcel, input });
+        self.enqueue_pausable(schedule, now, [input, index], parcel);
         Hop::Forwarded
     }
 
-    /// A frame of a host arrives at its own output, which can be paused.
-    pub(super) fn send_from_pausable(
+    /// A frame that came in over the link of `input` waits in an output that can be paused; [`NIL`] for the output's own host.
+    pub(super) fn enqueue_pausable(
         &mut self,
         schedule: &mut Schedule,
         now: u64,
-        index: PortIndex,
+        [input, index]: [PortIndex; 2],
         parcel: Parcel,
     ) {
-        self.enqueue_pausable(schedule, now, index, PausableFrame { parcel, input: NIL });
-    }
-
-    fn enqueue_pausable(
-        &mut self,
-        schedule: &mut Schedule,
-        now: u64,
-        index: PortIndex,
-        waiting: PausableFrame,
-    ) {
-        let class = self.flow_control.as_ref().expect("a network with PAUSE").classes.of(waiting.parcel);
-        let OutputQueue::Pausable(out) = &mut self.ports[index as usize].queue else {
-            unreachable!("the output can be paused");
-        };
-        out.output.arrive(class, waiting);
+        let class = self.flow_control().class_of(parcel);
+        self.ports[index as usize].pausable_mut().0.arrive(class, PausableFrame { parcel, input });
         self.serve_pausable(schedule, now, index);
     }
 
     /// The frame in service has left, or the link is free.
     pub(super) fn depart_pausable(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
-        let OutputQueue::Pausable(out) = &mut self.ports[index as usize].queue else {
-            unreachable!("the output can be paused");
-        };
-        if !out.departure.take(now) {
-            return;
-        }
-        if let Some(sent) = out.output.settle(Instant::new(now)) {
+        let (out, _) = self.ports[index as usize].pausable_mut();
+        let Some(sent) = out.take_departure(now) else { return };
+        if let Some(sent) = sent {
             self.release(schedule, now, index, sent);
         }
         self.serve_pausable(schedule, now, index);
@@ -147,17 +123,8 @@ impl Fabric {
 
     /// Sends the next permitted frame if the link is free, and schedules the next step.
     fn serve_pausable(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
-        let Port { queue: OutputQueue::Pausable(out), link, .. } = &mut self.ports[index as usize] else {
-            unreachable!("the output can be paused");
-        };
-        let mut released = None;
-        if link.free_at() <= now {
-            let send =
-                |frame: PausableFrame| Instant::new(link.send_next(schedule, now, index, frame.parcel));
-            released = out.output.depart(send);
-        }
-        out.schedule(schedule, link, index);
-        if let Some(frame) = released {
+        let (out, link) = self.ports[index as usize].pausable_mut();
+        if let Some(frame) = out.serve(schedule, now, link, index) {
             self.release(schedule, now, index, frame);
         }
     }
@@ -165,41 +132,18 @@ impl Fabric {
     /// Gives back the memory of a frame; that of a host has no account.
     fn release(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex, frame: PausableFrame) {
         let PausableFrame { parcel, input } = frame;
-        let Port { switch, output, .. } = self.ports[index as usize];
-        if switch == NIL {
+        if input == NIL {
             return;
         }
-        let unstored = self.unstored_bytes;
-        let input_number = usize::from(self.ports[input as usize].input);
-        let flow_control = self.flow_control.as_deref_mut().expect("a network with PAUSE");
-        let memory = &mut flow_control.switches[switch as usize].memory;
-        let bytes = parcel.wire_bytes() - unstored;
-        memory.depart(Instant::new(now), input_number, usize::from(output), bytes);
-        let counted = flow_control.counted(switch as usize, parcel, unstored);
-        let check_at = &mut flow_control.switches[switch as usize].check_at;
-        let is_checked = *check_at == now;
-        if flow_control.credit_ingress(input, counted) && !is_checked {
-            flow_control.switches[switch as usize].check_at = now;
-            schedule.insert_first(now, Occurrence::ResumeCheck(switch));
+        let crossing = self.crossing(input, index);
+        if self.flow_control().depart(now, (crossing, input), parcel) {
+            schedule.insert_first(now, Occurrence::ResumeCheck(crossing.switch));
         }
     }
 
     /// Sends a RESUME to every paused neighbour with an ingress occupancy of at most XON at a switch.
     pub(crate) fn check_resumes(&mut self, schedule: &mut Schedule, now: u64, switch: u32) {
-        let Some(flow_control) = &mut self.flow_control else { return };
-        let FlowControl { switches, ingress, .. } = &mut **flow_control;
-        let switch = &mut switches[switch as usize];
-        assert_eq!(switch.check_at, now, "a check is scheduled for each of its occurrences");
-        switch.check_at = NEVER;
-        let mut resumed = Vec::new();
-        switch.paused_inputs.retain(|&input| {
-            let is_resumed = ingress[input as usize].poll_signal(0) == Some(PauseSignal::Resume);
-            if is_resumed {
-                resumed.push(input);
-            }
-            !is_resumed
-        });
-        for input in resumed {
+        for input in self.flow_control().take_resumed(now, switch) {
             self.send_signal(schedule, now, input, PauseSignal::Resume);
         }
     }
@@ -207,32 +151,25 @@ impl Fabric {
     /// Sends a signal to the neighbour on the link of `input`: after the frame in service, and before all queued ones. The
     /// neighbour handles it when its reaction time is over.
     fn send_signal(&mut self, schedule: &mut Schedule, now: u64, input: PortIndex, signal: PauseSignal) {
-        let back = &mut self.ports[input as usize ^ 1].link;
-        let arrival = back.send_signal(now, self.framing.pause_bytes(), signal);
+        let wire_bytes = self.framing.pause_bytes();
+        let back = self.ports[input as usize ^ 1].link_mut();
+        let arrival = back.send_signal(now, wire_bytes, signal);
         if !back.leads_out() {
             self.schedule_signal(schedule, arrival, input);
         }
-        let flow_control = self.flow_control.as_mut().expect("a network with PAUSE");
-        match signal {
-            PauseSignal::Pause => flow_control.pauses += 1,
-            PauseSignal::Resume => flow_control.resumes += 1,
-        }
-        if signal == PauseSignal::Pause {
-            flow_control.schedule_check(schedule, now);
-        }
+        self.flow_control().count(schedule, now, signal);
     }
 
     /// Schedules the effect of a signal that arrives at the sender of `port`.
     fn schedule_signal(&self, schedule: &mut Schedule, arrival: u64, port: PortIndex) {
-        let OutputQueue::Pausable(out) = &self.ports[port as usize].queue else {
-            unreachable!("the neighbour of a switch with PAUSE obeys it");
-        };
-        schedule.insert(arrival + out.sender.reaction, Occurrence::PauseSignal(port));
+        let out =
+            self.ports[port as usize].pausable().expect("the neighbour of a switch with PAUSE obeys it");
+        schedule.insert(out.effect_at(arrival), Occurrence::PauseSignal(port));
     }
 
     /// Takes the next signal that has left by the link of a port.
     pub(crate) fn take_leaving_signal(&mut self, port: PortIndex) -> Option<LeavingSignal> {
-        let (arrival, signal) = self.ports[port as usize].link.take_leaving_signal()?;
+        let (arrival, signal) = self.ports[port as usize].link_mut().take_leaving_signal()?;
         Some(LeavingSignal { port, arrival, signal })
     }
 
@@ -240,79 +177,41 @@ impl Fabric {
     pub(crate) fn accept_signal(&mut self, schedule: &mut Schedule, leaving: LeavingSignal) {
         let LeavingSignal { port, arrival, signal } = leaving;
         let wire_bytes = self.framing.pause_bytes();
-        self.ports[port as usize].link.accept_signal(arrival, wire_bytes, signal);
+        self.ports[port as usize].link_mut().accept_signal(arrival, wire_bytes, signal);
         self.schedule_signal(schedule, arrival, port ^ 1);
         if signal == PauseSignal::Pause {
-            let flow_control = self.flow_control.as_mut().expect("a network with PAUSE");
-            flow_control.schedule_check(schedule, arrival);
+            self.flow_control().schedule_check(schedule, arrival);
         }
     }
 
     /// A signal takes effect at the port that it was sent to.
     pub(crate) fn handle_signal(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
-        let signal = self.ports[index as usize ^ 1].link.take_signal(now);
-        let OutputQueue::Pausable(out) = &mut self.ports[index as usize].queue else {
-            unreachable!("only outputs that can be paused receive signals");
-        };
-        let PausableOutput { output, sender, .. } = &mut **out;
+        let signal = self.ports[index as usize ^ 1].link_mut().take_signal(now);
+        let (out, _) = self.ports[index as usize].pausable_mut();
         match signal {
-            PauseSignal::Pause => {
-                sender.stopped_classes().for_each(|class| output.pause(class));
-                sender.pauses += 1;
-                sender.paused_since = now;
-            }
+            PauseSignal::Pause => out.pause(now),
             PauseSignal::Resume => {
-                sender.stopped_classes().for_each(|class| output.resume(class));
-                let paused_for = now - sender.paused_since;
-                sender.paused_for += paused_for;
-                sender.longest = sender.longest.max(paused_for);
+                out.resume(now);
                 self.serve_pausable(schedule, now, index);
             }
         }
     }
 
-    /// Asserts that buffers, memories and ingress occupancies add up to the frames that wait.
-    ///
-    /// # Panics
-    /// If an account differs.
+    /// Asserts that memories and ingress occupancies add up to the frames that are stored.
     pub(super) fn assert_pausable_conserved(&self) {
         let Some(flow_control) = &self.flow_control else { return };
-        let mut ingress = vec![0; self.ports.len()];
-        let mut stored = vec![Vec::new(); flow_control.switches.len()];
+        let mut counted = vec![0; self.ports.len()];
+        let mut stored = vec![Vec::new(); flow_control.memories().count()];
         for (index, port) in self.ports.iter().enumerate() {
-            let OutputQueue::Pausable(out) = &port.queue else { continue };
-            let is_pending = out.output.next_departure(Instant::new(port.link.free_at())).is_some();
-            assert!(!is_pending || out.departure.is_expected(), "port {index} has frames and no departure");
-            if port.switch == NIL {
-                continue;
-            }
-            for PausableFrame { parcel, input } in out.output.stored() {
-                stored[port.switch as usize].push(StoredFrame {
-                    input: usize::from(self.ports[input as usize].input),
-                    output: usize::from(port.output),
-                    bytes: parcel.wire_bytes() - self.unstored_bytes,
-                });
-                ingress[input as usize] +=
-                    flow_control.counted(port.switch as usize, parcel, self.unstored_bytes);
+            let (Some(out), Some((switch, output))) = (port.pausable(), port.at_switch()) else { continue };
+            for PausableFrame { parcel, input } in out.stored() {
+                let bytes = parcel.wire_bytes() - self.unstored_bytes;
+                let from = usize::from(self.crossing(input, index as PortIndex).input);
+                stored[switch].push(StoredFrame { input: from, output, bytes });
+                counted[input as usize] += flow_control.counted(switch, parcel);
             }
         }
-        for (memory, stored) in flow_control.memories().zip(stored) {
-            memory.assert_conserved(stored.into_iter());
-        }
-        for (input, (account, expected)) in flow_control.ingress.iter().zip(ingress).enumerate() {
-            assert_eq!(account.occupancy(0), expected, "the ingress occupancy of port {input}");
-        }
-        let listed: usize = flow_control.switches.iter().map(|switch| switch.paused_inputs.len()).sum();
-        assert_eq!(
-            flow_control.ingress.iter().filter(|ingress| ingress.is_paused()).count(),
-            listed,
-            "each paused input is listed once"
-        );
-        assert_eq!(
-            flow_control.pauses,
-            flow_control.resumes + listed as u64,
-            "each PAUSE is followed by a RESUME, or still holds"
-        );
+        flow_control.assert_conserved(stored, &counted);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fanin_dataflow::{FragmentSet, FragmentSource, L1Id, Random};
 use fanin_events::models::{SourceModel, relative_event_size};
 use fanin_events::sizes::{self, EventSizes};
-use fanin_scenario::{FragmentSizes, Scenario, SizeModel};
+use fanin_scenario::{Scenario, SizeModel};
 use fanin_units::Bytes;
 
 use crate::Error;
@@ -62,26 +62,6 @@ impl RecordedSizes {
                 sizes::models_mean(models, sigma.as_f64(), places)
             }
             (_, model) => model.mean().unwrap_or_default(),
-        }
-    }
-
-    /// The sizes of the scenario's fragments in a few figures.
-    pub fn figures(&self, scenario: &Scenario) -> FragmentSizes {
-        let readout = &scenario.readout;
-        let (model, fragments) = (&readout.fragment_size, readout.fragments_per_host);
-        if let Some(sizes) = model.sizes(readout.hosts, fragments) {
-            return sizes;
-        }
-        let sizes = model.sizes_with_mean(self.mean(scenario), fragments);
-        match self {
-            Self::Events(events) => FragmentSizes {
-                answer_max: Some(events.answer_max(fragments)),
-                // One readout that has every source.
-                event_max: Some(events.answer_max(u32::MAX)),
-                event_sigma: FragmentSizes::sigma_of(events.event_spread()),
-                ..sizes
-            },
-            Self::None | Self::Models(_) => sizes,
         }
     }
 }

@@ -3,11 +3,12 @@
 use fanin_network::{Network, SwitchKind};
 use fanin_scenario::{Buffering, PauseMode, Switch};
 use fanin_tcp::{Flags, Segment};
-use fanin_units::{Bytes, Rate};
+use fanin_units::{Bytes, Duration, Rate};
 use proptest::prelude::*;
 
 use super::super::PathStep;
 use super::*;
+use crate::schedule::NEVER;
 use crate::ties::Ties;
 
 impl Fabric {
@@ -232,8 +233,7 @@ proptest! {
             prop_assert_eq!(left, sends.iter().map(|send| u32::from(send.2)).sum::<u32>());
             let figures = fabric.pause_figures(last).unwrap();
             prop_assert_eq!(figures.pauses, figures.resumes);
-            let control = fabric.flow_control.as_ref().unwrap();
-            prop_assert!(control.ingress.iter().all(|ingress| ingress.occupancy(0) == 0));
+            prop_assert_eq!(fabric.payload_in_flight(), 0);
             prop_assert!(fabric.buffers().all(|buffer| buffer.occupancy().bytes == 0));
         }
     }

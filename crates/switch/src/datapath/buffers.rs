@@ -160,8 +160,8 @@ impl Buffers {
 
     /// The occupancy of an output.
     #[inline]
-    pub(super) fn output(&self, output: usize) -> &Occupancy {
-        self.memory.output(output)
+    pub(super) fn occupancy(&self, output: usize) -> &Occupancy {
+        self.memory.occupancy(output)
     }
 
     /// The counters of an output.

@@ -318,7 +318,7 @@ impl<H: Copy + Default> Outputs<H> {
 
     /// Samples the lengths of a port's queues, and frees removed rings that have drained.
     pub(super) fn sample(&mut self, port: usize) {
-        let frames = self.memory.output(port).frames;
+        let frames = self.memory.occupancy(port).frames;
         self.outputs[port].sample(frames);
         self.outputs[port].free_drained();
     }
@@ -326,7 +326,7 @@ impl<H: Copy + Default> Outputs<H> {
     /// Ends a period of the high-water marks of these ports.
     pub(super) fn end_period(&mut self, ports: &[usize]) {
         for &port in ports {
-            let held = self.memory.output(port);
+            let held = self.memory.occupancy(port);
             self.outputs[port].end_period((held.frames_max, held.bytes_max));
         }
         self.memory.reset_marks();
@@ -340,7 +340,7 @@ impl<H: Copy + Default> Outputs<H> {
 
     /// Counters of a port's plain queue.
     pub(super) fn plain_snapshot(&self, port: usize) -> QueueSnapshot {
-        let mut queue = QueueSnapshot::new(*self.memory.output(port), self.memory.counters(port));
+        let mut queue = QueueSnapshot::new(*self.memory.occupancy(port), self.memory.counters(port));
         self.outputs[port].fill_plain(&mut queue);
         queue
     }
