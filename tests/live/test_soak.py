@@ -38,5 +38,5 @@ def test_what_fills_and_then_stays_is_no_leak(capsys: pytest.CaptureFixture[str]
 def test_a_leak_of_memory_or_descriptors_is_found() -> None:
     leaking = [20_000 + 20 * second for second in range(100)]
     assert soak.judge("a logger", held(leaking, [12] * 100), None)
-    descriptors = [12 + second // 20 for second in range(100)]
+    descriptors = [12 + second // 10 for second in range(100)]
     assert soak.judge("a logger", held([20_000] * 100, descriptors), None)
