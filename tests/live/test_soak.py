@@ -1,0 +1,42 @@
+"""The soak of a live system: it ends with a clean audit, and it finds what grows."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import soak
+
+
+def held(kilobytes: list[int], descriptors: list[int]) -> list[soak.Sample]:
+    """One process, sampled once a second."""
+    both = zip(kilobytes, descriptors, strict=True)
+    return [soak.Sample(float(at), 1, "logger", *values) for at, values in enumerate(both)]
+
+
+def test_processes_are_killed_and_no_event_is_lost(root: Path, tmp_path: Path) -> None:
+    binary = os.environ["FANIN_BIN"]
+    command = [sys.executable, "scripts/soak.py", "live", "--minutes", "0.2", "--kill-every", "2"]
+    command += ["--set", "supervisor.rate=20 Hz", "--binary", binary, "--out", str(tmp_path)]
+    run = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300, check=False)
+    # In its first seconds a system fills its buffers, so that the code alone says nothing.
+    assert run.returncode in (0, 1), run.stderr
+    assert "exit code of the run: 0" in run.stdout, run.stdout + run.stderr
+    assert "+ 0 lost" in run.stdout
+    killed = run.stdout.split("\nkilled ")[1].split(":")[0]
+    assert int(killed) >= 3
+    assert (tmp_path / "live" / "samples.csv").read_text().count("logger") > 10
+
+
+def test_what_fills_and_then_stays_is_no_leak(capsys: pytest.CaptureFixture[str]) -> None:
+    filling = [min(1000 * second, 20_000) for second in range(100)]
+    assert not soak.judge("a logger", held(filling, [12] * 100), None)
+    assert "(+0.0 %)" in capsys.readouterr().out
+
+
+def test_a_leak_of_memory_or_descriptors_is_found() -> None:
+    leaking = [20_000 + 20 * second for second in range(100)]
+    assert soak.judge("a logger", held(leaking, [12] * 100), None)
+    descriptors = [12 + second // 10 for second in range(100)]
+    assert soak.judge("a logger", held([20_000] * 100, descriptors), None)
