@@ -56,6 +56,51 @@ def test_every_permitted_name_recurs() -> None:
     assert not unused, f"one type has each of these names: remove them from the lists: {unused}"
 
 
+def rust_names(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each name of a Rust source with its line: of tests too, but not of comments and texts."""
+    blank = NOISE.sub(lambda match: "\n" * match[0].count("\n") or " ", text)
+    for number, line in enumerate(blank.splitlines(), 1):
+        for name in re.findall(r"[A-Za-z_]\w*", line):
+            yield number, name
+
+
+def python_names(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each name of a Python source with its line."""
+    for node in ast.walk(ast.parse(text)):
+        for field in ("id", "arg", "attr", "name"):
+            if isinstance(name := getattr(node, field, None), str):
+                yield getattr(node, "lineno", 0), name
+
+
+def empty_names() -> Iterator[str]:
+    """Yield each name that says no meaning, with its place."""
+    for folder, names in SOURCES.items():
+        suffix = "rs" if names is rust_names else "py"
+        for path in sorted((ROOT / folder).glob(f"**/*.{suffix}")):
+            for number, name in names(path.read_text()):
+                if EMPTY.fullmatch(name):
+                    yield f"{path.relative_to(ROOT)}:{number}: {name}"
+
+
+SOURCES = {
+    **dict.fromkeys(("crates", "fuzz/fuzz_targets"), rust_names),
+    **dict.fromkeys(("python", "scripts", "tests"), python_names),
+}
+
+
+def test_names_say_a_meaning() -> None:
+    found = list(empty_names())
+    assert not found, "call these by their meaning (docs/style.md):\n" + "\n".join(found)
+
+
+def test_empty_names_are_found() -> None:
+    source = 'fn what_is(got: &str) {}  // got\nconst T: &str = "got"; enum Who { Gotten, Whatever }\n'
+    assert [name for _, name in rust_names(source) if EMPTY.fullmatch(name)] == ["what_is", "got", "Who"]
+    source = "def test_who_comes(what):\n    return sent_got.what.forgot\n"
+    names = sorted(name for _, name in python_names(source) if EMPTY.fullmatch(name))
+    assert names == ["sent_got", "test_who_comes", "what", "what"]
+
+
 def test_one_name_leads_from_a_key_to_its_effect() -> None:
     for name in sorted(FROM_KEY_TO_EFFECT):
         rooms = [Path(file).parts[1] for file in places()[name]]
