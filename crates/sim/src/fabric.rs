@@ -34,7 +34,7 @@ pub(crate) use boundary::LeavingFrame;
 pub(crate) use build::switch_layouts;
 use flow_control::FlowControl;
 use link::FrameInFlight;
-use output::Port;
+use output::{OutputQueue, Port, PortParts};
 pub(crate) use parcel::Parcel;
 pub(crate) use paths::{Crossing, PathStep};
 pub(crate) use pause::LeavingSignal;
@@ -263,7 +263,8 @@ impl Fabric {
     /// Takes the segment in the [free place](Self::free_place), for it to be sent now or later.
     #[inline(always)]
     pub(crate) fn wrap(&mut self, place: u32, route: PathStep, end: u32) -> Parcel {
-        assert_eq!(self.free.pop(), Some(place), "a segment is written in the free place");
+        let taken = self.free.pop();
+        debug_assert_eq!(taken, Some(place), "a segment is written in the free place");
         let segment = &self.segments[place as usize];
         Parcel::new(route.next, end, self.wire_bytes(segment), place)
     }
@@ -306,19 +307,26 @@ impl Fabric {
         let (index, parcel) = (step.port, parcel.moved(step.next));
         let bytes = parcel.wire_bytes() - self.unstored_bytes;
         let ecn = || ecn(&self.segments[parcel.segment()]);
-        let draw = |switch: usize| (self.chances[switch].bits() >> 32) as u32;
-        let port = &mut self.ports[index as usize];
-        if port.is_driven_naively() {
-            return self.arrive_naively(schedule, now, [from, index], ring, parcel);
-        }
-        let passage = port.book(&mut self.memories, Instant::new(now), input, bytes, ecn, draw);
+        let PortParts { link, queue, switch, output } = self.ports[index as usize].parts_mut();
+        let (at, draw) = (Instant::new(now), || (self.chances[switch].bits() >> 32) as u32);
+        let passage = match queue {
+            OutputQueue::Dedicated(queue) => queue.arrive(at, bytes, ecn, draw),
+            OutputQueue::Shared | OutputQueue::DynamicThreshold | OutputQueue::Voq => {
+                let memory = self.memories[switch].as_mut().expect("its outputs share one");
+                memory.arrive(at, usize::from(input), output, bytes, ecn, draw)
+            }
+            OutputQueue::Rings(_) | OutputQueue::Pausable(_) => {
+                return self.arrive_naively(schedule, now, [from, index], ring, parcel);
+            }
+            OutputQueue::Host => unreachable!("hosts do not forward"),
+        };
         let Passage::Queued { start, end, marked } = passage else {
             return Hop::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
         };
         if marked {
             self.segments[parcel.segment()].flags.insert(Flags::CE);
         }
-        port.link_mut().send(schedule, [start.get(), end.get()], index, parcel);
+        link.send(schedule, [start.get(), end.get()], index, parcel);
         Hop::Forwarded
     }
 

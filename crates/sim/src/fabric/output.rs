@@ -1,6 +1,6 @@
 //! A port: the queue before a link, and the link.
 
-use fanin_queueing::{BookedDedicated, BookedMemory, Dedicated, EcnCodepoint, Passage};
+use fanin_queueing::{BookedDedicated, BookedMemory, Dedicated};
 use fanin_units::Instant;
 
 use super::link::LinkState;
@@ -40,6 +40,14 @@ pub(super) struct Port {
     output: u16,
     /// The number, at the node that the link leads to, of the port that its frames come in by.
     input: u16,
+}
+
+/// The parts of a port of a switch.
+pub(super) struct PortParts<'a> {
+    pub(super) link: &'a mut LinkState,
+    pub(super) queue: &'a mut OutputQueue,
+    pub(super) switch: usize,
+    pub(super) output: usize,
 }
 
 impl Port {
@@ -95,32 +103,11 @@ impl Port {
         if let OutputQueue::Host = self.queue { Some(&mut self.link) } else { None }
     }
 
-    /// A frame arrives from an input of the switch: books its departure.
+    /// Its parts, for a frame that arrives: the queue decides, the link sends.
     #[inline(always)]
-    pub(super) fn book(
-        &mut self,
-        memories: &mut [Option<BookedMemory>],
-        now: Instant,
-        input: u16,
-        bytes: u32,
-        ecn: impl FnOnce() -> EcnCodepoint,
-        draw: impl FnOnce(usize) -> u32,
-    ) -> Passage {
-        let switch = self.switch as usize;
-        match &mut self.queue {
-            OutputQueue::Dedicated(queue) => queue.arrive(now, bytes, ecn, || draw(switch)),
-            OutputQueue::Shared | OutputQueue::DynamicThreshold | OutputQueue::Voq => {
-                let memory = memories[switch].as_mut().expect("its outputs share one");
-                memory.arrive(now, input.into(), self.output.into(), bytes, ecn, || draw(switch))
-            }
-            _ => unreachable!("hosts do not forward, and no departure is booked at the others"),
-        }
-    }
-
-    /// Returns true if the next frame is asked for when the link is free.
-    #[inline]
-    pub(super) const fn is_driven_naively(&self) -> bool {
-        matches!(self.queue, OutputQueue::Rings(_) | OutputQueue::Pausable(_))
+    pub(super) fn parts_mut(&mut self) -> PortParts<'_> {
+        let Self { link, queue, switch, output, .. } = self;
+        PortParts { link, queue, switch: *switch as usize, output: usize::from(*output) }
     }
 
     pub(super) fn rings(&self) -> Option<&RingOutput> {
