@@ -140,36 +140,19 @@ impl<T> CreditPool<T> {
         }
     }
 
-    /// Puts back a part of a request that was just popped, before all others of its slot. Its credits come back.
+    /// Puts the rest of a request that was just popped behind all others of its slot. Its credits come back.
     ///
     /// # Panics
     /// If more come back than were taken.
-    pub fn put_back(&mut self, slot: u32, cost: u16, request: T) {
+    pub fn put_behind(&mut self, slot: u32, cost: u16, request: T) {
         self.give_back(cost);
-        self.waiting += 1;
-        let entry = QueuedRequest { request, slot, cost };
-        match &mut self.queue {
-            CreditQueue::Fifo(queue) => queue.push_front(entry),
-            CreditQueue::RoundRobin { queues, turns } => {
-                let queue = &mut queues[slot as usize];
-                if queue.is_empty() {
-                    turns.push_back(slot);
-                }
-                queue.push_front(entry);
-            }
-            CreditQueue::Smallest { queues, active, best } => {
-                let queue = &mut queues[slot as usize];
-                if queue.requests.is_empty() {
-                    active.push(slot);
-                }
-                queue.remaining += u64::from(cost);
-                queue.requests.push_front(entry);
-                *best = None;
-            }
-            CreditQueue::FirstFit { by_cost, .. } => {
-                grow(by_cost, usize::from(cost), VecDeque::new);
-                by_cost[usize::from(cost)].push_front((0, entry));
-            }
+        if let CreditQueue::Fifo(queue) = &mut self.queue {
+            // The slots stay in their order.
+            let end = queue.iter().position(|entry| entry.slot != slot).unwrap_or(queue.len());
+            queue.insert(end, QueuedRequest { request, slot, cost });
+            self.waiting += 1;
+        } else {
+            self.push(slot, cost, request);
         }
     }
 
@@ -319,6 +302,25 @@ mod tests {
         let mut pool = CreditPool::new(None, CreditDiscipline::RoundRobin);
         (0..1000).for_each(|n| pool.push(0, 128, n));
         assert_eq!((0..1000).map_while(|_| pool.pop()).count(), 1000);
+    }
+
+    #[test]
+    fn the_rest_of_a_request_waits_behind_its_slot() {
+        for (discipline, expected) in [
+            (CreditDiscipline::Fifo, [(0, 2), (0, 1), (1, 1), (2, 1)]),
+            (CreditDiscipline::RoundRobin, [(0, 2), (1, 1), (2, 1), (0, 1)]),
+            (CreditDiscipline::SmallestRemaining, [(1, 1), (2, 1), (0, 2), (0, 1)]),
+            (CreditDiscipline::FirstFit, [(0, 2), (1, 1), (2, 1), (0, 1)]),
+        ] {
+            let mut pool = CreditPool::new(None, discipline);
+            pool.push(0, 2, (0, 1));
+            assert_eq!(pool.pop(), Some((0, 1)));
+            [(0, 2), (1, 1), (2, 1)].iter().for_each(|&request| pool.push(request.0, 1, request));
+            pool.put_behind(0, 1, (0, 1));
+            assert_eq!((pool.used(), pool.waiting()), (1, 4));
+            let order: Vec<_> = core::iter::from_fn(|| pool.pop()).collect();
+            assert_eq!(order, expected, "{discipline:?}");
+        }
     }
 
     #[test]

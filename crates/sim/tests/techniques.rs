@@ -456,9 +456,10 @@ fn paced_credits_need_no_setting() {
     let (network, tcp) = (paced.summary.network.as_ref().unwrap(), paced.summary.tcp.as_ref().unwrap());
     assert_eq!((network.drops, tcp.timeouts), (Some(0), Some(0)));
     let slowdown = paced.summary.slowdown.as_ref().unwrap();
-    assert!(slowdown.mean < 1.03 && slowdown.p99 < 1.05, "{slowdown:?}");
+    // A collector's second and third event: few probes of the delay.
+    assert!(slowdown.mean < 1.02 && slowdown.p99 < 1.10, "{slowdown:?}");
     assert_eq!(figure(&paced.summary, "paced_credits.losses"), 0.0);
-    // A round trip of 400 us is 50 kB, and their variation of 100 us half of that.
+    // A round trip of 400 us is 50 kB, their variation of 100 us half of that, and an answer 7 kB.
     assert!(figure(&paced.summary, "paced_credits.window_bytes_mean") < 100e3);
     assert!(figure(&paced.summary, "paced_credits.outstanding_bytes_max") < 150e3);
     // A fixed number of credits that suits 786 kB drops frames here.

@@ -123,7 +123,7 @@ impl<P: FragmentPayload> Collector<P> {
                 if count < cost {
                     let part = fragments.lowest(count);
                     let rest = Blocked { fragments: fragments.without(part), ..blocked };
-                    self.credits.put_back(key.index, cost - count, rest);
+                    self.credits.put_behind(key.index, cost - count, rest);
                     (fragments, cost) = (part, count);
                     slot.open += 1;
                 }
@@ -225,8 +225,8 @@ impl<P: FragmentPayload> Collector<P> {
         {
             self.timeouts.pop_front();
             let late = self.pending.find(tag).and_then(|pending| pending.paced);
-            if let (Some(paced), Some(_)) = (&mut self.paced, late) {
-                paced.on_loss(now);
+            if let (Some(paced), Some(credit)) = (&mut self.paced, late) {
+                paced.on_timeout(credit);
             }
             self.repeat(now, tag);
         }

@@ -2,6 +2,7 @@
 
 mod collect;
 mod config;
+mod order;
 mod pending;
 mod queries;
 mod ship;
@@ -78,7 +79,7 @@ pub struct CollectorConfig {
     pub discipline: CreditDiscipline,
     /// The order of the requests of one step.
     pub request_order: RequestOrder,
-    /// The readout that [`RequestOrder::Rotated`] begins with.
+    /// The readout that [`RequestOrder::Rotated`] and paced credits begin with.
     pub first_readout: u16,
     /// The behaviour of the units.
     pub model: UnitModel,
@@ -243,8 +244,12 @@ impl<P: FragmentPayload> Collector<P> {
     pub fn new(config: CollectorConfig) -> Result<Self, CollectorError> {
         config.validate()?;
         let readouts = config.readouts.len();
-        let is_rotated = config.request_order == RequestOrder::Rotated;
-        let first = if is_rotated { usize::from(config.first_readout) } else { 0 };
+        let first = usize::from(config.first_readout);
+        let order = match (config.paced_credits, config.request_order) {
+            (Some(_), _) => order::spread(readouts, first).collect(),
+            (None, RequestOrder::Rotated) => (0..readouts).map(|n| ((first + n) % readouts) as u16).collect(),
+            (None, RequestOrder::Fixed | RequestOrder::Random) => (0..readouts as u16).collect(),
+        };
         let link = |&fragments: &u16| ReadoutLink {
             up: false,
             give_up: later(Instant::START, config.readout_wait),
@@ -262,7 +267,7 @@ impl<P: FragmentPayload> Collector<P> {
             readouts: config.readouts.iter().map(link).collect(),
             loggers: vec![false; usize::from(config.loggers)],
             next_logger: 0,
-            order: (0..readouts).map(|n| ((first + n) % readouts) as u16).collect(),
+            order,
             slots: EventSlots::new(readouts),
             shipping: 0,
             unshipped: VecDeque::new(),

@@ -40,11 +40,6 @@ impl DelayEstimate {
         }
     }
 
-    /// True once there were enough samples.
-    pub(super) fn is_sure(&self) -> bool {
-        self.samples >= SAMPLES_MIN
-    }
-
     /// The delay without the queues of others.
     pub(super) fn base(&self) -> f64 {
         let [last, present] = self.least;

@@ -17,10 +17,12 @@ use self::delay::DelayEstimate;
 
 /// Bytes in the window in addition to the round trip, as a multiple of the bytes that overtake an answer in the mean.
 const OVERTAKING: f64 = 2.0;
-/// Multiple of these that may be requested at once after a pause.
-const OVERTAKING_BURST: f64 = 3.0;
-/// Limit in answers of mean size: at high rates the variation of delays exceeds a switch's buffer.
-const BURST_ANSWERS: f64 = 6.0;
+/// Of these, the multiple that may be requested at once after a pause.
+const OVERTAKING_BURST: f64 = 4.0;
+/// The most frames that the window holds for one more answer. A larger answer would add queue and hide no more.
+const ANSWER_FRAMES_MAX: u64 = 10;
+/// A burst has at most this many answers of mean size: at high rates the variation of delays is more than a switch holds.
+const BURST_ANSWERS: f64 = 8.0;
 /// An answer that is overtaken by more than this many delays tells nothing about usual ones.
 const OVERTAKING_DELAYS_MAX: f64 = 2.0;
 /// An answer is late if it takes this many times the delay, or the time that the own queue explains.
@@ -33,8 +35,6 @@ const INCREASE: f64 = 0.05;
 const LIMIT_INCREASE: f64 = 1.0 / 256.0;
 /// After this many answers without a probe of the delay, requests wait until nothing is outstanding.
 const ANSWERS_WITHOUT_PROBE: u32 = 8192;
-/// The same while there were few probes.
-const ANSWERS_WITHOUT_FIRST_PROBE: u32 = 512;
 /// Weight of the newest sample in sizes and times.
 const GAIN: f64 = 1.0 / 16.0;
 /// Weight of the newest sample in means over all readouts.
@@ -50,8 +50,8 @@ const OVERDUE_FACTOR: f64 = 4.0;
 const PATIENCE_MIN: f64 = 10e9;
 /// Picoseconds before an answer is overdue while no time is known: above TCP's least timeout.
 const PATIENCE_FIRST: f64 = 250e9;
-/// Factor of the window after a loss. It is also the limit of its growth for a while.
-const LOSS_FACTOR: f64 = 0.5;
+/// The largest fall of the share with one overdue answer.
+const LOSS_FALL_MAX: f64 = 0.5;
 /// The least share of window and pace.
 const SHARE_MIN: f64 = 1.0 / 64.0;
 /// Bytes of the least frame on the wire.
@@ -142,9 +142,7 @@ pub struct PacedCredits {
     limit: f64,
     /// Answers since the last probe.
     unprobed: u32,
-    /// Before this time another loss counts as the same.
-    hold_cuts: Instant,
-    /// Requests in the order of sending; the oldest may be answered.
+    /// Requests in the order of sending, the oldest of which may be answered.
     requests: VecDeque<OutstandingCredit>,
     /// The number of the first of `requests`.
     first: u64,
@@ -178,7 +176,6 @@ impl PacedCredits {
             share: 1.0,
             limit: 1.0,
             unprobed: 0,
-            hold_cuts: Instant::START,
             requests: VecDeque::new(),
             first: 0,
             outstanding: 0,
@@ -216,7 +213,7 @@ impl PacedCredits {
         Bytes::new(self.overdue.values().sum())
     }
 
-    /// Times at which overdue answers lowered pace and window.
+    /// Overdue answers that lowered pace and window.
     pub fn losses(&self) -> u64 {
         self.losses
     }
@@ -240,11 +237,14 @@ impl PacedCredits {
         Some(room.max(self.next))
     }
 
-    /// Number of a readout's fragments in the next request: equal parts of a few segments each.
+    /// How many of a readout's fragments the next request names: all of them in equal parts of a few segments. An event without
+    /// answers is requested in parts of one segment: the size of the event is unknown, and the first of many small answers
+    /// arrives sooner than the first of a few.
     #[inline]
     pub fn fragments_of_part(&self, readout: u16, fragments: u16, size: RelativeSize) -> u16 {
         let bytes = self.predict(readout, fragments, size);
-        let most = self.config.segment.get() * PacedCreditsConfig::SEGMENTS;
+        let segments = if size.usual > 0.0 { PacedCreditsConfig::SEGMENTS } else { 1 };
+        let most = self.config.segment.get() * segments;
         let parts = (bytes / most as f64) as u64 + 1;
         let parts = parts.min(u64::from(fragments.max(1))) as u16;
         fragments.div_ceil(parts)
@@ -304,9 +304,7 @@ impl PacedCredits {
         self.deviation += (off - self.deviation) * MEAN_GAIN;
         self.unprobed = self.unprobed.saturating_add(1);
         follow(&mut self.answer, wire, MEAN_GAIN);
-        if is_overdue {
-            self.on_loss(now);
-        } else {
+        if !is_overdue {
             let time = time.get() as f64;
             follow(&mut self.time, time, GAIN);
             let delay = (time - wire / self.link_rate()).max(0.0);
@@ -334,15 +332,12 @@ impl PacedCredits {
         self.drop_closed();
     }
 
-    /// An answer is lost or overdue: the window is halved, once for all losses in the time of one answer.
-    pub fn on_loss(&mut self, now: Instant) {
-        if now < self.hold_cuts {
-            return;
+    /// A request had no answer within the request timeout.
+    pub fn on_timeout(&mut self, credit: ByteCredit) {
+        // An overdue one has been counted.
+        if credit.number >= self.first {
+            self.on_loss(credit.bytes);
         }
-        self.losses += 1;
-        self.share = (self.share * LOSS_FACTOR).max(SHARE_MIN);
-        self.limit = self.share;
-        self.hold_cuts = now.checked_add(self.patience()).unwrap_or(now);
     }
 
     /// Checks that every byte outstanding belongs to a request, for tests.
@@ -371,12 +366,16 @@ impl PacedCredits {
         self.link_rate() * self.share
     }
 
-    /// The window of an uncongested network: a round trip and the variation of delays.
+    /// The window of an uncongested network: a round trip, the variation of delays, and one answer.
+    ///
+    /// The credit of an answer comes back with its last byte, which the answer's own time on the link delays. Variations that
+    /// are shorter than an answer overtake nothing.
     #[inline]
     fn window_full(&self) -> f64 {
         // Until the delay is known, one request at a time.
         let Some(delay) = &self.delay else { return 0.0 };
-        (delay.base() + OVERTAKING * self.overtaking) * self.link_rate() + 1.0
+        let answer = self.answer.min((ANSWER_FRAMES_MAX * self.config.frame.get()) as f64);
+        (delay.base() + OVERTAKING * self.overtaking) * self.link_rate() + answer + 1.0
     }
 
     /// Lowers the share if an answer is late for a reason that is not the own queue, and raises it otherwise.
@@ -423,8 +422,7 @@ impl PacedCredits {
             return Some(Instant::START);
         };
         let delay = self.delay.as_ref()?;
-        if self.unprobed >= if delay.is_sure() { ANSWERS_WITHOUT_PROBE } else { ANSWERS_WITHOUT_FIRST_PROBE }
-        {
+        if self.unprobed >= ANSWERS_WITHOUT_PROBE {
             return None;
         }
         let excess = (self.outstanding + 1).saturating_sub(self.window().get());
@@ -456,16 +454,25 @@ impl PacedCredits {
     /// Takes overdue requests out of the window.
     #[inline]
     fn expire(&mut self, now: Instant) {
-        while let Some(oldest) = self.requests.front()
+        while let Some(&oldest) = self.requests.front()
             && now.saturating_since(oldest.sent) >= self.patience()
         {
             self.outstanding -= oldest.bytes;
             self.overdue.insert(self.first, oldest.bytes);
             self.requests.pop_front();
             self.first += 1;
-            self.on_loss(now);
+            self.on_loss(oldest.bytes);
             self.drop_closed();
         }
+    }
+
+    /// Lowers the share by the lost part of the window.
+    fn on_loss(&mut self, bytes: u64) {
+        self.losses += 1;
+        let window = (self.share * self.window_full()).max(1.0);
+        self.share *= 1.0 - (bytes as f64 / window).min(LOSS_FALL_MAX);
+        self.share = self.share.max(SHARE_MIN);
+        self.limit = self.share;
     }
 
     fn drop_closed(&mut self) {

@@ -12,8 +12,9 @@ pub enum ShapingMethod {
     /// Each collector has a fixed number of credits; a request takes one for each fragment, its answer returns them (thesis §4.3,
     /// ICC'15 §III.B).
     Credits,
-    /// Each collector requests bytes at the rate of its own link, with a window of a measured round trip and its
-    /// variation. A large answer is requested in parts, and late answers lower the pace. Needs no setting.
+    /// Each collector requests bytes at the rate of its own link, with a window of a measured round trip and its variation. A
+    /// large answer is requested in parts, and late answers lower the pace. Requests are spread over the readouts, unless
+    /// `request_order` is `random`. Nothing has to be set.
     PacedCredits,
     /// A central arbiter allocates a timeslot to every packet (Fastpass; thesis §6.4).
     Fastpass,
