@@ -368,7 +368,9 @@ def test_ctrl_c_closes_the_bar_of_a_terminal(tmp_path: Path) -> None:
 
 
 def test_unsupported_scenarios_are_refused() -> None:
-    scenario = fanin.Scenario.load("incast", {"transport.congestion_control": "bbr"})
+    scenario = fanin.Scenario.load(
+        "incast", {"transport.congestion_control": "bbr", "transport.profile": "linux-2.6.32"}
+    )
     with pytest.raises(ValueError, match="is not simulated"):
         scenario.simulate(progress=False)
 

@@ -143,7 +143,7 @@ def test_a_point_that_fails_or_takes_too_long_costs_only_itself(
 ) -> None:
     over: list[dict[str, Setting]] = [
         {"workload.senders": 4},
-        {"transport.congestion_control": "bbr"},
+        {"transport.congestion_control": "bbr", "transport.profile": "linux-2.6.32"},
         {"run.duration": "80000 s"},
     ]
     sweep = fanin.sweep(scenario, over, out=tmp_path, timeout=2.0, progress=False)

@@ -276,7 +276,7 @@ def test_no_trial_meets_impossible_constraints(scenario: fanin.Scenario, tmp_pat
         )
     with pytest.raises(RuntimeError, match=r"none of the first 4 trials.*not simulated"):
         fanin.tune(
-            scenario.replace({"transport.congestion_control": "bbr"}),
+            scenario.replace({"transport.congestion_control": "bbr", "transport.profile": "linux-2.6.32"}),
             over={"tor.buffer": None},
             minimise="mean",
             seeds=1,

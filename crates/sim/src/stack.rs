@@ -33,11 +33,10 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
             cubic @ CongestionControl::Cubic(_) => cubic,
             _ => Config::linux_6().congestion_control,
         },
+        Wanted::Bbr if transport.profile == Profile::Linux6 => CongestionControl::Bbr,
         Wanted::Bbr => {
-            return Err(Error::unsupported(
-                "transport.congestion_control",
-                "bbr (only the kernel has it, and `fanin run` uses it; cubic is similar)",
-            ));
+            let reason = "bbr, which came with Linux 4.9: it needs profile = \"linux-6\"";
+            return Err(Error::unsupported("transport.congestion_control", reason));
         }
         // The technique's folder says what else it changes.
         _ => profile.congestion_control,

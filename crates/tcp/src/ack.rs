@@ -7,6 +7,7 @@ use fanin_units::Instant;
 
 use crate::config::{Config, LossDetection, Reduction, RttSource};
 use crate::congestion::AckSample;
+use crate::delivery_rate::Delivery;
 use crate::endpoint::{CongestionState, Endpoint};
 use crate::flight::NewlyAcked;
 use crate::recovery::AckEvent;
@@ -67,7 +68,20 @@ impl Endpoint {
         self.sample_rtt(config, rtt_ps);
         let delays = [now.get() - last_sent_at, self.rtt.smoothed(config).get()];
         self.congestion.on_sample(config, &mut self.window, sample, delays, true);
-        if self.is_cwnd_limited(config, flight_size) {
+        if self.congestion.as_bbr().is_some() {
+            self.model_ack(
+                config,
+                &Delivery {
+                    now,
+                    delivered: acked,
+                    lost: 0,
+                    newest_sent_at: Some(last_sent_at),
+                    rtt_ps: Some(now.get() - last_sent_at),
+                    may_be_delayed: acked == 1,
+                    prior_in_flight: flight_size,
+                },
+            );
+        } else if self.is_cwnd_limited(config, flight_size) {
             self.congestion.on_ack(config, &mut self.window, sample);
         }
         self.restart_timer(config, now);
@@ -145,7 +159,10 @@ impl Endpoint {
         }
         // Growth or reduction of the window (tcp_cong_control).
         let sample = AckSample { now, acked: ack.delivered, snd_una: segment.ack, snd_nxt, has_ece };
-        if self.congestion.governs_recovery(config) {
+        if self.congestion.as_bbr().is_some() {
+            let delivery = self.delivery_of(now, segment, &newly, [ack.delivered, ack.lost, prior_pipe]);
+            self.model_ack(config, &delivery);
+        } else if self.congestion.governs_recovery(config) {
             self.congestion.on_ack(config, &mut self.window, sample);
         } else if self.is_reducing() {
             self.reduce(config, &ack);

@@ -29,6 +29,8 @@ pub enum CongestionControl {
         /// The window in segments, at least 1.
         static_window: u32,
     },
+    /// BBR version 1, with pacing, as in Linux since 4.13. Needs [`WindowUnit::Segments`] and SACK.
+    Bbr,
 }
 
 /// Variants of CUBIC.
@@ -356,7 +358,8 @@ impl Config {
             CongestionControl::NewReno
             | CongestionControl::Cubic(_)
             | CongestionControl::Dctcp(_)
-            | CongestionControl::Swift(_) => self.initial_window.saturating_mul(self.segment_units()),
+            | CongestionControl::Swift(_)
+            | CongestionControl::Bbr => self.initial_window.saturating_mul(self.segment_units()),
         }
     }
 

@@ -112,6 +112,7 @@ impl Endpoint {
         }
         self.usage.used = self.usage.used.max(self.flight.size);
         if !config.slow_start_after_idle
+            || self.congestion.as_bbr().is_some()
             || now.get().saturating_sub(self.usage.full_at) < self.rtt.rto(config).get()
         {
             return;
@@ -140,7 +141,7 @@ impl Endpoint {
         if was_checked && config.validation == Validation::MaximumFlight {
             return;
         }
-        if !config.slow_start_after_idle || idle <= rto {
+        if !config.slow_start_after_idle || idle <= rto || self.congestion.as_bbr().is_some() {
             return;
         }
         let threshold = self.current_ssthresh();

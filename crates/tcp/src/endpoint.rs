@@ -201,6 +201,9 @@ impl Endpoint {
     /// The application appends `bytes` to its stream.
     #[inline]
     pub fn write(&mut self, bytes: u64) {
+        if self.congestion.as_bbr().is_some() {
+            self.note_write();
+        }
         self.send.write(bytes);
         self.burst.resume();
         self.usage.check_idleness_again();

@@ -60,6 +60,7 @@
 //! | `loss_detection.rs`, `recovery.rs`, `reduction.rs`, `undo.rs` | RACK, FACK, SACK; fast recovery; PRR; Eifel and F-RTO |
 //! | `retransmit.rs`, `tail_loss_probe.rs` | retransmissions and probes |
 //! | `congestion/` | one file a congestion control |
+//! | `delivery_rate.rs`, `model.rs` | the delivery rate that ACKs show; the events of BBR and its pacing |
 //! | `cwnd_validation.rs` | windows that the application leaves unused (RFC 7661) |
 //! | `flight.rs` | the retransmission queue |
 //! | `receiver/` | reassembly, delayed ACKs, the window offered |
@@ -78,9 +79,11 @@ mod congestion;
 mod connection;
 mod control;
 mod cwnd_validation;
+mod delivery_rate;
 mod endpoint;
 mod flight;
 mod loss_detection;
+mod model;
 mod profile;
 mod receiver;
 mod recovery;

@@ -30,7 +30,7 @@
 //! `linux-6` is checked segment by segment against traces of Linux 6.18 (`tests/kernel.rs`); the older
 //! kernels follow the source named.
 //!
-//! No profile has pacing (CUBIC paces only under the `fq` queueing discipline), urgent data, SYN
+//! Only BBR paces: CUBIC does under the `fq` queueing discipline alone. No profile has urgent data, SYN
 //! cookies, fast open, path MTU discovery or keep-alives. Compressed SACKs
 //! (`tcp_comp_sack_delay_ns`), hints of the route cache and the limit of the socket's send buffer
 //! are left out too.

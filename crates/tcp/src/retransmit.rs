@@ -58,6 +58,9 @@ impl Endpoint {
     /// Retransmits the first segment of run `index`.
     pub(crate) fn retransmit(&mut self, config: &Config, now: Instant, index: usize) -> Segment {
         let (offset, len) = self.flight.retransmit(config, index, now.get());
+        if self.congestion.as_bbr().is_some() {
+            self.note_paced(config, now, len, true);
+        }
         let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
         assert!(offset >= snd_una && offset + u64::from(len) <= snd_nxt, "{offset} is not in the flight");
         let units = config.units(len, self.send.mss());

@@ -58,7 +58,7 @@ impl Endpoint {
     /// Returns whether a small burst waits for the next ACK (`tcp_tso_should_defer`). It does not if it has all unsent data
     /// or is as large as a burst may be. Nor does it if the ACK is half a round trip away.
     pub(crate) fn should_defer(
-        &self,
+        &mut self,
         config: &Config,
         now: Instant,
         offload: Segmentation,
@@ -80,7 +80,7 @@ impl Endpoint {
 
     /// Segments of a burst (`tcp_tso_autosize`, `tcp_update_pacing_rate`): a millisecond of the path's rate, more for a near
     /// peer, at least [`Config::burst_segments_min`].
-    fn burst_segments_max(&self, config: &Config, offload: Segmentation) -> u8 {
+    fn burst_segments_max(&mut self, config: &Config, offload: Segmentation) -> u8 {
         let mss = u64::from(self.send.mss());
         let most = (u64::from(offload.offload_burst) / mss).clamp(1, 255);
         let srtt = self.rtt.smoothed(config).get();
@@ -89,11 +89,16 @@ impl Endpoint {
         }
         let segments = u64::from(self.window.cwnd.max(self.flight.size) / config.segment_units());
         let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
-        let paced =
-            u128::from(segments * mss * percent / 100) * 1_000_000_000 / u128::from(srtt) * 1000 / 1024;
+        let (paced, least) = match self.congestion.as_bbr() {
+            Some(bbr) => (bbr.pacing().rate() >> 10, bbr.pacing().segments_min()),
+            None => {
+                let window = u128::from(segments * mss * percent / 100);
+                ((window * 1_000_000_000 / u128::from(srtt) * 1000 / 1024) as u64, config.burst_segments_min)
+            }
+        };
         let nearness = (self.rtt.min_ps(config).unwrap_or(0) / 1_000_000) >> 9;
         let near = if nearness < 32 { u64::from(offload.offload_burst) >> nearness } else { 0 };
-        ((paced as u64 + near) / mss).max(config.burst_segments_min.into()).min(most) as u8
+        ((paced + near) / mss).max(least.into()).min(most) as u8
     }
 
     /// Sets [`Flags::BURST_CONTINUES`] if the next segment belongs to the burst of the one just sent.

@@ -46,6 +46,11 @@ impl SenderTimer {
         Self { deadline_bound: u64::MAX, base: 0, delay: 0, salt: 0, pending: Timer::None, probe_backoff: 0 }
     }
 
+    /// Seed of the random share of timeouts.
+    pub(crate) fn salt(&self) -> u32 {
+        self.salt
+    }
+
     /// The timer that runs.
     #[inline]
     pub(crate) fn pending(&self) -> Timer {

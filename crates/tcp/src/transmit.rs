@@ -20,7 +20,9 @@ impl Endpoint {
     /// Polls as [`poll_transmit`](Self::poll_transmit) does, but writes the segment in place.
     #[inline(always)]
     pub fn write_transmit(&mut self, config: &Config, now: Instant, segment: &mut Segment) -> Written {
+        let is_paced = self.is_paced(now);
         if (self.recovery.is_some() || self.forced != Forced::None)
+            && (!is_paced || self.forced != Forced::None)
             && self.may_retransmit(config)
             && let Some(again) = self.poll_retransmission(config, now)
         {
@@ -29,6 +31,7 @@ impl Endpoint {
         }
         if self.send.has_unsent()
             && !self.burst.is_deferred()
+            && !is_paced
             && let Some(len) = self.may_send(config, now)
         {
             self.send_new(config, now, len, segment);
@@ -108,6 +111,9 @@ impl Endpoint {
         let offset = self.send.send(len);
         let mss = self.send.mss();
         let is_first = self.flight.size == 0;
+        if self.congestion.as_bbr().is_some() {
+            self.note_paced(config, now, len, self.burst.is_new());
+        }
         self.flight.push(config, offset, len, mss, now.get());
         self.counters.segments += 1;
         let mut flags = Flags::ACK;

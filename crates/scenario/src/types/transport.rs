@@ -47,7 +47,7 @@ pub enum CongestionControl {
     Swift,
     /// Not TCP: receivers grant credit in bytes for messages (SIRD; Prasopoulos et al. 2025).
     Sird,
-    /// The kernel's BBR: for live systems only, the simulator has none.
+    /// BBR version 1, with pacing, as in Linux since 4.13 (Cardwell et al. 2016). Needs the profile `linux-6`.
     Bbr,
 }
 

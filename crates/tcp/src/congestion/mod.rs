@@ -16,6 +16,7 @@
 //! Each question is a `match` that names every algorithm, so that the compiler asks all of them about a new one. The
 //! [path window](CongestionWindow::limit_to_path) bounds the window of any algorithm.
 
+mod bbr;
 mod cubic;
 mod dctcp;
 mod newreno;
@@ -24,9 +25,12 @@ mod static_window;
 mod swift;
 mod window;
 
+use alloc::boxed::Box;
+
 use fanin_units::Instant;
 
 use crate::config::{Config, CongestionControl, Reduction};
+pub(crate) use bbr::{Bbr, PathState};
 pub(crate) use window::{AckSample, CongestionWindow, SSTHRESH_INFINITE};
 
 /// A congestion control with its state.
@@ -37,6 +41,7 @@ pub(crate) enum Algorithm {
     Dctcp(dctcp::Dctcp),
     Swift(swift::Swift),
     Static,
+    Bbr(Box<Bbr>),
 }
 
 impl Algorithm {
@@ -48,6 +53,7 @@ impl Algorithm {
             CongestionControl::Dctcp(parameters) => Self::Dctcp(dctcp::Dctcp::new(parameters)),
             CongestionControl::Swift(_) => Self::Swift(swift::Swift::default()),
             CongestionControl::Static { .. } => Self::Static,
+            CongestionControl::Bbr => Self::Bbr(Box::new(Bbr::new())),
         }
     }
 
@@ -65,6 +71,7 @@ impl Algorithm {
             Self::Dctcp(dctcp) => dctcp.ssthresh(config, dctcp::parameters(config), window, has_ece),
             Self::Swift(_) => swift::ssthresh(config, swift::parameters(config), window),
             Self::Static => static_window::cwnd(config),
+            Self::Bbr(bbr) => bbr.ssthresh(window),
         };
         assert!(ssthresh > 0, "a threshold of zero stops the sender");
         ssthresh
@@ -78,6 +85,8 @@ impl Algorithm {
             Self::Cubic(cubic) => cubic.on_ack(config, cubic::parameters(config), window, ack),
             Self::Swift(swift) => swift.on_ack(config, window, ack),
             Self::Static => window.cwnd = static_window::cwnd(config).min(window.cwnd_clamp),
+            // It sets the window by its model, in `Bbr::on_delivery`.
+            Self::Bbr(_) => {}
         }
     }
 
@@ -95,7 +104,7 @@ impl Algorithm {
         is_open: bool,
     ) {
         match self {
-            Self::NewReno | Self::Static => {}
+            Self::NewReno | Self::Static | Self::Bbr(_) => {}
             Self::Cubic(cubic) => {
                 let parameters = cubic::parameters(config);
                 cubic.on_sample(config, parameters, window, ack, [rtt_ps, srtt_ps], is_open);
@@ -109,12 +118,16 @@ impl Algorithm {
     }
 
     /// The window after a reduction that proved needless; `prior_cwnd` is the window before it.
-    pub(crate) fn undo_cwnd(&self, config: &Config, window: &CongestionWindow, prior_cwnd: u32) -> u32 {
+    pub(crate) fn undo_cwnd(&mut self, config: &Config, window: &CongestionWindow, prior_cwnd: u32) -> u32 {
         match self {
             Self::Cubic(cubic) if cubic::parameters(config).undoes_to_maximum => {
                 window.cwnd.max(cubic.window_max() * config.segment_units())
             }
             Self::Static => window.cwnd,
+            Self::Bbr(bbr) => {
+                bbr.on_undo();
+                window.cwnd
+            }
             Self::NewReno | Self::Cubic(_) | Self::Dctcp(_) | Self::Swift(_) => window.cwnd.max(prior_cwnd),
         }
     }
@@ -123,6 +136,7 @@ impl Algorithm {
     pub(crate) fn on_timeout(&mut self) {
         match self {
             Self::Cubic(cubic) => cubic.reset(),
+            Self::Bbr(bbr) => bbr.on_timeout(),
             Self::NewReno | Self::Dctcp(_) | Self::Swift(_) | Self::Static => {}
         }
     }
@@ -134,7 +148,12 @@ impl Algorithm {
             Self::Cubic(cubic) if cubic::parameters(config).counts_segments => {
                 cubic.shift_epoch(now, last_sent);
             }
-            Self::NewReno | Self::Cubic(_) | Self::Dctcp(_) | Self::Swift(_) | Self::Static => {}
+            Self::NewReno
+            | Self::Cubic(_)
+            | Self::Dctcp(_)
+            | Self::Swift(_)
+            | Self::Static
+            | Self::Bbr(_) => {}
         }
     }
 
@@ -143,6 +162,7 @@ impl Algorithm {
     pub(crate) fn governs_recovery(&self, config: &Config) -> bool {
         match self {
             Self::Static => config.reduction == Reduction::Proportional,
+            Self::Bbr(_) => true,
             Self::NewReno | Self::Cubic(_) | Self::Dctcp(_) | Self::Swift(_) => false,
         }
     }
@@ -151,7 +171,16 @@ impl Algorithm {
     pub(crate) fn alpha_ppm(&self) -> u32 {
         match self {
             Self::Dctcp(dctcp) => dctcp.alpha_ppm(),
-            Self::NewReno | Self::Cubic(_) | Self::Swift(_) | Self::Static => 0,
+            Self::NewReno | Self::Cubic(_) | Self::Swift(_) | Self::Static | Self::Bbr(_) => 0,
+        }
+    }
+
+    /// BBR's state, if this is BBR: it models the path, and asks for more than the questions above.
+    #[inline]
+    pub(crate) fn as_bbr(&mut self) -> Option<&mut Bbr> {
+        match self {
+            Self::Bbr(bbr) => Some(bbr),
+            _ => None,
         }
     }
 }

@@ -1,0 +1,70 @@
+//! Pacing without a queueing discipline: a burst leaves when the one before it would have left the link of BBR's rate.
+
+use fanin_units::Instant;
+
+/// Bursts of one segment below 1.2 Mb/s (`bbr_min_tso_rate`, in bytes a second).
+const BURST_RATE_MIN: u64 = 1_200_000 / 8;
+/// Largest burst that pacing sizes, in bytes (`GSO_LEGACY_MAX_SIZE` less headers).
+const BURST_BYTES_MAX: u64 = 65_536 - 1 - 320;
+/// The kernel paces from the eleventh segment on (`tcp_update_skb_after_send`).
+const UNPACED_SEGMENTS: u64 = 10;
+
+/// The pacing of one connection (`sk_pacing_rate`, `tcp_wstamp_ns`).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pacing {
+    /// Bytes a second; 0 before the first segment.
+    rate: u64,
+    /// When the next burst may leave, and how late the present one was, in ps.
+    next_send_at: u64,
+    lateness: u64,
+}
+
+impl Pacing {
+    /// When the next burst may leave, in ps (`tcp_pacing_check`).
+    #[inline]
+    pub(crate) fn next_send_at(&self) -> u64 {
+        self.next_send_at
+    }
+
+    /// How long the next burst waits, in ps.
+    pub(super) fn wait(&self, now: Instant) -> u64 {
+        self.next_send_at.saturating_sub(now.get())
+    }
+
+    /// The rate in bytes a second.
+    pub(crate) fn rate(&self) -> u64 {
+        self.rate
+    }
+
+    pub(super) fn set_rate(&mut self, rate: u64) {
+        self.rate = rate;
+    }
+
+    /// The least segments of a burst (`bbr_min_tso_segs`).
+    pub(crate) fn segments_min(&self) -> u32 {
+        if self.rate < BURST_RATE_MIN { 1 } else { 2 }
+    }
+
+    /// Segments of a burst: what the rate brings in about a millisecond (`bbr_tso_segs_goal`).
+    pub(super) fn burst_segments(&self, mss: u16) -> u64 {
+        let bytes = (self.rate >> 10).min(BURST_BYTES_MAX);
+        (bytes / u64::from(mss)).max(self.segments_min().into()).min(0x7f)
+    }
+
+    /// `bytes` of payload leave, as the first of a burst or a later segment; `segments` left before
+    /// (`tcp_update_skb_after_send`).
+    pub(super) fn on_sent(&mut self, now: Instant, is_first: bool, segments: u64, bytes: u32) {
+        if is_first {
+            self.lateness = now.get().saturating_sub(self.next_send_at);
+            self.next_send_at = self.next_send_at.max(now.get());
+        }
+        if segments < UNPACED_SEGMENTS || self.rate == 0 {
+            return;
+        }
+        let time = (u128::from(bytes) * 1_000_000_000_000 / u128::from(self.rate)) as u64;
+        // A burst makes up for its own lateness, by half of its time at most.
+        let made_up = (time / 2).min(self.lateness);
+        self.lateness -= made_up;
+        self.next_send_at += time - made_up;
+    }
+}

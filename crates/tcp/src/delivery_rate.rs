@@ -1,0 +1,141 @@
+//! Delivery rate: how fast an ACK says that the network carries data (`net/ipv4/tcp_rate.c`).
+//!
+//! Each transmission remembers what was delivered before it. An ACK compares that with what is delivered now. The rate is
+//! what was delivered between, over the longer of the time of sending and the time of acknowledging.
+
+use alloc::collections::VecDeque;
+
+use fanin_units::Instant;
+
+/// Picoseconds of a microsecond, the clock of the kernel's rates.
+pub(crate) const MICROSECOND: u64 = 1_000_000;
+
+/// The state when segments were sent (`TCP_SKB_CB(skb)->tx`).
+#[derive(Clone, Copy, Debug)]
+struct Transmission {
+    sent_at: u64,
+    /// Segments delivered before, and when the last of them was.
+    delivered: u64,
+    delivered_at: u64,
+    /// When the first segment of this sample's flight was sent.
+    first_sent_at: u64,
+    is_app_limited: bool,
+}
+
+/// The delivery of an ACK, as the endpoint sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delivery {
+    pub(crate) now: Instant,
+    /// Segments newly delivered, SACKed ones included.
+    pub(crate) delivered: u32,
+    /// Segments newly declared lost.
+    pub(crate) lost: u32,
+    /// When the newest segment covered was sent, in ps.
+    pub(crate) newest_sent_at: Option<u64>,
+    /// Round-trip time of the newest segment that was sent once, in ps.
+    pub(crate) rtt_ps: Option<u64>,
+    /// The receiver may have delayed the ACK.
+    pub(crate) may_be_delayed: bool,
+    /// Segments in the network before the ACK.
+    pub(crate) prior_in_flight: u32,
+}
+
+/// A sample of the delivery rate (`struct rate_sample`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RateSample {
+    /// Segments delivered in the interval, and its length in microseconds; none if the ACK gives no rate.
+    pub(crate) rate: Option<(u64, u64)>,
+    /// Segments that were delivered when the newest segment covered was sent.
+    pub(crate) prior_delivered: u64,
+    /// The application, not the network, limited the rate.
+    pub(crate) is_app_limited: bool,
+}
+
+/// The delivery rate of one connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeliveryRate {
+    /// Segments delivered so far, and when the last of them was, in ps.
+    delivered: u64,
+    delivered_at: u64,
+    first_sent_at: u64,
+    /// Samples are limited by the application until so many segments are delivered; 0 for none.
+    app_limited: u64,
+    /// Oldest first; one an instant.
+    transmissions: VecDeque<Transmission>,
+}
+
+impl DeliveryRate {
+    /// Segments delivered so far.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// When the last segment was delivered, in ps.
+    pub(crate) fn delivered_at(&self) -> u64 {
+        self.delivered_at
+    }
+
+    /// Returns whether the application limits the present samples.
+    pub(crate) fn is_app_limited(&self) -> bool {
+        self.app_limited > 0
+    }
+
+    /// The application leaves the network idle, with so many segments in flight (`tcp_rate_check_app_limited`).
+    pub(crate) fn limit_by_app(&mut self, in_flight: u32) {
+        self.app_limited = (self.delivered + u64::from(in_flight)).max(1);
+    }
+
+    /// A segment is sent; `is_idle` if nothing was outstanding (`tcp_rate_skb_sent`).
+    pub(crate) fn on_sent(&mut self, now: Instant, is_idle: bool) {
+        let now = now.get();
+        if is_idle {
+            self.first_sent_at = now;
+            self.delivered_at = now;
+            self.transmissions.clear();
+        }
+        if self.transmissions.back().is_some_and(|last| last.sent_at == now) {
+            return;
+        }
+        self.transmissions.push_back(Transmission {
+            sent_at: now,
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            is_app_limited: self.is_app_limited(),
+        });
+    }
+
+    /// Forgets transmissions before the oldest segment outstanding.
+    pub(crate) fn forget_before(&mut self, sent_at: u64) {
+        while self.transmissions.front().is_some_and(|oldest| oldest.sent_at < sent_at) {
+            self.transmissions.pop_front();
+        }
+    }
+
+    /// An ACK arrives (`tcp_rate_skb_delivered`, `tcp_rate_gen`). A rate over less than `min_rtt` ps is none: ACKs that
+    /// arrive together would make it too high.
+    pub(crate) fn on_ack(&mut self, delivery: &Delivery, min_rtt: u64) -> RateSample {
+        let now = delivery.now.get();
+        self.delivered += u64::from(delivery.delivered);
+        if self.app_limited > 0 && self.delivered > self.app_limited {
+            self.app_limited = 0;
+        }
+        if delivery.delivered > 0 {
+            self.delivered_at = now;
+        }
+        let none = RateSample { rate: None, prior_delivered: 0, is_app_limited: false };
+        let Some(sent_at) = delivery.newest_sent_at else { return none };
+        let place = self.transmissions.partition_point(|sent| sent.sent_at < sent_at);
+        let Some(&sent) = self.transmissions.get(place).filter(|sent| sent.sent_at == sent_at) else {
+            return none;
+        };
+        self.first_sent_at = sent_at;
+        let interval = (sent_at - sent.first_sent_at).max(now - sent.delivered_at);
+        let is_rate = interval >= min_rtt && interval >= MICROSECOND;
+        RateSample {
+            rate: is_rate.then(|| (self.delivered - sent.delivered, interval / MICROSECOND)),
+            prior_delivered: sent.delivered,
+            is_app_limited: sent.is_app_limited,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The events of an endpoint that BBR models the path from, and the pacing of its bursts.
+
+use fanin_units::Instant;
+
+use crate::congestion::PathState;
+use crate::delivery_rate::Delivery;
+use crate::endpoint::Endpoint;
+use crate::flight::NewlyAcked;
+use crate::{Config, Segment};
+
+impl Endpoint {
+    fn path_state(&self, config: &Config) -> PathState {
+        PathState {
+            in_flight: self.flight.pipe(),
+            state: self.ca_state,
+            srtt: self.rtt.smoothed(config).get(),
+            min_rtt: self.rtt.min_ps(config).unwrap_or(0),
+            mss: self.send.mss(),
+        }
+    }
+
+    /// Returns whether pacing keeps the next burst back (`tcp_pacing_check`). The deadline comes when it may leave.
+    #[inline]
+    pub(crate) fn is_paced(&mut self, now: Instant) -> bool {
+        let Some(bbr) = self.congestion.as_bbr() else { return false };
+        let next = bbr.pacing().next_send_at();
+        if next <= now.get() || !self.burst.is_new() {
+            return false;
+        }
+        self.timer.note_deadline(Instant::new(next));
+        true
+    }
+
+    /// Tells BBR of a segment that is about to be sent.
+    #[cold]
+    pub(crate) fn note_paced(&mut self, config: &Config, now: Instant, bytes: u32, is_first: bool) {
+        let path = self.path_state(config);
+        let is_idle = self.flight.size == 0;
+        let segments = self.counters.segments;
+        if let Some(bbr) = self.congestion.as_bbr() {
+            bbr.on_sent(now, &mut self.window, &path, [is_idle, is_first], segments, bytes);
+        }
+    }
+
+    /// The application writes: tells BBR if it had nothing left to send (`tcp_rate_check_app_limited`).
+    #[cold]
+    pub(crate) fn note_write(&mut self) {
+        let in_flight = self.flight.pipe();
+        let is_short = self.send.unsent() < u64::from(self.send.mss());
+        let has_room = in_flight < self.window.cwnd;
+        let is_repaired = self.flight.lost <= self.flight.retransmitted;
+        if is_short
+            && has_room
+            && is_repaired
+            && let Some(bbr) = self.congestion.as_bbr()
+        {
+            bbr.limit_by_app(in_flight);
+        }
+    }
+
+    /// Lets BBR take an ACK after the flight and the state are brought up to date.
+    #[cold]
+    pub(crate) fn model_ack(&mut self, config: &Config, delivery: &Delivery) {
+        let path = self.path_state(config);
+        let oldest = self.flight.runs.iter().map(|run| run.sent_at).min().unwrap_or(u64::MAX);
+        let salt = self.timer.salt();
+        if let Some(bbr) = self.congestion.as_bbr() {
+            bbr.on_delivery(&mut self.window, delivery, &path, oldest, salt);
+        }
+    }
+
+    /// The delivery of an ACK of the slow path.
+    pub(crate) fn delivery_of(
+        &self,
+        now: Instant,
+        segment: &Segment,
+        newly: &NewlyAcked,
+        [delivered, lost, prior_in_flight]: [u32; 3],
+    ) -> Delivery {
+        let newest_sent_at = newly.newest.map(|(sent_at, ..)| sent_at);
+        let rtt_ps = newly.last_sent_at.filter(|_| !newly.retransmitted).map(|sent_at| now.get() - sent_at);
+        let may_be_delayed = delivered == 1 && segment.sack_count() == 0;
+        Delivery { now, delivered, lost, newest_sent_at, rtt_ps, may_be_delayed, prior_in_flight }
+    }
+}

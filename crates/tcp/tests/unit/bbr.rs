@@ -1,0 +1,100 @@
+use std::vec::Vec;
+
+use super::filters::MaxFilter;
+use super::*;
+use fanin_units::{Duration, MIX_STEP};
+
+/// Pseudo-random numbers below a bound.
+fn numbers(seed: u64, bound: u64) -> impl Iterator<Item = u64> {
+    (0_u64..).map(move |index| mix(seed.wrapping_add(index.wrapping_mul(MIX_STEP))) % bound)
+}
+
+#[test]
+fn the_filter_gives_a_sample_of_the_last_ten_rounds_not_below_the_newest() {
+    for seed in 0..50 {
+        let mut filter = MaxFilter::default();
+        let mut samples: Vec<(u64, u64)> = Vec::new();
+        let mut round = 0;
+        for (value, step) in numbers(seed, 1000).zip(numbers(seed + 1000, 3)).take(500) {
+            round += step;
+            filter.update(round, value);
+            samples.push((round, value));
+            let recent: Vec<u64> =
+                samples.iter().filter(|&&(at, _)| round - at <= 10).map(|&(_, value)| value).collect();
+            assert!(recent.contains(&filter.get()), "seed {seed}, round {round}");
+            assert!(filter.get() >= value);
+            // Three samples are kept, so that it may miss the maximum, but not that of the last two rounds and a half.
+            let newest = samples.iter().filter(|&&(at, _)| round - at <= 1).map(|&(_, value)| value);
+            assert!(filter.get() >= newest.max().unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_policer_is_found_by_two_intervals_of_equal_rate() {
+    // A fifth is lost in each interval of four rounds; the rate is 10 segments a millisecond.
+    let mut rate = LongTermRate::default();
+    let (mut delivered, mut lost) = (0, 0);
+    let mut found_at = None;
+    for round in 1..40_u64 {
+        delivered += 80;
+        lost += 24;
+        let sample = PolicedSample {
+            delivered,
+            lost,
+            delivered_at: round * 8_000 * MICROSECOND,
+            losses: 24,
+            is_app_limited: false,
+            is_round_start: true,
+            mss: 1448,
+        };
+        rate.update(&sample, true);
+        if rate.get().is_some() {
+            found_at = Some(round);
+            break;
+        }
+    }
+    assert!(found_at.is_some_and(|round| round < 16), "{found_at:?}");
+    let segments_a_second = rate.get().unwrap() * 1_000_000 >> RATE_SHIFT;
+    assert!((9_000..=11_000).contains(&segments_a_second), "{segments_a_second}");
+}
+
+#[test]
+fn without_loss_there_is_no_policer() {
+    let mut rate = LongTermRate::default();
+    for round in 1..100_u64 {
+        let sample = PolicedSample {
+            delivered: 80 * round,
+            lost: 0,
+            delivered_at: round * 8_000 * MICROSECOND,
+            losses: 0,
+            is_app_limited: false,
+            is_round_start: true,
+            mss: 1448,
+        };
+        assert!(!rate.update(&sample, true));
+        assert_eq!(rate.get(), None);
+    }
+}
+
+#[test]
+fn a_burst_leaves_when_the_one_before_has_left_at_the_rate() {
+    let mut pacing = Pacing::default();
+    // 1448 B at 144.8 MB/s take 10 us; the first ten segments go at once.
+    pacing.set_rate(144_800_000);
+    let start = Instant::START + Duration::from_millis(1);
+    for segment in 0..10 {
+        pacing.on_sent(start, true, segment, 1448);
+    }
+    assert_eq!(pacing.wait(start), 0);
+    pacing.on_sent(start, true, 10, 1448);
+    pacing.on_sent(start, false, 11, 1448);
+    assert_eq!(pacing.wait(start), 20 * MICROSECOND);
+    // A burst that is 4 us late makes up for that; one that is very late, for half of its time.
+    let late = start + Duration::from_micros(24);
+    pacing.on_sent(late, true, 12, 1448);
+    assert_eq!(pacing.wait(late), 6 * MICROSECOND);
+    let very_late = late + Duration::from_millis(5);
+    pacing.on_sent(very_late, true, 13, 1448);
+    assert_eq!(pacing.wait(very_late), 5 * MICROSECOND);
+}
