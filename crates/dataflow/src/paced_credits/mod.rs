@@ -238,8 +238,8 @@ impl PacedCredits {
     }
 
     /// How many of a readout's fragments the next request names: all of them in equal parts of a few segments. An event without
-    /// answers is requested in parts of one segment: the size of the event is unknown, and the first of many small answers
-    /// arrives sooner than the first of a few.
+    /// answers is requested in parts of one segment, since its size is unknown. The first of many small answers also arrives
+    /// sooner than the first of a few.
     #[inline]
     pub fn fragments_of_part(&self, readout: u16, fragments: u16, size: RelativeSize) -> u16 {
         let bytes = self.predict(readout, fragments, size);
