@@ -49,7 +49,7 @@ def read_record() -> dict[str, Any]:
     return kept
 
 
-def record(figure: Figure, picture: Path, caption: str, seconds: Callable[[Run], float]) -> None:
+def record(figure: Figure, picture: Path, got: str, seconds: Callable[[Run], float]) -> None:
     """Keep a figure that was drawn at the gallery's quality: its picture, its numbers and its cost."""
     runs = figure.runs(GALLERY)
     # A run that an earlier figure shows too is counted there.
@@ -59,7 +59,7 @@ def record(figure: Figure, picture: Path, caption: str, seconds: Callable[[Run],
     shutil.copyfile(picture, kept)
     entries = read_record()
     entries[figure.name] = {
-        "got": caption,
+        "got": got,
         "digest": figure.digest(),
         "picture": hashlib.sha256(kept.read_bytes()).hexdigest()[:16],
         "runs": len(runs),
