@@ -1,5 +1,6 @@
 """Studies of Optuna: what `fanin.tune` makes of its ranges, samplers, pruners and storages."""
 
+import importlib.util
 import os
 import socket
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ _SAMPLERS = {
     "nsgaii": "NSGAIISampler",
     "random": "RandomSampler",
 }
+# Packages that Optuna imports at a sampler's first trials.
+_NEEDS = {"gp": ("scipy", "torch"), "cmaes": ("cmaes",)}
 # Searches that run in this process; the trials of others with its number are abandoned.
 RUNNING: set[str] = set()
 
@@ -48,11 +51,19 @@ def quiet(optuna: Any) -> Iterator[None]:
         optuna.logging.set_verbosity(before)
 
 
-def storage_of(optuna: Any, wanted: Any) -> Any:
-    if isinstance(wanted, str | os.PathLike):
+def open_study(optuna: Any, wanted: Any, **about: Any) -> Any:
+    """Return the study of a storage, which is a file or one of Optuna's; a new one where it has none."""
+    if not isinstance(wanted, str | os.PathLike):
+        return optuna.create_study(storage=wanted, load_if_exists=True, **about)
+    try:
         backend = optuna.storages.journal.JournalFileBackend(os.fspath(wanted))
-        return optuna.storages.JournalStorage(backend)
-    return wanted
+        storage = optuna.storages.JournalStorage(backend)
+        return optuna.create_study(storage=storage, load_if_exists=True, **about)
+    except OSError:
+        raise
+    except Exception as error:
+        # Optuna says what is wrong with a line of a journal in many ways, and never of which file.
+        raise ValueError(f"{os.fspath(wanted)} is damaged or is no study: {error}") from error
 
 
 def distribution(optuna: Any, axis: Range | Choice) -> Any:
@@ -74,6 +85,11 @@ def sampler_of(optuna: Any, wanted: Any, seed: int, trials: int) -> Any:
         return wanted
     if wanted not in _SAMPLERS:
         raise ValueError(f"there is no sampler `{wanted}`; the samplers are {', '.join(_SAMPLERS)}")
+    for package in _NEEDS.get(wanted, ()):
+        if importlib.util.find_spec(package) is None:
+            raise ModuleNotFoundError(
+                f"the sampler `{wanted}` needs {package}: pip install {package}", name=package
+            )
     return getattr(optuna.samplers, _SAMPLERS[wanted])(seed=(seed * 1_000_003 + trials) % 2**32)
 
 

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fanin._seeds import checked_seed, is_whole
 from fanin.result import Result, RunWarning, load
 
 __all__ = ["Advice", "AdviceLine", "advise", "run"]
 
 _FAILED, _WRONG, _UNPRIVILEGED, _BOTTLENECK, _INTERRUPTED = 1, 2, 3, 4, 130
 _PLACES = ("auto", "loopback", "namespaces")
+_SEEDS_MAX = 1000
 _PARTS = ("buffers", "laboratory", "ranges", "techniques", "gear")
 # So long a command has to write what it measured after Ctrl-C.
 _STOP_SECONDS = 60.0
@@ -90,6 +92,7 @@ def run(
 ) -> Result:
     """Do what `Scenario.run` says."""
     _check("place", place, _PLACES)
+    seed = None if seed is None else checked_seed(seed)
     program = _find(command)
     folder = Path(tempfile.mkdtemp(prefix="fanin-run-python-") if out is None else out).absolute()
     options = ["--place", place, "--out", str(folder), *([] if seed is None else ["--seed", str(seed)])]
@@ -108,7 +111,7 @@ def advise(
     only: str | Sequence[str],
     seeds: int,
     catalogue: str | os.PathLike[str] | None,
-    measured: Sequence[str | os.PathLike[str]],
+    measured: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     out: str | os.PathLike[str] | None,
     command: str | os.PathLike[str] | None,
 ) -> Advice:
@@ -116,6 +119,12 @@ def advise(
     parts = [only] if isinstance(only, str) else list(only)
     for part in parts:
         _check("part", part, _PARTS)
+    if not is_whole(seeds) or not 1 <= seeds <= _SEEDS_MAX:
+        raise ValueError(f"`seeds` is their number, from 1 to {_SEEDS_MAX}, not {seeds!r}")
+    folders = [measured] if isinstance(measured, str | os.PathLike) else list(measured)
+    for folder in folders:
+        if not Path(folder).is_dir():
+            raise FileNotFoundError(f"there is no folder {os.fspath(folder)} of a measured laboratory")
     program = _find(command)
     options = ["--json", "-", "--seeds", str(seeds)]
     for text in [subject] if isinstance(subject, str) else subject:
@@ -124,7 +133,7 @@ def advise(
         options += ["--only", ",".join(parts)]
     if catalogue is not None:
         options += ["--catalogue", os.fspath(catalogue)]
-    for folder in measured:
+    for folder in folders:
         options += ["--measured", os.fspath(folder)]
     if out is not None:
         options += ["--out", os.fspath(out)]

@@ -1,5 +1,6 @@
 """Sensitivity: which settings move a figure, by SALib's methods on the sweep engine."""
 
+import difflib
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,11 +9,12 @@ from typing import Any
 
 from fanin import _fanin
 from fanin._fanin import RecordTable
+from fanin._seeds import checked_seeds
 from fanin._space import Choice, Range, Values, space
 from fanin._terminal import Progress
-from fanin.result import Result, RunWarning
+from fanin.result import RunWarning
 from fanin.scenario import Scenario, Setting
-from fanin.sweeping import Sweep, _numbers, sweep
+from fanin.sweeping import Point, Sweep, _numbers, sweep
 
 __all__ = ["Effect", "Sensitivity", "sensitivity"]
 
@@ -75,7 +77,7 @@ def sensitivity(
     of: str | Sequence[str] = "mean",
     method: str = "morris",
     samples: int | None = None,
-    seeds: Iterable[int] | None = None,
+    seeds: int | Iterable[int] | None = None,
     out: str | os.PathLike[str] | None = None,
     executor: Any = None,
     tasks: int | None = None,
@@ -115,7 +117,7 @@ def sensitivity(
     seed = scenario.seed % 2**31 + 1
     shares = draw(problem, count, seed)
     rows = [_settings(axes, row) for row in shares]
-    wanted = list(dict.fromkeys(seeds)) if seeds is not None else [scenario.seed]
+    wanted = checked_seeds(1 if seeds is None else seeds, scenario.seed)
     swept = sweep(
         scenario,
         rows,
@@ -144,36 +146,33 @@ def _measure(
     swept: Sweep, rows: Sequence[Mapping[str, Setting]], seeds: int, figures: Sequence[str]
 ) -> dict[str, list[float]]:
     """Run the sweep, and return each figure of all rows as means over seeds."""
+    known: dict[str, dict[str, float]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RunWarning)
-        swept.run()
+        # Each point needs each figure: the first one that lacks one ends the sweep.
+        for point in swept:
+            known[point.folder.name] = dict(_figures(point, figures))
     if swept.failed:
         first = next(iter(swept.failed.values()))
         raise RuntimeError(f"{len(swept.failed)} of {len(swept)} points have no result; the first: {first}")
-    known = {point.folder.name: dict(_figures(point.result, figures)) for point in swept.points}
     measured: dict[str, list[float]] = {figure: [] for figure in figures}
-    for number, row in enumerate(rows):
+    for number in range(len(rows)):
         of_row = swept.asked[number * seeds : (number + 1) * seeds]
         for figure in figures:
-            values = []
-            for point in of_row:
-                value = known[point.folder.name].get(figure)
-                if value is None:
-                    raise ValueError(
-                        f"the result with {dict(row)} has no `{figure}`; a longer `run.duration` may give one"
-                    )
-                values.append(value)
-            measured[figure].append(sum(values) / len(values))
+            measured[figure].append(sum(known[point.folder.name][figure] for point in of_row) / seeds)
     return measured
 
 
-def _figures(result: Result, figures: Iterable[str]) -> Iterator[tuple[str, float]]:
-    """Go through those figures that a result has."""
-    numbers = dict(_numbers(result.summary))
+def _figures(point: Point, figures: Iterable[str]) -> Iterator[tuple[str, float]]:
+    """Go through figures of a point; raise `ValueError` for one that its result lacks."""
+    numbers = dict(_numbers(point.result.summary))
     for figure in figures:
-        value = numbers.get(figure) if "." in figure else _fanin.figure_of(figure, result._loaded)
-        if value is not None:
-            yield figure, float(value)
+        value = numbers.get(figure) if "." in figure else _fanin.figure_of(figure, point.result._loaded)
+        if value is None:
+            alike = difflib.get_close_matches(figure, numbers, 1) if "." in figure else []
+            remedy = f"did you mean `{alike[0]}`?" if alike else "a longer `run.duration` may give one"
+            raise ValueError(f"the result with {dict(point.settings)} has no `{figure}`; {remedy}")
+        yield figure, float(value)
 
 
 def _salib(method: str) -> tuple[Any, Any]:

@@ -2,6 +2,7 @@
 
 import html
 import json
+import math
 import numbers
 import os
 import tomllib
@@ -13,6 +14,7 @@ from typing import Any, NoReturn
 
 from fanin import _fanin, units
 from fanin._fanin import ScenarioError, presets
+from fanin._seeds import checked_seed
 from fanin._terminal import Progress, bar
 from fanin.command import Advice, advise, run
 from fanin.result import Result, RunWarning
@@ -100,6 +102,8 @@ def _toml(value: Setting) -> str:
     if isinstance(value, Sequence):
         return "[" + ", ".join(_toml(inner) for inner in value) + "]"
     number = plain(value)
+    if isinstance(number, float) and not math.isfinite(number):
+        raise ValueError(f"a setting is a finite number, not {number}")
     if isinstance(number, int | float):
         return repr(number if type(number) is int else float(number))
     raise TypeError(
@@ -108,7 +112,13 @@ def _toml(value: Setting) -> str:
 
 
 def _sets(set: Mapping[str, Setting] | None) -> tuple[str, ...]:
-    return tuple(f"{key}={_toml(value)}" for key, value in (set or {}).items())
+    sets = []
+    for key, value in (set or {}).items():
+        try:
+            sets.append(f"{key}={_toml(value)}")
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"`{key}`: {error}") from None
+    return tuple(sets)
 
 
 def _dotted(section: str, value: Setting) -> Iterator[tuple[str, Setting]]:
@@ -293,7 +303,7 @@ class Scenario:
         scenario = self
         changes: dict[str, Setting] = {}
         if seed is not None:
-            changes["run.seed"] = seed
+            changes["run.seed"] = checked_seed(seed)
         if duration is not None:
             changes["run.duration"] = duration
         if changes:
@@ -338,7 +348,7 @@ class Scenario:
         only: str | Sequence[str] = (),
         seeds: int = 1,
         catalogue: str | os.PathLike[str] | None = None,
-        measured: Sequence[str | os.PathLike[str]] = (),
+        measured: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
         out: str | os.PathLike[str] | None = None,
         command: str | os.PathLike[str] | None = None,
     ) -> Advice:

@@ -16,6 +16,7 @@ from typing import Any
 
 from fanin import _fanin
 from fanin._fanin import RecordTable
+from fanin._seeds import checked_seeds, sets_seed
 from fanin._terminal import Progress, bar
 from fanin.result import Result, RunWarning, load
 from fanin.scenario import Scenario, Setting, plain
@@ -240,7 +241,7 @@ def sweep(
     scenario: Scenario,
     over: Mapping[str, Sequence[Setting]] | Sequence[Mapping[str, Setting]],
     *,
-    seeds: Iterable[int] | None = None,
+    seeds: int | Iterable[int] | None = None,
     out: str | os.PathLike[str] | None = None,
     executor: Any = None,
     tasks: int | None = None,
@@ -249,7 +250,8 @@ def sweep(
 ) -> Sweep:
     """Simulate a scenario with all combinations of settings and seeds; iterate over what this returns.
 
-    `over` holds the values of each dotted key, or a list of settings, one for each point. Each point is
+    `over` holds the values of each dotted key, or a list of settings, one for each point. `seeds` holds
+    seeds, or is their number from `run.seed` on; where `over` has `run.seed`, leave it out. Each point is
     stored whole or not at all in a folder of `out` that is named by a hash of its resolved scenario, seed
     and version; `fanin sim --sweep … --resume` uses the same folders. So a sweep that was cut goes on where
     it was, and no point runs twice. Without `out` the folder is a temporary one, which stays.
@@ -269,10 +271,7 @@ def sweep(
     >>> table["workload.senders"], table["seed"]
     ([4, 4, 8, 8], [1, 2, 1, 2])
     """
-    if timeout is not None and timeout <= 0:
-        raise ValueError(f"a timeout is above 0 seconds, not {timeout}")
-    if tasks is not None and tasks < 1:
-        raise ValueError(f"at least one task runs at a time, not {tasks}")
+    check_engine(tasks, timeout)
     if isinstance(over, Mapping):
         for key, values in over.items():
             if isinstance(values, str) or not isinstance(values, Iterable):
@@ -284,11 +283,22 @@ def sweep(
         ]
     else:
         combinations = [{key: plain(value) for key, value in settings.items()} for settings in over]
+    if seeds is not None and any(map(sets_seed, combinations)):
+        raise ValueError("`run.seed` is swept and `seeds` is given: leave one of them out")
+    wanted: list[int | None] = [None] if seeds is None else [*checked_seeds(seeds, scenario.seed)]
     folder = Path(tempfile.mkdtemp(prefix="fanin-sweep-") if out is None else out).absolute()
-    wanted: list[int | None] = [None] if seeds is None else [int(seed) for seed in seeds]
     points = make_points(scenario, itertools.product(combinations, wanted), folder)
     folder.mkdir(parents=True, exist_ok=True)
     return Sweep(points, folder, executor, tasks, timeout, progress)
+
+
+def check_engine(tasks: int | None, timeout: float | None) -> None:
+    """Raise `ValueError` where simulations cannot run so."""
+    # A timeout that is no number is not above 0 either.
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"a timeout is above 0 seconds, not {timeout}")
+    if tasks is not None and tasks < 1:
+        raise ValueError(f"at least one task runs at a time, not {tasks}")
 
 
 def make_points(

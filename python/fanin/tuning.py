@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from fanin import _fanin, units
 from fanin._fanin import RecordTable
+from fanin._seeds import checked_seeds
 from fanin._space import Choice, Range, Values, space
 from fanin._study import (
     RUNNING,
@@ -23,15 +24,15 @@ from fanin._study import (
     distribution,
     import_optuna,
     is_abandoned,
+    open_study,
     pruner_of,
     quiet,
     sampler_of,
-    storage_of,
 )
 from fanin._terminal import Progress, bar
 from fanin.result import Result, RunWarning, load
 from fanin.scenario import Scenario, ScenarioError, ScenarioWarning, Setting, _toml, problems
-from fanin.sweeping import Point, Sweep, _column, make_points
+from fanin.sweeping import Point, Sweep, _column, check_engine, make_points
 
 if TYPE_CHECKING:
     import optuna
@@ -185,6 +186,7 @@ def tune(
     goal = _fanin.TuningGoal(objective, maximise is not None, texts)
     if trials < 1 or batch < 1:
         raise ValueError(f"at least one trial is made, not trials={trials} and batch={batch}")
+    check_engine(tasks, timeout)
     ladder = _ladder(scenario, seeds, durations)
     axes = space(scenario, over or {}, goal.key)
     folder = Path(tempfile.mkdtemp(prefix="fanin-tune-") if out is None else out).absolute()
@@ -193,11 +195,11 @@ def tune(
     described += [[(axis.key, axis.text) for axis in axes], ladder]
     digest = hashlib.sha256(json.dumps(described).encode()).hexdigest()[:16]
     with quiet(optuna):
-        study = optuna.create_study(
+        study = open_study(
+            optuna,
+            folder / "study.journal" if storage is None else storage,
             study_name=f"fanin-{scenario.name}-{digest}",
-            storage=storage_of(optuna, folder / "study.journal" if storage is None else storage),
             direction="maximize" if maximise is not None else "minimize",
-            load_if_exists=True,
             pruner=pruner_of(optuna, pruner),
         )
         engine = _Engine(folder, executor, tasks, timeout)
@@ -294,6 +296,7 @@ class _Search:
                     left = min(batch, trials - len(began))
                     opened = [self.study.ask(self.distributions) for _ in range(left)]
                 if not opened:
+                    self._assert_hope(is_last=True)
                     return
                 for trial in opened:
                     trial.set_user_attr("owner", self.owner)
@@ -431,22 +434,21 @@ class _Search:
         else:
             self.study.tell(trial, state=self.state.PRUNED, skip_if_finished=True)
 
-    def _assert_hope(self) -> None:
+    def _assert_hope(self, is_last: bool = False) -> None:
         """Raise where no trial has had a result."""
         finished = [trial for trial in self.study.get_trials(deepcopy=False) if trial.state.is_finished()]
-        whys = [trial.user_attrs.get("why") for trial in finished]
-        if finished and all(whys):
-            raise RuntimeError(f"none of the first {len(whys)} trials has a result; the first: {whys[0]}")
+        # What the scenario refuses costs nothing, and says nothing about other values.
+        ran = [trial for trial in finished if is_last or trial.user_attrs.get("state") != "refused"]
+        if ran and all(trial.user_attrs.get("why") for trial in ran):
+            first = ran[0].user_attrs["why"]
+            raise RuntimeError(f"none of the first {len(finished)} trials has a result; the first: {first}")
 
 
 def _ladder(
     scenario: Scenario, seeds: int | Iterable[int], durations: Sequence[str]
 ) -> list[tuple[str | None, int]]:
     """Return the steps of a trial: the shorter durations with the first seed, then all seeds."""
-    first = scenario.seed
-    chosen = list(range(first, first + seeds)) if isinstance(seeds, int) else list(dict.fromkeys(seeds))
-    if not 1 <= len(chosen) <= _SEEDS_MAX:
-        raise ValueError(f"a trial has 1 to {_SEEDS_MAX} seeds, not {len(chosen)}")
+    chosen = checked_seeds(seeds, scenario.seed, _SEEDS_MAX)
     if isinstance(durations, str):
         raise TypeError(f"`durations` is a list, such as [{durations!r}]")
     times = [units.duration(text) for text in (*durations, scenario.settings["run"]["duration"])]

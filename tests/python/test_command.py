@@ -110,6 +110,11 @@ def test_wrong_wishes_for_advice_are_refused(scenario: fanin.Scenario) -> None:
     refused("no part `hosts`; choose from buffers, laboratory, ranges, techniques, gear", only="hosts")
     refused("no figure `speed`", subject="speed<3")
     refused("cannot read the catalogue", catalogue="/nowhere/gear.toml", only="gear")
+    refused("`seeds` is their number, from 1 to 1000, not 0", seeds=0)
+    with pytest.raises(FileNotFoundError, match="no folder /nowhere of a measured laboratory"):
+        scenario.advise(measured=["/nowhere"], only="buffers")
+    with pytest.raises(ValueError, match="a seed is a whole number from 0 to 9223372036854775807, not -1"):
+        scenario.run(seed=-1, place="loopback")
 
 
 def test_a_scenario_from_text_and_one_from_a_file_are_handed_over(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from fanin import figures
 from fanin.figures import drawing, engine, gallery
+from fanin.figures.__main__ import main as command
 from fanin.figures.measure import Measured, quantile
 from fanin.figures.spec import Figure, Run
 
@@ -106,7 +107,7 @@ def test_captions_read_series_that_exist(figure: Figure) -> None:
         asked.append(run)
         return Probe()
 
-    caption = engine.caption_of(figure, look)
+    caption = engine.numbers_of(figure, look)
     assert "{" not in caption
     # A caption without a number of the run says nothing.
     fields = [name for _, name, _, _ in string.Formatter().parse(figure.caption) if name]
@@ -126,6 +127,10 @@ class Sample(Measured):
     @property
     def ideal_ms(self) -> float:
         return 8.0
+
+    @property
+    def own_ideal_ms(self) -> float:
+        return 7.0
 
     def summed(self, *path: str) -> float:
         return 1e9
@@ -160,6 +165,8 @@ def test_every_series_is_drawn_on_axes_with_units(figure: Figure) -> None:
             (runs,) = [one.runs for one in panel.series]
             means = [line for line in lines if line.get_marker() == "o" and len(line.get_xdata())]
             assert [mean.get_ydata()[0] for mean in means] == [look(run).mean_ms for _, run in runs]
+            (ideal,) = [line for line in lines if line.get_label() == "events' mean ideal"]
+            assert set(ideal.get_ydata()) == {7.0}, "no event is faster than its own ideal"
             ends = {float(y) for line in lines for y in line.get_ydata()}
             assert {end for _, run in runs for end in (look(run).p1_ms, look(run).p99_ms)} <= ends
         else:
@@ -183,6 +190,9 @@ def test_unknown_names_are_refused_with_the_reason() -> None:
     with pytest.raises(ValueError, match="hardware"):
         figures.chosen(["lcn15-power"])
     assert len(figures.chosen(["m21tcp", "icc15-7"])) == 7
+    assert len(figures.chosen("m21tcp")) == 6
+    with pytest.raises(ValueError, match="m21 is no figure"):
+        figures.chosen("m21")
 
 
 def test_the_gallery_is_up_to_date() -> None:
@@ -214,9 +224,40 @@ def test_a_stale_gallery_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_the_simulator_still_gives_the_gallery_its_numbers(tmp_path: Path) -> None:
     (drawn,) = figures.draw("m21tcp-5", out=tmp_path, is_quiet=True)
-    assert drawn.caption == gallery.read_record()["m21tcp-5"]["caption"], (
+    assert drawn.numbers == gallery.read_record()["m21tcp-5"]["numbers"], (
         "results changed: draw the gallery again"
     )
+    parts = [
+        f"The paper states: {drawn.figure.stated}",
+        f"We get: {drawn.numbers}",
+        f"Why: {drawn.figure.why}",
+    ]
+    assert drawn.caption.splitlines() == parts
+    (run,) = drawn.figure.runs(figures.GALLERY)
+    look = engine.Store(tmp_path / "runs-gallery", figures.GALLERY).look
+    # The picture shows four waits; the caption counts them.
+    assert (look(run).flats, drawn.numbers[:22]) == (4, "4 such periods, and 6 ")
+    assert look(run).own_ideal_ms <= look(run).least_ms
+
+
+def test_the_command_says_why_and_refuses_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(["m21tcp-5", "--out", str(tmp_path / "out")]) == 0
+    assert f"Why: {figures.chosen('m21tcp-5')[0].why}" in capsys.readouterr().out
+
+    def refused(match: str, *arguments: str) -> None:
+        with pytest.raises(SystemExit, match="2"):
+            command(arguments)
+        assert match in capsys.readouterr().err
+
+    file = tmp_path / "file"
+    file.touch()
+    refused(f"cannot write into {file}: File exists", "m21tcp-5", "--out", str(file))
+    refused("m21 is no figure", "m21")
+    monkeypatch.setattr(gallery, "PAGE", tmp_path / "gallery.md")
+    for option in ("--check", "--gallery"):
+        refused("part of a clone of the repository", option)
 
 
 def test_three_panels_are_no_wider_than_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

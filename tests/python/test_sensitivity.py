@@ -83,6 +83,23 @@ def test_a_figure_that_never_changes_has_no_shares(scenario: fanin.Scenario, tmp
     assert found.effects[0].values == {"S1": None, "S1_conf": None, "ST": None, "ST_conf": None}
 
 
+def test_an_unknown_figure_ends_the_sweep_at_its_first_point(
+    scenario: fanin.Scenario, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=r"has no `network.dropz`; did you mean `network.drops`\?"):
+        fanin.sensitivity(
+            scenario,
+            {"link.delay": "1 us..2 us", "tor.buffer": "64 kB..128 kB"},
+            of="network.dropz",
+            samples=10,
+            out=tmp_path,
+            tasks=1,
+            progress=False,
+        )
+    # Of about thirty points: those of the first tasks that were under way.
+    assert 1 <= len(written(tmp_path)) <= 15
+
+
 def test_mistakes_are_refused(
     scenario: fanin.Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +115,7 @@ def test_mistakes_are_refused(
     refused(ValueError, "nothing to vary", over={})
     refused(fanin.ScenarioError, "did you mean", over={"link.dely": None})
     refused(ValueError, "has no `network.colour`", of="network.colour")
+    refused(ValueError, "`run.seed` is not varied here", over={"run.seed": "1..9"})
     refused(ValueError, "has no `p99`", of="p99")
     monkeypatch.setitem(sys.modules, "SALib", None)
     monkeypatch.setitem(sys.modules, "SALib.analyze", None)

@@ -181,6 +181,26 @@ def test_a_trace_is_that_of_the_tables(result: fanin.Result, tmp_path: Path) -> 
     }
 
 
+def test_a_trace_that_cannot_be_written_names_its_file(result: fanin.Result, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"cannot write .*nowhere/a.json"):
+        result.trace(tmp_path / "nowhere" / "a.json")
+
+
+def test_a_table_that_is_missing_is_an_error(result: fanin.Result, tmp_path: Path) -> None:
+    result.write(tmp_path)
+    for name in ("events", "queues", "flows"):
+        (tmp_path / f"{name}.parquet").unlink()
+        loaded = fanin.load(tmp_path)
+        with pytest.raises(FileNotFoundError, match=f"{name}.parquet"):
+            getattr(loaded, name)
+        with pytest.raises(FileNotFoundError, match=f"{name}.parquet"):
+            loaded.page()
+        result.write(tmp_path)
+    # Only runs that were asked to record have these.
+    assert not (tmp_path / "io.parquet").exists()
+    assert len(fanin.load(tmp_path).io) == 0
+
+
 def test_a_name_cannot_smuggle_markup() -> None:
     text = fanin.Scenario.load("incast").resolved()
     named = fanin.Scenario.load_text("<script>x</script>", text).simulate(duration="10 ms", progress=False)

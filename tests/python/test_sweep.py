@@ -1,6 +1,7 @@
 """Sweeps run each point once, whatever becomes of workers, and agree with the command's."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -73,6 +74,17 @@ def test_the_command_and_python_share_points(scenario: fanin.Scenario, tmp_path:
     assert [figures(point.result.summary) for point in sweep] == [figures(summary) for summary in summaries]
 
 
+def test_the_command_keeps_points_of_two_layouts_apart(scenario: fanin.Scenario, tmp_path: Path) -> None:
+    fanin.sweep(scenario, {"workload.senders": [4]}, out=tmp_path, progress=False).run()
+    before = written(tmp_path)
+    sets = ["--set", "run.duration=60 ms", "--set", "run.warmup=1 ms", "--out", str(tmp_path)]
+    command = [os.environ["FANIN_BIN"], "sim", "incast", *sets, "--sweep", "workload.senders=4"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "holds points of a sweep with --resume: give another folder" in done.stderr
+    assert written(tmp_path) == before
+
+
 def test_a_table_holds_settings_and_figures_with_units(scenario: fanin.Scenario) -> None:
     over: list[dict[str, Setting]] = [{"workload.senders": 4}, {"workload.senders": 8, "tor.buffer": "8 MB"}]
     sweep = fanin.sweep(scenario, over, progress=False)
@@ -116,16 +128,18 @@ def test_a_sweep_loads_each_point_once(
 
 def test_a_result_that_was_cut_runs_again(scenario: fanin.Scenario, tmp_path: Path) -> None:
     sweep = fanin.sweep(scenario, {"workload.senders": [4, 8]}, out=tmp_path, progress=False).run()
-    before = written(tmp_path)
-    cut = sweep.points[0].folder / "summary.json"
-    whole = cut.read_text()
-    cut.write_text(whole[: len(whole) // 2])
-    assert [point.is_done for point in sweep.points] == [False, True]
-    sweep.run()
-    after = written(tmp_path)
-    assert json.loads(cut.read_text())["requests"] == json.loads(whole)["requests"]
-    assert [name for name in before if before[name] != after[name]] == [sweep.points[0].folder.name]
-    assert {path.name for path in tmp_path.iterdir()} == set(after), "nothing else is left"
+    for name in ("summary.json", "picture.json", "scenario.toml", "report.html"):
+        before = written(tmp_path)
+        cut = sweep.points[0].folder / name
+        whole = cut.read_text()
+        cut.write_text(whole[: len(whole) // 2])
+        assert [point.is_done for point in sweep.points] == [False, True], name
+        table = sweep.table("requests.completed")
+        after = written(tmp_path)
+        assert len(table) == 2
+        assert len(cut.read_text()) > len(whole) // 2
+        assert [name for name in before if before[name] != after[name]] == [sweep.points[0].folder.name]
+        assert {path.name for path in tmp_path.iterdir()} == set(after), "nothing else is left"
 
 
 def test_wrong_points_are_refused_before_anything_runs(scenario: fanin.Scenario, tmp_path: Path) -> None:
@@ -134,8 +148,54 @@ def test_wrong_points_are_refused_before_anything_runs(scenario: fanin.Scenario,
     assert not (tmp_path / "x").exists()
     with pytest.raises(TypeError, match="no executor"):
         fanin.sweep(scenario, {"workload.senders": [4]}, executor=7, out=tmp_path).run()
-    with pytest.raises(ValueError, match="above 0"):
-        fanin.sweep(scenario, {}, timeout=0)
+    for timeout in (0, math.nan):
+        with pytest.raises(ValueError, match="above 0"):
+            fanin.sweep(scenario, {}, timeout=timeout)
+    with pytest.raises(ValueError, match=r"`tor.buffer`: a setting is a finite number, not nan"):
+        fanin.sweep(scenario, {"tor.buffer": [math.nan]})
+
+
+def test_the_seed_is_swept_or_given_but_not_both(scenario: fanin.Scenario, tmp_path: Path) -> None:
+    alone = fanin.sweep(scenario, {"run.seed": [4, 5, 6]}, out=tmp_path, progress=False)
+    assert [point.seed for point in alone.points] == [4, 5, 6]
+    assert alone.table("network.drops")["seed"] == [4, 5, 6]
+    with pytest.raises(ValueError, match=r"`run.seed` is swept and `seeds` is given: leave one of them out"):
+        fanin.sweep(scenario, {"run.seed": [4, 5, 6]}, seeds=[1], out=tmp_path)
+    with pytest.raises(ValueError, match="leave one of them out"):
+        fanin.sweep(scenario, [{"workload.senders": 4}, {"run.seed": 4}], seeds=2, out=tmp_path)
+
+
+def test_one_rule_holds_for_all_seeds(scenario: fanin.Scenario, tmp_path: Path) -> None:
+    def seeds_of(seeds: Any) -> list[int]:
+        swept = fanin.sweep(scenario, {"workload.senders": [4]}, seeds=seeds, out=tmp_path, progress=False)
+        return [point.seed for point in swept.asked]
+
+    assert seeds_of(3) == [scenario.seed, scenario.seed + 1, scenario.seed + 2]
+    assert seeds_of(np.arange(5, 7)) == seeds_of([5, 6, 5]) == [5, 6]
+    wrong: list[tuple[type[Exception], Any]] = [
+        (TypeError, [1.9]),
+        (TypeError, [True]),
+        (TypeError, "12"),
+        (TypeError, 1.5),
+        (ValueError, [-1]),
+        (ValueError, [2**63]),
+        (ValueError, 0),
+        (ValueError, []),
+    ]
+    over: dict[str, Any] = {"workload.senders": [4, 8]}
+    for error, seeds in wrong:
+        for use in (
+            lambda seeds=seeds: seeds_of(seeds),
+            lambda seeds=seeds: fanin.tune(scenario, over=over, minimise="mean", seeds=seeds, out=tmp_path),
+            lambda seeds=seeds: fanin.sensitivity(scenario, over, seeds=seeds, out=tmp_path),
+        ):
+            with pytest.raises(error, match=r"a seed is a whole number from 0|seeds") as raised:
+                use()
+            assert raised.type is error, "refused by the rule, not by a scenario or a trial"
+    for seed in (-1, 1.5):
+        with pytest.raises((TypeError, ValueError), match="a seed is a whole number from 0"):
+            scenario.simulate(seed=seed)  # type: ignore[arg-type]
+    assert not written(tmp_path)
 
 
 def test_a_point_that_fails_or_takes_too_long_costs_only_itself(

@@ -1,5 +1,6 @@
 """Searches by Optuna find known optima, go on where they were, and share a study."""
 
+import math
 import os
 import signal
 import subprocess
@@ -248,6 +249,36 @@ def test_a_refused_scenario_is_a_trial_with_its_reason(scenario: fanin.Scenario,
     assert found.best is not None
 
 
+def test_choices_that_are_valid_together_are_searched(scenario: fanin.Scenario, tmp_path: Path) -> None:
+    # DCTCP needs marks, and marks alone do nothing for cubic.
+    over: dict[str, Any] = {
+        "transport.congestion_control": ["cubic", "dctcp"],
+        "tor.ecn.mode": ["off", "threshold"],
+    }
+    found = fanin.tune(
+        scenario.replace({"transport.congestion_control": "cubic"}),
+        over=over,
+        minimise="mean",
+        seeds=1,
+        trials=12,
+        sampler="random",
+        pruner=False,
+        out=tmp_path,
+        progress=False,
+    )
+    tried = {(*point.settings.values(), point.state) for point in found.points}
+    assert ("cubic", "off", "complete") in tried
+    assert ("dctcp", "threshold", "complete") in tried
+    assert ("dctcp", "off", "refused") in tried
+    with pytest.raises(fanin.ScenarioError, match="dctcpp"):
+        fanin.tune(
+            scenario,
+            over={**over, "transport.congestion_control": ["cubic", "dctcpp"]},
+            minimise="mean",
+            out=tmp_path,
+        )
+
+
 def test_no_trial_meets_impossible_constraints(scenario: fanin.Scenario, tmp_path: Path) -> None:
     with pytest.warns(fanin.RunWarning, match=r"no trial meets mean<1 us; nearest was \{'tor.buffer'"):
         found = fanin.tune(
@@ -315,12 +346,22 @@ def test_mistakes_are_refused_before_anything_runs(
         over={"tor.buffer": ["1 MB", "2 MB"]},
     )
     refused(ValueError, "1 to 1000 seeds", seeds=0)
+    refused(ValueError, "above 0 seconds, not nan", timeout=math.nan)
+    refused(ValueError, "`run.seed` is not varied here", over={"run.seed": "1..9"})
+    refused(ValueError, "`run.seed` is not varied here", over={"run.seed": [1, 2, 3]})
     refused(ValueError, "at least one trial", trials=0)
     refused(ValueError, "all are shorter", durations=["1 s"])
     refused(TypeError, "is a list", durations="1 ms")
     refused(ValueError, "no sampler `best`; the samplers are tpe", sampler="best")
     refused(TypeError, "no sampler", sampler=7)
     refused(TypeError, "no pruner", pruner=7)
+    assert not written(tmp_path / "x")
+    journal = tmp_path / "mine.journal"
+    journal.write_text("no journal\n")
+    refused(ValueError, f"{journal} is damaged or is no study", storage=journal)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    refused(ModuleNotFoundError, "the sampler `cmaes` needs cmaes: pip install cmaes", sampler="cmaes")
+    refused(ModuleNotFoundError, "the sampler `gp` needs scipy", sampler="gp")
     assert not written(tmp_path / "x")
     monkeypatch.setitem(sys.modules, "optuna", None)
     refused(ModuleNotFoundError, r"pip install 'fanin\[tune\]'")

@@ -305,6 +305,20 @@ pub(crate) enum Failure {
         /// Name of the setting.
         key: String,
     },
+    /// The seed is swept, and another option sets the seed of each point.
+    #[error("--sweep run.seed and {option} both choose the seeds: leave one of them out")]
+    SeedTwice {
+        /// The other option.
+        option: &'static str,
+    },
+    /// The folder of a sweep holds points in the other layout.
+    #[error("{} holds points of a sweep {how} --resume: give another folder, or sweep {how} it", folder.display())]
+    OtherLayout {
+        /// The folder of `--out`.
+        folder: PathBuf,
+        /// `with` or `without`.
+        how: &'static str,
+    },
     /// A file that is there would be replaced.
     #[error("{} exists: give another name, or --force to replace it", path.display())]
     Exists {
@@ -419,6 +433,8 @@ impl Failure {
             | Self::NotAFolder { .. }
             | Self::Exists { .. }
             | Self::SweptTwice { .. }
+            | Self::SeedTwice { .. }
+            | Self::OtherLayout { .. }
             | Self::Unanswered { .. }
             | Self::Write { .. }
             | Self::Output(_) => 2,

@@ -388,6 +388,15 @@ fn shards_and_a_stopped_sweep_are_resumed_to_the_same_points() {
     // Another duration is another result.
     sweep(rates, &["--resume", "--set", "run.duration=60 ms"]);
     assert_eq!(stored().len(), 6);
+    // Points of the other layout would stand twice on a page.
+    for (folder, option, how) in [(&straight, "--resume", "without"), (&out, "--quiet", "with")] {
+        let refused = fanin(&["sim", &path, "--sweep", &sweep_of, "--out", folder, option]);
+        let expected = format!(
+            "error: {folder} holds points of a sweep {how} --resume: give another folder, or sweep {how} it\n"
+        );
+        assert_eq!((refused.status.code(), stderr(&refused)), (Some(2), &*expected));
+    }
+    assert_eq!(stored().len(), 6);
     let page = folder.file("page.html");
     assert_eq!(fanin(&["report", &out, "--out", &page]).status.code(), Some(0));
 }
@@ -497,7 +506,7 @@ fn a_run_that_cannot_move_ends_with_who_waits_for_whom() {
 fn unsupported_scenarios_are_refused_before_anything_runs() {
     let folder = Folder::new("sim-refused");
     let (path, out) = (small(&folder), folder.file("out"));
-    let cases: [(&[&str], &str); 13] = [
+    let cases: [(&[&str], &str); 15] = [
         (&["sim"], "required"),
         (
             &["sim", &path, "--set", "record.queues=[\"tor->collecter\"]"],
@@ -507,6 +516,11 @@ fn unsupported_scenarios_are_refused_before_anything_runs() {
             &["sim", &path, "--sweep", "logger.accept=0,1", "--sweep", "logger.accept=0.5"],
             "`logger.accept` is swept twice: give all its values at once",
         ),
+        (
+            &["sim", &path, "--sweep", "run.seed=4,5", "--seed", "9"],
+            "--sweep run.seed and --seed both choose the seeds: leave one of them out",
+        ),
+        (&["sim", &path, "--sweep", "run.seed=4,5", "--repeat", "2"], "--sweep run.seed and --repeat both"),
         (&["sim", "incest"], "did you mean the preset `incast`?"),
         (&["sim", &path, "--set", "shaping.method=credits", "--set", "shaping.credits=3"], "credits"),
         (&["sim", &path, "--set", "tor.buffer=100 B"], "buffer"),

@@ -178,6 +178,7 @@ fn wrong_input_says_what_would_be_right() {
     refused(&mean("workload.sendrs=2..8"), "did you mean `senders`?");
     refused(&mean("supervisor.policy"), "`supervisor.policy` is no number but \"fcfs\"");
     refused(&mean("tor"), "`tor` is no number but a section");
+    refused(&mean("run.seed=1..9"), "choose the first with --seed, their number with --seeds");
     refused(&mean("tor.buffer=1..2"), "`tor.buffer` is a size, and `1` is none");
     refused(&mean("tor.buffer=9..2 kB"), "the range 9 kB..2 kB of `tor.buffer` is empty");
     refused(&mean("tor.buffer=64 kB"), "KEY=LOW..HIGH");

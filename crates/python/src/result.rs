@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use fanin_report::{Records, RunResult, Summary, TableName};
+use fanin_report::{Records, ResultKind, RunResult, Summary, TableName};
 use fanin_runs::{RunEnd, RunOutcome};
 use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -59,6 +59,8 @@ impl LoadedResult {
         match &self.source {
             Tables::Memory(records) => Ok(Arc::clone(records)),
             Tables::Nowhere => Ok(Arc::default()),
+            // A plan has no rows.
+            Tables::Folder(..) if self.head.summary.kind == ResultKind::Plan => Ok(Arc::default()),
             Tables::Folder(folder, read) => {
                 let place = &read[table as usize];
                 if let Some(records) = place.get() {
@@ -72,15 +74,15 @@ impl LoadedResult {
 
     /// The whole result, with all tables.
     fn whole(&self) -> PyResult<RunResult> {
-        let mut whole = self.head.clone();
-        match &self.source {
-            Tables::Memory(records) => whole.records = Records::clone(records),
-            Tables::Nowhere => {}
-            Tables::Folder(folder, _) => {
-                whole = fanin_report::read(folder).map_err(|error| unreadable(&error))?;
-            }
-        }
-        Ok(whole)
+        let rows = |table| self.records(table);
+        let records = Records {
+            events: rows(TableName::Events)?.events.clone(),
+            queues: rows(TableName::Queues)?.queues.clone(),
+            flows: rows(TableName::Flows)?.flows.clone(),
+            io: rows(TableName::Io)?.io.clone(),
+            windows: rows(TableName::Windows)?.windows.clone(),
+        };
+        Ok(RunResult { records, ..self.head.clone() })
     }
 }
 
@@ -138,8 +140,11 @@ impl LoadedResult {
     fn write_trace(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         py.detach(|| {
             let whole = self.whole()?;
-            let file = BufWriter::new(File::create(&path)?);
-            Ok(fanin_report::write_trace(&whole, file)?)
+            let fail = |error: std::io::Error| {
+                std::io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
+            };
+            let file = BufWriter::new(File::create(&path).map_err(fail)?);
+            Ok(fanin_report::write_trace(&whole, file).map_err(fail)?)
         })
     }
 

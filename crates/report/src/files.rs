@@ -177,12 +177,21 @@ pub fn write(directory: &Path, result: &RunResult, page: &str) -> Result<Vec<Pat
     Ok(written)
 }
 
-/// True if `root` holds a whole result of this name. A result is incomplete if its summary cannot be parsed, as after
-/// an interrupted copy. It is also if a table of every simulation is missing or lacks its end.
+/// True if `root` holds a whole result of this name. A result is not whole if one of its texts was cut off, as by a copy.
+/// Neither is it if its page, or a table that every simulation writes, is missing or lacks its end.
 pub fn is_stored(root: &Path, name: &str) -> bool {
     let folder = root.join(name);
     let Ok(summary) = parse_summary(&folder.join(SUMMARY_FILE)) else { return false };
-    summary.kind == ResultKind::Plan || has_tables(&folder)
+    has_whole_texts(&folder) && (summary.kind == ResultKind::Plan || has_tables(&folder))
+}
+
+/// True if page, scenario and picture have their ends; only the page has to be there.
+fn has_whole_texts(folder: &Path) -> bool {
+    let (picture, scenario) = (folder.join(PICTURE_FILE), folder.join(SCENARIO_FILE));
+    let is_whole = |text: String| text.ends_with('\n') && text.parse::<toml::Table>().is_ok();
+    read_text(&folder.join(PAGE_FILE)).is_ok_and(|page| page.trim_end().ends_with("</html>"))
+        && (!scenario.exists() || read_text(&scenario).is_ok_and(is_whole))
+        && (!picture.exists() || parse_picture(&picture).is_ok())
 }
 
 /// True if the tables that every simulation and run writes are there, each with its end.
@@ -295,12 +304,22 @@ pub fn read_head(path: &Path) -> Result<RunResult, ReadError> {
     Ok(result)
 }
 
-/// Reads one table of the result in `directory`; the other tables stay empty, as does one that is not there.
+/// Reads one table of a simulation or run in `directory`; the other tables stay empty. So does a table that only some write and that
+/// is not there.
 ///
 /// # Errors
-/// If the table is damaged, or of something else.
+/// If the table is damaged, or of something else, or if one that each of them writes is missing.
 #[cfg(feature = "arrow")]
 pub fn read_rows(directory: &Path, table: TableName) -> Result<Records, ReadError> {
+    let always = match table {
+        TableName::Events => Some(EventRow::FILE),
+        TableName::Queues => Some(QueueRow::FILE),
+        TableName::Flows => Some(FlowRow::FILE),
+        TableName::Io | TableName::Windows => None,
+    };
+    if let Some(path) = always.map(|file| directory.join(file)).filter(|path| !path.exists()) {
+        return Err(ReadError::Io { path, error: io::ErrorKind::NotFound.into() });
+    }
     let mut records = Records::default();
     match table {
         TableName::Events => records.events = read_table(directory)?,

@@ -27,6 +27,9 @@ impl Drop for Scratch {
     }
 }
 
+/// A page's end shows that it is whole.
+const PAGE: &str = "<p>page</p></html>\n";
+
 fn result() -> RunResult {
     let ms = 1_000_000_000;
     let events: Vec<EventRow> = (0..20)
@@ -113,16 +116,16 @@ fn a_result_is_stored_once_and_whole() {
     let (first, mut second) = (result(), result());
     second.summary.seed = Some(77);
     assert!(!is_stored(&root, "one"));
-    assert!(write_once(&root, "one", &first, "page").unwrap());
+    assert!(write_once(&root, "one", &first, PAGE).unwrap());
     assert!(is_stored(&root, "one"));
-    // An existing result stays.
-    assert!(!write_once(&root, "one", &second, "page").unwrap());
+    // What is there stays.
+    assert!(!write_once(&root, "one", &second, PAGE).unwrap());
     assert_eq!(read(&root.join("one")).unwrap().summary, first.summary);
     // A folder without a summary does no harm while it is empty, and nothing is left where it is not.
     fs::create_dir_all(root.join("two")).unwrap();
-    assert!(write_once(&root, "two", &second, "page").unwrap());
+    assert!(write_once(&root, "two", &second, PAGE).unwrap());
     fs::create_dir_all(root.join("three/torn")).unwrap();
-    let torn = write_once(&root, "three", &second, "page").unwrap_err();
+    let torn = write_once(&root, "three", &second, PAGE).unwrap_err();
     assert!(
         matches!(torn, WriteError::NoResult { .. }) && torn.to_string().ends_with("delete it, and run again")
     );
@@ -141,8 +144,11 @@ fn a_result_that_was_cut_is_not_stored_and_is_replaced() {
     let root = scratch.0.join("sweep");
     let (first, mut second) = (result(), result());
     second.summary.seed = Some(77);
-    for name in ["summary.json", "events.parquet", "flows.parquet", "queues.parquet"] {
-        write_once(&root, "one", &first, "page").unwrap();
+    second.picture = Some(serde_json::from_str(include_str!("golden/picture.json")).unwrap());
+    let first = RunResult { picture: second.picture.clone(), ..first };
+    let tables = ["events.parquet", "flows.parquet", "queues.parquet"];
+    for name in tables.iter().chain(&["summary.json", "picture.json", "scenario.toml", "report.html"]) {
+        write_once(&root, "one", &first, PAGE).unwrap();
         assert!(is_stored(&root, "one"));
         let file = root.join("one").join(name);
         let whole = fs::read(&file).unwrap();
@@ -150,11 +156,13 @@ fn a_result_that_was_cut_is_not_stored_and_is_replaced() {
             fs::write(&file, &whole[..length]).unwrap();
             assert!(!is_stored(&root, "one"), "{name} of {length} bytes");
         }
-        assert!(write_once(&root, "one", &second, "page").unwrap(), "{name}");
+        assert!(write_once(&root, "one", &second, PAGE).unwrap(), "{name}");
         assert_eq!(read(&root.join("one")).unwrap().summary.seed, Some(77));
         assert_eq!(fs::read_dir(&root).unwrap().count(), 1, "nothing is left of the old one");
         fs::remove_file(&file).unwrap();
-        assert!(!is_stored(&root, "one"), "without {name}");
+        // Some results have no picture, and some no scenario.
+        let is_optional = ["picture.json", "scenario.toml"].contains(name);
+        assert_eq!(is_stored(&root, "one"), is_optional, "without {name}");
         fs::remove_dir_all(&root).unwrap();
     }
 }

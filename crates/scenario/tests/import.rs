@@ -266,6 +266,14 @@ fn without_a_queue_nothing_is_guessed() {
 }
 
 #[test]
+fn a_queue_that_no_entry_is_about_is_refused() {
+    let said = message(CONFIG_DB, &queue(9));
+    assert!(said.contains("no entry is about queue 9; the queues are 0, 0-2, 3"), "{said}");
+    let other = r#"{"PORT": {"Ethernet0": {"speed": "100000"}}, "BUFFER_POOL": {}}"#;
+    assert!(import("file", other, &queue(9)).is_ok(), "a file without queues has none to compare with");
+}
+
+#[test]
 fn settings_go_to_the_section_and_extend_a_scenario() {
     let mut options = queue(0);
     options.section = Some("core".to_owned());

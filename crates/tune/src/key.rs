@@ -109,6 +109,11 @@ pub enum TunedKeyError {
         /// A range of such a setting.
         example: &'static str,
     },
+    /// The seed is no setting to search: a point runs several seeds already.
+    #[error(
+        "`run.seed` cannot be tuned, as a point runs several seeds: choose the first with --seed, their number with --seeds"
+    )]
+    Seed,
     /// A key was given more than once.
     #[error("`{key}` is given twice under --over")]
     Twice {
@@ -133,9 +138,12 @@ impl TunedKey {
     /// is for its own checks to say.
     ///
     /// # Errors
-    /// If the key is unknown or no number, or if its range is empty or of another unit.
+    /// If the key is unknown, `run.seed` or no number, or if its range is empty or of another unit.
     pub fn new(range: &KeyRange, scenario: &Scenario) -> Result<Self, TunedKeyError> {
         let key = range.key.clone();
+        if key == "run.seed" {
+            return Err(TunedKeyError::Seed);
+        }
         let tree = toml::Value::try_from(scenario).ok();
         let found =
             key.split('.').try_fold(tree.as_ref(), |node, part| Some(Some(node?.get(part)?))).flatten();
@@ -262,6 +270,7 @@ mod tests {
         assert!(message("shaping.credits=480..480").contains("empty"));
         assert!(message("shaping.credits=480..60").contains("480..60"));
         assert!(message("transport.min_rto_none").contains("no setting"));
+        assert!(message("run.seed=1..9").contains("`run.seed` cannot be tuned"));
         for text in ["", "=1..2", "a b=1..2", "a=1", "a=1..", "a=..2"] {
             assert!(text.parse::<KeyRange>().unwrap_err().contains("KEY=LOW..HIGH"), "{text}");
         }

@@ -33,6 +33,8 @@ def main(arguments: Sequence[str]) -> int:
         for other in UNDRAWN:
             print(f"{other.name:16} not drawn: {other.reason}")
         return 0
+    if (options.check or options.gallery) and not gallery.PAGE.is_file():
+        parser.error("the gallery is part of a clone of the repository: run the package that lies there")
     if options.check:
         wrong = gallery.check()
         print("\n".join(wrong) or "the gallery is up to date")
@@ -43,17 +45,19 @@ def main(arguments: Sequence[str]) -> int:
         figures = chosen(options.names)
     except ValueError as error:
         parser.error(str(error))
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"cannot write into {options.out}: {error.strerror}")
     quality = FULL if options.full else GALLERY
     store = Store(options.out / f"runs-{quality.name}", quality)
     drawn = draw_all(figures, store, options.out)
     for one in drawn:
         if one.failed:
             continue
-        print(
-            f"\n{one.figure.name}: {one.figure.shows}\n  paper: {one.figure.stated}\n  we get: {one.caption}"
-        )
+        print(f"\n{one.figure.name}: {one.figure.shows}\n{one.caption}")
         if options.gallery:
-            gallery.record(one.figure, one.paths[0], one.caption, store.seconds)
+            gallery.record(one.figure, one.paths[0], one.numbers, store.seconds)
     if options.gallery:
         gallery.write()
     failed = sum(bool(one.failed) for one in drawn)

@@ -216,8 +216,8 @@ def boxes(ax: Any, panel: Panel, look: Look) -> None:
             },
         )
         ax.plot([], [], "o", color=COLOURS[1], markersize=4, label="mean")
-        ideals = [measured.ideal_ms for _, measured in kept]
-        ax.plot(range(len(kept)), ideals, "--", color="#888888", linewidth=1, label="ideal")
+        ideals = [measured.own_ideal_ms for _, measured in kept]
+        ax.plot(range(len(kept)), ideals, "--", color="#888888", linewidth=1, label="events' mean ideal")
         ax.tick_params(axis="x", rotation=60)
 
 

@@ -85,7 +85,15 @@ class Drawn:
     #: Why it was not drawn; empty where it was.
     failed: str
     paths: tuple[Path, ...] = ()
-    caption: str = ""
+    #: Our numbers, in words; empty where the runs are too short to say something.
+    numbers: str = ""
+
+    @property
+    def caption(self) -> str:
+        """The paper's statement, our numbers, and why they differ; empty without our numbers."""
+        if not self.numbers:
+            return ""
+        return f"The paper states: {self.figure.stated}\nWe get: {self.numbers}\nWhy: {self.figure.why}"
 
 
 def estimate(figures: Sequence[Figure], store: Store) -> tuple[int, float]:
@@ -148,12 +156,12 @@ def _draw(figure: Figure, store: Store, out: Path, done: Callable[[], object]) -
     if failed:
         return Drawn(figure, f"{len(failed)} runs have no result; the first: {next(iter(failed.values()))}")
     paths = drawing.save(figure, store.look, out, store.quality)
-    caption = "" if store.quality.is_thin else caption_of(figure, store.look)
-    return Drawn(figure, "", tuple(paths), caption)
+    numbers = "" if store.quality.is_thin else numbers_of(figure, store.look)
+    return Drawn(figure, "", tuple(paths), numbers)
 
 
-def caption_of(figure: Figure, look: Callable[[Run], Measured]) -> str:
-    """Return the caption's numbers in its words."""
+def numbers_of(figure: Figure, look: Callable[[Run], Measured]) -> str:
+    """Return our numbers in the caption's words."""
     facts = figure.facts() if figure.facts is not None else {}
     return figure.caption.format_map({**facts, **Caption(figure.panels, look)})
 

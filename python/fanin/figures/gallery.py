@@ -49,7 +49,7 @@ def read_record() -> dict[str, Any]:
     return kept
 
 
-def record(figure: Figure, picture: Path, caption: str, seconds: Callable[[Run], float]) -> None:
+def record(figure: Figure, picture: Path, numbers: str, seconds: Callable[[Run], float]) -> None:
     """Keep a figure that was drawn at the gallery's quality: its picture, its numbers and its cost."""
     runs = figure.runs(GALLERY)
     # A run that an earlier figure shows too is counted there.
@@ -59,7 +59,7 @@ def record(figure: Figure, picture: Path, caption: str, seconds: Callable[[Run],
     shutil.copyfile(picture, kept)
     entries = read_record()
     entries[figure.name] = {
-        "caption": caption,
+        "numbers": numbers,
         "digest": figure.digest(),
         "picture": hashlib.sha256(kept.read_bytes()).hexdigest()[:16],
         "runs": len(runs),
@@ -83,7 +83,7 @@ def render(entries: Mapping[str, Any]) -> str:
                 f"### {heading(paper)} {figure.number}: {figure.shows}\n\n"
                 f"![{figure.shows}](gallery/{figure.name}.svg)\n\n"
                 f"- **The paper states** ({figure.place}): {figure.stated}\n"
-                f"- **We get:** {entries[figure.name]['caption']}\n"
+                f"- **We get:** {entries[figure.name]['numbers']}\n"
                 f"- **Why:** {figure.why}\n"
             )
         missing = [one for one in FIGURES if one.paper == paper and one.name not in entries]

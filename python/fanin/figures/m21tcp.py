@@ -117,9 +117,9 @@ FIGURES = (
         ),
         "Three periods of 200 ms in which the window does not change: this sender or another one waits for "
         "its timeout.",
-        "{a[sender 0].only.timeouts} timeouts of all senders in a second; the longest request takes "
-        "{a[sender 0].only.most_ms:.0f} ms.",
-        "They agree: the flat parts are the waits.",
+        "{a[sender 0].only.flats} such periods, and {a[sender 0].only.timeouts} timeouts of all senders in a "
+        "second; the longest request takes {a[sender 0].only.most_ms:.0f} ms.",
+        "The waits are as long as stated. Their number is chance: some rounds have a timeout, others none.",
     ),
     Figure(
         "m21tcp",

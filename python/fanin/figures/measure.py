@@ -13,6 +13,8 @@ __all__ = ["Caption", "Measured", "quantile"]
 _PS_PER_MS = 1e9
 #: A collection time above this multiple of the ideal is incast.
 _ONSET = 3.0
+#: A window that stays for longer waits for a timeout; rounds without one are much shorter.
+_FLAT_MS = 150.0
 #: Half of the 932 Mb/s that 1 Gb/s carries with segments of 576 B.
 _HALF_MBPS = 466.0
 
@@ -158,8 +160,33 @@ class Measured:
 
     @property
     def ideal_ms(self) -> float:
-        """Mean of the events' ideal times."""
+        """The summary's ideal: the first answer takes the mean response delay. Events may be faster."""
         return self.averaged("collection_time_ms", "ideal") or self.averaged("requests", "time_ms", "ideal")
+
+    @property
+    def own_ideal_ms(self) -> float:
+        """Mean of the events' own ideals, from their first answer on; no event is faster than its own."""
+        ideals: list[int] = []
+        for result in self._results:
+            table = result.events
+            rows = zip(table["assigned_ps"], table["collection_time_ps"], table["ideal_ps"], strict=True)
+            ideals += [
+                ideal
+                for assigned, time, ideal in rows
+                if time is not None and ideal is not None and assigned >= self._warmup_ps
+            ]
+        return sum(ideals) / len(ideals) / _PS_PER_MS if ideals else math.nan
+
+    @property
+    def flats(self) -> int:
+        """The number of periods, each about a minimum RTO long, in which a watched window does not change."""
+        table = self.table("windows")
+        changed, last, count = 0.0, None, 0
+        for time, size in zip(table["time_ps"], table["cwnd_bytes"], strict=True):
+            if size != last:
+                count += time - changed > _FLAT_MS * _PS_PER_MS
+                changed, last = time, size
+        return count
 
     @property
     def goodput_mbps(self) -> float:
@@ -245,9 +272,9 @@ class _Values:
 
     @property
     def onset(self) -> str:
-        """The first x whose mean is more than three times the ideal."""
+        """The first x whose mean is more than three times the mean of its events' ideals."""
         for x, run in self._runs.items():
-            if self._look(run).mean_ms > _ONSET * self._look(run).ideal_ms:
+            if self._look(run).mean_ms > _ONSET * self._look(run).own_ideal_ms:
                 return f"{x:g}"
         return "none"
 

@@ -1,5 +1,7 @@
 """The table of figures: every result figure of the five papers, in their order."""
 
+from collections.abc import Sequence
+
 from fanin.figures import icc15, lcn15, m21tcp, multihost, thesis4, thesis5, thesis6
 from fanin.figures.spec import Figure, Undrawn
 
@@ -10,11 +12,12 @@ FIGURES: tuple[Figure, ...] = tuple(figure for table in _TABLES for figure in ta
 UNDRAWN: tuple[Undrawn, ...] = tuple(one for table in (icc15, lcn15) for one in table.UNDRAWN)
 
 
-def chosen(names: list[str]) -> list[Figure]:
-    """Return the figures of some names, which are figures or papers; all of them for none.
+def chosen(names: str | Sequence[str]) -> list[Figure]:
+    """Return the figures of a name or of some, which are figures or papers; all of them for none.
 
     Raise `ValueError` for a name that is neither.
     """
+    names = [names] if isinstance(names, str) else names
     if not names:
         return list(FIGURES)
     for name in names:

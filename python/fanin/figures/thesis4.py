@@ -76,7 +76,7 @@ FIGURES = (
         "The threshold is the same at 45 % and 90 %, since each port has its own buffer.",
         "Three times the ideal from {a[time].onset} kB on at 45 % and from {b[time].onset} kB at 90 %. The "
         "full event takes {a[time][2112].mean_ms:.0f} and {b[time][2112].mean_ms:.0f} ms, ideal "
-        "{a[time][2112].ideal_ms:.1f} ms.",
+        "{a[time][2112].own_ideal_ms:.1f} ms.",
         f"They agree. {_SET_UP}",
     ),
     Figure(

@@ -182,13 +182,20 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
         if arguments.sweep[..place].iter().any(|other| other.key == sweep.key) {
             return Err(Failure::SweptTwice { key: sweep.key.clone() });
         }
-        if sweep.key == "run.seed" && arguments.repeat.is_some() {
-            return Err(Failure::SweptTwice { key: sweep.key.clone() });
+        if sweep.key == "run.seed" {
+            let others = [("--seed", arguments.seed.is_some()), ("--repeat", arguments.repeat.is_some())];
+            if let Some((option, _)) = others.into_iter().find(|(_, is_given)| *is_given) {
+                return Err(Failure::SeedTwice { option });
+            }
         }
         let is_set = |set: &String| set.split_once('=').is_some_and(|(key, _)| key.trim() == sweep.key);
         if arguments.source.sets.iter().any(is_set) {
             output::note(&format!("{} is swept: its value of --set has no effect", sweep.key));
         }
+    }
+    let has_hashes = arguments.resume || arguments.shard.is_some();
+    if let Some(root) = &arguments.out {
+        assert_layout(root, has_hashes)?;
     }
     let mut combinations: Vec<Vec<String>> = vec![Vec::new()];
     for sweep in &arguments.sweep {
@@ -216,7 +223,7 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
         loaded = loaded.into_iter().skip(shard.index).step_by(shard.of).collect();
     }
     let (mut results, ending) = match &arguments.out {
-        Some(root) if arguments.resume || arguments.shard.is_some() => resume(arguments, root, &loaded)?,
+        Some(root) if has_hashes => resume(arguments, root, &loaded)?,
         _ => {
             let finished = play(arguments, &loaded.iter().collect::<Vec<_>>(), &|_, loaded, outcome| {
                 finish(loaded, outcome, None)
@@ -266,6 +273,23 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     ending
+}
+
+/// Refuses a folder whose points are named in the other way: a page would list each point of both twice.
+fn assert_layout(root: &Path, has_hashes: bool) -> Result<(), Failure> {
+    let names = std::fs::read_dir(root).into_iter().flatten().flatten();
+    let points = names.filter(|entry| entry.path().join(fanin_report::SUMMARY_FILE).is_file());
+    for name in points.map(|entry| entry.file_name().to_string_lossy().into_owned()) {
+        let is_hash = name.len() == 32 && name.bytes().all(|letter| letter.is_ascii_hexdigit());
+        let is_number = name.len() < 32 && name.bytes().all(|letter| letter.is_ascii_digit());
+        if is_hash && !has_hashes {
+            return Err(Failure::OtherLayout { folder: root.to_owned(), how: "with" });
+        }
+        if is_number && has_hashes {
+            return Err(Failure::OtherLayout { folder: root.to_owned(), how: "without" });
+        }
+    }
+    Ok(())
 }
 
 /// Prints cautions about results on standard error, each once.

@@ -15,6 +15,8 @@ pub enum ImportError {
     UnknownNode(String, Vec<String>),
     /// No topology of a scenario has this shape: the place and the reason.
     Shape(String, String),
+    /// An option names a queue that no entry of the file is about; the queues of its entries.
+    UnknownQueue(u8, Vec<String>),
     /// An option names no section of switches.
     UnknownSection(String),
 }
@@ -41,6 +43,9 @@ impl std::fmt::Display for ImportError {
             ),
             Self::UnknownNode(name, nodes) => {
                 write!(out, "there is no node `{name}`; the nodes are {}", list(nodes))
+            }
+            Self::UnknownQueue(queue, queues) => {
+                write!(out, "no entry is about queue {queue}; the queues are {}", list(queues))
             }
             Self::Shape(place, why) => {
                 write!(out, "{place}: {why}; docs/howto/import.md shows the topologies that a scenario has")

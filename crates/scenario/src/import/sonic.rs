@@ -54,6 +54,7 @@ pub(super) fn read(tree: &Value, options: &ImportOptions, draft: &mut Draft) -> 
         return Err(ImportError::UnknownSection(section.to_owned()));
     }
     let db = ConfigDb { tree, section, queue: options.queue };
+    db.assert_queue()?;
     let metadata = db.entry("DEVICE_METADATA", "localhost");
     draft.is_from("SONiC", metadata.and_then(|host| text(host, "hostname")));
     let queue = options.queue.map_or_else(String::new, |queue| format!(", for the traffic of queue {queue}"));
@@ -80,6 +81,18 @@ impl<'a> ConfigDb<'a> {
 
     fn key(&self, name: &str) -> String {
         format!("{}.{name}", self.section)
+    }
+
+    /// Refuses a queue that no entry is about, where entries name queues.
+    fn assert_queue(&self) -> Result<(), ImportError> {
+        let entries = ["BUFFER_QUEUE", "QUEUE", "BUFFER_PG"].iter().flat_map(|table| self.table(table));
+        let ranges: BTreeSet<&str> = entries.filter_map(|(key, _)| Some(key.rsplit_once('|')?.1)).collect();
+        match self.queue {
+            Some(queue) if !ranges.is_empty() && !ranges.iter().any(|range| holds(range, queue)) => {
+                Err(ImportError::UnknownQueue(queue, ranges.into_iter().map(str::to_owned).collect()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Rates of the ports that are not shut down.
