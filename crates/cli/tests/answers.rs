@@ -53,12 +53,24 @@ fn a_system_that_does_not_keep_up_says_so_and_why() {
 
 #[test]
 fn the_summary_has_the_latest_events_causes_where_no_port_lost_frames() {
+    // An event near its ideal has no causes.
     let (summary, text, _) = simulated(&[&RACK[..], &["--set", "shaping.credits=160"]].concat());
+    assert_eq!(summary["late"]["chain"], serde_json::json!([]));
+    assert!(text.contains("times its ideal; no event was late"), "{text}");
+    let sets = ["shaping.credits=480", "run.duration=60 ms", "run.warmup=100 ms", "supervisor.rate=1800 Hz"];
+    let sets = sets.iter().flat_map(|set| ["--set", set]);
+    let (summary, text, _) = simulated(&["thesis-a-1000hz"].into_iter().chain(sets).collect::<Vec<_>>());
     assert_eq!(summary["network"]["drops"], 0);
     let late = &summary["late"];
     let causes: Vec<&str> =
         late["chain"].as_array().unwrap().iter().map(|cause| cause["what"].as_str().unwrap()).collect();
     assert_eq!(causes, ["credit-wait", "queue"], "{late}");
+    // Wait and event have the same start.
+    let number = |value: &Value| value.as_f64().unwrap();
+    for cause in late["chain"].as_array().unwrap() {
+        let wait = number(&cause["until_ms"]) - number(&cause["from_ms"]);
+        assert!(wait <= number(&late["time_ms"]) + 1e-6, "{late}");
+    }
     // Earlier events hold the credits of the first request, too.
     assert_eq!(
         (&late["chain"][0]["from_ms"], &late["chain"][0]["count"]),

@@ -129,7 +129,7 @@ pub struct LateSource {
 pub struct LateCause {
     /// `credit-wait`, `request-wait` (in steps, without credits), `queue`, `loss`, `tail-loss-probe` or `rto`.
     pub what: String,
-    /// When it began, in milliseconds since the event was assigned.
+    /// When it began, in milliseconds since the first request of the event was due.
     pub from_ms: f64,
     /// When it ended, likewise.
     pub until_ms: f64,
