@@ -138,6 +138,33 @@ fn a_port_is_drawn_with_the_goodput_of_its_own_collector() {
     assert!(page.contains(&words) && own > 0, "{words}, {own} ports of collectors");
 }
 
+/// Large events at eight ports that share a memory.
+const POOL: &str = "[readout]\nhosts = 60\nfragments_per_host = 1\nlink = { rate = '25 Gb/s' }\n\
+    fragment_size = { distribution = 'log-normal', mean = '20 kB', sigma = 1 }\n\
+    [collectors]\nhosts_per_rack = 8\nunits_per_host = 4\nprocessing_time = '1 ms'\n\
+    [supervisor]\nrate = '10 kHz'\npolicy = 'node-load-balancing'\n[network]\ntopology = 'star'\n\
+    [link]\nrate = '25 Gb/s'\n[tor]\nbuffering = 'dynamic-threshold'\nbuffer = '4 MB'\n\
+    [run]\nduration = '20 ms'\nwarmup = '0 s'\n";
+
+#[test]
+fn a_limit_that_falls_is_given_as_it_was_and_all_drops_are_counted() {
+    let folder = Folder::new("answers-pool");
+    let file = folder.file("pool.toml");
+    std::fs::write(&file, POOL).unwrap();
+    let (summary, text, _) = simulated(&[&file]);
+    let ports = summary["ports"].as_array().unwrap();
+    let number = |value: &Value| value.as_u64().unwrap();
+    let fallen: Vec<_> = ports.iter().filter(|port| !port["first_drop_limit_bytes"].is_null()).collect();
+    assert!(!fallen.is_empty(), "{ports:?}");
+    for port in fallen {
+        assert!(number(&port["first_drop_limit_bytes"]) < number(&port["limit_bytes"]), "{port}");
+    }
+    assert!(text.contains(", limit falls as the pool fills, "), "{text}");
+    let named: u64 = ports.iter().map(|port| number(&port["drops"])).sum();
+    let others = number(&summary["network"]["drops"]) - named;
+    assert!(others > 0 && text.contains(&format!("other ports: {others} dropped")), "{others}: {text}");
+}
+
 #[test]
 fn check_refuses_what_sim_refuses() {
     let folder = Folder::new("answers-check");
