@@ -22,6 +22,9 @@ pub enum Fault {
         /// The first four bytes, little-endian.
         got: u32,
     },
+    /// The file holds no byte.
+    #[error("the file is empty")]
+    Empty,
     /// The file, or what encloses this part, ends too early.
     #[error("{what} needs {needed} bytes, {got} are left")]
     Truncated {
