@@ -233,11 +233,11 @@ fn judge(
         let waiting =
             if queue.losses == Losses::Depends && waiting > fits { sure.min(fits) } else { waiting };
         // Twice the room holds two events that meet; what a technique limits does not grow where they meet.
-        let is_ample = !burst.is_unshaped || waiting.saturating_add(waiting) <= fits;
+        let has_room_for_two = !burst.is_unshaped || waiting.saturating_add(waiting) <= fits;
         let meets_at_random = pool.is_none() && burst.is_unshaped && queue.peak.value <= capacity;
         let expected = match queue.outcome {
             BurstOutcome::Fits | BurstOutcome::Loses if shares_known.is_some() => shares_known,
-            BurstOutcome::Fits if is_ample => Some(Ratio::ZERO),
+            BurstOutcome::Fits if has_room_for_two => Some(Ratio::ZERO),
             BurstOutcome::Loses if queue.peak.value > capacity => Some(Ratio::ONE),
             BurstOutcome::Loses if meets_at_random => Some(busy_share(system, outflow).min(Ratio::ONE)),
             _ => None,

@@ -170,7 +170,7 @@ fn the_estimate_comes_before_the_bracket() {
 }
 
 #[test]
-fn ample_buffers_are_expected_never_to_lose() {
+fn large_buffers_are_expected_never_to_lose() {
     let text = planned(&preset("thesis-a-500hz", &["tor.buffer=1 GB"])).verdict().1;
     assert!(text.starts_with("depends on how events meet: expected never at "), "{text}");
     assert!(

@@ -22,7 +22,7 @@ pub struct PortFigures {
     /// The most bytes it may hold while all other outputs are empty; absent without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_bytes: Option<u64>,
-    /// The bytes that waited when it refused a frame first, where that is below the limit: in a shared memory the limit falls as
+    /// The bytes that waited when it refused a frame first, where that is below the limit. In a shared memory the limit falls as
     /// others fill it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_drop_limit_bytes: Option<u64>,
