@@ -106,9 +106,20 @@ pub(crate) fn text(summary: &Summary) -> String {
     for (index, port) in summary.ports.iter().enumerate() {
         line(if index == 0 { "full ports" } else { "" }, port_text(port));
     }
+    let named: u64 = summary.ports.iter().map(|port| port.drops).sum();
+    let drops = summary.network.as_ref().and_then(|network| network.drops);
+    if let Some(others) = drops.map(|drops| drops.saturating_sub(named)).filter(|&others| others > 0)
+        && !summary.ports.is_empty()
+    {
+        line("", format!("other ports: {others} dropped"));
+    }
     for (index, one) in summary.connections.iter().enumerate() {
         let timeouts = one.timeouts.map_or_else(String::new, |count| counted(count, "timeout") + ", ");
-        let text = format!("{}: {timeouts}{} sent again", one.name, counted(one.retransmits, "segment"));
+        let text = format!(
+            "{}: {timeouts}{} sent again in the whole run",
+            one.name,
+            counted(one.retransmits, "segment")
+        );
         line(if index == 0 { "waiting" } else { "" }, text);
     }
     if let Some(late) = &summary.late {
@@ -205,6 +216,10 @@ fn port_text(port: &PortFigures) -> String {
     }
     let limit = port.limit_bytes.map_or_else(String::new, |limit| format!(" of {}", short(limit)));
     parts.push(format!("queue up to {}{limit}", short(port.queue_bytes_max)));
+    parts.extend(
+        port.first_drop_limit_bytes
+            .map(|bytes| format!("limit falls as the pool fills, {} at the first drop", short(bytes))),
+    );
     if let (Some(first), Some(last)) = (port.first_drop_ms, port.last_drop_ms) {
         parts.push(format!("from {first:.1} to {last:.1} ms"));
     }

@@ -53,12 +53,24 @@ fn a_system_that_does_not_keep_up_says_so_and_why() {
 
 #[test]
 fn the_summary_has_the_latest_events_causes_where_no_port_lost_frames() {
+    // An event near its ideal has no causes.
     let (summary, text, _) = simulated(&[&RACK[..], &["--set", "shaping.credits=160"]].concat());
+    assert_eq!(summary["late"]["chain"], serde_json::json!([]));
+    assert!(text.contains("times its ideal; no event was late"), "{text}");
+    let sets = ["shaping.credits=480", "run.duration=60 ms", "run.warmup=100 ms", "supervisor.rate=1800 Hz"];
+    let sets = sets.iter().flat_map(|set| ["--set", set]);
+    let (summary, text, _) = simulated(&["thesis-a-1000hz"].into_iter().chain(sets).collect::<Vec<_>>());
     assert_eq!(summary["network"]["drops"], 0);
     let late = &summary["late"];
     let causes: Vec<&str> =
         late["chain"].as_array().unwrap().iter().map(|cause| cause["what"].as_str().unwrap()).collect();
     assert_eq!(causes, ["credit-wait", "queue"], "{late}");
+    // Wait and event have the same start.
+    let number = |value: &Value| value.as_f64().unwrap();
+    for cause in late["chain"].as_array().unwrap() {
+        let wait = number(&cause["until_ms"]) - number(&cause["from_ms"]);
+        assert!(wait <= number(&late["time_ms"]) + 1e-6, "{late}");
+    }
     // Earlier events hold the credits of the first request, too.
     assert_eq!(
         (&late["chain"][0]["from_ms"], &late["chain"][0]["count"]),
@@ -124,6 +136,33 @@ fn a_port_is_drawn_with_the_goodput_of_its_own_collector() {
         _ => "payload delivered to all hosts".to_owned(),
     };
     assert!(page.contains(&words) && own > 0, "{words}, {own} ports of collectors");
+}
+
+/// Large events at eight ports that share a memory.
+const POOL: &str = "[readout]\nhosts = 60\nfragments_per_host = 1\nlink = { rate = '25 Gb/s' }\n\
+    fragment_size = { distribution = 'log-normal', mean = '20 kB', sigma = 1 }\n\
+    [collectors]\nhosts_per_rack = 8\nunits_per_host = 4\nprocessing_time = '1 ms'\n\
+    [supervisor]\nrate = '10 kHz'\npolicy = 'node-load-balancing'\n[network]\ntopology = 'star'\n\
+    [link]\nrate = '25 Gb/s'\n[tor]\nbuffering = 'dynamic-threshold'\nbuffer = '4 MB'\n\
+    [run]\nduration = '20 ms'\nwarmup = '0 s'\n";
+
+#[test]
+fn a_limit_that_falls_is_given_as_it_was_and_all_drops_are_counted() {
+    let folder = Folder::new("answers-pool");
+    let file = folder.file("pool.toml");
+    std::fs::write(&file, POOL).unwrap();
+    let (summary, text, _) = simulated(&[&file]);
+    let ports = summary["ports"].as_array().unwrap();
+    let number = |value: &Value| value.as_u64().unwrap();
+    let fallen: Vec<_> = ports.iter().filter(|port| !port["first_drop_limit_bytes"].is_null()).collect();
+    assert!(!fallen.is_empty(), "{ports:?}");
+    for port in fallen {
+        assert!(number(&port["first_drop_limit_bytes"]) < number(&port["limit_bytes"]), "{port}");
+    }
+    assert!(text.contains(", limit falls as the pool fills, "), "{text}");
+    let named: u64 = ports.iter().map(|port| number(&port["drops"])).sum();
+    let others = number(&summary["network"]["drops"]) - named;
+    assert!(others > 0 && text.contains(&format!("other ports: {others} dropped")), "{others}: {text}");
 }
 
 #[test]

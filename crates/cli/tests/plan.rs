@@ -56,6 +56,12 @@ fn has_no_null(value: &Value) -> bool {
 }
 
 #[test]
+fn quiet_prints_no_table() {
+    let output = fanin(&["plan", "incast", "-q"]);
+    assert_eq!((output.status.code(), stdout(&output), stderr(&output)), (Some(0), "", ""));
+}
+
+#[test]
 fn json_in_a_file_leaves_the_table_on_stdout() {
     let folder = Folder::new("plan");
     let file = folder.file("plan.json");

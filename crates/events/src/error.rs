@@ -22,6 +22,9 @@ pub enum Fault {
         /// The first four bytes, little-endian.
         actual: u32,
     },
+    /// The file holds no byte.
+    #[error("the file is empty")]
+    Empty,
     /// The file, or the enclosing part, ends too early.
     #[error("{item} needs {needed} bytes, {actual} are left")]
     Truncated {

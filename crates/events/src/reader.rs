@@ -96,6 +96,7 @@ impl<'a> Events<'a> {
     pub fn open(bytes: &'a [u8]) -> Result<Self, ReadError> {
         match Format::detect(bytes) {
             Some(format) => Ok(Self::with_format(bytes, format)),
+            None if bytes.is_empty() => Err(Fault::Empty.at(0)),
             None if bytes.len() < 4 => {
                 Err(Fault::Truncated { item: "a file", actual: bytes.len() as u64, needed: 4 }.at(0))
             }

@@ -4,7 +4,7 @@ use fanin_scenario::{Buffering, Scenario};
 use fanin_units::{Bytes, Rate, Ratio};
 
 use crate::bounds::{EventSize, overflow_share};
-use crate::derived::{brief, ratio_of};
+use crate::derived::{brief, percent, ratio_of};
 use crate::places::QueuePlace;
 use crate::proof::waiting_max;
 use crate::system::{EventSpread, SystemFigures};
@@ -14,6 +14,8 @@ use crate::system::{EventSpread, SystemFigures};
 pub struct LossBracket {
     /// The least and the largest share of the events that lose frames; `None` where events do not come one by one.
     pub share: Option<[Ratio; 2]>,
+    /// The share that the model expects; `None` where it has no estimate.
+    pub expected: Option<Ratio>,
     /// Bytes that wait at the deepest if the bursts of events do not meet.
     pub waiting: Bytes,
     /// Most bytes that can wait for any overlap of events; `None` where nothing limits them.
@@ -31,6 +33,7 @@ impl LossBracket {
         waiting: Bytes,
         fits: Bytes,
         shares: Option<[Ratio; 2]>,
+        expected: Option<Ratio>,
     ) -> Self {
         let switch = place.switch;
         let most = waiting_max(s, system, switch.frame_overhead).ok();
@@ -43,27 +46,32 @@ impl LossBracket {
             // That no event is lost by the model is no bound.
             shares.filter(|[_, most]| !most.is_zero()).map(|[least, most]| [least.min(most), most])
         };
-        Self { share, waiting, waiting_max, fits }
+        let expected = match share {
+            Some([_, most]) if most.is_zero() => Some(most),
+            Some([least, most]) => expected.map(|expected| expected.clamp(least, most)),
+            None => expected,
+        };
+        Self { share, expected, waiting, waiting_max, fits }
     }
 
-    /// The bracket in words, for the queue `name`.
-    pub(crate) fn text(&self, name: &str) -> String {
-        let share =
-            self.share.filter(|[_, most]| !most.is_zero()).map_or_else(String::new, |[least, most]| {
-                if least == most {
-                    format!("{} of the events lose frames; ", brief(most))
-                } else {
-                    format!("between {} and {} of the events lose frames; ", brief(least), brief(most))
-                }
-            });
+    /// The waiting bytes in words, for the queue `name`.
+    pub(crate) fn waiting_text(&self, name: &str) -> String {
         let (waiting, fits) = (brief(self.waiting), brief(self.fits));
         match self.waiting_max {
             Some(most) if most > self.waiting => {
-                format!("{share}between {waiting} and {} wait at {name}, where {fits} fit", brief(most))
+                format!("between {waiting} and {} wait at {name}, where {fits} fit", brief(most))
             }
-            Some(_) => format!("{share}{waiting} wait at {name}, where {fits} fit"),
-            None => format!("{share}{waiting} or more wait at {name}, where {fits} fit"),
+            Some(_) => format!("{waiting} wait at {name}, where {fits} fit"),
+            None => format!("{waiting} or more wait at {name}, where {fits} fit"),
         }
+    }
+
+    /// The range of shares in words, such as `0 to 5.4 %`; `None` where there is none.
+    pub(crate) fn range_text(&self) -> Option<String> {
+        let [least, most] = self.share.filter(|[_, most]| !most.is_zero())?;
+        let text = |share: Ratio| if share.is_zero() { "0 %".to_owned() } else { percent(share) };
+        let (least, most) = (text(least), text(most));
+        Some(if least == most { most } else { format!("{} to {most}", least.trim_end_matches(" %")) })
     }
 }
 

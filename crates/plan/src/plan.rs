@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use fanin_scenario::{FragmentSizes, Scenario, Topology, WorkloadKind};
 use fanin_units::{Duration, Rate, Ratio};
 
+use crate::bracket::LossBracket;
 use crate::bursts::burst;
 use crate::catalogue::Catalogue;
 use crate::cost::{CostComparison, compare, sweep};
@@ -179,19 +180,20 @@ impl Plan {
         if let (Losses::Never, Ok(proof)) = (self.losses(), &self.proof) {
             return (BurstOutcome::Fits, format!("never loses frames: {proof}"));
         }
-        let worst = self.losing().filter(|queue| queue.outcome == BurstOutcome::Loses);
-        if let Some(queue) = worst.or_else(|| first(BurstOutcome::Loses)) {
-            let how_often = match queue.losses {
-                Losses::Always => "always loses frames".to_owned(),
-                Losses::InShare(_) => self.in_share(queue),
-                Losses::Never | Losses::Depends => "is likely to lose frames".to_owned(),
-            };
-            let text = format!("{how_often}: {}", queue.reason);
-            return (BurstOutcome::Loses, text + &bracket(queue));
+        let open = || self.open().or(self.queues.first());
+        match (self.losses(), self.losing()) {
+            (Losses::Always, Some(queue)) => {
+                return (queue.outcome, format!("always loses frames: {}", queue.reason));
+            }
+            (Losses::InShare(_), Some(queue)) => {
+                return (queue.outcome, format!("{}: {}", self.in_share(queue), queue.reason));
+            }
+            _ => {}
         }
-        if let Some(queue) = first(BurstOutcome::MayLose) {
-            let text = format!("may lose frames: {}", queue.reason);
-            return (BurstOutcome::MayLose, text + &bracket(queue));
+        for outcome in [BurstOutcome::Loses, BurstOutcome::MayLose] {
+            if let Some(queue) = first(outcome) {
+                return (outcome, self.depends(queue));
+            }
         }
         if let Some(queue) = first(BurstOutcome::HoldsBack) {
             return (
@@ -199,37 +201,69 @@ impl Plan {
                 format!("stops senders instead of losing frames: {}", queue.reason),
             );
         }
-        if let (Losses::InShare(_), Some(queue)) = (self.losses(), self.losing()) {
-            return (BurstOutcome::Fits, format!("{}: {}", self.in_share(queue), queue.reason));
-        }
-        let why = self.proof.as_ref().err().map_or(String::new(), |why| format!("; not proven, since {why}"));
-        let queue = self.open().or(self.queues.first());
-        match queue.and_then(|queue| Some((queue, queue.bracket?))) {
-            Some((queue, bracket)) => {
-                let text = bracket.text(&queue.name);
-                // The bound says the same as the proof that fails.
-                let why = if bracket.waiting_max.is_some() { String::new() } else { why };
-                (BurstOutcome::Fits, format!("depends on how events meet: {text}{why}"))
-            }
-            None => {
-                let reason = queue.map_or("", |queue| &queue.reason);
-                (BurstOutcome::Fits, format!("depends on how events meet: {reason}{why}"))
-            }
-        }
+        (BurstOutcome::Fits, open().map_or_else(String::new, |queue| self.depends(queue)))
     }
 
-    /// Share of events that lose frames at a queue, and the share allowed by the quantile.
-    fn in_share(&self, queue: &Queue) -> String {
-        let share = queue.losses.share().unwrap_or_default();
-        let bracket = queue.bracket.and_then(|bracket| bracket.share).unwrap_or([share; 2]);
-        let [least, most] = bracket.map(percent);
-        let range = match bracket[0] {
-            Ratio::ZERO => format!("up to {most}"),
-            _ if least == most => least,
-            _ => format!("{} to {most}", least.trim_end_matches(" %")),
-        };
+    /// The sentence on a queue whose losses depend on more than the model has: the estimate, the bracket, and why not more is proven.
+    fn depends(&self, queue: &Queue) -> String {
+        let mut parts = Vec::new();
+        if let Some(bracket) = &queue.bracket {
+            parts.extend(self.expected_text(queue, bracket));
+        }
+        let is_estimated =
+            queue.bracket.is_some_and(|bracket| bracket.expected.is_some_and(|share| !share.is_zero()));
+        let has_reason = queue.outcome != BurstOutcome::Fits || is_estimated;
+        match &queue.bracket {
+            Some(bracket) if !has_reason || bracket.waiting_max.is_some() => {
+                if has_reason {
+                    parts.push(queue.reason.clone());
+                }
+                parts.push(bracket.waiting_text(&queue.name));
+            }
+            _ => parts.push(queue.reason.clone()),
+        }
+        // The bound says the same as the proof that fails.
+        let is_bounded = queue.bracket.is_some_and(|bracket| bracket.waiting_max.is_some());
+        if let Err(why) = &self.proof
+            && !is_bounded
+            && queue.outcome == BurstOutcome::Fits
+        {
+            parts.push(format!("not proven, since {why}"));
+        }
+        format!("depends on how events meet: {}", parts.join("; "))
+    }
+
+    /// The share of the events that the model expects to lose frames, in words.
+    fn expected_text(&self, queue: &Queue, bracket: &LossBracket) -> Option<String> {
         let allowed = brief(Ratio::ONE.saturating_sub(self.quantile));
-        format!("loses frames in {range} of the events (allowed: {allowed})")
+        let load = self.link_load(&queue.name).filter(|_| !self.is_closed_loop);
+        let load = load.map_or_else(String::new, |load| format!(" at {} load", brief(load)));
+        Some(match (bracket.expected, bracket.range_text()) {
+            (Some(Ratio::ZERO), Some(_)) => {
+                let most = bracket.share.map_or(Ratio::ONE, |[_, most]| most);
+                format!("expected never{load}, in at most {} of the events", percent(most))
+            }
+            (Some(Ratio::ZERO), None) => format!("expected never{load}"),
+            (Some(Ratio::ONE), Some(range)) => format!("expected always ({range} of the events)"),
+            (Some(Ratio::ONE), None) => "expected always".to_owned(),
+            (Some(share), Some(range)) => {
+                format!("expected in about {} of the events ({range}; allowed: {allowed})", percent(share))
+            }
+            (Some(share), None) => {
+                format!("expected in about {} of the events (allowed: {allowed})", percent(share))
+            }
+            (None, Some(range)) => format!("in {range} of the events (allowed: {allowed})"),
+            (None, None) => return None,
+        })
+    }
+
+    /// The share of the events that lose frames at a queue, its range, and the share that the quantile allows.
+    fn in_share(&self, queue: &Queue) -> String {
+        let share = percent(queue.losses.share().unwrap_or_default());
+        let range = queue.bracket.and_then(|bracket| bracket.range_text()).filter(|range| *range != share);
+        let range = range.map_or_else(String::new, |range| format!("{range}; "));
+        let allowed = brief(Ratio::ONE.saturating_sub(self.quantile));
+        format!("loses frames in about {share} of the events ({range}allowed: {allowed})")
     }
 
     /// The queue with the deciding bracket of a verdict that depends. It may lose the largest share of the events, or
@@ -246,11 +280,15 @@ impl Plan {
         open.filter(|queue| queue.bracket.is_some()).rev().max_by_key(risk)
     }
 
-    /// Losses of frames anywhere in the network.
+    /// True if a link is offered more than its rate.
+    pub(crate) fn is_overloaded(&self) -> bool {
+        self.links.iter().any(|link| link.load.value > Ratio::ONE)
+    }
+
+    /// How often frames are lost anywhere.
     pub fn losses(&self) -> Losses {
-        let overloaded = self.links.iter().any(|link| link.load.value > Ratio::ONE);
         let loses = self.queues.iter().any(|queue| queue.outcome == BurstOutcome::Loses);
-        if self.proof.is_ok() && !overloaded && !loses {
+        if self.proof.is_ok() && !self.is_overloaded() && !loses {
             return Losses::Never;
         }
         self.losing().map_or(Losses::Depends, |queue| queue.losses)
@@ -286,12 +324,6 @@ impl Plan {
     fn link_load(&self, name: &str) -> Option<Ratio> {
         self.links.iter().find(|link| link.name == name).map(|link| link.load.value)
     }
-}
-
-/// The bracket of a queue as the end of a sentence.
-fn bracket(queue: &Queue) -> String {
-    let bracket = queue.bracket.filter(|_| queue.losses == Losses::Depends);
-    bracket.map_or_else(String::new, |bracket| format!("; {}", bracket.text(&queue.name)))
 }
 
 fn cost(s: &Scenario, ports: u64, options: &Options) -> Cost {

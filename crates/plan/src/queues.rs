@@ -190,7 +190,7 @@ fn judge(
             ),
         ),
         Some(capacity) => match pool {
-            Some(pool) => pool.judge(system, place),
+            Some(ref pool) => pool.judge(system, place),
             None if system.spread == EventSpread::InTurn
                 || system.closed_loop
                 || queue.peak.value.is_zero() =>
@@ -205,11 +205,13 @@ fn judge(
         },
     };
     let is_known = share == share_max;
+    let shares_known = shares.filter(|_| is_known).map(|[share, _]| share);
     queue.losses = match (queue.outcome, capacity, shares) {
         (BurstOutcome::Unlimited, ..) => Losses::Never,
         (BurstOutcome::Loses, ..) if share >= ALWAYS_SHARE && is_sure => Losses::Always,
         (BurstOutcome::Loses, ..) if share >= ALWAYS_SHARE => Losses::Depends,
-        (BurstOutcome::Loses | BurstOutcome::Fits, ..) if is_known && !share.is_zero() => {
+        // Below the share that is allowed, the estimate is no finding.
+        (BurstOutcome::Loses | BurstOutcome::Fits, ..) if is_known && share > tolerated => {
             Losses::InShare(share)
         }
         (BurstOutcome::Loses, Some(capacity), None) if queue.peak.value > capacity && is_sure => {
@@ -217,7 +219,7 @@ fn judge(
         }
         _ => Losses::Depends,
     };
-    if queue.outcome == BurstOutcome::Fits && matches!(queue.losses, Losses::InShare(_)) {
+    if queue.outcome == BurstOutcome::Fits && is_known && !share.is_zero() {
         let effect = if pool_models { "find more in the memory" } else { "are larger than fits" };
         queue.reason.push_str(&format!(", but {} of the events {effect}", percent(share)));
     }
@@ -231,7 +233,17 @@ fn judge(
         let (waiting, fits) = together.unwrap_or((queue.peak.value, capacity));
         let waiting =
             if queue.losses == Losses::Depends && waiting > fits { sure.min(fits) } else { waiting };
-        queue.bracket = Some(LossBracket::new(s, system, place, waiting, fits, shares));
+        // Twice the room holds two events that meet; what a technique limits does not grow where they meet.
+        let has_room_for_two = !burst.is_unshaped || waiting.saturating_add(waiting) <= fits;
+        let meets_at_random = pool.is_none() && burst.is_unshaped && queue.peak.value <= capacity;
+        let expected = match queue.outcome {
+            BurstOutcome::Fits | BurstOutcome::Loses if shares_known.is_some() => shares_known,
+            BurstOutcome::Fits if has_room_for_two => Some(Ratio::ZERO),
+            BurstOutcome::Loses if queue.peak.value > capacity => Some(Ratio::ONE),
+            BurstOutcome::Loses if meets_at_random => Some(busy_share(system, outflow).min(Ratio::ONE)),
+            _ => None,
+        };
+        queue.bracket = Some(LossBracket::new(s, system, place, waiting, fits, shares, expected));
     }
     queue
 }

@@ -81,6 +81,8 @@ struct BracketFigures {
     losing_share_min: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     losing_share_max: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    losing_share_expected: Option<f64>,
     waiting_bytes_min: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_bytes_max: Option<u64>,
@@ -217,7 +219,8 @@ impl Plan {
             plan: Details {
                 verdict: SummaryVerdict {
                     outcome: match (outcome, self.losses()) {
-                        (BurstOutcome::Fits, Losses::Depends) => "depends",
+                        (BurstOutcome::HoldsBack, _) => outcome.name(),
+                        (_, Losses::Depends) if !self.is_overloaded() => "depends",
                         _ => outcome.name(),
                     },
                     loses_frames: match self.losses() {
@@ -301,6 +304,7 @@ fn bracket(queue: &str, bracket: Option<LossBracket>) -> Option<BracketFigures> 
         queue: queue.to_owned(),
         losing_share_min: bracket.share.map(|[least, _]| share(least)),
         losing_share_max: bracket.share.map(|[_, most]| share(most)),
+        losing_share_expected: bracket.expected.map(share),
         waiting_bytes_min: bracket.waiting.get(),
         waiting_bytes_max: bracket.waiting_max.map(|most| most.get()),
         fits_bytes: bracket.fits.get(),

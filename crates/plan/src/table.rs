@@ -70,7 +70,7 @@ impl Plan {
         )?;
         links(out, style, &self.links)?;
         heading(out, style, "Queues")?;
-        queues(out, style, &self.queues)?;
+        queues(out, style, &self.queues, self.losses())?;
         for section in &self.sections {
             heading(out, style, section.title)?;
             for derivation in &section.rows {
@@ -153,20 +153,26 @@ fn links(out: &mut String, style: Style, links: &[LinkLoad]) -> fmt::Result {
     Ok(())
 }
 
-fn queues(out: &mut String, style: Style, queues: &[Queue]) -> fmt::Result {
+fn queues(out: &mut String, style: Style, queues: &[Queue], losses: Losses) -> fmt::Result {
     writeln!(
         out,
         "  {:<18} {:>10} {:>10} {:>11} {:>11} {:>11}  verdict",
         "", "inflow", "outflow", "burst", "waits", "fits"
     )?;
     for queue in queues {
+        let expected = queue.bracket.and_then(|bracket| bracket.expected);
         let verdict = match (queue.outcome, queue.losses) {
-            (_, Losses::InShare(share)) => Cow::Owned(format!("loses in {}", percent(share))),
-            (BurstOutcome::Fits, _) => Cow::Borrowed("fits"),
-            (BurstOutcome::MayLose, _) => Cow::Borrowed("may lose"),
-            (BurstOutcome::Loses, _) => Cow::Borrowed("loses"),
             (BurstOutcome::HoldsBack, _) => Cow::Borrowed("holds back"),
             (BurstOutcome::Unlimited, _) => Cow::Borrowed("no limit"),
+            _ if losses == Losses::Never => Cow::Borrowed("never"),
+            (_, Losses::InShare(share)) => Cow::Owned(format!("loses in {}", percent(share))),
+            (_, Losses::Always) => Cow::Borrowed("always"),
+            _ => match expected {
+                Some(Ratio::ZERO) => Cow::Borrowed("expected never"),
+                Some(Ratio::ONE) => Cow::Borrowed("expected always"),
+                Some(share) => Cow::Owned(format!("expected {}", percent(share))),
+                None => Cow::Borrowed("depends"),
+            },
         };
         let role = role(queue.outcome);
         writeln!(

@@ -127,3 +127,85 @@ fn a_random_order_of_hosts_loses_no_less_than_hosts_in_turn() {
         assert!(in_turn <= random && least <= most && most <= random.max(in_turn), "{scheme}");
     }
 }
+
+/// Sixty readouts with log-normal or histogram sizes at one switch.
+fn readouts(size: &str) -> Scenario {
+    let text = format!(
+        "[readout]\nhosts = 60\nfragments_per_host = 1\nfragment_size = {size}\nlink = {{ rate = '25 Gb/s' }}\n\
+         [collectors]\nhosts_per_rack = 8\nunits_per_host = 4\nprocessing_time = '1 ms'\n\
+         [supervisor]\nrate = '10 kHz'\npolicy = 'node-load-balancing'\n[network]\ntopology = 'star'\n\
+         [link]\nrate = '25 Gb/s'\n[tor]\nbuffering = 'dedicated'\nbuffer = '1 MB'\n\
+         [run]\nduration = '100 ms'\nwarmup = '20 ms'\n"
+    );
+    load_text("readouts", &text, &[]).unwrap().scenario
+}
+
+fn verdict_json(plan: &Plan) -> serde_json::Value {
+    let name = PlannedScenario { name: "name".to_owned(), hash: "hash".to_owned() };
+    let json = serde_json::to_value(plan.summary(name, "0", None)).unwrap();
+    json.pointer("/plan/verdict").unwrap().clone()
+}
+
+#[test]
+fn an_estimate_below_the_allowed_share_is_no_finding() {
+    let scenario = readouts("{ distribution='empirical', edges=['0 B', '1 kB', '40 kB'], counts=[70, 30] }");
+    let plan = planned(&scenario);
+    let json = verdict_json(&plan);
+    assert_eq!((&json["outcome"], &json["losses"]), (&"depends".into(), &"depends".into()), "{json}");
+    assert!(json.get("loses_frames").is_none() && json.get("losing_share").is_none(), "{json}");
+    assert_eq!(json["bracket"]["losing_share_expected"], 1e-5, "{json}");
+    let text = json["text"].as_str().unwrap();
+    let said =
+        "depends on how events meet: expected in about 0.0010 % of the events (0 to 5.4 %; allowed: 0.1 %)";
+    assert!(text.starts_with(said), "{text}");
+    assert_eq!(simulated(&scenario, 1).0, 0);
+}
+
+#[test]
+fn the_estimate_comes_before_the_bracket() {
+    let plan = planned(&readouts("{ distribution='log-normal', mean='20 kB', sigma=1.0 }"));
+    let (_, text) = plan.verdict();
+    let said = "loses frames in about 36 % of the events (0 to 100 %; allowed: 0.1 %): burst 1200 kB";
+    assert!(text.starts_with(said), "{text}");
+}
+
+#[test]
+fn large_buffers_are_expected_never_to_lose() {
+    let text = planned(&preset("thesis-a-500hz", &["tor.buffer=1 GB"])).verdict().1;
+    assert!(text.starts_with("depends on how events meet: expected never at "), "{text}");
+    assert!(
+        text.contains(" load; 2116.1 kB or more wait at tor->collector, where 1000 MB fit; not proven"),
+        "{text}"
+    );
+}
+
+#[test]
+fn text_and_json_give_one_of_four_verdicts() {
+    let mut seen = std::collections::BTreeSet::new();
+    for (name, sets) in [
+        ("thesis-a-1000hz", &[][..]),
+        ("thesis-a-1000hz", &["shaping.credits=120"]),
+        ("thesis-a-1000hz", &["workload.fraction=0.25"]),
+        ("thesis-a-1000hz", &["workload.fraction=0.25", "supervisor.policy=random"]),
+        ("thesis-b-500hz", &[]),
+        ("phase2", &[]),
+        ("multihost", &[]),
+        ("incast", &["workload.senders=4"]),
+    ] {
+        let plan = planned(&preset(name, sets));
+        let json = verdict_json(&plan);
+        let text = json["text"].as_str().unwrap().to_owned();
+        let (losses, start, lost) = match plan.losses() {
+            Losses::Never => ("never", "never loses frames: ", Some(false)),
+            Losses::InShare(_) => ("in-share", "loses frames in about ", Some(true)),
+            Losses::Always => ("always", "always loses frames: ", Some(true)),
+            Losses::Depends => ("depends", "depends on how events meet: ", None),
+        };
+        assert!(text.starts_with(start), "{name} {sets:?}: {text}");
+        assert_eq!(json["losses"], losses, "{name} {sets:?}");
+        assert_eq!(json.get("loses_frames").and_then(serde_json::Value::as_bool), lost, "{name} {sets:?}");
+        assert_eq!(json["outcome"] == "depends", lost.is_none(), "{name} {sets:?}: {json}");
+        seen.insert(losses);
+    }
+    assert!(seen.len() >= 3, "{seen:?}");
+}

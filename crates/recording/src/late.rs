@@ -15,6 +15,8 @@ use crate::trace::{LateTrace, MessageStep, TraceEntry};
 const LATE_SOURCES_MAX: usize = 512;
 /// A message of the supervisor is at the collector by then; a request that is later was held.
 const HELD_MIN: Duration = Duration::from_millis(1);
+/// An event that takes less than this many times its ideal is not late, and has no causes.
+const LATE_MIN: f64 = 1.5;
 /// Losses, timeouts and probes that are kept of each of them.
 const MARKS_MAX: usize = 64;
 
@@ -49,14 +51,16 @@ impl Finished<'_> {
         let mut sources: Vec<LateSource> = sources.into_values().collect();
         sources.sort_by_key(|source| Reverse(source.last_byte_ps));
         let sources_total = sources.len() as u64;
+        let ideal_ps = self.rows.get(late.of.event as usize).and_then(|row| row.ideal_ps);
+        let is_late = ideal_ps.is_none_or(|ideal| late.of.time as f64 >= LATE_MIN * ideal as f64);
         let mut event = LateEvent {
             id: late.of.event,
             collector: collector.map_or_else(String::new, |node| self.name(node)),
             assigned_ps: late.of.assigned,
             collected_ps: late.of.at,
             time_ps: late.of.time,
-            ideal_ps: self.rows.get(late.of.event as usize).and_then(|row| row.ideal_ps),
-            chain: self.chain(late, &sources),
+            ideal_ps,
+            chain: if is_late { self.chain(late, &sources) } else { Vec::new() },
             sources,
             sources_total,
             text: String::new(),
@@ -90,16 +94,19 @@ impl Finished<'_> {
 
     /// The causes of an event's lateness, in the order of time.
     fn chain(&self, late: &LateTrace, sources: &[LateSource]) -> Vec<LateCause> {
-        let since = |at: u64| Duration::new(at.saturating_sub(late.of.assigned)).as_millis_f64();
         let mut chain = Vec::new();
         let requests: Vec<u64> = sources.iter().filter_map(|source| source.request_ps).collect();
+        // The collection time begins when its collector makes the requests. That of several steps is their sum.
+        let begin = late.of.at.saturating_sub(late.of.time).max(late.of.assigned);
+        let begin = requests.iter().copied().fold(begin, u64::min);
+        let since = |at: u64| Duration::new(at.saturating_sub(begin)).as_millis_f64();
         if let (Some(&first), Some(&last)) = (requests.iter().min(), requests.iter().max()) {
             let method = self.scenario.shaping.method;
             let has_credits = matches!(method, ShapingMethod::Credits | ShapingMethod::PacedCredits);
             // Events that came before hold the credits of the first request, too.
-            let is_held = has_credits && last - late.of.assigned > HELD_MIN.get();
+            let is_held = has_credits && last.saturating_sub(late.of.assigned) > HELD_MIN.get();
             if is_held || last > first {
-                let from = if is_held { late.of.assigned } else { first };
+                let from = if is_held { begin } else { first };
                 chain.push(LateCause {
                     kind: if has_credits { "credit-wait" } else { "request-wait" }.into(),
                     from_ms: since(from),

@@ -16,6 +16,8 @@ pub(crate) struct PortLosses {
     /// Time of the first one and of the last one, in picoseconds.
     pub(crate) first: u64,
     pub(crate) last: u64,
+    /// Bytes that the output held at the first one.
+    pub(crate) queue_bytes_first: u64,
 }
 
 /// See the [module](self).
@@ -28,8 +30,12 @@ pub(crate) struct LossLog {
 
 impl LossLog {
     /// An output dropped a frame for `end`.
-    pub(crate) fn note(&mut self, at: u64, port: PortIndex, end: u32, wire_bytes: u32) {
-        let losses = self.by_port.entry(port).or_insert(PortLosses { first: at, ..PortLosses::default() });
+    pub(crate) fn note(&mut self, at: u64, port: PortIndex, queue_bytes: u64, end: u32, wire_bytes: u32) {
+        let losses = self.by_port.entry(port).or_insert(PortLosses {
+            first: at,
+            queue_bytes_first: queue_bytes,
+            ..PortLosses::default()
+        });
         losses.frames += 1;
         losses.bytes += u64::from(wire_bytes);
         losses.last = at;

@@ -101,12 +101,17 @@ impl Finished<'_> {
         let mut sources: Vec<_> = by_source.into_iter().map(|(node, drops)| (Reverse(drops), node)).collect();
         sources.sort_unstable();
         let name = self.network.port_name(port);
+        let limit = self.network.queue_limit(port).map(Bytes::get);
+        // Where outputs share a pool, the limit in force is what a port held when it dropped.
+        let frame = u64::from(self.network.frame_bytes);
+        let falls = limit.filter(|&limit| losses.frames > 0 && losses.queue_bytes_first + frame <= limit);
         let struck = late.filter(|late| late.chain.iter().any(|cause| cause.port.as_ref() == Some(&name)));
         PortFigures {
             drops: losses.frames,
             dropped_bytes: Some(losses.bytes),
             queue_bytes_max: self.bytes_max(port),
-            limit_bytes: self.network.queue_limit(port).map(Bytes::get),
+            limit_bytes: limit,
+            first_drop_limit_bytes: falls.map(|_| losses.queue_bytes_first),
             utilisation,
             first_drop_ms: ms(losses.first),
             last_drop_ms: ms(losses.last),

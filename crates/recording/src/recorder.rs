@@ -78,7 +78,7 @@ impl Recorder {
     #[cold]
     pub fn note_loss(&mut self, at: u64, port: PortIndex, queue_bytes: u64, end: u32, wire_bytes: u32) {
         self.timeline.note_loss(port, queue_bytes);
-        self.losses.note(at, port, end, wire_bytes);
+        self.losses.note(at, port, queue_bytes, end, wire_bytes);
     }
 
     /// A retransmission timer expired.

@@ -47,6 +47,17 @@ pub struct CollectedEvent {
     pub at: u64,
     /// Its collection time.
     pub time: u64,
+    /// The least time that it can take; `None` where that is not known.
+    pub ideal: Option<u64>,
+}
+
+impl CollectedEvent {
+    /// The collection time over the ideal. Events without an ideal are compared with each other alone.
+    fn slowdown(&self) -> f64 {
+        const UNKNOWN: f64 = 1e-24;
+        let time = self.time as f64;
+        self.ideal.map_or(time * UNKNOWN, |ideal| time / ideal as f64)
+    }
 }
 
 /// A late event with its history.
@@ -62,7 +73,7 @@ pub(crate) struct MessageTrace {
     /// Events that were assigned before are not considered.
     from: u64,
     late: Option<LateTrace>,
-    /// The slowest event, where it took longer than `late` by less than a twentieth. Its history is still in the log.
+    /// The slowest event for its ideal, where it is later than `late` by less than a twentieth. Its history is still in the log.
     slowest: Option<CollectedEvent>,
     /// The time of the newest entry when the history of `slowest` was last taken because the log was to forget it.
     taken_at: u64,
@@ -97,15 +108,16 @@ impl MessageTrace {
         }
     }
 
-    /// Considers a complete event. Takes the history of the slowest event so far at once. An event slower by less than
-    /// a twentieth is only remembered, so that slowly growing times cost little.
+    /// Considers a complete event. The history of one with a larger slowdown than all before is taken at once. One whose slowdown
+    /// is larger by less than a twentieth is only remembered, so that times which creep up cost little.
     pub(crate) fn consider(&mut self, collected: CollectedEvent) {
-        let taken = self.late.as_ref().map_or(0, |late| late.of.time);
-        let longest = self.slowest.map_or(taken, |slowest| slowest.time);
-        if collected.assigned < self.from || collected.time <= longest {
+        let taken = self.late.as_ref().map_or(0.0, |late| late.of.slowdown());
+        let largest = self.slowest.map_or(taken, |slowest| slowest.slowdown());
+        let slowdown = collected.slowdown();
+        if collected.assigned < self.from || slowdown <= largest {
             return;
         }
-        if collected.time <= taken + taken / 20 {
+        if slowdown <= taken * 1.05 {
             self.slowest = Some(collected);
         } else {
             self.slowest = None;
@@ -134,9 +146,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_longest_for_its_ideal_is_the_latest() {
+        let mut trace = MessageTrace::new(0);
+        let collected = |event, time, ideal| {
+            let assigned = 1000 * event;
+            CollectedEvent { event, assigned, at: assigned + time, time, ideal }
+        };
+        trace.consider(collected(1, 900, None));
+        trace.consider(collected(2, 400, Some(350)));
+        trace.consider(collected(3, 100, Some(20)));
+        trace.consider(collected(4, 500, Some(400)));
+        trace.consider(collected(5, 990, None));
+        assert_eq!(trace.latest().unwrap().of.event, 3);
+    }
+
+    #[test]
     fn the_longest_event_keeps_its_history() {
         let mut trace = MessageTrace::new(10);
-        let collected = |event, assigned, at| CollectedEvent { event, assigned, at, time: at - assigned };
+        let collected = |event, assigned, at| CollectedEvent {
+            event,
+            assigned,
+            at,
+            time: at - assigned,
+            ideal: Some(10),
+        };
         for event in 0..4 {
             let begin = event * 100;
             trace.note(begin, event, 6, MessageStep::Request);
@@ -156,8 +189,13 @@ mod tests {
     #[test]
     fn a_slightly_longer_event_is_the_latest_as_long_as_it_is_known() {
         let mut trace = MessageTrace::new(0);
-        let collected =
-            |event, time| CollectedEvent { event, assigned: 1000 * event, at: 1000 * event + time, time };
+        let collected = |event, time| CollectedEvent {
+            event,
+            assigned: 1000 * event,
+            at: 1000 * event + time,
+            time,
+            ideal: Some(10),
+        };
         for (event, time) in [(1, 100), (2, 104), (3, 103)] {
             trace.note(1000 * event + 1, event, 6, MessageStep::Request);
             trace.consider(collected(event, time));

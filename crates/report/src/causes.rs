@@ -22,6 +22,10 @@ pub struct PortFigures {
     /// The most bytes it may hold while all other outputs are empty; absent without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_bytes: Option<u64>,
+    /// The bytes that waited when it refused a frame first, where that is below the limit. In a shared memory the limit falls as
+    /// others fill it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_drop_limit_bytes: Option<u64>,
     /// Share of its link's rate that it carried while measuring, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<f64>,
@@ -60,7 +64,7 @@ pub struct ConnectionFigures {
     /// Retransmission timeouts in the whole run; absent where they are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<u64>,
-    /// Segments sent again.
+    /// Segments sent again in the whole run.
     pub retransmits: u64,
 }
 

@@ -53,8 +53,26 @@ pub fn late_text(event: &LateEvent) -> String {
         }
     }
     let why = if parts.is_empty() { String::new() } else { format!(": {}", parts.join("; ")) };
+    let is_late = event.ideal_ps.is_none_or(|ideal| event.time_ps >= ideal + ideal / 2);
+    let why = if is_late { why } else { "; no event was late".to_owned() };
     format!("Event {} took {}{over}{why}.", event.id, ms(time_ms))
 }
 
 /// Picoseconds in a millisecond.
 const PS_PER_MS: f64 = 1e9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_near_its_ideal_is_not_late() {
+        let taking =
+            |time_ps| LateEvent { id: 3, time_ps, ideal_ps: Some(1_000_000_000), ..LateEvent::default() };
+        assert_eq!(
+            late_text(&taking(1_400_000_000)),
+            "Event 3 took 1.4 ms, 1.4 times its ideal; no event was late."
+        );
+        assert_eq!(late_text(&taking(1_600_000_000)), "Event 3 took 1.6 ms, 1.6 times its ideal.");
+    }
+}

@@ -35,7 +35,8 @@ pub struct PlanSummary {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanVerdict {
-    /// `fits`, `depends`, `may-lose`, `loses`, `holds-back` or `unlimited`, for the quantile of events.
+    /// `fits`, `depends`, `loses`, `holds-back` or `unlimited`, for as many events as the quantile says. Plans of older
+    /// versions have `may-lose`, too.
     pub outcome: String,
     /// True if some events lose frames, false if none can; absent where that depends on how events meet.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,6 +66,9 @@ pub struct PlanBracket {
     /// The largest share of the events that lose frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub losing_share_max: Option<f64>,
+    /// The share that the model expects; absent where it has no estimate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub losing_share_expected: Option<f64>,
     /// Bytes that wait at the deepest if events do not meet.
     pub waiting_bytes_min: u64,
     /// The most bytes that can wait; absent where nothing limits them.
@@ -99,7 +103,7 @@ pub struct PlanLink {
 pub struct PlanQueue {
     /// The queue, such as `tor->collector`.
     pub name: String,
-    /// Outcome, as in [`PlanVerdict::outcome`].
+    /// As in [`PlanVerdict::outcome`], or `may-lose` where only some orders of hosts overfill it.
     pub outcome: String,
     /// The most that arrives, in bit/s.
     pub inflow_bps: u64,

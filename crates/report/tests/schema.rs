@@ -14,6 +14,7 @@ fn bracket() -> PlanBracket {
         queue: "tor->collector".into(),
         losing_share_min: Some(0.01),
         losing_share_max: Some(0.05),
+        losing_share_expected: Some(0.03),
         waiting_bytes_min: 500_000,
         waiting_bytes_max: Some(2_286_240),
         fits_bytes: 786_432,

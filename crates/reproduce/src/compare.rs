@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use fanin_report::{Summary, Times};
 use fanin_runs::{RunControl, RunEnd, RunOutcome, SweepRun};
-use fanin_scenario::{Errors, Loaded, load};
+use fanin_scenario::{EcnMode, Errors, Loaded, Scenario, load};
+use fanin_units::Bytes;
 
 use crate::Progress;
 
@@ -224,7 +225,7 @@ pub fn compare(
                 Some(Err(error)) => Err(error.to_string()),
                 Some(Ok(outcome)) => {
                     each(techniques[number % asked], with, &outcome);
-                    Ok(figures(&outcome))
+                    no_effect(&with.scenario).map_or_else(|| Ok(figures(&outcome)), Err)
                 }
             },
         };
@@ -236,6 +237,16 @@ pub fn compare(
 /// The first problem.
 fn reason(errors: &Errors) -> String {
     errors.problems().first().map_or_else(|| "refused".to_owned(), |problem| problem.message().to_owned())
+}
+
+/// Why RED that drops is the same as no technique: the buffer is full before the average reaches the least threshold.
+fn no_effect(scenario: &Scenario) -> Option<String> {
+    let red = &scenario.tor.ecn;
+    let room = scenario.tor.layout(&[false])?.output_limit(0, 1)?;
+    let least = Bytes::new(red.min.get() * scenario.transport.mtu.get());
+    (red.mode == EcnMode::RedDrop && room < least).then(|| {
+        format!("no effect: RED drops from {} packets on, which exceed the buffer of {room}", red.min.get())
+    })
 }
 
 fn figures(outcome: &RunOutcome) -> Figures {
@@ -330,6 +341,11 @@ mod tests {
             shifter.figures.as_ref().unwrap_err().contains("a barrel shifter needs several collectors"),
             "{shifter:?}"
         );
+        let figures =
+            |name: &str| &compared.rows.iter().find(|row| row.technique.name == name).unwrap().figures;
+        let red = figures("red-drop").as_ref().unwrap_err();
+        assert_eq!(red, "no effect: RED drops from 100 packets on, which exceed the buffer of 64 kB");
+        assert!(figures("none").is_ok() && figures("ecn-red").is_ok());
         let wrong = compare(
             &["no-such".to_owned()],
             &[&TECHNIQUES[0]],

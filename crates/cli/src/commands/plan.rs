@@ -35,6 +35,9 @@ pub(crate) struct Arguments {
     /// Share of the time that a buffer has to be large enough for.
     #[arg(long, value_name = "SHARE", default_value = "99.9 %", value_parser = quantile)]
     quantile: Ratio,
+    /// Print no table.
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 /// A share above 0 and below 1.
@@ -69,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(json) = &arguments.json {
         json.write(&summary(&loaded, &plan))?;
     }
-    if arguments.json.as_ref().is_some_and(Json::is_stdout) {
+    if arguments.quiet || arguments.json.as_ref().is_some_and(Json::is_stdout) {
         return Ok(());
     }
     let is_coloured = output::is_coloured(&io::stdout());

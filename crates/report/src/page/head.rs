@@ -224,7 +224,7 @@ fn connections(result: &RunResult, data: &Value, out: &mut String) {
         return;
     }
     out.push_str(
-        "<details>\n<summary>Connections that timed out most</summary>\n<table class=\"ports\">\n<thead><tr><th scope=\"col\">Connection</th>\
+        "<details>\n<summary>Connections that timed out most, in the whole run</summary>\n<table class=\"ports\">\n<thead><tr><th scope=\"col\">Connection</th>\
          <th scope=\"col\" class=\"n\">Timeouts</th><th scope=\"col\" class=\"n\">Sent again</th></tr></thead>\n<tbody>\n",
     );
     for (row, connection) in result.summary.connections.iter().enumerate() {

@@ -15,7 +15,7 @@ const BAR_MAX: f64 = 4.0;
 pub(super) fn outcome_words(outcome: &str) -> (&'static str, Option<bool>) {
     match outcome {
         "fits" => ("fits", Some(true)),
-        "may-lose" => ("may lose", None),
+        "may-lose" => ("depends", None),
         "loses" => ("loses", Some(false)),
         "holds-back" => ("stops senders", None),
         "unlimited" => ("no limit", Some(true)),

@@ -88,6 +88,7 @@ impl BarrierWorkload {
                 assigned: start.get(),
                 at: end.get(),
                 time: (end - start).get(),
+                ideal: Some(self.round.time().get()),
             });
             self.completed.push(Round { start, end, timeouts });
         }

@@ -347,8 +347,8 @@ impl Building {
                 row.last_byte_ps = Some(at.get());
                 row.size_bytes = bytes.get();
                 row.outcome = EventOutcome::Collected;
-                let (event, assigned) = (event.0, row.assigned_ps);
-                self.collected = Some(CollectedEvent { event, assigned, at: at.get(), time });
+                let (event, assigned, ideal) = (event.0, row.assigned_ps, self.ideal(event.0 as usize));
+                self.collected = Some(CollectedEvent { event, assigned, at: at.get(), time, ideal });
             }
             EventStep::Completed { outcome, .. } => {
                 self.completed += 1;
@@ -357,6 +357,12 @@ impl Building {
             }
             _ => {}
         }
+    }
+
+    /// The least time that an event can take; `None` while its answers are not known.
+    fn ideal(&self, event: usize) -> Option<u64> {
+        let answers = self.answers.get(event).filter(|answers| answers.wire_bytes > 0)?;
+        Some(self.mean.ideal.bound(*answers).get())
     }
 
     /// Hands an accepted event's fragments to all readouts.
@@ -545,9 +551,8 @@ impl MeasuredWorkload for Building {
 
     fn rows(&self) -> Vec<EventRow> {
         let mut rows = self.rows.clone();
-        for (row, &answers) in rows.iter_mut().zip(&self.answers) {
-            let is_known = row.last_byte_ps.is_some() && answers.wire_bytes > 0;
-            row.ideal_ps = is_known.then(|| self.mean.ideal.bound(answers).get());
+        for (event, row) in rows.iter_mut().enumerate() {
+            row.ideal_ps = row.last_byte_ps.and_then(|_| self.ideal(event));
         }
         rows
     }
