@@ -226,6 +226,73 @@ def test_text_in_pictures_has_the_size_of_text(
     )
 
 
+# A window of another size has been laid out.
+SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
+
+
+@pytest.mark.parametrize("width", [1440, 1920, 2560])
+def test_pictures_use_a_wide_window(
+    browser: Browser, pages: dict[str, tuple[Path, list[Path]]], width: int
+) -> None:
+    shown = {"run": pages["barrier"][1][0] / "report.html"} | {
+        name: page for name, (page, _) in pages.items()
+    }
+    for name, page in shown.items():
+        browser.show(page, "desk")
+        metrics = {"height": 1000, "deviceScaleFactor": 1, "mobile": False}
+        browser.call("Emulation.setDeviceMetricsOverride", width=width, **metrics)
+        browser.evaluate(SETTLED)
+        look = browser.evaluate("""(() => {
+          const svgs = [...document.querySelectorAll("figure > svg.wide[data-plot]")];
+          const right = part => part.getBoundingClientRect().right;
+          const inside = svgs.map(svg => {
+            const box = svg.getBoundingClientRect();
+            const ends = [...svg.querySelectorAll("text, rect, path.base")].map(right);
+            return [box.width, svg.parentNode.clientWidth, Math.max(...ends) - box.right, box.height];
+          });
+          const texts = [...document.querySelectorAll("main p:not(footer p)")].map(text => {
+            const range = document.createRange();
+            range.selectNodeContents(text);
+            return range.getBoundingClientRect().width;
+          });
+          const main = document.querySelector("main"), style = getComputedStyle(main);
+          return {
+            inside,
+            text: Math.max(...texts),
+            main: main.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight),
+          };
+        })()""")
+        if keep := os.environ.get("FANIN_PAGES"):
+            whole = browser.call("Page.captureScreenshot", captureBeyondViewport=True)
+            Path(keep, f"{name}-{width}.png").write_bytes(base64.b64decode(whole["data"]))
+        assert look["main"] > 0.93 * width, name
+        assert look["text"] <= 1200, name
+        assert look["inside"], name
+        for drawn, room, beyond, height in look["inside"]:
+            assert abs(drawn - room) < 1, (name, drawn, room)
+            assert abs(beyond) < 20, (name, beyond)
+            assert height < 900, (name, height)
+        assert browser.complaints() == []
+    # A picture that was drawn again is read and zoomed as before, and a narrow window takes it back.
+    browser.show(shown["run"], "desk")
+    browser.call("Emulation.setDeviceMetricsOverride", width=width, **metrics)
+    browser.evaluate("document.querySelector('figure[data-chart] > svg.wide').focus()")
+    browser.press("End", 35)
+    read = "document.querySelector('figure[data-chart] output').textContent"
+    assert "queue in" in browser.evaluate(read)
+    browser.press("+", 107)
+    zoomed = "document.querySelectorAll('figure[data-chart] > svg.zoomed').length"
+    assert browser.evaluate(zoomed) == 1
+    browser.press("0", 48)
+    assert browser.evaluate(zoomed) == 0
+    # The width of the drawing as it stands in the file.
+    units = "document.querySelector('figure[data-chart] > svg.wide').viewBox.baseVal.width"
+    assert (browser.evaluate(units) > 860) == (width > 2000)
+    browser.call("Emulation.setDeviceMetricsOverride", width=900, **metrics)
+    browser.evaluate(SETTLED)
+    assert browser.evaluate(units) == 860
+
+
 def pointed(tree: Any, parts: list[str]) -> Any:
     for part in parts:
         tree = tree[part.replace("~1", "/").replace("~0", "~")]

@@ -63,7 +63,8 @@ pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
         let right = sheet.width - RIGHT;
         let bottom = TOP + ROW * drawn.len() as f64;
         let px = |value: f64| left + axis.place(value) * (right - left);
-        html += &open(sheet, bottom + 42.0, "dots", [title, text], "");
+        let plot = format!("data-plot=\"{left} {right} {TOP} {bottom}\"");
+        html += &open(sheet, bottom + 42.0, "dots", [title, text], &plot);
         for tick in axis.ticks(sheet.ticks) {
             let _ = write!(
                 html,
