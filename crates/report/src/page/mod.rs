@@ -48,7 +48,7 @@ pub(crate) fn bytes_text(bytes: u64) -> String {
     format::format_f64(bytes as f64, FigureForm::Bytes)
 }
 
-pub use self::advised::{AdvicePageLine, AdvicePagePart, advice_page};
+pub use self::advised::{ADVICE_PARTS, advice_page, read_advice_page};
 pub use self::claims::JudgedClaim;
 
 const STYLE: &str = include_str!("style.css");
