@@ -276,6 +276,7 @@ def test_pictures_use_a_wide_window(
     # A picture that was drawn again is read and zoomed as before, and a narrow window takes it back.
     browser.show(shown["run"], "desk")
     browser.call("Emulation.setDeviceMetricsOverride", width=width, **metrics)
+    browser.evaluate(SETTLED)
     browser.evaluate("document.querySelector('figure[data-chart] > svg.wide').focus()")
     browser.press("End", 35)
     read = "document.querySelector('figure[data-chart] output').textContent"
