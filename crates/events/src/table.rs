@@ -75,7 +75,7 @@ pub enum SizesTableError {
         "as Parquet: compressed by {method}; write it uncompressed or with Snappy, which pandas and polars call `compression=\"snappy\"`"
     )]
     Compression {
-        /// The method.
+        /// Name of the method, in lower case.
         method: String,
     },
 }

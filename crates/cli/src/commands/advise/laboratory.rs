@@ -65,7 +65,7 @@ struct LabFigure {
     error: Option<LaboratoryError>,
 }
 
-/// What laboratories say about the full system.
+/// The error of the laboratories, carried to the full system.
 pub(super) struct CarriedError {
     error: LaboratoryError,
     /// The largest number of sources that was measured.
