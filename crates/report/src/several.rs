@@ -1,13 +1,13 @@
 //! The JSON of commands that make several results: of sweeps, comparisons, claims, advice and searches.
 
 use std::borrow::Cow;
-
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::files::{self, CLAIMS_FILE, CLAIMS_SCHEMA, ReadError};
+use crate::page::{ADVICE_PARTS, advice_page};
 use crate::sweep::{self, SWEEP_SCHEMA};
 use crate::{RunResult, Summary};
 
@@ -17,6 +17,8 @@ pub const COMPARED_SCHEMA: &str = "fanin.compared/1";
 pub const COMPARED_FILE: &str = "compared.json";
 /// The schema of an advice.
 pub const ADVICE_SCHEMA: &str = "fanin.advice/1";
+/// The file of an advice in the folder of its simulations.
+const ADVICE_FILE: &str = "advice.json";
 /// The schema of a search.
 const TUNE_SCHEMA: &str = "fanin.tune/1";
 
@@ -133,8 +135,22 @@ pub fn read_compared(paths: &[PathBuf]) -> Result<Option<(String, Vec<String>)>,
     Ok(None)
 }
 
+/// The page of the advice in a JSON file or a folder; `None` for another one. It links to no simulations: it may lie anywhere.
+///
+/// # Errors
+/// If the file is damaged.
+pub fn read_advice_page(path: &Path) -> Result<Option<String>, ReadError> {
+    let Some(mut advice) = value_of(path, ADVICE_SCHEMA, ADVICE_FILE)? else { return Ok(None) };
+    for (part, _) in ADVICE_PARTS {
+        for line in advice.get_mut(part).and_then(Value::as_array_mut).into_iter().flatten() {
+            line.as_object_mut().and_then(|line| line.remove("folder"));
+        }
+    }
+    advice_page(&advice).map(Some).map_err(|error| ReadError::Json { path: path.into(), error })
+}
+
 /// Names that commands give such files within the folder of `--out`.
-const OWN_NAMES: [&str; 5] = [sweep::SWEEP_FILE, CLAIMS_FILE, COMPARED_FILE, "advice.json", "tune.json"];
+const OWN_NAMES: [&str; 5] = [sweep::SWEEP_FILE, CLAIMS_FILE, COMPARED_FILE, ADVICE_FILE, "tune.json"];
 
 /// One point of a sweep, or one run. Of its scenario only what was set for it is known.
 fn result(sweep: &Value, point: &Value) -> Result<RunResult, serde_json::Error> {

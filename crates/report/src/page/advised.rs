@@ -1,16 +1,14 @@
 //! The page of an advice: a table for each part, each line with its answer and a link to the page of its simulations.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::STYLE;
 use super::format::typeset;
 use super::markup::escape;
-use crate::several::{self, ADVICE_SCHEMA};
-use crate::{ReadError, SWEEP_PAGE, ScenarioName};
+use super::{STYLE, SWEEP_PAGE};
+use crate::ScenarioName;
 
 /// The parts of an advice in the order of its page: their keys in the JSON and their titles.
 pub const ADVICE_PARTS: [(&str, &str); 5] = [
@@ -55,20 +53,6 @@ struct AdvicePageLine {
     is_met: Option<bool>,
     /// The folder of its simulations, relative to the advice.
     folder: Option<String>,
-}
-
-/// The page of the advice in a JSON file; `None` for another file. It links to no simulations, for it may lie anywhere.
-///
-/// # Errors
-/// If the file is damaged.
-pub fn read_advice_page(path: &Path) -> Result<Option<String>, ReadError> {
-    let Some(mut advice) = several::value_of(path, ADVICE_SCHEMA, "advice.json")? else { return Ok(None) };
-    for (part, _) in ADVICE_PARTS {
-        for line in advice.get_mut(part).and_then(Value::as_array_mut).into_iter().flatten() {
-            line.as_object_mut().and_then(|line| line.remove("folder"));
-        }
-    }
-    advice_page(&advice).map(Some).map_err(|error| ReadError::Json { path: path.into(), error })
 }
 
 /// The page of an advice, which is given as its JSON: a whole HTML document that is well-formed XML too.
