@@ -158,7 +158,9 @@
       }
       cursor.setAttribute("x1", px);
       cursor.setAttribute("x2", px);
-      var values = chart.series.map(function (series) {
+      var values = chart.series.filter(function (_, number) {
+        return !figure.classList.contains("hide-" + number);
+      }).map(function (series) {
         var point = (chart.nearest ? near : at)(series.points, x);
         var value = point ? significant(point[1]) + (chart.nearest ? " at " + significant(point[0]) : "") : "0";
         return chart.series.length > 1 ? series.name + " " + value : value;
