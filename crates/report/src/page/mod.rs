@@ -240,7 +240,7 @@ fn summaries(results: &[RunResult], data: &Value, out: &mut String) {
                 out,
                 "<th scope=\"col\" class=\"n\">{}<bdi>{}</bdi></th>",
                 swatch_of(index, results),
-                escape(&format::shortened(&result.label, 24))
+                escape(&format::shortened(&result.label, 32))
             );
         }
     }
