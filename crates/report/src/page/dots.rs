@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::chart::{Axis, CHARACTER};
 use super::format::{FigureForm, format_f64, shortened};
+use super::heat;
 use super::markup::escape;
 use super::pictured::{Drawing, RIGHT, SHEETS, open};
 use super::swept;
@@ -21,7 +22,7 @@ const LOG_FROM: f64 = 20.0;
 
 /// The drawing; none for few results, for a sweep, and where fewer than two have times.
 pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
-    if results.len() <= VERDICTS_MAX || swept::grid(results).is_some() || !swept::charts(results).is_empty() {
+    if results.len() <= VERDICTS_MAX || heat::grid(results).is_some() || !swept::charts(results).is_empty() {
         return None;
     }
     let known: Vec<(&RunResult, &Times)> =
