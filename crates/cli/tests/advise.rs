@@ -89,6 +89,11 @@ fn each_line_is_simulated_and_linked() {
     let page = std::fs::read_to_string(folder.path().join("advice/index.html")).unwrap();
     assert!(page.contains("<a href=\"buffers-tor.buffer/index.html\"><bdi>tor.buffer</bdi></a>"), "{page}");
     assert_eq!(json(&std::fs::read_to_string(folder.path().join("advice/advice.json")).unwrap()), value);
+    let own = folder.path().join("own.html");
+    let (advice, out) = (folder.path().join("advice"), own.to_string_lossy());
+    let made = fanin(&["report", &advice.to_string_lossy(), "--out", &out]);
+    assert!(made.status.success(), "the folder stands for its JSON: {made:?}");
+    assert!(std::fs::read_to_string(&own).unwrap().contains("<bdi>tor.buffer</bdi>"));
 }
 
 #[test]
