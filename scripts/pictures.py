@@ -9,6 +9,7 @@ import html
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -201,26 +202,37 @@ def recording() -> None:
     (PICTURES / "recording.svg").write_text(draw_recording(text))
 
 
+def shoot(page: Path, picture: str, profile: Path) -> None:
+    """Take a picture of the first screen of a page."""
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1440,680")
+    subprocess.run(
+        [
+            "chromium",
+            *flags,
+            f"--user-data-dir={profile}",
+            f"--screenshot={PICTURES / picture}",
+            page.as_uri(),
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
 def report() -> None:
-    """Take a picture of the page of the tutorial's run."""
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "rack.toml").write_text(tutorial_scenario())
-        command: list[str | Path] = [binary(), "sim", "rack.toml", "--out", "rack", "--quiet"]
-        subprocess.run(command, cwd=folder, check=True)
-        flags = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1200,740")
-        shot = f"--screenshot={PICTURES / 'report.png'}"
-        subprocess.run(
-            [
-                "chromium",
-                *flags,
-                f"--user-data-dir={folder}/profile",
-                shot,
-                f"file://{folder}/rack/report.html",
-            ],
-            check=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+    """Take pictures of the page of the README's first run, and of that of the tutorial's."""
+    lines = (ROOT / "README.md").read_text().splitlines()
+    first = next(line for line in lines if line.startswith("$ fanin sim") and line.endswith("--out ten"))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "rack.toml").write_text(tutorial_scenario())
+        runs: list[tuple[list[str], str]] = [
+            (shlex.split(first)[2:], "first-run.png"),
+            (["sim", "rack.toml", "--out", "rack"], "report.png"),
+        ]
+        for words, picture in runs:
+            subprocess.run([binary(), *words, "--quiet"], cwd=folder, check=True)
+            shoot(folder / words[-1] / "report.html", picture, folder / "profile")
 
 
 def badge_texts() -> dict[str, tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Builds the documentation as a site under target/site, and checks it.
 
-Fails on a broken link or anchor, on a page that no navigation reaches, and on Markdown that GitHub renders
-and the site does not. The last line counts the pages.
+Fails on a broken link or anchor, on a page that no navigation reaches, on a script or a style from elsewhere,
+and on Markdown that GitHub renders and the site does not. The last line counts the pages.
 """
 
 import html.parser
@@ -12,6 +12,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 ROOT = Path(__file__).resolve().parent.parent
+SITE = ROOT / "target" / "site"
+# Searches a site that is opened as files. The theme's own script for this lies on a server.
+SEARCH_WORKER = "search-worker.js"
+THEIR_SEARCH_WORKER = "https://unpkg.com/iframe-worker/shim"
 # A list item or a table row in the middle of a paragraph: a list or table that was not recognised.
 UNRENDERED = re.compile(r"^\s*(?:[-*] |\d+\. |\|.*\|$)", re.MULTILINE)
 
@@ -28,6 +32,7 @@ class Page(html.parser.HTMLParser):
         super().__init__()
         self.anchors: set[str] = set()
         self.links: list[str] = []
+        self.loaded: list[str] = []
         self.navigated: set[str] = set()
         self.unrendered: list[str] = []
         self._inside: list[str] = []
@@ -42,6 +47,8 @@ class Page(html.parser.HTMLParser):
             self._inside.append(tag)
         if tag == "p":
             self._paragraph = []
+        if tag == "script" or values.get("rel") == "stylesheet":
+            self.loaded.append(values.get("src") or values.get("href", ""))
         for link in (values.get("href") if tag == "a" else None, values.get("src")):
             if link is None:
                 continue
@@ -84,6 +91,7 @@ def faults(site: Path, sources: set[Path]) -> list[str]:
     reached: set[Path] = set()
     for path, page in pages.items():
         name = path.relative_to(site)
+        found += [f"{name}: loads {link} from elsewhere" for link in page.loaded if is_outside(link)]
         found += [f"{name}: not a list or a table on the site: {text!r}" for text in page.unrendered]
         for link in dict.fromkeys(link for link in page.links if not is_outside(link)):
             target, anchor = resolve(path, link)
@@ -104,10 +112,21 @@ def faults(site: Path, sources: set[Path]) -> list[str]:
     return found
 
 
-def main() -> int:
-    """Build and check the site."""
+def build() -> bool:
+    """Build the site, and tell whether that went well."""
     command = (sys.executable, "-m", "zensical", "build", "--strict", "--clean")
     if subprocess.run(command, cwd=ROOT, check=False).returncode:
+        return False
+    for path in SITE.rglob("*.html"):
+        depth = len(path.relative_to(SITE).parts) - 1
+        text = path.read_text()
+        path.write_text(text.replace(THEIR_SEARCH_WORKER, "../" * depth + SEARCH_WORKER))
+    return True
+
+
+def main() -> int:
+    """Build and check the site."""
+    if not build():
         return 1
     sources = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
     found = [
@@ -115,7 +134,7 @@ def main() -> int:
         for source in sorted(sources)
         for text in SHALLOW.findall(FENCE.sub("", (ROOT / "docs" / source).read_text()))
     ]
-    found += faults(ROOT / "target" / "site", sources)
+    found += faults(SITE, sources)
     for fault in found:
         print(fault)
     print(f"{len(sources)} pages, {len(found)} faults: target/site/index.html")

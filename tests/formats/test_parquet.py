@@ -3,6 +3,8 @@
 import csv
 import json
 import math
+import os
+import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -252,6 +254,25 @@ def write_duckdb(frame: polars.DataFrame, path: Path) -> None:
     connection = duckdb.connect()
     connection.register("frame", frame.to_arrow())
     connection.execute(f"COPY frame TO '{path}' (FORMAT parquet, COMPRESSION snappy)")
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd", "lz4", "brotli"])
+def test_a_compression_is_read_or_refused_by_its_name(compression: str, tmp_path: Path) -> None:
+    rows = [(event, source, 1000 * event + source) for event in range(1, 6) for source in (10, 11, 12)]
+    table = polars.DataFrame(rows, schema=["event", "source", "bytes"], orient="row").to_arrow()
+    pyarrow.parquet.write_table(table, tmp_path / "sizes.parquet", compression=compression)
+    (tmp_path / "own.toml").write_text(
+        '[network]\ntopology = "star"\n[readout]\nhosts = 3\nfragments_per_host = 1\n'
+        'fragment_size = { distribution = "file", path = "sizes.parquet" }\n'
+    )
+    command = [os.environ["FANIN_BIN"], "plan", str(tmp_path / "own.toml")]
+    planned = subprocess.run(command, capture_output=True, text=True, check=False)
+    if compression in {"none", "snappy"}:
+        assert planned.returncode == 0, planned.stderr
+    else:
+        assert planned.returncode == 2
+        assert f"compressed by {compression}" in planned.stderr
+        assert "write it uncompressed or with Snappy" in planned.stderr
 
 
 @pytest.mark.parametrize("write", [write_pyarrow, write_pyarrow_pages_2, write_polars, write_duckdb])

@@ -25,7 +25,7 @@ def test_a_sound_site_has_no_faults(tmp_path: Path) -> None:
 def test_every_kind_of_fault_is_found(tmp_path: Path) -> None:
     page = """<article><p>A list:
     - not a list</p><a href="none.html">a</a><img src="none.png"/>
-    <a href="../index.html#none">b</a></article>"""
+    <a href="../index.html#none">b</a><script src="https://example.org/a.js"></script></article>"""
     sources = site(tmp_path, {"index.html": '<a href="sub/b.html">outside of nav</a>', "sub/b.html": page})
     found = website.faults(tmp_path, sources | {Path("c.md")})
     assert sorted(found) == [
@@ -35,6 +35,7 @@ def test_every_kind_of_fault_is_found(tmp_path: Path) -> None:
         "sub/b.html: link to ../index.html#none: the page has no such anchor",
         "sub/b.html: link to none.html: there is no such file",
         "sub/b.html: link to none.png: there is no such file",
+        "sub/b.html: loads https://example.org/a.js from elsewhere",
         "sub/b.html: not a list or a table on the site: '-not a list'",
     ]
 

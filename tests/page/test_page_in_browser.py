@@ -1,7 +1,6 @@
 """The page in a real browser: on a desk, on a phone, in the dark and in print.
 
-Chromium is driven through its debugging pipe, which needs nothing but the browser. The results come
-from `fanin sim`; a measurement is a simulation of another seed that says it is one.
+The results come from `fanin sim`; a measurement is a simulation of another seed that says it is one.
 """
 
 import base64
@@ -10,25 +9,12 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import ANSWER_SECONDS_MAX, MODES, Browser
 
-# Starting a browser on a machine that is busy with other things takes a while.
-ANSWER_SECONDS_MAX = 120
-DESK = {"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-PHONE = {"width": 360, "height": 780, "deviceScaleFactor": 2, "mobile": True}
-# A sheet of A4 within its margins, at 96 pixels an inch.
-SHEET = {"width": 672, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
-MODES = {
-    "desk": (DESK, "screen", "light"),
-    "dark": (DESK, "screen", "dark"),
-    "phone": (PHONE, "screen", "light"),
-    "phone-dark": (PHONE, "screen", "dark"),
-    "print": (SHEET, "print", "dark"),
-}
 # Script that reads the page's state after layout.
 LOOK = """(() => {
   const seen = node => { const box = node.getBoundingClientRect(); return box.width > 0 && box.height > 0; };
@@ -61,111 +47,6 @@ LOOK = """(() => {
     words: document.body.innerText,
   };
 })()"""
-
-
-class Browser:
-    """A headless Chromium with one page, driven through its debugging pipe."""
-
-    def __init__(self, folder: Path) -> None:
-        program = next((name for name in ("chromium", "chromium-browser") if shutil.which(name)), None)
-        assert program, "Chromium is missing: apt-get install chromium"
-        (their_input, self._out), (self._in, their_output) = os.pipe(), os.pipe()
-        command = [
-            program,
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--hide-scrollbars",
-        ]
-        command += ["--remote-debugging-pipe", f"--user-data-dir={folder}", "about:blank"]
-        # The browser expects the pipes at descriptors 3 and 4.
-        script = f'exec "$@" 3<&{their_input} 4>&{their_output}'
-        self._process = subprocess.Popen(
-            ["bash", "-c", script, "bash", *command],
-            pass_fds=(their_input, their_output),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(their_input)
-        os.close(their_output)
-        self._numbers = count(1)
-        self._rest = b""
-        self.events: list[dict[str, Any]] = []
-        self._session: str | None = None
-        targets = self._call("Target.getTargets")["targetInfos"]
-        page = next(target["targetId"] for target in targets if target["type"] == "page")
-        attached = self._call("Target.attachToTarget", targetId=page, flatten=True)
-        self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
-
-    def _message(self) -> dict[str, Any]:
-        while b"\0" not in self._rest:
-            more = os.read(self._in, 1 << 20)
-            assert more, "the browser has ended"
-            self._rest += more
-        text, self._rest = self._rest.split(b"\0", 1)
-        message: dict[str, Any] = json.loads(text)
-        return message
-
-    def _call(self, method: str, **parameters: object) -> dict[str, Any]:
-        number = next(self._numbers)
-        message: dict[str, object] = {"id": number, "method": method, "params": parameters}
-        if self._session:
-            message["sessionId"] = self._session
-        os.write(self._out, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self._message()
-            if answer.get("id") == number:
-                assert "error" not in answer, f"{method}: {answer['error']}"
-                result: dict[str, Any] = answer["result"]
-                return result
-            self.events.append(answer)
-
-    def call(self, method: str, **parameters: object) -> dict[str, Any]:
-        """Do what a method of the debugging protocol does."""
-        return self._call(method, **parameters)
-
-    def evaluate(self, script: str) -> Any:
-        """Return the value of an expression in the page."""
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
-        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
-        return answer["result"].get("value")
-
-    def show(self, page: Path, mode: str) -> None:
-        """Load a page in one of the modes."""
-        metrics, media, scheme = MODES[mode]
-        self.call("Emulation.setDeviceMetricsOverride", **metrics)
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.call("Emulation.setEmulatedMedia", media=media, features=features)
-        self.events.clear()
-        self.call("Page.navigate", url=page.as_uri())
-        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
-            self.events.append(self._message())
-
-    def press(self, key: str, code: int) -> None:
-        """Press a key and let it go."""
-        for kind in ("rawKeyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code)
-
-    def complaints(self) -> list[str]:
-        """Return what the page's script or the browser had to say since the page was loaded."""
-        kinds = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
-        return [json.dumps(event) for event in self.events if event.get("method") in kinds]
-
-    def requested(self) -> list[str]:
-        """Return the addresses that were asked for since the page was loaded."""
-        sent = [event for event in self.events if event.get("method") == "Network.requestWillBeSent"]
-        return [event["params"]["request"]["url"] for event in sent]
-
-    def close(self) -> None:
-        """End the browser."""
-        self._process.terminate()
-        self._process.wait(timeout=ANSWER_SECONDS_MAX)
-        os.close(self._in)
-        os.close(self._out)
 
 
 @pytest.fixture(scope="module")
@@ -343,6 +224,74 @@ def test_text_in_pictures_has_the_size_of_text(
     assert (
         browser.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
     )
+
+
+# A window of another size has been laid out.
+SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
+
+
+@pytest.mark.parametrize("width", [1440, 1920, 2560])
+def test_pictures_use_a_wide_window(
+    browser: Browser, pages: dict[str, tuple[Path, list[Path]]], width: int
+) -> None:
+    shown = {"run": pages["barrier"][1][0] / "report.html"} | {
+        name: page for name, (page, _) in pages.items()
+    }
+    for name, page in shown.items():
+        browser.show(page, "desk")
+        metrics = {"height": 1000, "deviceScaleFactor": 1, "mobile": False}
+        browser.call("Emulation.setDeviceMetricsOverride", width=width, **metrics)
+        browser.evaluate(SETTLED)
+        look = browser.evaluate("""(() => {
+          const svgs = [...document.querySelectorAll("figure > svg.wide[data-plot]")];
+          const right = part => part.getBoundingClientRect().right;
+          const inside = svgs.map(svg => {
+            const box = svg.getBoundingClientRect();
+            const ends = [...svg.querySelectorAll("text, rect, path.base")].map(right);
+            return [box.width, svg.parentNode.clientWidth, Math.max(...ends) - box.right, box.height];
+          });
+          const texts = [...document.querySelectorAll("main p:not(footer p)")].map(text => {
+            const range = document.createRange();
+            range.selectNodeContents(text);
+            return range.getBoundingClientRect().width;
+          });
+          const main = document.querySelector("main"), style = getComputedStyle(main);
+          return {
+            inside,
+            text: Math.max(...texts),
+            main: main.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight),
+          };
+        })()""")
+        if keep := os.environ.get("FANIN_PAGES"):
+            whole = browser.call("Page.captureScreenshot", captureBeyondViewport=True)
+            Path(keep, f"{name}-{width}.png").write_bytes(base64.b64decode(whole["data"]))
+        assert look["main"] > 0.93 * width, name
+        assert look["text"] <= 1200, name
+        assert look["inside"], name
+        for drawn, room, beyond, height in look["inside"]:
+            assert abs(drawn - room) < 1, (name, drawn, room)
+            assert abs(beyond) < 20, (name, beyond)
+            assert height < 900, (name, height)
+        assert browser.complaints() == []
+    # A picture that was drawn again is read and zoomed as before, and a narrow window takes it back.
+    browser.show(shown["run"], "desk")
+    browser.call("Emulation.setDeviceMetricsOverride", width=width, **metrics)
+    browser.evaluate(SETTLED)
+    browser.evaluate("document.querySelector('figure[data-chart] > svg.wide').focus()")
+    browser.press("End", 35)
+    read = "document.querySelector('figure[data-chart] output').textContent"
+    assert "queue in" in browser.evaluate(read)
+    browser.press("+", 107)
+    zoomed = "document.querySelectorAll('figure[data-chart] > svg.zoomed').length"
+    assert browser.evaluate(zoomed) == 1
+    browser.press("0", 48)
+    assert browser.evaluate(zoomed) == 0
+    # The width of the drawing as it stands in the file.
+    units = "document.querySelector('figure[data-chart] > svg.wide').viewBox.baseVal.width"
+    assert (browser.evaluate(units) > 860) == (width > 2000)
+    browser.call("Emulation.setDeviceMetricsOverride", width=900, **metrics)
+    browser.evaluate(SETTLED)
+    assert browser.evaluate(units) == 860
 
 
 def pointed(tree: Any, parts: list[str]) -> Any:

@@ -49,6 +49,11 @@ fn each_line_is_simulated_and_linked() {
     // Eight answers of 20 kB with headers, of which some leave meanwhile.
     let answer = buffers[0]["answer"].as_str().unwrap();
     assert!(answer.contains("kB is enough, ") && answer.contains("is not"), "{answer}");
+    // Each verdict says how many events it rests on, which its own search has counted.
+    let samples = &buffers[0]["samples"];
+    let best = &buffers[0]["search"]["best"];
+    assert_eq!(samples["requests"].as_f64(), best["figures"]["requests_completed"]["mean"].as_f64());
+    assert!(answer.ends_with(&format!("({} requests, 1 seed)", samples["requests"])), "{answer}");
     assert_eq!(lines("techniques").len(), 19);
     let gear = lines("gear");
     // A line sums up.
@@ -84,6 +89,11 @@ fn each_line_is_simulated_and_linked() {
     let page = std::fs::read_to_string(folder.path().join("advice/index.html")).unwrap();
     assert!(page.contains("<a href=\"buffers-tor.buffer/index.html\"><bdi>tor.buffer</bdi></a>"), "{page}");
     assert_eq!(json(&std::fs::read_to_string(folder.path().join("advice/advice.json")).unwrap()), value);
+    let own = folder.path().join("own.html");
+    let (advice, out) = (folder.path().join("advice"), own.to_string_lossy());
+    let made = fanin(&["report", &advice.to_string_lossy(), "--out", &out]);
+    assert!(made.status.success(), "the folder stands for its JSON: {made:?}");
+    assert!(std::fs::read_to_string(&own).unwrap().contains("<bdi>tor.buffer</bdi>"));
 }
 
 #[test]
@@ -125,7 +135,11 @@ fn a_laboratory_carries_its_error_to_the_full_system() {
     // The same scenario and seed: one of the simulations is the measurement.
     let ratio = figures[0]["measured_over_simulated"].as_array().unwrap();
     assert!(ratio[0].as_f64().unwrap() <= 1.0 && ratio[1].as_f64().unwrap() >= 1.0, "{ratio:?}");
-    assert!(lines[0]["about"].as_str().unwrap().contains("not a measurement"), "{}", lines[0]);
+    let about = lines[0]["about"].as_str().unwrap();
+    for words in ["not a measurement", "4 sources were measured, the scenario has 8", " requests, 3 seeds"] {
+        assert!(about.contains(words), "{words}: {about}");
+    }
+    assert!(lines[1]["about"].as_str().unwrap().ends_with("to hold from 4 sources to 8"), "{}", lines[1]);
     let needs = &lines[1]["needs"];
     let bytes = |key: &str| needs[key].as_u64().unwrap();
     assert!(bytes("bytes_min") < bytes("simulated_bytes") && bytes("simulated_bytes") <= bytes("bytes_max"));

@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{command, fanin, interrupt_after, stderr, stdout};
+use common::{Folder, command, fanin, interrupt_after, stderr, stdout};
 use serde_json::Value;
 
 const SMALL: [&str; 4] = ["--duration", "20 ms", "--warmup", "0 s"];
@@ -27,6 +27,19 @@ fn techniques_stand_side_by_side() {
         "{rows:#?}"
     );
     assert!(rows[3].get("mean_ms").is_none(), "a key that does not apply is absent");
+
+    // `report` makes the page of the table alone.
+    let folder = Folder::new("compare-json");
+    let (json, page) = (folder.file("table.json"), folder.file("page.html"));
+    std::fs::write(&json, stdout(&output)).unwrap();
+    let reported = fanin(&["report", &json, "--out", &page]);
+    assert_eq!(reported.status.code(), Some(0), "{}", stderr(&reported));
+    let page = std::fs::read_to_string(page).unwrap();
+    for words in
+        ["Techniques on incast", "Times of all results", ">deep-buffers<", "barrel-shifter is not possible"]
+    {
+        assert!(page.contains(words), "{words}");
+    }
 
     let output = fanin(&[&arguments[..], &["--markdown"]].concat());
     for line in ["## incast: ", "| technique | mean, ms |", "| `sird` | ", "not possible: a barrel shifter"] {

@@ -29,7 +29,10 @@ fn files_without_a_result_exit_with_two() {
     let scratch = Folder::new("no-result");
     let (page, json) = (scratch.file("page.html"), scratch.file("other.json"));
     std::fs::write(&json, "{\"schema\": \"something/9\"}").unwrap();
-    let cases: [(&[&str], &str); 4] = [
+    let searched = scratch.file("tune.json");
+    std::fs::write(&searched, "{\"schema\": \"fanin.tune/1\", \"points\": []}").unwrap();
+    let cases: [(&[&str], &str); 5] = [
+        (&["report", &searched, "--out", &page], "`fanin tune … --out DIR` makes their page"),
         (&["report", "--out", &page], "<RESULT>..."),
         (&["report", "/nowhere", "--out", &page], "/nowhere"),
         (&["report", scratch.path().to_str().unwrap(), "--out", &page], "has no summary.json"),
@@ -77,17 +80,42 @@ fn a_sweep_and_a_measurement_are_read_as_they_were_written() {
 #[test]
 fn results_of_reproduce_have_names_of_their_own() {
     let scratch = Folder::new("reproduced");
-    let (folder, page) = (scratch.file("claims"), scratch.file("page.html"));
-    let output = fanin(&["reproduce", "I016", "I013", "--duration", "100 ms", "--out", &folder]);
+    let (folder, json, page) =
+        (scratch.file("claims"), scratch.file("table.json"), scratch.file("page.html"));
+    let output =
+        fanin(&["reproduce", "I016", "I013", "--duration", "100 ms", "--out", &folder, "--json", &json]);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
-    let output = fanin(&["report", &folder, "--out", &page]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let rows: Vec<&str> =
-        stdout(&output).lines().skip(1).map(|line| line.split(", simulation").next().unwrap()).collect();
-    assert!(rows.len() > 1 && rows.iter().any(|row| row.contains(", shaping.credits=")), "{rows:?}");
-    assert_eq!(rows.iter().collect::<BTreeSet<_>>().len(), rows.len(), "{rows:?}");
-    let html = std::fs::read_to_string(&page).unwrap();
-    for expected in ["Claims of the papers", "I016", "icc15-147, shaping.credits=396"] {
-        assert!(html.contains(expected), "the page lacks {expected}");
+    // The folder of the runs, and the JSON alone.
+    for given in [&folder, &json] {
+        let output = fanin(&["report", given, "--out", &page]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let rows: Vec<&str> =
+            stdout(&output).lines().skip(1).map(|line| line.split(", simulation").next().unwrap()).collect();
+        assert!(rows.len() > 1 && rows.iter().any(|row| row.contains(", shaping.credits=")), "{rows:?}");
+        assert_eq!(rows.iter().collect::<BTreeSet<_>>().len(), rows.len(), "{rows:?}");
+        let html = std::fs::read_to_string(&page).unwrap();
+        for expected in ["Claims of the papers", "I016", "icc15-147, shaping.credits=396"] {
+            assert!(html.contains(expected), "the page of {given} lacks {expected}");
+        }
     }
+}
+
+#[test]
+fn the_json_of_an_advice_has_its_page() {
+    let scratch = Folder::new("advised");
+    let (folder, json, page) = (scratch.file("advice"), scratch.file("copy.json"), scratch.file("page.html"));
+    let sets = ["--set=run.duration=100 ms", "--set=workload.request_size=20 kB", "--set=workload.senders=8"];
+    let more = ["advise", "incast", "-q", "--only", "buffers", "--out", &folder, "--json", &json];
+    let output = fanin(&[&more[..], &sets].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = fanin(&["report", &json, "--out", &page]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // The same page but for its links, since the file may lie anywhere.
+    let own = std::fs::read_to_string(scratch.file("advice/index.html")).unwrap();
+    let linked = "<a href=\"buffers-tor.buffer/index.html\"><bdi>tor.buffer</bdi></a>";
+    assert!(own.contains(linked));
+    assert_eq!(std::fs::read_to_string(&page).unwrap(), own.replace(linked, "<bdi>tor.buffer</bdi>"));
+    let output = fanin(&["report", &json, &folder, "--out", &page]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("has a page of its own; give it alone"), "{}", stderr(&output));
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 
+use parquet::basic::Compression;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 
@@ -64,10 +65,18 @@ pub enum SizesTableError {
         sources: usize,
     },
     /// The Parquet library refuses the file.
-    #[error("as Parquet: {reason}; uncompressed and Snappy files are read")]
+    #[error("as Parquet: {reason}")]
     Parquet {
         /// The reason of the library.
         reason: String,
+    },
+    /// The columns are compressed by a method that is not read.
+    #[error(
+        "as Parquet: compressed by {method}; write it uncompressed or with Snappy, which pandas and polars call `compression=\"snappy\"`"
+    )]
+    Compression {
+        /// Name of the method, in lower case.
+        method: String,
     },
 }
 
@@ -122,6 +131,15 @@ impl SizesTable {
         let refused = |reason: String| SizesTableError::Parquet { reason };
         let file = File::open(path).map_err(|error| refused(error.to_string()))?;
         let reader = SerializedFileReader::new(file).map_err(|error| refused(error.to_string()))?;
+        let groups = reader.metadata().row_groups().iter();
+        let mut methods = groups.flat_map(|group| group.columns()).map(|column| column.compression());
+        if let Some(other) =
+            methods.find(|method| !matches!(method, Compression::UNCOMPRESSED | Compression::SNAPPY))
+        {
+            // `ZSTD(ZstdLevel(1))`: the level is not stored.
+            let method = other.to_string().split('(').next().unwrap_or_default().to_lowercase();
+            return Err(SizesTableError::Compression { method });
+        }
         let schema = reader.metadata().file_metadata().schema();
         let names: Vec<String> =
             schema.get_fields().iter().map(|field| field.name().to_ascii_lowercase()).collect();

@@ -121,8 +121,17 @@ pub enum ReadError {
         actual: String,
     },
     /// The JSON of a command that leaves its runs to the folder of `--out`.
-    #[error("{} does not hold the runs that it names; give the folder that --out wrote", path.display())]
+    #[error("{} does not hold the runs that it names; `fanin {command} … --out DIR` makes their page, and `report` takes DIR",
+        path.display())]
     NoRuns {
+        /// Path of the file.
+        path: PathBuf,
+        /// The command that wrote it.
+        command: &'static str,
+    },
+    /// An advice among other results.
+    #[error("{} is an advice, which has a page of its own; give it alone", path.display())]
+    OwnPage {
         /// Path of the file.
         path: PathBuf,
     },
@@ -332,7 +341,7 @@ pub fn read_rows(directory: &Path, table: TableName) -> Result<Records, ReadErro
 }
 
 /// Reads several results; a folder without a summary stands for the results in the folders within it, by name, as a
-/// sweep writes them. So does the JSON of a command in such a folder. The JSON of a sweep without one holds its points' summaries.
+/// sweep writes them. So does the JSON of a command in such a folder. That of a sweep, a comparison or claims holds the summaries.
 /// Results with equal labels get the name of the folder above in front. The points of a sweep are called by
 /// the settings that were swept.
 ///
@@ -370,24 +379,20 @@ pub fn read_all(paths: &[PathBuf]) -> Result<Vec<RunResult>, ReadError> {
     Ok(results)
 }
 
-/// Reads the claims judged by `fanin reproduce` in these folders, if they have any.
+/// The claims of the papers that `fanin reproduce` has judged, in those of the files and folders that have some.
 ///
 /// # Errors
 /// If the file is damaged, or of another kind.
 pub fn read_claims(paths: &[PathBuf]) -> Result<Vec<JudgedClaim>, ReadError> {
     #[derive(Deserialize)]
     struct ClaimFile {
-        schema: String,
         claims: Vec<JudgedClaim>,
     }
     let mut claims = Vec::new();
-    let of = |path: &PathBuf| if path.ends_with(CLAIMS_FILE) { path.clone() } else { path.join(CLAIMS_FILE) };
-    for path in paths.iter().map(of).filter(|path| path.exists()) {
-        let table: ClaimFile = serde_json::from_str(&read_text(&path)?)
-            .map_err(|error| ReadError::Json { path: path.clone(), error })?;
-        if table.schema != CLAIMS_SCHEMA {
-            return Err(ReadError::Schema { path, actual: table.schema.chars().take(80).collect() });
-        }
+    for path in paths {
+        let Some(table) = crate::several::value_of(path, CLAIMS_SCHEMA, CLAIMS_FILE)? else { continue };
+        let table: ClaimFile =
+            serde_json::from_value(table).map_err(|error| ReadError::Json { path: path.clone(), error })?;
         claims.extend(table.claims);
     }
     Ok(claims)

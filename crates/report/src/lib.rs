@@ -47,7 +47,7 @@ pub use files::{
 pub use late::late_text;
 pub use named::{FigureUnit, NAMED_FIGURES, NamedFigure, named_figure};
 pub use overload::WantedEvents;
-pub use page::{AdvicePageLine, AdvicePagePart, Headline, JudgedClaim, advice_page, headline, page, page_of};
+pub use page::{ADVICE_PARTS, Headline, JudgedClaim, SWEEP_PAGE, advice_page, headline, page, page_of};
 pub use picture::{
     LateCause, LateEvent, LateSource, LinkGroup, NetworkGroups, NodeGroup, PICTURE_SCHEMA, PortTimeline,
     RingTimeline, RunPicture, RunTimeline,
@@ -57,15 +57,16 @@ pub use plan::{
 };
 pub use result::{RunResult, SAMPLES_OF_P99, cautions_of};
 pub use rows::{EventOutcome, EventRow, FlowRow, IoRow, QueueRow, Records, WindowRow};
+pub use several::{
+    ADVICE_SCHEMA, COMPARED_FILE, COMPARED_SCHEMA, compared_words, read_advice_page, read_compared,
+};
 pub use statistics::{Moments, moments, quantile};
 pub use summary::{
     Bound, EventCounts, Goodput, Ideal, Load, Machine, MeanP99, MeasuredPeriod, Network, NotFinite,
     RequestCounts, ResultKind, SCHEMA, ScenarioName, ScheduleTimes, Shaping, Slowdown, Speed, Summary, Tcp,
     Times,
 };
-pub use sweep::{
-    SWEEP_CSV, SWEEP_FILE, SWEEP_PAGE, SWEEP_SCHEMA, SWEEP_TABLE, SweepPoint, sweep_value, write_sweep,
-};
+pub use sweep::{SWEEP_CSV, SWEEP_FILE, SWEEP_SCHEMA, SWEEP_TABLE, SweepPoint, sweep_value, write_sweep};
 #[cfg(feature = "parquet")]
 pub use tables::{TableReadError, TableWriteError};
 pub use trace::write_trace;

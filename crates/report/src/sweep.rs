@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::files::{WriteError, write_text};
 use crate::named::{NAMED_FIGURES, NamedFigure};
+use crate::page::SWEEP_PAGE;
 use crate::{RunResult, Summary};
 
 /// The schema of a sweep's JSON.
@@ -17,8 +18,6 @@ pub const SWEEP_FILE: &str = "sweep.json";
 pub const SWEEP_CSV: &str = "sweep.csv";
 /// The same as a table.
 pub const SWEEP_TABLE: &str = "sweep.parquet";
-/// The page of all points.
-pub const SWEEP_PAGE: &str = "index.html";
 
 /// One point of a sweep: the swept settings in the given order, and the result.
 #[derive(Clone, Copy, Debug)]

@@ -4,18 +4,15 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use fanin_report::{RunResult, SAMPLES_OF_P99};
+use fanin_report::{COMPARED_FILE, COMPARED_SCHEMA, RunResult, SAMPLES_OF_P99, Summary};
 use fanin_reproduce::{Compared, Figures, TECHNIQUES, Technique};
 use serde::Serialize;
 
-use super::kept::KeptResults;
+use super::kept::{KeptResults, labelled};
 use super::sim;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, Json};
-
-/// The table as JSON in the folder of the results.
-const COMPARED_FILE: &str = "compared.json";
 
 /// The system of the thesis, behind both switches at both rates.
 const SCENARIOS: [&str; 4] = ["thesis-a-500hz", "thesis-a-1000hz", "thesis-b-500hz", "thesis-b-1000hz"];
@@ -108,32 +105,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             bar.set_position(done as u64);
         },
         &mut |technique, loaded, outcome| {
-            let mut head = RunResult::new(outcome.summary.clone());
+            let label = label(&loaded.name, technique, are_several);
+            let mut head = RunResult::new(labelled(&label, loaded, outcome));
             head.scenario_toml = Some(loaded.to_toml());
             heads.push(head);
             if let Some(kept) = &mut kept {
-                let scenario = if are_several { format!("{}, ", loaded.name) } else { String::new() };
-                kept.keep(scenario + technique.name, loaded, outcome);
+                kept.keep(label, loaded, outcome);
             }
         },
     );
     bar.finish_and_clear();
     let compared = compared?;
+    let table = table(&compared, &heads, are_several);
     if let (Some(folder), Some(kept)) = (&arguments.out, kept) {
-        let names: Vec<&str> = compared.iter().map(|compared| compared.name.as_str()).collect();
-        let refused = compared.iter().flat_map(|compared| {
-            let of = if names.len() > 1 { format!(" on {}", compared.name) } else { String::new() };
-            compared.rows.iter().filter_map(move |row| {
-                let why = row.figures.as_ref().err()?;
-                Some(format!("{}{of} is not possible: {why}.", row.technique.name))
-            })
-        });
-        let refused: Vec<String> = refused.collect();
-        kept.finish(&format!("Techniques on {}", names.join(", ")), &[], &refused)?;
-        Json::File(folder.join(COMPARED_FILE)).write(&table(&compared))?;
+        // Values of JSON alone: no figure is missing or infinite.
+        let value = serde_json::to_value(&table).expect("a comparison is JSON");
+        let (title, refused) = fanin_report::compared_words(&value);
+        kept.finish(&title, &[], &refused)?;
+        Json::File(folder.join(COMPARED_FILE)).write(&table)?;
     }
     if let Some(json) = &arguments.json {
-        json.write(&table(&compared))?;
+        json.write(&table)?;
     }
     if !arguments.json.as_ref().is_some_and(Json::is_stdout) {
         let page =
@@ -149,6 +141,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::Stopped);
     }
     stalled.map_or(Ok(()), |diagnosis| Err(Failure::Stalled { diagnosis }))
+}
+
+/// The name of a run: its technique, and its scenario where there are several.
+fn label(scenario: &str, technique: &Technique, are_several: bool) -> String {
+    let scenario = if are_several { format!("{scenario}, ") } else { String::new() };
+    scenario + technique.name
 }
 
 #[derive(Serialize)]
@@ -199,10 +197,16 @@ enum RowOutcome<'a> {
         cpu_s: f64,
         #[serde(skip_serializing_if = "Option::is_none")]
         stalled: Option<&'a str>,
+        /// All figures of the run, from which `fanin report` makes the page.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        summary: Option<&'a Summary>,
     },
 }
 
-fn table(compared: &[Compared]) -> ComparedTable<'_> {
+fn table<'a>(compared: &'a [Compared], heads: &'a [RunResult], are_several: bool) -> ComparedTable<'a> {
+    let summary_of = |label: &str| {
+        heads.iter().map(|head| &head.summary).find(|summary| summary.label.as_deref() == Some(label))
+    };
     let scenarios = compared
         .iter()
         .map(|compared| ComparedScenario {
@@ -230,13 +234,14 @@ fn table(compared: &[Compared]) -> ComparedTable<'_> {
                             extra_reverse: compared.extra_reverse(figures),
                             cpu_s: figures.cpu_s,
                             stalled: figures.stalled.as_deref(),
+                            summary: summary_of(&label(&compared.name, row.technique, are_several)),
                         },
                     },
                 })
                 .collect(),
         })
         .collect();
-    ComparedTable { schema: "fanin.compared/1", scenarios }
+    ComparedTable { schema: COMPARED_SCHEMA, scenarios }
 }
 
 /// The columns of a row, with units in the heading.

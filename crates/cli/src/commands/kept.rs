@@ -2,13 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
-use fanin_report::{JudgedClaim, PAGE_FILE, Records, RunResult, SWEEP_PAGE, ScenarioName};
+use fanin_report::{JudgedClaim, PAGE_FILE, Records, RunResult, SWEEP_PAGE, ScenarioName, Summary};
 use fanin_runs::RunOutcome;
 use fanin_scenario::Loaded;
 
 use super::sim;
 use crate::build_info;
 use crate::failure::Failure;
+
+/// The summary of a run under its label, with the name of its scenario.
+pub(super) fn labelled(label: &str, loaded: &Loaded, outcome: &RunOutcome) -> Summary {
+    let mut summary = outcome.summary.clone();
+    summary.scenario = ScenarioName { name: loaded.name.clone(), hash: loaded.hash() };
+    summary.commit = build_info::COMMIT.map(str::to_owned);
+    summary.label = Some(label.to_owned());
+    summary
+}
 
 /// A folder with a folder for each result, and their page.
 pub(super) struct KeptResults {
@@ -24,11 +33,7 @@ impl KeptResults {
 
     /// Writes a result into its folder, and keeps the parts for the page.
     pub(super) fn keep(&mut self, label: String, loaded: &Loaded, outcome: &RunOutcome) {
-        let mut summary = outcome.summary.clone();
-        summary.scenario = ScenarioName { name: loaded.name.clone(), hash: loaded.hash() };
-        summary.commit = build_info::COMMIT.map(str::to_owned);
-        summary.label = Some(label.clone());
-        let mut result = RunResult::new(summary);
+        let mut result = RunResult::new(labelled(&label, loaded, outcome));
         result.scenario_toml = Some(loaded.to_toml());
         result.records = outcome.records.clone();
         result.picture = outcome.picture.clone();

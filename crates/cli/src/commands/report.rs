@@ -15,8 +15,8 @@ use crate::{output, summary};
     after_help = "Example: fanin plan incast --json plan.json && fanin report plan.json --out page.html"
 )]
 pub(crate) struct Arguments {
-    /// A result that `--out` or `--json` of another command wrote: a folder, the folder of a sweep, of `compare` or of
-    /// `reproduce`, or a summary.
+    /// A result that `--out` or `--json` of another command wrote: a folder, or the JSON of a result, a sweep, `compare`,
+    /// `reproduce` or `advise`.
     ///
     /// A measurement is judged by the simulation of the same scenario. Results that differ in one setting, or in two,
     /// are drawn against it.
@@ -28,12 +28,22 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let write = |page| {
+        std::fs::write(&arguments.out, page)
+            .map_err(|error| Failure::Write { path: arguments.out.clone(), error })
+    };
+    if let [advice] = arguments.results.as_slice()
+        && let Some(page) = fanin_report::read_advice_page(advice)?
+    {
+        return write(page);
+    }
     let results = fanin_report::read_all(&arguments.results)?;
     let claims = fanin_report::read_claims(&arguments.results)?;
-    let name = (!claims.is_empty()).then_some(CLAIMS_TITLE);
-    std::fs::write(&arguments.out, fanin_report::page_of(&results, name, &claims, &[]))
-        .map_err(|error| Failure::Write { path: arguments.out.clone(), error })?;
-    // A plan has none of the table's figures.
+    let compared = fanin_report::read_compared(&arguments.results)?;
+    let (title, notes) = compared.map_or((None, Vec::new()), |(title, notes)| (Some(title), notes));
+    let name = if claims.is_empty() { title.as_deref() } else { Some(CLAIMS_TITLE) };
+    write(fanin_report::page_of(&results, name, &claims, &notes))?;
+    // What was planned has none of the table's figures.
     let measured = results.iter().filter(|result| result.summary.kind != ResultKind::Plan);
     // Rows of one scenario are kept apart by the names of their folders.
     let names: BTreeSet<&str> = results.iter().map(|result| &*result.summary.scenario.name).collect();

@@ -4,11 +4,11 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use fanin_report::{CLAIMS_FILE, CLAIMS_SCHEMA, JudgedClaim};
+use fanin_report::{CLAIMS_FILE, CLAIMS_SCHEMA, JudgedClaim, Summary};
 use fanin_reproduce::{Claim, Judged, LabError, Status};
 use serde::Serialize;
 
-use super::kept::KeptResults;
+use super::kept::{KeptResults, labelled};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, Json};
@@ -79,6 +79,14 @@ struct ClaimTable<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     duration: Option<&'a str>,
     claims: &'a [ClaimRow<'a>],
+    runs: &'a [JudgedRun],
+}
+
+/// A run that claims were judged by, from which `fanin report` makes the page.
+#[derive(Serialize)]
+struct JudgedRun {
+    set: Vec<String>,
+    summary: Summary,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -94,6 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     arguments.json.as_ref().map_or(Ok(()), Json::prove)?;
     let mut kept = arguments.out.as_deref().map(KeptResults::new);
+    let mut runs: Vec<JudgedRun> = Vec::new();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let bar = output::bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
     let judged = fanin_reproduce::reproduce(
@@ -106,8 +115,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             bar.set_position(done as u64);
         },
         &mut |run, loaded, outcome| {
+            let label = [&[run.preset.to_owned()], &run.sets[..]].concat().join(", ");
+            runs.push(JudgedRun { set: run.sets.clone(), summary: labelled(&label, loaded, outcome) });
             if let Some(kept) = &mut kept {
-                kept.keep([&[run.preset.to_owned()], &run.sets[..]].concat().join(", "), loaded, outcome);
+                kept.keep(label, loaded, outcome);
             }
         },
     );
@@ -122,7 +133,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .zip(&judged)
         .map(|(claim, judged)| row(claim, judged, arguments.duration.is_none()))
         .collect();
-    let table = ClaimTable { schema: CLAIMS_SCHEMA, duration: arguments.duration.as_deref(), claims: &rows };
+    let table = ClaimTable {
+        schema: CLAIMS_SCHEMA,
+        duration: arguments.duration.as_deref(),
+        claims: &rows,
+        runs: &runs,
+    };
     if let Some(json) = &arguments.json {
         json.write(&table)?;
     }

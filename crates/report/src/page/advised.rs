@@ -2,43 +2,76 @@
 
 use std::fmt::Write;
 
-use super::STYLE;
+use serde::Deserialize;
+use serde_json::Value;
+
 use super::format::typeset;
 use super::markup::escape;
+use super::{STYLE, SWEEP_PAGE};
+use crate::ScenarioName;
+
+/// The parts of an advice in the order of its page: their keys in the JSON and their titles.
+pub const ADVICE_PARTS: [(&str, &str); 5] = [
+    ("buffers", "Smallest buffers (each with all other buffers large)"),
+    ("laboratory", "Buffers with the error that the laboratory shows"),
+    ("ranges", "Ranges that work (mean within 10 % of the best)"),
+    ("techniques", "Techniques (settings of `fanin compare --list`)"),
+    ("gear", "Switches of the catalogue at the collectors, the least costly kind first"),
+];
+
+/// The head of an advice.
+#[derive(Deserialize)]
+struct AdviceHead {
+    scenario: ScenarioName,
+    #[serde(rename = "subject")]
+    constraints: Vec<String>,
+    /// Sentences that say why figures of some simulations say little.
+    #[serde(default)]
+    cautions: Vec<String>,
+}
 
 /// A part of an advice.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AdvicePagePart {
+struct AdvicePagePart {
     /// Heading of its table.
-    pub title: String,
+    title: String,
     /// Lines of its table.
-    pub lines: Vec<AdvicePageLine>,
+    lines: Vec<AdvicePageLine>,
 }
 
 /// A line of an advice.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AdvicePageLine {
+#[derive(Default, Deserialize)]
+struct AdvicePageLine {
     /// Name of the judged thing: a buffer, a setting, a technique or a switch.
-    pub name: String,
+    name: String,
     /// The answer in words.
-    pub answer: String,
+    answer: String,
     /// Its needs, its cost and its sources, which stand in square brackets.
-    pub about: String,
+    #[serde(default)]
+    about: String,
     /// True if it meets the constraints; absent where it was not simulated.
-    pub is_met: Option<bool>,
-    /// The page of its simulations, relative to the advice.
-    pub link: Option<String>,
+    #[serde(rename = "meets")]
+    is_met: Option<bool>,
+    /// The folder of its simulations, relative to the advice.
+    folder: Option<String>,
 }
 
-/// The page of an advice for a scenario, as a whole HTML document that is well-formed XML too.
-/// `cautions` say why figures of some simulations say little.
-pub fn advice_page(
-    scenario: &str,
-    constraints: &[String],
-    parts: &[AdvicePagePart],
-    cautions: &[String],
-) -> String {
-    let name = escape(scenario);
+/// The page of an advice, which is given as its JSON: a whole HTML document that is well-formed XML too.
+///
+/// # Errors
+/// If the JSON lacks a key that each advice has.
+pub fn advice_page(advice: &Value) -> Result<String, serde_json::Error> {
+    let head = AdviceHead::deserialize(advice)?;
+    let mut parts = Vec::new();
+    for (key, title) in ADVICE_PARTS {
+        if let Some(lines) = advice.get(key) {
+            parts.push(AdvicePagePart { title: title.replace('`', ""), lines: Vec::deserialize(lines)? });
+        }
+    }
+    Ok(page(&head, &parts))
+}
+
+fn page(AdviceHead { scenario, constraints, cautions }: &AdviceHead, parts: &[AdvicePagePart]) -> String {
+    let name = escape(&scenario.name);
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
@@ -71,9 +104,9 @@ pub fn advice_page(
         for line in &part.lines {
             let class = line.is_met.map_or("open", |is_met| if is_met { "good" } else { "bad" });
             let name = escape(&typeset(&line.name));
-            let name = line.link.as_ref().map_or_else(
+            let name = line.folder.as_ref().map_or_else(
                 || format!("<bdi>{name}</bdi>"),
-                |link| format!("<a href=\"{}\"><bdi>{name}</bdi></a>", escape(link)),
+                |folder| format!("<a href=\"{}/{SWEEP_PAGE}\"><bdi>{name}</bdi></a>", escape(folder)),
             );
             let about = if line.about.is_empty() {
                 String::new()
@@ -144,24 +177,23 @@ mod tests {
 
     #[test]
     fn a_line_links_to_its_simulations_and_its_sources() {
-        let line = AdvicePageLine {
-            name: "static <2>".into(),
-            answer: "yes: drops 0".into(),
-            about: "9 MB [https://example.org/a?b=1&c]; cost: none [docs/switch.md]".into(),
-            is_met: Some(true),
-            link: Some("techniques-static/index.html".into()),
-        };
-        let refused = AdvicePageLine { name: "credits".into(), ..AdvicePageLine::default() };
-        let part = AdvicePagePart { title: "Techniques (all)".into(), lines: vec![line, refused] };
-        let buffer = AdvicePageLine {
-            name: "tor.buffer".into(),
-            answer: "4096 kB is enough, 3.8 MB is not".into(),
-            is_met: Some(true),
-            ..AdvicePageLine::default()
-        };
-        let buffers = AdvicePagePart { title: "Smallest buffers (each alone)".into(), lines: vec![buffer] };
-        let notes = ["The run is short".to_owned()];
-        let page = advice_page("incast", &["drops=0".into()], &[buffers, part], &notes);
+        let page = advice_page(&serde_json::json!({
+            "scenario": { "name": "incast", "hash": "" },
+            "subject": ["drops=0"],
+            "cautions": ["The run is short"],
+            "buffers": [{ "name": "tor.buffer", "answer": "4096 kB is enough, 3.8 MB is not", "meets": true }],
+            "techniques": [
+                {
+                    "name": "static <2>",
+                    "answer": "yes: drops 0",
+                    "about": "9 MB [https://example.org/a?b=1&c]; cost: none [docs/switch.md]",
+                    "meets": true,
+                    "folder": "techniques-static",
+                },
+                { "name": "credits", "answer": "" },
+            ],
+        }))
+        .unwrap();
         for text in [
             "<p>Smallest buffers: <bdi>tor.buffer</bdi> 4096 kB.</p>",
             "<p>Techniques: <bdi>static &lt;2&gt;</bdi>.</p>",

@@ -1,6 +1,7 @@
 //! One chart: axes, series and marks, drawn once for a wide and once for a narrow page.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use serde_json::{Value, json};
 
@@ -92,8 +93,19 @@ pub(crate) struct Series {
     pub(crate) points: Vec<(f64, f64)>,
     /// Least and largest value behind the mean at each x of `points`; may be empty.
     pub(crate) band: Vec<(f64, f64)>,
+    /// Indices of the points that no line joins to the one before, because a value between them is missing.
+    pub(crate) breaks: Vec<usize>,
     /// Number of its colour and dash: the result's own, so that a result looks the same in every chart.
     pub(crate) look: usize,
+}
+
+impl Series {
+    /// The stretches of points that a line joins.
+    fn strokes(&self) -> impl Iterator<Item = Range<usize>> {
+        let starts = [0].into_iter().chain(self.breaks.iter().copied());
+        let ends = self.breaks.iter().copied().chain([self.points.len()]);
+        starts.zip(ends).map(|(start, end)| start..end)
+    }
 }
 
 /// A line across the plot at one value, with a label.
@@ -250,16 +262,20 @@ impl Chart {
                 let _ = write!(out, "<path class=\"area s{look}\" d=\"{path}V{bottom:.1}H{LEFT:.1}Z\"/>");
             }
             if !series.band.is_empty() {
-                let ends = series.points.iter().zip(&series.band);
                 let mut band = String::new();
-                for (&(x, _), &(_, high)) in ends.clone() {
-                    let letter = if band.is_empty() { 'M' } else { 'L' };
-                    let _ = write!(band, "{letter}{:.1} {:.1}", px(x), py(high));
+                for stroke in series.strokes() {
+                    let ends = series.points[stroke.clone()].iter().zip(&series.band[stroke]);
+                    let mut letter = 'M';
+                    for (&(x, _), &(_, high)) in ends.clone() {
+                        let _ = write!(band, "{letter}{:.1} {:.1}", px(x), py(high));
+                        letter = 'L';
+                    }
+                    ends.rev().for_each(|(&(x, _), &(low, _))| {
+                        let _ = write!(band, "L{:.1} {:.1}", px(x), py(low));
+                    });
+                    band.push('Z');
                 }
-                ends.rev().for_each(|(&(x, _), &(low, _))| {
-                    let _ = write!(band, "L{:.1} {:.1}", px(x), py(low));
-                });
-                let _ = write!(out, "<path class=\"area s{look} n{number}\" d=\"{band}Z\"/>");
+                let _ = write!(out, "<path class=\"area s{look} n{number}\" d=\"{band}\"/>");
             }
             let thin = if self.shape == Shape::Trace { " thin" } else { "" };
             let _ = writeln!(out, "<path class=\"line s{look}{thin} n{number}\" d=\"{path}\"/>");
@@ -349,12 +365,14 @@ impl Chart {
     fn path(&self, series: &Series, px: &dyn Fn(f64) -> f64, py: &dyn Fn(f64) -> f64, right: f64) -> String {
         let mut path = String::new();
         let mut points = series.points.iter().map(|&(x, y)| (px(x), py(y)));
-        let Some((mut last_x, mut last_y)) = points.next() else { return path };
         if self.shape == Shape::Points {
-            let _ = write!(path, "M{last_x:.1} {last_y:.1}");
-            points.for_each(|(x, y)| _ = write!(path, "L{x:.1} {y:.1}"));
+            for (index, (x, y)) in points.enumerate() {
+                let letter = if index == 0 || series.breaks.contains(&index) { 'M' } else { 'L' };
+                let _ = write!(path, "{letter}{x:.1} {y:.1}");
+            }
             return path;
         }
+        let Some((mut last_x, mut last_y)) = points.next() else { return path };
         // A step begins on the ground.
         let _ = write!(path, "M{last_x:.1} {:.1}V{last_y:.1}", py(self.y.min));
         for (x, y) in points {

@@ -185,3 +185,24 @@ pub(crate) const SETTINGS: &[(&str, &str)] = &[
     ("transport.rto_min", "Minimum RTO"),
     ("transport.mss", "MSS"),
 ];
+
+/// True if a setting has an effect in this system, as far as the scenario's other settings say.
+pub(super) fn matters(name: &str, tree: &toml::Value) -> bool {
+    let is = |name: &str, values: &[&str]| {
+        let value = name.split('.').try_fold(tree, |tree, key| tree.get(key));
+        value.and_then(toml::Value::as_str).is_some_and(|value| values.contains(&value))
+    };
+    let is_barrier = is("workload.kind", &["fixed-fragment", "fixed-block"]);
+    let is_star = is("network.topology", &["star"]);
+    match name {
+        "workload.senders" | "workload.request_size" => is_barrier,
+        "shaping.credits" => is("shaping.method", &["credits"]),
+        "transport.static_window" => is("transport.congestion_control", &["static"]),
+        "tor.buffer" => !is("tor.buffering", &["unlimited"]),
+        "core.buffer" => !is_star && !is("core.buffering", &["unlimited"]),
+        "collectors.racks" => !is_star && !is_barrier,
+        _ if name.starts_with("readout.") || name.starts_with("collectors.") => !is_barrier,
+        _ if name.starts_with("supervisor.") || name.starts_with("shaping.") => !is_barrier,
+        _ => true,
+    }
+}

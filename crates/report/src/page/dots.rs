@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::chart::{Axis, CHARACTER};
 use super::format::{FigureForm, format_f64, shortened};
+use super::heat;
 use super::markup::escape;
 use super::pictured::{Drawing, RIGHT, SHEETS, open};
 use super::swept;
@@ -21,7 +22,7 @@ const LOG_FROM: f64 = 20.0;
 
 /// The drawing; none for few results, for a sweep, and where fewer than two have times.
 pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
-    if results.len() <= VERDICTS_MAX || swept::grid(results).is_some() || !swept::charts(results).is_empty() {
+    if results.len() <= VERDICTS_MAX || heat::grid(results).is_some() || !swept::charts(results).is_empty() {
         return None;
     }
     let known: Vec<(&RunResult, &Times)> =
@@ -63,7 +64,8 @@ pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
         let right = sheet.width - RIGHT;
         let bottom = TOP + ROW * drawn.len() as f64;
         let px = |value: f64| left + axis.place(value) * (right - left);
-        html += &open(sheet, bottom + 42.0, "dots", [title, text], "");
+        let plot = format!("data-plot=\"{left} {right} {TOP} {bottom}\"");
+        html += &open(sheet, bottom + 42.0, "dots", [title, text], &plot);
         for tick in axis.ticks(sheet.ticks) {
             let _ = write!(
                 html,

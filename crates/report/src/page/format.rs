@@ -191,15 +191,24 @@ pub(crate) fn shortened(label: &str, room: usize) -> String {
         Some((key, value)) => format!("{}={value}", key.rsplit('.').next().unwrap_or(key)),
         None => part.to_owned(),
     };
-    let label = label.split(", ").map(bare).collect::<Vec<_>>().join(", ");
-    let count = label.chars().count();
-    if count <= room {
+    // A word says as much without its key, a number with the last word of its key.
+    let brief = |part: &str| match part.split_once('=') {
+        Some((_, word)) if word.starts_with(char::is_alphabetic) && !["true", "false"].contains(&word) => {
+            word.to_owned()
+        }
+        Some((key, value)) => format!("{}={value}", key.rsplit(['.', '_', '-']).next().unwrap_or(key)),
+        None => part.to_owned(),
+    };
+    let each = |form: &dyn Fn(&str) -> String| label.split(", ").map(form).collect::<Vec<_>>().join(", ");
+    let fits = |label: &String| label.chars().count() <= room;
+    if let Some(label) = [each(&bare), each(&brief)].into_iter().find(fits) {
         return label;
     }
+    let label = each(&brief);
     let head = room / 3;
     let start: String = label.chars().take(head).collect();
-    let end: String = label.chars().skip(count - (room - head - 1)).collect();
-    format!("{start}…{end}")
+    let end: String = label.chars().skip(label.chars().count() - (room - head - 1)).collect();
+    format!("{start}…{}", end.trim_start())
 }
 
 fn sentence(text: &str) -> String {
@@ -296,6 +305,9 @@ mod tests {
     fn labels_keep_both_ends() {
         assert_eq!(shortened("none", 12), "none");
         assert_eq!(shortened("icc15-147, shaping.credits=396", 30), "icc15-147, credits=396");
-        assert_eq!(shortened("icc15-147, transport.static_window=2", 15), "icc15…_window=2");
+        let long = "icc15-147, transport.congestion_control=static, transport.static_window=2";
+        assert_eq!(shortened(long, 27), "icc15-147, static, window=2");
+        assert_eq!(shortened("transport.receive_offload=false", 16), "offload=false");
+        assert_eq!(shortened("icc15-147, transport.static_window=2", 15), "icc15…window=2");
     }
 }

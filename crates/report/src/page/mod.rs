@@ -48,8 +48,11 @@ pub(crate) fn bytes_text(bytes: u64) -> String {
     format::format_f64(bytes as f64, FigureForm::Bytes)
 }
 
-pub use self::advised::{AdvicePageLine, AdvicePagePart, advice_page};
+pub use self::advised::{ADVICE_PARTS, advice_page};
 pub use self::claims::JudgedClaim;
+
+/// The page of several results, in the folder that holds them.
+pub const SWEEP_PAGE: &str = "index.html";
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -237,7 +240,7 @@ fn summaries(results: &[RunResult], data: &Value, out: &mut String) {
                 out,
                 "<th scope=\"col\" class=\"n\">{}<bdi>{}</bdi></th>",
                 swatch_of(index, results),
-                escape(&format::shortened(&result.label, 24))
+                escape(&format::shortened(&result.label, 32))
             );
         }
     }

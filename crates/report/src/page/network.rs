@@ -64,7 +64,9 @@ pub(super) fn draw(topology: &NetworkGroups, index: usize) -> Option<Drawing> {
             let wide = BOX[0].min(sheet.width / tallest as f64 - 6.0);
             (wide, ROW * (columns.len() - 1) as f64 + BOX[1] + 4.0, ROW)
         };
-        html += &open(sheet, height, &id, ["The network", &words.join("; ")], "");
+        // The centres of the outermost boxes.
+        let plot = format!("data-plot=\"{} {} 0 {height}\"", wide / 2.0, sheet.width - wide / 2.0);
+        html += &open(sheet, height, &id, ["The network", &words.join("; ")], &plot);
         let mut at: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
         for (column, groups) in columns.values().enumerate() {
             for (row, &group) in groups.iter().enumerate() {

@@ -1,5 +1,5 @@
 // Reads out the values under the pointer, or under a line that the arrow keys move; drags and the keys + - 0 zoom the
-// horizontal axis; legends hide lines. Without it the page is whole.
+// horizontal axis; legends hide lines. Pictures of wide windows are drawn again at their width. Without it the page is whole.
 (function () {
   "use strict";
   var data = JSON.parse(document.getElementById("fanin-data").textContent);
@@ -29,13 +29,59 @@
     return best;
   }
 
+  // Draws a picture at the width that it has: its plot grows, texts and marks keep their size. Returns whether it changed.
+  function widener(figure, svg) {
+    var original = svg.innerHTML, plot = svg.dataset.plot, box = svg.getAttribute("viewBox").split(" ").map(Number);
+    var last = box[2], growth = figure.matches(".waterfall, .dots, .network") ? 1 : 1.4;
+    return function (pixels) {
+      var width = Math.max(box[2], Math.round(pixels / growth));
+      if (width === last) { return false; }
+      last = width;
+      var ends = plot.split(" ").map(Number), left = ends[0], right = ends[1], more = width - box[2];
+      var times = (right + more - left) / (right - left);
+      function place(x) {
+        return Number((x > right ? x + more : left > x ? x : left + (x - left) * times).toFixed(2));
+      }
+      svg.innerHTML = original;
+      svg.querySelectorAll("text, circle").forEach(function (node) {
+        var key = node.hasAttribute("cx") ? "cx" : "x";
+        node.setAttribute(key, place(Number(node.getAttribute(key))));
+      });
+      svg.querySelectorAll("rect").forEach(function (node) {
+        var x = Number(node.getAttribute("x")), wide = Number(node.getAttribute("width"));
+        var boxed = node.classList.contains("node"), from = boxed ? place(x + wide / 2) - wide / 2 : place(x);
+        node.setAttribute("x", from);
+        if (!boxed) { node.setAttribute("width", Math.max(1, place(x + wide) - from)); }
+      });
+      svg.querySelectorAll("path").forEach(function (node) {
+        node.setAttribute("d", node.getAttribute("d").replace(/([MLH])(-?[0-9.]+)/g, function (_, letter, x) {
+          return letter + place(Number(x));
+        }));
+      });
+      svg.dataset.plot = [left, right + more, ends[2], ends[3]].join(" ");
+      svg.setAttribute("viewBox", [0, 0, width, box[3]].join(" "));
+      svg.style.setProperty("--units", width);
+      return true;
+    };
+  }
+
+  // Returns what is to be called once the picture was drawn again.
   function attach(figure, svg, chart) {
-    var plot = svg.dataset.plot.split(" ").map(Number);
     var scale = svg.dataset.x.split(" ");
     var log = scale[0] === "log", min = Number(scale[1]), max = Number(scale[2]);
     var output = figure.querySelector("output");
-    var cursor = null, share = null, view = [0, 1], dragged = null;
-    var series = svg.querySelector("g.zoom"), axis = svg.querySelector("g.x-axis"), labels = axis ? axis.innerHTML : "";
+    var cursor, share, view, dragged, plot, series, axis, labels;
+
+    function begin() {
+      cursor = share = dragged = null;
+      view = [0, 1];
+      plot = svg.dataset.plot.split(" ").map(Number);
+      series = svg.querySelector("g.zoom");
+      axis = svg.querySelector("g.x-axis");
+      labels = axis ? axis.innerHTML : "";
+      output.textContent = "";
+      svg.classList.remove("zoomed");
+    }
 
     function value(along) {
       return log ? min * Math.pow(max / min, along) : min + (max - min) * along;
@@ -112,7 +158,9 @@
       }
       cursor.setAttribute("x1", px);
       cursor.setAttribute("x2", px);
-      var values = chart.series.map(function (series) {
+      var values = chart.series.filter(function (_, number) {
+        return !figure.classList.contains("hide-" + number);
+      }).map(function (series) {
         var point = (chart.nearest ? near : at)(series.points, x);
         var value = point ? significant(point[1]) + (chart.nearest ? " at " + significant(point[0]) : "") : "0";
         return chart.series.length > 1 ? series.name + " " + value : value;
@@ -161,12 +209,16 @@
       event.preventDefault();
       show(share === null ? 0.5 : share + moves[event.key]);
     });
+    begin();
+    return begin;
   }
+
+  var begins = new Map();
 
   document.querySelectorAll("figure[data-chart]").forEach(function (figure) {
     var chart = data.charts[figure.dataset.chart];
     figure.querySelectorAll(":scope > svg").forEach(function (svg) {
-      attach(figure, svg, chart);
+      begins.set(svg, attach(figure, svg, chart));
     });
     figure.querySelectorAll("button[data-series]").forEach(function (button) {
       button.addEventListener("click", function () {
@@ -178,7 +230,33 @@
   });
   document.querySelectorAll("figure[data-late]").forEach(function (figure) {
     figure.querySelectorAll(":scope > svg").forEach(function (svg) {
-      attach(figure, svg, data.charts[figure.dataset.late]);
+      begins.set(svg, attach(figure, svg, data.charts[figure.dataset.late]));
+    });
+  });
+
+  document.documentElement.classList.add("script");
+  var printing = false, fitted = new Map();
+  document.querySelectorAll("figure > svg.wide[data-plot]").forEach(function (svg) {
+    var figure = svg.parentNode, widen = widener(figure, svg);
+    fitted.set(figure, function () {
+      // One that is hidden has no width.
+      var changed = widen(printing ? 0 : svg.getBoundingClientRect().width);
+      if (changed ? begins.has(svg) : false) { begins.get(svg)(); }
+    });
+  });
+  function fit() { fitted.forEach(function (fit) { fit(); }); }
+  fit();
+  if (window.ResizeObserver) {
+    var observer = new ResizeObserver(function (entries) {
+      entries.forEach(function (entry) { fitted.get(entry.target)(); });
+    });
+    fitted.forEach(function (_, figure) { observer.observe(figure); });
+  }
+  // A sheet is narrower than the window.
+  [["beforeprint", true], ["afterprint", false]].forEach(function (pair) {
+    window.addEventListener(pair[0], function () {
+      printing = pair[1];
+      fit();
     });
   });
   // For tests: how many charts were found and attached.

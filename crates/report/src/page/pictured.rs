@@ -314,13 +314,15 @@ fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize,
         {
             let y = place(&scale.queue, limit, QUEUE);
             let text = format!("limit {}", format_f64(limit * scale.bytes.1, FigureForm::Bytes));
-            level(&mut html, y, right, &text);
+            level(&mut html, y, right, y - 5.0, &text);
         }
         if let Some(best) = ideal.map(|bps| bps / scale.rate_unit.1).filter(|best| *best <= scale.rate.max) {
             // The time of a whole event includes its request, so that a step may lie above.
             let whole = if result.summary.collection_time_ms.is_some() { "event" } else { "request" };
             let text = format!("ideal for a whole {whole}");
-            level(&mut html, place(&scale.rate, best, RATE), right, &text);
+            // A narrow picture has no room for it behind the title of the panel.
+            let text = if sheet.name == "wide" { &*text } else { "ideal" };
+            level(&mut html, place(&scale.rate, best, RATE), right, RATE[0] - 12.0, text);
         }
         time_axis(&mut html, &scale.x, sheet, RATE[1]);
         html += "</svg>\n";
@@ -378,12 +380,12 @@ fn panel(html: &mut String, axis: &Axis, span: [f64; 2], right: f64, title: &str
 }
 
 /// A dotted line across, with its words above.
-fn level(html: &mut String, y: f64, right: f64, text: &str) {
+fn level(html: &mut String, y: f64, right: f64, label_y: f64, text: &str) {
     let _ = write!(
         html,
         "<path class=\"mark\" d=\"M{LEFT} {y:.1}H{right}\"/><g class=\"tick\"><text class=\"mark\" x=\"{right}\" y=\"{:.1}\" \
          text-anchor=\"end\">{}</text></g>",
-        y - 5.0,
+        label_y,
         escape(text)
     );
 }

@@ -16,7 +16,7 @@ const BINS: usize = 100;
 /// Ratio of largest to smallest above which a time axis is logarithmic.
 const LOG_FROM: f64 = 20.0;
 /// Letters of a result's name in a legend.
-const LABEL_MAX: usize = 44;
+const LABEL_MAX: usize = 60;
 /// Queues or connections shown of a single result.
 const LINES_MAX: usize = 3;
 /// Points of all charts together, so that a page of many results stays small.
@@ -175,7 +175,7 @@ fn cdf(times: &[MeasuredTimes], events: &str, x: &Axis, marks: &[Mark], budget: 
                     _ => points.push(point),
                 }
             }
-            Series { name: label.clone(), points, band: Vec::new(), look: *look }
+            Series { name: label.clone(), points, band: Vec::new(), breaks: Vec::new(), look: *look }
         })
         .collect();
     let description: Vec<String> = times
@@ -231,7 +231,13 @@ fn histogram(times: &[MeasuredTimes], events: &str, x: &Axis, marks: &[Mark]) ->
             let mut points: Vec<(f64, f64)> = Vec::with_capacity(BINS + 1);
             points.extend(edges.iter().zip(counts).map(|(&edge, &count)| (edge, count as f64)));
             points.push((x.max, 0.0));
-            Series { name: measured.label.clone(), points, band: Vec::new(), look: measured.look }
+            Series {
+                name: measured.label.clone(),
+                points,
+                band: Vec::new(),
+                breaks: Vec::new(),
+                look: measured.look,
+            }
         })
         .collect();
     let rows = (0..BINS)
@@ -353,7 +359,7 @@ fn over_time(lines: Vec<Samples>, time: &str, bytes: &str, budget: usize) -> Ove
                 .iter()
                 .map(|&(time, bytes)| (time as f64 / per_time, bytes as f64 / per_byte))
                 .collect();
-            Series { name, points, band: Vec::new(), look }
+            Series { name, points, band: Vec::new(), breaks: Vec::new(), look }
         })
         .collect();
     OverTime { x, y, series, per_byte }

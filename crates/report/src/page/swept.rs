@@ -7,9 +7,8 @@ use serde_json::json;
 use toml::Value;
 
 use super::chart::{Axis, Chart, LOOKS, Mark, Series, Shape};
-use super::contents::SETTINGS;
+use super::contents::{SETTINGS, matters};
 use super::format::{FigureForm, significant, words};
-use super::verdict::{Standing, headline};
 use crate::{RunResult, Summary};
 
 /// Settings that do not make another system.
@@ -35,6 +34,11 @@ fn flat(result: &RunResult) -> Option<Flat> {
     let tree = result.scenario_toml.as_ref()?.parse::<toml::Table>().ok()?;
     let mut out = Flat::new();
     flatten("", &tree, &mut out);
+    // The JSON of a sweep has the swept settings alone, which do not say.
+    if out.contains_key("workload.kind") {
+        let tree = Value::Table(tree);
+        out.retain(|name, _| matters(name, &tree));
+    }
     Some(out)
 }
 
@@ -169,9 +173,11 @@ struct Shown {
     form: FigureForm,
     curves: &'static [(&'static str, FigureOf)],
     ideal: FigureOf,
+    /// True for counts, which are drawn where one is above zero.
+    is_count: bool,
 }
 
-const SHOWN: [Shown; 2] = [
+const SHOWN: [Shown; 3] = [
     Shown {
         id: "time-against-setting",
         title: "time",
@@ -182,6 +188,7 @@ const SHOWN: [Shown; 2] = [
             ("p99", |summary| summary.times().filter(|_| summary.has_p99()).map(|times| times.p99)),
         ],
         ideal: |summary| summary.times().and_then(|times| times.ideal),
+        is_count: false,
     },
     Shown {
         id: "goodput-against-setting",
@@ -190,6 +197,16 @@ const SHOWN: [Shown; 2] = [
         form: FigureForm::Bits,
         curves: &[("", |summary| summary.goodput_bps.as_ref().map(|goodput| goodput.total / 1e6))],
         ideal: |_| None,
+        is_count: false,
+    },
+    Shown {
+        id: "drops-against-setting",
+        title: "dropped frames",
+        unit: "",
+        form: FigureForm::Number,
+        curves: &[("", |summary| summary.network.as_ref()?.drops.map(|drops| drops as f64))],
+        ideal: |_| None,
+        is_count: true,
     },
 ];
 
@@ -197,6 +214,11 @@ const SHOWN: [Shown; 2] = [
 pub(crate) fn charts(results: &[RunResult]) -> Vec<Chart> {
     let differing = swept(results);
     if results.len() < 2 || differing.is_empty() || differing.len() > 2 {
+        return Vec::new();
+    }
+    // The time of an event and that of a request share no axis.
+    let has = |is: fn(&Summary) -> bool| results.iter().any(|result| is(&result.summary));
+    if has(|summary| summary.requests.is_some()) && has(|summary| summary.events.is_some()) {
         return Vec::new();
     }
     let Some(along) = along(&differing) else { return Vec::new() };
@@ -217,11 +239,11 @@ fn chart(
     let several_kinds = results.windows(2).any(|pair| pair[0].summary.kind != pair[1].summary.kind);
     let other = differing.iter().find(|(key, _)| *key != along.key);
     // By curve, by the place of the other setting's value, by name.
-    let mut lines: BTreeMap<(usize, usize, String), Vec<(f64, f64)>> = BTreeMap::new();
+    let mut lines: BTreeMap<(usize, usize, String), Vec<(f64, Option<f64>)>> = BTreeMap::new();
     let places = other.map(|(_, values)| places(values)).unwrap_or_default();
     for (index, result) in results.iter().enumerate() {
         for (order, (name, figure)) in shown.curves.iter().enumerate() {
-            let Some(y) = figure(&result.summary).filter(|y| y.is_finite() && *y >= 0.0) else { continue };
+            let y = figure(&result.summary).filter(|y| y.is_finite() && *y >= 0.0);
             let group =
                 other.and_then(|(key, values)| Some(format!("{} {}", label(key), values[index].as_deref()?)));
             let kind = several_kinds.then(|| result.summary.kind.name().to_owned());
@@ -231,14 +253,16 @@ fn chart(
             lines.entry((order, place, name)).or_default().push((along.at[index], y));
         }
     }
-    if lines.is_empty() || lines.len() > LOOKS {
+    lines.retain(|_, points| points.iter().any(|(_, y)| y.is_some()));
+    let is_known = || lines.values().flatten().filter_map(|(_, y)| *y);
+    if lines.is_empty() || lines.len() > LOOKS || shown.is_count && is_known().all(|y| y == 0.0) {
         return None;
     }
     let mut series: Vec<Series> = Vec::new();
     for ((.., name), mut points) in lines {
         points.sort_by(|left, right| left.0.total_cmp(&right.0));
-        let (points, band) = means(&points);
-        series.push(Series { name, points, band, look: series.len() });
+        let Means { points, band, breaks } = means(&points);
+        series.push(Series { name, points, band, breaks, look: series.len() });
     }
     let points = || series.iter().flat_map(|series| &series.points);
     let highest = series.iter().flat_map(|series| &series.band).map(|band| band.1);
@@ -253,8 +277,9 @@ fn chart(
     let ideals: Vec<f64> = results.iter().filter_map(|result| (shown.ideal)(&result.summary)).collect();
     let same_ideal = ideals.windows(2).all(|pair| (pair[0] / pair[1] - 1.0).abs() < 0.01);
     let ideal = ideals.first().copied().filter(|ideal| same_ideal && ideal.is_finite() && *ideal > 0.0);
-    let scale = |name: &str| format!("{name}, {}", shown.unit);
-    let y = axis(scale(shown.title), points().map(|point| point.1), ideal.into_iter().chain(ends));
+    let scale =
+        if shown.is_count { shown.title.to_owned() } else { format!("{}, {}", shown.title, shown.unit) };
+    let y = axis(scale, points().map(|point| point.1), ideal.into_iter().chain(ends));
     let marks = ideal.map(|at| Mark { text: "ideal".into(), at, level: true }).into_iter().collect();
     let names = label(&along.key);
     let time_title = if results.iter().any(|result| result.summary.collection_time_ms.is_some()) {
@@ -262,7 +287,11 @@ fn chart(
     } else {
         "Request time"
     };
-    let title = if shown.title == "time" { time_title } else { "Goodput" };
+    let title = match shown.title {
+        "time" => time_title,
+        "goodput" => "Goodput",
+        _ => "Dropped frames",
+    };
     let rows = (0..results.len())
         .map(|index| {
             let at = significant(along.at[index]);
@@ -307,87 +336,39 @@ fn places(values: &[Option<String>]) -> Vec<usize> {
     values.iter().map(|value| place(value).unwrap_or(0)).collect()
 }
 
-/// Points, or the two ends of a band at each of them.
-type Pairs = Vec<(f64, f64)>;
-
-/// Values at one x, over several seeds.
-struct Group {
-    x: f64,
-    values: Vec<f64>,
+/// The means of a curve.
+#[derive(Debug, Default, PartialEq)]
+struct Means {
+    points: Vec<(f64, f64)>,
+    /// From the least to the largest value at each point; empty where each x has one value.
+    band: Vec<(f64, f64)>,
+    /// Points that follow an x without a value.
+    breaks: Vec<usize>,
 }
 
-/// The mean at each x of points in ascending order, and the band from the least to the largest value there. The band is
-/// absent if each x has one point.
-fn means(points: &[(f64, f64)]) -> (Pairs, Pairs) {
-    let mut groups: Vec<Group> = Vec::new();
-    for &(x, y) in points {
-        match groups.last_mut() {
-            Some(group) if group.x.to_bits() == x.to_bits() => group.values.push(y),
-            _ => groups.push(Group { x, values: vec![y] }),
+/// The mean at each x of points in ascending order, over several seeds.
+fn means(values: &[(f64, Option<f64>)]) -> Means {
+    let mut means = Means::default();
+    let mut has_seeds = false;
+    let mut is_cut = false;
+    for group in values.chunk_by(|one, other| one.0.to_bits() == other.0.to_bits()) {
+        let known = || group.iter().filter_map(|(_, y)| *y);
+        let count = known().count();
+        if count == 0 {
+            is_cut = !means.points.is_empty();
+            continue;
         }
+        if std::mem::take(&mut is_cut) {
+            means.breaks.push(means.points.len());
+        }
+        has_seeds |= count > 1;
+        means.points.push((group[0].0, known().sum::<f64>() / count as f64));
+        means.band.push((known().fold(f64::INFINITY, f64::min), known().fold(f64::NEG_INFINITY, f64::max)));
     }
-    let mean = |group: &Group| (group.x, group.values.iter().sum::<f64>() / group.values.len() as f64);
-    let ends = |group: &Group| {
-        let values = || group.values.iter().copied();
-        (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max))
-    };
-    let means = groups.iter().map(mean).collect();
-    let has_seeds = groups.iter().any(|group| group.values.len() > 1);
-    (means, if has_seeds { groups.iter().map(ends).collect() } else { Vec::new() })
-}
-
-/// Mean time of results at each pair of values of the two differing settings.
-pub(super) struct Grid {
-    /// The two settings: along the columns, along the rows.
-    pub(super) keys: [String; 2],
-    /// Their values in ascending order, as words.
-    pub(super) values: [Vec<String>; 2],
-    /// Row by row; `None` where no result has a time.
-    pub(super) cells: Vec<Vec<Option<f64>>>,
-    /// Row by row, true where a result dropped frames, or worse.
-    pub(super) is_bad: Vec<Vec<bool>>,
-}
-
-/// Grid of results over two differing settings, each with three or more numbers as values.
-pub(super) fn grid(results: &[RunResult]) -> Option<Grid> {
-    let differing = swept(results);
-    let [(first, first_values), (second, second_values)] = &differing[..] else { return None };
-    let axis = |values: &[Option<String>]| -> Option<Vec<String>> {
-        let mut known: Vec<(f64, String)> = Vec::new();
-        for value in values {
-            let text = value.as_deref()?;
-            let number = quantity(text)?.number;
-            if !known.iter().any(|(_, other)| other == text) {
-                known.push((number, text.to_owned()));
-            }
-        }
-        known.sort_by(|one, other| one.0.total_cmp(&other.0));
-        (known.len() >= 3).then(|| known.into_iter().map(|(_, text)| text).collect())
-    };
-    let values = [axis(first_values)?, axis(second_values)?];
-    let time_at = |column: &String, row: &String| {
-        let here = |index: &usize| {
-            first_values[*index].as_ref() == Some(column) && second_values[*index].as_ref() == Some(row)
-        };
-        let times = (0..results.len()).filter(here);
-        let times: Vec<f64> =
-            times.filter_map(|index| results[index].summary.times().map(|times| times.mean)).collect();
-        (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
-    };
-    let cells: Vec<Vec<Option<f64>>> =
-        (values[1].iter()).map(|row| values[0].iter().map(|column| time_at(column, row)).collect()).collect();
-    let is_bad_at = |column: &String, row: &String| {
-        results.iter().zip(first_values.iter().zip(second_values)).any(|(result, (one, other))| {
-            one.as_ref() == Some(column)
-                && other.as_ref() == Some(row)
-                && headline(&result.summary).0 == Standing::Bad
-        })
-    };
-    let is_bad = (values[1].iter())
-        .map(|row| values[0].iter().map(|column| is_bad_at(column, row)).collect())
-        .collect();
-    let is_known = cells.iter().flatten().any(Option::is_some);
-    is_known.then(|| Grid { keys: [first.clone(), second.clone()], values, cells, is_bad })
+    if !has_seeds {
+        means.band.clear();
+    }
+    means
 }
 
 impl Along {
@@ -473,28 +454,23 @@ mod tests {
 
     #[test]
     fn seeds_become_a_band_around_their_mean() {
-        let points = [(1.0, 2.0), (1.0, 4.0), (1.0, 9.0), (2.0, 1.0)];
-        assert_eq!(means(&points), (vec![(1.0, 5.0), (2.0, 1.0)], vec![(2.0, 9.0), (1.0, 1.0)]));
-        assert_eq!(means(&points[2..]).1, []);
+        let points = [(1.0, 2.0), (1.0, 4.0), (1.0, 9.0), (2.0, 1.0)].map(|(x, y)| (x, Some(y)));
+        let band = vec![(2.0, 9.0), (1.0, 1.0)];
+        assert_eq!(means(&points), Means { points: vec![(1.0, 5.0), (2.0, 1.0)], band, breaks: Vec::new() });
+        assert_eq!(means(&points[2..]).band, []);
     }
 
     #[test]
-    fn two_settings_with_three_values_each_make_a_grid() {
-        let at = |credits: u64, senders: u64| {
-            let mut result = result(ResultKind::Sim, credits, "credits", (credits * senders) as f64);
-            let toml = format!("[shaping]\ncredits = {credits}\n[workload]\nsenders = {senders}\n");
-            result.scenario_toml = Some(toml);
-            result
-        };
-        let results: Vec<_> = [48, 96, 480]
-            .iter()
-            .flat_map(|&credits| [10, 4, 8].map(|senders| at(credits, senders)))
-            .collect();
-        let found = grid(&results).unwrap();
-        assert_eq!(found.keys, ["shaping.credits", "workload.senders"]);
-        assert_eq!(found.values[1], ["4", "8", "10"]);
-        assert_eq!(found.cells[2], [480.0, 960.0, 4800.0].map(Some));
-        assert!(grid(&results[..6]).is_none(), "two values are no axis");
+    fn a_line_breaks_where_a_value_is_missing() {
+        let mut results: Vec<_> =
+            [1, 2, 3, 4, 5].map(|credits| result(ResultKind::Sim, credits, "credits", 1.0)).into();
+        results[2].summary.requests.as_mut().unwrap().completed = 50;
+        let charts = charts(&results);
+        let breaks: Vec<_> = charts[0].series.iter().map(|series| series.breaks.clone()).collect();
+        assert_eq!(breaks, [vec![], vec![2]], "the mean is known, the p99 of 50 is not");
+        let html = charts[0].html(&json!({}));
+        let line = html.split("class=\"line s1 n1\" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        assert_eq!((line.matches('M').count(), line.matches('L').count()), (2, 2), "{line}");
     }
 
     #[test]
@@ -523,7 +499,8 @@ mod tests {
                 at(buffer, senders, format!("workload.senders={senders}, tor.buffer={buffer} kB, run.seed=1"))
             });
         let points: Vec<_> = points.collect();
-        assert_eq!(grid(&points).unwrap().keys, ["tor.buffer", "workload.senders"]);
+        let keys: Vec<_> = swept(&points).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, ["tor.buffer", "workload.senders"]);
         assert_eq!(charts(&points)[0].series.len(), 6, "mean and p99 for each of three");
     }
 
@@ -566,6 +543,39 @@ mod tests {
         assert_eq!(names, ["mean, Credits 48", "mean, Credits 96", "mean, Credits 480"]);
         let values: Vec<_> = ["1 MB", "64 kB", "128 kB", "64 kB"].map(|text| Some(text.to_owned())).into();
         assert_eq!(places(&values), [2, 0, 1, 0]);
+    }
+
+    #[test]
+    fn settings_without_effect_are_no_axis() {
+        let at = |senders: u64| {
+            let mut one = result(ResultKind::Sim, 1, "none", 1.0);
+            one.scenario_toml = Some(format!("[workload]\nkind = \"event-building\"\nsenders = {senders}\n"));
+            one
+        };
+        let building = [4, 8, 16].map(at);
+        assert!(differing(&building).is_empty() && charts(&building).is_empty());
+        let mut mixed: Vec<_> =
+            [48, 96, 480].map(|credits| result(ResultKind::Sim, credits, "credits", 1.0)).into();
+        assert_eq!(charts(&mixed).len(), 1);
+        mixed[2].summary.requests = None;
+        mixed[2].summary.events = Some(crate::EventCounts::default());
+        assert!(charts(&mixed).is_empty(), "requests and events share no axis");
+    }
+
+    #[test]
+    fn drops_are_drawn_where_there_are_some() {
+        let at = |credits: u64, drops: u64| {
+            let mut one = result(ResultKind::Sim, credits, "credits", 1.0);
+            one.summary.network = Some(crate::Network { drops: Some(drops), ..crate::Network::default() });
+            one
+        };
+        let ids = |drops: [u64; 3]| -> Vec<String> {
+            let results: Vec<_> =
+                [48, 96, 480].iter().zip(drops).map(|(&key, drops)| at(key, drops)).collect();
+            charts(&results).iter().map(|chart| chart.id.clone()).collect()
+        };
+        assert_eq!(ids([0, 0, 0]), ["time-against-setting"]);
+        assert_eq!(ids([0, 3, 9]), ["time-against-setting", "drops-against-setting"]);
     }
 
     #[test]

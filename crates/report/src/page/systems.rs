@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::chart::LOOKS;
 use super::compared;
-use super::contents::SETTINGS;
+use super::contents::{SETTINGS, matters};
 use super::format::FigureForm;
 use super::markup::{self, escape, figure};
 use super::plots::swatch_of;
@@ -31,27 +31,6 @@ pub(super) fn settings(result: &RunResult) -> Map<String, Value> {
         })
         .filter(|(name, _)| matters(name, &tree))
         .collect()
-}
-
-/// True if a setting has an effect in this system, as far as the scenario's other settings say.
-fn matters(name: &str, tree: &toml::Value) -> bool {
-    let is = |name: &str, values: &[&str]| {
-        let value = name.split('.').try_fold(tree, |tree, key| tree.get(key));
-        value.and_then(toml::Value::as_str).is_some_and(|value| values.contains(&value))
-    };
-    let is_barrier = is("workload.kind", &["fixed-fragment", "fixed-block"]);
-    let is_star = is("network.topology", &["star"]);
-    match name {
-        "workload.senders" | "workload.request_size" => is_barrier,
-        "shaping.credits" => is("shaping.method", &["credits"]),
-        "transport.static_window" => is("transport.congestion_control", &["static"]),
-        "tor.buffer" => !is("tor.buffering", &["unlimited"]),
-        "core.buffer" => !is_star && !is("core.buffering", &["unlimited"]),
-        "collectors.racks" => !is_star && !is_barrier,
-        _ if name.starts_with("readout.") || name.starts_with("collectors.") => !is_barrier,
-        _ if name.starts_with("supervisor.") || name.starts_with("shaping.") => !is_barrier,
-        _ => true,
-    }
 }
 
 /// The systems of the results. Settings that all share stand once, the others in a table.
@@ -92,19 +71,30 @@ pub(super) fn systems(results: &[RunResult], data: &Value, out: &mut String) {
     if !own.is_empty() {
         out.push_str(
             "<div class=\"scroll\" role=\"region\" aria-label=\"Settings that differ\" tabindex=\"0\">\n\
-             <table class=\"own\">\n<thead><tr><th scope=\"col\">Result</th>",
+             <table class=\"own\">\n<thead><tr>",
         );
-        for (_, label) in &own {
-            let _ = write!(out, "<th scope=\"col\">{label}</th>");
-        }
+        let name = |index: usize| {
+            format!("{}<bdi>{}</bdi>", swatch_of(index, results), escape(&results[index].label))
+        };
+        let value = |index: usize, key: &str| cell(index, key).unwrap_or_else(|| "–".into());
+        // The shorter list is across, so that the table fits on a sheet.
+        let (corner, across, down): (_, Vec<String>, Vec<(String, Vec<String>)>) = if seen.len() <= own.len()
+        {
+            let row = |(key, label): &(&str, &str)| {
+                ((*label).to_owned(), seen.iter().map(|&index| value(index, key)).collect())
+            };
+            ("Setting", seen.iter().map(|&index| name(index)).collect(), own.iter().map(row).collect())
+        } else {
+            let row = |&index: &usize| (name(index), own.iter().map(|(key, _)| value(index, key)).collect());
+            let labels = own.iter().map(|(_, label)| (*label).to_owned());
+            ("Result", labels.collect(), seen.iter().map(row).collect())
+        };
+        let _ = write!(out, "<th scope=\"col\">{corner}</th>");
+        across.iter().for_each(|head| _ = write!(out, "<th scope=\"col\">{head}</th>"));
         out.push_str("</tr></thead>\n<tbody>\n");
-        for &index in &seen {
-            let label = escape(&results[index].label);
-            let swatch = swatch_of(index, results);
-            let _ = write!(out, "<tr><th scope=\"row\">{swatch}<bdi>{label}</bdi></th>");
-            for (name, _) in &own {
-                let _ = write!(out, "<td>{}</td>", cell(index, name).unwrap_or_else(|| "–".into()));
-            }
+        for (head, cells) in down {
+            let _ = write!(out, "<tr><th scope=\"row\">{head}</th>");
+            cells.iter().for_each(|cell| _ = write!(out, "<td>{cell}</td>"));
             out.push_str("</tr>\n");
         }
         out.push_str("</tbody>\n</table>\n</div>\n");

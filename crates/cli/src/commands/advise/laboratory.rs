@@ -65,28 +65,40 @@ struct LabFigure {
     error: Option<LaboratoryError>,
 }
 
+/// The error of the laboratories, carried to the full system.
+pub(super) struct CarriedError {
+    error: LaboratoryError,
+    /// The largest number of sources that was measured.
+    sources: u32,
+}
+
 impl Adviser<'_> {
     /// Simulates each laboratory as it was measured; the range of measured over simulated queue depths.
-    pub(super) fn laboratories(&mut self) -> Result<Option<LaboratoryError>, Failure> {
-        let mut error: Option<LaboratoryError> = None;
+    pub(super) fn laboratories(&mut self) -> Result<Option<CarriedError>, Failure> {
+        let mut carried: Option<CarriedError> = None;
         for folder in &self.arguments.measured {
             if self.advice.is_stopped {
                 break;
             }
-            if let Some(one) = self.laboratory(folder)? {
-                error = Some(error.map_or(one, |error| error.join(one)));
+            if let Some(CarriedError { error, sources }) = self.laboratory(folder)? {
+                carried = Some(carried.map_or(CarriedError { error, sources }, |known| CarriedError {
+                    error: known.error.join(error),
+                    sources: known.sources.max(sources),
+                }));
             }
         }
-        Ok(error)
+        Ok(carried)
     }
 
-    fn laboratory(&mut self, folder: &Path) -> Result<Option<LaboratoryError>, Failure> {
+    fn laboratory(&mut self, folder: &Path) -> Result<Option<CarriedError>, Failure> {
         let measured = fanin_report::read_head(folder)?;
         let path = folder.join(SCENARIO_FILE);
         if measured.summary.kind == ResultKind::Plan || !path.is_file() {
             return Err(Failure::NoLaboratory { folder: folder.to_owned() });
         }
         let source = Source { source: path.display().to_string(), sets: Vec::new() };
+        let sources = fanin_scenario::load(&source.source, &source.sets)?.scenario.senders();
+        let full = self.loaded.scenario.senders();
         let goal = Goal::new(Objective::new(Sense::Minimise, "mean")?, Vec::new())?;
         let name = lines::folder_name(AdvicePart::Laboratory, &measured.label);
         let out = self.arguments.out.as_ref().map(|out| out.join(&name));
@@ -123,6 +135,19 @@ impl Adviser<'_> {
         let queue = compared.iter().find(|one| one.figure.name == COMPARED[0]);
         let error = queue.and_then(|queue| queue.error).filter(|_| !dropped && !simulated_drops);
         let mut notes = Vec::new();
+        let simulated: Option<Vec<u64>> =
+            trials.played().iter().map(|played| played.result.summary.samples()).collect();
+        if let (Some(events), Some(simulated)) = (measured.summary.samples(), simulated) {
+            let word = if measured.summary.requests.is_some() { "request" } else { "event" };
+            let [measured, all] = [events, simulated.iter().sum()].map(|count| lines::counted(count, word));
+            let seeds = lines::counted(simulated.len() as u64, "seed");
+            notes.push(format!("measured: {measured}; simulated: {all}, {seeds}"));
+        }
+        if sources < full {
+            notes.push(format!(
+                "{sources} sources were measured, the scenario has {full}: that the error stays the same is assumed"
+            ));
+        }
         if measured.summary.kind == ResultKind::Sim {
             notes.push("this result is a simulation, not a measurement".to_owned());
         }
@@ -145,14 +170,22 @@ impl Adviser<'_> {
         let value = json!({
             "figures": compared.iter().map(LabFigure::value).collect::<Vec<_>>(),
             "measured": folder.display().to_string(),
+            "sources": { "measured": sources, "scenario": full },
             "search": search,
         });
         self.advice.compared(&measured.label, &answer, &notes.join("; "), out.map(|_| name), value);
-        Ok(error)
+        Ok(error.map(|error| CarriedError { error, sources }))
     }
 
     /// Carries the laboratories' error to the smallest buffers, and simulates the largest that they may have to be.
-    pub(super) fn scaled(&mut self, error: LaboratoryError) -> Result<(), Failure> {
+    pub(super) fn scaled(&mut self, carried: &CarriedError) -> Result<(), Failure> {
+        let CarriedError { error, sources } = carried;
+        let full = self.loaded.scenario.senders();
+        let holds = if *sources < full {
+            format!("which is assumed to hold from {sources} sources to {full}")
+        } else {
+            "which is assumed to hold at full size".to_owned()
+        };
         let found: Vec<SmallestBuffer> = self.advice.buffers();
         let keys = self.effective_buffers();
         let goal = self.goal(Sense::Minimise, "mean")?;
@@ -163,8 +196,7 @@ impl Adviser<'_> {
             sets.push(buffer.key.set(high));
             let text = |value| buffer.key.kind.text(value);
             let about = format!(
-                "{} by simulation; the laboratory's deepest queue was {} times its simulation's, which is assumed to hold at \
-                 full size",
+                "{} by simulation; the laboratory's deepest queue was {} times its simulation's, {holds}",
                 text(buffer.enough),
                 error.words(|ratio| format!("{ratio:.2}"))
             );

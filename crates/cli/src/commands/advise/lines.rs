@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use clap::ValueEnum;
-use fanin_report::{AdvicePageLine, AdvicePagePart, named_figure};
+use fanin_report::{ADVICE_PARTS, ADVICE_SCHEMA, named_figure};
 use fanin_scenario::Loaded;
 use fanin_tune::{Constraint, Target, TriedPoint, TunedKey};
 use serde_json::{Map, Value, json};
@@ -13,8 +13,6 @@ use serde_json::{Map, Value, json};
 use crate::commands::tune::table::Tuned;
 use crate::failure::Failure;
 
-/// The schema of the JSON.
-const SCHEMA: &str = "fanin.advice/1";
 /// The files of the advice in its folder.
 const FILES: [&str; 3] = ["advice.txt", "advice.json", fanin_report::SWEEP_PAGE];
 /// A range of settings works if the mean is at most this much above the best.
@@ -63,13 +61,7 @@ impl AdvicePart {
     }
 
     fn title(self) -> &'static str {
-        match self {
-            Self::Buffers => "Smallest buffers (each with all other buffers large)",
-            Self::Ranges => "Ranges that work (mean within 10 % of the best)",
-            Self::Techniques => "Techniques (settings of `fanin compare --list`)",
-            Self::Gear => "Switches of the catalogue at the collectors, the least costly kind first",
-            Self::Laboratory => "Buffers with the error that the laboratory shows",
-        }
+        ADVICE_PARTS.iter().find(|(key, _)| *key == self.key()).map_or("", |(_, title)| title)
     }
 }
 
@@ -152,6 +144,17 @@ impl AdviceLine {
             (_, _) if is_met => format!("yes: {}", figures()),
             (_, _) => format!("no: {}", figures()),
         };
+        let mut more = Map::new();
+        let samples = best.and_then(|best| tuned.samples(best));
+        let answer = match samples {
+            Some((count, seeds)) => {
+                let is_barrier = tuned.played.iter().any(|played| played.result.summary.requests.is_some());
+                let word = if is_barrier { "request" } else { "event" };
+                more.insert("samples".to_owned(), json!({ format!("{word}s"): count, "seeds": seeds }));
+                format!("{answer} ({}, {})", counted(count, word), counted(seeds as u64, "seed"))
+            }
+            None => answer,
+        };
         Self {
             part,
             name: name.to_owned(),
@@ -161,9 +164,14 @@ impl AdviceLine {
             folder,
             search,
             buffer,
-            more: Map::new(),
+            more,
         }
     }
+}
+
+/// A number of something, as `1 seed` or `3 seeds`.
+pub(super) fn counted(count: u64, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
 /// All lines of the advice.
@@ -267,11 +275,14 @@ impl Advice {
     pub(super) fn value(&self, loaded: &Loaded, constraints: &[Constraint]) -> Value {
         let subject: Vec<&str> = constraints.iter().map(|constraint| constraint.text.as_str()).collect();
         let mut value = json!({
-            "schema": SCHEMA,
+            "schema": ADVICE_SCHEMA,
             "scenario": { "name": loaded.name, "hash": loaded.hash() },
             "subject": subject,
             "stopped": self.is_stopped,
         });
+        if !self.cautions.is_empty() {
+            value["cautions"] = json!(self.cautions);
+        }
         for part in AdvicePart::ALL {
             let lines = self.lines.iter().filter(|line| line.part == part).map(|line| {
                 let mut value = json!({ "name": line.name, "answer": line.answer });
@@ -298,31 +309,13 @@ impl Advice {
         value
     }
 
-    /// The advice as a page, with links to the pages of its lines.
-    pub(super) fn page(&self, loaded: &Loaded, constraints: &[Constraint]) -> String {
-        let constraints: Vec<String> = constraints.iter().map(|constraint| constraint.text.clone()).collect();
-        let line = |line: &AdviceLine| AdvicePageLine {
-            name: line.name.clone(),
-            answer: line.answer.clone(),
-            about: line.about.clone(),
-            is_met: line.is_met,
-            link: line.folder.as_ref().map(|folder| format!("{folder}/{}", fanin_report::SWEEP_PAGE)),
-        };
-        let parts = AdvicePart::ALL.into_iter().map(|part| AdvicePagePart {
-            title: part.title().replace('`', ""),
-            lines: self.lines.iter().filter(|line| line.part == part).map(line).collect(),
-        });
-        let parts: Vec<AdvicePagePart> = parts.filter(|part| !part.lines.is_empty()).collect();
-        let cautions: Vec<String> = self.cautions.iter().cloned().collect();
-        fanin_report::advice_page(&loaded.name, &constraints, &parts, &cautions)
-    }
-
     /// Writes the advice into the folder of its simulations.
-    pub(super) fn write(&self, folder: &Path, value: &Value, text: &str, page: &str) -> Result<(), Failure> {
+    pub(super) fn write(&self, folder: &Path, value: &Value, text: &str) -> Result<(), Failure> {
         // Values of JSON alone: no figure is missing or infinite.
+        let page = fanin_report::advice_page(value).expect("an advice has the keys of its page");
         let json = serde_json::to_string_pretty(value).expect("advice is JSON") + "\n";
         std::fs::create_dir_all(folder).map_err(|error| Failure::Write { path: folder.to_owned(), error })?;
-        for (name, text) in FILES.into_iter().zip([text, &json, page]) {
+        for (name, text) in FILES.into_iter().zip([text, &json, &page]) {
             let path = folder.join(name);
             std::fs::write(&path, text).map_err(|error| Failure::Write { path, error })?;
         }

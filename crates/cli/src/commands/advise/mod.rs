@@ -121,8 +121,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         match part {
             AdvicePart::Buffers => adviser.buffers()?,
             AdvicePart::Laboratory => {
-                if let Some(error) = adviser.laboratories()? {
-                    adviser.scaled(error)?;
+                if let Some(carried) = adviser.laboratories()? {
+                    adviser.scaled(&carried)?;
                 }
             }
             AdvicePart::Ranges => adviser.ranges()?,
@@ -134,7 +134,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let value = advice.value(&adviser.loaded, &adviser.constraints);
     let text = advice.text();
     if let Some(folder) = &arguments.out {
-        advice.write(folder, &value, &text, &advice.page(&adviser.loaded, &adviser.constraints))?;
+        advice.write(folder, &value, &text)?;
     }
     if let Some(json) = &arguments.json {
         json.write(&value)?;

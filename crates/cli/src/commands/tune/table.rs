@@ -50,6 +50,13 @@ impl Tuned<'_> {
         self.played.iter().enumerate().filter(move |(_, played)| played.trial.values == point.values)
     }
 
+    /// The events or requests of a point over all its seeds, and the number of these; absent where none were counted.
+    pub(crate) fn samples(&self, point: &TriedPoint) -> Option<(u64, usize)> {
+        let counts = self.of_point(point).map(|(_, played)| played.result.summary.samples());
+        let counts: Vec<u64> = counts.collect::<Option<_>>()?;
+        (!counts.is_empty()).then(|| (counts.iter().sum(), counts.len()))
+    }
+
     /// A figure of a point over its seeds; absent where a seed lacks it.
     pub(crate) fn figure(&self, figure: &NamedFigure, point: &TriedPoint) -> Option<Interval> {
         let values: Option<Vec<f64>> =
