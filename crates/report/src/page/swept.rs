@@ -164,6 +164,8 @@ fn along(differing: &[(String, Vec<Option<String>>)]) -> Option<Along> {
 
 /// A figure of a summary, in the chart's unit.
 type FigureOf = fn(&Summary) -> Option<f64>;
+/// Values of a curve at their x; `None` where one is unknown.
+type CurveValues = Vec<(f64, Option<f64>)>;
 
 /// A chart of a figure of the summary: its title, path and unit.
 struct Shown {
@@ -239,7 +241,7 @@ fn chart(
     let several_kinds = results.windows(2).any(|pair| pair[0].summary.kind != pair[1].summary.kind);
     let other = differing.iter().find(|(key, _)| *key != along.key);
     // By curve, by the place of the other setting's value, by name.
-    let mut lines: BTreeMap<(usize, usize, String), Vec<(f64, Option<f64>)>> = BTreeMap::new();
+    let mut lines: BTreeMap<(usize, usize, String), CurveValues> = BTreeMap::new();
     let places = other.map(|(_, values)| places(values)).unwrap_or_default();
     for (index, result) in results.iter().enumerate() {
         for (order, (name, figure)) in shown.curves.iter().enumerate() {
