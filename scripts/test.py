@@ -63,7 +63,7 @@ class Step:
     command: tuple[str, ...]
     count: Callable[[str], Counts] | None = None
     environment: dict[str, str] = field(default_factory=dict)
-    # What this machine lacks: the step's tests then count as skipped.
+    # The thing that this machine lacks: the step's tests then count as skipped.
     lacks: str = ""
     tests: int = 1
     # Continuous integration has what the step needs: it fails there if that is missing.

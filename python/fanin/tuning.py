@@ -437,7 +437,7 @@ class _Search:
     def _assert_hope(self, is_last: bool = False) -> None:
         """Raise where no trial has had a result."""
         finished = [trial for trial in self.study.get_trials(deepcopy=False) if trial.state.is_finished()]
-        # What the scenario refuses costs nothing, and says nothing about other values.
+        # A refused combination costs nothing, and says nothing about other values.
         ran = [trial for trial in finished if is_last or trial.user_attrs.get("state") != "refused"]
         if ran and all(trial.user_attrs.get("why") for trial in ran):
             first = ran[0].user_attrs["why"]

@@ -29,7 +29,7 @@ def test_processes_are_killed_and_no_event_is_lost(root: Path, tmp_path: Path) -
     assert (tmp_path / "live" / "samples.csv").read_text().count("logger") > 10
 
 
-def test_what_fills_and_then_stays_is_no_leak(capsys: pytest.CaptureFixture[str]) -> None:
+def test_memory_that_fills_and_then_stays_is_no_leak(capsys: pytest.CaptureFixture[str]) -> None:
     filling = [min(1000 * second, 20_000) for second in range(100)]
     assert not soak.judge("a logger", held(filling, [12] * 100), None)
     assert "(+0.0 %)" in capsys.readouterr().out

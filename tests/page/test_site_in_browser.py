@@ -7,7 +7,7 @@ import pytest
 import website
 from browser import Browser
 
-# What the search shows stands in a shadow tree; it answers from a worker.
+# The results of the search stand in a shadow tree; a worker finds them.
 FOUND = """new Promise(done => {
   const until = Date.now() + 60000;
   const look = () => {

@@ -285,7 +285,7 @@ impl Plan {
         self.links.iter().any(|link| link.load.value > Ratio::ONE)
     }
 
-    /// How often frames are lost anywhere.
+    /// Losses of frames anywhere in the network.
     pub fn losses(&self) -> Losses {
         let loses = self.queues.iter().any(|queue| queue.outcome == BurstOutcome::Loses);
         if self.proof.is_ok() && !self.is_overloaded() && !loses {

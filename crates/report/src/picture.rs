@@ -130,7 +130,7 @@ pub struct LateCause {
     /// `credit-wait`, `request-wait` (in steps, without credits), `queue`, `loss`, `tail-loss-probe` or `rto`.
     #[serde(rename = "what")]
     pub kind: String,
-    /// When it began, in milliseconds since the first request of the event was due.
+    /// Its begin, in milliseconds since the first request of the event was due.
     pub from_ms: f64,
     /// Its end, likewise.
     pub until_ms: f64,

@@ -118,7 +118,7 @@ fn a_result_is_stored_once_and_whole() {
     assert!(!is_stored(&root, "one"));
     assert!(write_once(&root, "one", &first, PAGE).unwrap());
     assert!(is_stored(&root, "one"));
-    // What is there stays.
+    // An existing result stays.
     assert!(!write_once(&root, "one", &second, PAGE).unwrap());
     assert_eq!(read(&root.join("one")).unwrap().summary, first.summary);
     // A folder without a summary does no harm while it is empty, and nothing is left where it is not.

@@ -239,7 +239,7 @@ fn reason(errors: &Errors) -> String {
     errors.problems().first().map_or_else(|| "refused".to_owned(), |problem| problem.message().to_owned())
 }
 
-/// Why RED that drops is the same as no technique: the buffer is full before the average reaches the least threshold.
+/// The reason why RED that drops equals no technique: the buffer is full before the average reaches the least threshold.
 fn no_effect(scenario: &Scenario) -> Option<String> {
     let red = &scenario.tor.ecn;
     let room = scenario.tor.layout(&[false])?.output_limit(0, 1)?;

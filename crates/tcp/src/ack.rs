@@ -5,10 +5,11 @@
 
 use fanin_units::Instant;
 
+use crate::ca_state::CongestionState;
 use crate::config::{Config, LossDetection, Reduction, RttSource};
 use crate::congestion::AckSample;
 use crate::delivery_rate::Delivery;
-use crate::endpoint::{CongestionState, Endpoint};
+use crate::endpoint::Endpoint;
 use crate::flight::NewlyAcked;
 use crate::recovery::AckEvent;
 use crate::segment::{Flags, Segment};

@@ -2,9 +2,10 @@
 
 use fanin_units::Duration;
 
+use crate::ca_state::CongestionState;
 use crate::config::Config;
 use crate::congestion::SSTHRESH_INFINITE;
-use crate::endpoint::{CongestionState, Counters, Endpoint, Stats};
+use crate::endpoint::{Counters, Endpoint, Stats};
 
 /// The state of the retransmission queue and of the timers, as `tcp_info` of Linux shows it. Counts are in segments.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -2,8 +2,9 @@
 
 use fanin_units::Instant;
 
+use crate::ca_state::CongestionState;
 use crate::config::{Config, Validation};
-use crate::endpoint::{CongestionState, Endpoint};
+use crate::endpoint::Endpoint;
 
 /// The use of the congestion window: the largest flights, and when the window was last full.
 #[derive(Clone, Default, Debug)]

@@ -17,7 +17,7 @@ struct Transmission {
     /// Segments delivered before, and when the last of them was.
     delivered: u64,
     delivered_at: u64,
-    /// When the first segment of this sample's flight was sent.
+    /// Transmission time of the first segment of this sample's flight.
     first_sent_at: u64,
     is_app_limited: bool,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Delivery {
     pub(crate) delivered: u32,
     /// Segments newly declared lost.
     pub(crate) lost: u32,
-    /// When the newest segment covered was sent, in ps.
+    /// Transmission time of the newest segment covered, in ps.
     pub(crate) newest_sent_at: Option<u64>,
     /// Round-trip time of the newest segment that was sent once, in ps.
     pub(crate) rtt_ps: Option<u64>,
@@ -58,7 +58,7 @@ pub(crate) struct DeliveryRate {
     delivered: u64,
     delivered_at: u64,
     first_sent_at: u64,
-    /// Samples are limited by the application until so many segments are delivered; 0 for none.
+    /// The application limits samples until this number of segments is delivered; 0 for none.
     app_limited: u64,
     /// Oldest first; one an instant.
     transmissions: VecDeque<Transmission>,
@@ -70,7 +70,7 @@ impl DeliveryRate {
         self.delivered
     }
 
-    /// When the last segment was delivered, in ps.
+    /// Time of the last delivery, in ps.
     pub(crate) fn delivered_at(&self) -> u64 {
         self.delivered_at
     }
@@ -80,7 +80,7 @@ impl DeliveryRate {
         self.app_limited > 0
     }
 
-    /// The application leaves the network idle, with so many segments in flight (`tcp_rate_check_app_limited`).
+    /// The application leaves the network idle, with `in_flight` segments outstanding (`tcp_rate_check_app_limited`).
     pub(crate) fn limit_by_app(&mut self, in_flight: u32) {
         self.app_limited = (self.delivered + u64::from(in_flight)).max(1);
     }

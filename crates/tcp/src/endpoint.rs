@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 
 use fanin_units::{Duration, Instant};
 
+use crate::ca_state::CongestionState;
 use crate::config::Config;
 use crate::congestion::{Algorithm, CongestionWindow};
 use crate::cwnd_validation::CwndUsage;
@@ -53,22 +54,6 @@ pub struct Stats {
     pub rto: Duration,
     /// State of congestion control.
     pub state: CongestionState,
-}
-
-/// The state of congestion control (`tcp_ca_state` of Linux).
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Hash)]
-pub enum CongestionState {
-    /// No sign of loss.
-    #[default]
-    Open,
-    /// Duplicate ACKs or SACKs arrive, too few to prove a loss.
-    Disorder,
-    /// The congestion window is being reduced (CWR) after an ECN echo.
-    Cwr,
-    /// Fast recovery after a loss.
-    Recovery,
-    /// Recovery after a retransmission timeout.
-    Loss,
 }
 
 /// Counters of an endpoint.

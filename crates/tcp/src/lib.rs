@@ -74,6 +74,7 @@ extern crate alloc;
 extern crate std;
 
 mod ack;
+mod ca_state;
 mod config;
 mod congestion;
 mod connection;
@@ -100,6 +101,7 @@ mod timers;
 mod transmit;
 mod undo;
 
+pub use ca_state::CongestionState;
 pub use config::{
     Config, CongestionControl, CubicParameters, DctcpParameters, DelayedAck, Growth, LossDetection,
     Reduction, RtoConfig, RtoEstimator, RttSource, Segmentation, SwiftParameters, TimeoutRules, Validation,
@@ -107,6 +109,6 @@ pub use config::{
 };
 pub use connection::{CloseReason, ConnectionLimits, ConnectionState, TcpConnection, WrongState};
 pub use control::Scoreboard;
-pub use endpoint::{CongestionState, Endpoint, Stats, Written};
+pub use endpoint::{Endpoint, Stats, Written};
 pub use profile::PROFILES;
 pub use segment::{Flags, SackBlock, Segment, SynOptions};

@@ -2,8 +2,9 @@
 
 use fanin_units::Instant;
 
+use crate::ca_state::CongestionState;
 use crate::config::{Config, LossDetection};
-use crate::endpoint::{CongestionState, Endpoint};
+use crate::endpoint::Endpoint;
 use crate::flight::{EVER_RETRANSMITTED, LOST, NewlyAcked, RETRANSMITTED, SACKED, SegmentRun};
 use crate::recovery::{AckEvent, RecoveryState};
 

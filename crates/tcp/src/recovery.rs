@@ -6,8 +6,9 @@ use alloc::boxed::Box;
 
 use fanin_units::Instant;
 
+use crate::ca_state::CongestionState;
 use crate::config::{Config, LossDetection, WindowUnit};
-use crate::endpoint::{CongestionState, Endpoint, Forced};
+use crate::endpoint::{Endpoint, Forced};
 use crate::flight::{LOST, SACKED};
 use crate::loss_detection::RackState;
 use crate::reduction::ReductionCourse;

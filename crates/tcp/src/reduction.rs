@@ -4,9 +4,10 @@
 
 use fanin_units::Instant;
 
+use crate::ca_state::CongestionState;
 use crate::config::{Config, Reduction, TimeoutRules};
 use crate::congestion::SSTHRESH_INFINITE;
-use crate::endpoint::{CongestionState, Endpoint};
+use crate::endpoint::Endpoint;
 use crate::recovery::AckEvent;
 
 /// The course of a reduction (RFC 6937).

@@ -4,8 +4,9 @@
 
 use fanin_units::Instant;
 
+use crate::ca_state::CongestionState;
 use crate::config::{Config, LossDetection};
-use crate::endpoint::{CongestionState, Endpoint, Forced};
+use crate::endpoint::{Endpoint, Forced};
 use crate::flight::{EVER_RETRANSMITTED, SACKED};
 use crate::segment::{Flags, Segment};
 use crate::timers::Timer;

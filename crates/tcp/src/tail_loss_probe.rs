@@ -2,8 +2,9 @@
 
 use fanin_units::Instant;
 
+use crate::ca_state::CongestionState;
 use crate::config::Config;
-use crate::endpoint::{CongestionState, Endpoint};
+use crate::endpoint::Endpoint;
 use crate::recovery::AckEvent;
 use crate::segment::Segment;
 use crate::timers::Timer;

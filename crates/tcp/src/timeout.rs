@@ -4,8 +4,9 @@
 
 use fanin_units::Instant;
 
+use crate::ca_state::CongestionState;
 use crate::config::{Config, Reduction, TimeoutRules};
-use crate::endpoint::{CongestionState, Endpoint, Forced};
+use crate::endpoint::{Endpoint, Forced};
 use crate::flight::SACKED;
 
 impl Endpoint {

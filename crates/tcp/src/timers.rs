@@ -2,8 +2,9 @@
 
 use fanin_units::{Duration, Instant, MIX_STEP, mix};
 
+use crate::ca_state::CongestionState;
 use crate::config::Config;
-use crate::endpoint::{CongestionState, Endpoint, Forced};
+use crate::endpoint::{Endpoint, Forced};
 use crate::rto::RttEstimator;
 
 /// Time that Linux adds to probe and reordering timers, in picoseconds (`TCP_TIMEOUT_MIN_US`).

@@ -4,8 +4,9 @@
 
 use fanin_units::Instant;
 
+use crate::ca_state::CongestionState;
 use crate::config::{Config, WindowUnit};
-use crate::endpoint::{CongestionState, Endpoint, Forced, Written};
+use crate::endpoint::{Endpoint, Forced, Written};
 use crate::segment::{Flags, Segment};
 use crate::timers::Timer;
 
@@ -21,8 +22,7 @@ impl Endpoint {
     #[inline(always)]
     pub fn write_transmit(&mut self, config: &Config, now: Instant, segment: &mut Segment) -> Written {
         let is_paced = self.is_paced(now);
-        if (self.recovery.is_some() || self.forced != Forced::None)
-            && (!is_paced || self.forced != Forced::None)
+        if (self.forced != Forced::None || (self.recovery.is_some() && !is_paced))
             && self.may_retransmit(config)
             && let Some(again) = self.poll_retransmission(config, now)
         {

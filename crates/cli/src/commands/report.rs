@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (title, notes) = compared.map_or((None, Vec::new()), |(title, notes)| (Some(title), notes));
     let name = if claims.is_empty() { title.as_deref() } else { Some(CLAIMS_TITLE) };
     write(fanin_report::page_of(&results, name, &claims, &notes))?;
-    // What was planned has none of the table's figures.
+    // A plan has none of the table's figures.
     let measured = results.iter().filter(|result| result.summary.kind != ResultKind::Plan);
     // Rows of one scenario are kept apart by the names of their folders.
     let names: BTreeSet<&str> = results.iter().map(|result| &*result.summary.scenario.name).collect();

@@ -17,7 +17,7 @@ use self::delay::DelayEstimate;
 
 /// Bytes in the window in addition to the round trip, as a multiple of the bytes that overtake an answer in the mean.
 const OVERTAKING: f64 = 2.0;
-/// Of these, the multiple that may be requested at once after a pause.
+/// Multiple of these that may be requested at once after a pause.
 const OVERTAKING_BURST: f64 = 4.0;
 /// The most frames that the window holds for one more answer. A larger answer would add queue and hide no more.
 const ANSWER_FRAMES_MAX: u64 = 10;
@@ -237,7 +237,7 @@ impl PacedCredits {
         Some(room.max(self.next))
     }
 
-    /// How many of a readout's fragments the next request names: all of them in equal parts of a few segments. An event without
+    /// Number of a readout's fragments in the next request: equal parts of a few segments each. An event without
     /// answers is requested in parts of one segment, since its size is unknown. The first of many small answers also arrives
     /// sooner than the first of a few.
     #[inline]

@@ -25,7 +25,7 @@ pub(super) struct PausingSwitch {
     overhead: u32,
     /// Inputs whose neighbours are paused, in the order of the PAUSEs.
     paused_inputs: Vec<PortIndex>,
-    /// When they are checked next.
+    /// Time of their next check.
     check_at: u64,
 }
 
@@ -119,7 +119,7 @@ impl FlowControl {
         u64::from(parcel.wire_bytes() - self.unstored_bytes + self.switches[switch].overhead)
     }
 
-    /// How much a frame adds to the ingress occupancy in a switch.
+    /// Bytes that a frame adds to the ingress occupancy in a switch.
     pub(super) fn counted(&self, switch: usize, parcel: Parcel) -> u64 {
         let counts = !self.switches[switch].counts_bulk_only || self.class_of(parcel) == Class::Bulk;
         if counts { self.stored_bytes(switch, parcel) } else { 0 }

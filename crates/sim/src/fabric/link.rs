@@ -32,9 +32,9 @@ pub(super) struct LinkState {
     delay: u64,
     /// Picoseconds a byte; zero if that is no whole number, or a large one.
     ps_per_byte: u32,
-    /// How many observers note each frame that arrives.
+    /// Number of observers of arriving frames.
     taps: u16,
-    /// It leads to another partition, which plays the arrivals.
+    /// True if it leads to another partition, which plays the arrivals.
     leads_out: bool,
     rate: Rate,
     /// Bytes sent, everything on the wire counted.

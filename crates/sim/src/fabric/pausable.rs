@@ -86,7 +86,7 @@ impl PausableOutput {
         released
     }
 
-    /// When a signal takes effect that arrives at `arrival`.
+    /// Time at which a signal takes effect that arrives at `arrival`.
     pub(super) const fn effect_at(&self, arrival: u64) -> u64 {
         arrival + self.reaction
     }

@@ -1,5 +1,6 @@
 //! BBR's estimates of a path: the largest bandwidth of ten round trips, and the rate of a policer.
 
+use super::rate::{RATE_SHIFT, UNIT, bytes_per_second};
 use crate::delivery_rate::MICROSECOND;
 
 /// Rounds that the bandwidth filter spans: a cycle of gains and two more (`bbr_bw_rtts`).
@@ -143,7 +144,7 @@ impl LongTermRate {
         }
         let elapsed_ms = (sample.delivered_at / (1000 * MICROSECOND)).saturating_sub(self.begin_ms);
         if elapsed_ms >= 1 {
-            self.end_interval((delivered << super::RATE_SHIFT) / (elapsed_ms * 1000), sample);
+            self.end_interval((delivered << RATE_SHIFT) / (elapsed_ms * 1000), sample);
         }
         false
     }
@@ -153,7 +154,7 @@ impl LongTermRate {
         let difference = rate.abs_diff(self.rate);
         let is_same = self.rate > 0
             && (difference * POLICED_DIFFERENCE <= self.rate
-                || super::bytes_per_second(difference, super::UNIT, sample.mss) <= POLICED_DIFFERENCE_BYTES);
+                || bytes_per_second(difference, UNIT, sample.mss) <= POLICED_DIFFERENCE_BYTES);
         if is_same {
             self.rate = u64::midpoint(rate, self.rate);
             self.is_used = true;

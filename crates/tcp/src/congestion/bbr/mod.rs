@@ -7,20 +7,17 @@
 
 mod filters;
 mod pacing;
+mod rate;
 
 use fanin_units::{Instant, mix};
 
 use super::window::CongestionWindow;
+use crate::ca_state::CongestionState;
 use crate::delivery_rate::{Delivery, DeliveryRate, MICROSECOND, RateSample};
-use crate::endpoint::CongestionState;
 use filters::{LongTermRate, MaxFilter, PolicedSample};
 use pacing::Pacing;
+use rate::{RATE_SHIFT, UNIT, UNIT_SHIFT, bytes_per_second};
 
-/// Bandwidths are segments a microsecond, shifted by so many bits (`BW_SCALE`).
-const RATE_SHIFT: u32 = 24;
-/// Gains are in 1/256 (`BBR_SCALE`).
-const UNIT_SHIFT: u32 = 8;
-const UNIT: u64 = 1 << UNIT_SHIFT;
 /// 2/ln 2: the least gain that doubles the rate each round (`bbr_high_gain`), and its inverse.
 const STARTUP_GAIN: u64 = UNIT * 2885 / 1000 + 1;
 const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
@@ -30,8 +27,6 @@ const WINDOW_GAIN: u64 = 2 * UNIT;
 const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
 /// Phases of the cycle that it may begin with: all but that of the low gain (`bbr_cycle_rand`).
 const CYCLE_STARTS: u64 = 7;
-/// Pacing stays a hundredth below the bandwidth, so that no queue is left (`bbr_pacing_margin_percent`).
-const MARGIN_PERCENT: u64 = 1;
 /// The least window, in segments (`bbr_cwnd_min_target`).
 const WINDOW_MIN: u32 = 4;
 /// The initial window, before there is a model (`TCP_INIT_CWND`).
@@ -44,12 +39,6 @@ const FULL_ROUNDS: u32 = 3;
 /// The aggregation of ACKs is the larger of two spans of five rounds (`bbr_extra_acked_win_rtts`), and at most 100 ms long.
 const AGGREGATION_ROUNDS: u32 = 5;
 const AGGREGATION_MAX_US: u64 = 100_000;
-
-/// Bytes a second of a bandwidth and a gain, less the margin (`bbr_rate_bytes_per_sec`).
-fn bytes_per_second(rate: u64, gain: u64, mss: u64) -> u64 {
-    let gained = (u128::from(rate) * u128::from(mss) * u128::from(gain)) >> UNIT_SHIFT;
-    ((gained * u128::from(1_000_000 / 100 * (100 - MARGIN_PERCENT))) >> RATE_SHIFT) as u64
-}
 
 /// The state of a connection (`enum bbr_mode`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,10 +76,10 @@ pub(crate) struct Bbr {
     min_rtt_us: u64,
     min_rtt_at: u64,
     has_srtt: bool,
-    /// When the probe of the round-trip time ends, in ps; 0 while the flight shrinks to four segments.
+    /// End of the probe of the round-trip time, in ps; 0 while the flight shrinks to four segments.
     probe_rtt_end: u64,
     had_probe_rtt_round: bool,
-    /// Rounds so far; the present one ends with a segment that was sent when so many were delivered.
+    /// Rounds so far, and the number of segments delivered that ends the present one.
     rounds: u64,
     round_end: u64,
     is_round_start: bool,
@@ -158,7 +147,7 @@ impl Bbr {
         self.long_term.get().unwrap_or_else(|| self.bandwidth.get())
     }
 
-    /// When bursts leave, and how large they are.
+    /// The times and sizes of bursts.
     #[inline]
     pub(crate) fn pacing(&self) -> &Pacing {
         &self.pacing
@@ -322,7 +311,7 @@ impl Bbr {
         }
     }
 
-    /// How many segments ACKs that come together bring beyond the bandwidth (`bbr_update_ack_aggregation`).
+    /// Counts the segments that ACKs in a row bring beyond the bandwidth (`bbr_update_ack_aggregation`).
     fn update_aggregation(&mut self, window: &CongestionWindow, delivery: &Delivery, sample: &RateSample) {
         if delivery.delivered == 0 || sample.rate.is_none() {
             return;
@@ -353,8 +342,8 @@ impl Bbr {
         ((u128::from(self.bandwidth()) * u128::from(us)) >> RATE_SHIFT) as u64
     }
 
-    /// A phase lasts for a round-trip time: with the high gain until it shows in the flight, with the low gain until
-    /// the queue is gone (`bbr_is_next_cycle_phase`).
+    /// A phase lasts for a round-trip time. That of the high gain lasts until it shows in the flight, that of the low gain
+    /// until the queue is gone (`bbr_is_next_cycle_phase`).
     fn is_phase_over(&self, delivery: &Delivery, path: &PathState) -> bool {
         let elapsed = self.rate.delivered_at().saturating_sub(self.cycle_at);
         let is_long = elapsed / MICROSECOND > self.min_rtt_us;

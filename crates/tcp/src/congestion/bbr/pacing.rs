@@ -14,19 +14,19 @@ const UNPACED_SEGMENTS: u64 = 10;
 pub(crate) struct Pacing {
     /// Bytes a second; 0 before the first segment.
     rate: u64,
-    /// When the next burst may leave, and how late the present one was, in ps.
+    /// The earliest time of the next burst, and the lateness of the present one, in ps.
     next_send_at: u64,
     lateness: u64,
 }
 
 impl Pacing {
-    /// When the next burst may leave, in ps (`tcp_pacing_check`).
+    /// The earliest time of the next burst, in ps (`tcp_pacing_check`).
     #[inline]
     pub(crate) fn next_send_at(&self) -> u64 {
         self.next_send_at
     }
 
-    /// How long the next burst waits, in ps.
+    /// The wait of the next burst, in ps.
     pub(super) fn wait(&self, now: Instant) -> u64 {
         self.next_send_at.saturating_sub(now.get())
     }
