@@ -37,7 +37,7 @@ fn sleep_exactly() {
 pub fn send(system: &BarrierSystem, index: u16) -> Result<(), BarrierError> {
     let count = system.senders.len();
     let address =
-        *system.senders.get(usize::from(index)).ok_or(BarrierError::NoSuchSender { index: index, count })?;
+        *system.senders.get(usize::from(index)).ok_or(BarrierError::NoSuchSender { index, count })?;
     let network = |action| move |source| BarrierError::network(action, &address, source);
     let listener = TcpListener::bind(address).map_err(network("cannot listen at"))?;
     sleep_exactly();

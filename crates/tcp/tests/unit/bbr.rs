@@ -55,7 +55,7 @@ fn a_policer_is_found_by_two_intervals_of_equal_rate() {
         }
     }
     assert!(found_at.is_some_and(|round| round < 16), "{found_at:?}");
-    let segments_a_second = rate.get().unwrap() * 1_000_000 >> RATE_SHIFT;
+    let segments_a_second = (rate.get().unwrap() * 1_000_000) >> RATE_SHIFT;
     assert!((9_000..=11_000).contains(&segments_a_second), "{segments_a_second}");
 }
 
