@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fanin import _fanin
 from fanin._seeds import sets_seed
-from fanin.scenario import Scenario, ScenarioError, ScenarioWarning, Setting, _toml
+from fanin.scenario import Scenario, ScenarioError, ScenarioWarning, Setting, _toml, plain
 
 # More combinations than these are not tried for a value that the scenario refuses alone.
 _COMPANIONS_MAX = 1000
@@ -123,7 +123,7 @@ def _axis(scenario: Scenario, key: str, values: Values, is_objective: bool) -> R
         raise ValueError(f"`{key}` is the objective, so it needs a range, not a list of values")
     if len({_toml(value) for value in values}) < 2:
         raise ValueError(f"`{key}` has fewer than two values to choose from")
-    return Choice(key, tuple(values))
+    return Choice(key, tuple(map(plain, values)))
 
 
 def _range(scenario: Scenario, key: str, text: str | None, is_objective: bool) -> Range:

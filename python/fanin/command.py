@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fanin import _fanin
 from fanin._seeds import checked_seed, is_whole
 from fanin.result import Result, RunWarning, load
 
@@ -125,9 +126,12 @@ def advise(
     for folder in folders:
         if not Path(folder).is_dir():
             raise FileNotFoundError(f"there is no folder {os.fspath(folder)} of a measured laboratory")
+    constraints = [subject] if isinstance(subject, str) else list(subject)
+    # The command's own complaint would speak of its options.
+    _fanin.TuningGoal("mean", False, constraints)
     program = _find(command)
     options = ["--json", "-", "--seeds", str(seeds)]
-    for text in [subject] if isinstance(subject, str) else subject:
+    for text in constraints:
         options += ["--subject", text]
     if parts:
         options += ["--only", ",".join(parts)]

@@ -276,10 +276,13 @@ def sweep(
         for key, values in over.items():
             if isinstance(values, str) or not isinstance(values, Iterable):
                 raise TypeError(f"{key} needs a list of values, such as [{values!r}], not {values!r}")
-            if not list(values):
+        # An iterator gives its values once.
+        lists = {key: list(values) for key, values in over.items()}
+        for key, values in lists.items():
+            if not values:
                 raise ValueError(f"{key} needs at least one value")
         combinations: list[dict[str, Setting]] = [
-            dict(zip(over, map(plain, values), strict=True)) for values in itertools.product(*over.values())
+            dict(zip(lists, map(plain, row), strict=True)) for row in itertools.product(*lists.values())
         ]
     else:
         combinations = [{key: plain(value) for key, value in settings.items()} for settings in over]

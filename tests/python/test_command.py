@@ -109,6 +109,8 @@ def test_wrong_wishes_for_advice_are_refused(scenario: fanin.Scenario) -> None:
 
     refused("no part `hosts`; choose from buffers, laboratory, ranges, techniques, gear", only="hosts")
     refused("no figure `speed`", subject="speed<3")
+    # No option of the command is named.
+    refused("^(?!.*--)", subject="dropz")
     refused("cannot read the catalogue", catalogue="/nowhere/gear.toml", only="gear")
     refused("`seeds` is their number, from 1 to 1000, not 0", seeds=0)
     with pytest.raises(FileNotFoundError, match="no folder /nowhere of a measured laboratory"):

@@ -363,6 +363,12 @@ def test_a_file_of_sizes_that_changes_meanwhile_leaves_no_wrong_result(tmp_path:
         assert set(point.result.events["size_bytes"]) == {4000}
 
 
+def test_an_iterator_gives_all_its_values(scenario: fanin.Scenario, tmp_path: Path) -> None:
+    over: Any = {"workload.senders": iter((2, 3))}
+    sweep = fanin.sweep(scenario, over, out=tmp_path, progress=False)
+    assert sweep.run().table("network.drops")["workload.senders"] == [2, 3]
+
+
 def test_a_key_without_values_and_a_folder_of_a_sweep_are_refused(
     scenario: fanin.Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import optuna
 import polars
 import pytest
@@ -115,6 +116,19 @@ def test_a_choice_of_values_is_searched_too(scenario: fanin.Scenario, tmp_path: 
     assert found.best.settings["tor.buffer"] == "4 MB", "nothing is lost there"
     first = found.points[0]
     assert first.settings["transport.profile"] == "ns3-newreno", "it begins with the scenario's own value"
+
+
+def test_choices_may_be_numbers_of_numpy(scenario: fanin.Scenario, tmp_path: Path) -> None:
+    found = fanin.tune(
+        scenario,
+        over={"workload.senders": list(np.array([2, 3]))},
+        minimise="mean",
+        seeds=1,
+        trials=2,
+        out=tmp_path,
+        progress=False,
+    )
+    assert {type(point.settings["workload.senders"]) for point in found.points} == {int}
 
 
 SEARCH = """

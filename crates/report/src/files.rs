@@ -231,7 +231,7 @@ pub fn write_once(root: &Path, name: &str, result: &RunResult, page: &str) -> Re
     let draft = root.join(format!(".{name}.{machine}.{process}.{number}{DRAFT}"));
     let renamed = write(&draft, result, page).and_then(|_| {
         let place = root.join(name);
-        if place.join(SUMMARY_FILE).exists() && !is_stored(root, name) {
+        if !is_stored(root, name) && holds_results_only(&place, &draft) {
             // Renamed before it is removed, so that no reader finds a part of it.
             let damaged = draft.with_extension("damaged");
             if fs::rename(&place, &damaged).is_ok() {
@@ -251,6 +251,14 @@ pub fn write_once(root: &Path, name: &str, result: &RunResult, page: &str) -> Re
         let _ = fs::remove_dir_all(&draft);
     }
     renamed
+}
+
+/// True if each file in `place` has the name of one in `draft`: the folder is a part of a result, and of nothing else.
+fn holds_results_only(place: &Path, draft: &Path) -> bool {
+    let is_result = |entry: io::Result<fs::DirEntry>| {
+        entry.is_ok_and(|entry| place.join(entry.file_name()).is_file() && draft.join(entry.file_name()).is_file())
+    };
+    place.join(SUMMARY_FILE).exists() || fs::read_dir(place).is_ok_and(|mut entries| entries.all(is_result))
 }
 
 /// Reads a result from its directory, or from a summary alone.

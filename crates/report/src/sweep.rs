@@ -189,7 +189,8 @@ pub(crate) fn point_label(sweep: &Value, summary: &Summary) -> Option<String> {
     let mut set: Vec<String> =
         own["set"].as_array()?.iter().filter_map(Value::as_str).map(str::to_owned).collect();
     let has_seeds = points.windows(2).any(|pair| seed(&pair[0]) != seed(&pair[1]));
-    set.extend(seed(own).filter(|_| has_seeds).map(|seed| format!("run.seed={seed}")));
+    let names_seed = set.iter().any(|setting| setting.starts_with("run.seed="));
+    set.extend(seed(own).filter(|_| has_seeds && !names_seed).map(|seed| format!("run.seed={seed}")));
     (!set.is_empty()).then(|| set.join(", "))
 }
 

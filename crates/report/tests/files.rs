@@ -168,6 +168,25 @@ fn a_result_that_was_cut_is_not_stored_and_is_replaced() {
 }
 
 #[test]
+fn a_copy_that_ended_before_the_summary_is_replaced() {
+    let scratch = Scratch::new("copy");
+    let root = scratch.0.join("sweep");
+    write_once(&root, "whole", &result(), PAGE).unwrap();
+    fs::create_dir_all(root.join("part")).unwrap();
+    for name in ["events.parquet", "flows.parquet"] {
+        fs::copy(root.join("whole").join(name), root.join("part").join(name)).unwrap();
+    }
+    assert!(!is_stored(&root, "part"));
+    assert!(write_once(&root, "part", &result(), PAGE).unwrap());
+    assert!(is_stored(&root, "part"));
+    // A folder with a file of another kind stays.
+    fs::create_dir_all(root.join("other")).unwrap();
+    fs::write(root.join("other/notes.txt"), "mine").unwrap();
+    assert!(matches!(write_once(&root, "other", &result(), PAGE), Err(WriteError::NoResult { .. })));
+    assert_eq!(fs::read(root.join("other/notes.txt")).unwrap(), b"mine");
+}
+
+#[test]
 fn drafts_of_processes_that_are_gone_are_removed_and_nothing_else_is() {
     let scratch = Scratch::new("drafts");
     let mut child = std::process::Command::new("true").spawn().unwrap();
