@@ -229,7 +229,7 @@ impl<'a> FileCheck<'a> {
         }
     }
 
-    /// The pages of each source in a heartbeat frame are numbered from 0, and the last one is marked.
+    /// Checks that the pages of each source in a heartbeat frame are numbered from 0, and the last one is marked.
     fn pages(&mut self, event: &Event<'_>) {
         let mut next: BTreeMap<u32, (u16, bool, u64)> = BTreeMap::new();
         for fragment in &event.fragments {

@@ -256,7 +256,9 @@ pub fn write_once(root: &Path, name: &str, result: &RunResult, page: &str) -> Re
 /// True if each file in `place` has the name of one in `draft`: the folder is a part of a result, and of nothing else.
 fn holds_results_only(place: &Path, draft: &Path) -> bool {
     let is_result = |entry: io::Result<fs::DirEntry>| {
-        entry.is_ok_and(|entry| place.join(entry.file_name()).is_file() && draft.join(entry.file_name()).is_file())
+        entry.is_ok_and(|entry| {
+            place.join(entry.file_name()).is_file() && draft.join(entry.file_name()).is_file()
+        })
     };
     place.join(SUMMARY_FILE).exists() || fs::read_dir(place).is_ok_and(|mut entries| entries.all(is_result))
 }

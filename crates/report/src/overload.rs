@@ -15,7 +15,7 @@ pub struct WantedEvents {
     pub processing_ms: f64,
 }
 
-/// A smaller share of the wanted events that is missing says nothing.
+/// Share of the wanted events that may be missing by chance.
 const SHARE_MISSING: f64 = 0.05;
 /// Standard deviations of a Poisson process, within which fewer events are chance.
 const DEVIATIONS: f64 = 4.0;

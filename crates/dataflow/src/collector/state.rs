@@ -23,9 +23,9 @@ pub(super) struct ReadoutLink {
     pub(super) up: bool,
     /// While it is down: when its fragments are given up.
     pub(super) give_up: Instant,
-    /// Requests that wait for it to come back.
+    /// Requests that wait for the readout to come back.
     pub(super) stalled: Vec<Blocked>,
-    /// Clears that it has missed.
+    /// Clears that the readout missed while it was away.
     pub(super) owed: VecDeque<Arc<[L1Id]>>,
     pub(super) all: FragmentSet,
 }

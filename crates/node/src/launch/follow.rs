@@ -84,7 +84,7 @@ impl JournalFollower {
         self.file = Some(file);
     }
 
-    /// `TIME L1ID assigned …`, or a header that ends with the epoch of a life.
+    /// Takes a line of the supervisor's journal: `TIME L1ID assigned …`, or a header that ends with the epoch of a life.
     fn note(&mut self, line: &[u8]) {
         let mut words = line.split(|&byte| byte == b' ');
         if line.first() == Some(&b'#') {

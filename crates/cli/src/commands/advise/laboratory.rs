@@ -26,7 +26,7 @@ pub(super) struct LaboratoryError {
 }
 
 impl LaboratoryError {
-    /// The range of one measured value over simulated ones; `None` without a positive one.
+    /// The least and the largest ratio of a measured value to simulated ones; `None` if no simulated value is positive.
     fn of(measured: f64, simulated: &[f64]) -> Option<Self> {
         let ratios = simulated.iter().filter(|&&value| value > 0.0).map(|value| measured / value);
         ratios.fold(None, |range: Option<Self>, ratio| {

@@ -20,7 +20,7 @@ const STEAL_MAX: f64 = 0.05;
 /// Hosts or switches that wait longer than this share of the ideal time before each of their steps make the collection, not the
 /// network.
 const LATE_SHARE: f64 = 0.10;
-/// Below this a wait is one that a kernel with nothing else to do shows as well.
+/// Longest wait that an otherwise idle kernel shows, too, in seconds.
 const LATE_MIN_S: f64 = 0.5e-3;
 
 /// Builds the network, if the run has one.
