@@ -8,7 +8,6 @@ use fanin_units::Instant;
 use crate::ca_state::CongestionState;
 use crate::config::{Config, LossDetection, Reduction, RttSource};
 use crate::congestion::AckSample;
-use crate::delivery_rate::Delivery;
 use crate::endpoint::Endpoint;
 use crate::flight::NewlyAcked;
 use crate::recovery::AckEvent;
@@ -69,19 +68,8 @@ impl Endpoint {
         self.sample_rtt(config, rtt_ps);
         let delays = [now.get() - last_sent_at, self.rtt.smoothed(config).get()];
         self.congestion.on_sample(config, &mut self.window, sample, delays, true);
-        if self.congestion.as_bbr().is_some() {
-            self.model_ack(
-                config,
-                &Delivery {
-                    now,
-                    delivered: acked,
-                    lost: 0,
-                    newest_sent_at: Some(last_sent_at),
-                    rtt_ps: Some(now.get() - last_sent_at),
-                    may_be_delayed: acked == 1,
-                    prior_in_flight: flight_size,
-                },
-            );
+        if self.congestion.is_bbr() {
+            self.model_fast_ack(config, now, last_sent_at, [acked, flight_size]);
         } else if self.is_cwnd_limited(config, flight_size) {
             self.congestion.on_ack(config, &mut self.window, sample);
         }
@@ -160,7 +148,7 @@ impl Endpoint {
         }
         // Growth or reduction of the window (tcp_cong_control).
         let sample = AckSample { now, acked: ack.delivered, snd_una: segment.ack, snd_nxt, has_ece };
-        if self.congestion.as_bbr().is_some() {
+        if self.congestion.is_bbr() {
             let delivery = self.delivery_of(now, segment, &newly, [ack.delivered, ack.lost, prior_pipe]);
             self.model_ack(config, &delivery);
         } else if self.congestion.governs_recovery(config) {

@@ -113,7 +113,7 @@ impl Endpoint {
         }
         self.usage.used = self.usage.used.max(self.flight.size);
         if !config.slow_start_after_idle
-            || self.congestion.as_bbr().is_some()
+            || self.congestion.is_bbr()
             || now.get().saturating_sub(self.usage.full_at) < self.rtt.rto(config).get()
         {
             return;
@@ -142,7 +142,7 @@ impl Endpoint {
         if was_checked && config.validation == Validation::MaximumFlight {
             return;
         }
-        if !config.slow_start_after_idle || idle <= rto || self.congestion.as_bbr().is_some() {
+        if !config.slow_start_after_idle || idle <= rto || self.congestion.is_bbr() {
             return;
         }
         let threshold = self.current_ssthresh();

@@ -186,7 +186,7 @@ impl Endpoint {
     /// The application appends `bytes` to its stream.
     #[inline]
     pub fn write(&mut self, bytes: u64) {
-        if self.congestion.as_bbr().is_some() {
+        if self.congestion.is_bbr() {
             self.note_write();
         }
         self.send.write(bytes);

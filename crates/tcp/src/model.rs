@@ -22,13 +22,18 @@ impl Endpoint {
     /// Returns whether pacing keeps the next burst back (`tcp_pacing_check`). The deadline comes when it may leave.
     #[inline]
     pub(crate) fn is_paced(&mut self, now: Instant) -> bool {
+        self.congestion.is_bbr() && self.waits_for_pacing(now)
+    }
+
+    #[cold]
+    fn waits_for_pacing(&mut self, now: Instant) -> bool {
         let Some(bbr) = self.congestion.as_bbr() else { return false };
         let next = bbr.pacing().next_send_at();
-        if next <= now.get() || !self.burst.is_new() {
-            return false;
+        let waits = next > now.get() && self.burst.is_new();
+        if waits {
+            self.timer.note_deadline(Instant::new(next));
         }
-        self.timer.note_deadline(Instant::new(next));
-        true
+        waits
     }
 
     /// Tells BBR of a segment that is about to be sent.
@@ -67,6 +72,27 @@ impl Endpoint {
         if let Some(bbr) = self.congestion.as_bbr() {
             bbr.on_delivery(&mut self.window, delivery, &path, oldest, salt);
         }
+    }
+
+    /// Lets BBR take an ACK of the fast path: of `acked` segments, the newest of them sent at `sent_at` ps.
+    #[cold]
+    pub(crate) fn model_fast_ack(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        sent_at: u64,
+        [acked, prior_in_flight]: [u32; 2],
+    ) {
+        let delivery = Delivery {
+            now,
+            delivered: acked,
+            lost: 0,
+            newest_sent_at: Some(sent_at),
+            rtt_ps: Some(now.get() - sent_at),
+            may_be_delayed: acked == 1,
+            prior_in_flight,
+        };
+        self.model_ack(config, &delivery);
     }
 
     /// The delivery of an ACK of the slow path.

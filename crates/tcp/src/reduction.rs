@@ -156,7 +156,7 @@ impl Endpoint {
 
     /// Ends the reduction: the window is the slow-start threshold (`tcp_end_cwnd_reduction`, `tcp_complete_cwr`).
     pub(crate) fn end_reduction(&mut self, config: &Config, now: Instant) {
-        if self.window.ssthresh < SSTHRESH_INFINITE && self.congestion.as_bbr().is_none() {
+        if self.window.ssthresh < SSTHRESH_INFINITE && !self.congestion.is_bbr() {
             self.window.cwnd = match config.reduction {
                 Reduction::RateHalving => self.window.cwnd.min(self.window.ssthresh),
                 _ => self.window.ssthresh,

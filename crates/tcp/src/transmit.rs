@@ -21,8 +21,7 @@ impl Endpoint {
     /// Polls as [`poll_transmit`](Self::poll_transmit) does, but writes the segment in place.
     #[inline(always)]
     pub fn write_transmit(&mut self, config: &Config, now: Instant, segment: &mut Segment) -> Written {
-        let is_paced = self.is_paced(now);
-        if (self.forced != Forced::None || (self.recovery.is_some() && !is_paced))
+        if (self.forced != Forced::None || (self.recovery.is_some() && !self.is_paced(now)))
             && self.may_retransmit(config)
             && let Some(again) = self.poll_retransmission(config, now)
         {
@@ -31,7 +30,7 @@ impl Endpoint {
         }
         if self.send.has_unsent()
             && !self.burst.is_deferred()
-            && !is_paced
+            && !self.is_paced(now)
             && let Some(len) = self.may_send(config, now)
         {
             self.send_new(config, now, len, segment);
@@ -111,7 +110,7 @@ impl Endpoint {
         let offset = self.send.send(len);
         let mss = self.send.mss();
         let is_first = self.flight.size == 0;
-        if self.congestion.as_bbr().is_some() {
+        if self.congestion.is_bbr() {
             self.note_paced(config, now, len, self.burst.is_new());
         }
         self.flight.push(config, offset, len, mss, now.get());

@@ -175,6 +175,12 @@ impl Algorithm {
         }
     }
 
+    /// Returns whether this is BBR, which models the path and paces.
+    #[inline]
+    pub(crate) fn is_bbr(&self) -> bool {
+        matches!(self, Self::Bbr(_))
+    }
+
     /// BBR's state, if this is BBR: it models the path, and asks for more than the questions above.
     #[inline]
     pub(crate) fn as_bbr(&mut self) -> Option<&mut Bbr> {
