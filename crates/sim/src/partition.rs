@@ -17,7 +17,7 @@ use crate::engine::Engine;
 use crate::fabric::{Hop, LeavingSignal};
 use crate::index::{EndIndex, peer};
 use crate::occurrence::{Occurrence, TechniqueStep};
-use crate::streams::Streams;
+use crate::streams::{StreamMessage, Streams};
 use crate::techniques::{MessageKind, TechniqueSet};
 use crate::workload::{BarrierWorkload, Building, HostWorkload, WorkloadRequests};
 
@@ -512,8 +512,9 @@ impl<W: HostWorkload> Partition<W> {
         for &port in self.played.leading_out() {
             while let Some(frame) = self.engine.take_leaving(port) {
                 let payload = u64::from(frame.segment.payload);
-                // Where the frame comes back to its receiver, the messages wait here.
-                let has_messages = payload > 0 && !self.played.has_end(frame.end);
+                // The sender's partition hands them to the receiver's; one that frames cross has none.
+                let is_first = self.played.has_end(peer(frame.end)) && !self.played.has_end(frame.end);
+                let has_messages = payload > 0 && is_first;
                 let sent = if has_messages { frame.segment.offset + payload } else { 0 };
                 let messages = std::iter::from_fn(|| self.streams.hand_over(peer(frame.end), sent)).collect();
                 leaving.push(BoundaryFrame { frame, messages });
@@ -534,12 +535,9 @@ impl<W: HostWorkload> Partition<W> {
         self.engine.fabric.accept_signal(&mut self.engine.schedule, signal);
     }
 
-    /// Takes a frame from another partition, with the messages of its stream.
-    pub(crate) fn accept(&mut self, BoundaryFrame { frame, messages }: BoundaryFrame<W::Message>) {
-        for message in messages {
-            self.streams.accept(peer(frame.end), message);
-        }
-        self.engine.accept(&frame);
+    /// Takes the messages of the stream to one of its ends, from the partition of their sender.
+    pub(crate) fn accept_messages(&mut self, end: EndIndex, messages: Vec<StreamMessage<W::Message>>) {
+        messages.into_iter().for_each(|message| self.streams.accept(peer(end), message));
     }
 
     /// The counters of all ends that sent data.

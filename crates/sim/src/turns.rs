@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use fanin_network::PortIndex;
 use fanin_units::Instant;
 
+use crate::boundary::BoundaryFrame;
 use crate::partition::{Ending, Partition};
 use crate::workload::HostWorkload;
 
@@ -43,8 +44,12 @@ pub(crate) fn play<W: HostWorkload>(
 /// Hands frames and signals that left over to the partitions at the far ends of their links.
 fn exchange<W: HostWorkload>(partitions: &mut [Partition<W>]) {
     for from in 0..partitions.len() {
-        for leaving in partitions[from].take_leaving() {
-            far_end(partitions, leaving.frame.port).accept(leaving);
+        for BoundaryFrame { frame, messages } in partitions[from].take_leaving() {
+            if !messages.is_empty() {
+                let receiver = partitions.iter_mut().find(|partition| partition.played().has_end(frame.end));
+                receiver.expect("every host is played").accept_messages(frame.end, messages);
+            }
+            far_end(partitions, frame.port).engine.accept(&frame);
         }
         for signal in partitions[from].take_leaving_signals() {
             far_end(partitions, signal.port).accept_signal(signal);
