@@ -211,7 +211,9 @@ fn losses(row: usize, data: &Value) -> String {
     let last = figure(data, &at("last_drop_ms"), FigureForm::Millis);
     match (bytes, first.zip(last)) {
         (Some(bytes), Some((first, last))) => {
-            format!(" <small>{bytes} dropped, from {first} to {last}</small>")
+            let limit = figure(data, &at("first_drop_limit_bytes"), FigureForm::Bytes);
+            let limit = limit.map_or(String::new(), |limit| format!("; limit {limit} at the first drop"));
+            format!(" <small>{bytes} dropped, from {first} to {last}{limit}</small>")
         }
         (Some(bytes), None) => format!(" <small>{bytes} dropped</small>"),
         _ => String::new(),

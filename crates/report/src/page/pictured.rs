@@ -250,6 +250,9 @@ const HEIGHT: f64 = 416.0;
 
 fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize, of: &str) -> Drawing {
     let port = &timeline.ports[0];
+    // In a shared memory the limit falls as others fill it: drops begin below that of an empty one.
+    let row = result.summary.ports.iter().find(|row| row.name == port.name);
+    let fallen = row.and_then(|row| row.first_drop_limit_bytes);
     let name = typeset(&port.name);
     let id = format!("timeline-{index}");
     let title = format!("The queue at {name}{of}");
@@ -307,13 +310,14 @@ fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize,
                 at + 7.0
             );
         }
-        if let Some(limit) = port
-            .limit_bytes
+        if let Some(limit) = fallen
+            .or(port.limit_bytes)
             .map(|limit| limit as f64 / scale.bytes.1)
             .filter(|&limit| limit <= scale.queue.max)
         {
             let y = place(&scale.queue, limit, QUEUE);
-            let text = format!("limit {}", format_f64(limit * scale.bytes.1, FigureForm::Bytes));
+            let at = if fallen.is_some() { " at the first drop" } else { "" };
+            let text = format!("limit {}{at}", format_f64(limit * scale.bytes.1, FigureForm::Bytes));
             level(&mut html, y, right, y - 5.0, &text);
         }
         if let Some(best) = ideal.map(|bps| bps / scale.rate_unit.1).filter(|best| *best <= scale.rate.max) {

@@ -483,6 +483,18 @@ fn a_page_of_many_results_stays_below_three_megabytes() {
 }
 
 #[test]
+fn a_limit_that_had_fallen_is_that_of_the_first_drop() {
+    let mut result = run_result(ResultKind::Sim, "shared", 1);
+    let port = &mut result.summary.ports[0];
+    port.first_drop_limit_bytes = Some(40_000);
+    (port.first_drop_ms, port.last_drop_ms) = (Some(2.0), Some(5.0));
+    let html = page(&[result]);
+    // In the picture of each width, and below the port's name.
+    assert!(html.contains(">limit 40\u{a0}kB at the first drop<"), "the picture");
+    assert!(html.contains(" at the first drop</small>"), "the table");
+}
+
+#[test]
 fn a_simulation_shows_where_when_and_why() {
     let (_, _, html) = pages().into_iter().find(|(name, ..)| *name == "single").unwrap();
     for words in [
