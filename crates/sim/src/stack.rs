@@ -35,7 +35,7 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
         },
         Wanted::Bbr if transport.profile == Profile::Linux6 => CongestionControl::Bbr,
         Wanted::Bbr => {
-            let reason = "bbr, which came with Linux 4.9: it needs profile = \"linux-6\"";
+            let reason = "bbr without profile = \"linux-6\"";
             return Err(Error::unsupported("transport.congestion_control", reason));
         }
         // The technique's folder says what else it changes.
