@@ -1,14 +1,14 @@
 //! Delivery rate: how fast an ACK says that the network carries data (`net/ipv4/tcp_rate.c`).
 //!
-//! Each transmission remembers what was delivered before it. An ACK compares that with what is delivered now. The rate is
-//! what was delivered between, over the longer of the time of sending and the time of acknowledging.
+//! Each transmission notes the number of segments delivered before it. An ACK subtracts that from the present number. The
+//! segments were sent within one interval and acknowledged within another; the longer of the two divides.
 
 use alloc::collections::VecDeque;
 
-use fanin_units::Instant;
+use fanin_units::{Duration, Instant};
 
 /// Picoseconds of a microsecond, the clock of the kernel's rates.
-pub(crate) const MICROSECOND: u64 = 1_000_000;
+pub(crate) const MICROSECOND: u64 = Duration::from_micros(1).get();
 
 /// The state when segments were sent (`TCP_SKB_CB(skb)->tx`).
 #[derive(Clone, Copy, Debug)]
