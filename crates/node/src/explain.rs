@@ -260,21 +260,24 @@ fn restarts(journals: &Journals) -> Vec<String> {
     found
 }
 
-/// The smallest congestion window of a traced connection to the collector while the event was collected.
+/// The smallest congestion window of a traced connection to the collector while the event was collected. Windows are
+/// recorded where they change, so the last one before the first request is still in force at it.
 fn smallest_window(tables: ExplainedTables<'_>, row: &EventRow) -> Option<String> {
     let (from, until) = (row.first_request_ps?, row.last_byte_ps?);
     let collector = format!("collector-{}", row.collector);
-    let flow_of = |flow: u64| {
-        let is = |one: &&FlowRow| {
-            one.flow == flow && (*one.destination == *collector || *one.source == *collector)
-        };
-        tables.flows.iter().find(is)
+    let is_collector = |flow: &&FlowRow| *flow.destination == *collector || *flow.source == *collector;
+    let smallest_of = |flow: &FlowRow| {
+        let own = || tables.windows.iter().filter(|window| window.flow == flow.flow);
+        let in_force = own().filter(|window| window.time_ps < from).max_by_key(|window| window.time_ps);
+        let changes = own().filter(|window| (from..=until).contains(&window.time_ps));
+        in_force.into_iter().chain(changes).map(|window| window.cwnd_bytes).min()
     };
-    let within = tables.windows.iter().filter(|window| (from..=until).contains(&window.time_ps));
-    let smallest = within
-        .filter_map(|window| Some((window.cwnd_bytes, flow_of(window.flow)?)))
+    let (cwnd_bytes, flow) = tables
+        .flows
+        .iter()
+        .filter(is_collector)
+        .filter_map(|flow| Some((smallest_of(flow)?, flow)))
         .min_by_key(|(cwnd_bytes, _)| *cwnd_bytes)?;
-    let (cwnd_bytes, flow) = smallest;
     Some(format!(
         "The smallest congestion window during its collection was {cwnd_bytes} B, on connection {} from {} to {}.",
         flow.flow, flow.source, flow.destination
@@ -438,6 +441,30 @@ mod tests {
                 .is_none()
         );
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_window_that_did_not_change_during_the_collection_counts() {
+        let flow = |flow, destination: &str| FlowRow {
+            flow,
+            source: "readout-0".into(),
+            destination: destination.into(),
+            ..FlowRow::default()
+        };
+        let flows = [flow(1, "collector-0"), flow(2, "collector-1")];
+        let window =
+            |flow, time_ps, cwnd_bytes| WindowRow { flow, time_ps, cwnd_bytes, ..WindowRow::default() };
+        // The window of 2 kB was left before the collection, that of 1 kB belongs to another collector.
+        let windows = [window(1, 10, 2000), window(1, 20, 5000), window(2, 40, 1000), window(1, 70, 3000)];
+        let tables = ExplainedTables { events: &[], flows: &flows, windows: &windows };
+        let row = |first, last| EventRow {
+            first_request_ps: Some(first),
+            last_byte_ps: Some(last),
+            ..EventRow::default()
+        };
+        assert!(smallest_window(tables, &row(30, 60)).unwrap().contains(" 5000 B, on connection 1 "));
+        assert!(smallest_window(tables, &row(30, 80)).unwrap().contains(" 3000 B, on connection 1 "));
+        assert!(smallest_window(tables, &row(0, 5)).is_none());
     }
 
     #[test]
