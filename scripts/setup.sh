@@ -48,6 +48,7 @@ system_test=(
     'has crun|crun|containers of the image'
     'has kubectl|kubernetes-client|the check of the Kubernetes manifest'
     'has mount|mount|the test of a full disk'
+    'has pkg-config && pkg-config --exists libdpdk|pkg-config libdpdk-dev|the tests of the switch over DPDK'
 )
 system_bench=(
     'has c++|g++|the peers of benchmarks'

@@ -157,9 +157,9 @@ def steps() -> list[Step]:
             "dpdk-test",
             ("cargo", "test", *WITH_DPDK),
             count_cargo,
-            # `make test` does not install DPDK, so that continuous integration has none.
-            lacks="" if has_dpdk() else "DPDK 22.11 or newer: make setup-bench",
+            lacks="" if has_dpdk() else "DPDK 22.11 or newer: apt-get install libdpdk-dev",
             tests=len(dpdk_tests()),
+            required=True,
         ),
         Step("generated-docs", (python, "scripts/docs.py", "--check"), environment=binary),
         Step("site", (python, "scripts/website.py")),
