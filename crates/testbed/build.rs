@@ -1,11 +1,11 @@
-//! Compiles the BPF programs of `bpf/` with clang, where the feature `bpf` asks for them.
+//! Compiles the BPF programs of `bpf/` with clang, if the feature `bpf` is on.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PROGRAMS: [&str; 3] = ["dctcp", "m21", "static_window"];
-/// The first of these that runs is taken; `CLANG` goes before them.
+/// Compilers to try, in order; `CLANG` comes before them.
 const COMPILERS: [&str; 4] = ["clang", "clang-16", "clang-15", "clang-14"];
 
 fn main() {

@@ -1,4 +1,4 @@
-//! CPU time a message, through supervisor, collectors and readouts together, in the thesis' rack (§4.2.1).
+//! CPU time a message through supervisor, collectors and readouts, in the thesis' rack (§4.2.1).
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use fanin_units::{Bytes, Duration, Frequency, Instant, Ratio};
 const COLLECTORS: usize = 39;
 const READOUTS: usize = 160;
 
-/// The whole rack, with messages that arrive at once.
+/// The whole rack, with messages that arrive without delay.
 struct Rack {
     supervisor: Supervisor<Bytes>,
     collectors: Vec<Collector<Bytes>>,
@@ -109,7 +109,7 @@ impl Rack {
         }
     }
 
-    /// One event falls due; the clock goes on in steps of 200 µs, the readouts' response time.
+    /// Makes one event fall due. The clock advances in steps of 200 µs, the readouts' response time.
     fn event(&mut self) {
         for _ in 0..5 {
             self.now = self.now + Duration::from_micros(200);
@@ -136,7 +136,7 @@ impl Rack {
 
 fn rack(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("rack");
-    // 160 requests, 160 answers, one assignment and one report an event; clears come on top.
+    // 160 requests, 160 answers, one assignment and one report an event; clears are not counted.
     group.throughput(Throughput::Elements(322));
     let balance = Policy::NodeLoadBalancing;
     for (name, policy, discipline) in [

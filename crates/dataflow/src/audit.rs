@@ -1,4 +1,4 @@
-//! Proof that no event was lost or counted twice.
+//! The audit: proof that no event was lost or counted twice.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -41,20 +41,20 @@ pub struct Totals {
     pub duplicates: u64,
 }
 
-/// The first event, by L1 ID, that breaks the rule.
+/// An event that breaks the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AuditError {
     /// Records name an event that was never assigned.
     #[error("event {0} was never assigned")]
     NeverAssigned(L1Id),
-    /// Assigned again without having been taken from a collector.
+    /// Assigned again, although it was not taken from its collector.
     #[error("event {event} was assigned {assigned} times, but taken back {reassigned} times")]
     AssignedTwice {
         /// The event's L1 ID.
         event: L1Id,
         /// Number of its assignments.
         assigned: u32,
-        /// Times taken back.
+        /// Times that it was taken from a collector.
         reassigned: u32,
     },
     /// The event has no outcome.
@@ -65,10 +65,10 @@ pub enum AuditError {
     CompletedTwice {
         /// The event's L1 ID.
         event: L1Id,
-        /// The number of times that it was finished with.
+        /// The number of times that it was finished.
         completed: u32,
     },
-    /// Said to be stored, and not on disk.
+    /// Reported as stored, but not on disk.
     #[error("event {0} is said to be stored, but no logger has it")]
     NotOnDisk(L1Id),
     /// The event is on disk more often than its records explain.
@@ -85,12 +85,12 @@ pub enum AuditError {
 }
 
 impl Auditor {
-    /// An auditor that has seen nothing.
+    /// An auditor without records.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes note of a record.
+    /// Adds a record.
     pub fn record(&mut self, record: &EventRecord) {
         if matches!(record.step, EventStep::Xoff | EventStep::Xon) {
             return;
@@ -114,12 +114,12 @@ impl Auditor {
         self.events.keys().copied()
     }
 
-    /// Leaves an event out: a part of its records is gone.
+    /// Leaves an event out, because some of its records are missing.
     pub fn forget(&mut self, event: L1Id) {
         self.events.remove(&event);
     }
 
-    /// Checks the rule, at a time when every event should be finished.
+    /// Checks the rule, at a time when every event must be finished.
     ///
     /// # Errors
     /// The first event that breaks it. Without loggers, an event in the debug stream is on no disk.
@@ -128,7 +128,8 @@ impl Auditor {
         breaches.first().map_or(Ok(totals), |first| Err(*first))
     }
 
-    /// Every event that breaks the rule, by L1 ID, and the totals: assigned events, and the outcomes of those that keep it.
+    /// Every event that breaks the rule, by L1 ID, and the totals: all assigned events, and the outcomes of the other
+    /// events.
     pub fn account(&self, loggers: bool) -> (Totals, Vec<AuditError>) {
         let mut totals = Totals::default();
         let mut breaches = Vec::new();
@@ -152,7 +153,7 @@ impl Auditor {
 }
 
 impl Life {
-    /// The outcome of an event that keeps the rule, and whether it has to be on disk.
+    /// The outcome of an event that keeps the rule, and true if it must be on disk.
     fn check(&self, event: L1Id, loggers: bool) -> Result<(Outcome, bool), AuditError> {
         let Self { assigned, completed, stored, reassigned, resent, outcome } = *self;
         if assigned == 0 {

@@ -1,9 +1,9 @@
-//! Event building by linear shift: hosts send to one another in turns, separated by barriers.
+//! Event building by linear shift: hosts send to each other in turns, separated by barriers.
 //!
 //! The event builders of CMS ("barrel shifter"; G. Antchev et al., "The CMS event builder demonstrator and results with
-//! Myrinet", Comput. Phys. Commun. 140, 2001) and LHCb ("linear shift"; F. Pisani et al., "Design and commissioning of the
-//! first 32-Tbit/s event-builder", IEEE Trans. Nucl. Sci. 70, 2023) work like this: in phase `k` source `i` sends to
-//! destination `(i + k) mod N`, so that no two sources ever share a destination's link. Where one side has fewer hosts, or
+//! Myrinet", Comput. Phys. Commun. 140, 2001) and LHCb ("linear shift"; F. Pisani et al., "Design and commissioning of
+//! the first 32-Tbit/s event-builder", IEEE Trans. Nucl. Sci. 70, 2023) work like this. In phase `k` source `i` sends to
+//! destination `(i + k) mod N`, so that two sources never share a destination's link. If one side has fewer hosts, or
 //! some have died, their places stay empty ("ghost nodes"). The bandwidth of these phases is lost, and all other hosts
 //! keep their turns.
 
@@ -23,7 +23,7 @@ pub struct LinearShift {
 }
 
 impl LinearShift {
-    /// A turn in which each of `sources` sends to each of `destinations` once.
+    /// Makes a shift in which each of `sources` sends to each of `destinations` once a turn.
     ///
     /// # Panics
     /// Without a source or without a destination.
@@ -37,7 +37,7 @@ impl LinearShift {
         self.sources.max(self.destinations)
     }
 
-    /// The destination of a source in a phase, counted from the start; `None` where its place is empty.
+    /// The destination of a source in a phase, counted from the start; `None` if its place is empty.
     pub fn destination(&self, phase: u64, source: u32) -> Option<u32> {
         let phases = u64::from(self.phases());
         let destination = ((u64::from(source) + phase) % phases) as u32;
@@ -52,7 +52,7 @@ impl LinearShift {
     }
 }
 
-/// A host of a shift.
+/// A host of a shift, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShiftHost {
     /// A host that sends.
@@ -61,7 +61,7 @@ pub enum ShiftHost {
     Destination(u32),
 }
 
-/// The report that the barrier still waits for from a source's pair.
+/// The reports of a transfer that the barrier still waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PendingReport {
     /// The source's report that it has sent all data for its destination.
@@ -77,7 +77,7 @@ enum PendingReport {
 pub struct BarrierCounters {
     /// Phases that were completed.
     pub phases: u64,
-    /// Transfers: a source had something for its destination.
+    /// Transfers with data for the destination.
     pub transfers: u64,
     /// Places in the turn that stayed empty: no host, or nothing to send.
     pub empty: u64,
@@ -85,7 +85,7 @@ pub struct BarrierCounters {
     pub excluded: u64,
 }
 
-/// The barrier between phases: lets all sources go on when every transfer of a phase is reported complete.
+/// The barrier between phases: starts the next phase when every transfer of this one is reported complete.
 ///
 /// Sources report when they have sent, destinations when they have received. A host without a report for the timeout is
 /// excluded, and the shift continues without it.
@@ -162,8 +162,8 @@ impl PhaseBarrier {
         (self.pending_count > 0).then(|| later(self.began, self.timeout))
     }
 
-    /// Handles a source's report that it has sent its data of a phase; `anything` is false if it had none. Late reports do no
-    /// harm.
+    /// Handles a source's report that it has sent its data of a phase; `anything` is false if it had none. Late reports
+    /// are ignored.
     pub fn handle_sent(&mut self, now: Instant, phase: u64, source: u32, anything: bool) {
         if phase != self.phase || self.pending.get(source as usize) != Some(&PendingReport::Sending) {
             return;
@@ -183,7 +183,7 @@ impl PhaseBarrier {
         if phase != self.phase {
             return;
         }
-        // It may overtake the source's report; then the transfer was not empty.
+        // The destination's report may overtake the source's; the transfer was then not empty.
         if let Some(source) = self.shift.source(phase, destination) {
             if self.pending[source as usize] == PendingReport::Sending {
                 self.counters.transfers += 1;
@@ -215,7 +215,7 @@ impl PhaseBarrier {
         self.advance(now);
     }
 
-    /// Asserts that each place of each phase was used once: by a transfer, by none, or by a host that was excluded.
+    /// Asserts that each place of each phase was counted once: as a transfer, as empty, or for an excluded host.
     ///
     /// # Panics
     /// If a place is unaccounted for.
@@ -261,7 +261,7 @@ impl PhaseBarrier {
         self.begin(now, self.phase + 1);
     }
 
-    /// Begins a phase, or the next one with a live pair; without any, the shift ends.
+    /// Begins a phase, or the next one with a live pair; without such a pair, ends the shift.
     fn begin(&mut self, now: Instant, phase: u64) {
         for phase in phase..phase + u64::from(self.shift.phases()) {
             self.phase = phase;
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!((barrier.phase(), barrier.poll_begun()), (0, false));
         barrier.handle_received(at(3), 0, 0);
         assert_eq!((barrier.phase(), barrier.poll_begun()), (1, true));
-        // A report of the phase before changes nothing.
+        // A report of an earlier phase changes nothing.
         barrier.handle_received(at(4), 0, 1);
         assert_eq!(barrier.pairs().collect::<Vec<_>>(), [(0, 1), (1, 0)]);
         assert_eq!((barrier.counters().transfers, barrier.counters().empty), (1, 1));
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(gone, [ShiftHost::Source(0), ShiftHost::Destination(1)]);
         // Phase 1 would be 0 to 1 and 2 to 0: one pair is left.
         assert_eq!((barrier.phase(), barrier.pairs().collect::<Vec<_>>()), (1, vec![(2, 0)]));
-        // With the last destination gone there is nothing more to wait for.
+        // Without a destination, there is no report to wait for.
         barrier.handle_sent(at(1001), 1, 2, true);
         barrier.handle_deadline(at(3000));
         assert_eq!((barrier.pairs().count(), barrier.poll_deadline()), (0, None));

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// A bit a number, and a bit a word that is not zero: 4096 numbers are searched in two steps.
+/// A set with one bit for each number, and one for each non-zero word: 4096 numbers are searched in two steps.
 #[derive(Debug, Clone)]
 pub(crate) struct BitSet {
     words: Vec<u64>,

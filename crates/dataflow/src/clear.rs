@@ -1,4 +1,4 @@
-//! Events to be deleted from the readouts, in groups as ATLAS does it.
+//! Finished events to delete from the readouts, in groups as in ATLAS.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -7,17 +7,17 @@ use fanin_units::{Duration, Instant};
 
 use crate::L1Id;
 
-/// Rule by which finished events are cleared from the readouts. The message goes to every readout.
+/// Rule for clearing finished events from the readouts. The message goes to every readout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClearConfig {
-    /// The most events that one message names; at least 1.
+    /// The most events in one message; at least 1.
     pub clear_group: u16,
     /// The longest wait of an event for its group to fill.
     pub delay_max: Duration,
 }
 
 impl Default for ClearConfig {
-    /// Clears after 100 events, or after 100 ms with fewer.
+    /// Clears after 100 events, or fewer after 100 ms.
     fn default() -> Self {
         Self { clear_group: 100, delay_max: Duration::from_millis(100) }
     }
@@ -50,7 +50,7 @@ impl ClearBatch {
         }
     }
 
-    /// The time at which its events have waited long enough.
+    /// The time at which its events have waited `delay_max`.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.flush_at
     }

@@ -24,14 +24,14 @@ pub enum CreditDiscipline {
     FirstFit,
 }
 
-/// Credits that requests take and answers give back, and the requests that wait for them.
+/// Credits that requests take and answers return, and the requests that wait for them.
 ///
 /// `T` is a request; each belongs to a slot, the collector's number for an event in collection. Adding a request, and
-/// serving one after a credit came back, cost O(1). [`CreditDiscipline::SmallestRemaining`] searches the slots in use
+/// serving one after a credit has returned, cost O(1). [`CreditDiscipline::SmallestRemaining`] searches the slots in use
 /// when an event enters or leaves. [`CreditDiscipline::FirstFit`] searches the distinct costs, at most 128.
 #[derive(Debug)]
 pub struct CreditPool<T> {
-    /// The credits in all; `None`: no request waits.
+    /// The total number of credits; with `None` no request waits.
     credits: Option<u32>,
     used: u32,
     used_max: u32,
@@ -49,12 +49,12 @@ struct QueuedRequest<T> {
 #[derive(Debug)]
 enum CreditQueue<T> {
     Fifo(VecDeque<QueuedRequest<T>>),
-    /// One queue a slot, and the slots in the order of their turns.
+    /// One queue for each slot, and the slots in the order of their turns.
     RoundRobin {
         queues: Vec<VecDeque<QueuedRequest<T>>>,
         turns: VecDeque<u32>,
     },
-    /// One queue a slot, the slots with requests, and the one with the fewest fragments left, if known.
+    /// One queue for each slot, the slots with requests, and the slot with the fewest remaining fragments, if known.
     Smallest {
         queues: Vec<SlotQueue<T>>,
         active: Vec<u32>,
@@ -88,7 +88,7 @@ impl<T> CreditPool<T> {
         Self { credits, used: 0, used_max: 0, waiting: 0, queue }
     }
 
-    /// The credits in all.
+    /// The total number of credits; `None` without shaping.
     pub fn credits(&self) -> Option<u32> {
         self.credits
     }
@@ -108,7 +108,7 @@ impl<T> CreditPool<T> {
         self.waiting
     }
 
-    /// Adds a request of a slot, which costs `cost` credits.
+    /// Adds a request of a slot that costs `cost` credits.
     pub fn push(&mut self, slot: u32, cost: u16, request: T) {
         self.waiting += 1;
         let entry = QueuedRequest { request, slot, cost };
@@ -140,10 +140,10 @@ impl<T> CreditPool<T> {
         }
     }
 
-    /// Puts the rest of a request that was just popped behind all others of its slot. Its credits come back.
+    /// Puts the rest of a request that was just popped behind all others of its slot, and returns its credits.
     ///
     /// # Panics
-    /// If more come back than were taken.
+    /// If more credits return than were taken.
     pub fn put_behind(&mut self, slot: u32, cost: u16, request: T) {
         self.give_back(cost);
         if let CreditQueue::Fifo(queue) = &mut self.queue {
@@ -156,7 +156,7 @@ impl<T> CreditPool<T> {
         }
     }
 
-    /// The next request that may be sent; its credits are taken.
+    /// The next request that may be sent; takes its credits.
     pub fn pop(&mut self) -> Option<T> {
         if self.waiting == 0 {
             return None;
@@ -216,10 +216,10 @@ impl<T> CreditPool<T> {
         Some(entry.request)
     }
 
-    /// Gives the credits of a request back.
+    /// Returns the credits of a request.
     ///
     /// # Panics
-    /// If more come back than were taken.
+    /// If more credits return than were taken.
     pub fn give_back(&mut self, cost: u16) {
         self.used = self.used.checked_sub(u32::from(cost)).expect("more credits came back than were taken");
     }
@@ -266,7 +266,8 @@ fn grow<T>(items: &mut Vec<T>, index: usize, new: impl FnMut() -> T) {
 mod tests {
     use super::*;
 
-    /// Slot 0 asks for 3 × 4, slot 1 for 2 × 2, slot 2 for 3 × 1; credits come back one request at a time.
+    /// The order of service: slot 0 has 3 requests of 4 credits, slot 1 has 2 of 2, and slot 2 has 3 of 1. Credits
+    /// return one request at a time.
     fn order(discipline: CreditDiscipline, credits: u32) -> Vec<(u32, u16)> {
         let mut pool = CreditPool::new(Some(credits), discipline);
         for (slot, cost, count) in [(0, 4, 3), (1, 2, 2), (2, 1, 3)] {
@@ -293,7 +294,7 @@ mod tests {
         assert_eq!(slots(CreditDiscipline::Fifo), [0, 0, 0, 1, 1, 2, 2, 2]);
         assert_eq!(slots(CreditDiscipline::RoundRobin), [0, 1, 2, 0, 1, 2, 0, 2]);
         assert_eq!(slots(CreditDiscipline::SmallestRemaining), [2, 2, 2, 1, 1, 0, 0, 0]);
-        // 4 + 1 fit into 5 at once; the ones that cost 2 follow when a 4 has come back.
+        // 4 + 1 fit into 5 at once; requests that cost 2 follow when a 4 has returned.
         assert_eq!(slots(CreditDiscipline::FirstFit), [0, 2, 0, 2, 0, 2, 1, 1]);
     }
 

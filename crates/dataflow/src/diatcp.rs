@@ -1,8 +1,8 @@
-//! DIATCP: a receiver that shares a global window out among its senders (ICC'15 §IV.D; Hwang et al. 2014).
+//! DIATCP: a receiver divides a global window among its senders (ICC'15 §IV.D; Hwang et al. 2014).
 //!
-//! The receiver knows the senders that owe it an answer, because its application asked. Their advertised windows add up
-//! to the global window (equation (9)). Shares are equal in whole segments, or larger for nearer deadlines. With more
-//! senders than segments the last receive none. Shares change with each request and each complete answer.
+//! The receiver knows from its application's requests which senders owe an answer. Their advertised windows add up to the
+//! global window (equation (9)). Shares are equal in whole segments, or larger for nearer deadlines. With more senders
+//! than segments the last receive none. Shares change with each request and each complete answer.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -16,28 +16,28 @@ struct Debtor {
     sender: u32,
     /// Deadline of each answer, in the order of the requests.
     due: VecDeque<Instant>,
-    /// Its window in segments, once it has one.
+    /// Its window in segments; `None` before its first share.
     share: Option<u32>,
 }
 
 /// Counters of a receiver's window shares.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct ShareCounters {
-    /// The most that was granted at once, segments.
+    /// The most segments granted at once.
     pub granted_max: u32,
     /// The most senders that owed an answer at once.
     pub senders_max: u32,
-    /// Answers that came after their deadline.
+    /// Answers that arrived after their deadline.
     pub late: u64,
 }
 
-/// The windows of one receiver's senders. Senders are numbers that its driver chooses.
+/// The windows of one receiver's senders. The driver numbers the senders.
 #[derive(Clone, Debug)]
 pub struct WindowShares {
     global_window: u32,
     deadline: Duration,
     deadline_aware: bool,
-    /// Debtors in the order of their first open request.
+    /// Senders that owe answers, in the order of their first open request.
     debtors: Vec<Debtor>,
     has_changed: bool,
     /// Counts so far.
@@ -46,7 +46,7 @@ pub struct WindowShares {
 
 impl WindowShares {
     /// Makes shares of `global_window` segments. An answer is due `deadline` after its request (zero: never). With
-    /// `deadline_aware`, answers that are due sooner have larger shares.
+    /// `deadline_aware`, answers with nearer deadlines have larger shares.
     #[must_use]
     pub fn new(global_window: u32, deadline: Duration, deadline_aware: bool) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl WindowShares {
         }
     }
 
-    /// An answer was asked for. Returns whether shares change.
+    /// Notes a request to a sender. Returns true if shares change.
     pub fn open(&mut self, now: Instant, sender: u32) -> bool {
         let due = if self.deadline.is_zero() { Instant::FAR_FUTURE } else { now + self.deadline };
         match self.debtors.iter_mut().find(|debtor| debtor.sender == sender) {
@@ -76,7 +76,7 @@ impl WindowShares {
         }
     }
 
-    /// An answer is complete. Returns whether it was the last that the sender owed: its window is then to be closed.
+    /// Notes a complete answer. Returns true if the sender owes no other: the caller then closes its window.
     pub fn close(&mut self, now: Instant, sender: u32) -> bool {
         let Some(place) = self.debtors.iter().position(|debtor| debtor.sender == sender) else {
             return false;
@@ -92,7 +92,7 @@ impl WindowShares {
         false
     }
 
-    /// A sender is gone, with all that it owes.
+    /// Forgets a sender with all its open answers.
     pub fn forget(&mut self, sender: u32) {
         if let Some(place) = self.debtors.iter().position(|debtor| debtor.sender == sender) {
             self.debtors.remove(place);
@@ -106,19 +106,19 @@ impl WindowShares {
         self.debtors.iter().any(|debtor| debtor.sender == sender)
     }
 
-    /// The senders that owe answers, and the share of each in segments; none before it was shared out.
+    /// The senders that owe answers, with their shares in segments; `None` before the first division.
     pub fn shares(&self) -> impl Iterator<Item = (u32, Option<u32>)> {
         self.debtors.iter().map(|debtor| (debtor.sender, debtor.share))
     }
 
-    /// Returns true if [`Self::share_out`] has something to do.
+    /// Returns true if [`Self::share_out`] would change a share.
     #[must_use]
     pub fn has_changed(&self) -> bool {
         self.has_changed
     }
 
-    /// Shares the window out again if anything changed. Calls `tell` for each changed share, with its sender, the
-    /// segments, and true if it grew.
+    /// Divides the window again if anything changed. Calls `tell` for each changed share, with its sender, the segments,
+    /// and true if it grew.
     pub fn share_out(&mut self, now: Instant, mut tell: impl FnMut(u32, u32, bool)) {
         if !core::mem::take(&mut self.has_changed) {
             return;
@@ -138,20 +138,21 @@ impl WindowShares {
     }
 }
 
-/// Equal shares; the first ones one more where it does not divide.
+/// Equal shares; the first ones get one segment more if the window does not divide evenly.
 fn equal(global_window: u32, debtors: usize) -> Vec<u32> {
     let number = debtors.max(1) as u32;
     let (each, rest) = (global_window / number, global_window % number);
     (0..debtors as u32).map(|place| each + u32::from(place < rest)).collect()
 }
 
-/// A segment for each as far as they go, by deadline; the rest in proportion to the inverse of the time left.
+/// One segment for each, by deadline, until no segment is left. The rest is in proportion to the inverse of the time
+/// left.
 fn by_deadline(now: Instant, global_window: u32, due: impl Iterator<Item = Instant>) -> Vec<u32> {
     let mut order: Vec<(Instant, usize)> = due.enumerate().map(|(place, due)| (due, place)).collect();
     order.sort_unstable();
     let firsts = order.len().min(global_window as usize);
     let rest = u64::from(global_window) - firsts as u64;
-    // Microseconds, so that an answer that is overdue, or nearly so, does not take the whole window.
+    // In microseconds, so that an answer that is overdue, or nearly so, does not take the whole window.
     let urgency = |due: Instant| {
         let left = due.saturating_since(now).get() / 1_000_000;
         ((1_u64 << 40) / left.clamp(1, 1 << 40)).max(1)
@@ -164,7 +165,7 @@ fn by_deadline(now: Instant, global_window: u32, due: impl Iterator<Item = Insta
         shares[place] = 1 + more as u32;
         left -= more;
     }
-    // The packets that rounding left over go to the most urgent.
+    // The segments that rounding left over go to the most urgent.
     for &(_, place) in order[..firsts].iter().cycle().take(left as usize) {
         shares[place] += 1;
     }
@@ -195,7 +196,7 @@ mod tests {
     #[test]
     fn nearer_deadlines_get_more() {
         assert_eq!(by_deadline(at(0), 13, [at(40), at(10)].into_iter()), [3, 10]);
-        // Every debtor gets a segment while there are any; then the latest deadlines wait.
+        // Every sender gets a segment while there are any; then the latest deadlines wait.
         assert_eq!(by_deadline(at(0), 3, [at(1_000), at(1), at(1)].into_iter()), [1; 3]);
         assert_eq!(by_deadline(at(0), 2, [at(1_000), at(1), at(1)].into_iter()), [0, 1, 1]);
         // Without deadlines, equal shares.

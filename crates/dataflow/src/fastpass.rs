@@ -5,8 +5,8 @@
 //! recently served first. No link of their paths carries more than its rate.
 //!
 //! Thousands of pairs wait, and a timeslot serves a few dozen. Pairs that share the link of one host and the adjacent
-//! link form a group. A group whose links are allocated is skipped as a whole. Groups are sorted by their first pair;
-//! the order is kept from one timeslot to the next.
+//! link form a group. If one of these links is allocated, the whole group is skipped. Groups are sorted by their first
+//! pair; the order is kept from one timeslot to the next.
 
 use alloc::collections::{BTreeMap, BinaryHeap, VecDeque};
 use alloc::vec::Vec;
@@ -15,23 +15,23 @@ use core::{mem, slice};
 
 use fanin_units::{Duration, Instant};
 
-/// The pair has not joined a group yet.
+/// The group of a pair that has not joined one yet.
 const NO_GROUP: u32 = u32::MAX;
 
-/// A rank above that of every pair: the list is empty.
+/// Rank of an empty list, above that of every pair.
 const RANK_NONE: u64 = u64::MAX;
 
-/// The rank of the first turn, above those of pairs that never had one.
+/// Rank of the first turn, above the ranks of pairs without a turn so far.
 const RANK_FIRST: u64 = 1 << 32;
 
 /// One direction of a link.
 #[derive(Debug, Clone, Copy)]
 struct ArbiterLink {
-    /// Transmission time of a timeslot's bytes, ps.
+    /// Transmission time of a timeslot's bytes, in ps.
     time: u64,
-    /// Rest of a timeslot after that time, ps.
+    /// Rest of a timeslot after that time, in ps.
     spare: u64,
-    /// End of its last allocation, ps.
+    /// End of its last allocation, in ps.
     busy_until: u64,
     /// Number of pairs that use the link.
     pairs: u32,
@@ -41,7 +41,8 @@ struct ArbiterLink {
 #[derive(Debug, Clone, Default)]
 struct Links {
     links: Vec<ArbiterLink>,
-    /// Earliest timeslot in which each link takes another pair. A separate vector, since most checks read nothing else.
+    /// Earliest timeslot in which each link can take another pair. A separate vector, since most checks read nothing
+    /// else.
     opens_at: Vec<u64>,
 }
 
@@ -66,13 +67,13 @@ impl Links {
 
 #[derive(Debug, Clone)]
 struct HostPair {
-    /// The order of its last turn; its own number before the first.
+    /// The rank of its last turn; its own number before the first.
     rank: u64,
-    /// Timeslots that it waits for.
+    /// Number of timeslots that it waits for.
     demand: u32,
-    /// [`NO_GROUP`] until its first demand.
+    /// Its group; [`NO_GROUP`] until its first demand.
     group: u32,
-    /// Index of its whole path in `paths`; once it has a group, of its inner path in `inner_paths`.
+    /// Index of its whole path in `paths`. Once it has a group, index of its inner path in `inner_paths`.
     path: u32,
 }
 
@@ -103,18 +104,18 @@ struct WaitingPair {
     path: u32,
 }
 
-/// Pairs that wait for the link of one host and for the same adjacent link. Once either is allocated, the whole group is
-/// skipped.
+/// Pairs that wait for the link of one host and for the same adjacent link. Once one of these links is allocated, the
+/// whole group is skipped.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
 struct PairGroup {
-    /// The host's link and the adjacent link; the same link twice where a path has only two.
+    /// The host's link and the adjacent link; the same link twice if a path has only two links.
     links: [u32; 2],
     /// The rank of the first pair in `waiting`.
     front: u64,
     /// Last timeslot of its first pair's turn.
     tried_at: u64,
-    /// Sorted by rank. A served pair moves to the end and the next one stands near the front, so that little is moved.
+    /// Sorted by rank. A served pair moves to the end, and the next one is near the front, so that few entries move.
     waiting: VecDeque<WaitingPair>,
 }
 
@@ -169,17 +170,17 @@ pub struct Arbiter {
     inner_paths: PathTable,
     inner_path_of: BTreeMap<Vec<u32>, u32>,
     groups: Vec<PairGroup>,
-    /// The group of each pair of links at a path's busier end.
+    /// The group of each pair of links at the busier end of a path.
     group_of: BTreeMap<[u32; 2], u32>,
-    /// Pairs that wait.
+    /// Number of waiting pairs.
     waiting: usize,
     /// Groups by the rank of their first pair, as of the last timeslot.
     order: Vec<Front>,
-    /// Groups with a new first pair. Their entry in `order` is out of date: it has another rank.
+    /// Groups with a new first pair. Their entry in `order` has an old rank, and is ignored.
     fresh: Vec<Front>,
     /// The order for the next timeslot.
     kept: Vec<Front>,
-    /// Empty; kept for their memory.
+    /// Empty vectors, kept for their memory.
     unused: [Vec<Front>; 2],
     /// Open pairs behind the first of their group: rank, group, place.
     behind: BinaryHeap<Reverse<(u64, u32, usize)>>,
@@ -233,7 +234,7 @@ impl Arbiter {
         pair
     }
 
-    /// Puts a pair into the group at the end of its path that more pairs share: there it waits longest.
+    /// Puts a pair into the group at the end of its path that more pairs share: the pair waits longest there.
     #[cold]
     fn enter_group(&mut self, number: u32) {
         let mut path = self.paths.links(self.pairs[number as usize].path).to_vec();
@@ -242,7 +243,7 @@ impl Arbiter {
             path.reverse();
         }
         let last = path.pop().expect("a path has a link");
-        // A path of two links has no link between its ends: the second is the other host's own.
+        // A path of two links has no link between its ends: the second link is the other host's.
         let before = if path.len() > 1 { path.pop().unwrap_or(last) } else { last };
         self.pairs[number as usize].path = match self.inner_path_of.get(&path) {
             Some(&place) => place,
@@ -283,7 +284,7 @@ impl Arbiter {
         asking.demand += slots;
     }
 
-    /// Timeslots that a pair waits for.
+    /// Number of timeslots that a pair waits for.
     pub fn demand(&self, pair: u32) -> u32 {
         self.pairs[pair as usize].demand
     }
@@ -293,7 +294,7 @@ impl Arbiter {
         self.waiting == 0
     }
 
-    /// Forgets all demands: a standby arbiter that takes over knows none.
+    /// Forgets all demands, as a standby arbiter that takes over has none.
     pub fn forget(&mut self) {
         for pair in &mut self.pairs {
             pair.demand = 0;
@@ -309,13 +310,14 @@ impl Arbiter {
 
     /// Allocates the timeslot that begins at `start`; calls `allocated` with each pair that may send in it.
     ///
-    /// The result is a greedy matching in the order of least recent turns. A pair is left out only if a link of its path is
-    /// taken.
+    /// The result is a greedy matching in the order of least recent turns. A pair is left out only if a link of its path
+    /// is allocated.
     pub fn allocate(&mut self, start: Instant, mut allocated: impl FnMut(u32)) {
         let start = start.get();
         // A pair has one turn in a timeslot: a served pair has a rank above this.
         let rank_before = self.rank;
-        // Visits the first pair of each group, and the pairs behind it only after it had its turn: the order of all pairs.
+        // Visits the first pair of each group, and later pairs only after it had its turn. This is the order of all
+        // pairs.
         self.fresh.sort_unstable_by_key(|front| front.rank);
         let (mut order, mut fresh_before) = (mem::take(&mut self.order), mem::take(&mut self.fresh));
         [self.kept, self.fresh] = mem::take(&mut self.unused);
@@ -338,7 +340,7 @@ impl Arbiter {
             }
             let group = &mut self.groups[front.group as usize];
             if group.front != front.rank || group.tried_at == start {
-                // Out of date: the group has an entry for another first pair, or had its turn.
+                // Out of date: the group has an entry for another first pair, or has had its turn.
                 continue;
             }
             group.tried_at = start;
@@ -373,7 +375,7 @@ impl Arbiter {
         };
         let Some(Reverse((_, number, place))) = self.behind.pop() else { return RANK_NONE };
         let (links, paths) = (&self.links, &self.inner_paths);
-        // A link that was open may be taken by now.
+        // A link that was open may be allocated by now.
         let found = self.groups[number as usize].find(place, links, paths, start, rank_before);
         let mut following = found;
         if let Some((_, found)) = found

@@ -1,15 +1,15 @@
 //! ICTCP: a receiver that adjusts each connection's window from its throughput (Wu et al., IEEE/ACM ToN 2013, §IV to §V).
 //!
-//! Time at a receiving host runs in slots of two round trips; the second half of each is for increases. A window may grow if
-//! its connection's throughput is near that limit and the link has room below nine tenths of its rate. A connection that lags
-//! far behind its window for three round trips loses a segment. No window is below two segments.
+//! Time at a receiving host runs in slots of two round trips; the second half of each is for increases. A window may grow
+//! if its connection's throughput is near the window's limit and the link has room below nine tenths of its rate. If the
+//! throughput is far below for three round trips, the window loses a segment. No window is below two segments.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use fanin_units::Rate;
 
-/// The share of the link that may be given out (α, §IV.B).
+/// The share of the link that windows may use (α, §IV.B).
 const USABLE: f64 = 0.9;
 /// Weight of the old throughput in the average (β, §V.B).
 const WEIGHT: f64 = 0.75;
@@ -17,11 +17,11 @@ const WEIGHT: f64 = 0.75;
 const NEAR: f64 = 0.1;
 /// The window shrinks if the measured throughput is further than this from the expected one (γ2), as a share of it (§V.B).
 const FAR: f64 = 0.5;
-/// Round trips in a row that a connection has to lag behind (§V.B).
+/// Consecutive round trips with low throughput before a window shrinks (§V.B).
 const LAGS: u8 = 3;
 /// The least window in segments (§V.C).
 const WINDOW_MIN: u32 = 2;
-/// Below this share of the link being free, large windows shrink towards the mean (§V.C).
+/// Free share of the link below which large windows shrink towards the mean (§V.C).
 const SCARCE: f64 = 0.2;
 
 /// One incoming connection.
@@ -32,7 +32,7 @@ struct Incoming {
     since: u64,
     throughput: f64,
     lags: u8,
-    /// Growth has not been refused yet: the window doubles.
+    /// True until growth is first refused: the window doubles.
     slow_start: bool,
 }
 
@@ -43,7 +43,7 @@ struct Interface {
     /// Start of the present slot, and the bytes received in it.
     slot_from: u64,
     bytes: u64,
-    /// Bytes a second that windows may still grow by in this slot.
+    /// Bytes a second by which windows may still grow in this slot.
     quota: f64,
     free: f64,
     /// Number of connections, and the sum of their windows.
@@ -62,7 +62,7 @@ pub struct IctcpCounters {
     pub window_max: u32,
 }
 
-/// The windows of the connections into all receiving hosts. Hosts and ends are numbers that the driver chooses.
+/// The windows of the connections into all receiving hosts. The driver numbers hosts and ends.
 #[derive(Debug)]
 pub struct Ictcp {
     mss: u32,
@@ -73,7 +73,7 @@ pub struct Ictcp {
 }
 
 impl Ictcp {
-    /// Makes receivers without connections. Windows are multiples of `mss` bytes.
+    /// Makes the state without connections. Windows are multiples of `mss` bytes.
     #[must_use]
     pub fn new(mss: u16) -> Self {
         Self {
@@ -90,7 +90,7 @@ impl Ictcp {
         self.counters
     }
 
-    /// A connection into a host with a link of `rate` that has not carried data; returns its first window in bytes.
+    /// Adds a connection without data so far, into a host with a link of `rate`; returns its first window in bytes.
     pub fn add(&mut self, host: u32, end: u32, rate: Rate) -> u32 {
         let interface = self.hosts.entry(host).or_insert_with(|| Interface {
             rate: rate.get() as f64 / 8.0,
@@ -113,8 +113,8 @@ impl Ictcp {
         WINDOW_MIN * self.mss
     }
 
-    /// Asserts that connections have the windows granted to them, and that each host's windows add up. `held` gives the
-    /// end, the host and the window in bytes of every connection.
+    /// Asserts that connections have their granted windows, and that each host's windows add up. `held` has the end, the
+    /// host and the window in bytes of every connection.
     ///
     /// # Panics
     /// If a window is lost or granted twice.
@@ -166,7 +166,7 @@ impl Ictcp {
         }
         // §V.B: the sample, the measured throughput (its average), the expected throughput, and their difference.
         let sample = one.bytes as f64 / (span as f64 / 1e12);
-        // A sample after a pause says nothing about the window.
+        // A sample after a pause does not count for the window.
         let idle = span > 4 * rtt_ps;
         (one.bytes, one.since) = (0, now);
         if idle {
@@ -197,7 +197,7 @@ impl Ictcp {
         } else {
             one.lags = 0;
         }
-        // §V.C: fairness where little is left.
+        // §V.C: fairness if little of the link is free.
         if scarce && f64::from(one.window) > mean.max(f64::from(before)) + 1.0 {
             one.window -= 1;
         }
@@ -241,7 +241,7 @@ mod tests {
             let total: u32 = windows.iter().sum();
             assert!((7_000..=11_250 + 2_000 * connections).contains(&total), "{windows:?}");
         }
-        // The least window of many is more than the link has.
+        // The sum of the least windows of many connections exceeds the link.
         assert_eq!(play(20, 50, 1.0), [2_000; 20]);
     }
 
@@ -261,7 +261,7 @@ mod tests {
         let mut window = ictcp.add(0, 0, Rate::new(1_000_000_000));
         let mut most = 0;
         for round in 1..200_u64 {
-            // At first all of the window, then hardly anything.
+            // At first the whole window is used, then hardly any of it.
             let bytes = if round < 20 { window } else { 100 };
             if let Some(new) = ictcp.handle_data(round * RTT, [0, 0], bytes, bytes, RTT) {
                 window = new;

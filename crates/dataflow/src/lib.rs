@@ -1,19 +1,19 @@
 //! The decisions of a data-acquisition system, as state machines without I/O.
 //!
-//! Five roles: [`Supervisor`], [`Readout`], [`Collector`] with its [`ProcessingUnit`]s, and [`Logger`]
-//! (thesis §3.7). Each is one struct that is fed and drained by a driver: the simulator through simulated
-//! TCP, the live processes through sockets. A driver
+//! Five roles: [`Supervisor`], [`Readout`], [`Collector`] with its [`ProcessingUnit`]s, and [`Logger`] (thesis §3.7).
+//! Each is one struct with inputs and outputs for a driver: the simulator through simulated TCP, the live processes
+//! through sockets. A driver
 //!
 //! 1. calls `handle_connected`, `handle_message`, `handle_closed` or `handle_deadline` with the time,
 //! 2. then drains `poll_transmit` (messages to send) and `poll_record` (occurrences, for the result files),
-//! 3. and asks `poll_deadline` when to call `handle_deadline`, if nothing else happens before.
+//! 3. and asks `poll_deadline` for the time of the next `handle_deadline`, if nothing else happens before.
 //!
 //! The crate also has the decisions of techniques against incast: [`Arbiter`] (Fastpass), [`WindowShares`] (DIATCP),
-//! [`LinearShift`] (barrel shifter) and [`Sird`].
+//! [`Ictcp`], [`LinearShift`] (barrel shifter) and [`Sird`].
 //!
 //! Nothing here reads a clock, opens a socket or starts a thread; the configuration seeds the random numbers. Messages
-//! are generic over their payload, which the roles never read: the simulator's is a length ([`fanin_units::Bytes`]), a
-//! live process' a buffer.
+//! are generic over their payload, which the roles never read. In the simulator it is a length ([`fanin_units::Bytes`]),
+//! in a live process a buffer.
 //!
 //! A driver reports `handle_closed` of an old connection before `handle_connected` of a new one to the same peer.
 //! It keeps messages of one connection in order, and drops those of a lost connection. A deadline of

@@ -1,4 +1,4 @@
-//! The data logger: takes events when it has room for them, and answers when they are on disk (thesis §3.7.5, §3.8.1).
+//! The data logger: accepts events while it has memory, and reports when they are on disk (thesis §3.7.5, §3.8.1).
 
 use alloc::collections::{BTreeMap, VecDeque};
 
@@ -7,13 +7,13 @@ use fanin_units::{Bytes, Duration, Instant, Rate};
 use crate::timers::{Timers, later};
 use crate::{EventRecord, EventStep, EventStream, FragmentPayload, L1Id, Message, Peer, Unexpected};
 
-/// The largest event that may be offered; the counts of bytes cannot overflow with it.
+/// The largest event that may be offered. Counts of bytes cannot overflow with it.
 const OFFER_BYTES_MAX: Bytes = Bytes::new(1 << 40);
 
 /// The model of the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteModel {
-    /// The driver takes [`WriteJob`]s and reports on them.
+    /// The driver takes [`WriteJob`]s and reports their end.
     External,
     /// Events are written one after the other at `rate`, and acknowledged `latency` later.
     Timed {
@@ -29,14 +29,14 @@ pub enum WriteModel {
 pub struct LoggerConfig {
     /// The model of the disk.
     pub write: WriteModel,
-    /// The most bytes that may be granted or in memory. One event is taken even if it is larger.
+    /// The most bytes that may be granted or in memory. A single event is accepted even if it is larger.
     pub logger_memory: Bytes,
     /// The most offers that may wait for memory; further ones are refused.
     pub offers_max: u32,
 }
 
 impl Default for LoggerConfig {
-    /// Written by the driver; 256 MB of memory, and 100 000 offers.
+    /// An external disk; 256 MB of memory, and 100 000 offers.
     fn default() -> Self {
         Self { write: WriteModel::External, logger_memory: Bytes::new(256_000_000), offers_max: 100_000 }
     }
@@ -69,22 +69,22 @@ pub struct LoggerCounters {
     pub held_max: u64,
 }
 
-/// Names an event that is being written.
+/// The id of an event during its write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoreId(pub u64);
 
 /// An event for the driver to write.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WriteJob<P> {
-    /// The name that [`Logger::handle_stored`] takes.
+    /// The id for [`Logger::handle_stored`].
     pub id: StoreId,
     /// The event's L1 ID.
     pub event: L1Id,
     /// The collector that sent it.
     pub collector: u16,
-    /// The stream of files that it belongs to.
+    /// Its stream of files.
     pub stream: EventStream,
-    /// Fragments that are missing from it.
+    /// Number of its missing fragments.
     pub missing: u32,
     /// The fragments of the event.
     pub payload: P,
@@ -103,7 +103,7 @@ struct Writing {
 #[derive(Debug)]
 pub struct Logger<P> {
     config: LoggerConfig,
-    /// Offers that wait for memory, in the order of arrival, and the place of each.
+    /// Offers that wait for memory, in the order of arrival, and the position of each.
     offers: BTreeMap<u64, (u16, L1Id, u64)>,
     places: BTreeMap<(u16, L1Id), u64>,
     next_place: u64,
@@ -152,7 +152,7 @@ impl<P: FragmentPayload> Logger<P> {
     /// Handles a new connection.
     pub fn handle_connected(&mut self, _now: Instant, _peer: Peer) {}
 
-    /// Handles the loss of a connection. A second call does no harm. Events that were received are still written.
+    /// Handles the loss of a connection. A second call has no effect. Received events are still written.
     pub fn handle_closed(&mut self, _now: Instant, peer: Peer) {
         let Peer::Collector(collector) = peer else { return };
         self.offers.retain(|_, (from, ..)| *from != collector);
@@ -205,8 +205,8 @@ impl<P: FragmentPayload> Logger<P> {
                 }
             }
             Message::Event { event, stream, missing, payload } => {
-                // A grant and a withdrawal can cross. If the event is offered again, it arrives by the earlier grant, while
-                // its second offer waits or was refused.
+                // A grant and a withdrawal can cross. If the event is offered again, it arrives by the earlier grant,
+                // while its second offer waits or was refused.
                 let offered = self.forget_offer(collector, event);
                 let granted = match self.granted.remove(&(collector, event)) {
                     Some(granted) => granted,
@@ -235,7 +235,7 @@ impl<P: FragmentPayload> Logger<P> {
         }
     }
 
-    /// Handles the end of a write: the event is on disk, and its collector is notified now.
+    /// Handles the end of a write: the event is on disk, and its collector receives the report now.
     pub fn handle_stored(&mut self, now: Instant, id: StoreId) {
         let Some(Writing { event, collector, stream, missing, size }) = self.writing.remove(&id) else {
             return;
@@ -262,7 +262,7 @@ impl<P: FragmentPayload> Logger<P> {
         self.grant();
     }
 
-    /// Handles a full disk, or one that has space again. While it is full, offers are refused, and collectors ask other
+    /// Handles a disk that is full, or has space again. While it is full, offers are refused, and collectors try other
     /// loggers.
     pub fn handle_disk_full(&mut self, full: bool) {
         self.refusing = full;
@@ -316,7 +316,7 @@ impl<P: FragmentPayload> Logger<P> {
         &self.counters
     }
 
-    /// Events that were received and are not on disk yet.
+    /// Number of received events that are not on disk yet.
     pub fn unwritten(&self) -> usize {
         self.writing.len()
     }

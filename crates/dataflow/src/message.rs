@@ -1,4 +1,4 @@
-//! The messages between the roles, and how many bytes each takes on the wire.
+//! The messages between the roles, and their sizes on the wire.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -15,10 +15,10 @@ pub const FRAME_HEADER_BYTES: u64 = 12;
 const L1_ID: u64 = 8;
 /// Bytes of a status, flag or small number in a message.
 const STATUS: u64 = 2;
-/// Bytes that name one fragment in a message, as ATLAS' 32-bit source identifiers.
+/// Bytes of a fragment's name in a message, as ATLAS' 32-bit source identifiers.
 const FRAGMENT: u64 = 4;
 
-/// Bytes of a message without lists and payload, at most: [`Message::Offer`].
+/// Most bytes of a message without lists and payload: [`Message::Offer`].
 pub const CONTROL_BYTES_MAX: u64 = FRAME_HEADER_BYTES + 2 * L1_ID;
 
 /// Bytes on the stream of a request for `fragments` fragments.
@@ -26,17 +26,17 @@ pub const fn request_bytes(fragments: u64) -> Bytes {
     Bytes::new(FRAME_HEADER_BYTES + L1_ID + FRAGMENT * fragments)
 }
 
-/// Bytes on the stream of an answer without `missing` fragments.
+/// Bytes on the stream of an answer with `payload`, in which `missing` fragments are absent.
 pub const fn answer_bytes(missing: u64, payload: Bytes) -> Bytes {
     Bytes::new(FRAME_HEADER_BYTES + L1_ID + STATUS + FRAGMENT * missing + payload.get())
 }
 
-/// Bytes on the stream of a clear that names `events` events.
+/// Bytes on the stream of a clear of `events` events.
 pub const fn clear_bytes(events: u64) -> Bytes {
     Bytes::new(FRAME_HEADER_BYTES + L1_ID * events)
 }
 
-/// Bytes on the stream of a whole event, on its way to a logger.
+/// Bytes on the stream of a whole event, for a logger.
 pub const fn event_bytes(payload: Bytes) -> Bytes {
     Bytes::new(FRAME_HEADER_BYTES + L1_ID + STATUS + FRAGMENT + payload.get())
 }
@@ -44,13 +44,13 @@ pub const fn event_bytes(payload: Bytes) -> Bytes {
 /// The final state of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// A processing unit decided against it.
+    /// A processing unit rejected it.
     Rejected,
-    /// A processing unit decided for it, in a system without data loggers.
+    /// A processing unit accepted it, in a system without data loggers.
     Accepted,
-    /// A processing unit decided for it, and a logger has it on disk.
+    /// A processing unit accepted it, and a logger has it on disk.
     Stored,
-    /// Sent to storage undecided: the unit or the collector was lost.
+    /// Stored undecided: the unit or the collector was lost.
     Debug,
 }
 
@@ -63,7 +63,7 @@ pub enum EventStream {
     Debug,
 }
 
-/// An event that a collector has finished with.
+/// A finished event, as its collector reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FinishedEvent {
     /// The event's L1 ID.
@@ -72,27 +72,26 @@ pub struct FinishedEvent {
     pub outcome: Outcome,
 }
 
-/// Fragments of one readout, to be collected.
+/// Fragments of one readout to collect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
     /// The readout's number.
     pub readout: u16,
-    /// The requested fragments of it.
+    /// Its requested fragments.
     pub fragments: FragmentSet,
 }
 
-/// The fragments of an event that a step collects; those requested before are left out.
+/// The fragments of an event that a step collects, without those requested before.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Selection {
-    /// Everything that was not requested yet: full event building.
+    /// All fragments not requested yet: full event building.
     #[default]
     Rest,
-    /// All fragments of so large a share of the readouts (rounded up), in the collector's request order
-    /// (thesis §4.2.1).
+    /// All fragments of this share of the readouts (rounded up), in the collector's request order (thesis §4.2.1).
     Readouts(Ratio),
     /// This share of every readout's fragments (rounded up), the lowest numbers first.
     Fragments(Ratio),
-    /// The region that the event's L1 result names; within an L1 result, all fragments.
+    /// The region in the event's L1 result; inside an L1 result it stands for all fragments.
     Region,
     /// These fragments: the regions of interest of a Level-1 trigger.
     List(Arc<[Wanted]>),
@@ -105,7 +104,7 @@ pub struct Hello {
     pub idle: Vec<u16>,
     /// Events that it still works on.
     pub busy: Vec<L1Id>,
-    /// Events that it finished lately: the supervisor may have missed the news.
+    /// Recently finished events: the supervisor may have missed the report.
     pub done: Vec<FinishedEvent>,
 }
 
@@ -114,8 +113,8 @@ pub struct Hello {
 pub enum Message<P> {
     /// Collector to supervisor: the first message of a connection.
     Hello(Box<Hello>),
-    /// Supervisor to collector: the answer to [`Message::Hello`], naming events of its `busy` and `done` that
-    /// others have been given meanwhile. The collector forgets them.
+    /// Supervisor to collector: the answer to [`Message::Hello`]. It names events of its `busy` and `done` that other
+    /// collectors have been given meanwhile. The collector forgets them.
     Welcome(Box<[L1Id]>),
     /// Collector to supervisor: a unit is ready for an event; often it just rejected one.
     Ready {
@@ -124,7 +123,7 @@ pub enum Message<P> {
         /// The finished event, if its outcome is final.
         done: Option<FinishedEvent>,
     },
-    /// Collector to supervisor: an event is finished with; its unit became ready earlier.
+    /// Collector to supervisor: an event is finished; its unit became ready earlier.
     Done(FinishedEvent),
     /// Supervisor to collector: an event for a unit.
     Assign {
@@ -132,7 +131,7 @@ pub enum Message<P> {
         event: L1Id,
         /// The processing unit's number on its collector.
         unit: u16,
-        /// True: store it without processing, because it was lost with another collector (thesis §3.7.4).
+        /// True: store it without processing, since it was lost with another collector (thesis §3.7.4).
         direct: bool,
         /// The region of interest of the Level-1 trigger.
         region: Selection,
@@ -141,32 +140,32 @@ pub enum Message<P> {
     },
     /// Collector to readout: send these fragments.
     Request {
-        /// Names the request between these two; the answer repeats it.
+        /// The request's number between these two roles; the answer repeats it.
         tag: u32,
         /// The event's L1 ID.
         event: L1Id,
         /// The fragments to send.
         fragments: FragmentSet,
     },
-    /// Readout to collector: all the fragments of one request, in one message.
+    /// Readout to collector: all fragments of one request, in one message.
     Answer {
-        /// As in the request.
+        /// The request's tag.
         tag: u32,
         /// The event's L1 ID.
         event: L1Id,
         /// Requested fragments that this readout lacks.
         missing: FragmentSet,
-        /// The fragments that it has.
+        /// The fragments that the readout has.
         payload: P,
     },
-    /// Collector or supervisor to readout: these events are finished with, their fragments may be deleted.
+    /// Collector or supervisor to readout: these events are finished, and their fragments may be deleted.
     Clear(Arc<[L1Id]>),
-    /// Readout to supervisor: memory is full, or no longer (XOFF, XON).
+    /// Readout to supervisor: memory is full, or no longer full (XOFF, XON).
     Flow {
         /// True: the trigger stops.
         stop: bool,
     },
-    /// Collector to logger: may I send this event? (thesis §3.8.1)
+    /// Collector to logger: offers an event for storage (thesis §3.8.1).
     Offer {
         /// The event's L1 ID.
         event: L1Id,
@@ -178,17 +177,17 @@ pub enum Message<P> {
         /// The event's L1 ID.
         event: L1Id,
     },
-    /// Logger to collector: ask another one, this one cannot store.
+    /// Logger to collector: it cannot store the event; the collector offers it to another logger.
     Refuse {
         /// The event's L1 ID.
         event: L1Id,
     },
-    /// Collector to logger: the event that was granted will not come.
+    /// Collector to logger: the granted event will not arrive.
     Withdraw {
         /// The event's L1 ID.
         event: L1Id,
     },
-    /// Collector to logger: a full event.
+    /// Collector to logger: a whole event.
     Event {
         /// The event's L1 ID.
         event: L1Id,
@@ -203,7 +202,7 @@ pub enum Message<P> {
     Stored {
         /// The event's L1 ID.
         event: L1Id,
-        /// The stream that has it. An earlier life of the collector may have sent the event for another one.
+        /// The stream of its file. Before a restart, the collector may have sent the event for another stream.
         stream: EventStream,
     },
 }
@@ -214,7 +213,7 @@ impl<P> Message<P> {
         KINDS[self.message_type() as usize - 1]
     }
 
-    /// The first field of the frame header: which kind of message this is.
+    /// The first field of the frame header: the kind of message.
     pub const fn message_type(&self) -> u32 {
         match self {
             Self::Hello(_) => 1,
@@ -235,7 +234,7 @@ impl<P> Message<P> {
         }
     }
 
-    /// The second field of the frame header: the unit or the tag, else zero.
+    /// The second field of the frame header: the unit or the tag, otherwise zero.
     pub const fn stream_id(&self) -> u32 {
         match self {
             Self::Ready { unit, .. } | Self::Assign { unit, .. } => *unit as u32,
@@ -254,9 +253,9 @@ const KINDS: [&str; 15] = [
 impl<P: FragmentPayload> Message<P> {
     /// Bytes on the stream: the frame header, the fields, and the payload.
     ///
-    /// The fields are 8 bytes for an L1 ID, a size, and 4 for a fragment's name; flags and outcomes take 2. Units
-    /// and tags travel in the header's stream field. That gives the 10 bytes and about 100 bytes of the
-    /// messages in thesis table 3.1.
+    /// The fields take 8 bytes for an L1 ID or a size, and 4 for a fragment's name; flags and outcomes take 2. Units and
+    /// tags are in the header's stream field. This matches the 10 bytes and about 100 bytes of the messages in thesis
+    /// table 3.1.
     pub fn wire_bytes(&self) -> Bytes {
         let fields = match self {
             Self::Hello(hello) => {

@@ -6,15 +6,15 @@ use fanin_units::Bytes;
 
 use crate::L1Id;
 
-/// The payload of a message. Its content is the driver's business; here only its size counts.
+/// The payload of a message. Its content is left to the driver; the roles use only its size.
 pub trait FragmentPayload: Clone + Default {
     /// Its bytes on the wire.
     fn size(&self) -> Bytes;
 
-    /// Appends the answer of one readout to the event that this payload builds up.
+    /// Appends the answer of one readout to the event in this payload.
     fn append(&mut self, readout: u16, part: Self);
 
-    /// Marks fragments of a readout as missing for good.
+    /// Marks fragments of a readout as permanently missing.
     fn mark_missing(&mut self, readout: u16, fragments: FragmentSet) {
         let _ = (readout, fragments);
     }
@@ -33,7 +33,7 @@ impl FragmentPayload for Bytes {
     }
 }
 
-/// A set of the fragments of one readout, which are numbered from zero.
+/// A set of fragments of one readout; fragments are numbered from zero.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct FragmentSet([u64; 2]);
 

@@ -1,8 +1,8 @@
-//! The partners of a connection, and the number of an event.
+//! The peers of a connection, and the number of an event.
 
 use core::fmt;
 
-/// The Level-1 identifier of an event: a counter that the supervisor raises by one for each event.
+/// The Level-1 identifier of an event: a counter that the supervisor increments for each event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct L1Id(pub u64);
 
@@ -48,6 +48,6 @@ pub struct Unexpected {
     pub peer: Peer,
     /// The name of the message.
     pub message: &'static str,
-    /// The error in it.
+    /// The reason why it is invalid.
     pub why: &'static str,
 }

@@ -8,16 +8,16 @@ use alloc::vec::Vec;
 use crate::Random;
 use crate::bitset::BitSet;
 
-/// The processing units of a system in their fixed sequence: those of one collector are consecutive.
+/// The processing units of a system in their fixed order: the units of a collector are consecutive.
 #[derive(Debug, Clone)]
 pub struct UnitLayout {
-    /// The number of each collector's first unit, and last of all the number of units.
+    /// The number of each collector's first unit, followed by the total number of units.
     firsts: Vec<u32>,
     collector_of: Vec<u16>,
 }
 
 impl UnitLayout {
-    /// A layout from the number of units on each collector.
+    /// Makes a layout from the number of units on each collector.
     pub fn new(units: &[u16]) -> Self {
         let mut firsts = vec![0];
         let mut collector_of = Vec::new();
@@ -58,15 +58,15 @@ impl UnitLayout {
     }
 }
 
-/// Holds the free units, and chooses one of them.
+/// The free units, and the choice of one of them.
 ///
 /// The supervisor adds only absent units, and removes only present ones.
 pub trait Assignment: Send {
-    /// A unit became free.
+    /// Adds a unit that became free.
     fn add(&mut self, unit: u32);
-    /// A unit is free no longer, because its collector was lost.
+    /// Removes a unit that is no longer free, as its collector was lost.
     fn remove(&mut self, unit: u32);
-    /// Chooses a unit and takes it out.
+    /// Chooses a unit and removes it.
     fn take(&mut self, random: &mut Random) -> Option<u32>;
 }
 
@@ -110,7 +110,7 @@ pub enum TieBreak {
 }
 
 impl Policy {
-    /// An empty pool of units that works by this policy; `tie_break` matters to [`Self::NodeLoadBalancing`] alone.
+    /// Makes an empty pool of units with this policy; `tie_break` matters only to [`Self::NodeLoadBalancing`].
     pub fn build(self, tie_break: TieBreak, layout: &UnitLayout) -> Box<dyn Assignment> {
         match self {
             Self::Fcfs => Box::new(Fcfs { queue: VecDeque::with_capacity(layout.units()) }),
@@ -144,7 +144,7 @@ impl Assignment for Fcfs {
     }
 }
 
-/// Members without an order, each with its place.
+/// A set without an order, with the place of each member.
 struct Dense {
     members: Vec<u32>,
     places: Vec<u32>,
@@ -180,7 +180,7 @@ impl Assignment for Dense {
     }
 }
 
-/// The free units of each collector. The unit that became free last is taken first: the network sees no difference.
+/// The free units of each collector. The latest free unit is taken first: the network sees no difference.
 struct Nodes {
     layout: UnitLayout,
     free: Vec<Vec<u32>>,
@@ -236,7 +236,7 @@ impl Assignment for NodeRoundRobin {
     }
 }
 
-/// Collectors in buckets by their number of free units: the choice costs the same for 39 and for 2000.
+/// Collectors in buckets by their number of free units: a choice costs the same for 39 and for 2000 collectors.
 struct NodeLoadBalancing {
     nodes: Nodes,
     tie_break: TieBreak,
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn ties_are_broken_as_asked() {
-        // One unit comes back at once each time: the lowest tie takes it again and again.
+        // One unit becomes free at once each time: by the lowest number, the same host takes every event.
         for (tie_break, expected) in [(TieBreak::Lowest, [0, 0, 0, 0]), (TieBreak::LeastRecent, [0, 1, 2, 0])]
         {
             let layout = UnitLayout::new(&[2, 2, 2]);

@@ -32,7 +32,7 @@ impl Random {
         result
     }
 
-    /// A number from zero up to, and without, `end`; the bias is below 2^-32 for any `end` that fits 32 bits.
+    /// A uniform number from zero to `end` - 1; the bias is below 2^-32 for any `end` of 32 bits.
     ///
     /// # Panics
     /// If `end` is zero.
@@ -42,14 +42,14 @@ impl Random {
         ((u128::from(self.bits()) * u128::from(end)) >> 64) as u32
     }
 
-    /// Puts values into a random order, each order alike (Fisher and Yates).
+    /// Puts values into a random order; all orders are equally likely (Fisher and Yates).
     pub fn shuffle<T>(&mut self, values: &mut [T]) {
         for end in (1..values.len()).rev() {
             values.swap(end, self.below(end as u32 + 1) as usize);
         }
     }
 
-    /// A number above 0 and at most 1.
+    /// A uniform number above 0 and at most 1.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         ((self.bits() >> 11) + 1) as f64 * (1.0 / (1_u64 << 53) as f64)
@@ -76,7 +76,7 @@ fn normal_of(first: f64, second: f64) -> f64 {
     libm::sqrt(-2.0 * libm::log(first)) * libm::cos(core::f64::consts::TAU * second)
 }
 
-/// A bound far out in the normal distribution: most draws are seen to lie below it without the full transform.
+/// A bound far out in the normal distribution. Most draws are known to lie below it without the full transform.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NormalBound {
     /// Least uniform draw for which Box and Muller's radius is below the bound.
@@ -84,9 +84,9 @@ pub struct NormalBound {
 }
 
 impl NormalBound {
-    /// The bound `most`, in standard deviations; where it is no number, nothing is below it.
+    /// Makes the bound of `most` standard deviations; if that is not a number, no draw is below it.
     pub fn new(most: f64) -> Self {
-        // Far more than all rounding, here and in the transform.
+        // A margin far larger than all rounding, here and in the transform.
         let surely = if most.is_infinite() { most } else { most - 1e-6 * (1.0 + libm::fabs(most)) };
         Self { first: if surely > 0.0 { libm::exp(-0.5 * surely * surely) } else { f64::INFINITY } }
     }
@@ -104,16 +104,16 @@ pub enum Delay {
         /// The standard deviation.
         sd: Duration,
     },
-    /// Exponentially distributed, without a longest time.
+    /// Exponentially distributed, without an upper limit.
     Exponential {
         /// The mean of the distribution.
         mean: Duration,
     },
-    /// Any time in a range alike.
+    /// Uniform within a range.
     Uniform {
         /// The shortest time.
         min: Duration,
-        /// The longest; where it is shorter than `min`, `min` is taken.
+        /// The longest time; if shorter than `min`, `min` applies.
         max: Duration,
     },
     /// Log-normally distributed about its median.
@@ -129,8 +129,8 @@ impl Delay {
     /// A delay of zero.
     pub const ZERO: Self = Self::Constant(Duration::ZERO);
 
-    /// Draws a time as [`Self::draw`] does, with the same numbers. One of a normal distribution that surely lies below `bound`,
-    /// in standard deviations from the mean, is not worked out: `None`.
+    /// Draws a time as [`Self::draw`] does, from the same random numbers. Returns `None` for a normal draw that certainly
+    /// lies below `bound`, in standard deviations from the mean.
     #[inline]
     pub fn draw_above(&self, random: &mut Random, bound: &NormalBound) -> Option<Duration> {
         let Self::Normal { mean, sd } = *self else { return Some(self.draw(random)) };
@@ -142,7 +142,7 @@ impl Delay {
     /// Draws a time.
     #[inline]
     pub fn draw(&self, random: &mut Random) -> Duration {
-        // Casts of floats saturate, so a wild draw ends at zero or at the longest time.
+        // Casts of floats saturate, so that an extreme draw becomes zero or the longest time.
         match *self {
             Self::Constant(time) => time,
             Self::Normal { mean, sd } => {

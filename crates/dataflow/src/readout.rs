@@ -16,21 +16,21 @@ use crate::{
 pub struct ReadoutConfig {
     /// Time from a request to its answer; requests do not wait for each other.
     pub response_delay: Delay,
-    /// The most bytes of fragments that are kept. `None` is the simple server of thesis §5.1.2: nothing is kept, and the
+    /// The most bytes of stored fragments. `None` is the simple server of thesis §5.1.2: nothing is stored, and the
     /// source answers for any event at any time.
     pub memory: Option<Bytes>,
-    /// The most events that are kept, and the largest distance between the oldest and the newest of them; at least 1.
+    /// The most stored events, and the largest distance between the oldest and the newest of them; at least 1.
     pub events_max: u32,
-    /// Longest wait of a request for fragments from the detector.
+    /// Longest time that a request waits for fragments from the detector.
     pub fragment_wait: Duration,
-    /// The most answers in preparation; a request beyond that is an error of its sender. At least 1.
+    /// The most answers in preparation; a further request is an error of its sender. At least 1.
     pub answers_max: u32,
     /// The seed of its random numbers.
     pub seed: u64,
 }
 
 impl Default for ReadoutConfig {
-    /// Answers at once and keeps nothing; at most a million events and a million answers; 100 ms for late fragments.
+    /// Answers at once and stores nothing; at most a million events and a million answers; 100 ms for late fragments.
     fn default() -> Self {
         Self {
             response_delay: Delay::ZERO,
@@ -46,7 +46,7 @@ impl Default for ReadoutConfig {
 /// Settings that a readout refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReadoutError {
-    /// Memory for no event.
+    /// The memory holds no event.
     #[error("a readout's memory has to take at least one event")]
     NoMemory,
     /// `answers_max` is zero.
@@ -61,7 +61,7 @@ pub struct ReadoutCounters {
     pub requests: u64,
     /// Answers that were sent.
     pub answers: u64,
-    /// Payload bytes in them.
+    /// Payload bytes in the answers.
     pub bytes: u64,
     /// Fragments that were requested and do not exist here.
     pub missing: u64,
@@ -75,7 +75,7 @@ pub struct ReadoutCounters {
     pub held_max: u64,
     /// Events that were deleted.
     pub deleted: u64,
-    /// Times that memory was full.
+    /// Number of times that memory was full.
     pub xoffs: u64,
     /// Time for which memory was full, up to the latest XON.
     pub xoff_time: Duration,
@@ -94,7 +94,7 @@ struct PendingAnswer {
     until: Instant,
 }
 
-/// One readout; `S` is where its fragments come from.
+/// One readout; `S` is the source of its fragments.
 #[derive(Debug)]
 pub struct Readout<P, S> {
     config: ReadoutConfig,
@@ -102,7 +102,7 @@ pub struct Readout<P, S> {
     random: Random,
     answers: Timers<PendingAnswer>,
     answers_count: u32,
-    /// The event of the first place in `kept`.
+    /// The event of the first entry in `kept`.
     base: L1Id,
     /// The bytes of each kept event from `base` on.
     kept: VecDeque<Option<u64>>,
@@ -144,16 +144,16 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
         })
     }
 
-    /// Handles an event's fragments that the source received from the detector. Returns false if they cannot be kept:
+    /// Handles an event's fragments that the source received from the detector. Returns false if they cannot be stored:
     /// the event is known, or more than `events_max` from the oldest event.
     ///
-    /// After XOFF the driver should deliver no more; fragments in flight are still taken.
+    /// After XOFF the driver should deliver no more; fragments in flight are still accepted.
     pub fn handle_fragments(&mut self, now: Instant, event: L1Id, bytes: Bytes) -> bool {
         if self.kept.is_empty() {
             self.base = event;
         }
         if event < self.base {
-            // Fragments may overtake each other: the window opens to either side.
+            // Fragments may overtake each other: the window extends in either direction.
             let more = self.base.0 - event.0;
             if more.saturating_add(self.kept.len() as u64) > u64::from(self.config.events_max) {
                 return false;
@@ -190,7 +190,7 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
         }
     }
 
-    /// Handles the loss of a connection. A second call does no harm. Its answers in preparation are dropped.
+    /// Handles the loss of a connection. A second call has no effect. Its answers in preparation are dropped.
     pub fn handle_closed(&mut self, _now: Instant, peer: Peer) {
         match peer {
             Peer::Supervisor => self.supervisor_up = false,
@@ -252,7 +252,7 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
         }
     }
 
-    /// Returns true if memory is full: the detector stops.
+    /// Returns true if memory is full: the detector must stop.
     pub fn is_full(&self) -> bool {
         self.full_since.is_some()
     }
@@ -311,7 +311,7 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
             return;
         }
         let here = self.config.memory.is_none() || self.keeps(event);
-        // An event older than the newest one is lost or deleted; a later one may still arrive.
+        // A missing event that is older than the newest one is lost or deleted; a later one may still arrive.
         if !here && now < until && event.0 >= self.base.0.saturating_add(self.kept.len() as u64) {
             let again = later(now, Duration::from_millis(1)).min(until);
             self.answers.set(again, answer);
@@ -352,7 +352,7 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
         }
     }
 
-    /// Sends XOFF when memory is full, and XON when it is no longer.
+    /// Sends XOFF when memory becomes full, and XON when it is no longer full.
     fn check_memory(&mut self, now: Instant) {
         let Some(memory) = self.config.memory else { return };
         let full =

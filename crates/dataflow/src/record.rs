@@ -9,13 +9,13 @@ use crate::{EventStream, L1Id, Outcome};
 pub struct EventRecord {
     /// The time of the step.
     pub at: Instant,
-    /// The event. For [`EventStep::Xoff`] and [`EventStep::Xon`], the next one to be assigned.
+    /// The event. For [`EventStep::Xoff`] and [`EventStep::Xon`], the next event to assign.
     pub event: L1Id,
     /// The step in the event's life.
     pub step: EventStep,
 }
 
-/// A step in the life of an event. Each names the role that records it.
+/// A step in the life of an event. Each description begins with the role that records it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventStep {
     /// Supervisor: given to a processing unit.
@@ -24,7 +24,7 @@ pub enum EventStep {
         collector: u16,
         /// The processing unit's number on its collector.
         unit: u16,
-        /// The time at which it fell due: earlier than the record where it was held.
+        /// Time at which it fell due; earlier than the record if it was held.
         due: Instant,
         /// True for an event of a lost collector, to be stored without processing.
         direct: bool,
@@ -34,14 +34,14 @@ pub enum EventStep {
         /// The lost collector.
         from: u16,
     },
-    /// Supervisor: finished with. Each event has exactly one such record.
+    /// Supervisor: finished. Each event has exactly one such record.
     Completed {
         /// The collector that finished it.
         collector: u16,
         /// Its final state.
         outcome: Outcome,
     },
-    /// Supervisor: a collector that was thought lost finished it too.
+    /// Supervisor: a collector that was thought lost finished it, too.
     Duplicated {
         /// The collector that finished it again.
         collector: u16,
@@ -62,7 +62,7 @@ pub enum EventStep {
         /// The step, from zero.
         step: u16,
     },
-    /// Collector, only where requests are traced: an answer arrived.
+    /// Collector, only if requests are traced: an answer arrived.
     Answered {
         /// The readout's number.
         readout: u16,
@@ -71,14 +71,14 @@ pub enum EventStep {
         /// The size of the payload.
         bytes: Bytes,
     },
-    /// Collector: fragments of a readout will never come: it is lost, or does not have them.
+    /// Collector: fragments of a readout will never arrive: it is lost, or does not have them.
     Missing {
         /// The readout's number.
         readout: u16,
         /// The number of fragments.
         fragments: u16,
     },
-    /// Collector: all fragments of a step are here.
+    /// Collector: all fragments of a step have arrived.
     Collected {
         /// The step, from zero.
         step: u16,
@@ -86,7 +86,7 @@ pub enum EventStep {
         building: bool,
         /// Time of the step's requests, before they waited for credits.
         began: Instant,
-        /// Time at which the first one was sent.
+        /// Time at which the step's first request was sent.
         first_request: Instant,
         /// Requests of the event so far.
         requests: u32,
@@ -120,7 +120,7 @@ pub enum EventStep {
         /// The logger's number.
         logger: u16,
     },
-    /// Collector: forgotten, because the supervisor gave it to another collector.
+    /// Collector: forgotten, as the supervisor gave it to another collector.
     Abandoned,
     /// Collector or supervisor: a clear was sent to the readouts.
     Cleared,
@@ -135,7 +135,7 @@ pub enum EventStep {
     },
     /// Readout: its fragments were deleted.
     Deleted,
-    /// Driver of a live role: connections timed out while messages of this event waited on them.
+    /// Driver of a live role: its connections timed out while messages of this event were waiting on them.
     TimedOut {
         /// The number of timeouts.
         times: u32,

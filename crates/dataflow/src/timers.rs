@@ -1,11 +1,11 @@
-//! A role's own deadlines.
+//! The deadlines of a role.
 
 use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
 
 use fanin_units::{Duration, Instant};
 
-/// A later time, or the end of time.
+/// The time `now + wait`, or the end of time.
 #[inline]
 pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
     now.checked_add(wait).unwrap_or(Instant::FAR_FUTURE)
@@ -65,7 +65,7 @@ impl<T> Timers<T> {
         self.heap.peek().map(|Reverse(entry)| (entry.at, &entry.timer))
     }
 
-    /// Takes the earliest, if it is due.
+    /// Removes the earliest timer, if it is due.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<T> {
         if self.heap.peek()?.0.at > now {
             return None;
@@ -73,7 +73,7 @@ impl<T> Timers<T> {
         self.heap.pop().map(|Reverse(entry)| entry.timer)
     }
 
-    /// Takes the earliest, due or not.
+    /// Removes the earliest timer, due or not.
     pub(crate) fn drop_first(&mut self) {
         self.heap.pop();
     }

@@ -13,7 +13,7 @@ pub enum UnitState {
     Processing,
 }
 
-/// One processing unit, as its collector sees it.
+/// The state of one processing unit at its collector.
 ///
 /// A unit collects and processes in turn, any number of times, until it decides. A lost unit leaves its event behind
 /// (thesis §3.7.4).
@@ -38,25 +38,25 @@ impl ProcessingUnit {
         matches!(self.state, UnitState::Collecting | UnitState::Processing).then_some(self.slot)
     }
 
-    /// Is given an event, or wants more of it.
+    /// Starts collecting: the unit received an event, or needs more of its event.
     pub(crate) fn collect(&mut self, slot: u32) {
         assert!(self.state != UnitState::Down, "a unit that is down was given an event");
         self.state = UnitState::Collecting;
         self.slot = slot;
     }
 
-    /// Has the fragments that it requested.
+    /// Starts processing: the requested fragments have arrived.
     pub(crate) fn process(&mut self) {
         assert!(self.state == UnitState::Collecting, "a unit was given data that it did not ask for");
         self.state = UnitState::Processing;
     }
 
-    /// Decided, or its event was taken away.
+    /// Releases the event: the unit decided, or the event was withdrawn.
     pub(crate) fn release(&mut self) {
         self.state = UnitState::Idle;
     }
 
-    /// Crashed or was killed.
+    /// Marks the unit as crashed or killed.
     pub(crate) fn lose(&mut self) {
         self.state = UnitState::Down;
     }

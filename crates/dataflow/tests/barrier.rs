@@ -13,15 +13,15 @@ const AGGREGATOR: Peer = Peer::Collector(0);
 /// One step of a script.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// This many milliseconds go by.
+    /// Lets this many milliseconds pass.
     Run(u64),
-    /// The connection to a sender is cut, and stands again after this many milliseconds.
+    /// Cuts the connection to a sender; it is open again after this many milliseconds.
     Cut { sender: u16, away_ms: u64 },
 }
 
 use Step::{Cut, Run};
 
-/// Each script runs with every kind of workload and several seeds.
+/// The scripts; each runs with every kind of workload and several seeds.
 const SCRIPTS: [&[Step]; 4] = [
     &[Run(200)],
     &[Run(20), Cut { sender: 3, away_ms: 10 }, Run(200)],
@@ -44,14 +44,14 @@ enum Arrival {
     Connected(u16),
 }
 
-/// Aggregator, senders, and what travels between them.
+/// The aggregator, the senders, and the messages between them.
 struct World {
     now: Instant,
     aggregator: Aggregator,
     senders: Vec<BarrierSender>,
-    /// How often each connection was cut: what travelled on an earlier one is lost.
+    /// Number of cuts of each connection: messages on an earlier connection are lost.
     cuts: Vec<u32>,
-    /// Arrivals by time and order, with the cuts of their connection.
+    /// Arrivals by time and order, with the number of cuts of their connection.
     travelling: BinaryHeap<std::cmp::Reverse<(Instant, u64)>>,
     arrivals: Vec<(Arrival, u32)>,
     random: Random,
@@ -106,7 +106,7 @@ impl World {
         self.drain();
     }
 
-    /// Lets everything happen that is due until `end`.
+    /// Carries out everything that is due until `end`.
     fn run(&mut self, end: Instant) {
         loop {
             let deadlines = (self.senders.iter().filter_map(BarrierSender::poll_deadline))
@@ -206,7 +206,7 @@ fn play(script: &[Step], request_size: AnswerSize, seed: u64) {
         assert!(round == number as u64 && start < end, "{rounds:?}");
         assert!(number == 0 || start == rounds[number - 1].2, "{rounds:?}");
     }
-    // Every answer of every round arrived once; only a lost connection makes one travel again.
+    // Every answer of every round arrived once; only a lost connection repeats one.
     let block = request_size.block(SENDERS).get() * rounds.len() as u64;
     let again = world.answer_bytes - block;
     let most = cuts * request_size.answer(0, SENDERS).get();

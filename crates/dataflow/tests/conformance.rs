@@ -1,4 +1,4 @@
-//! The conformance script in memory: what real processes go through, the state machines go through here.
+//! The conformance scripts in memory, with the state machines instead of real processes.
 
 mod common;
 #[path = "common/script.rs"]
@@ -124,6 +124,6 @@ fn clears_come_again_to_a_readout_that_was_away() {
     world.run(Instant::START + Duration::from_secs(20));
     assert_eq!(world.audit().unwrap().assigned, 200);
     let deleted = world.readouts.iter().map(|readout| readout.counters().deleted).collect::<Vec<_>>();
-    // Readouts without a memory count every clear, repetitions too.
+    // Readouts without a memory count every clear, including repetitions.
     assert!(deleted.iter().all(|&count| count >= 200), "{deleted:?}");
 }

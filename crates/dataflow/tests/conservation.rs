@@ -1,4 +1,4 @@
-//! No event is lost or counted twice, whatever happens.
+//! No event is lost or counted twice, with any faults.
 
 mod common;
 
@@ -176,12 +176,12 @@ fn world(choice: &Choice) -> World {
     )
 }
 
-/// Faults at random times within the first 200 ms, each over in the end.
+/// Faults at random times within the first 200 ms; each ends.
 fn inject(world: &mut World, choice: &Choice) {
     let mut random = Random::new(choice.seed ^ 0xfa17);
     for _ in 0..choice.faults {
         let at = Instant::START + Duration::from_micros(u64::from(random.below(200_000)));
-        // Most are over soon; some last longer than all that waits for them.
+        // Most faults are short; some last longer than every timeout.
         let away = if random.below(8) == 0 { 2_000_000 } else { random.below(20_000) + 1 };
         let away = Duration::from_micros(u64::from(away));
         let collector = random.below(3) as u16;

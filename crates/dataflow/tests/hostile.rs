@@ -1,4 +1,4 @@
-//! No message of a peer, in any order, makes a role panic or lose count of its events, credits and bytes.
+//! No message of a peer, in any order, makes a role panic or miscount its events, credits and bytes.
 
 use std::sync::Arc;
 
@@ -294,7 +294,7 @@ fn barrier(seed: u64) {
                 let _ = sender.handle_message(now, peer, message);
             }
         }
-        // A slow driver drains them now and then.
+        // A slow driver drains them only sometimes.
         if hostile.below(2) == 0 {
             while aggregator.poll_transmit().is_some() {}
             while sender.poll_transmit().is_some() {}

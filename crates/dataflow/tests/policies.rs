@@ -1,7 +1,7 @@
-//! The order of the assignment policies, from a queue model of the thesis' rack without any network effects.
+//! The order of the assignment policies, in a queue model of the thesis' rack without any network effects.
 //!
-//! Collectors are servers of 2112 kB events on 1 Gb/s; a unit then processes for 100 ms (thesis §4.2.1, §6.1). No
-//! TCP, no switch, no response delay: policies differ only in the order of waits.
+//! Collectors are servers of 2112 kB events on 1 Gb/s; a unit then processes for 100 ms (thesis §4.2.1, §6.1). There is
+//! no TCP, no switch and no response delay: policies differ only in the order of waits.
 
 mod common;
 
@@ -77,9 +77,9 @@ fn mean_collection_ms(policy: Policy, start_order: StartOrder, rate_hz: u64) -> 
 
 #[test]
 fn policies_rank_as_in_the_thesis() {
-    // Claims T051 to T058: unit round-robin is far worse than FCFS, then random, then load-balancing and
-    // round-robin, which reach the ideal. The spread grows with the load. FCFS is worse than random only as long as
-    // the order remembers that collectors announced their units one after the other.
+    // Claims T051 to T058: unit round-robin is far worse than FCFS, then random, then load-balancing and round-robin,
+    // which reach the ideal. The spread grows with the load. FCFS is worse than random only while the order of the
+    // collectors' first announcements persists.
     let order = StartOrder::ByHost;
     let balance = Policy::NodeLoadBalancing;
     let mut spreads = Vec::new();
@@ -105,8 +105,8 @@ fn fcfs_depends_on_the_start_order() {
 
 #[test]
 fn random_units_are_those_of_an_m_d_1_queue() {
-    // Waiting and service of M/D/1 at a load of 0.469: s (1 + ρ / 2(1 - ρ)) = 26.4 ms. It comes out a little lower,
-    // because a collector with events waiting has fewer units to choose from.
+    // Waiting and service of M/D/1 at a load of 0.469: s (1 + ρ / 2(1 - ρ)) = 26.4 ms. The model gives a little less, as
+    // a collector with waiting events has fewer free units.
     let random = mean_collection_ms(Policy::Random, StartOrder::Arrival, 1000);
     let load = 18.29 / 39.0;
     let expected = 18.29 * (1.0 + load / (2.0 * (1.0 - load)));

@@ -1,9 +1,9 @@
 //! The checksums of the formats.
 
-/// Adler-32 (RFC 1950 §8.2), as ATLAS fragments carry it.
+/// Adler-32 (RFC 1950 §8.2), the checksum of ATLAS fragments.
 pub fn adler32(bytes: &[u8]) -> u32 {
     const PRIME: u32 = 65_521;
-    // The most bytes whose sums cannot exceed 32 bits.
+    // The most bytes for which the sums fit 32 bits.
     const BLOCK: usize = 5552;
     let (mut a, mut b) = (1_u32, 0_u32);
     for block in bytes.chunks(BLOCK) {
@@ -39,7 +39,7 @@ mod tests {
     fn one_at_a_time_of_known_texts() {
         assert_eq!(one_at_a_time(b"a"), 0xca2e_9442);
         assert_eq!(one_at_a_time(b"The quick brown fox jumps over the lazy dog"), 0x519e_91f5);
-        // Taken as positive these would be another.
+        // Read as positive values, these bytes have another hash.
         assert_ne!(one_at_a_time(&[0x80, 0xff]), one_at_a_time(&[0x00, 0x7f]));
     }
 
@@ -47,7 +47,7 @@ mod tests {
     fn adler32_of_known_texts() {
         assert_eq!(adler32(b""), 1);
         assert_eq!(adler32(b"Wikipedia"), 0x11e6_0398);
-        // Long enough to need the reduction within the text; zlib gives the same.
+        // Long enough to need a reduction within the text; zlib returns the same value.
         assert_eq!(adler32(&[0xff; 1_000_000]), 0x3843_e1be);
     }
 }

@@ -80,7 +80,7 @@ pub fn to_atlas(bytes: &[u8], file: &FileHeader, out: impl Write) -> Result<Conv
         error => ConvertError::Event { offset: 0, error },
     };
     let mut events = Events::open(bytes)?.peekable();
-    // The first records hold the run too, before any event.
+    // The first records hold the run, too, before any event.
     let run = match events.peek() {
         Some(Ok(event)) => event.id.run.unwrap_or(file.run),
         _ => file.run,
@@ -123,13 +123,13 @@ pub enum Pairing {
 pub struct FragmentComparison {
     /// Events of the output.
     pub events: u64,
-    /// Fragments that are the same in both.
+    /// Fragments that are equal in both.
     pub same: u64,
     /// Bytes in them.
     pub same_bytes: u64,
-    /// Fragments of both with different bytes.
+    /// Fragments in both with different bytes.
     pub different: u64,
-    /// Fragments that the output marks as missing, and the input has.
+    /// Fragments that the output marks as missing, but the input has.
     pub missing: u64,
     /// Fragments that only the output has.
     pub added: u64,
@@ -143,8 +143,8 @@ pub struct FragmentComparison {
 }
 
 impl FragmentComparison {
-    /// Returns true if every event of the output is, fragment by fragment, one of the input. Fragments that are marked
-    /// missing do not count.
+    /// Returns true if each fragment in the output's events equals one of the input. Fragments marked as missing do not
+    /// count.
     pub const fn is_same(&self) -> bool {
         self.different == 0 && self.added == 0 && self.absent == 0 && self.unknown_events == 0
     }
@@ -186,7 +186,7 @@ pub fn compare(output: &[u8], input: &[u8], pairing: Pairing) -> Result<Fragment
                     found.same_bytes += fragment.bytes.len() as u64;
                     continue;
                 }
-                // The fragment itself says that it never arrived, so this is not different content.
+                // The fragment is marked as never arrived, so this is not different content.
                 Some(_) if fragment.status == status::MISSING && fragment.bytes.is_empty() => {
                     found.missing += 1;
                     continue;

@@ -6,9 +6,9 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize)]
 #[error("at byte {offset}: {fault}")]
 pub struct ReadError {
-    /// Bytes from the start of the file (of the uncompressed file, where it is compressed) to the field at fault.
+    /// Bytes from the start of the file to the faulty field; in a compressed file, of the uncompressed content.
     pub offset: u64,
-    /// The fault at this place.
+    /// The fault at this offset.
     pub fault: Fault,
 }
 
@@ -16,13 +16,13 @@ pub struct ReadError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Fault {
-    /// No format of this crate begins like this.
+    /// No supported format begins with these bytes.
     #[error("{}", begins_with(*actual))]
     UnknownFormat {
         /// The first four bytes, little-endian.
         actual: u32,
     },
-    /// The file holds no byte.
+    /// The file is empty.
     #[error("the file is empty")]
     Empty,
     /// The file, or the enclosing part, ends too early.
@@ -35,7 +35,7 @@ pub enum Fault {
         /// Bytes that it needs.
         needed: u64,
     },
-    /// A marker is not there.
+    /// A marker is missing.
     #[error("{actual:#010x} instead of the marker of {needed}")]
     Marker {
         /// The word found.
@@ -43,7 +43,7 @@ pub enum Fault {
         /// The part that should begin there.
         needed: &'static str,
     },
-    /// A field has not the value that follows from the rest.
+    /// A field does not have the value that follows from the others.
     #[error("{field} is {actual}, expected {needed}")]
     Value {
         /// Name of the field.
@@ -76,20 +76,20 @@ pub enum Fault {
     /// The payload is compressed inside the file.
     #[error("the events are compressed inside the file (method {method}), which is not supported")]
     Compressed {
-        /// The number that the format has for the method.
+        /// The format's number for the method.
         method: u32,
     },
-    /// A checksum does not agree with the bytes that it covers.
+    /// A checksum differs from that of its bytes.
     #[error("the checksum of {item} is {actual:#010x}, expected {needed:#010x}")]
     Checksum {
-        /// The part that is covered.
+        /// The part that it covers.
         item: &'static str,
         /// The checksum in the file.
         actual: u32,
         /// The checksum of the bytes.
         needed: u32,
     },
-    /// A part of an event carries another L1 ID than the event.
+    /// A part of an event has another L1 ID than the event.
     #[error("{item} has L1 ID {actual}, its event {needed}")]
     L1Id {
         /// Name of the part.
@@ -99,24 +99,24 @@ pub enum Fault {
         /// L1 ID of the event.
         needed: u64,
     },
-    /// An L1 ID that an earlier event of the same run has.
+    /// An earlier event of the same run has the same L1 ID.
     #[error("L1 ID {l1_id} again: the event at byte {first} has it")]
     DuplicateEvent {
         /// The L1 ID.
         l1_id: u64,
-        /// Offset of the first event with it.
+        /// Offset of the first event with this L1 ID.
         first: u64,
     },
-    /// A source that another fragment of the same event has.
+    /// Another fragment of the same event has the same source.
     #[error("source {source_id:#x} again in the same event")]
     DuplicateSource {
         /// Identifier of the source.
         source_id: u32,
     },
-    /// The file ends without the record that closes it.
+    /// The file has no end record.
     #[error("the file ends without its end record")]
     NoEndRecord,
-    /// Bytes behind the end of the file's content.
+    /// Bytes follow after the end of the file's content.
     #[error("{actual} bytes after the end record")]
     Trailing {
         /// Number of these bytes.

@@ -8,10 +8,10 @@ use serde::Serialize;
 pub struct EventId {
     /// The L1 ID. Formats without one use another number: the orbit of a heartbeat frame, or a plain count.
     pub l1_id: u64,
-    /// The bunch crossing, where the format has it.
+    /// The bunch crossing, if the format has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bc_id: Option<u32>,
-    /// The run, where the format has it.
+    /// The run, if the format has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<u32>,
 }
@@ -19,13 +19,13 @@ pub struct EventId {
 /// One source's part of an event: bytes lent from the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fragment<'a> {
-    /// The source, as the format identifies it.
+    /// The source's identifier in the format.
     pub source: u32,
-    /// First status word of the fragment; 0, "nothing to report", in formats without one.
+    /// First status word of the fragment; 0 ("nothing to report") in formats without one.
     pub status: u32,
     /// Bytes from the start of the file to the first byte of `bytes`.
     pub offset: u64,
-    /// The bytes that the readout held, with its own headers.
+    /// The readout's bytes, with its own headers.
     pub bytes: &'a [u8],
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use fanin_units::Bytes;
 use flate2::read::MultiGzDecoder;
 
-/// The limit used by default: enough for any sample, and harmless to a desktop computer.
+/// The default limit: enough for any sample, and harmless to a desktop computer.
 pub const LIMIT: Bytes = Bytes::new(4_000_000_000);
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -34,7 +34,7 @@ pub fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, FileError> {
     expand(read_stored(path, limit)?, limit)
 }
 
-/// The bytes of a file of at most `limit`, compressed where it is.
+/// The stored bytes of a file of at most `limit`, still compressed if the file is.
 ///
 /// # Errors
 /// If it cannot be read, or holds more.
@@ -50,7 +50,7 @@ pub fn read_stored(path: &Path, limit: Bytes) -> Result<Vec<u8>, FileError> {
     Ok(bytes)
 }
 
-/// The content of a file that has these bytes: a gzip file is uncompressed, others stay as they are.
+/// The content of a file from its stored bytes: a gzip file is uncompressed, others are returned unchanged.
 ///
 /// # Errors
 /// If its compression is broken, or it holds more than `limit`.

@@ -84,7 +84,7 @@ impl<'a> Iterator for FragEvents<'a> {
         let Position::At(mut at) = self.position else { return None };
         if at == 0 {
             if u64_at(self.bytes, 0) != Some(MAGIC) {
-                // A marker of an event at offset 0 would be mistaken for the magic again.
+                // Otherwise a marker of an event at offset 0 would be mistaken for the magic again.
                 self.position = Position::Lost(1);
                 let actual = u32_at(self.bytes, 0).unwrap_or_default();
                 return Some(Err(Fault::Marker { actual, needed: "a fragment container" }.at(0)));
@@ -97,7 +97,7 @@ impl<'a> Iterator for FragEvents<'a> {
         let result = self.read(at);
         self.position = match &result {
             Ok((_, next)) => Position::At(*next),
-            // Parts that were read are not searched again, nor is the marker of the faulty event.
+            // Parts that were read, and the marker of the faulty event, are not searched again.
             Err(error) => Position::Lost((error.offset as usize).max(at + 1)),
         };
         Some(result.map(|(event, _)| event))

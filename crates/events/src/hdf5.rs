@@ -9,7 +9,7 @@ use std::io::Write;
 use crate::convert::{ConvertError, Converted};
 use crate::{Events, ReadError};
 
-/// "No address" of the format.
+/// The format's value for "no address".
 const UNDEFINED: u64 = u64::MAX;
 const SUPERBLOCK_BYTES: usize = 48;
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
@@ -132,7 +132,7 @@ fn superblock(group_at: u64, end: u64) -> Vec<u8> {
 
 fn group_header(links: &[(&str, u64)]) -> Vec<u8> {
     let mut messages = Vec::new();
-    // All links stand in the header itself: there is neither a heap nor an index of names.
+    // All links are in the header itself: there is neither a heap nor an index of names.
     let link_info: Vec<u8> = [0, 0].into_iter().chain([0xff; 16]).collect();
     push_message(&mut messages, message::LINK_INFO, &link_info);
     push_message(&mut messages, message::GROUP_INFO, &[0, 0]);
@@ -234,12 +234,12 @@ mod tests {
 
     #[test]
     fn lookup3_of_known_texts() {
-        // As its author publishes them.
+        // The author's published values.
         assert_eq!(lookup3(b""), 0xdead_beef);
         assert_eq!(lookup3(b"Four score and seven years ago"), 0x1777_0551);
     }
 
-    /// The dataset with this name, found as a reader finds it: superblock, group, link, header, layout.
+    /// Finds the dataset with this name as a reader does: superblock, group, link, header, layout.
     fn dataset<'a>(file: &'a [u8], name: &str) -> Option<&'a [u8]> {
         let number = |at: usize, len: usize| {
             let mut padded = [0; 8];
@@ -295,7 +295,7 @@ mod tests {
             }
         }
         assert_eq!(dataset(&file, "run").unwrap().len(), 40);
-        // BESIII's headers have no bunch crossing: there is no such column, rather than one of made-up numbers.
+        // BESIII's headers have no bunch crossing: the column is left out, not filled with invented numbers.
         assert_eq!(dataset(&file, "bc_id"), None);
     }
 }

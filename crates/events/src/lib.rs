@@ -13,9 +13,9 @@
 //! # Ok::<(), fanin_events::ReadError>(())
 //! ```
 //!
-//! Readers stop at the first byte that contradicts the format, and report its offset. [`verify()`] continues behind it, and
-//! checks more than reading needs: trailers, checksums, L1 IDs. No claim in a file makes a reader take more memory than the
-//! file's size justifies.
+//! Readers stop at the first byte that contradicts the format, and report its offset. [`verify()`] continues after it,
+//! and checks more than reading needs: trailers, checksums, L1 IDs. False sizes in a file never make a reader take more
+//! memory than the file's size justifies.
 
 #![forbid(unsafe_code)]
 

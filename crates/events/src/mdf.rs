@@ -12,13 +12,13 @@ use crate::{Event, EventId, Fault, Fragment, ReadError};
 pub const BANK: u16 = 0xcbcb;
 
 const HEADER_BYTES: usize = 20;
-/// Trigger mask (four words), run, orbit, bunch.
+/// Bytes of the trigger mask (four words), run, orbit and bunch.
 const SUBHEADER_BYTES: usize = 28;
 const BANK_HEADER_BYTES: usize = 8;
 const BODY_BANKS: u8 = 1;
 const HEADER_VERSION: u8 = 3;
 const ODIN: u8 = 16;
-/// Later versions of the ODIN bank are laid out differently.
+/// Latest supported version of the ODIN bank; later ones have another layout.
 const ODIN_VERSION_MAX: u8 = 6;
 
 pub(crate) fn is_header(bytes: &[u8]) -> bool {
@@ -155,7 +155,7 @@ impl<'a> Iterator for MdfEvents<'a> {
         self.number += 1;
         self.position = match &result {
             Ok((_, next)) => Position::At(*next),
-            // If the three sizes agree, the next event begins behind this one, even if its content is faulty.
+            // If the three sizes agree, the next event begins after this one, even if its content is faulty.
             Err(_) => {
                 let size = u32_at(self.bytes, at).map_or(0, index);
                 let whole = is_header(&self.bytes[at..]) && size <= self.bytes.len() - at;

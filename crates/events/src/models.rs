@@ -1,7 +1,7 @@
-//! Per-source size models: how large a source's fragment is in an event of a given relative size.
+//! Size models by source: the size of a source's fragment in an event of a given relative size.
 //!
 //! CMS models its front-end drivers like this: a fragment has `offset + slope·x + square·x²` bytes on average, where x
-//! is the event's size over the mean event size. Its spread is a share of that.
+//! is the event's size over the mean event size. Its standard deviation is a share of that.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::{Events, ReadError};
 pub struct SourceModel {
     /// Identifier of the source.
     pub source: u32,
-    /// Bytes at relative size 0; negative where a source grows faster than the events.
+    /// Bytes at relative size 0; negative if a source grows faster than the events.
     pub offset: f64,
     /// Bytes for each unit of relative size.
     pub slope: f64,
@@ -28,8 +28,8 @@ impl SourceModel {
         (self.offset + x * (self.slope + x * self.square)).max(0.0)
     }
 
-    /// A size in bytes: log-normal about the mean, for a number from the standard normal distribution. Log-normal,
-    /// because a size is never negative, and close to normal where `rms` is small.
+    /// A size in bytes: log-normal about the mean, from a standard normal number. Log-normal, as a size is never
+    /// negative; for a small `rms` it is close to normal.
     pub fn size_bytes(&self, x: f64, normal: f64) -> u64 {
         let mean = self.mean_bytes(x);
         let variance = (1.0 + self.rms * self.rms).ln();
@@ -37,14 +37,14 @@ impl SourceModel {
     }
 }
 
-/// The relative size of an event: log-normal with mean 1, for a number from the standard normal distribution.
+/// The relative size of an event: log-normal with mean 1, from a standard normal number.
 pub fn relative_event_size(sigma: f64, normal: f64) -> f64 {
     (sigma * normal - sigma * sigma / 2.0).exp()
 }
 
 /// Fits a model to each source of a file, in ascending order of sources.
 ///
-/// A straight line needs events of two different sizes, a parabola eight events. With fewer, a source's size is taken to be
+/// A straight line needs events of two different sizes, a parabola eight events. With fewer, a source's size is assumed
 /// proportional to the event's. Events without a fragment of the source count as 0 bytes.
 ///
 /// # Errors
@@ -102,7 +102,7 @@ fn fit_one(source: u32, x: &[f64], y: &[f64]) -> SourceModel {
 
 /// The least-squares polynomial of `terms` terms; `None` if the points do not determine it.
 fn least_squares(x: &[f64], y: &[f64], terms: usize) -> Option<[f64; 3]> {
-    // About x = 1, where the points are, the equations are well conditioned.
+    // About x = 1, near the points, the equations are well conditioned.
     let mut rows = [[0.0; 4]; 3];
     for (&x, &y) in x.iter().zip(y) {
         let powers = [1.0, x - 1.0, (x - 1.0) * (x - 1.0)];
@@ -179,7 +179,7 @@ pub enum TableFault {
 /// A table with the column `mean` needs only that and `source`; `rms` is optional. These sizes grow with the event.
 ///
 /// # Errors
-/// With the number of the first line that does not have this form.
+/// The number of the first line without this form.
 pub fn from_csv(text: &str) -> Result<Vec<SourceModel>, TableError> {
     let head: Vec<String> = text
         .lines()
@@ -218,7 +218,7 @@ pub fn from_csv(text: &str) -> Result<Vec<SourceModel>, TableError> {
     Ok(models)
 }
 
-/// Reads a table of means; `None` for a column that it does not have.
+/// Reads a table of means; `rms` is `None` if the table lacks that column.
 fn means(text: &str, source: usize, mean: usize, rms: Option<usize>) -> Result<Vec<SourceModel>, TableError> {
     let mut models = Vec::new();
     for (line, number) in text.lines().zip(1..).skip(1).filter(|(line, _)| !line.trim().is_empty()) {
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn drawn_sizes_have_the_mean_and_spread_of_the_model() {
         let model = SourceModel { source: 1, offset: 0.0, slope: 1e6, square: 0.0, rms: 0.3 };
-        // Quantiles of the normal distribution, by inverting its logistic approximation finely enough for moments.
+        // Quantiles of the normal distribution from its logistic approximation, in steps small enough for moments.
         let n = 200_000;
         let (mut sum, mut squares) = (0.0, 0.0);
         let step = 12.0 / f64::from(n);

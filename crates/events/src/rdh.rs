@@ -21,14 +21,14 @@ pub(crate) fn is_header(bytes: &[u8]) -> bool {
         && usize::from(bytes[1]) == HEADER_BYTES
 }
 
-/// One page: a header and the data behind it.
+/// One page: a header and its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RdhPage {
     /// Bytes from the start of the file.
     pub offset: u64,
     /// Bytes to the next page.
     pub size: u32,
-    /// Bytes of header and data in it.
+    /// Bytes of header and data in the page.
     pub used: u32,
     /// `system << 16 | fee`.
     pub source: u32,
@@ -42,10 +42,10 @@ pub struct RdhPage {
     pub stop: bool,
 }
 
-/// The page at `at`.
+/// Reads the page at `at`.
 ///
 /// # Errors
-/// If it is cut off, or no page of version 7.
+/// If it is cut off, or not a page of version 7.
 pub fn page(bytes: &[u8], at: usize) -> Result<RdhPage, ReadError> {
     let left = bytes.len().saturating_sub(at);
     let header = bytes.get(at..).and_then(|rest| rest.first_chunk::<HEADER_BYTES>());
@@ -89,9 +89,9 @@ pub fn page(bytes: &[u8], at: usize) -> Result<RdhPage, ReadError> {
 #[derive(Debug, Clone)]
 pub struct RdhEvents<'a> {
     bytes: &'a [u8],
-    /// The pages of the frames that are not returned yet, the next frame last.
+    /// The pages of the remaining frames, the next frame last.
     frames: Vec<Vec<RdhPage>>,
-    /// The first fault, reported behind the frames before it.
+    /// The first fault, reported after the frames before it.
     fault: Option<ReadError>,
     /// The offset from which to search for pages after the fault.
     lost: Option<usize>,

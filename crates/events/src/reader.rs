@@ -1,4 +1,4 @@
-//! The events of a file of any format that is read.
+//! The events of a file in any supported format.
 
 use std::fmt;
 use std::str::FromStr;
@@ -67,7 +67,7 @@ impl FromStr for Format {
     }
 }
 
-/// A name that no format has.
+/// An error: no format has this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a format: use atlas, mdf, rdh or frag")]
 pub struct UnknownName;
@@ -125,7 +125,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Searches behind an error for the next offset at which an event may begin; false if none is left.
+    /// Searches after an error for the next offset at which an event may begin; false if none is left.
     ///
     /// A file is searched only once, with any number of faults.
     pub fn resync(&mut self) -> bool {

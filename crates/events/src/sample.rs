@@ -1,6 +1,6 @@
 //! Real detector data included in the crate.
 //!
-//! `sample/README.md` says what they are and names their sources; `sample/LICENSE-*` are the notices that the licences
+//! `sample/README.md` describes them and names their sources; `sample/LICENSE-*` are the notices that the licences
 //! require.
 
 use fanin_units::Bytes;

@@ -16,7 +16,7 @@ type Sample = (&'static str, fn() -> Vec<u8>);
 /// The samples that come with the crate, by name; a file with the same name has precedence.
 const SAMPLES: [Sample; 2] = [("km3net", sample::km3net), ("bes3", sample::bes3)];
 
-/// Tables of models are small.
+/// Largest table of models; tables are small.
 const TABLE_LIMIT: Bytes = Bytes::new(64_000_000);
 
 /// The sizes of the fragments of a file, event by event.
@@ -90,7 +90,7 @@ pub enum SizesError {
     },
 }
 
-/// A file of sizes, or a sample, read once: its bytes can be hashed before its sizes are taken from them.
+/// The bytes of a file of sizes, or of a sample, read once: they can be hashed before the sizes are taken from them.
 pub struct SizesFile {
     path: String,
     bytes: Vec<u8>,
@@ -112,7 +112,7 @@ impl SizesFile {
         Ok(Self { path: path.to_owned(), bytes, is_sample: sample.is_some() })
     }
 
-    /// The bytes of the file as it is stored; `None` for a sample, which is no file.
+    /// The stored bytes of the file; `None` for a sample, which is not a file.
     pub fn stored(&self) -> Option<&[u8]> {
         (!self.is_sample).then_some(&self.bytes)
     }
@@ -181,7 +181,7 @@ fn fits(path: &str, sources: usize, hosts: u32, fragments: u32) -> Result<(), Si
 
 impl EventSizes {
     /// Reads the sizes in a raw-data file, or in a sample (`km3net`, `bes3`), for `hosts` readouts with `fragments`
-    /// fragments each. A table of (event, source, bytes), as CSV or Parquet, gives its events in ascending order.
+    /// fragments each. From a table of (event, source, bytes), as CSV or Parquet, reads the events in ascending order.
     ///
     /// # Errors
     /// If the file cannot be read, violates its format, holds no event, or has more sources than places.
@@ -224,14 +224,14 @@ impl EventSizes {
         Ok(Self { sources, events })
     }
 
-    /// The mean size of a fragment over `places` places; places without a source count.
+    /// The mean size of a fragment over `places` places; places without a source count as 0 bytes.
     pub fn mean(&self, places: u64) -> Bytes {
         let total: u128 = self.events.iter().flatten().map(|&size| u128::from(size)).sum();
         let count = self.events.len() as u128 * u128::from(places.max(1));
         Bytes::new((total / count.max(1)) as u64)
     }
 
-    /// The most bytes that a readout with `fragments` fragments has of one event.
+    /// The most bytes of one event at a readout with `fragments` fragments.
     pub fn answer_max(&self, fragments: u32) -> Bytes {
         let fragments = fragments.max(1) as usize;
         let answers = self.events.iter().flat_map(|event| event.chunks(fragments));
@@ -318,7 +318,7 @@ mod tests {
     fn models_are_fitted_to_a_sample() {
         let models = read_models("bes3", 26, 2).unwrap();
         assert_eq!(models.len(), 42);
-        // Over the events themselves the models give back the mean that the file has.
+        // Over the events themselves the models return the mean of the file.
         let file = EventSizes::read("bes3", 26, 2).unwrap().mean(52).get() as f64;
         let fitted = models_mean(&models, 0.0, 52).get() as f64;
         assert!((fitted / file - 1.0).abs() < 0.1, "{fitted} {file}");

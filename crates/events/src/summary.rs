@@ -15,7 +15,7 @@ pub struct SizeMoments {
     pub count: u64,
     /// Their mean; 0 without values.
     pub mean: f64,
-    /// Their standard deviation, over all of them (not a sample's estimate).
+    /// Their standard deviation as a whole population, not a sample's estimate.
     pub sd: f64,
     /// The smallest value.
     pub min: u64,
@@ -66,7 +66,7 @@ pub struct Summary {
     pub format: Format,
     /// Number of events.
     pub events: u64,
-    /// The runs that events name, in ascending order.
+    /// The runs of the events, in ascending order.
     pub runs: Vec<u32>,
     /// Smallest and largest L1 ID; absent without events.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +116,8 @@ impl Summary {
 
     /// The line of a scenario's `[readout]` that makes fragments of this size: `fragment_size = { … }`.
     ///
-    /// Mean and spread are those of the file, over all sources together. [`crate::models::fit`] fits each source by itself.
+    /// Mean and spread come from the file, over all sources together. [`crate::models::fit`] fits each source by
+    /// itself.
     pub fn size_line(&self, shape: SizeShape) -> String {
         let bytes = |value: f64| Bytes::new(value.round().max(0.0) as u64);
         let mean = bytes(self.fragment_bytes.mean);

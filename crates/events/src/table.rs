@@ -16,13 +16,13 @@ const COLUMNS: [&str; 3] = ["event", "source", "bytes"];
 const PARQUET: &[u8] = b"PAR1";
 /// The largest fragment.
 const FRAGMENT_MAX: u64 = 1 << 30;
-/// The most sizes that a table may unfold to: events times sources.
+/// The most sizes of an expanded table: events times sources.
 const SIZES_MAX: usize = 1 << 26;
 
 /// Errors of reading a table of sizes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SizesTableError {
-    /// A column is not there.
+    /// A column is missing.
     #[error(
         "there is no column `{needed}` among {actual}; a table of sizes has the columns event, source and bytes"
     )]
@@ -39,13 +39,13 @@ pub enum SizesTableError {
         line: usize,
         /// Name of the column.
         column: &'static str,
-        /// Number of columns that the first line names.
+        /// Number of columns in the first line.
         needed: usize,
     },
     /// A value does not fit its column.
     #[error("{place} {row}: {column} is {actual:?}, not a whole number from 0 to {max}")]
     Number {
-        /// Unit of places: lines of a text, rows of a Parquet file.
+        /// Unit of the position: lines of a text, rows of a Parquet file.
         place: &'static str,
         /// Number of the line or row, from 1.
         row: usize,
@@ -67,10 +67,10 @@ pub enum SizesTableError {
     /// The Parquet library refuses the file.
     #[error("as Parquet: {reason}")]
     Parquet {
-        /// The reason of the library.
+        /// The library's reason.
         reason: String,
     },
-    /// The columns are compressed by a method that is not read.
+    /// The columns are compressed by an unsupported method.
     #[error(
         "as Parquet: compressed by {method}; write it uncompressed or with Snappy, which pandas and polars call `compression=\"snappy\"`"
     )]
@@ -97,7 +97,7 @@ impl SizesTable {
             .then(|| Self::of_csv(&String::from_utf8_lossy(bytes)))
     }
 
-    /// Rows of one event and source add up.
+    /// Adds a row; rows of the same event and source add up.
     fn add(&mut self, [event, source, bytes]: [u64; 3]) {
         let source = u32::try_from(source).expect("the column's range is checked");
         *self.0.entry(event).or_default().entry(source).or_default() += bytes;
@@ -159,7 +159,7 @@ impl SizesTable {
         Ok(table)
     }
 
-    /// The sources and, for each event, the bytes of each of them.
+    /// Expands to the sources and, for each event, the bytes of each source.
     pub(crate) fn unfold(self) -> Result<(Vec<u32>, Vec<Vec<u64>>), SizesTableError> {
         let sources: BTreeSet<u32> = self.0.values().flat_map(|event| event.keys().copied()).collect();
         let sources: Vec<u32> = sources.into_iter().collect();
@@ -174,7 +174,7 @@ impl SizesTable {
     }
 }
 
-/// The places of the columns.
+/// The positions of the columns.
 fn places(names: &[String]) -> Result<[usize; 3], SizesTableError> {
     let mut places = [0; 3];
     for (place, needed) in places.iter_mut().zip(COLUMNS) {
@@ -213,7 +213,7 @@ fn whole(field: &Field) -> Option<u64> {
         Field::UShort(value) => Some(value.into()),
         Field::UInt(value) => Some(value.into()),
         Field::ULong(value) => Some(value),
-        // pandas makes floats of whole numbers where values are missing.
+        // pandas converts whole numbers to floats in columns with missing values.
         Field::Double(value) if (0.0..9e15).contains(&value) && value.fract() == 0.0 => Some(value as u64),
         _ => None,
     }

@@ -9,7 +9,7 @@ use crate::checksum::{adler32, one_at_a_time};
 use crate::words::{index, u32_at};
 use crate::{Event, EventId, Events, Fault, Format, ReadError, rdh};
 
-/// Faults that a report keeps; all are counted.
+/// Most faults in a report; all are counted.
 pub const FAULTS_KEPT: usize = 1000;
 
 /// The report of [`verify`].
@@ -23,20 +23,20 @@ pub struct Report {
     pub fragments: u64,
     /// Bytes in these fragments.
     pub fragment_bytes: u64,
-    /// Number of faults, those not listed included.
+    /// Number of all faults, including unlisted ones.
     pub fault_count: u64,
-    /// The first of them, by their place in the file.
+    /// The first faults, in the order of the file.
     pub faults: Vec<ReadError>,
-    /// Checksums that were recomputed; those that differ are among the faults.
+    /// Recomputed checksums; those that differ are among the faults.
     pub checksums_checked: u64,
     /// Checksums that this crate cannot compute: CRC-16 of ATLAS fragments.
     pub checksums_unchecked: u64,
     /// Events that appear again with the same fragments. That is no fault: a logger may store an event twice if the
     /// acknowledgement was lost.
     pub duplicates: u64,
-    /// Events with a smaller L1 ID than one before them. That is no fault: events are stored when they are complete.
+    /// Events with a smaller L1 ID than an earlier one. That is no fault: events are stored when they are complete.
     pub out_of_order: u64,
-    /// L1 IDs between the smallest and the largest that no event has. That is no fault: events are rejected.
+    /// L1 IDs between the smallest and the largest without an event. That is no fault: events are rejected.
     pub l1_ids_absent: u64,
     /// Fragments with neither L1 ID nor run in their headers.
     pub fragments_without_l1_id: u64,
@@ -49,13 +49,13 @@ pub struct Report {
 pub struct L1IdOffset {
     /// Identifier of the source.
     pub source: u32,
-    /// The fragment's L1 ID less the event's.
+    /// The fragment's L1 ID minus the event's.
     pub offset: i64,
     /// Fragments of the source.
     pub fragments: u64,
 }
 
-/// Checks a whole file. A part that a fault makes unreadable is skipped, and counts as one fault.
+/// Checks a whole file. A part that is unreadable after a fault is skipped, and counts as one fault.
 ///
 /// # Errors
 /// If no format begins with the file's first bytes.
@@ -73,7 +73,7 @@ pub fn verify(bytes: &[u8]) -> Result<Report, ReadError> {
 struct FileCheck<'a> {
     bytes: &'a [u8],
     report: Report,
-    /// The offset of the event with this run and L1 ID.
+    /// The offset of the first event with each run and L1 ID.
     seen: HashMap<(Option<u32>, u64), u64>,
     l1_id_max: Option<u64>,
     /// For each source and level: the differences of its L1 ID from the event's, with their counts and first offsets.
@@ -119,7 +119,7 @@ impl<'a> FileCheck<'a> {
 
     fn faults(&mut self, first: ReadError, count: u64) {
         self.report.fault_count += count;
-        // Faults come nearly in the file's order; twice as many are kept so that sorting puts the first ones first.
+        // Faults come nearly in the file's order; twice as many are kept so that sorting finds the first ones.
         if self.report.faults.len() < 2 * FAULTS_KEPT {
             self.report.faults.push(first);
         }
@@ -145,7 +145,8 @@ impl<'a> FileCheck<'a> {
         }
     }
 
-    /// Returns true if an event has the fragments of the one at `first`, except those that either of them marks as missing.
+    /// Returns true if an event has the fragments of the event at `first`. Fragments marked as missing in either do not
+    /// count.
     fn is_repetition(&self, first: u64, event: &Event<'_>) -> bool {
         let Some(bytes) = self.bytes.get(first as usize..) else { return false };
         let Some(Ok(earlier)) = Events::with_format(bytes, self.report.format).next() else { return false };
@@ -267,7 +268,7 @@ impl<'a> FileCheck<'a> {
             let record = atlas::record(self.bytes, at);
             let next = match record {
                 Err(error) => {
-                    // Bytes behind the end are one fault, regardless of their content.
+                    // Bytes after the end are one fault, regardless of their content.
                     if ended {
                         let actual = (self.bytes.len() - at) as u64;
                         self.fault(Fault::Trailing { actual }.at(at));
@@ -313,7 +314,7 @@ impl<'a> FileCheck<'a> {
     }
 
     fn full_event(&mut self, at: usize, end: usize) {
-        // Reading checks that the headers fit; only then are the contents checked.
+        // Reading checks that the headers fit; the contents are checked only after that.
         let event = match atlas::event(self.bytes, at, end) {
             Ok(event) => event,
             Err(error) => return self.fault(error),
@@ -384,7 +385,7 @@ impl<'a> FileCheck<'a> {
         of_source.entry(distance).or_insert(Distance { count: 0, first }).count += 1;
     }
 
-    /// The distance of most fragments of a source is its own; the others are faults.
+    /// The most frequent distance of a source is its offset; fragments with another distance are faults.
     fn l1_id_distances(&mut self) {
         for ((source, item), of_source) in std::mem::take(&mut self.distances) {
             let fragments: u64 = of_source.values().map(|distance| distance.count).sum();

@@ -18,19 +18,19 @@ pub(crate) fn slice_at<'a>(
     Ok(&bytes[at..at + len])
 }
 
-/// The 32-bit field at `at`; `None` where the slice ends before it does.
+/// The 32-bit field at `at`; `None` if it does not end within the slice.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     let end = at.checked_add(4)?;
     bytes.get(at..end).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes)
 }
 
-/// The 16-bit field at `at`; `None` where the slice ends before it does.
+/// The 16-bit field at `at`; `None` if it does not end within the slice.
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     let end = at.checked_add(2)?;
     bytes.get(at..end).and_then(|b| b.try_into().ok()).map(u16::from_le_bytes)
 }
 
-/// The 64-bit field at `at`; `None` where the slice ends before it does.
+/// The 64-bit field at `at`; `None` if it does not end within the slice.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     let end = at.checked_add(8)?;
     bytes.get(at..end).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes)
@@ -61,7 +61,7 @@ impl Words<'_> {
     }
 }
 
-/// A size or count of a file as an index; on a machine with shorter indices it saturates, which is larger than any file.
+/// A size or count of a file as an index. On a machine with shorter indices it saturates, above the size of any file.
 pub(crate) fn index(value: u32) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
 }

@@ -1,4 +1,4 @@
-//! Damaged and made-up files: an error with its place, never a panic.
+//! Damaged and invented files: an error with its place, never a panic.
 
 mod common;
 
@@ -12,7 +12,7 @@ fn use_all(bytes: &[u8]) -> Option<usize> {
     let mut events = Events::open(bytes).ok()?;
     let mut before_fault = 0;
     let mut fault_seen = false;
-    // Each event and each fault takes a byte at least: more rounds than bytes would be an endless loop.
+    // Each event and each fault takes at least a byte: more rounds than bytes would be an endless loop.
     for _ in 0..=bytes.len() {
         match events.next() {
             Some(Ok(event)) => {
@@ -64,7 +64,7 @@ fn samples_cut_off_anywhere() {
         for len in (0..bytes.len()).step_by(step) {
             let whole = use_all(&bytes[..len]);
             assert!(whole.is_none_or(|events| events <= 2), "{name} cut to {len}");
-            // A container without an end record may end behind any event; a part of any other file is not valid.
+            // A container without an end record may end after any event; a part of any other file is not valid.
             if name.starts_with("atlas") && len >= 8 {
                 assert!(verify(&bytes[..len]).unwrap().fault_count > 0, "{name} cut to {len}");
             }

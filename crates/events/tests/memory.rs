@@ -1,4 +1,4 @@
-//! No claim in a file makes a reader take more memory than the file's size justifies.
+//! False sizes in a file never make a reader take more memory than the file's size justifies.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use common::small;
 use fanin_events::{Events, Summary, models, verify};
 
-/// The system's allocator, with a mark of the largest single request and of the most that was held at once.
+/// The system's allocator, with the largest single request and the most memory in use at once.
 struct Counting;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
@@ -33,10 +33,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes of memory for each byte of a file. An empty fragment takes 8 bytes in a file, and its description 40, twice
-/// while a vector grows.
+/// Bytes of memory for each byte of a file. An empty fragment takes 8 bytes in a file, and its description 40; twice
+/// that while a vector grows.
 const TIMES_MAX: usize = 24;
-/// Memory that does not depend on the file.
+/// Memory independent of the file.
 const FIXED_MAX: usize = 64 << 10;
 
 // One test only: others would allocate at the same time.

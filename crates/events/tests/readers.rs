@@ -1,4 +1,4 @@
-//! Real files, read: identities, sources and sizes.
+//! Reads real files: identities, sources and sizes.
 
 mod common;
 
@@ -66,7 +66,7 @@ fn bes3_sample_is_an_atlas_bytestream() {
     assert!(events.iter().all(|event| event.id.run == Some(91_668) && event.fragments.len() == 42));
     let (min, max, _) = sizes(&events);
     assert_eq!((min, max), (84, 1932));
-    // The first event, as the file's own record and header say.
+    // The values of the file's own record and header for the first event.
     assert_eq!((events[0].offset, events[0].size), (108, 0xa1d * 4));
     assert_eq!((events[0].fragments[0].source, events[0].fragments[0].bytes.len()), (0xa1_0000, 0x3e * 4));
 }
@@ -136,7 +136,7 @@ fn lhcb_banks_are_the_same_in_both_forms() {
     assert_eq!(sizes(&raw_events).0, 8);
     let report = fanin_events::verify(&raw).unwrap();
     assert_eq!((report.checksums_checked, report.fault_count), (10, 0), "{report:?}");
-    // The container has all banks but those with the simulation's truth.
+    // The container has all banks except those with the simulation's truth.
     let container = events(&container);
     assert_eq!(container.len(), 10);
     for (raw, event) in raw_events.iter().zip(&container) {

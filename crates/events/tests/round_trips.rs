@@ -1,4 +1,4 @@
-//! Reading gives back exactly the bytes that were written.
+//! Reading returns exactly the written bytes.
 
 mod common;
 
@@ -43,7 +43,7 @@ fn bes3_robs_keep_their_own_headers() {
     if let Some(made_by_others) = shared("frag/bes3_run91668_rob.frag") {
         assert!(container == made_by_others);
     }
-    // A second time through: the ROBs of version 3 stand unchanged in events of version 4.
+    // The second conversion: the ROBs of version 3 are unchanged in events of version 4.
     let again = atlas_from(&original);
     let report = verify(&again).unwrap();
     assert_eq!((report.fault_count, report.events, report.checksums_checked), (0, 10, 10));

@@ -14,7 +14,7 @@ fn the_numbers_of_the_km3net_file() {
     let Some(bytes) = shared("frag/km3net_run25291_L1.frag") else { return };
     let summary = Summary::read(&bytes).unwrap();
     assert_eq!((summary.events, summary.sources.len()), (3, 453));
-    // As numpy has them.
+    // numpy's values.
     near(summary.fragment_bytes.mean, 2278.3, 0.1);
     near(summary.fragment_bytes.sd, 536.2, 0.5);
     assert_eq!((summary.fragment_bytes.min, summary.fragment_bytes.max), (326, 8318));
@@ -58,7 +58,7 @@ fn models_of_the_bes3_sources_add_up_to_the_events() {
     let summary = Summary::read(&bytes).unwrap();
     let models = models::fit(&bytes).unwrap();
     assert_eq!(models.len(), 42);
-    // A least-squares fit with a constant goes through the means, so that sources add up to the mean event.
+    // A least-squares fit with a constant term passes through the means, so that sources add up to the mean event.
     let events: Vec<f64> = fanin_events::Events::open(&bytes)
         .unwrap()
         .map(|event| event.unwrap().fragment_bytes().get() as f64 / summary.event_bytes.mean)

@@ -1,4 +1,4 @@
-//! Answers every message with the same message, and says on which port: a peer to try things with.
+//! Answers every message with the same message, and prints its port: a peer for experiments.
 //!
 //! `cargo run -p fanin-message --example echo -- [NAME] [ADDRESS] [epoll|uring]`
 

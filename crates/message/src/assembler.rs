@@ -11,14 +11,14 @@ use crate::frame::{HEADER_BYTES, Header, Oversize};
 use crate::limits::Limits;
 use crate::pool::{Block, BufferPool, Payload};
 
-/// Bytes read ahead of a message if the previous message of the connection was large. Bytes read before the size is
-/// known must be copied.
+/// Most bytes to read ahead of a message if the previous message of the connection was large. Bytes read before the
+/// size is known must be copied.
 const AHEAD_BYTES_MAX: usize = 4096;
 
-/// Memory for a frame is reserved up to this many bytes of its claimed size.
+/// Claimed size up to which a frame's memory is reserved at once, bytes.
 const TRUSTED_BYTES: usize = 64 << 10;
-/// Memory for a frame is also reserved up to this multiple of the bytes received. Memory thus follows the bytes
-/// received, not the size that the header claims.
+/// Multiple of the received bytes up to which a frame's memory is also reserved. Memory thus follows the received
+/// bytes, not the claimed size.
 const TRUSTED_FACTOR: usize = 64;
 
 /// A received message.
@@ -37,7 +37,7 @@ pub struct ArrivedMessage {
 pub struct Partial {
     header: [u8; HEADER_BYTES],
     held: u8,
-    /// Size in bytes of the last message if it was large; else zero.
+    /// Size in bytes of the last message if it was large; otherwise zero.
     large: u32,
     message: Option<PartialMessage>,
 }
@@ -65,7 +65,7 @@ impl Partial {
     }
 }
 
-/// The pool has no memory to read into: [`Limits::receive_bytes_max`] is reached.
+/// An error: the pool has no memory to read into, as [`Limits::receive_bytes_max`] is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Starved;
 
@@ -118,7 +118,7 @@ impl Assembler {
             }
             let room = size.min(message.block.len());
             let rest = &mut message.block[message.filled..room];
-            // The following message arrives in the same call, unless this message alone fills one.
+            // The following message arrives in the same call, unless this message fills one by itself.
             if room == size
                 && rest.len() < self.block_bytes
                 && let Some(block) = writable(&mut self.block, &self.pool, self.block_bytes)
@@ -135,7 +135,8 @@ impl Assembler {
         Ok([&mut block[held..end], &mut []])
     }
 
-    /// Returns space for at least `bytes` received bytes, even beyond the pool's limit, and true if they exceed it.
+    /// Returns space for at least `bytes` received bytes, even beyond the pool's limit; the flag is true if they exceed
+    /// it.
     pub(crate) fn space_anyway<'a>(
         &'a mut self,
         partial: &'a mut Partial,
@@ -177,12 +178,12 @@ impl Assembler {
         }
     }
 
-    /// Returns the next complete frame. `None`: all bytes are used, and space may be requested again.
+    /// Returns the next complete frame. `None`: all bytes are used, and the caller may request space again.
     ///
     /// # Errors
     ///
     /// [`Oversize`] if a header claims more than the limit of its type. The stream then has no known frame boundary:
-    /// the connection has to end, and [`discard`](Self::discard) has to be called.
+    /// the caller ends the connection, and calls [`discard`](Self::discard).
     #[inline]
     pub fn next_frame(
         &mut self,
@@ -278,7 +279,7 @@ impl Assembler {
     }
 }
 
-/// Returns the shared block if no payload refers to it, else a new one.
+/// Returns the shared block if no payload refers to it, otherwise a new one.
 fn writable<'a>(block: &'a mut Option<Arc<Block>>, pool: &BufferPool, bytes: usize) -> Option<&'a mut Block> {
     if block.as_mut().is_none_or(|block| Arc::get_mut(block).is_none()) {
         *block = None;

@@ -19,7 +19,7 @@ pub(crate) const PROOF_BYTES: usize = 32;
 /// Length of a tag, bytes.
 pub const TAG_BYTES: usize = 16;
 
-/// The side that proves. A proof of one side is invalid for the other.
+/// The side of a proof. A proof of one side is invalid for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProvingSide {
     Caller,
@@ -39,7 +39,7 @@ impl ProvingSide {
 #[derive(Clone, PartialEq, Eq)]
 pub struct SharedKey([u8; NONCE_BYTES]);
 
-/// The text is not a key.
+/// An error: the text is not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a key has 64 hexadecimal digits, as `openssl rand -hex 32` prints them")]
 pub struct KeyError;
@@ -90,7 +90,7 @@ impl SharedKey {
         hmac::verify(&self.hmac(), &message, proof).is_ok()
     }
 
-    /// Returns a tag that only a holder of the key can make: the first bytes of the message's HMAC-SHA256.
+    /// Returns a tag that requires the key: the first bytes of the message's HMAC-SHA256.
     pub fn tag(&self, message: &[u8]) -> [u8; TAG_BYTES] {
         let mut tag = [0; TAG_BYTES];
         tag.copy_from_slice(&hmac::sign(&self.hmac(), message).as_ref()[..TAG_BYTES]);

@@ -80,7 +80,7 @@ impl Epoll {
         ready
     }
 
-    /// Makes the next wait return at once and report this connection again, because it was not read empty.
+    /// Makes the next wait return at once and report this connection again: some of its bytes were not read.
     pub(crate) fn look_again(&mut self, token: u64, ends: bool) {
         self.again.push(Ready { token, readable: true, writable: false, ends });
     }
@@ -125,7 +125,7 @@ impl From<epoll::Event> for Ready {
         let broken = flags.intersects(epoll::EventFlags::ERR | epoll::EventFlags::HUP);
         Self {
             token: event.data.u64(),
-            // The read or write that follows returns the error.
+            // The following read or write returns the error.
             readable: broken || flags.intersects(READ | epoll::EventFlags::RDHUP),
             writable: broken || flags.intersects(WRITE),
             ends: broken || flags.intersects(epoll::EventFlags::RDHUP),

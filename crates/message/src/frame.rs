@@ -26,7 +26,7 @@ impl Header {
         bytes
     }
 
-    /// Decodes a header; every 12 bytes are one.
+    /// Decodes a header; any 12 bytes are valid.
     pub fn from_bytes(bytes: &[u8; HEADER_BYTES]) -> Self {
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         Self { kind: word(0), stream: word(4), size: word(8) }
@@ -43,7 +43,7 @@ impl Header {
     }
 }
 
-/// The size of a frame exceeds the limit of its type: the peer is wrong, or the bytes are not a frame.
+/// An error: the size of a frame exceeds the limit of its type. The peer is faulty, or the bytes are not a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a message of type {kind:#x} claims {size} bytes; the limit is {limit}")]
 pub struct Oversize {

@@ -20,8 +20,7 @@ const VERSION: u16 = 1;
 /// Maximum length of a name, bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// The greeting, which is the first message in each direction: the sender's name, and the name that it expects of the
-/// receiver.
+/// The greeting, the first message in each direction: the sender's name, and the expected name of the receiver.
 ///
 /// On the wire, all little-endian: `"FNIN"`, version (16 bits), heartbeat interval in milliseconds (32 bits, 0 for
 /// none). Two names follow, each after its length (16 bits). An empty second name fits every peer. A caller with a

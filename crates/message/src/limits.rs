@@ -16,11 +16,11 @@ pub struct Limits {
     /// Maximum payload by type: type and bytes. Default: none.
     pub by_kind: Vec<(u32, u32)>,
     /// Maximum of bytes waiting to be sent to one peer, headers included. Above it,
-    /// [`send`](crate::MessageEndpoint::send) returns [`Full`](crate::SendError::Full). An empty outbox takes one
+    /// [`send`](crate::MessageEndpoint::send) returns [`Full`](crate::SendError::Full). An empty outbox accepts one
     /// message of any size. Default: 64 MiB.
     pub outbox_bytes_max: u64,
-    /// Maximum of bytes in received and in incomplete messages, over all peers. When it is reached, reading stops
-    /// until some are dropped, and TCP's windows hold the senders back. Default: 1 GiB.
+    /// Maximum of bytes in received and in incomplete messages, over all peers. When it is reached, reading stops until
+    /// payloads are dropped, and TCP's windows hold the senders back. Default: 1 GiB.
     pub receive_bytes_max: u64,
     /// Maximum of bytes in unused buffers that are kept for reuse. Default: 64 MiB.
     pub idle_bytes_max: u64,
@@ -66,7 +66,7 @@ impl Limits {
 /// Time limits of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// From the start of a connection to the end of both greetings. Default: 5 s.
+    /// Longest time from the start of a connection to the end of both greetings. Default: 5 s.
     pub greeting_max: Duration,
     /// Time without a message after which a heartbeat is sent. Zero sends none. Default: 1 s.
     pub heartbeat: Duration,
@@ -76,8 +76,8 @@ pub struct Timing {
     /// Time after which the connection ends if the peer reads none of the waiting bytes. Zero waits without limit.
     /// Default: 30 s.
     pub stall_max: Duration,
-    /// From [`close`](crate::MessageEndpoint::close) to the end of the connection. Waiting messages are still sent,
-    /// and messages of the peer still received. Default: 5 s.
+    /// Longest time from [`close`](crate::MessageEndpoint::close) to the end of the connection. Waiting messages are
+    /// still sent, and messages of the peer still received. Default: 5 s.
     pub drain_max: Duration,
 }
 

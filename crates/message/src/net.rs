@@ -1,7 +1,8 @@
-//! The network below an endpoint: the kernel's, or a simulated one.
+//! The network below an endpoint: that of the kernel, or a simulated one.
 //!
-//! A simulated network lets many endpoints run in one thread and in simulated time ([`SimulatedNetwork`]). Everything above
-//! the sockets is the same code in both: greetings, authentication, framing, heartbeats, pauses between attempts, limits.
+//! A simulated network lets many endpoints run in one thread and in simulated time ([`SimulatedNetwork`]). All code
+//! above the sockets is the same in both: greetings, authentication, framing, heartbeats, pauses between attempts,
+//! limits.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
@@ -22,7 +23,7 @@ use crate::wake::Waker;
 
 /// A network without a kernel, as one endpoint sees it. Time stands still while the endpoint works.
 pub trait SimulatedNetwork: Send {
-    /// The time now.
+    /// The present time.
     fn now(&self) -> Instant;
 
     /// Random bytes for nonces and pauses.
@@ -62,7 +63,7 @@ pub trait SimulatedSocket: Send {
     ///
     /// # Errors
     ///
-    /// `EAGAIN` if none are there, or the error that ended the connection.
+    /// `EAGAIN` if no bytes have arrived, or the error that ended the connection.
     fn receive(&self, bytes: &mut [u8]) -> Result<usize, OsError>;
 
     /// True if bytes can be received.
@@ -75,17 +76,17 @@ pub trait SimulatedSocket: Send {
     /// `EAGAIN` without room, or the error that ended the connection.
     fn send(&self, bytes: &[u8]) -> Result<usize, OsError>;
 
-    /// Ends this side of the stream, and the other as well if `both`.
+    /// Ends this side of the stream; with `both` also the other side.
     fn shutdown(&self, both: bool);
 
     /// Takes the error of a failed connection.
     fn error(&self) -> Option<OsError>;
 
-    /// The address that it is bound to.
+    /// The local address of the socket.
     fn local_address(&self) -> Option<SocketAddr>;
 }
 
-/// The events that are reported for a socket of a [`SimulatedNetwork`].
+/// The events to report for a socket of a [`SimulatedNetwork`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interest {
     /// Reports that bytes, the end of the stream or connections arrived.
@@ -198,7 +199,7 @@ impl Socket {
     pub(crate) fn shutdown(&self, how: Shutdown) {
         match self {
             Self::Kernel(fd) => {
-                // It may have ended already.
+                // The connection may have ended already.
                 let _ = shutdown(fd, how);
             }
             Self::Simulated(socket) => socket.shutdown(how == Shutdown::Both),
@@ -225,7 +226,7 @@ impl Socket {
         self.descriptor().map_or(Ok(()), |fd| options.apply(fd))
     }
 
-    /// Sets those options again that the kernel resets.
+    /// Sets the options that the kernel resets.
     pub(crate) fn renew(&self, options: &SocketOptions) {
         if let Some(fd) = self.descriptor() {
             options.renew(fd);
@@ -255,7 +256,7 @@ impl ConcatBytes for [IoSlice<'_>] {
 pub(crate) struct Net {
     epoll: Epoll,
     simulated: Option<Box<dyn SimulatedNetwork>>,
-    /// Wakers of an endpoint in a simulated network, which no kernel watches.
+    /// Wakers of an endpoint in a simulated network; no kernel watches them.
     wakers: Vec<(Waker, u64)>,
     /// The simulated sockets that became ready in the last wait.
     found: Vec<Readiness>,
@@ -369,7 +370,7 @@ impl Net {
         self.epoll.next()
     }
 
-    /// Makes the next wait return at once and report this connection again, because it was not read empty.
+    /// Makes the next wait return at once and report this connection again: some of its bytes were not read.
     pub(crate) fn look_again(&mut self, token: u64, ends: bool) {
         self.epoll.look_again(token, ends);
     }

@@ -29,7 +29,7 @@ pub enum Backend {
     /// Readiness by epoll, one call for each read and each write: available everywhere.
     Epoll,
     /// Completions by io_uring, many reads and writes in one call. Needs Linux 6.1 or later and a system that permits
-    /// it, else [`SetupError::Uring`](crate::SetupError::Uring).
+    /// it; otherwise [`SetupError::Uring`](crate::SetupError::Uring).
     Uring,
 }
 
@@ -47,7 +47,7 @@ pub enum Greeting {
 /// Policy for a peer that connects with the name of an open connection of the same listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SameName {
-    /// Ends the older connection, which after a crash or a cut cable is half-open.
+    /// Ends the older connection. After a crash or a cut cable it is half-open.
     #[default]
     Replace,
     /// Refuses the newer connection.

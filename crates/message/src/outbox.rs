@@ -1,4 +1,4 @@
-//! Messages waiting for one peer: small ones are collected in buffers, large ones are shared with their owner.
+//! Messages that wait for one peer: small ones are collected in buffers, large ones are shared with their owner.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -6,9 +6,9 @@ use std::io::IoSlice;
 use crate::frame::{HEADER_BYTES, Header};
 use crate::pool::Payload;
 
-/// Payloads up to this size, bytes, are copied into a buffer, which costs less than a piece of their own.
+/// Largest payload that is copied into a buffer, bytes; a separate piece would cost more.
 pub(crate) const COPY_BYTES_MAX: usize = 4096;
-/// A buffer of small messages with at least this many bytes is followed by a new one.
+/// Bytes in a buffer of small messages from which on a new buffer is used.
 const TAIL_BYTES_MAX: usize = 64 << 10;
 /// Maximum pieces in one call (`writev` takes up to 1024; above UIO_FASTIOV, 8, the kernel allocates, which costs
 /// little).
@@ -58,7 +58,7 @@ struct Queued {
     messages: u32,
 }
 
-/// Queue without allocation for its first piece. An outbox rarely holds more if the peer keeps up.
+/// A queue without allocation for its first piece. An outbox rarely holds more if the peer keeps up.
 #[derive(Default)]
 struct Pieces {
     first: Option<Queued>,
@@ -226,7 +226,7 @@ impl Outbox {
     }
 
     /// Takes the first piece for a write that keeps the buffer until it completes. Returns the buffer, and the offset
-    /// of the first byte to send. `None` if the piece is shared, or a write is in flight.
+    /// of the first byte to send. `None` if the piece is shared, or another write is in flight.
     pub(crate) fn take_flight(&mut self) -> Option<(Vec<u8>, usize)> {
         if self.flight.0 != 0 || !matches!(self.pieces.first.as_ref()?.piece, Piece::Copied(_)) {
             return None;

@@ -9,10 +9,10 @@ use crate::wake::Waker;
 
 /// Smallest buffer that a pool lends, bytes.
 const CLASS_BYTES_MIN: usize = 512;
-/// Number of size classes: four to an octave, so a buffer is at most a quarter larger than requested.
+/// Number of size classes: four for each factor of two, so that a buffer is at most a quarter larger than requested.
 const CLASSES: usize = 96;
 
-/// Bytes of a message, lent from a buffer that returns to its pool when the last payload in it is dropped.
+/// Bytes of a message, lent from a buffer. The buffer returns to its pool when its last payload is dropped.
 ///
 /// Cloning and slicing share the buffer without a copy. A payload can be sent on to other peers, and kept without
 /// limit; [`Payload::keep`] describes the cost.
@@ -56,8 +56,8 @@ impl Payload {
         Self { store: self.store.clone(), start: self.start + range.start, end: self.start + range.end }
     }
 
-    /// Returns a payload for long keeping. If it fills less than half of its buffer, it is copied to one of its own
-    /// size.
+    /// Returns a payload for long keeping. If the payload fills less than half of its buffer, it is copied to a buffer
+    /// of its own size.
     ///
     /// Many messages share one receive buffer, which is reused after all of them are dropped. A kept small payload
     /// would hold the whole buffer.
@@ -182,7 +182,7 @@ struct Shared {
     lent_bytes_max: u64,
     idle_bytes_max: u64,
     idle: Mutex<IdleBuffers>,
-    /// True if a connection is waiting for memory and has to be woken.
+    /// True if a connection waits for memory and has to be woken.
     wanted: AtomicBool,
     waker: Waker,
 }
@@ -212,8 +212,8 @@ impl BufferPool {
         self.shared.lent_bytes.load(Ordering::Relaxed)
     }
 
-    /// Lends a buffer of at least `bytes`; `None` if that exceeds the limit, and the waker then rings when memory
-    /// returns. A pool that has lent nothing always lends one buffer, of any size.
+    /// Lends a buffer of at least `bytes`. Returns `None` if that exceeds the limit; the waker then rings when memory
+    /// returns. A pool without lent buffers always lends one, of any size.
     pub(crate) fn take(&self, bytes: usize) -> Option<Block> {
         let shared = &self.shared;
         let fits =
@@ -263,7 +263,7 @@ impl Shared {
 /// Returns the class of buffers for `bytes`.
 fn class(bytes: usize) -> usize {
     let bytes = bytes.max(CLASS_BYTES_MIN);
-    // Octave of `bytes`, counted from the smallest class, and its quarter, rounded up.
+    // Factor of two above the smallest class, and its quarter, rounded up.
     let octave = (bytes - 1).ilog2() as usize;
     let quarter = ((bytes - 1) >> (octave - 2)) & 3;
     ((octave + 1) * 4 + quarter).saturating_sub(CLASS_BYTES_MIN.ilog2() as usize * 4 + 3)

@@ -1,4 +1,4 @@
-//! Sockets and their options, those for the techniques against incast among them.
+//! Sockets and their options, including those of techniques against incast.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -44,7 +44,7 @@ impl From<Errno> for OsError {
     }
 }
 
-/// The system refused a socket option.
+/// An error: the system refused a socket option.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the system refuses {option} = {value}: {error}")]
 pub struct OptionError {
@@ -65,7 +65,7 @@ pub struct SocketOptions {
     /// Sends small messages at once (TCP_NODELAY). Default: on, because the outbox collects messages already.
     pub nodelay: Option<bool>,
     /// Name of the congestion control (TCP_CONGESTION), such as `"cubic"`.
-    /// `/proc/sys/net/ipv4/tcp_allowed_congestion_control` lists those that need no privilege.
+    /// `/proc/sys/net/ipv4/tcp_allowed_congestion_control` lists the names that need no privilege.
     pub congestion_control: Option<String>,
     /// Largest window to advertise, bytes (TCP_WINDOW_CLAMP). The kernel raises it when data arrive, so it is set
     /// again after every read.
@@ -111,7 +111,7 @@ impl Default for SocketOptions {
 }
 
 impl SocketOptions {
-    /// True if some options have to be set again after every read.
+    /// True if the kernel resets some options, which have to be set again after every read.
     pub(crate) fn wears_off(&self) -> bool {
         self.quickack == Some(true) || self.window_clamp.is_some()
     }
@@ -145,9 +145,8 @@ impl SocketOptions {
     }
 
     /// Removes the options that this system refuses, after trying each on a separate socket. A minimum RTO or a delay
-    /// of acknowledgements below the resolution of the kernel's clock becomes the least that it accepts. A minimum RTO
-    /// above 200 ms,
-    /// the most that a socket takes (`do_tcp_setsockopt`), is left to the route and the namespace.
+    /// of acknowledgements below the resolution of the kernel's clock becomes the least accepted one. A socket takes a
+    /// minimum RTO of at most 200 ms (`do_tcp_setsockopt`); a larger one is left to the route and the namespace.
     ///
     /// # Errors
     ///
@@ -171,7 +170,7 @@ impl SocketOptions {
                 "window_clamp" => self.window_clamp = None,
                 "quickack" => self.quickack = None,
                 "rto_min" => {
-                    // A larger minimum is set by the route or the namespace, whose limits are higher.
+                    // The route or the namespace sets a larger minimum; their limits are higher.
                     self.rto_min = least(sockopt::TCP_RTO_MIN_US).filter(|&least| self.rto_min < Some(least));
                     misfit.instead = self.rto_min;
                 }
@@ -190,10 +189,10 @@ impl SocketOptions {
         Ok(misfits)
     }
 
-    /// Sets those options again that the kernel resets.
+    /// Sets the options that the kernel resets.
     pub(crate) fn renew(&self, fd: impl AsFd) {
         let fd = fd.as_fd();
-        // The system accepted them before. The end of a connection is noticed elsewhere.
+        // The system accepted them before. The end of a connection is handled elsewhere.
         if let Some(bytes) = self.window_clamp {
             let _ = sockopt::set(fd, sockopt::TCP_WINDOW_CLAMP, bytes);
         }
@@ -203,7 +202,7 @@ impl SocketOptions {
     }
 }
 
-/// Candidates for the least time, µs: two ticks of the kernel's clock, which has 100 to 1000 a second.
+/// Candidates for the least time, µs: two ticks of the kernel's clock, at 100 to 1000 ticks a second.
 const TIMES_US: [u32; 6] = [1_000, 2_000, 4_000, 8_000, 10_000, 20_000];
 
 /// An option that this system refuses with the requested value.

@@ -12,7 +12,7 @@ use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerCo
 
 use crate::net::Socket;
 
-/// Maximum of encrypted bytes waiting inside one connection.
+/// Most encrypted bytes that wait inside one connection.
 const BUFFER_BYTES_MAX: usize = 128 << 10;
 
 /// This side's certificate, and the authorities that it trusts.
@@ -45,8 +45,8 @@ pub enum TlsError {
 }
 
 impl Tls {
-    /// Creates settings from PEM texts. `certificates` are this side's own first, then the intermediate ones; `key`
-    /// is that of the first; `authorities` are the trusted ones.
+    /// Creates settings from PEM texts. `certificates` has this side's own first, then the intermediate ones. `key` is
+    /// the first one's key; `authorities` are the trusted ones.
     ///
     /// # Errors
     ///

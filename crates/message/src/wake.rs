@@ -9,7 +9,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 /// Makes [`MessageEndpoint::poll`](crate::MessageEndpoint::poll) return [`EndpointEvent::Woken`](crate::EndpointEvent::Woken), from any thread.
 ///
-/// Several wakes before the next poll give one event.
+/// Several wakes before the next poll result in one event.
 #[derive(Debug, Clone)]
 pub struct Waker {
     bell: Arc<Bell>,
@@ -18,7 +18,7 @@ pub struct Waker {
 #[derive(Debug)]
 enum Bell {
     Kernel(OwnedFd),
-    /// The bell of an endpoint in a simulated network.
+    /// The flag of an endpoint in a simulated network.
     Flag(AtomicBool),
 }
 

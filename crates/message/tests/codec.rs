@@ -1,4 +1,4 @@
-//! The framing, fed with arbitrary bytes in arbitrary pieces, and compared with the plainest reader there is.
+//! The framing, fed with arbitrary bytes in arbitrary pieces, and compared with a naive reader.
 
 #[path = "../../../fuzz/mutate.rs"]
 mod mutate;
@@ -61,7 +61,7 @@ fn every_split_of_a_few_frames_in_two_is_the_same() {
     }
 }
 
-/// The fuzz target, without a fuzzer.
+/// Checks the fuzz target without a fuzzer.
 #[test]
 fn the_corpus_and_its_mutations_are_read_as_the_plain_reader_reads_them() {
     mutate::mutate("frame", &[], 1, check);

@@ -1,4 +1,4 @@
-//! The limit of open files. A test file of its own, because the limit is the whole process's.
+//! The limit of open files. A separate test file, since the limit applies to the whole process.
 
 mod common;
 #[path = "../../../tests/skip.rs"]
@@ -39,7 +39,7 @@ fn at_the_limit_of_open_files_accepting_stops_with_an_error_and_goes_on_by_itsel
         assert!(server.poll(Some(Instant::now() + Duration::from_millis(100))).unwrap().is_none());
     }
     assert_eq!(server.totals().connected, connected as u64);
-    // Peers that leave make room for those that wait.
+    // Peers that leave make room for waiting ones.
     peers.drain(..20);
     let mut more = 0;
     until(&mut [&mut server], |_, _, event| {

@@ -1,4 +1,4 @@
-//! Nodes of a network that are alike: the same neighbours, their neighbours alike, and so on.
+//! Equivalent nodes of a network: they have the same neighbours, their neighbours are equivalent, and so on.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use fanin_units::mix;
 use crate::routes::rules;
 use crate::{Network, NodeIndex, NodeKind};
 
-/// More rounds than this would only tell nodes apart that lie further from each other than any path is long.
+/// Most rounds of refinement. More rounds would distinguish only nodes that are further apart than any path is long.
 const ROUNDS_MAX: usize = 16;
 
-/// A mark for each node: nodes with different ones are never alike. Zero hides a node: it carries no event data.
+/// A mark for each node: nodes with different marks are never equivalent. Zero hides a node without event data.
 pub(crate) fn marks(
     scenario: &Scenario,
     network: &Network,
@@ -32,10 +32,10 @@ pub(crate) fn marks(
     marks
 }
 
-/// Gives nodes that are alike the same colour (colour refinement, Weisfeiler and Leman 1968).
+/// Gives equivalent nodes the same colour (colour refinement, Weisfeiler and Leman 1968).
 ///
-/// Nodes with different marks have different colours; a node with mark zero counts as no neighbour. The cost is that
-/// of a few passes over the links. Colours are hashes of 64 bits.
+/// Nodes with different marks have different colours; a node with mark zero counts as no neighbour. The cost is a few
+/// passes over the links. Colours are hashes of 64 bits.
 pub(crate) fn colours(network: &Network, marks: &[u64]) -> Vec<u64> {
     let kind = |node: NodeIndex| match network.nodes[node as usize].kind {
         NodeKind::Host => u64::MAX,

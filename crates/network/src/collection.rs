@@ -6,14 +6,14 @@ use fanin_units::{Bytes, Duration};
 
 use crate::{Ideal, Network, NetworkError, Roles};
 
-/// A collection with answers of mean size. The simulator, the planner and measured runs state its ideal time.
+/// A collection with answers of mean size. The simulator, the planner and measured runs report its ideal time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Collection {
-    /// The ideal time of collections like this one.
+    /// The ideal time of a collection with such answers.
     pub ideal: Ideal,
     /// Bytes of a request on its connection; zero where sources push.
     pub request_bytes: u64,
-    /// Bytes of an answer on its connection; of the shortest, where they differ.
+    /// Bytes of an answer on its connection; if they differ, of the shortest.
     pub answer_bytes: u64,
     /// Hosts that answer.
     pub hosts: u64,
@@ -24,7 +24,8 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// A whole event with `payload` on each host; of a collection in steps, the fragments up to the last one.
+    /// Makes the collection of a whole event with `payload` on each host. For a collection in steps, the fragments up
+    /// to the last step count.
     ///
     /// # Errors
     /// [`NetworkError::NoPath`].
@@ -48,7 +49,7 @@ impl Collection {
         Ok(Self { ideal, request_bytes, answer_bytes: answer, hosts, payload: payload * hosts, wire_bytes })
     }
 
-    /// Hosts that answer until an event is complete. A collector asks all but its own.
+    /// Number of hosts that answer for a complete event. A collector asks all hosts but its own.
     pub fn hosts(scenario: &Scenario, roles: &Roles) -> u64 {
         let workload = &scenario.workload;
         let fraction = workload.steps.last().map_or(workload.fraction, |step| step.fraction);
@@ -56,7 +57,7 @@ impl Collection {
         fraction.ceil_of(roles.readouts.len() as u64 - own)
     }
 
-    /// A round of a barrier workload. Of many senders, the first one's delay is close to zero.
+    /// Makes a round of a barrier workload. With many senders, the delay of the first one is close to zero.
     ///
     /// # Errors
     /// [`NetworkError::NoPath`].

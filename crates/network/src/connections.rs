@@ -14,11 +14,11 @@ pub struct Connection {
     pub nodes: [NodeIndex; 2],
     /// The numbers of the two hosts; see [`Numbering`] and [`barrier_connections`].
     pub hosts: [u32; 2],
-    /// The roles at both ends and their index within the role, as the rules for flows name them.
+    /// The roles at both ends and their index within the role, in the terms of the rules for flows.
     pub roles: [(&'static str, u32); 2],
 }
 
-/// All connections of a scenario, in order: those of its barrier workload, or those of [`Numbering`].
+/// All connections of a scenario, in order: those of its barrier workload, otherwise those of [`Numbering`].
 ///
 /// # Panics
 /// If `roles` are not those of the scenario's network.
@@ -47,9 +47,9 @@ pub(crate) const fn collector_host(readouts: u32, collector: u32) -> u32 {
 
 /// The numbers of hosts and connections in an event-building system.
 ///
-/// Hosts are numbered supervisor, readouts, collectors, loggers. Connections are numbered collector by collector to
-/// all readouts; then supervisor to collectors; supervisor to readouts; collectors to loggers. The side that is named
-/// first has the first end.
+/// Hosts are numbered supervisor, readouts, collectors, loggers. Connections are numbered collector by collector to all
+/// readouts; then supervisor to collectors; supervisor to readouts; collectors to loggers. The first-named side has the
+/// first end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Numbering {
     readouts: u32,
@@ -83,7 +83,7 @@ impl Numbering {
         self.collectors * (self.readouts + 1 + self.loggers) + self.readouts
     }
 
-    /// Number of connections, from the first, that carry event data: answers from their second ends to their first.
+    /// Number of connections that carry event data: answers from their second ends to their first. They come first.
     pub const fn bulk_connections(self) -> u32 {
         self.collectors * self.readouts
     }
@@ -157,7 +157,7 @@ impl Numbering {
         building.chain(assigning).chain(clearing).chain(storing)
     }
 
-    /// The host of each end and the peer at the other side, by the end's number.
+    /// The host of each end and the peer at the other end, by the end's number.
     pub fn ends(self) -> Vec<(u32, Peer)> {
         let ends = self.pairs().flat_map(|[first, second]| [(first, second), (second, first)]);
         ends.map(|(own, peer)| (self.host(own), peer)).collect()

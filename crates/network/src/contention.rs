@@ -1,12 +1,13 @@
-//! Bounds under contention: the least mean and p99 that any schedule of a run's collections could reach.
+//! Bounds under contention: the least mean and p99 of any schedule of a run's collections.
 //!
-//! A collection's own ideal assumes that its links are free. Two collections on one link cannot both reach it. Here each link
-//! that collections share is a machine, and each collection is a job. A job is released at its collection's begin. Its length
-//! is the time of its bytes on the link. Every schedule of the network is a preemptive schedule of that machine. So a bound for
-//! all preemptive schedules is a bound for the network.
+//! A collection's own ideal assumes that its links are free. Two collections on one link cannot both reach it. Here
+//! each shared link is a machine, and each collection is a job. A job is released at its collection's begin. Its length
+//! is the time of its bytes on the link. Every schedule of the network is a preemptive schedule of that machine. So a
+//! bound for all preemptive schedules is a bound for the network.
 //!
-//! The machines are the last link of each collector, and the links by which all its answers enter the collector's switches,
-//! taken together as one. Acknowledgements, requests and retransmissions are left out, which keeps the bounds valid.
+//! There are two kinds of machines. One is the last link of a collector; the other is the sum of the links by which its
+//! answers enter its switches. Acknowledgements, requests and retransmissions are left out, which keeps the bounds
+//! valid.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
@@ -15,7 +16,7 @@ use fanin_units::{Bytes, Duration, Instant, Rate};
 
 use crate::{Network, NodeIndex, PortIndex, Roles};
 
-/// A collection that was measured.
+/// A measured collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MeasuredCollection {
     /// The collector's index in [`Roles::collectors`].
@@ -24,7 +25,7 @@ pub struct MeasuredCollection {
     pub began: Instant,
     /// Bytes of all answers on the wire.
     pub wire_bytes: u64,
-    /// Its time with nothing else on the links.
+    /// Its time with all links free.
     pub ideal: Duration,
 }
 
@@ -33,16 +34,16 @@ pub struct MeasuredCollection {
 pub struct MeanAndTail {
     /// The arithmetic mean.
     pub mean: f64,
-    /// 99 % are not larger (nearest rank).
+    /// The 99th percentile (nearest rank).
     pub p99: f64,
 }
 
-/// MeasuredCollection times of a schedule, or bounds of them.
+/// Collection times of a schedule, or bounds of them.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct ScheduleFigures {
-    /// MeasuredCollection times, in picoseconds.
+    /// Collection times, in picoseconds.
     pub time_ps: MeanAndTail,
-    /// MeasuredCollection times over their ideals.
+    /// Collection times divided by their ideals.
     pub slowdown: MeanAndTail,
 }
 
@@ -60,7 +61,7 @@ pub struct ContentionBound {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct SharedInputs {
     collectors: Vec<u32>,
-    /// The rate of those links together; absent where they cannot be the bottleneck.
+    /// The sum of the rates of those links; `None` if they cannot be the bottleneck.
     rate: Option<Rate>,
 }
 
@@ -84,7 +85,7 @@ struct LinkJob {
 }
 
 impl SharedLinks {
-    /// The links that the answers to the collectors of a network share.
+    /// Finds the links that the answers to a network's collectors share.
     pub fn new(network: &Network, roles: &Roles) -> Self {
         let sum = |ports: &mut dyn Iterator<Item = PortIndex>| {
             Rate::new(ports.map(|port| network.link(port).rate.get()).sum())
@@ -112,7 +113,7 @@ impl SharedLinks {
             let rate = sum(&mut ports().filter(|&port| !network.is_host(network.source(port))));
             let needed: u64 = collectors.iter().map(|&place| own[place as usize].get()).sum();
             if has_readout || rate.get() >= needed {
-                // Each collector is on its own.
+                // Each collector is a group of its own.
                 inputs.extend(
                     collectors.iter().map(|&place| SharedInputs { collectors: vec![place], rate: None }),
                 );
@@ -190,7 +191,7 @@ impl SharedLinks {
                 ideal: collection.ideal.get(),
             })
         };
-        // The part of an ideal that is not spent on the link: propagation, the request, the response delay.
+        // The part of an ideal outside the link: propagation, the request, the response delay.
         let fixed = |place: u32| {
             let rate = self.own[place as usize];
             jobs(place, rate).map(|job| job.ideal.saturating_sub(job.work)).min().unwrap_or(0)
@@ -210,7 +211,7 @@ impl SharedLinks {
         (own.collect(), shared)
     }
 
-    /// Plays the clairvoyant schedule of a group; appends time and ideal of each collection.
+    /// Plays the clairvoyant schedule of a group; appends the time and ideal of each collection.
     fn serve_shortest(
         &self,
         inputs: &SharedInputs,
@@ -277,12 +278,12 @@ impl SharedLinks {
     }
 }
 
-/// A link, or links together, as one preemptive machine.
+/// A link, or several links together, as one preemptive machine.
 #[derive(Debug)]
 struct LinkMachine {
     /// The jobs in the order of their release.
     jobs: Vec<LinkJob>,
-    /// Every job ends at least so long after its work on the machine could have ended, were it released at once.
+    /// Least time from the end of a job's work to the job's end, in picoseconds, for an immediate release.
     fixed: u64,
 }
 
@@ -292,8 +293,8 @@ impl LinkMachine {
         Self { jobs, fixed }
     }
 
-    /// Plays the machine: of the released jobs the one with the largest key is served. `key` takes a job's remaining work;
-    /// `serve` is called with the job, when its service begins, when it ends, and its remaining work then.
+    /// Plays the machine: of the released jobs the one with the largest key is served. `key` takes a job and its
+    /// remaining work. `serve` takes the job, the begin and end of its service, and its remaining work then.
     fn play(&self, key: impl Fn(&LinkJob, u64) -> u64, mut serve: impl FnMut(&LinkJob, u64, u64, u64)) {
         let mut ready: BinaryHeap<(u64, Reverse<usize>, u64)> = BinaryHeap::new();
         let (mut next, mut now) = (0, 0);
@@ -336,9 +337,9 @@ impl LinkMachine {
         flow.max(ideals) as f64
     }
 
-    /// A lower bound of the sum of slowdowns. With weights `1 / ideal` a job's completion is at least its mean busy time and half
-    /// its work. The weighted sum of mean busy times is least if the job with the largest ratio of weight to work is served
-    /// first. (Goemans, Queyranne, Schulz, Skutella, Wang 2002.)
+    /// A lower bound of the sum of slowdowns. With weights `1 / ideal` a job's completion is at least its mean busy
+    /// time plus half its work. The weighted sum of mean busy times is least if the largest ratio of weight to work is
+    /// served first. (Goemans, Queyranne, Schulz, Skutella, Wang 2002.)
     fn slowdown_sum_min(&self) -> f64 {
         let mut sum = 0.0;
         for job in &self.jobs {
@@ -356,8 +357,8 @@ impl LinkMachine {
         sum.max(self.jobs.len() as f64)
     }
 
-    /// A lower bound of the number of collections that take longer than allowed. Within a busy period all jobs count as released
-    /// at its begin, where Moore and Hodgson's rule (1968) leaves the fewest late.
+    /// A lower bound of the number of collections that exceed the allowed time. Within a busy period all jobs count as
+    /// released at its begin; there Moore and Hodgson's rule (1968) leaves the fewest late.
     fn late_min(&self, allowed: impl Fn(&LinkJob) -> f64) -> usize {
         let mut late = 0;
         let mut from = 0;
@@ -379,8 +380,8 @@ impl LinkMachine {
     }
 }
 
-/// The smallest number of late jobs if all are released at time 0, by Moore and Hodgson. A job whose ideal alone takes longer
-/// than allowed is always late.
+/// The smallest number of late jobs if all are released at time 0, by Moore and Hodgson. A job is always late if its
+/// ideal alone exceeds the allowed time.
 fn late_of(jobs: &[LinkJob], due: impl Fn(&LinkJob) -> f64, allowed: impl Fn(&LinkJob) -> f64) -> usize {
     let mut order: Vec<(f64, u64)> = Vec::with_capacity(jobs.len());
     let mut late = 0;
@@ -397,7 +398,7 @@ fn late_of(jobs: &[LinkJob], due: impl Fn(&LinkJob) -> f64, allowed: impl Fn(&Li
         kept.push(work);
         end += work;
         if end as f64 > due {
-            // Dropping the longest leaves the most time to the others.
+            // Dropping the longest job leaves the most time to the others.
             end -= kept.pop().unwrap_or(0);
             late += 1;
         }
@@ -410,7 +411,8 @@ const fn rank_p99(count: usize) -> usize {
     (count * 99).div_ceil(100)
 }
 
-/// The smallest level with at most `most` late, between `from` and `to`, to a ten-thousandth; never above the true one.
+/// The smallest level between `from` and `to` with at most `most` late, to a ten-thousandth; never above the true
+/// level.
 fn least_level(from: f64, to: f64, most: usize, late: impl Fn(f64) -> usize) -> f64 {
     if late(from) <= most {
         return from;
@@ -423,7 +425,7 @@ fn least_level(from: f64, to: f64, most: usize, late: impl Fn(f64) -> usize) -> 
     low
 }
 
-/// The figures of times with their ideals.
+/// The figures of a list of times with their ideals.
 fn figures(times: &mut [(u64, u64)]) -> ScheduleFigures {
     let count = times.len() as f64;
     let slowdown = |&(time, ideal): &(u64, u64)| time as f64 / ideal as f64;

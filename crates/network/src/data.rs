@@ -14,26 +14,26 @@ use crate::connections::collector_host;
 use crate::routes::{is_redirected, rules};
 use crate::{Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Roles};
 
-/// Mass of the data that one source has for a collector; a power of two, so that equal parts stay whole.
+/// Amount of the data from one source to a collector; a power of two, so that equal parts stay whole.
 const SOURCE: u64 = 1 << 20;
 
 /// All links between nodes of two kinds, in the direction of event data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LinkClass {
-    /// The kinds of nodes that they lead from and to: `core->tor`.
+    /// Kinds of the nodes at its ends, such as `core->tor`.
     pub name: String,
     /// Number of links that can carry event data.
     pub count: u64,
-    /// Rate of each; of the slowest, where they differ.
+    /// Rate of the slowest link.
     pub rate: Rate,
     /// Share of all event data on these links, if every readout sends the same amount to every collector.
     pub share: Ratio,
-    /// The queue before each of these links; `None` where hosts send.
+    /// The queue before each of these links; `None` at a host.
     pub queue: Option<DataQueue>,
 }
 
-/// The queue before a link of a class, as the data of a collector meet it. Where queues of a class differ, each figure
-/// is that of the worst of them.
+/// The queue before a link of a class, for the data of a collector. Where queues of a class differ, each figure is that
+/// of the worst queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataQueue {
     /// The index in [`Network::switches`] of the settings of its switch.
@@ -42,7 +42,7 @@ pub struct DataQueue {
     pub is_uplink: bool,
     /// True if each collector has its own ring here.
     pub has_rings: bool,
-    /// The part of one collector's data that passes one queue: `part / whole`.
+    /// The part of one collector's data that passes one queue is `part / whole`.
     pub part: u64,
     /// See `part`; never zero.
     pub whole: u64,
@@ -76,9 +76,9 @@ pub struct DataPaths {
     pub classes: Vec<LinkClass>,
     /// Sources of one collector: all readouts but one on its own host.
     pub sources: u64,
-    /// Propagation delay of the links of the longest path, a detour left out.
+    /// Propagation delay of the links on the longest path, without a detour.
     pub link_delay: Duration,
-    /// Latency of the switches of the longest path, a detour left out.
+    /// Latency of the switches on the longest path, without a detour.
     pub switch_latency: Duration,
     /// Delays and latencies of its detour.
     pub detour_delay: Duration,
@@ -104,26 +104,26 @@ impl PathTime {
 #[derive(Clone, Default)]
 struct Inflow {
     is_reached: bool,
-    /// Data on the direct path, and data on the detour.
+    /// Amounts of data on the direct path and on the detour.
     mass: [u64; 2],
     rate: Rate,
     links_rate: Rate,
     inputs: Vec<InputLinks>,
     travel: PathTime,
     hop: usize,
-    /// The rest of the number that spreads destinations over paths.
+    /// The rest of the number by which destinations are spread over paths.
     number: u64,
 }
 
-/// A class of links while it is collected.
+/// The sums of a class of links during the search.
 struct ClassSum {
     /// Kinds of ports that can carry data: the colours of both ends.
     kinds: BTreeSet<[u64; 2]>,
-    /// The latest hop that they are.
+    /// The latest hop of these ports on any path.
     hop: usize,
     /// Data over all collectors.
     mass: u128,
-    /// Ports that one collector's data take, summed over all collectors.
+    /// Number of ports that one collector's data take, summed over all collectors.
     ports_taken: u64,
     queue: Option<DataQueue>,
 }
@@ -174,8 +174,8 @@ struct Flow<'a> {
 }
 
 impl Flow<'_> {
-    /// Follows the data of the collector with this index, which stands for `members` like it. Returns how many sources it
-    /// has, and the longest path.
+    /// Follows the data of the collector with this index, which represents `members` equivalent ones. Returns the
+    /// number of its sources, and the longest path.
     fn follow(&mut self, index: u32, members: u64) -> Result<(u64, PathTime), NetworkError> {
         let to = self.roles.collectors[index as usize];
         let number = match self.scenario.is_barrier() {
@@ -187,7 +187,7 @@ impl Flow<'_> {
         let mut by_distance: Vec<Vec<NodeIndex>> = Vec::new();
         let mut sources = 0;
         for (readout, &host) in (0..).zip(&self.roles.readouts) {
-            // Where a host is both, it sends nothing to itself.
+            // A host with both roles sends nothing to itself.
             if host == to {
                 continue;
             }
@@ -257,7 +257,7 @@ impl Flow<'_> {
         Ok(())
     }
 
-    /// Sends the data that are redirected through the software switch and back to its core.
+    /// Sends redirected data through the software switch and back to its core.
     fn detour(&mut self, node: NodeIndex, number: u64, members: u64, whole: u64) {
         let redirected = self.at[node as usize].mass[1];
         let Some(software) = self.roles.software.filter(|_| redirected > 0) else { return };
@@ -397,7 +397,7 @@ impl Flow<'_> {
 }
 
 impl Inflow {
-    /// Counts data that come in by a link.
+    /// Adds data that enter by a link.
     fn receive(&mut self, mass: [u64; 2], rate: Rate, link: crate::Link, travel: PathTime) {
         self.mass = [self.mass[0] + mass[0], self.mass[1] + mass[1]];
         self.rate = self.rate.saturating_add(rate);

@@ -19,7 +19,7 @@ pub type PortIndex = u32;
 pub enum NodeKind {
     /// A host: sends and receives, never forwards. Its network card queues without limit.
     Host,
-    /// A switch: stores and forwards.
+    /// A switch: stores and forwards frames.
     Switch {
         /// The index of its settings in [`Network::switches`]. Switches share settings, never memory.
         like: usize,
@@ -46,8 +46,8 @@ pub struct Link {
     pub delay: Duration,
 }
 
-/// A network as plain data: nodes with their names, links with their ends, rates and delays. Drawings need nothing else.
-/// [`Paths`] finds the paths through any graph of nodes and links.
+/// A network as plain data: nodes with their names, links with their ends, rates and delays. [`Paths`] finds the paths
+/// through any such graph.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Network {
     /// Hosts and switches.
@@ -58,7 +58,7 @@ pub struct Network {
     pub switches: Vec<SwitchKind>,
     /// The bytes that the links add to an IP packet.
     pub framing: Framing,
-    /// Bytes that a switch stores of a full frame. A threshold in packets counts as many times these bytes.
+    /// Bytes that a switch stores of a full frame. They convert a threshold in packets to bytes.
     pub frame_bytes: u32,
 }
 
@@ -80,7 +80,7 @@ impl Default for Network {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
-    /// A link names a node that does not exist, or joins a node to itself.
+    /// A link names a missing node, or joins a node to itself.
     #[error("link {link} does not join two of the {nodes} nodes")]
     LinkEnds {
         /// The link's index in [`Network::links`].
@@ -97,7 +97,7 @@ pub enum NetworkError {
         from: String,
         /// The other end's name.
         to: String,
-        /// The rate it has.
+        /// The link's rate.
         rate: Rate,
     },
     /// No path joins the two hosts of a connection.
@@ -127,7 +127,7 @@ impl Network {
         index
     }
 
-    /// The settings of the roles that at least one switch has.
+    /// The settings of those roles that at least one switch has.
     pub fn switches_used(&self) -> impl Iterator<Item = &SwitchKind> {
         let is_used = |like: usize| self.nodes.iter().any(|node| node.kind == NodeKind::Switch { like });
         self.switches.iter().enumerate().filter(move |(like, _)| is_used(*like)).map(|(_, kind)| kind)
@@ -139,17 +139,17 @@ impl Network {
         self.links.len() - 1
     }
 
-    /// The node a port sends from.
+    /// The sending node of a port.
     pub fn source(&self, port: PortIndex) -> NodeIndex {
         self.links[port as usize / 2].ends[port as usize % 2]
     }
 
-    /// The node a port sends to.
+    /// The receiving node of a port.
     pub fn destination(&self, port: PortIndex) -> NodeIndex {
         self.links[port as usize / 2].ends[1 - port as usize % 2]
     }
 
-    /// The switch that a node is; `None` for a host.
+    /// The settings of a node that is a switch; `None` for a host.
     pub fn switch(&self, node: NodeIndex) -> Option<&SwitchKind> {
         match self.nodes[node as usize].kind {
             NodeKind::Host => None,
@@ -172,13 +172,13 @@ impl Network {
         self.ports().filter(|&port| self.destination(port) == software).collect()
     }
 
-    /// The kind in a node's name: `tor` of `tor:3`.
+    /// The kind of a node by its name: `tor` for `tor:3`.
     pub fn kind_name(&self, node: NodeIndex) -> &str {
         let name = &self.nodes[node as usize].name;
         name.split_once(':').map_or(&**name, |(kind, _)| kind)
     }
 
-    /// The link that a port belongs to.
+    /// The link of a port.
     pub fn link(&self, port: PortIndex) -> &Link {
         &self.links[port as usize / 2]
     }
@@ -194,7 +194,7 @@ impl Network {
         has_uplinks && !self.is_host(self.destination(port))
     }
 
-    /// The buffer of an output port with its own buffer.
+    /// The buffer of an output port; `None` if the port has no buffer of its own.
     pub fn output_buffer(&self, port: PortIndex) -> Option<Bytes> {
         let settings = &self.switch(self.source(port))?.settings;
         let layout = settings.layout(&[self.is_uplink(port)])?;
@@ -211,8 +211,8 @@ impl Network {
         }
     }
 
-    /// Number of links from hosts and racks to the middle switches, which all data pass: the outermost present role of
-    /// [`SwitchRole::MIDDLE`]. A node of `left_out` does not count.
+    /// Number of links from hosts and racks to the middle switches, which all data pass. These are the outermost
+    /// present role of [`SwitchRole::MIDDLE`]. Nodes for which `left_out` returns true do not count.
     pub fn outer_links(&self, left_out: impl Fn(NodeIndex) -> bool) -> u64 {
         let role = |node: NodeIndex| match self.nodes[node as usize].kind {
             NodeKind::Host => None,
@@ -230,7 +230,7 @@ impl Network {
         self.links.iter().filter(joins).count() as u64
     }
 
-    /// The latency of the switch that a port leads to; none at a host.
+    /// The latency of the switch at the far end of a port's link; zero at a host.
     pub fn latency(&self, port: PortIndex) -> Duration {
         self.switch(self.destination(port)).map_or(Duration::ZERO, |kind| kind.settings.latency)
     }
@@ -241,8 +241,8 @@ impl Network {
         format!("{}->{}", name(self.source(port)), name(self.destination(port)))
     }
 
-    /// The ports that a pattern names: two node names joined by `->`. In it `*` stands for any number, and a name
-    /// without a number for all nodes of that kind.
+    /// The ports that match a pattern: two node names joined by `->`. `*` stands for any number, and a name without a
+    /// number for all nodes of that kind.
     pub fn ports_named(&self, pattern: &str) -> Vec<PortIndex> {
         let Some((from, to)) = pattern.split_once("->") else { return Vec::new() };
         let fits = |pattern: &str, node: NodeIndex| {
@@ -259,7 +259,7 @@ impl Network {
     /// Checks that every link joins two nodes and has a valid rate.
     ///
     /// # Errors
-    /// The first wrong link.
+    /// The error of the first invalid link.
     pub fn check(&self) -> Result<(), NetworkError> {
         let nodes = self.nodes.len();
         for (index, link) in self.links.iter().enumerate() {
@@ -267,7 +267,7 @@ impl Network {
             if from >= nodes || to >= nodes || from == to {
                 return Err(NetworkError::LinkEnds { link: index, nodes });
             }
-            // A bit lasts at most a millisecond: the slowest frame then takes minutes, not the run's whole time.
+            // A bit lasts at most a millisecond: the slowest frame then takes minutes, but not the whole run.
             if link.rate < Rate::new(1_000) {
                 let name = |node: usize| self.nodes[node].name.clone();
                 let (from, to) = (name(from), name(to));

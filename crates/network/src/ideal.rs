@@ -1,4 +1,4 @@
-//! The ideal time of a collection: the last link is never idle, and no queue holds up a frame.
+//! The ideal time of a collection: the last link is never idle, and no queue delays a frame.
 
 use std::collections::BTreeSet;
 
@@ -12,15 +12,15 @@ use crate::{Network, NetworkError, NodeIndex, Paths, PortIndex, SegmentFraming, 
 /// The ideal time of collections: `RTT + bytes on the wire / rate of the last link` (thesis §4.2.2). It counts the exact
 /// bytes of all segments, and takes the round-trip time of the nearest readout's answer.
 ///
-/// [`Self::time`] takes the mean response delay, as the thesis does. [`Self::bound`] takes the shortest delay drawn by the
-/// readouts of one collection, so that it is a lower bound.
+/// [`Self::time`] takes the mean response delay, as the thesis does. [`Self::bound`] takes the shortest delay that a
+/// readout drew in one collection, so that it is a lower bound.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ideal {
     segments: SegmentFraming,
     rate: Rate,
     /// The mean time from a request's arrival to its answer.
     response: Duration,
-    /// Bytes of a request for all fragments of a readout, and of the answer to it.
+    /// Bytes of a request for all fragments of a readout, and bytes of its answer.
     request_bytes: u64,
     answer_bytes: u64,
     /// Propagation delays and switch latencies of the request and the answer.
@@ -33,7 +33,7 @@ pub struct Ideal {
     before: Vec<Rate>,
 }
 
-/// The answers to one collection, which decide its ideal time.
+/// The figures of a collection's answers that decide its ideal time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answers {
     /// Bytes of all answers on the wire.
@@ -47,7 +47,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Before the first answer.
+    /// The state before the first answer.
     pub const NONE: Self = Self {
         wire_bytes: 0,
         response_min: Duration::new(u64::MAX),
@@ -95,12 +95,12 @@ impl Ideal {
             before: Vec::new(),
         };
         let mut shortest = Duration::new(u64::MAX);
-        // Collectors at alike places have the same ideal time.
+        // Collectors at equivalent places have the same ideal time.
         let colours = colours(network, &marks(scenario, network, &roles.readouts, &roles.collectors));
         let mut known = BTreeSet::new();
         let is_first = |collector: &&NodeIndex| known.insert(colours[**collector as usize]);
         for &collector in roles.collectors.iter().filter(is_first) {
-            // Where every host is both, a collector asks all but its own.
+            // If every host has both roles, a collector asks all but its own.
             let others = roles.readouts.iter().copied().filter(|&readout| readout != collector);
             for readout in nearest_of_each_kind(&mut paths, &colours, others, collector)? {
                 let there: Vec<PortIndex> = paths.find(collector, readout, Spread::Ecmp(0))?.collect();
@@ -126,7 +126,7 @@ impl Ideal {
         Ok(ideal)
     }
 
-    /// Leaves out the request, for sources that push.
+    /// Leaves out the request, for readouts that push.
     pub fn without_request(&mut self) {
         self.there.clear();
         self.fixed = self.fixed_back;
@@ -148,8 +148,8 @@ impl Ideal {
         self.round_trip(self.response, self.request_bytes, self.answer_bytes)
     }
 
-    /// The time from the request until the first frame of an answer could begin to leave the last switch, and the last
-    /// link's delay. The frames carry `request_bytes` and `answer_bytes`, at most one segment.
+    /// The time from the request until the first frame of an answer could begin to leave the last switch, plus the last
+    /// link's delay. The frames carry `request_bytes` and `answer_bytes`, each at most one segment.
     fn round_trip(&self, response: Duration, request_bytes: u64, answer_bytes: u64) -> Duration {
         let frame = |bytes: u64| Bytes::new(self.segments.wire(bytes.min(self.segments.mss())));
         let sent = |rates: &[Rate], frame: Bytes| {
@@ -192,7 +192,8 @@ pub fn ideal_time(round_trip: Duration, wire: Bytes, rate: Rate) -> Duration {
     round_trip.saturating_add(rate.time_to_send(wire))
 }
 
-/// The first readout of each kind at each distance from a collector. All others have paths like one of these.
+/// The first readout of each kind at each distance from a collector. Every other readout has a path equivalent to one
+/// of theirs.
 fn nearest_of_each_kind(
     paths: &mut Paths<'_>,
     colours: &[u64],

@@ -7,26 +7,26 @@ use crate::graph::{Network, NetworkError, NodeIndex, NodeKind, PortIndex};
 /// Choice among equally short paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spread {
-    /// Choice by a hash of the flow's number, at each node anew (equal-cost multi-path).
+    /// By a hash of the flow's number, separately at each node (equal-cost multi-path).
     Ecmp(u64),
-    /// Choice by the destination's number: all flows to one destination take one path, and destinations are dealt out evenly.
+    /// By the destination's number: all flows to one destination take one path, and destinations are spread evenly.
     PerDestination(u64),
 }
 
-/// Finds the paths of a network: those with the fewest links, and of these one by [`Spread`].
+/// Finds the paths of a network: those with the fewest links, and one of these by [`Spread`].
 pub struct Paths<'a> {
     network: &'a Network,
     /// Ports that leave each node, in the order of the links.
     leaving: Adjacency,
-    /// Leaving ports that lead to switches.
+    /// Ports of each node that lead to switches.
     to_switches: Adjacency,
     /// Hops from each switch, and from `destination` itself, to `destination`; `u32::MAX` where no path leads there.
     distance: Vec<u32>,
     destination: Option<NodeIndex>,
-    /// The switches that `destination` is joined to, in ascending order, where it is a host among switches.
+    /// The switches that `destination` is joined to, in ascending order, if it is a host among switches.
     attached: Vec<NodeIndex>,
-    /// The ports of all nodes asked for that lead closer to `destination`, and the range of each node in them. A core router has
-    /// hundreds of ports, and is asked for every connection.
+    /// The ports that lead closer to `destination`, for all nodes queried so far, and the range of each node. They are
+    /// kept since a core router has hundreds of ports, and is queried for every connection.
     closer: Vec<PortIndex>,
     closer_of: Vec<Option<(u32, u32)>>,
 }
@@ -52,8 +52,8 @@ impl<'a> Paths<'a> {
         })
     }
 
-    /// The ports on the path from one host to another. Ask for all paths to one destination in a row, and for destinations on
-    /// the same switches. Each change of these switches costs a search of the network.
+    /// Finds the ports on the path from one host to another. Query all paths to one destination in a row, and
+    /// destinations on the same switches together. Each change of these switches costs a search of the network.
     ///
     /// # Errors
     /// [`NetworkError::NoPath`].
@@ -114,7 +114,7 @@ impl<'a> Paths<'a> {
     /// # Errors
     /// [`NetworkError::NoPath`].
     pub fn is_unique(&mut self, from: NodeIndex, to: NodeIndex) -> Result<bool, NetworkError> {
-        // The first choice of any path is met on every path.
+        // The first choice of any path is found on every path.
         let path: Vec<PortIndex> = self.find(from, to, Spread::PerDestination(0))?.collect();
         Ok(path.iter().all(|&port| self.closer(self.network.source(port)).len() == 1))
     }
@@ -147,7 +147,7 @@ impl<'a> Paths<'a> {
         neighbours.map(|neighbour| self.distance[neighbour]).min().unwrap_or(u32::MAX).saturating_add(1)
     }
 
-    /// Makes a node the destination. Another host on the same switches changes nothing but the last hop.
+    /// Makes a node the destination. For another host on the same switches only the last hop changes.
     fn turn_to(&mut self, to: NodeIndex) {
         let Some(before) = self.destination.filter(|&before| before != to) else {
             if self.destination.is_none() {
@@ -190,8 +190,8 @@ impl<'a> Paths<'a> {
         switches
     }
 
-    /// Breadth-first search backwards from `to`. Hosts do not forward, so that only switches are searched; a network has
-    /// fifty times as many hosts.
+    /// Searches breadth-first backwards from `to`. Hosts do not forward, so that only switches are searched; hosts are
+    /// fifty times as many.
     fn measure(&mut self, to: NodeIndex) {
         self.closer.clear();
         self.closer_of.clear();

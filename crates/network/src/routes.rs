@@ -1,4 +1,4 @@
-//! The routes of connections: the path of each direction, its ring, and the detours of flows that rules redirect.
+//! The routes of connections: the path of each direction, its ring, and the detours of redirected flows.
 
 use std::ops::ControlFlow;
 
@@ -12,16 +12,16 @@ use crate::{Connection, Network, NetworkError, NodeIndex, NodeKind, Paths, PortI
 pub struct ConnectionRoute<'a> {
     /// Index of the connection.
     pub connection: usize,
-    /// The side that sends: 0 for the first end, 1 for the second.
+    /// The sending side: 0 for the first end, 1 for the second.
     pub side: usize,
-    /// The ports in order; none where both ends are on one host.
+    /// The ports in order; empty if both ends are on one host.
     pub path: &'a [PortIndex],
-    /// The ring in software switches that these frames wait in: the number of the host that receives.
+    /// The ring for these frames in software switches: the number of the receiving host.
     pub ring: Option<u32>,
 }
 
 /// Finds the routes of all connections, and passes each to `found`, in no particular order. Ends early when `found`
-/// breaks.
+/// returns `Break`.
 ///
 /// # Errors
 /// Those of `found`, and [`NetworkError::NoPath`].
@@ -61,7 +61,7 @@ pub fn find_route(
     Ok(path)
 }
 
-/// Finds the routes of those sides of connections that are wanted, each given by its connection and its side.
+/// Finds the routes of the requested sides of connections, each given by its connection and its side.
 fn find<E: From<NetworkError>>(
     scenario: &Scenario,
     network: &Network,
@@ -117,7 +117,7 @@ fn find<E: From<NetworkError>>(
     Ok(ControlFlow::Continue(()))
 }
 
-/// The rules that name the flows of rings: those of the core in a hybrid, where its software switch has the rings.
+/// The rules that select the flows of rings. In a hybrid they are the core's; its software switch has the rings.
 pub(crate) fn rules(scenario: &Scenario) -> &Daqrings {
     match scenario.network.topology == Topology::Hybrid {
         true => &scenario.core.daqring,
@@ -125,13 +125,13 @@ pub(crate) fn rules(scenario: &Scenario) -> &Daqrings {
     }
 }
 
-/// True if answers of a readout to a collector, both by their index, pass the software switch of a hybrid.
+/// True if answers from a readout to a collector, both by their index, pass the software switch of a hybrid.
 pub(crate) fn is_redirected(scenario: &Scenario, roles: &Roles, [readout, collector]: [u32; 2]) -> bool {
     roles.software.is_some() && rules(scenario).names(("readout", readout), ("collector", collector))
 }
 
-/// Both directions of all connections, by their number and the sending side. They are sorted by the receiving node:
-/// the order in which [`Paths`] is fast.
+/// Both directions of all connections, by their number and the sending side. They are sorted by the receiving node, the
+/// order in which [`Paths`] is fast.
 fn by_destination(connections: &[Connection], nodes: usize) -> Vec<(usize, usize)> {
     let mut starts = vec![0; nodes + 1];
     for connection in connections {
@@ -151,7 +151,7 @@ fn by_destination(connections: &[Connection], nodes: usize) -> Vec<(usize, usize
     order
 }
 
-/// Finds paths that pass the software switch of a hybrid.
+/// Finds the paths that pass the software switch of a hybrid.
 struct Detours<'a> {
     network: &'a Network,
     there: Paths<'a>,
@@ -165,7 +165,8 @@ impl<'a> Detours<'a> {
 
     /// The path to the software switch, back over the same host port, and on to the destination.
     ///
-    /// All flows to one destination take the same host port, under ECMP too: they wait in one ring, which is at one port.
+    /// All flows to one destination take the same host port, with ECMP, too: they wait in one ring, which is at one
+    /// port.
     fn find(
         &mut self,
         from: NodeIndex,

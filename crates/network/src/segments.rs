@@ -12,25 +12,25 @@ use crate::Framing;
 pub struct SegmentFraming {
     /// The bytes that the links add to an IP packet.
     pub framing: Framing,
-    /// TCP options in every segment: 12 with timestamps (10 and 2 of padding). SACK blocks appear only after a
-    /// loss, so a lossless ideal has none.
+    /// TCP options in every segment: 12 with timestamps (10 and 2 of padding). SACK blocks appear only after a loss, so
+    /// a lossless ideal has none.
     pub options: u64,
     /// Largest IP datagram.
     pub mtu: u64,
-    /// Largest payload of a segment, where it is set lower than the MTU requires.
+    /// Largest payload of a segment, if it is lower than the MTU permits.
     pub mss_max: u64,
 }
 
-/// A message as it crosses a link, cut into segments.
+/// A message on a link, cut into segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireMessage {
     /// Bytes of the application.
     pub payload: Bytes,
-    /// Segments that carry it, the last one short where the payload is no multiple of the MSS.
+    /// Number of its segments. The last one is short if the payload is not a multiple of the MSS.
     pub segments: Packets,
-    /// Bytes of link time: everything from the preamble to the gap.
+    /// Bytes of link time, from the preamble to the gap.
     pub wire: Bytes,
-    /// Bytes of switch memory: frames from addresses to check sequence, no preamble and no gap.
+    /// Bytes of switch memory: frames from addresses to check sequence, without preamble and gap.
     pub buffered: Bytes,
 }
 
@@ -39,7 +39,7 @@ impl SegmentFraming {
     pub const ETHERNET: Self =
         Self { framing: Framing::ETHERNET, options: 0, mtu: wire::ETHERNET_MTU as u64, mss_max: u64::MAX };
 
-    /// The point-to-point framing of ns-3, which the M21TCP paper ran on: two bytes and nothing else.
+    /// The point-to-point framing of ns-3 in the M21TCP paper: a two-byte header.
     pub const NS3_POINT_TO_POINT: Self = Self { framing: Framing::POINT_TO_POINT, ..Self::ETHERNET };
 
     /// The segments of a scenario's connections, on links with this framing.
@@ -52,13 +52,13 @@ impl SegmentFraming {
         }
     }
 
-    /// The same with TCP timestamps, the default of Linux.
+    /// Returns the settings with TCP timestamps, the default of Linux.
     #[must_use]
     pub const fn with_timestamps(self) -> Self {
         Self { options: wire::TCP_TIMESTAMPS as u64, ..self }
     }
 
-    /// The same with segments held to `mss` bytes of payload.
+    /// Returns the settings with at most `mss` bytes of payload in a segment.
     #[must_use]
     pub const fn with_mss(self, mss: u64) -> Self {
         Self { mss_max: mss, ..self }
@@ -69,12 +69,12 @@ impl SegmentFraming {
         Framing::HEADER_BYTES as u64 + self.options
     }
 
-    /// Bytes of link time a frame costs over its IP datagram: 38 on Ethernet (thesis §2.2.1).
+    /// Bytes of link time of a frame in addition to its IP datagram: 38 on Ethernet (thesis §2.2.1).
     pub const fn frame_overhead(&self) -> u64 {
         self.framing.link_bytes as u64
     }
 
-    /// Bytes of link time a segment costs over its payload: 78 on Ethernet (thesis §2.2.2).
+    /// Bytes of link time of a segment in addition to its payload: 78 on Ethernet (thesis §2.2.2).
     pub const fn segment_overhead(&self) -> u64 {
         self.frame_overhead() + self.headers()
     }
@@ -131,17 +131,18 @@ impl SegmentFraming {
         full * self.wire(mss) + if rest > 0 { self.wire(rest) } else { 0 }
     }
 
-    /// The largest frame in a switch's memory without payload: an acknowledgement with the most options that TCP allows.
+    /// The largest frame without payload in a switch's memory, in bytes: an acknowledgement with the most options of
+    /// TCP.
     pub const fn ack_buffered_max(&self) -> u64 {
         self.framing.frame_bytes(Framing::HEADER_BYTES_MAX) as u64
     }
 
-    /// Bytes of link time of such a frame.
+    /// Bytes of link time of that frame.
     pub const fn ack_wire_max(&self) -> u64 {
         self.framing.wire_bytes(Framing::HEADER_BYTES_MAX) as u64
     }
 
-    /// A bare acknowledgement: 64 B of frame and 84 B of link time on Ethernet without options.
+    /// An acknowledgement without payload and options: 64 B of frame and 84 B of link time on Ethernet.
     pub const fn ack(&self) -> Bytes {
         Bytes::new(self.wire(0))
     }

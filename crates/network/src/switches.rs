@@ -1,4 +1,4 @@
-//! The switches of a scenario by role: the settings of each, and which section of the scenario describes it.
+//! The switches of a scenario by role, with the settings and the scenario's section of each role.
 
 use fanin_scenario::{Buffering, Ecn, Scenario, Switch};
 
@@ -24,7 +24,7 @@ impl SwitchRole {
     pub const ALL: [Self; 6] =
         [Self::Tor, Self::Core, Self::Aggregation, Self::Leaf, Self::Spine, Self::Software];
 
-    /// Roles of switches at which all data of a network meet. The first present role counts.
+    /// Roles of switches that all data of a network pass. The first present role counts.
     pub const MIDDLE: [Self; 3] = [Self::Leaf, Self::Core, Self::Tor];
 
     /// True for switches that join hosts to the middle of a network.
@@ -65,7 +65,7 @@ impl SwitchRole {
 }
 
 /// The software switch of a hybrid has the settings of its core, but queues in daqrings. It never marks: `core.ecn`
-/// describes the hardware, and daqrings have no early signal.
+/// describes the hardware, and daqrings mark nothing early.
 fn software(scenario: &Scenario) -> Switch {
     Switch { buffering: Buffering::Daqring, ecn: Ecn::default(), ..scenario.core.clone() }
 }
@@ -77,7 +77,7 @@ pub struct SwitchKind {
     pub settings: Switch,
     /// True if links to other switches are uplinks, which may have a buffer size of their own.
     pub has_uplinks: bool,
-    /// The section of the scenario that describes it.
+    /// The section of the scenario that describes them.
     pub section: &'static str,
 }
 

@@ -10,7 +10,7 @@ use fanin_scenario::{Buffering, Scenario, load};
 use fanin_units::{Bytes, Duration};
 use proptest::prelude::*;
 
-/// The time of one frame along a path with empty queues: serialisation on every link, and all delays.
+/// The time of one frame along a path with empty queues: transmission on every link, plus all delays.
 fn pass(network: &Network, path: &[PortIndex], frame: Bytes) -> Duration {
     let hop = |&port: &PortIndex| {
         let link = network.link(port);
@@ -19,7 +19,7 @@ fn pass(network: &Network, path: &[PortIndex], frame: Bytes) -> Duration {
     path.iter().map(hop).sum()
 }
 
-/// Compares the facts that a scenario states of its topology with the graph.
+/// Compares a scenario's facts about its topology with the graph.
 fn compare_facts(scenario: &Scenario, network: &Network, roles: &Roles) {
     let facts = scenario.topology_facts();
     let sections: BTreeSet<&str> = network.switches_used().map(|kind| kind.section).collect();
@@ -103,13 +103,13 @@ fn check(scenario: &Scenario) -> usize {
             shortest = shortest.min(time);
         }
     }
-    // No collection is faster than the fastest path allows; the ideal is that of the nearest pair, without detours.
+    // No collection is faster than the fastest path. The ideal is that of the nearest pair, without detours.
     let ideal = Ideal::new(scenario, &network, &roles, Duration::ZERO, 0, payload).unwrap();
     if network.framing == fanin_network::Framing::ETHERNET {
         let time = ideal.time(ideal.segments().wire_bytes(payload));
         assert!(time <= shortest + Duration::from_micros(1), "{time} of {shortest}");
         if redirected == 0 {
-            // The request carries TCP's options, and its frame may be longer than the 84 bytes of a bare one.
+            // The request carries TCP's options, and its frame may be longer than the minimum of 84 bytes.
             assert!(time >= shortest, "{time} of {shortest}");
         }
     }
@@ -120,7 +120,7 @@ fn check(scenario: &Scenario) -> usize {
 fn shipped_scenarios_are_sound() {
     for name in fanin_scenario::presets().iter().map(|preset| preset.name) {
         let scenario = load(name, &[]).unwrap().scenario;
-        // The connections of the largest are counted elsewhere; here a corner of it is enough.
+        // Another test counts the connections of the largest; a corner of it is enough here.
         let sets: Vec<String> = if scenario.connections_total() > 200_000 {
             vec!["collectors.racks=3".to_owned(), "collectors.hosts_per_rack=4".to_owned()]
         } else {
@@ -155,7 +155,7 @@ proptest! {
     }
 }
 
-/// Counts the classes of links again from the paths of all pairs of hosts, one by one.
+/// Recomputes the classes of links from the paths of all pairs of hosts, one by one.
 fn recount(scenario: &Scenario) {
     let (network, roles) = topology::build(scenario).unwrap();
     let connections = connections(scenario, &roles);
@@ -198,7 +198,7 @@ fn recount(scenario: &Scenario) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// The share of the data that crosses each class of links is that of all paths together, one by one.
+    /// The share of the data on each class of links equals the sum over all paths, one by one.
     #[test]
     fn classes_of_links_are_those_of_all_paths(
         preset in prop::sample::select(vec!["thesis-a-1000hz", "leaf-spine", "multihost", "incast", "lcn15-all-to-all"]),

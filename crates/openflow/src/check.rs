@@ -12,11 +12,11 @@ use fanin_switch::config::NAME_BYTES_MAX;
 
 /// The multi-host controller of the paper has four host ports (PEPs).
 pub const HOST_PORTS_MAX: usize = 4;
-/// The largest number of a physical port in OpenFlow 1.3 (§A.2.1) is 0xffffff00; Open vSwitch knows 16 bits.
+/// Largest supported port number, as Open vSwitch has 16 bits; OpenFlow 1.3 (§A.2.1) permits up to 0xffffff00.
 const PORT_NUMBER_MAX: u32 = 0xfeff;
 /// Tables 254 and 255 are reserved (OpenFlow 1.3 §A.3.4.1: OFPTT_MAX is 0xfe).
 const TABLE_MAX: u8 = 253;
-/// Priorities above the first.
+/// Number of priorities above the first.
 const STAGES_ABOVE: u16 = 5;
 
 /// A checked description and its rules.
@@ -38,7 +38,8 @@ impl CheckedHybrid {
         Self::new(&Document::load(path)?, host_ports)
     }
 
-    /// Loads as [`Self::load`] does, from text; messages name it `name`.
+    /// Parses a specification from `text` and checks it as [`Self::load`] does. Messages give `name` as the file's
+    /// name.
     ///
     /// # Errors
     /// As for [`Self::load`].
@@ -139,22 +140,23 @@ impl CheckedHybrid {
     }
 }
 
-/// Assigns each collector to its configured host port, or else to the one with the least load, the fastest collectors first.
+/// Assigns each collector to its configured host port, otherwise to the least loaded one. The fastest collectors come
+/// first.
 fn assign(spec: &HybridSpec, host_ports: usize) -> Vec<Option<usize>> {
     let mut assigned = vec![None; spec.collector.len()];
     if host_ports == 0 {
         return assigned;
     }
-    // A collector without a rate counts as the fastest one: its ring has its port's rate.
+    // A collector without a rate counts as the fastest: its ring has its port's rate.
     let rate = |collector: &CollectorSpec| collector.rate.or(spec.ring.rate).map(Rate::get);
     let fastest = spec.collector.iter().filter_map(rate).max().unwrap_or(1).max(1);
     let weight = |collector: &CollectorSpec| rate(collector).unwrap_or(fastest);
-    // Load in billionths of the port's own rate: a port twice as fast takes twice as much.
+    // Load in billionths of the port's own rate: a port of twice the rate takes twice the load.
     let speed = |port: usize| spec.host_port[port].rate.map_or(1, |rate| rate.get().max(1));
     let mut load = vec![0u64; host_ports];
     for (index, collector) in spec.collector.iter().enumerate() {
         let wished = collector.host_port.as_ref();
-        // The configured host port may be beyond those in use.
+        // The configured host port may not be among those in use.
         let port = wished.and_then(|name| spec.host_port[..host_ports].iter().position(|p| p.name == *name));
         if let Some(port) = port {
             assigned[index] = Some(port);

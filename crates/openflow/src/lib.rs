@@ -1,5 +1,5 @@
-//! The hybrid of the multi-host paper (§II-C, §IV-A). An OpenFlow switch forwards all frames, and sends only those to collectors
-//! through the deep queues of the software switch.
+//! The hybrid of the multi-host paper (§II-C, §IV-A). An OpenFlow switch forwards all frames, and sends only frames to
+//! collectors through the deep queues of the software switch.
 //!
 //! A frame to a collector is redirected to a host port and waits there in the collector's ring. It comes back by the
 //! same port and leaves by the collector's port. No frame can loop:

@@ -9,7 +9,7 @@ use crate::check::CheckedHybrid;
 use crate::rules::{Action, IpVersion, Match, PortMask, Rule, RulePriority};
 use fanin_switch::MacPrefix;
 
-/// Packet memory of the software switch for frames that drivers hold.
+/// Packet memory of the software switch that its drivers hold.
 const DRIVER_BYTES: u64 = 32 << 20;
 /// Command that sets a port flag against floods, by OpenFlow 1.0; later versions have no such flag.
 const MOD_PORT: &str = "ovs-ofctl --timeout=10 -O OpenFlow10 mod-port";
@@ -33,7 +33,7 @@ pub fn flows(hybrid: &CheckedHybrid) -> String {
     out
 }
 
-/// A shell script that numbers the ports by OVSDB and checks the numbers. It keeps floods away from the host
+/// Returns a shell script that numbers the ports by OVSDB and checks the numbers. It disables flooding to the host
 /// ports, and replaces the rules in one transaction.
 pub fn commands(hybrid: &CheckedHybrid) -> String {
     let openflow = &hybrid.spec().openflow;
@@ -94,8 +94,8 @@ pub fn removal(hybrid: &CheckedHybrid) -> String {
     out
 }
 
-/// The request that numbers the ports, as `ovsdb-client transact` takes it (RFC 7047 §4.1.3). The transaction fails if a
-/// port does not exist.
+/// The request that numbers the ports, for `ovsdb-client transact` (RFC 7047 §4.1.3). The transaction fails if a port
+/// does not exist.
 pub fn ovsdb(hybrid: &CheckedHybrid) -> String {
     let mut request = vec![json!("Open_vSwitch")];
     for (name, number) in ports(hybrid) {
@@ -113,8 +113,8 @@ pub fn ovsdb(hybrid: &CheckedHybrid) -> String {
     text
 }
 
-/// The rules as a list of JSON objects with the names of OpenFlow's extensible match (1.3 §A.2.3.7). `ofctl_rest` of Ryu
-/// and os-ken takes them one by one.
+/// The rules as a list of JSON objects with the names of OpenFlow's extensible match (1.3 §A.2.3.7). `ofctl_rest` of
+/// Ryu and os-ken accepts them one by one.
 pub fn json(hybrid: &CheckedHybrid) -> String {
     let openflow = &hybrid.spec().openflow;
     let rules: Vec<Value> = hybrid
@@ -192,8 +192,8 @@ pub fn switch_config(hybrid: &CheckedHybrid) -> String {
 
 /// A shell script for the host of the software switch: collectors stay reachable while the switch is down.
 ///
-/// While the software switch runs, its XDP program takes each frame before these filters see it. The program ends with the process.
-/// From then on the filters send each frame back by the port that received it, without a deep queue, until the process runs again.
+/// While the software switch runs, its XDP program takes each frame before these filters. The program ends with the
+/// process. Until the process runs again, the filters send each frame back by its input port, without a deep queue.
 pub fn bypass(hybrid: &CheckedHybrid) -> String {
     let mut out = String::from(
         "#!/bin/sh\n# Printed by fanin switch openflow --as bypass: for the machine of the software switch; can be run again.\n\
@@ -230,7 +230,7 @@ fn ports(hybrid: &CheckedHybrid) -> impl Iterator<Item = (&str, u32)> {
 
 fn priority(hybrid: &CheckedHybrid, rule: &Rule) -> u16 {
     match rule.stage {
-        // The rule that matches everything is above the switch's own last rule, and below all others.
+        // The rule that matches every frame is above the switch's own last rule, and below all others.
         RulePriority::Others => 1,
         stage => hybrid.spec().openflow.priority + stage as u16,
     }

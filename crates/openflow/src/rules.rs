@@ -21,8 +21,8 @@ pub struct Rule {
     pub action: Action,
 }
 
-/// The priorities of our rules, the lowest first; all but the lowest count from
-/// [`OpenflowSpec::priority`](super::OpenflowSpec) on.
+/// The priority classes of our rules, the lowest first. All but the lowest count up from
+/// [`OpenflowSpec::priority`](super::OpenflowSpec).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RulePriority {
     /// All other frames.
@@ -53,7 +53,7 @@ pub enum IpVersion {
 pub struct PortMask {
     /// Value of the masked bits.
     pub value: u16,
-    /// Bits that are compared; all of them for one port.
+    /// Bits to compare; all bits for a single port.
     pub mask: u16,
 }
 
@@ -68,13 +68,13 @@ pub struct Match {
     pub destination_mac: Option<MacPrefix>,
     /// VLAN of its tag.
     pub vlan: Option<Vlan>,
-    /// IPv4 or IPv6; set if any field below is.
+    /// The IP version; set if any field below is.
     pub ip: Option<IpVersion>,
     /// Source IP address or prefix.
     pub source_ip: Option<IpPrefix>,
     /// Destination IP address or prefix.
     pub destination_ip: Option<IpPrefix>,
-    /// The IP protocol; set if a port is.
+    /// The IP protocol; set if a port is set.
     pub protocol: Option<Protocol>,
     /// Source port of TCP or UDP.
     pub source_port: Option<PortMask>,
@@ -172,7 +172,7 @@ fn version(prefix: IpPrefix) -> IpVersion {
     if prefix.address.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }
 }
 
-/// One flow to one collector as OpenFlow matches. Addresses need the version of IP, and ports the protocol, as prerequisites.
+/// Expands one flow to one collector to OpenFlow matches. Addresses require the version of IP, and ports the protocol.
 fn expand(collector: &CollectorSpec, flow: &FlowSpec, masks: bool) -> Vec<Match> {
     // The narrower of two prefixes; disjoint prefixes match no frame.
     let destination_ip = match (collector.ip, flow.destination_ip) {
@@ -237,7 +237,7 @@ fn port_matches(range: Option<PortRange>, masks: bool) -> Vec<Option<PortMask>> 
     }
 }
 
-/// The fewest pairs of value and mask that cover a range: at most 30.
+/// The fewest pairs of value and mask for a range: at most 30.
 fn port_masks(range: PortRange) -> Vec<PortMask> {
     let (mut first, last) = (u32::from(range.first), u32::from(range.last));
     let mut found = Vec::new();

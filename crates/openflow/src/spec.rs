@@ -22,7 +22,7 @@ pub struct HybridSpec {
     pub host: Vec<HostSpec>,
     /// Stations that receive many answers at once.
     pub collector: Vec<CollectorSpec>,
-    /// The frames to collectors that are redirected; all of them if no flow is named.
+    /// The frames to collectors that are redirected; without any flow, all of them.
     pub flow: Vec<FlowSpec>,
 }
 
@@ -36,7 +36,7 @@ pub struct OpenflowSpec {
     pub version: OpenflowVersion,
     /// The table of the rules, 0 to 253.
     pub table: u8,
-    /// Marks our rules, so that they can be replaced and removed without touching others.
+    /// Marks our rules: they can be replaced and removed without touching others.
     pub cookie: u64,
     /// Our rules take the five priorities above this one, at least 1; the rule for all other frames has priority 1.
     pub priority: u16,
@@ -95,9 +95,10 @@ impl OpenflowVersion {
 pub enum Others {
     /// The switch's own learning and flooding (reserved port NORMAL of OpenFlow-hybrid switches).
     Normal,
-    /// Floods them out of all ports but host ports, for OpenFlow-only switches. Name every station as a host then.
+    /// Floods them out of all ports but host ports, for OpenFlow-only switches. Every station must then be named as a
+    /// host.
     Flood,
-    /// Adds no rule: those of another controller apply.
+    /// Adds no rule: the rules of another controller apply.
     Nothing,
 }
 
@@ -161,7 +162,7 @@ pub struct HostSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CollectorSpec {
-    /// Its name, and its ring's.
+    /// Its name, which is also its ring's.
     pub name: String,
     /// The port that leads to it, possibly through other switches.
     pub port: String,
@@ -171,7 +172,7 @@ pub struct CollectorSpec {
     /// Its IP address or prefix, for collectors that share a router's Ethernet address.
     #[serde(default)]
     pub ip: Option<IpPrefix>,
-    /// The host port that its frames are redirected through; by default the one with the least load.
+    /// The host port for its frames; by default the one with the least load.
     #[serde(default)]
     pub host_port: Option<String>,
     /// Capacity of its ring.
@@ -185,11 +186,11 @@ pub struct CollectorSpec {
     pub burst: Option<Bytes>,
 }
 
-/// Frames that are redirected. An absent field matches anything.
+/// Frames to redirect. An absent field matches anything.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FlowSpec {
-    /// The collectors that it applies to; all by default.
+    /// The collectors of the flow; all by default.
     pub collectors: Vec<String>,
     /// Source MAC address, or a prefix of it.
     pub source_mac: Option<MacPrefix>,

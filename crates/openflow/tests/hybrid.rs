@@ -1,4 +1,4 @@
-//! Rules of the hybrid against a model: frames pass a switch that has only these rules.
+//! Compares rules of the hybrid with a model: frames pass a switch that has only these rules.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -59,7 +59,7 @@ fn hits(rule: &Match, input: u32, frame: &Frame) -> bool {
         && port(rule.destination_port, ports.map(|p| p.1))
 }
 
-/// The ports that a frame leaves by, and the host ports that it passes.
+/// The ports by which a frame leaves, and the host ports that it passes.
 fn walk(hybrid: &CheckedHybrid, input: u32, frame: &Frame) -> (Vec<u32>, Vec<u32>) {
     let is_host_port = |port: u32| hybrid.spec().host_port.iter().any(|p| p.number == port);
     let (mut out, mut passed) = (Vec::new(), Vec::new());
@@ -92,7 +92,7 @@ fn walk(hybrid: &CheckedHybrid, input: u32, frame: &Frame) -> (Vec<u32>, Vec<u32
     (out, passed)
 }
 
-/// Evaluates a flow of the description without OpenFlow.
+/// Evaluates a flow of the description directly, without OpenFlow.
 fn wants(flow: &FlowSpec, collector: &CollectorSpec, frame: &Frame) -> bool {
     let in_range = |wanted: Option<PortRange>, pick: fn((u16, u16)) -> u16| {
         wanted.is_none_or(|range| {
@@ -115,7 +115,7 @@ fn station(number: u8) -> Mac {
     Mac([2, 0, 0, 0, 0, number])
 }
 
-/// Four ports, up to four host ports, stations 1 to 8 at ports 1 to 4 in turn, the last of them collectors.
+/// Four ports, up to four host ports, stations 1 to 8 at ports 1 to 4 in turn; the last of them are collectors.
 fn description(hosts: usize, collectors: usize, flows: &[String], masks: bool, others: &str) -> String {
     let mut text = format!("[openflow]\nport_masks = {masks}\nothers = \"{others}\"\n");
     for port in 1..=PORTS {
@@ -239,7 +239,7 @@ fn collectors_are_spread_by_what_they_ask_for() {
     let equal: String = (1..=4).map(|n| collector(n, "")).collect();
     let (hybrid, _) = CheckedHybrid::parse("x", &text(&equal), None).unwrap();
     assert_eq!(names(&hybrid), some(&["a", "b", "a", "b"]));
-    // A collector with the rate of the three others together has a host port to itself.
+    // A collector with the rate of the three others together has a host port of its own.
     let uneven = collector(1, "rate = \"1 Gb/s\"\n")
         + &(2..=4).map(|n| collector(n, "rate = \"3 Gb/s\"\nhost_port = \"b\"\n")).collect::<String>();
     let (hybrid, _) = CheckedHybrid::parse("x", &text(&uneven), None).unwrap();
@@ -300,7 +300,7 @@ fn mistakes_are_named_and_placed() {
         assert!(problem.message().contains(message), "{text}: {errors}");
         assert_eq!(problem.location().map(|(_, line, _)| line), Some(line), "{errors}");
     }
-    // Two collectors whose frames overlap, by `mac` or by `ip`.
+    // Two collectors with overlapping frames, by `mac` or by `ip`.
     for more in ["mac = \"02:00:00:00:00:00/40\"", "ip = \"10.0.0.1\""] {
         let text = format!("{base}{collector}[[collector]]\nname = \"d\"\nport = \"p1\"\n{more}\n");
         let errors = CheckedHybrid::parse("x", &text, None).unwrap_err();
@@ -375,7 +375,8 @@ fn the_configuration_for_our_side_is_sound_and_sends_everything_back() {
     let mut switch = Switch::new(config, ports).unwrap();
     let collector = Mac([2, 0, 0, 0, 1, 1]);
     let frame = |to: Mac, from: Mac| [&to.0[..], &from.0[..], &[0x88, 0xb5], &[7; 50]].concat();
-    // Every frame goes back by its own port: known or not, to one or to all, from a station of another port.
+    // Every frame returns by its own port: to a known or unknown station, to one or to all, from a station of another
+    // port.
     let sent = [
         (1, frame(collector, station(1))),
         (0, frame(collector, station(1))),

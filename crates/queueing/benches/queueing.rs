@@ -1,4 +1,4 @@
-//! Nanoseconds a frame, from which the simulator's budget a hop and the switch's a frame are derived.
+//! Nanoseconds a frame. The simulator's budget a hop and the switch's budget a frame follow from them.
 //!
 //! `cargo bench -p fanin-queueing`; one element is one frame in and out.
 
@@ -11,7 +11,7 @@ use fanin_queueing::{
 };
 use fanin_units::{Bytes, Duration, Instant, MIX_STEP, Rate, Ratio, mix};
 
-/// Frames a measured pass.
+/// Frames in each measured pass.
 const FRAMES: usize = 1 << 14;
 
 /// Numbers below `bound` that repeat, from a fixed seed (SplitMix64).
@@ -65,7 +65,7 @@ fn fifo(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// All rings in a random order, over and over: each gets as many frames as any other, evenly spaced.
+/// The rings in a random order, repeated: each gets as many frames as any other, evenly spaced.
 fn turns(count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     for (last, random) in (1..count).rev().zip(numbers(1 << 30)) {
@@ -76,8 +76,9 @@ fn turns(count: usize) -> Vec<usize> {
 
 /// Frames of 64 bytes through rings with token buckets, in bursts of 32, at 30 million frames a second.
 ///
-/// `open`: buckets at twice the offered rate, so that they are asked and hold nothing back; rings are empty between frames.
-/// `backlogged`: 16 384 frames are queued in all, every frame waits for its tokens, and each that goes is replaced.
+/// `open`: buckets at twice the offered rate are checked but hold nothing back; rings are empty between frames.
+/// `backlogged`: 16 384 frames are queued in all. Every frame waits for its tokens, and a new one replaces each
+/// departure.
 fn rings(criterion: &mut Criterion) {
     const BURST: usize = 32;
     let gap = Duration::from_nanos(32 * 1_000 / 30);
@@ -134,7 +135,7 @@ fn rings(criterion: &mut Criterion) {
     }
 }
 
-/// One frame in, one frame out, nothing else queued: the least that a ring costs.
+/// One frame in, one frame out, with an empty queue: the least cost of a ring.
 fn bare(criterion: &mut Criterion) {
     let mut port = Rings::<u64>::new(Discipline::RoundRobin, None).expect("no shaping");
     port.add_ring(&RingSettings::new(64)).expect("possible settings");

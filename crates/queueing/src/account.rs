@@ -1,4 +1,4 @@
-//! One account of memory that frames of several outputs are charged to: its level, and the limit that it must not exceed.
+//! An account of memory that frames of several outputs share: its level, and the limit that it must not exceed.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -39,7 +39,8 @@ impl Account {
         self.limit.saturating_sub(self.level.bytes)
     }
 
-    /// Returns true if `charge` bytes more would exceed the limit or set a high-water mark, which a departure could prevent.
+    /// Returns true if `charge` bytes more would exceed the limit or set a high-water mark. An earlier departure could
+    /// prevent both.
     #[inline]
     pub(crate) fn depends_on_departures(&self, charge: u64) -> bool {
         self.below_mark(charge).is_none()
@@ -52,8 +53,8 @@ impl Account {
         (level <= self.limit).then_some(level)
     }
 
-    /// The level with `charge` bytes more; `None` if it exceeds the limit or sets a high-water mark, which a departure could
-    /// prevent.
+    /// The level with `charge` bytes more; `None` if it exceeds the limit or sets a high-water mark. An earlier
+    /// departure could prevent both.
     #[inline]
     pub(crate) fn below_mark(&self, charge: u64) -> Option<u64> {
         let level = self.level.bytes + charge;
@@ -74,7 +75,7 @@ impl Account {
         self.raise_to(level);
     }
 
-    /// Gives back the memory of a frame.
+    /// Frees the memory of a frame.
     #[inline]
     pub(crate) fn depart(&mut self, charge: u64) {
         self.level.remove(charge);
@@ -85,8 +86,8 @@ impl Account {
     }
 }
 
-/// Asserts that each account has the bytes of the frames assigned by `account_of`. A frame is an input, an output and its
-/// charge.
+/// Asserts that each account has exactly the bytes of its frames. `account_of` assigns a frame to an account. A frame
+/// is an input, an output and its charge.
 ///
 /// # Panics
 /// If one has more or less.

@@ -25,7 +25,8 @@ pub enum Aqm {
 }
 
 impl Aqm {
-    /// Decides about one arriving frame. `queue` does not include it; `emptied_at` is when the queue last became empty.
+    /// Decides about one arriving frame. `queue` does not include it; `emptied_at` is the time at which the queue last
+    /// became empty.
     #[inline]
     pub fn decide(
         &mut self,

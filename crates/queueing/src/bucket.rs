@@ -2,17 +2,17 @@
 
 use fanin_units::{Bytes, Instant, PS_BITS, Rate};
 
-/// A token bucket: on average `rate`, and at once at most `burst`.
+/// A token bucket: passes `rate` on average, and at most `burst` at once.
 ///
-/// It keeps the time at which the bucket will be full again (the "virtual scheduling" of ITU-T I.371). So nothing is
-/// refilled and nothing drifts. The rate is exact to a part in 10^9 from 1 kb/s to 400 Gb/s, at any number of calls.
-/// A frame larger than the burst passes when the bucket is full and leaves a debt; so no frame waits for ever. A
-/// burst of zero spaces frames as a link of this rate would.
+/// It keeps the time at which the bucket will be full again (the "virtual scheduling" of ITU-T I.371), and refills
+/// nothing. The rate is exact to a part in 10^9 from 1 kb/s to 400 Gb/s, at any number of calls. A frame larger than
+/// the burst passes when the bucket is full, and leaves a debt: no frame waits for ever. A burst of zero spaces frames
+/// like a link of this rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenBucket {
     /// Time at which the bucket is full, in ps.
     full_at: u64,
-    /// The fraction of a picosecond beyond that, in 2^-32.
+    /// The fraction of a picosecond beyond `full_at`, in 2^-32.
     full_at_fraction: u32,
     /// Picoseconds a byte, with 32 bits after the point.
     byte_time: u64,
@@ -40,7 +40,7 @@ pub enum BucketError {
         burst: Bytes,
         /// The rate given.
         rate: Rate,
-        /// The most seconds.
+        /// The longest time to accrue the burst, in seconds.
         max_s: u64,
     },
 }
@@ -81,8 +81,8 @@ impl TokenBucket {
         Instant::new((self.full_at + needed).saturating_sub(self.burst_time))
     }
 
-    /// A frame of `bytes` bytes departs at `now`. Call [`Self::ready_at`] first: a frame that departs too early is charged
-    /// too.
+    /// Charges a frame of `bytes` bytes that departs at `now`. Call [`Self::ready_at`] first: a frame that departs too
+    /// early is charged, too.
     #[inline]
     pub const fn take(&mut self, now: Instant, bytes: u32) {
         if self.full_at < now.get() {
@@ -100,7 +100,7 @@ impl TokenBucket {
         Instant::new(self.full_at.saturating_sub(self.burst_time))
     }
 
-    /// Sets another rate and burst. The debt stays the same in bytes.
+    /// Sets another rate and burst. The debt in bytes stays the same.
     pub const fn set(&mut self, now: Instant, rate: Rate, burst: Bytes) -> Result<(), BucketError> {
         match Self::new(rate, burst) {
             Ok(mut bucket) => {
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use fanin_units::Duration;
 
-    /// Bytes sent in one second by a queue that never runs dry, after the burst is used up.
+    /// Bytes that a backlogged queue sends in one second, after the burst is used up.
     fn sent_in(rate: Rate, burst: Bytes, bytes: u32, time: Duration) -> u64 {
         let mut bucket = TokenBucket::new(rate, burst).unwrap();
         let (mut now, mut sent) = (Instant::START, 0);

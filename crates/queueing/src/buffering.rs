@@ -1,4 +1,4 @@
-//! The buffering schemes by name: from a scheme's settings to its accounts, and from a frame to the accounts of its scheme.
+//! The buffering schemes by name: makes the accounts from a scheme's settings, and finds the accounts of a frame.
 //!
 //! Each rule is in the file of its scheme: `dedicated.rs`, `shared.rs`, `dynamic_threshold.rs`, `voq.rs`.
 
@@ -154,7 +154,8 @@ impl Scheme {
         }
     }
 
-    /// The most bytes of one output while `queues` outputs are as full, itself included; [`Bytes::MAX`] is no limit.
+    /// The most bytes of one output while `queues` outputs, itself included, are equally full; [`Bytes::MAX`] is no
+    /// limit.
     pub(crate) fn output_limit(&self, queues: u64) -> Bytes {
         match self {
             Self::Dedicated => Bytes::MAX,
@@ -174,7 +175,7 @@ impl Scheme {
         }
     }
 
-    /// The bytes of one output that are admitted for certain while at most `waiting` bytes are in the switch.
+    /// The bytes of one output that are always admitted while at most `waiting` bytes are in the switch.
     pub(crate) fn room(&self, waiting: Bytes) -> Bytes {
         match self {
             Self::Dedicated => Bytes::MAX,
@@ -194,7 +195,7 @@ impl Scheme {
     }
 }
 
-/// The accounts that outputs share, by scheme; each scheme's rules are in its own file.
+/// The accounts that outputs share, by scheme; the file of a scheme has its rules.
 #[derive(Debug, Clone)]
 pub(crate) enum SchemeAccounts {
     Dedicated,
@@ -215,7 +216,8 @@ impl SchemeAccounts {
         }
     }
 
-    /// The limit that refuses a frame with a charge of `charge` bytes, while `queued` bytes are queued for its output.
+    /// The limit that refuses a frame with a charge of `charge` bytes, while `queued` bytes wait for its output; `None`
+    /// if none does.
     #[inline]
     pub(crate) fn refusal(
         &self,
@@ -232,7 +234,7 @@ impl SchemeAccounts {
         }
     }
 
-    /// Free memory for a frame, in bytes, as [`Self::refusal`] counts it.
+    /// Free memory for a frame, in bytes, by the rules of [`Self::refusal`].
     #[inline]
     pub(crate) fn free(&self, input: usize, output: usize, queued: u64) -> u64 {
         match self {
@@ -243,7 +245,7 @@ impl SchemeAccounts {
         }
     }
 
-    /// Returns true if departures could change the verdict on a frame, or a high-water mark.
+    /// Returns true if earlier departures could change the verdict on a frame, or a high-water mark.
     #[inline]
     pub(crate) fn depends_on_departures(
         &self,
@@ -282,7 +284,8 @@ impl SchemeAccounts {
         }
     }
 
-    /// Charges a frame, unless departures could change the verdict on it, or a high-water mark. Returns false then.
+    /// Charges a frame, unless earlier departures could change the verdict on it, or a high-water mark. Then returns
+    /// false.
     #[inline(always)]
     pub(crate) fn admit_below_marks(
         &mut self,
@@ -311,13 +314,13 @@ impl SchemeAccounts {
         }
     }
 
-    /// Gives back the memory of a frame.
+    /// Frees the memory of a frame.
     #[inline]
     pub(crate) fn depart(&mut self, input: usize, output: usize, charge: u64) {
         self.depart_each(output, core::iter::once((input, charge)));
     }
 
-    /// Gives back the memory of frames towards `output`, each given by its input and the memory that it takes.
+    /// Frees the memory of frames towards `output`, each given by its input and its charge.
     #[inline]
     pub(crate) fn depart_each(&mut self, output: usize, frames: impl Iterator<Item = (usize, u64)>) {
         match self {

@@ -1,7 +1,7 @@
 //! A dedicated buffer: the memory of one output port, shared with no other. First in, first out.
 //!
-//! Switch A of thesis §4.2.1 has nothing else. In a [`Memory`](crate::Memory) with pools, each output has one of these too,
-//! and a frame must meet the limits of both.
+//! Switch A of thesis §4.2.1 has only such buffers. In a [`Memory`](crate::Memory) with pools, each output has one,
+//! too, and a frame must meet the limits of both.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -22,7 +22,7 @@ pub struct Dedicated {
     limit: u64,
     overhead: u32,
     cell: u32,
-    /// Time of the last departure, since which an empty queue is empty.
+    /// Time of the last departure; an empty queue is empty since then.
     emptied_at: Instant,
     aqm: Option<Box<Aqm>>,
     counters: Counters,
@@ -36,8 +36,8 @@ impl Layout {
 }
 
 impl Dedicated {
-    /// An empty buffer for `limit` bytes, bookkeeping included; [`Bytes::MAX`] is no limit. `overhead` bytes of bookkeeping
-    /// are stored with each frame, and both together take whole cells of `cell` bytes.
+    /// Makes an empty buffer for `limit` bytes, bookkeeping included; [`Bytes::MAX`] is no limit. Each frame is stored
+    /// with `overhead` bytes of bookkeeping, both together in whole cells of `cell` bytes.
     ///
     /// # Panics
     /// If `cell` is zero, or `overhead` or `cell` exceeds [`u32::MAX`].
@@ -55,12 +55,12 @@ impl Dedicated {
         }
     }
 
-    /// The buffer of one output of `layout`, pools aside.
+    /// The buffer of one output of `layout`, without its pools.
     pub fn of(layout: &Layout, output: usize) -> Self {
         Self::new(layout.output_limits()[output], layout.frame_overhead(), layout.cell())
     }
 
-    /// Marks, or drops early, by `aqm` from now on.
+    /// Sets the active queue management, which marks or drops early from now on.
     pub fn set_aqm(&mut self, aqm: Aqm) {
         self.aqm = if matches!(aqm, Aqm::None) { None } else { Some(Box::new(aqm)) };
     }
@@ -72,16 +72,18 @@ impl Dedicated {
         if self.cell == 1 { bytes } else { bytes.next_multiple_of(self.cell as u64) }
     }
 
-    /// A frame arrives. `draw` gives 32 uniform random bits and is called only where RED needs them.
+    /// Admits, marks or drops an arriving frame. `draw` returns 32 uniform random bits; only RED calls it.
     ///
-    /// The limit is met while the occupancy, with this frame, does not exceed it. Markers see the queue without the frame.
+    /// The limit is met while the occupancy, with this frame, does not exceed it. Markers see the queue without the
+    /// frame.
     #[inline]
     pub fn arrive(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Verdict {
         self.arrive_in_shared(now, frame, draw, |_, _| None)
     }
 
-    /// As [`Self::arrive`], at an output that shares memory. `shared` gives the limit of that memory which refuses the frame. It is
-    /// called with the occupied bytes and the frame's charge if this buffer has room.
+    /// Handles a frame as [`Self::arrive`] does, at an output that shares memory. `shared` checks that memory, and
+    /// returns the limit that refuses the frame. It is called with the occupied bytes and the frame's charge, if this
+    /// buffer has room.
     #[inline]
     pub(crate) fn arrive_in_shared(
         &mut self,
@@ -105,17 +107,17 @@ impl Dedicated {
         Verdict::Accepted { marked }
     }
 
-    /// A frame that was accepted left at `at`.
+    /// Frees the memory of an accepted frame that left at `at`.
     ///
     /// # Panics
-    /// If no such frame was accepted, as far as the counts can tell.
+    /// If the counters have no such frame.
     #[inline]
     pub fn depart(&mut self, at: Instant, bytes: u32) {
         let charge = self.charge(bytes);
         self.depart_many(at, charge, FrameCount { frames: 1, bytes: bytes.into() });
     }
 
-    /// Frames with `charges` bytes of memory left, the last of them at `at`.
+    /// Frees `charges` bytes of memory of frames that left, the last of them at `at`.
     #[inline]
     pub(crate) fn depart_many(&mut self, at: Instant, charges: u64, departed: FrameCount) {
         assert!(at >= self.emptied_at, "departures run backwards");
@@ -149,7 +151,7 @@ impl Dedicated {
         if self.occupancy.bytes + charge > self.limit { Some(AdmissionLimit::Output) } else { None }
     }
 
-    /// Takes in a frame that meets all limits.
+    /// Admits a frame that meets all limits.
     #[inline]
     fn admit(&mut self, charge: u64, bytes: u32, marked: bool) {
         assert!(self.refusal(charge).is_none(), "a frame is admitted above the limit");
@@ -160,8 +162,8 @@ impl Dedicated {
         }
     }
 
-    /// The occupied bytes with a frame that takes `charge`, unless settling departures first could change the verdict on it, a
-    /// mark or a high-water mark.
+    /// The occupied bytes with a frame that takes `charge`. `None` if settling earlier departures could change the
+    /// verdict on it, a mark or a high-water mark.
     #[inline]
     pub(crate) fn below_marks(&self, charge: u64) -> Option<u64> {
         let Occupancy { bytes, frames, bytes_max, frames_max } = self.occupancy;
@@ -170,7 +172,7 @@ impl Dedicated {
         is_below.then_some(level)
     }
 
-    /// Takes in a frame of `bytes` bytes, with which the occupancy rises to `level`, [below all marks](Self::below_marks).
+    /// Admits a frame of `bytes` bytes that raises the occupancy to `level`, [below all marks](Self::below_marks).
     #[inline]
     pub(crate) fn admit_below_marks(&mut self, level: u64, bytes: u32) {
         self.occupancy.bytes = level;
@@ -184,16 +186,16 @@ impl Dedicated {
         self.counters.count_drop(limit, bytes);
     }
 
-    /// Takes back an admission because something after this buffer refused the frame, and counts the frame as dropped by
-    /// `limit`. A high-water mark that it set stays.
+    /// Takes back an admission after a later stage refused the frame, and counts the frame as dropped by `limit`. A
+    /// high-water mark of this admission stays.
     pub(crate) fn withdraw(&mut self, bytes: u32, limit: AdmissionLimit) {
         self.occupancy.remove(self.charge(bytes), 1);
         self.counters.enqueued.remove(bytes);
         self.counters.count_drop(limit, bytes);
     }
 
-    /// Frames left at `at` without being stored, because there was room for them. They count as enqueued and departed and
-    /// leave the high-water marks unchanged.
+    /// Counts frames that left at `at` without being stored, as there was room for them. They count as enqueued and
+    /// departed, and leave the high-water marks unchanged.
     #[inline]
     pub(crate) fn pass(&mut self, at: Instant, passed: FrameCount) {
         self.counters.enqueued += passed;

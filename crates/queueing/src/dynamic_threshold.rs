@@ -1,4 +1,4 @@
-//! The dynamic threshold: the free part of a pool that all outputs share limits the queue of each.
+//! The dynamic threshold: the free memory of a shared pool limits each queue.
 //!
 //! A. K. Choudhury and E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM
 //! Transactions on Networking 6(2), 1998.
@@ -25,32 +25,33 @@ pub struct DynamicThresholdSettings {
 }
 
 impl DynamicThresholdSettings {
-    /// The length from which on a queue may not grow while `free` bytes of the pool are free, rounded down.
+    /// The length at which a queue stops growing while `free` bytes of the pool are free, rounded down.
     pub fn threshold(self, free: Bytes) -> Bytes {
         let threshold = u128::from(free.get()) * u128::from(self.alpha.get()) / ONE;
         u64::try_from(threshold).map_or(Bytes::MAX, Bytes::new)
     }
 
-    /// The length at which `queues` queues meet the threshold together, all others being empty: α B / (1 + n α), rounded down.
+    /// The length at which `queues` queues meet the threshold together, with all others empty: α B / (1 + n α), rounded
+    /// down.
     pub fn share(self, queues: u64) -> Bytes {
         let alpha = u128::from(self.alpha.get());
         let share = u128::from(self.pool.get()) * alpha / (ONE + alpha * u128::from(queues));
         Bytes::new(share as u64)
     }
 
-    /// The most bytes of one queue when frames of `frame` bytes arrive and all others are empty. Frames are refused from alpha
-    /// times the free memory on (Choudhury and Hahne), so that the last one exceeds it.
+    /// The most bytes of one queue when frames of `frame` bytes arrive and all others are empty. Frames are refused
+    /// from alpha times the free memory on (Choudhury and Hahne), so that the last admitted frame exceeds it.
     pub(crate) fn occupancy_max(self, frame: Bytes) -> Bytes {
         self.share(1).saturating_add(frame).min(self.pool)
     }
 
-    /// The bytes of one queue that are admitted for certain while at most `waiting` bytes are in the pool.
+    /// The bytes of one queue that are always admitted while at most `waiting` bytes are in the pool.
     pub(crate) fn room(self, waiting: Bytes) -> Bytes {
         self.threshold(self.pool.saturating_sub(waiting)).min(self.pool)
     }
 }
 
-/// The accounts of a pool with a dynamic threshold. An arriving frame's queue, without the frame, must be below the threshold,
+/// The accounts of a pool with a dynamic threshold. The queue, without the arriving frame, must be below the threshold,
 /// and the frame must fit the pool.
 #[derive(Debug, Clone)]
 pub(crate) struct DynamicThresholdAccounts {
@@ -64,7 +65,8 @@ impl DynamicThresholdAccounts {
         Self { pool: Account::new(settings.pool), alpha: settings.alpha.get() }
     }
 
-    /// Returns true if a queue of `queued` bytes may not grow: it is [`DynamicThresholdSettings::threshold`] long, without rounding.
+    /// Returns true if a queue of `queued` bytes may not grow. Compares with [`DynamicThresholdSettings::threshold`]
+    /// before rounding.
     #[inline]
     const fn is_reached(&self, queued: u64) -> bool {
         queued as u128 * ONE >= self.pool.free() as u128 * self.alpha as u128
@@ -79,13 +81,13 @@ impl DynamicThresholdAccounts {
         self.pool.refuses(charge).then_some(AdmissionLimit::Pool)
     }
 
-    /// Free memory for a frame, in bytes, as [`Self::refusal`] counts it.
+    /// Free memory for a frame, in bytes, by the rules of [`Self::refusal`].
     #[inline]
     pub(crate) const fn free(&self, queued: u64) -> u64 {
         if self.is_reached(queued) { 0 } else { self.pool.free() }
     }
 
-    /// Returns true if departures could change the verdict on a frame, or a high-water mark.
+    /// Returns true if earlier departures could change the verdict on a frame, or a high-water mark.
     #[inline]
     pub(crate) fn depends_on_departures(&self, queued: u64, charge: u64) -> bool {
         self.pool.depends_on_departures(charge) || self.is_reached(queued)
@@ -97,7 +99,7 @@ impl DynamicThresholdAccounts {
         self.pool.admit(charge);
     }
 
-    /// Gives back the memory of a frame.
+    /// Frees the memory of a frame.
     #[inline]
     pub(crate) fn depart(&mut self, charge: u64) {
         self.pool.depart(charge);

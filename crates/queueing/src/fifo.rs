@@ -3,12 +3,13 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
-/// A first-in first-out queue. Its slots double when they run out and are never given back.
+/// A first-in first-out queue. Its memory doubles when it is full, and is never freed.
 #[derive(Debug, Clone, Default)]
 pub struct Fifo<T> {
     /// The slots: a power of two, or none yet.
     slots: Box<[T]>,
-    /// Values taken out and put in so far. Both wrap; as in the kernel's `kfifo`, a count's place is its rest by the slots.
+    /// Numbers of values taken out and put in so far. Both wrap; as in the kernel's `kfifo`, the slot is the number
+    /// modulo the slots.
     out: u32,
     put: u32,
 }
@@ -48,7 +49,7 @@ impl<T: Copy + Default> Fifo<T> {
     /// Adds a value behind all others.
     ///
     /// # Panics
-    /// If it would hold more than [`Self::LEN_MAX`].
+    /// If the queue would hold more than [`Self::LEN_MAX`].
     #[inline]
     pub fn push(&mut self, value: T) {
         if self.len() as usize == self.slots.len() {
@@ -76,13 +77,13 @@ impl<T: Copy + Default> Fifo<T> {
         if self.is_empty() { None } else { self.slots.get(self.place(self.put.wrapping_sub(1))) }
     }
 
-    /// Takes all values out.
+    /// Removes all values.
     #[inline]
     pub(crate) const fn clear(&mut self) {
         self.out = self.put;
     }
 
-    /// Takes the first value out.
+    /// Removes and returns the first value.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         let value = *self.front()?;
@@ -90,7 +91,7 @@ impl<T: Copy + Default> Fifo<T> {
         Some(value)
     }
 
-    /// Takes the first value out, if it is `wanted`.
+    /// Removes and returns the first value, if it is `wanted`.
     #[inline]
     pub(crate) fn pop_if(&mut self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
         let value = *self.front().filter(|&first| wanted(first))?;
@@ -98,7 +99,7 @@ impl<T: Copy + Default> Fifo<T> {
         Some(value)
     }
 
-    /// Takes out the first value that `wanted` accepts, at any place; later ones move up. Searches the whole queue.
+    /// Removes the first value that `wanted` accepts, at any place; later values move up. Searches the whole queue.
     ///
     /// # Panics
     /// If no value is accepted.
@@ -115,7 +116,7 @@ impl<T: Copy + Default> Fifo<T> {
         self.put = self.put.wrapping_sub(1);
     }
 
-    /// The place of the value with this count.
+    /// The slot of the value with this number.
     #[inline]
     fn place(&self, count: u32) -> usize {
         count as usize & self.slots.len().wrapping_sub(1)

@@ -1,4 +1,4 @@
-//! Number of flows through each port of a switch, counted by SYN and FIN and forgotten when idle.
+//! The number of flows through each port of a switch, counted by SYN and FIN; idle flows are forgotten.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -8,20 +8,20 @@ use fanin_units::{Duration, Instant};
 /// The largest number of flows that one switch follows.
 pub const FLOWS_MAX: u32 = 1 << 24;
 
-/// The stage of a flow (one direction of a connection) that a frame shows.
+/// The stage of a flow (one direction of a connection), as a frame shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlowStage {
     /// The frame opens the flow (SYN).
     Opens,
     /// The frame carries data. A flow that was forgotten, or opened before the switch started, counts again.
     Carries,
-    /// The frame only acknowledges: a known flow is not idle, and an unknown one does not start.
+    /// The frame only acknowledges: it keeps a known flow from becoming idle, and starts no unknown one.
     Acknowledges,
     /// The frame closes the flow (FIN or RST).
     Closes,
 }
 
-/// The index of no entry.
+/// Index that stands for no entry.
 const NIL: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +43,7 @@ struct FlowEntry {
 #[derive(Debug, Clone)]
 pub struct FlowCounter {
     entries: Vec<FlowEntry>,
-    /// The first entry of each bucket; a power of two of them.
+    /// The first entry of each bucket; the number of buckets is a power of two.
     buckets: Vec<u32>,
     unused: u32,
     oldest: u32,
@@ -58,8 +58,9 @@ pub struct FlowCounter {
 }
 
 impl FlowCounter {
-    /// Follows up to `flows_max` flows (at most [`FLOWS_MAX`]) to `outputs` ports and `pools` pools. A flow without a frame
-    /// for longer than `idle_max` is forgotten; with [`Duration::MAX`] only a FIN ends a flow, as in M21TCP §III.C.
+    /// Makes a counter of up to `flows_max` flows (at most [`FLOWS_MAX`]) to `outputs` ports and `pools` pools. A flow
+    /// without a frame for longer than `idle_max` is forgotten; with [`Duration::MAX`] only a FIN ends a flow, as in
+    /// M21TCP §III.C.
     pub fn new(outputs: usize, pools: usize, flows_max: u32, idle_max: Duration) -> Self {
         Self {
             entries: Vec::new(),
@@ -77,7 +78,7 @@ impl FlowCounter {
         }
     }
 
-    /// A frame of a flow goes from a pool to an output. `flow` is the caller's number of the flow.
+    /// Counts a frame of a flow from a pool to an output. `flow` is the caller's number of the flow.
     ///
     /// # Panics
     /// If the output or the pool does not exist.
@@ -312,7 +313,7 @@ mod tests {
         for step in 0..60_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let random = state >> 33;
-            // Times when all fit, and times when they do not.
+            // At times all flows fit, at times they do not.
             let flow = (random % if step / 10_000 % 2 == 0 { 30 } else { 300 }) << (random % 3 * 20);
             let (output, pool) = ((flow % 4) as usize, (random >> 8) as usize % 2);
             let stage = match (random >> 12) % 8 {

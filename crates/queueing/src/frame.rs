@@ -17,7 +17,8 @@ pub enum EcnCodepoint {
 /// A frame's descriptor. The frame itself, or a handle to it, stays with the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Frame {
-    /// Length in bytes as it is stored: Ethernet header, payload and, where the switch keeps it, the check sequence.
+    /// Length in bytes in the switch's memory: Ethernet header, payload and, where the switch keeps it, the check
+    /// sequence.
     pub bytes: u32,
     /// Its ECN bits.
     pub ecn: EcnCodepoint,
@@ -37,11 +38,11 @@ impl Frame {
     }
 }
 
-/// The limit that refused a frame. Limits are tried in this order, and the first one that refuses is named.
+/// The limit that refused a frame. Limits are checked in this order; the first one that refuses is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum AdmissionLimit {
-    /// A marker dropped it early: RED, or a threshold met by a frame that is not ECN-capable.
+    /// A marker dropped it early: RED, or a threshold in the case of a frame that is not ECN-capable.
     Early,
     /// The output port's own limit.
     Output,
@@ -83,7 +84,7 @@ impl AdmissionLimit {
 pub enum Verdict {
     /// The frame is queued.
     Accepted {
-        /// The caller must set its ECN bits to CE.
+        /// True if the caller must set its ECN bits to CE.
         marked: bool,
     },
     /// The frame is dropped: the caller frees it.
@@ -98,12 +99,12 @@ impl Verdict {
     }
 }
 
-/// A number of frames and the bytes in them, bookkeeping not counted.
+/// A number of frames, and their bytes without bookkeeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FrameCount {
     /// The number of frames.
     pub frames: u64,
-    /// Bytes of these frames, as [`Frame::bytes`] counts them.
+    /// Bytes of these frames, each as [`Frame::bytes`].
     pub bytes: u64,
 }
 
@@ -131,16 +132,16 @@ impl AddAssign for FrameCount {
     }
 }
 
-/// The counters of one port or ring since it was made.
+/// The counters of one port or ring since its creation.
 ///
-/// These always hold: offered = enqueued + dropped, and enqueued = departed + queued.
+/// Always offered = enqueued + dropped, and enqueued = departed + queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Frames that were admitted.
     pub enqueued: FrameCount,
     /// Frames that have departed.
     pub departed: FrameCount,
-    /// Frames that were marked CE here; they are among the enqueued.
+    /// Frames that were marked CE here; also counted in `enqueued`.
     pub marked: FrameCount,
     /// Frames refused, indexed by [`AdmissionLimit`]; see [`Self::dropped_by`].
     pub dropped: [FrameCount; AdmissionLimit::ALL.len()],

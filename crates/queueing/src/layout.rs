@@ -10,18 +10,18 @@ use crate::buffering::Scheme;
 /// The most ports, in or out, that one switch's memory serves.
 pub const PORTS_MAX: usize = 1 << 16;
 
-/// The division of one switch's packet memory. A frame must meet its output's limit and those of the memory that outputs share;
-/// [`Bytes::MAX`] is no limit.
+/// The division of one switch's packet memory. A frame must meet its output's limit and the limits of the shared
+/// memory; [`Bytes::MAX`] is no limit.
 ///
-/// The constructors name the schemes and are in the file of each. `with_` methods refine their result, for example one pool with a
-/// limit on each output as well.
+/// There is a constructor for each scheme, in the scheme's file. The `with_` methods refine its result, for example one
+/// pool with a limit on each output, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// Limits by output port.
     output_limits: Vec<Bytes>,
     scheme: Scheme,
     frame_overhead: Bytes,
-    /// At least one byte.
+    /// Bytes of a memory cell, at least one.
     cell: Bytes,
 }
 
@@ -31,7 +31,7 @@ pub enum LayoutError {
     /// The switch has no port.
     #[error("a switch needs at least one port")]
     NoPorts,
-    /// More ports than are supported.
+    /// The switch has more ports than are supported.
     #[error("{actual} ports; at most {max} are supported")]
     Ports {
         /// The number of ports given.
@@ -42,28 +42,28 @@ pub enum LayoutError {
     /// The assignment of ports to pools has the wrong length.
     #[error("{actual} ports are assigned to pools; the switch has {needed}")]
     Assignment {
-        /// Ports that are assigned or have a limit.
+        /// Number of ports with an assignment or a limit.
         actual: usize,
-        /// Ports of that kind.
+        /// Number of ports of that kind.
         needed: usize,
     },
     /// A port is assigned to a pool that does not exist.
     #[error("port {port} is assigned to pool {pool}; there are {pools} pools, counted from 0")]
     Pool {
-        /// The port that names it.
+        /// The port with that assignment.
         port: usize,
-        /// The pool named.
+        /// The pool in the assignment.
         pool: usize,
-        /// Pools that exist.
+        /// Number of pools.
         pools: usize,
     },
-    /// A module without ports.
+    /// A module has no ports.
     #[error("an input module has at least 1 port")]
     Module,
-    /// A cell without bytes.
+    /// A memory cell has no bytes.
     #[error("a memory cell has at least 1 byte")]
     Cell,
-    /// Bookkeeping or cells too large for a frame.
+    /// Bookkeeping or cells are too large for a frame.
     #[error("bookkeeping and cells are at most {max} each; got {actual}")]
     Overhead {
         /// The value given.
@@ -71,10 +71,10 @@ pub enum LayoutError {
         /// The largest value that is supported.
         max: Bytes,
     },
-    /// More virtual output queues than are supported.
+    /// There are more virtual output queues than are supported.
     #[error("{actual} virtual output queues; at most {max} are supported")]
     Voqs {
-        /// Modules times outputs.
+        /// Their number: modules times outputs.
         actual: usize,
         /// The largest number of queues.
         max: usize,
@@ -82,7 +82,8 @@ pub enum LayoutError {
 }
 
 impl Layout {
-    /// Output ports with these limits, and the memory that they share. Frames have no bookkeeping, and cells have one byte.
+    /// Makes a layout of output ports with these limits and the shared memory of `scheme`. Frames have no bookkeeping,
+    /// cells one byte.
     pub const fn new(output_limits: Vec<Bytes>, scheme: Scheme) -> Self {
         Self { output_limits, scheme, frame_overhead: Bytes::ZERO, cell: Bytes::new(1) }
     }
@@ -92,14 +93,15 @@ impl Layout {
         Self::dedicated(vec![Bytes::MAX; ports])
     }
 
-    /// The same division with one limit for each output.
+    /// Returns the layout with this limit for each output.
     #[must_use]
     pub fn with_output_limit(mut self, limit: Bytes) -> Self {
         self.output_limits.fill(limit);
         self
     }
 
-    /// The same division with `frame_overhead` bytes of bookkeeping for each frame, both together in whole cells of `cell` bytes.
+    /// Returns the layout with `frame_overhead` bytes of bookkeeping for each frame, both together in whole cells of
+    /// `cell` bytes.
     #[must_use]
     pub const fn with_cells(mut self, frame_overhead: Bytes, cell: Bytes) -> Self {
         (self.frame_overhead, self.cell) = (frame_overhead, cell);
@@ -126,12 +128,12 @@ impl Layout {
         self.scheme.input_limits()
     }
 
-    /// Bookkeeping that the switch stores with each frame.
+    /// Bytes of bookkeeping that the switch stores with each frame.
     pub const fn frame_overhead(&self) -> Bytes {
         self.frame_overhead
     }
 
-    /// The size of a memory cell; each frame with its bookkeeping takes whole cells. One byte: no rounding.
+    /// The size of a memory cell. Each frame with its bookkeeping takes whole cells; one byte means no rounding.
     pub const fn cell(&self) -> Bytes {
         self.cell
     }
@@ -146,7 +148,7 @@ impl Layout {
         self.scheme.pool_sizes(self.ports())
     }
 
-    /// Refuses impossible layouts.
+    /// Checks the layout.
     pub fn check(&self) -> Result<(), LayoutError> {
         let ports = self.ports();
         if ports == 0 {

@@ -19,22 +19,22 @@
 //! | token bucket | `bucket.rs` | [`TokenBucket`] |
 //!
 //! A buffer ([`Dedicated`], [`Memory`]) decides which frames are admitted, in byte counts only. A queue ([`Rings`],
-//! [`PausableQueue`]) holds frames by opaque handles and decides which one departs next. A port that is not first in, first
-//! out has both.
+//! [`PausableQueue`]) holds frames by opaque handles and decides the next departure. A port with another order than
+//! first in, first out has both.
 //!
 //! # Verbs
 //!
-//! *arrive*: a frame comes, and is admitted, marked or dropped. *depart*: a frame leaves. *settle*: the memory of all
-//! frames that have departed by now is given back. *pause*, *resume*: stop and restart the departures of a class or a ring.
+//! *arrive*: a frame comes, and is admitted, marked or dropped. *depart*: a frame leaves. *settle*: free the memory of
+//! all frames that have departed by now. *pause*, *resume*: stop and restart the departures of a class or a ring.
 //! *occupancy*: the bytes and frames queued now, with their high-water marks.
 //!
 //! # Two drivers
 //!
-//! Where every output is first in, first out on a link of fixed rate, departures are booked when frames arrive:
-//! [`BookedDedicated`], [`BookedMemory`]. A departure then needs no step of its own; memory is given back when the output
-//! is next settled. Any other queue is driven naively: when the link is free, its driver asks for the next frame
-//! ([`NaiveOutput`], [`Rings::depart`]). [`NaiveMemory`] does so for the queues that can be booked, and `tests/drive.rs` shows that
-//! both drivers give the same results.
+//! If every output is first in, first out on a link of fixed rate, departures are booked when frames arrive:
+//! [`BookedDedicated`], [`BookedMemory`]. A departure then needs no step of its own; memory is freed when the output is
+//! next settled. Any other queue is driven naively: when the link is free, its driver polls for the next frame
+//! ([`NaiveOutput`], [`Rings::depart`]). [`NaiveMemory`] does so for queues that can be booked. `tests/drive.rs` shows
+//! that both drivers give the same results.
 //!
 //! ```
 //! use fanin_queueing::{BookedDedicated, Dedicated, EcnCodepoint, InService, OutputLink, Passage};
@@ -63,8 +63,8 @@
 //!
 //! The other rooms follow: "Add a buffering scheme" in `docs/CONTRIBUTING.md`.
 //!
-//! A discipline with an order of its own, which limits alone cannot express, is a queue like [`Rings`]. It gets an arm in
-//! the simulator's `OutputQueue` too.
+//! A discipline with an order of its own, which limits alone cannot express, is a queue like [`Rings`]. It also gets an
+//! arm in the simulator's `OutputQueue`.
 
 #![no_std]
 #![forbid(unsafe_code)]

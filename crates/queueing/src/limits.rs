@@ -5,27 +5,27 @@ use fanin_units::Bytes;
 use crate::layout::Layout;
 
 impl Layout {
-    /// The most bytes that an output may hold in one pool or module; `None` without a limit. `queues` outputs, itself included,
-    /// are equally full, and all others are empty.
+    /// The most bytes that an output may hold in one pool or module; `None` without a limit. `queues` outputs, itself
+    /// included, are equally full, and all others are empty.
     pub fn output_limit(&self, output: usize, queues: u64) -> Option<Bytes> {
         let limit = self.scheme().output_limit(queues).min(self.output_limits()[output]);
         (limit != Bytes::MAX).then_some(limit)
     }
 
-    /// The most bytes that an output may hold when frames of `frame` bytes arrive and all others are empty. `None` for virtual
-    /// output queues, which only input modules limit.
+    /// The most bytes that an output may hold when frames of `frame` bytes arrive and all others are empty. `None` for
+    /// virtual output queues: only input modules limit them.
     pub fn occupancy_max(&self, output: usize, frame: Bytes) -> Option<Bytes> {
         let limit = self.scheme().occupancy_max(frame)?.min(self.output_limits()[output]);
         (limit != Bytes::MAX).then_some(limit)
     }
 
-    /// The bytes that an output may hold for certain while at most `waiting` bytes are in the switch. If those are no more,
-    /// no frame is refused. [`Bytes::MAX`] is no limit.
+    /// The bytes that an output may always hold while at most `waiting` bytes are in the switch. If `waiting` is no
+    /// more than this, no frame is refused. [`Bytes::MAX`] is no limit.
     pub fn room(&self, output: usize, waiting: Bytes) -> Bytes {
         self.scheme().room(waiting).min(self.output_limits()[output])
     }
 
-    /// The bytes of all buffers, pools or modules together; `None` without a limit.
+    /// The sum of all buffers, pools or modules; `None` without a limit.
     pub fn size(&self) -> Option<Bytes> {
         let parts = if self.couples_outputs() { self.pool_sizes() } else { self.output_limits().to_vec() };
         let is_limited = parts.iter().all(|&part| part != Bytes::MAX);

@@ -8,14 +8,14 @@ use crate::frame::AdmissionLimit;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputLink {
     rate: Rate,
-    /// Picoseconds a byte if that is a whole number, else zero.
+    /// Picoseconds a byte if that is a whole number, otherwise zero.
     byte_ps: u64,
     overhead: u64,
 }
 
 impl OutputLink {
-    /// A link of this rate that carries `overhead` bytes in addition to each frame's own. They are 20 for Ethernet's
-    /// preamble and gap if frame lengths include the check sequence.
+    /// Makes a link of this rate that carries `overhead` bytes more than each frame. For Ethernet these are 20 bytes,
+    /// preamble and gap, if frame lengths include the check sequence.
     ///
     /// # Panics
     /// If the rate is zero.
@@ -55,16 +55,16 @@ pub enum InService {
     Free,
 }
 
-/// The result of handing a frame to a first-in first-out port.
+/// The result of an arrival at a first-in first-out port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passage {
-    /// The frame is queued, and its departure is known.
+    /// The frame is queued; its departure is known.
     Queued {
         /// Departure of its first bit.
         start: Instant,
         /// Departure of its last bit.
         end: Instant,
-        /// The caller must set its ECN bits to CE.
+        /// True if the caller must set its ECN bits to CE.
         marked: bool,
     },
     /// A limit refused it.

@@ -8,11 +8,11 @@ use crate::buffering::Scheme;
 use crate::flows::{FlowCounter, FlowStage};
 use crate::layout::Layout;
 
-/// The memory that is reserved for headers.
+/// The rule by which memory is reserved for headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum M21Accounting {
-    /// One header a flow, as in equation (1): `(B - header * N) / N`. The paper uses 42 bytes.
-    /// The headers of a window's second and later packets are not covered, so that a full buffer can still overflow.
+    /// One header a flow, as in equation (1): `(B - header * N) / N`. The paper uses 42 bytes. The second and later
+    /// packets of a window have no reserved headers, so that a full buffer can still overflow.
     Flow {
         /// Bytes of a header.
         header: Bytes,
@@ -22,15 +22,15 @@ pub enum M21Accounting {
     Packet {
         /// Payload of a full segment.
         mss: Bytes,
-        /// The bytes that a full segment's frame takes in addition to its payload.
+        /// Bytes of a full segment's frame without its payload.
         overhead: Bytes,
     },
 }
 
-/// The largest window, in payload bytes, with which `flows` flows that send it at once fit `buffer`.
+/// The largest window, in payload bytes, with which the windows of `flows` flows fit `buffer` at once.
 ///
-/// Zero if not even one segment each fits: senders cannot go below a segment, so the caller decides. With no flows, the
-/// window of a single one.
+/// Zero if not even one segment each fits: senders cannot go below a segment, so the caller decides. Without flows, the
+/// window of a single flow.
 pub const fn m21tcp_window(buffer: Bytes, flows: u32, accounting: M21Accounting) -> Bytes {
     let flows = if flows == 0 { 1 } else { flows as u64 };
     match accounting {
@@ -49,7 +49,8 @@ pub const fn m21tcp_window(buffer: Bytes, flows: u32, accounting: M21Accounting)
     }
 }
 
-/// The largest number of flows that each get at least one segment of `mss`; with more, the technique cannot prevent loss.
+/// The largest number of flows that each get at least one segment of `mss`. With more flows, the technique cannot
+/// prevent loss.
 pub const fn m21tcp_flows_max(buffer: Bytes, mss: Bytes, accounting: M21Accounting) -> u64 {
     let frame = match accounting {
         M21Accounting::Flow { header } => mss.saturating_add(header).get(),
@@ -61,12 +62,12 @@ pub const fn m21tcp_flows_max(buffer: Bytes, mss: Bytes, accounting: M21Accounti
     }
 }
 
-/// The M21TCP part of one switch: follows the flows, and computes the bytes that each may have in flight.
+/// The M21TCP part of one switch: counts the flows, and computes the bytes that each may have in flight.
 ///
-/// A flow is granted the smaller one of two shares: of its output's own limit, and of its pool. Each is divided by the
-/// flows that use it. The caller lowers the window in the option of a passing frame to [`Self::window`] and never raises
-/// it. So over several switches the smallest window arrives (§III.B). The caller may lower the echo on its way back too,
-/// to the present [`Self::window`] of the port by which the data leave. The echo enters by that port.
+/// A flow is granted the smaller of two shares: of its output's limit, and of its pool. Each is divided among the flows
+/// that use it. The caller lowers the window in the option of a passing frame to [`Self::window`], and never raises it.
+/// Over several switches the smallest window arrives (§III.B). The caller may also lower the returning echo, which
+/// enters by the port by which the data leave. Then it takes the present [`Self::window`] of that port.
 #[derive(Debug, Clone)]
 pub struct M21Switch {
     flows: FlowCounter,
@@ -78,7 +79,7 @@ pub struct M21Switch {
 }
 
 impl M21Switch {
-    /// The M21TCP part of a switch with this memory; flows are followed as in [`FlowCounter::new`].
+    /// Makes the M21TCP part of a switch with this memory; flows are counted as in [`FlowCounter::new`].
     pub fn new(layout: &Layout, accounting: M21Accounting, flows_max: u32, idle_max: Duration) -> Self {
         let bytes = |limits: &[Bytes]| limits.iter().map(|limit| limit.get()).collect::<Vec<u64>>();
         let pools = bytes(&layout.pool_sizes());
@@ -97,7 +98,7 @@ impl M21Switch {
         self.scheme.pool_of(input, output).unwrap_or(usize::MAX)
     }
 
-    /// A frame of a flow passes from an input to an output.
+    /// Counts a frame of a flow from an input to an output.
     ///
     /// # Panics
     /// If there is no such port.
@@ -107,7 +108,7 @@ impl M21Switch {
         self.flows_most = self.flows_most.max(self.flows.to_output(output));
     }
 
-    /// Forgets flows that have been idle for too long, for switches without traffic (a frame does the same).
+    /// Forgets flows that have been idle for too long. Only a switch without traffic needs this: a frame does the same.
     pub fn expire(&mut self, now: Instant) {
         self.flows.expire(now);
     }
@@ -163,7 +164,7 @@ mod tests {
         // A pool of 40 frames for all three flows.
         let shared = open(&Layout::shared(3, Bytes::new(40 * 1522)), &[(0, 2), (1, 2), (0, 1)]);
         assert_eq!((shared.window(0, 2), shared.window(0, 1)), (window(13), window(13)));
-        // Two modules: what comes in by the first shares it.
+        // Two modules: the flows that enter by the first share it.
         let modules = Layout::voq(4, 2, Bytes::new(40 * 1522), Bytes::MAX);
         let modules = open(&modules, &[(0, 3), (1, 3), (2, 3)]);
         assert_eq!((modules.window(0, 3), modules.window(2, 3)), (window(20), window(40)));

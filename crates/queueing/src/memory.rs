@@ -1,4 +1,4 @@
-//! The packet memory of one switch: a buffer for each output, and the accounts that outputs share under the scheme in use.
+//! The packet memory of one switch: a buffer for each output, and the accounts that outputs share under its scheme.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -14,11 +14,11 @@ use crate::layout::{Layout, LayoutError};
 /// A frame that takes memory of a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredFrame {
-    /// The port that it came in by.
+    /// The port by which it enters.
     pub input: usize,
-    /// The port that it leaves by.
+    /// The port by which it leaves.
     pub output: usize,
-    /// Its length, as [`Frame::bytes`] counts it.
+    /// Its length in bytes, as [`Frame::bytes`].
     pub bytes: u32,
 }
 
@@ -55,11 +55,12 @@ impl Memory {
         self.outputs[0].charge(bytes)
     }
 
-    /// A frame arrives from `input` for `output`. `draw` gives 32 uniform random bits and is called only where RED needs them.
+    /// Admits, marks or drops a frame from `input` for `output`. `draw` returns 32 uniform random bits; only RED calls
+    /// it.
     ///
-    /// The output's own limit is tried before those that outputs share. A limit is met while the occupancy, with this frame, does
-    /// not exceed it. The dynamic threshold compares the queue without the frame, as its authors do. Markers see the queue
-    /// without the frame.
+    /// The output's own limit is checked before the shared ones. A limit is met while the occupancy, with this frame,
+    /// does not exceed it. The dynamic threshold compares the queue without the frame, as its authors do. Markers see
+    /// the queue without the frame.
     ///
     /// # Panics
     /// If there is no such port.
@@ -81,10 +82,10 @@ impl Memory {
         verdict
     }
 
-    /// A frame that was accepted left at `at`.
+    /// Frees the memory of an accepted frame that left at `at`.
     ///
     /// # Panics
-    /// If no such frame was accepted, as far as the counts can tell.
+    /// If the counters have no such frame.
     #[inline]
     pub fn depart(&mut self, at: Instant, input: usize, output: usize, bytes: u32) {
         let own = &mut self.outputs[output];
@@ -92,7 +93,7 @@ impl Memory {
         self.shared.depart(input, output, own.charge(bytes));
     }
 
-    /// The longest frame that the limits accept now, without markers; 0 if none.
+    /// The longest frame that the limits accept now, in bytes, without markers; 0 if none.
     ///
     /// # Panics
     /// If there is no such port.
@@ -103,8 +104,8 @@ impl Memory {
         own.frame_in(own.free().min(shared))
     }
 
-    /// Frames left at `at` without being stored, because [`Self::room`] had room for them. They count as enqueued and
-    /// departed and leave the high-water marks unchanged.
+    /// Counts frames that left at `at` without being stored, as [`Self::room`] had room for them. They count as
+    /// enqueued and departed, and leave the high-water marks unchanged.
     ///
     /// # Panics
     /// If there is no such port.
@@ -113,14 +114,14 @@ impl Memory {
         self.outputs[output].pass(at, passed);
     }
 
-    /// Takes an admission back because something after this memory refused the frame, and counts it as dropped by `limit`.
-    /// A high-water mark that it set stays.
+    /// Takes back an admission after a later stage refused the frame, and counts the frame as dropped by `limit`. A
+    /// high-water mark of this admission stays.
     pub fn withdraw(&mut self, input: usize, output: usize, bytes: u32, limit: AdmissionLimit) {
         self.outputs[output].withdraw(bytes, limit);
         self.shared.depart(input, output, self.charge(bytes));
     }
 
-    /// Sets another size for a pool, for instance after taking memory from it outside of this accounting. Queued frames stay.
+    /// Sets another size for a pool, for instance if memory is taken from it without a frame. Queued frames stay.
     ///
     /// # Panics
     /// If there is no such pool.
@@ -144,16 +145,16 @@ impl Memory {
         self.shared.pool_of(input, output)
     }
 
-    /// Returns true if departures from other outputs could change the verdict on a frame that takes `charge` bytes, or a
-    /// high-water mark. Freed memory only loosens a limit, so a frame that passes now would pass then.
+    /// Returns true if departures from other outputs could change the verdict on a frame that takes `charge` bytes, or
+    /// a high-water mark. Freed memory only loosens a limit, so a frame that passes now would also pass then.
     #[inline]
     pub(crate) fn depends_on_others(&self, input: usize, output: usize, charge: u64) -> bool {
         let queued = self.outputs[output].occupancy().bytes;
         self.shared.depends_on_departures(input, output, queued, charge)
     }
 
-    /// Takes in a frame if it stays below all limits and high-water marks, so that no departure could change its verdict or
-    /// a mark.
+    /// Admits a frame if it stays below all limits and high-water marks, so that no earlier departure could change the
+    /// verdict or a mark. Otherwise returns false.
     #[inline(always)]
     pub(crate) fn admit_below_marks(&mut self, input: usize, output: usize, bytes: u32) -> bool {
         let own = &mut self.outputs[output];

@@ -4,10 +4,10 @@
 
 use crate::fifo::Fifo;
 
-/// A class of frames; the later one goes first.
+/// A class of frames; urgent frames depart first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// Sent while no urgent frame may go.
+    /// Sent while no urgent frame is permitted.
     Bulk,
     /// Sent before all bulk data.
     Urgent,
@@ -35,13 +35,13 @@ impl<H: Copy + Default> Default for PausableQueue<H> {
 }
 
 impl<H: Copy + Default> PausableQueue<H> {
-    /// A frame arrives; it waits behind all others of its class.
+    /// Queues a frame behind all others of its class.
     #[inline]
     pub fn arrive(&mut self, class: Class, handle: H) {
         self.classes[class as usize].frames.push(handle);
     }
 
-    /// The next frame that may go: urgent before bulk, and none of a class that is paused.
+    /// Removes the next permitted frame: urgent before bulk, and none of a paused class.
     #[inline]
     pub fn depart(&mut self) -> Option<H> {
         let next =

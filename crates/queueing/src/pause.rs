@@ -1,11 +1,12 @@
 //! The rule by which a switch pauses the senders at its inputs (IEEE 802.3 annex 31B, 802.1Qbb).
 //!
-//! An input's ingress occupancy is the bytes that entered by it and are still queued, at any output. At XOFF or more its sender
-//! is due a PAUSE, and at XON or less a RESUME. In between nothing is due (hysteresis), so that signals alternate.
+//! An input's ingress occupancy is the number of bytes that entered by it and are still queued, at any output. At XOFF
+//! or more a PAUSE to its sender is due, and at XON or less a RESUME. In between nothing is due (hysteresis), so that
+//! signals alternate.
 //!
-//! [`Ingress`] holds that account and the last signal. The simulator and the live switch both call it. The callers keep the
-//! carrier of a signal: a simulated control frame, or a frame of the driver whose quanta run out. They also decide which
-//! frames count, and in the live switch how a worker learns the occupancies of the others.
+//! [`Ingress`] holds that account and the last signal, for the simulator and the live switch. The callers keep the
+//! carrier of a signal: a simulated control frame, or a frame of the driver with quanta that expire. They also decide
+//! which frames count. In the live switch they also tell a worker the occupancies of the others.
 
 use fanin_units::{Bytes, Duration, Rate};
 
@@ -18,12 +19,12 @@ pub enum PauseSignal {
     Resume,
 }
 
-/// The headroom of an input: its memory above the `xoff` of [`PauseThresholds`]. It needs this much to lose no frame
-/// after sending PAUSE (IEEE 802.1Q annex N).
+/// The headroom of an input: its memory above the `xoff` of [`PauseThresholds`]. With this much it loses no frame after
+/// it has sent PAUSE (IEEE 802.1Q annex N).
 ///
 /// The PAUSE frame has `pause` bytes on the wire. It waits for a frame in service of up to `frame_max` bytes on the
-/// wire, travels for `delay`, and takes effect after `reaction`. The neighbour then ends the frame in service, which
-/// travels back.
+/// wire, travels for `delay`, and takes effect after `reaction`. The neighbour then ends its own frame in service,
+/// which travels back.
 pub fn pause_headroom(
     rate: Rate,
     delay: Duration,
@@ -47,9 +48,9 @@ pub struct PauseThresholds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the threshold to resume, {xon}, must lie below the one to pause, {xoff}")]
 pub struct PauseError {
-    /// The threshold to pause.
+    /// The occupancy at which to pause.
     pub xoff: Bytes,
-    /// The threshold to resume.
+    /// The occupancy at which to resume.
     pub xon: Bytes,
 }
 
@@ -65,7 +66,7 @@ impl PauseThresholds {
         Ok(Self { xoff: xoff.get(), xon: xon.get() })
     }
 
-    /// The threshold to resume.
+    /// The occupancy at which to resume.
     pub const fn xon(self) -> Bytes {
         Bytes::new(self.xon)
     }
@@ -73,14 +74,14 @@ impl PauseThresholds {
 
 /// One input: its ingress occupancy, and the last signal to its sender.
 ///
-/// Several workers may keep an account each for one input. A frame may then arrive at one account and depart from another,
-/// so that a single account may be negative. Their sum is the occupancy. The worker of the input polls for signals.
+/// Each of several workers may keep an account of one input. A frame may arrive at one account and depart from another,
+/// so that an account may be negative. Their sum is the occupancy. The worker of the input polls for signals.
 /// `elsewhere` is the sum of the other accounts, 0 if there is one account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ingress {
-    /// Bytes that arrived less bytes that departed, of this account.
+    /// Arrived bytes minus departed bytes of this account.
     held: i64,
-    /// Absent if the sender is never paused.
+    /// The thresholds; `None` if the sender is never paused.
     thresholds: Option<PauseThresholds>,
     is_paused: bool,
 }
@@ -91,13 +92,13 @@ impl Ingress {
         Self { held: 0, thresholds, is_paused: false }
     }
 
-    /// Bytes of this input were queued.
+    /// Adds queued bytes of this input.
     #[inline]
     pub const fn arrive(&mut self, bytes: u64) {
         self.held += bytes.cast_signed();
     }
 
-    /// Bytes of this input left.
+    /// Subtracts departed bytes of this input.
     #[inline]
     pub const fn depart(&mut self, bytes: u64) {
         self.held -= bytes.cast_signed();
@@ -120,7 +121,7 @@ impl Ingress {
         occupancy.cast_unsigned()
     }
 
-    /// The signal that is due, if one is. It stays due until [`Self::poll_signal`] returns it, or the occupancy changes.
+    /// The signal that is due, if any. It stays due until [`Self::poll_signal`] returns it, or the occupancy changes.
     ///
     /// # Panics
     /// If more departed than arrived.

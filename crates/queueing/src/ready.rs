@@ -1,11 +1,11 @@
-//! Rings that may send now: in turn, or the one with the highest key first and in turn among equals.
+//! Rings that may send now: served in turn, or by the highest key and in turn among equal keys.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::fifo::Fifo;
 
-/// The number of no ring.
+/// Number that stands for no ring.
 const NIL: u32 = u32::MAX;
 /// The highest key: three levels of 64.
 pub(crate) const KEY_MAX: u32 = 64 * 64 * 64 - 1;
@@ -20,7 +20,7 @@ pub(crate) enum ReadyRings {
 }
 
 impl ReadyRings {
-    /// Makes room for one ring more.
+    /// Makes room for one more ring.
     pub(crate) fn add(&mut self) {
         if let Self::ByKey(keyed) = self {
             keyed.add();
@@ -51,7 +51,7 @@ impl ReadyRings {
         }
     }
 
-    /// Removes a ring. With turns this searches all of them, which only changes of settings need.
+    /// Removes a ring. With turns this searches all of them; only changes of settings do this.
     pub(crate) fn remove(&mut self, ring: u32) {
         match self {
             Self::InTurn(turn) => turn.remove(|&other| other == ring),
@@ -69,8 +69,8 @@ impl ReadyRings {
     }
 }
 
-/// One circular list for each key, and a tree of bits that finds the highest key in use.
-/// Every operation costs the same for any number of rings.
+/// One circular list for each key, and a tree of bits to find the highest key in use. The cost of an operation does not
+/// depend on the number of rings.
 #[derive(Debug, Clone)]
 pub(crate) struct Keyed {
     heads: Vec<u32>,
@@ -95,7 +95,7 @@ impl Keyed {
         ready
     }
 
-    /// Makes room for one ring more.
+    /// Makes room for one more ring.
     pub(crate) fn add(&mut self) {
         self.nodes.push(RingNode { next: NIL, previous: NIL, key: 0 });
     }

@@ -32,7 +32,7 @@ pub enum Departure<H> {
         /// The caller's handle.
         handle: H,
     },
-    /// No frame may depart before this time, exactly, unless an arrival or a change of settings comes first.
+    /// No frame may depart before this time. The time is exact, unless an arrival or a change of settings comes first.
     NotBefore(Instant),
     /// No frame is queued, except in paused rings.
     Empty,
@@ -55,17 +55,17 @@ enum RingWait {
     Parked,
 }
 
-/// The part of a ring's state that every frame touches. A ring with at most one frame touches no other memory.
+/// The part of a ring's state that every frame touches. With at most one frame in the ring, no other memory is touched.
 #[derive(Debug, Clone)]
 struct RingState<H> {
     /// All frames except the first.
     others: Fifo<RingSlot<H>>,
     bytes: u64,
-    /// The lesser of limit and high-water mark: an arrival that stays below touches neither.
+    /// The lesser of limit and high-water mark: an arrival below it changes neither.
     bytes_unchecked_max: u64,
     frames_unchecked_max: u32,
     wait: RingWait,
-    /// The ring has a first frame.
+    /// True if the ring has a first frame.
     has_first: bool,
     shaped: bool,
     /// The bits [`PAUSED`] and [`HAS_AQM`].
@@ -97,26 +97,27 @@ struct ColdState {
     dropped: [FrameCount; AdmissionLimit::ALL.len()],
 }
 
-/// An output port with one or more rings of frames, generic over an opaque handle. That is a packet's index in the
-/// simulator, and a frame buffer's address in the switch. It stores descriptors and handles only.
+/// An output port with one or more rings of frames, generic over an opaque handle. In the simulator a handle is a
+/// packet's index, in the switch a frame buffer's address. It stores descriptors and handles only.
 ///
-/// Rings are independent: a full ring refuses, and a paused ring or one without tokens delays, only its own frames. A
-/// frame's cost does not depend on the number of rings. Only the doubling of a ring allocates. Time must not run backwards.
+/// Rings are independent. A full ring refuses only its own frames; a paused ring, or one without tokens, delays only
+/// its own. A frame's cost does not depend on the number of rings. Only the doubling of a ring allocates. Time must not
+/// run backwards.
 #[derive(Debug, Clone)]
 pub struct Rings<H> {
     rings: Vec<RingState<H>>,
     cold: Vec<ColdState>,
     /// The ring that is served before all others, if any.
     first: Option<usize>,
-    /// The first ring may send now. It then stands in no list.
+    /// True if the first ring may send now. It is then in no list.
     first_is_ready: bool,
     ready: ReadyRings,
     wheel: Wheel,
     discipline: Discipline,
     shaper: Option<TokenBucket>,
-    /// Bytes that the wire adds to each frame, for token buckets only.
+    /// Bytes on the wire in addition to each frame, for token buckets only.
     overhead: u32,
-    /// The largest lateness of a poll that is made good.
+    /// The largest lateness of a poll that is compensated.
     late_max: Duration,
     /// The earliest time at which a departure may count.
     held_until: Instant,
@@ -154,28 +155,29 @@ impl<H: Copy + Default> Rings<H> {
         })
     }
 
-    /// The same port, with token buckets that charge `bytes` bytes more for each frame than it stores: those that the wire
-    /// adds.
+    /// Returns the port with token buckets that charge `bytes` bytes more for each frame than it stores: the bytes that
+    /// the wire adds.
     #[must_use]
     pub const fn with_overhead(mut self, bytes: u32) -> Self {
         self.overhead = bytes;
         self
     }
 
-    /// The same port for a caller that may poll late. To keep rates, a frame counts as sent when it could first depart, at
-    /// most `late_max` before the call of [`Self::depart`].
+    /// Returns the port for a caller that may poll late. To keep rates, a frame counts as sent when it could first
+    /// depart, at most `late_max` before the call of [`Self::depart`].
     #[must_use]
     pub const fn with_lateness(mut self, late_max: Duration) -> Self {
         self.late_max = late_max;
         self
     }
 
-    /// Blocks the link until then, as after a PAUSE: no frame counts as sent before, and the time is not made good.
+    /// Blocks the link until then, as after a PAUSE: no frame counts as sent before, and the lost time is not
+    /// compensated.
     pub const fn set_held_until(&mut self, until: Instant) {
         self.held_until = until;
     }
 
-    /// Adds a ring and returns its index; indices count up from zero and are never used again.
+    /// Adds a ring and returns its index. Indices count up from zero and are never used again.
     pub fn add_ring(&mut self, settings: &RingSettings) -> Result<usize, RingError> {
         let &RingSettings { frames_max, bytes_max, frames_reserved, shaping, priority, .. } = settings;
         if self.rings.len() >= RINGS_MAX {
@@ -235,7 +237,7 @@ impl<H: Copy + Default> Rings<H> {
         self.first = Some(ring);
     }
 
-    /// A frame arrives for a ring. `draw` gives 32 uniform random bits and is called only where RED needs them.
+    /// Queues, marks or drops a frame for a ring. `draw` returns 32 uniform random bits; only RED calls it.
     ///
     /// # Panics
     /// If there is no such ring.
@@ -286,7 +288,7 @@ impl<H: Copy + Default> Rings<H> {
         Verdict::Accepted { marked }
     }
 
-    /// The next frame that may go at `now`.
+    /// Removes the next frame that may depart at `now`.
     #[inline]
     pub fn depart(&mut self, now: Instant) -> Departure<H> {
         let mut departure = Departure::Empty;
@@ -304,7 +306,7 @@ impl<H: Copy + Default> Rings<H> {
         if self.has_ready() { Instant::START } else { self.wheel.earliest().unwrap_or(Instant::START) }
     }
 
-    /// Hands up to `frames_max` frames that may depart at `now` to `send`, and returns why it stopped.
+    /// Passes up to `frames_max` frames that may depart at `now` to `send`. Returns the time of the next departure.
     #[inline]
     pub fn depart_many(
         &mut self,
@@ -315,7 +317,7 @@ impl<H: Copy + Default> Rings<H> {
         let mut is_expired = false;
         let earliest = Instant::new(now.get().saturating_sub(self.late_max.get())).max(self.held_until);
         for _ in 0..frames_max {
-            // A ring that is parked from here on waits for a time later than `now`.
+            // A ring that is parked after this point waits for a time later than `now`.
             if !self.first_is_ready && !is_expired {
                 self.expire(now);
                 is_expired = true;
@@ -341,7 +343,7 @@ impl<H: Copy + Default> Rings<H> {
         NextDeparture::Now
     }
 
-    /// The first frame of the ring departs. It counts as sent at the earliest time possible, but not before `earliest`.
+    /// Removes the first frame of the ring. It counts as sent at the earliest time possible, but not before `earliest`.
     #[inline]
     fn depart_from(&mut self, now: Instant, ring: usize, earliest: Instant) -> (Frame, H) {
         let state = &mut self.rings[ring];
@@ -401,7 +403,7 @@ impl<H: Copy + Default> Rings<H> {
         self.frames
     }
 
-    /// The occupancy of a ring; bytes are the frames' own.
+    /// The occupancy of a ring. Its bytes count the frames without overhead.
     pub fn occupancy(&self, ring: usize) -> Occupancy {
         let (state, cold) = (&self.rings[ring], &self.cold[ring]);
         Occupancy {
@@ -430,8 +432,8 @@ impl<H: Copy + Default> Rings<H> {
         state.update_unchecked(cold);
     }
 
-    /// Asserts that each ring holds the frames and bytes that arrived less the departed ones, as its occupancy says. Each ring
-    /// must wait in the right list, and the port's total must equal the sum of its rings.
+    /// Asserts that each ring holds the arrived frames and bytes without the departed ones, as its occupancy says. Each
+    /// ring must wait in the right list, and the port's totals must equal the sums over its rings.
     ///
     /// # Panics
     /// If an assertion fails.
@@ -477,7 +479,7 @@ impl<H: Copy + Default> Rings<H> {
         self.join(now, ring, waits, opens_at);
     }
 
-    /// Makes a ring wait for tokens until `opens_at`, or for its turn.
+    /// Puts a ring into the list for tokens until `opens_at`, or into the list for turns.
     #[inline]
     fn join(&mut self, now: Instant, ring: usize, waits: bool, opens_at: Instant) {
         if waits {
@@ -487,7 +489,7 @@ impl<H: Copy + Default> Rings<H> {
         }
     }
 
-    /// Lets the rings send that have their tokens by now.
+    /// Moves the rings that have their tokens by now to the list for turns.
     #[inline]
     fn expire(&mut self, now: Instant) {
         let Self { wheel, first, first_is_ready, ready, rings, cold, discipline, .. } = self;
@@ -528,7 +530,7 @@ impl<H: Copy + Default> Rings<H> {
         }
     }
 
-    /// Takes out the next ring to serve: the first ring, or that of the discipline.
+    /// Removes the next ring to serve: the first ring, or the one by the discipline.
     #[inline]
     fn pop_ready(&mut self) -> Option<usize> {
         if core::mem::take(&mut self.first_is_ready) {
@@ -546,7 +548,7 @@ impl<H: Copy + Default> Rings<H> {
     }
 }
 
-/// The key of a ring among those that may send.
+/// The key of a ring among the rings that may send.
 #[inline]
 fn key<H: Copy + Default>(state: &RingState<H>, cold: &ColdState, discipline: Discipline) -> u32 {
     match discipline {

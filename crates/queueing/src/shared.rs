@@ -1,6 +1,6 @@
 //! Shared memory: pools that several ports use, and limits on each input port.
 //!
-//! Switch B of thesis §4.2.1 has several pools, each charged by the input port; figure 5.2b of the thesis has one for all ports.
+//! Switch B of thesis §4.2.1 has several pools, charged by input port; figure 5.2b of the thesis has one for all ports.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -15,9 +15,9 @@ use crate::layout::{Layout, LayoutError};
 /// The pool that a frame is charged to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PoolBy {
-    /// The pool of its output port; the index is the port's.
+    /// The pool of its output port; indexed by port.
     Output(Vec<usize>),
-    /// The pool of its input port; the index is the port's.
+    /// The pool of its input port; indexed by port.
     Input(Vec<usize>),
 }
 
@@ -120,14 +120,14 @@ impl SharedAccounts {
         self.pools[self.pool_of(input, output)].refuses(charge).then_some(AdmissionLimit::Pool)
     }
 
-    /// Free memory for a frame, in bytes, as [`Self::refusal`] counts it.
+    /// Free memory for a frame, in bytes, by the rules of [`Self::refusal`].
     #[inline]
     pub(crate) fn free(&self, input: usize, output: usize) -> u64 {
         let free = self.pools[self.pool_of(input, output)].free();
         if self.limits_inputs { free.min(self.inputs[input].free()) } else { free }
     }
 
-    /// Returns true if departures could change the verdict on a frame, or a high-water mark.
+    /// Returns true if earlier departures could change the verdict on a frame, or a high-water mark.
     #[inline]
     pub(crate) fn depends_on_departures(&self, input: usize, output: usize, charge: u64) -> bool {
         (self.limits_inputs && self.inputs[input].depends_on_departures(charge))
@@ -144,7 +144,7 @@ impl SharedAccounts {
         }
     }
 
-    /// Gives back the memory of a frame.
+    /// Frees the memory of a frame.
     #[inline]
     pub(crate) fn depart(&mut self, input: usize, output: usize, charge: u64) {
         let pool = self.pool_of(input, output);

@@ -1,4 +1,4 @@
-//! Virtual output queues: input modules with a packet memory each, and in it one queue for every output.
+//! Virtual output queues: each input module has a packet memory, with one queue for every output.
 //!
 //! The core routers of thesis §4.2.1 have modules of 8 ports with 1.5 GB each. Only the memory is modelled: traffic to one output
 //! never delays a module's traffic to another.
@@ -23,7 +23,7 @@ pub struct VoqSettings {
     pub module: Bytes,
     /// Input ports of a module, at least one.
     pub ports_per_module: usize,
-    /// The most memory of a queue: of the frames that came in by one module towards one output.
+    /// The most memory of a queue, for the frames from one module to one output.
     pub queue_limit: Bytes,
 }
 
@@ -108,22 +108,22 @@ impl VoqAccounts {
         module.refuses(charge).then_some(AdmissionLimit::Module)
     }
 
-    /// Free memory for a frame, in bytes, as [`Self::refusal`] counts it.
+    /// Free memory for a frame, in bytes, by the rules of [`Self::refusal`].
     #[inline]
     pub(crate) fn free(&self, input: usize, output: usize) -> u64 {
         let (module, queue) = self.accounts(input, output);
         queue.free().min(module.free())
     }
 
-    /// Returns true if departures could change the verdict on a frame, or the high-water mark of a module.
+    /// Returns true if earlier departures could change the verdict on a frame, or the high-water mark of a module.
     #[inline]
     pub(crate) fn depends_on_departures(&self, input: usize, output: usize, charge: u64) -> bool {
         let (module, queue) = self.accounts(input, output);
         module.depends_on_departures(charge) || queue.refuses(charge)
     }
 
-    /// Charges a frame, unless departures could change the verdict on it, or the high-water mark of a module. Returns false
-    /// then.
+    /// Charges a frame, unless earlier departures could change the verdict on it, or the high-water mark of a module.
+    /// Then returns false.
     #[inline]
     pub(crate) fn admit_below_marks(&mut self, input: usize, output: usize, charge: u64) -> bool {
         let (module, queue) = self.accounts_mut(input, output);
@@ -144,7 +144,7 @@ impl VoqAccounts {
         queue.admit(charge);
     }
 
-    /// Gives back the memory of a frame.
+    /// Frees the memory of a frame.
     #[inline]
     pub(crate) fn depart(&mut self, input: usize, output: usize, charge: u64) {
         let (module, queue) = self.accounts_mut(input, output);

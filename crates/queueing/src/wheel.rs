@@ -8,27 +8,28 @@ use fanin_units::Instant;
 
 /// Slots of the wheel: one word of summary bits over 64 words of 64 bits.
 const SLOTS: u64 = 64 * 64;
-/// A slot lasts 2^16 ps, about 66 ns; the wheel spans 268 µs. Later timers wait in the last slot and are moved on.
+/// Logarithm of a slot's duration: 2^16 ps, about 66 ns; the wheel spans 268 µs. Later timers wait in the last slot and are moved
+/// on.
 const SLOT_BITS: u32 = 16;
 /// The end of a list.
 const NIL: u32 = u32::MAX;
-/// No ring waits.
+/// Time that stands for no waiting ring.
 const NEVER: u64 = u64::MAX;
 
-/// A timing wheel with one timer a ring. It knows the earliest time exactly, not to a slot.
+/// A timing wheel with one timer for each ring. It knows the earliest time exactly, not only its slot.
 ///
-/// A ring that waits alone stays out of the slots. A port with one shaped ring (a collector's in a rack) would step
-/// through their 16 KiB. Dozens of such ports would exceed the near cache.
+/// A single waiting ring is in no slot. A port with one shaped ring (a collector's in a rack) would step through the
+/// slots' 16 KiB. Dozens of such ports would exceed the near cache.
 #[derive(Debug, Clone)]
 pub(crate) struct Wheel {
-    /// The only ring that waits, not in any slot; [`NIL`] where none or several do.
+    /// The only waiting ring, in no slot; [`NIL`] if none or several wait.
     alone: u32,
     /// The first ring of each slot; allocated when two rings wait for the first time.
     heads: Box<[u32]>,
     words: [u64; 64],
     summary: u64,
     timers: Vec<RingTimer>,
-    /// Slot number, counted from the start of time, before which nothing waits.
+    /// Slot number, from the start of time; no ring waits in an earlier slot.
     cursor: u64,
     earliest: u64,
 }
@@ -53,7 +54,7 @@ impl Wheel {
         }
     }
 
-    /// Makes room for one ring more.
+    /// Makes room for one more ring.
     pub(crate) fn add(&mut self) {
         self.timers.push(RingTimer { at: NEVER, next: NIL, slot: 0 });
     }
@@ -64,7 +65,7 @@ impl Wheel {
         if self.earliest == NEVER { None } else { Some(Instant::new(self.earliest)) }
     }
 
-    /// Adds a ring until `at`, not before `now`. The ring must not wait yet.
+    /// Makes a ring wait until `at`, which is not before `now`. The ring must not wait yet.
     #[inline]
     pub(crate) fn park(&mut self, now: Instant, ring: u32, at: Instant) {
         assert!(at >= now, "a ring waits for a time that is over");
@@ -181,7 +182,7 @@ impl Wheel {
         let slot = if here != 0 {
             from / 64 * 64 + here.trailing_zeros() as usize
         } else {
-            // The words behind this one first, then those before it, this one's lower bits last.
+            // The later words first, then the earlier ones, then this word's lower bits.
             let behind = self.summary & (!0 << (from / 64)) & !(1 << (from / 64));
             let any = if behind != 0 { behind } else { self.summary };
             if any == 0 {

@@ -1,5 +1,5 @@
-//! Both drivers of a memory, and a model that adds everything up anew, give the same verdicts, departures, counters and
-//! high-water marks.
+//! Both drivers of a memory, and a model that recomputes all sums for each arrival, give the same verdicts, departures,
+//! counters and high-water marks.
 
 use fanin_queueing::{
     AdmissionLimit, Aqm, AqmDecision, BookedDedicated, BookedMemory, Dedicated, Departed, Depth,
@@ -19,7 +19,7 @@ struct Live {
     bytes: u32,
 }
 
-/// Keeps a list of all frames and adds everything up anew for each arrival.
+/// A switch that keeps a list of all frames and recomputes all sums for each arrival.
 struct Naive {
     layout: Layout,
     links: Vec<OutputLink>,
@@ -233,7 +233,7 @@ struct Arrival {
 }
 
 fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
-    // Gaps from none at all to longer than any queue; outputs are few at first, so that queues build up.
+    // Gaps from zero to longer than any queue. There are few outputs at first, so that queues build up.
     let gap =
         prop_oneof![3 => Just(0u64), 6 => 0u64..3_000_000, 2 => 0u64..60_000_000, 1 => 0u64..2_000_000_000];
     let output = prop_oneof![3 => 0usize..3, 1 => 0usize..PORTS];
@@ -273,7 +273,7 @@ proptest! {
             let expected = naive.arrive(now, input, output, frame, random);
             let passage = lazy.arrive(now, input, output, frame.bytes, || frame.ecn, || random);
             prop_assert_eq!(passage, expected, "step {}", step);
-            // Rarely, so that departures are settled late as well.
+            // Only rarely, so that departures are also settled late.
             if step % 7 == 6 {
                 let queue = *lazy.occupancy(now, output);
                 prop_assert_eq!(queue.bytes, {
@@ -315,8 +315,7 @@ proptest! {
 /// The result of each arrival: start and end of its departure and whether it is marked, or the limit that refused it.
 type Fates = Vec<Result<(Instant, Instant, bool), AdmissionLimit>>;
 
-/// Plays arrivals at a memory whose departures are found when their links are free; also the occupancy of the frame's output
-/// after each arrival.
+/// Plays arrivals at a naively driven memory. Also returns the occupancy of the frame's output after each arrival.
 fn by_naive(
     layout: &Layout,
     links: &[OutputLink],
@@ -462,7 +461,7 @@ fn a_departure_at_the_instant_of_an_arrival_comes_first() {
 
 #[test]
 fn switches_of_the_thesis() {
-    // Switch A (§4.2.1): a frame for another port is not held up by a full one.
+    // Switch A (§4.2.1): a full port does not delay a frame for another port.
     let limits = [vec![Bytes::new(786_000); 48], vec![Bytes::new(4_800_000); 4]].concat();
     let mut switch = Memory::new(&Layout::dedicated(limits)).unwrap();
     let fill = |switch: &mut Memory, input, output| {
@@ -482,12 +481,12 @@ fn switches_of_the_thesis() {
     let layout = Layout::shared_by_input(pools, vec![Bytes::new(12_600_000); 2], Bytes::new(8_000_000));
     let mut switch = Memory::new(&layout).unwrap();
     assert_eq!(fill(&mut switch, 48, 0), (8_000_000 / 1_518, AdmissionLimit::Output));
-    // The other uplink finds what the first left of the pool; the first one has met its own limit.
+    // The first uplink has met its own limit; the other one finds the rest of the pool.
     assert_eq!(fill(&mut switch, 48, 1), (0, AdmissionLimit::Input));
     assert_eq!(fill(&mut switch, 49, 1), (12_600_000 / 1_518 - 8_000_000 / 1_518, AdmissionLimit::Pool));
     assert_eq!(fill(&mut switch, 0, 2), (8_000_000 / 1_518, AdmissionLimit::Output));
 
-    // Core router: modules of 8 ports; another module is not touched by a full one.
+    // Core router: modules of 8 ports; a full module does not affect another one.
     let layout = Layout::voq(16, 8, Bytes::new(100_000), Bytes::new(60_000));
     let mut router = Memory::new(&layout).unwrap();
     assert_eq!(fill(&mut router, 0, 9), (39, AdmissionLimit::Voq));

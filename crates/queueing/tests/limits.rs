@@ -1,4 +1,4 @@
-//! The limits that a layout states are those that its memory applies.
+//! The limits of a layout equal the limits that its memory applies.
 
 use fanin_queueing::{Frame, Layout, Memory, PortLimits};
 use fanin_units::{Bytes, Instant, Ratio};
@@ -22,7 +22,7 @@ fn layouts() -> impl Strategy<Value = Layout> {
     ]
 }
 
-/// Offers a frame, and returns whether the memory took it.
+/// Offers a frame, and returns true if the memory accepted it.
 fn offer(memory: &mut Memory, input: usize, output: usize, bytes: u32) -> bool {
     memory.arrive(Instant::START, input, output, Frame::new(bytes), || 0).is_accepted()
 }

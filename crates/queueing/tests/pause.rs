@@ -1,4 +1,4 @@
-//! Signals of [`Ingress`], whose accounts are split over workers, are those of a naive list of frames.
+//! An [`Ingress`] with accounts split over workers gives the same signals as a naive list of frames.
 //!
 //! Frames and thresholds are a few bytes, so that occupancies often equal a threshold.
 
@@ -15,7 +15,7 @@ enum Change {
     Arrive { worker: usize, bytes: u64 },
     /// One of the queued frames departs from the account of any worker.
     Depart { worker: usize, frame: usize },
-    /// The input's own worker sends the signal that is due.
+    /// The input's own worker sends the due signal.
     Poll,
 }
 

@@ -1,4 +1,4 @@
-//! A port against a naive reference that looks at every ring each time.
+//! Compares a port with a naive reference that inspects every ring at each step.
 
 use std::collections::VecDeque;
 
@@ -15,8 +15,8 @@ struct NaiveRing {
     bucket: Option<TokenBucket>,
     settings: RingSettings,
     paused: bool,
-    /// How often every other ring was served since this one was, while this one could have been. A ring that
-    /// is paused, re-rated or emptied joins the round anew.
+    /// For every other ring: how often it was served since this one was, while this one could have been. A ring that is
+    /// paused, re-rated or emptied joins the round anew.
     passed_over: Vec<u32>,
 }
 
@@ -25,7 +25,7 @@ impl NaiveRing {
         self.queue.iter().map(|(frame, _)| u64::from(frame.bytes)).sum()
     }
 
-    /// When the first frame may go; `None` where nothing can.
+    /// Time at which the first frame may depart; `None` if none can.
     fn ready_at(&self) -> Option<Instant> {
         let &(frame, _) = self.queue.front().filter(|_| !self.paused)?;
         Some(self.bucket.map_or(Instant::START, |bucket| bucket.ready_at(frame.bytes)))
@@ -234,7 +234,7 @@ proptest! {
             prop_assert!(held.frames_max >= held.frames && held.bytes_max >= held.bytes);
         }
         prop_assert_eq!(port.frames(), naive.iter().map(|ring| ring.queue.len() as u64).sum::<u64>());
-        // Everything comes out in the end, by the times that the port itself names.
+        // All frames depart in the end, at the times that the port itself gives.
         (0..rings).for_each(|ring| {
             if naive[ring].paused {
                 port.resume(now, ring);
@@ -257,7 +257,7 @@ proptest! {
 
 type Shaper = Option<TokenBucket>;
 
-/// Returns true if the naive port allows a departure, and does it there too.
+/// Returns true if the naive port permits a departure, and carries it out there, too.
 fn check(
     naive: &mut [NaiveRing],
     shaper: &mut Shaper,
@@ -265,7 +265,7 @@ fn check(
     now: Instant,
     departure: Departure<u32>,
 ) -> Result<(), TestCaseError> {
-    // A frame without length needs no tokens: it may go once the debt beyond the burst is gone.
+    // A frame of zero length needs no tokens: it may depart once the debt beyond the burst is gone.
     let open_at = shaper.map_or(Instant::START, |bucket| bucket.ready_at(0));
     let ready: Vec<bool> = naive.iter().map(|ring| ring.ready_at().is_some_and(|at| at <= now)).collect();
     let earliest = naive.iter().filter_map(NaiveRing::ready_at).min();
@@ -369,7 +369,7 @@ fn a_shaped_port_is_a_link() {
 
 #[test]
 fn rings_keep_their_rates_side_by_side() {
-    // LCN'15: 144 rings of 0.78 Gb/s on 12 x 10 Gb/s, 12 a port. Ring 0 runs at 10 Mb/s, the slowest rate there is to keep.
+    // LCN'15: 144 rings of 0.78 Gb/s on 12 x 10 Gb/s, 12 a port. Ring 0 has a far lower rate, 10 Mb/s.
     let mut port = Rings::<u32>::new(Discipline::RoundRobin, None).unwrap();
     let rates = |ring: usize| if ring == 0 { 10_000_000 } else { 780_000_000 };
     for ring in 0..12 {
@@ -413,18 +413,18 @@ fn a_caller_who_comes_late_keeps_the_rates() {
         (0..1_000).for_each(|n| {
             port.arrive(at(0), 0, Frame::new(1_226), n, || 0);
         });
-        // A frame takes 100 us. A port polled every 3.33 ms sends as much as one polled all the time.
+        // A frame takes 100 us. A port polled every 3.33 ms sends as much as one polled continuously.
         let sent = |port: &mut Rings<u32>, now| {
             let mut sent = 0;
             port.depart_many(now, 10_000, |_, _, _| sent += 1);
             sent
         };
         assert_eq!((0..10).map(|n| sent(&mut port, at(3_330 * n))).sum::<u32>(), 300);
-        // More than 5 ms are not made good; and none of what the link was held up.
+        // More than 5 ms are not compensated, nor is the time for which the link was held.
         assert_eq!(sent(&mut port, at(129_970)), 51);
         port.set_held_until(at(133_000));
         assert_eq!(sent(&mut port, at(133_000)), 1);
-        // Nor does an empty ring save anything up.
+        // An empty ring does not save up time, either.
         while port.frames() > 0 {
             port.take(at(133_000), 0);
         }

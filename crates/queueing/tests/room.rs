@@ -1,4 +1,4 @@
-//! A memory admits exactly the frames that it says it has room for.
+//! A memory admits exactly the frames for which [`Memory::room`] has room.
 
 use std::collections::VecDeque;
 
@@ -53,7 +53,7 @@ proptest! {
             let lets_in = |bytes: u32| memory.clone().arrive(now, input, output, Frame::new(bytes), || 0).is_accepted();
             prop_assert!(room == 0 || lets_in(room), "{room} bytes are too many");
             prop_assert!(!lets_in(room + 1), "{room} bytes are too few");
-            // A frame that passes is counted, and takes no memory.
+            // A passing frame is counted, and takes no memory.
             let (occupancy, enqueued) = (*memory.occupancy(output), memory.counters(output).enqueued);
             memory.pass(now, output, FrameCount { frames: 2, bytes: 128 });
             prop_assert_eq!(*memory.occupancy(output), occupancy);

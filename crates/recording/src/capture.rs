@@ -13,7 +13,7 @@ pub struct FrameSeen {
     pub at: Instant,
     /// Link and direction of the frame.
     pub port: PortIndex,
-    /// The end of a connection that it is for.
+    /// The connection end that receives it.
     pub end: u32,
     /// Bytes on the wire, everything counted.
     pub wire_bytes: u32,
@@ -24,11 +24,11 @@ pub struct FrameSeen {
 /// Frames seen on one link.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LinkCapture {
-    /// The link's name, as the scenario's `record.capture` has it.
+    /// The link's name, from the scenario's `record.capture`.
     pub link: String,
     /// The link's rate.
     pub rate: Rate,
-    /// The link's framing of an IP packet.
+    /// The bytes that the link adds to an IP packet.
     pub framing: Framing,
     /// Right shift of the windows in the headers.
     pub window_scale: u8,
@@ -40,25 +40,25 @@ pub struct LinkCapture {
     pub nodes: Vec<String>,
 }
 
-/// The TCP port of the end that was listed second when the connection was set up.
+/// The TCP port of a connection's second end.
 const SERVER_PORT: u16 = 9_000;
-/// The first TCP port of the other ends.
+/// The TCP port of the first connection's first end; later ones count up.
 const CLIENT_PORT: u16 = 32_768;
 
 const ETHERNET_HEADER: usize = wire::ETHERNET_HEADER as usize;
 const IP_BYTES: usize = wire::IP_HEADER as usize;
 const TCP_BYTES: usize = wire::TCP_HEADER as usize;
-/// The protocol field of PPP for IPv4 (RFC 1332), all that a point-to-point link adds.
+/// The protocol field of PPP for IPv4 (RFC 1332): the only header of a point-to-point link.
 const PPP_IPV4: [u8; wire::PPP_HEADER as usize] = [0x00, 0x21];
 /// The check sequence of Ethernet, which captures leave out.
 const CHECK_BYTES: u32 = wire::ETHERNET_CHECK;
 
 impl LinkCapture {
-    /// Writes the frames as pcapng: headers as they would be on the wire, with true checksums (payload is all zeros
-    /// and left out).
+    /// Writes the frames as pcapng, with the headers of real frames and correct checksums. The payload is all zeros and
+    /// left out.
     ///
     /// # Errors
-    /// Where `out` fails.
+    /// If `out` fails.
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         let application = concat!("fanin ", env!("CARGO_PKG_VERSION"));
         let mut capture = fanin_report::Capture::new(out, application, 0)?;
@@ -76,7 +76,7 @@ impl LinkCapture {
         Ok(())
     }
 
-    /// The headers of a frame: those of the link (Ethernet or PPP), IP and TCP.
+    /// The headers of a frame: link (Ethernet or PPP), IP and TCP.
     pub fn head(&self, seen: &FrameSeen) -> Vec<u8> {
         let [from, to] = {
             let [to_node, from_node] = self.ends[seen.end as usize];
@@ -84,7 +84,7 @@ impl LinkCapture {
         };
         let segment = &seen.segment;
         let client = CLIENT_PORT + (seen.end / 2 % u32::from(u16::MAX - CLIENT_PORT)) as u16;
-        // The first end of a connection is the client; a frame for it comes from the server.
+        // The first end of a connection is the client; a frame to it comes from the server.
         let (source, destination) =
             if seen.end.is_multiple_of(2) { (SERVER_PORT, client) } else { (client, SERVER_PORT) };
         let mut bytes = Vec::with_capacity(ETHERNET_HEADER + IP_BYTES + TCP_BYTES + 40);
@@ -172,7 +172,7 @@ impl LinkCapture {
             (Flags::PATH_WINDOW_ECHO, 2, segment.path_window_echo),
         ] {
             if flags.contains(flag) {
-                // Kind 253 for experiments, its length, which of the two it is, and the window.
+                // Kind 253 for experiments, the length, the identifier of forward or echo, and the window.
                 bytes.extend([253, 8, 0, id]);
                 bytes.extend(window.to_be_bytes());
             }
@@ -206,7 +206,7 @@ fn ip_header(bytes: &mut Vec<u8>, segment: &Segment, addresses: [[u8; 4]; 2]) {
     };
     bytes.extend([0x45, ecn]);
     bytes.extend((segment.ip_bytes() as u16).to_be_bytes());
-    // No identification, for it is not to be fragmented; 64 hops; TCP.
+    // No identification, since the packet must not be fragmented; 64 hops; TCP.
     bytes.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
     bytes.extend(addresses[0]);
     bytes.extend(addresses[1]);

@@ -1,4 +1,4 @@
-//! The network of the picture: nodes in groups, and the links between the groups.
+//! The network of the picture: groups of nodes, and the links between the groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +7,11 @@ use fanin_report::{LinkGroup, NetworkGroups, NodeGroup};
 
 use crate::picture::Finished;
 
-/// Switches that stand for themselves in the drawing of the network; more stand together by kind.
+/// Most switches that are drawn one by one; more switches are grouped by kind.
 const SWITCHES_MAX: usize = 8;
 
 impl Finished<'_> {
-    /// Nodes in groups; the host behind the worst output stands alone.
+    /// Groups the nodes; the host behind the worst output is a group of its own.
     pub(crate) fn topology(&self) -> NetworkGroups {
         let network = self.network;
         let switches = (0..network.nodes.len() as NodeIndex).filter(|&node| !network.is_host(node)).count();
@@ -63,7 +63,7 @@ impl Finished<'_> {
         NetworkGroups { groups: groups.collect(), links: links.into_values().collect() }
     }
 
-    /// The column of each group: its distance from the sources; all that only receives stands last.
+    /// The column of each group: its distance from the sources. Groups that only receive are in the last column.
     fn columns(&self, group_of: &[usize], groups: usize) -> Vec<u64> {
         let group = |node: NodeIndex| group_of[node as usize];
         let mut column = vec![None; groups];

@@ -1,4 +1,4 @@
-//! The event that was late: its sources, and the causes of its lateness in the order of time.
+//! The late event: its sources, and the causes of its lateness in order of time.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,13 +11,13 @@ use fanin_units::{Bytes, Duration};
 use crate::picture::Finished;
 use crate::trace::{LateTrace, MessageStep, TraceEntry};
 
-/// Sources of a late event that are kept: those that finished last.
+/// Most sources of a late event that are kept: those that finished last.
 const LATE_SOURCES_MAX: usize = 512;
-/// A message of the supervisor is at the collector by then; a request that is later was held.
+/// Delay from which a request counts as held back: a message of the supervisor arrives sooner.
 const HELD_MIN: Duration = Duration::from_millis(1);
-/// An event that takes less than this many times its ideal is not late, and has no causes.
+/// Least slowdown of a late event; an event below it is not late, and has no causes.
 const LATE_MIN: f64 = 1.5;
-/// Losses, timeouts and probes that are kept of each of them.
+/// Most losses, timeouts and probes that are kept of each source.
 const MARKS_MAX: usize = 64;
 
 /// Reads the times of one kind from a source.
@@ -70,7 +70,7 @@ impl Finished<'_> {
         event
     }
 
-    /// The largest queue of an output while an event was collected; `None` where it was not noted.
+    /// The largest queue of an output while an event was collected; `None` if it was not recorded.
     fn queue_during(&self, late: &LateTrace, port: PortIndex) -> Option<u64> {
         let timeline = &self.recorder.timeline;
         let queue_bytes = &timeline.row(port)?.queue_bytes;
@@ -86,24 +86,24 @@ impl Finished<'_> {
             let bytes = self.queue_during(late, port).filter(|&bytes| bytes > 0)?;
             self.network.link(port).rate.checked_time_to_send(Bytes::new(bytes))
         };
-        // The collector is the first end. The network was played: it has a path for every connection.
+        // The collector is the first end. The network was simulated: it has a path for every connection.
         let side = (last.connection as usize, 1);
         let path = find_route(self.scenario, self.network, self.roles, self.connections, side).ok()?;
         path.into_iter().filter_map(|port| Some((drain(port)?, port))).max().map(|(_, port)| port)
     }
 
-    /// The causes of an event's lateness, in the order of time.
+    /// The causes of an event's lateness, in order of time.
     fn chain(&self, late: &LateTrace, sources: &[LateSource]) -> Vec<LateCause> {
         let mut chain = Vec::new();
         let requests: Vec<u64> = sources.iter().filter_map(|source| source.request_ps).collect();
-        // The collection time begins when its collector makes the requests. That of several steps is their sum.
+        // The collection time begins when the collector makes the requests. With several steps it is the sum over them.
         let begin = late.of.at.saturating_sub(late.of.time).max(late.of.assigned);
         let begin = requests.iter().copied().fold(begin, u64::min);
         let since = |at: u64| Duration::new(at.saturating_sub(begin)).as_millis_f64();
         if let (Some(&first), Some(&last)) = (requests.iter().min(), requests.iter().max()) {
             let method = self.scenario.shaping.method;
             let has_credits = matches!(method, ShapingMethod::Credits | ShapingMethod::PacedCredits);
-            // Events that came before hold the credits of the first request, too.
+            // Earlier events may hold the credits that the first request needs.
             let is_held = has_credits && last.saturating_sub(late.of.assigned) > HELD_MIN.get();
             if is_held || last > first {
                 let from = if is_held { begin } else { first };
@@ -160,7 +160,7 @@ impl Finished<'_> {
                 ..LateCause::default()
             });
         }
-        // A probe of a source that lost nothing repairs nothing: its answer waits in a queue.
+        // A probe of a source without losses repairs nothing: its answer waits in a queue.
         let probes = |source: &LateSource| {
             let lost = source.losses_ps.first().copied().unwrap_or(u64::MAX);
             source.probes_ps.iter().copied().filter(|&at| at > lost).collect()

@@ -1,4 +1,4 @@
-//! The frames that outputs dropped while measuring: by output, and by output and connection.
+//! The frames that outputs dropped in the measured time: by output, and by output and connection.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ pub(crate) struct PortLosses {
     pub(crate) frames: u64,
     /// Bytes on the wire.
     pub(crate) bytes: u64,
-    /// Time of the first one and of the last one, in picoseconds.
+    /// Time of the first loss and of the last one, in picoseconds.
     pub(crate) first: u64,
     pub(crate) last: u64,
-    /// Bytes that the output held at the first one.
+    /// Bytes in the output's queue at the first loss.
     pub(crate) queue_bytes_first: u64,
 }
 
-/// See the [module](self).
+/// The log of dropped frames; see the [module](self).
 #[derive(Default)]
 pub(crate) struct LossLog {
     by_port: BTreeMap<PortIndex, PortLosses>,
@@ -29,7 +29,7 @@ pub(crate) struct LossLog {
 }
 
 impl LossLog {
-    /// An output dropped a frame for `end`.
+    /// Records a frame for `end` that an output dropped.
     pub(crate) fn note(&mut self, at: u64, port: PortIndex, queue_bytes: u64, end: u32, wire_bytes: u32) {
         let losses = self.by_port.entry(port).or_insert(PortLosses {
             first: at,
@@ -49,12 +49,12 @@ impl LossLog {
         self.by_port.get(&port).copied().unwrap_or_default()
     }
 
-    /// The receiving ends of the frames that an output dropped, and how many of each.
+    /// The receiving ends of the frames that an output dropped, each with its number of frames.
     pub(crate) fn ends(&self, port: PortIndex) -> impl Iterator<Item = (u32, u64)> {
         self.by_end.range((port, 0)..=(port, u32::MAX)).map(|(&(_, end), &frames)| (end, frames))
     }
 
-    /// Forgets everything: the warm-up is over.
+    /// Clears the log at the end of the warm-up.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }

@@ -14,16 +14,16 @@ use fanin_units::{Bytes, Duration};
 use crate::recorder::Recorder;
 use crate::totals::RunTotals;
 
-/// Outputs that are named in the summary and drawn.
+/// Most outputs that the summary names and the picture draws.
 const PORTS_MAX: usize = 5;
-/// Sources that are named at an output.
+/// Most sources that are named at an output.
 const SOURCES_MAX: usize = 5;
 
 /// A finished run, the source of its results.
 pub struct Finished<'a> {
     /// The scenario of the run.
     pub scenario: &'a Scenario,
-    /// The network that was played.
+    /// The simulated network.
     pub network: &'a Network,
     /// The roles of the hosts.
     pub roles: &'a Roles,
@@ -35,7 +35,7 @@ pub struct Finished<'a> {
     pub before: &'a RunTotals,
     /// The sums at the end of the measured time.
     pub within: &'a RunTotals,
-    /// The sums at the end, when the work in progress is finished.
+    /// The sums at the end of the run, after all work in progress.
     pub after: &'a RunTotals,
     /// High-water mark of each port since the warm-up, in bytes; zero at hosts.
     pub queue_bytes_max: Vec<u64>,
@@ -48,7 +48,7 @@ impl Finished<'_> {
         self.network.nodes[node as usize].name.clone()
     }
 
-    /// The host at the other end of a connection than a receiving end.
+    /// The host at the far end of a receiving end's connection.
     fn source_of(&self, end: u32) -> NodeIndex {
         self.connections[end as usize / 2].nodes[1 - end as usize % 2]
     }
@@ -66,7 +66,7 @@ impl Finished<'_> {
         self.within.utilisation_since(self.before, self.network)
     }
 
-    /// Outputs of switches that lost frames or held anything, worst first.
+    /// Outputs of switches that lost frames or queued any, worst first.
     pub(crate) fn worst(&self) -> Vec<PortIndex> {
         let network = self.network;
         let mut ports: Vec<_> = network
@@ -79,7 +79,7 @@ impl Finished<'_> {
         ports.into_iter().map(|(.., port)| port).collect()
     }
 
-    /// The outputs that lost frames, or had no room for one more: at most five, worst first.
+    /// The outputs that lost frames, or had no room for one more frame: at most five, worst first.
     pub fn ports(&self, late: Option<&LateEvent>) -> Vec<PortFigures> {
         let is_full = |port: PortIndex| {
             let frame = u64::from(self.network.frame_bytes);
@@ -102,7 +102,7 @@ impl Finished<'_> {
         sources.sort_unstable();
         let name = self.network.port_name(port);
         let limit = self.network.queue_limit(port).map(Bytes::get);
-        // Where outputs share a pool, the limit in force is what a port held when it dropped.
+        // With a shared pool, the limit in force is the occupancy of the port at the drop.
         let frame = u64::from(self.network.frame_bytes);
         let falls = limit.filter(|&limit| losses.frames > 0 && losses.queue_bytes_first + frame <= limit);
         let struck = late.filter(|late| late.chain.iter().any(|cause| cause.port.as_ref() == Some(&name)));
@@ -136,7 +136,7 @@ impl Finished<'_> {
         }
     }
 
-    /// The role of a host, with its index, by the number that connections give it.
+    /// The role of a host, with its index; `host` is its number in the connections.
     fn host_name(&self, host: u32) -> String {
         let of = |connection: &Connection| connection.hosts.iter().position(|&one| one == host);
         let named = self.connections.iter().find_map(|one| Some(one.roles[of(one)?]));

@@ -1,4 +1,4 @@
-//! The recordings of a run. The simulator reports observations; nothing is read back before the run has ended.
+//! The recordings of a run. The simulator reports observations; results are read only after the run.
 
 use fanin_network::{Network, PortIndex};
 use fanin_scenario::Scenario;
@@ -21,7 +21,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// The recordings of every run, and those of the scenario's settings.
+    /// Makes the recordings of every run, plus those in the scenario's settings.
     pub fn new(scenario: &Scenario, network: &Network) -> Self {
         let run = scenario.run.warmup + scenario.run.duration;
         let outputs = network.ports().filter(|&port| !network.is_host(network.source(port))).collect();
@@ -45,14 +45,14 @@ impl Recorder {
         self.watch.as_mut().map(|watch| watch.sample(at, queue))
     }
 
-    /// The end of the present bin of the timeline. [`close_bins`](Self::close_bins) is due before anything that happens later.
+    /// The end of the present bin of the timeline. Call [`close_bins`](Self::close_bins) before any later occurrence.
     #[inline]
     pub fn bin_end(&self) -> u64 {
         self.timeline.due
     }
 
-    /// Closes the bins that end before `time`. `frames` and `payload` are the frames and payload bytes that have
-    /// arrived so far. `level` gives the state of a port at a time; it passes each of the port's rings to the visitor.
+    /// Closes the bins that end before `time`. `frames` and `payload` are the frames and payload bytes that have arrived
+    /// so far. `level` returns the state of a port at a time, and passes each of the port's rings to the visitor.
     #[cold]
     pub fn close_bins(
         &mut self,
@@ -63,36 +63,36 @@ impl Recorder {
         self.timeline.close_until(time, [frames, payload], level);
     }
 
-    /// Ends the warm-up: losses until now do not count, and high-water marks start afresh.
+    /// Ends the warm-up: earlier losses do not count, and high-water marks are reset.
     pub fn start_measuring(&mut self) {
         self.losses.clear();
         self.timeline.start_measuring();
     }
 
-    /// A frame arrived over a tapped link.
+    /// Records a frame that arrived over a tapped link.
     pub fn note_frame(&mut self, frame: FrameSeen) {
         self.seen.push(frame);
     }
 
-    /// An output that holds `queue_bytes` dropped a frame for `end`.
+    /// Records a frame for `end` that an output with `queue_bytes` queued dropped.
     #[cold]
     pub fn note_loss(&mut self, at: u64, port: PortIndex, queue_bytes: u64, end: u32, wire_bytes: u32) {
         self.timeline.note_loss(port, queue_bytes);
         self.losses.note(at, port, queue_bytes, end, wire_bytes);
     }
 
-    /// A retransmission timer expired.
+    /// Records an expired retransmission timer.
     pub fn note_timeout(&mut self) {
         self.timeline.note_timeout();
     }
 
-    /// The windows of a traced end, in bytes.
+    /// Records the windows of a traced end, in bytes.
     #[cold]
     pub fn note_windows(&mut self, at: u64, end: u32, cwnd: u64, in_flight: u64) {
         note_windows(&mut self.windows, WindowSample { end, at, cwnd, in_flight });
     }
 
-    /// Something happened to an event on the connection of an end.
+    /// Records a step of an event's message on the connection of an end.
     #[inline(never)]
     pub fn note_message(&mut self, at: u64, event: u64, end: u32, step: MessageStep) {
         if step == MessageStep::Probe {
@@ -101,7 +101,7 @@ impl Recorder {
         self.trace.note(at, event, end, step);
     }
 
-    /// An event was collected.
+    /// Records a collected event.
     pub fn note_collected(&mut self, collected: CollectedEvent) {
         self.trace.consider(collected);
     }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use fanin_network::PortIndex;
 
-/// Most rings with bins; the deepest are kept.
+/// Most rings with bins; the deepest rings are kept.
 const RINGS_MAX: usize = 64;
 
 /// A ring: its output, and the number of its destination host.
 pub(crate) type RingKey = (PortIndex, u32);
 
-/// Takes the bytes of a ring, and the most since the marks were reset, with the number of the host that it is for.
+/// Visits a ring: the number of its destination host, its bytes, and its high-water mark.
 pub type RingVisitor<'a> = dyn FnMut(u32, (u64, u64)) + 'a;
 
 /// The bins of one ring.
@@ -19,16 +19,16 @@ struct RingRow {
     deepest: u64,
 }
 
-/// See the [module](self).
+/// The bins of all rings; see the [module](self).
 #[derive(Default)]
 pub(crate) struct RingBins {
-    /// The largest occupancy that is accounted for.
+    /// The largest recorded occupancy of each ring.
     known_max: BTreeMap<RingKey, u64>,
     rows: BTreeMap<RingKey, RingRow>,
 }
 
 impl RingBins {
-    /// Notes a ring in one of `bins` bins: its bytes, and the most since the marks were reset.
+    /// Records a ring in one of `bins` bins: its bytes, and its high-water mark.
     pub(crate) fn note(&mut self, ring: RingKey, [bin, bins]: [usize; 2], (bytes, largest): (u64, u64)) {
         if largest == 0 && bytes == 0 {
             return;
@@ -45,7 +45,7 @@ impl RingBins {
         row.deepest = row.deepest.max(noted);
     }
 
-    /// Makes room for a ring of `bytes` bytes by removing a shallower one. Returns false if none is shallower.
+    /// Makes room for a ring of `bytes` bytes by removing a shallower one. Returns false if no ring is shallower.
     fn make_room(&mut self, bytes: u64) -> bool {
         if self.rows.len() < RINGS_MAX {
             return true;
@@ -56,14 +56,14 @@ impl RingBins {
         }
     }
 
-    /// The kept rings of an output, the deepest first: the host's number, and the bins.
+    /// The kept rings of an output, deepest first: the host's number, and the bins.
     pub(crate) fn of(&self, port: PortIndex) -> Vec<(u32, &[u64])> {
         let mut rows: Vec<_> = self.rows.range((port, 0)..=(port, u32::MAX)).collect();
         rows.sort_by_key(|(ring, row)| (std::cmp::Reverse(row.deepest), ring.1));
         rows.into_iter().map(|(ring, row)| (ring.1, row.queue_bytes.as_slice())).collect()
     }
 
-    /// High-water marks start afresh.
+    /// Forgets the recorded occupancies, after high-water marks were reset.
     pub(crate) fn start_measuring(&mut self) {
         self.known_max.clear();
     }

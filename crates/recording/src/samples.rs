@@ -1,4 +1,4 @@
-//! Samples: the queues and congestion windows that a scenario asks to record over time.
+//! Samples: the queues and congestion windows that a scenario records over time.
 
 use fanin_network::{Network, PortIndex};
 use fanin_scenario::Scenario;
@@ -25,7 +25,7 @@ pub(crate) struct QueueSample {
     pub(crate) queue: QueueState,
 }
 
-/// The queues that are sampled, and when.
+/// The queues to sample, and the time of the next sample.
 pub(crate) struct SampledQueues {
     pub(crate) ports: Vec<PortIndex>,
     /// Picoseconds between samples.
@@ -36,7 +36,7 @@ pub(crate) struct SampledQueues {
 }
 
 impl SampledQueues {
-    /// The outputs of switches that the scenario names, from the end of the warm-up; `None` if it names none.
+    /// The outputs of switches in `record.queues`, from the end of the warm-up; `None` if it names none.
     pub(crate) fn new(scenario: &Scenario, network: &Network) -> Option<Self> {
         let record = &scenario.record;
         let mut ports: Vec<PortIndex> =
@@ -69,7 +69,7 @@ pub(crate) struct WindowSample {
     pub(crate) in_flight: u64,
 }
 
-/// Notes the windows of an end, if they have changed.
+/// Records the windows of an end, if they have changed.
 pub(crate) fn note_windows(samples: &mut Vec<WindowSample>, sample: WindowSample) {
     let last = samples.iter().rev().find(|last| last.end == sample.end);
     if last.is_none_or(|last| (last.cwnd, last.in_flight) != (sample.cwnd, sample.in_flight)) {

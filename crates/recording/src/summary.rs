@@ -12,8 +12,8 @@ use crate::picture::Finished;
 const MS: f64 = 1e-9;
 
 impl Finished<'_> {
-    /// Fills in the bound under contention of the events that began within `span`. `wire_bytes` gives the bytes of an
-    /// event's answers on the wire, and `None` for an event that is not one collection.
+    /// Fills in the bound under contention of the events that began within `span`. `wire_bytes` returns the bytes of an
+    /// event's answers on the wire, and `None` for an event in several collections.
     pub fn fill_bound(
         &self,
         summary: &mut Summary,
@@ -44,8 +44,8 @@ impl Finished<'_> {
         summary.bound = Some(Bound { least, clairvoyant });
     }
 
-    /// Fills in the figures of network and transport. Counts cover the time after the warm-up with the drain, loads the
-    /// measured time. `pauses` are the run's, if a switch uses PAUSE.
+    /// Fills in the figures of network and transport. Counts cover the time after the warm-up, with the drain; loads
+    /// cover the measured time. `pauses` is the run's number of PAUSEs, if a switch uses PAUSE.
     pub fn fill_network(&self, summary: &mut Summary, uses_tcp: bool, pauses: Option<u64>) {
         let Self { network, before, after, .. } = self;
         let collectors: BTreeSet<NodeIndex> = self.roles.collectors.iter().copied().collect();

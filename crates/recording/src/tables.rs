@@ -18,7 +18,7 @@ pub struct EndStats {
     pub end: u32,
     /// The counters of its transport.
     pub stats: Stats,
-    /// Bytes that were acknowledged.
+    /// Number of acknowledged bytes.
     pub acked_bytes: u64,
 }
 
@@ -34,7 +34,7 @@ impl Finished<'_> {
         }
     }
 
-    /// The frames on the link of a port, both ways; windows in their headers are shifted by `window_scale`.
+    /// The frames on the link of a port, in both directions; windows in their headers are shifted by `window_scale`.
     pub fn capture(&self, port: PortIndex, window_scale: u8) -> LinkCapture {
         let ends = self.connections.iter().map(|connection| connection.nodes);
         let frames = self.recorder.seen.iter().filter(|seen| seen.port / 2 == port / 2);

@@ -1,27 +1,28 @@
 //! The timeline of a run: queues, losses, timeouts and delivered bytes in a fixed number of bins that double their width.
 //!
-//! Nothing is scheduled for it: a bin is closed before the first occurrence after it. The fullest outputs are sampled
-//! in every bin. All outputs are sampled at intervals that the number of arrived frames pays for.
+//! No occurrence is scheduled for it: a bin is closed before the first occurrence after it. The fullest outputs are
+//! sampled in every bin. All outputs are sampled at intervals that grow with their number and shrink with the rate of
+//! arriving frames.
 
 use fanin_network::PortIndex;
 
 use crate::ring_bins::{RingBins, RingVisitor};
 
-/// Bins of a timeline.
+/// Number of bins of a timeline.
 const BINS: usize = 512;
-/// Arrivals for each output between two samples of all outputs: a sample costs less than a hundredth of them.
+/// Arrivals for each output between two samples of all outputs. A sample costs less than a hundredth of these arrivals.
 const ARRIVALS_PER_PORT: u64 = 16;
 /// Number of outputs sampled in every bin.
 const HOT_PORTS: usize = 8;
 /// Most outputs with bins; those with losses come first.
 const ROWS_MAX: usize = 128;
 
-/// The state of an output, as the timeline notes it.
+/// The state of an output in the timeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortLevel {
-    /// Bytes that wait.
+    /// Bytes that wait now.
     pub bytes: u64,
-    /// The most that waited since the warm-up.
+    /// High-water mark since the warm-up, in bytes.
     pub bytes_max: u64,
     /// Payload bytes that have arrived over its link at their destination.
     pub delivered: u64,
@@ -30,13 +31,13 @@ pub struct PortLevel {
 /// The bins of one output.
 pub(crate) struct PortBins {
     pub(crate) queue_bytes: Vec<u64>,
-    /// Frames dropped; empty before the first one.
+    /// Dropped frames by bin; empty before the first drop.
     drops: Vec<u64>,
-    /// Payload bytes that arrived over its link, up to the last look.
+    /// Payload bytes that arrived over its link, by bin, up to the last sample.
     delivered_bytes: Vec<u64>,
-    /// The sum of these.
+    /// The sum of `delivered_bytes`.
     delivered_seen: u64,
-    /// The first bin since the last look.
+    /// The first bin after the last sample.
     unseen: usize,
     deepest: u64,
     is_losing: bool,
@@ -55,8 +56,8 @@ impl PortBins {
         }
     }
 
-    /// Notes the payload that has arrived until the end of `bin`. Spreads the bytes since the last sample evenly over
-    /// the bins since then.
+    /// Records the payload that has arrived by the end of `bin`. Spreads the bytes since the last sample evenly over the
+    /// bins since then.
     fn deliver(&mut self, bin: usize, delivered: u64) {
         let news = delivered - self.delivered_seen;
         if news > 0 {
@@ -66,14 +67,14 @@ impl PortBins {
         self.unseen = bin + 1;
     }
 
-    /// The frames dropped in the first `bins` bins.
+    /// Dropped frames in each of the first `bins` bins.
     pub(crate) fn drops_until(&self, bins: usize) -> Vec<u64> {
         let mut drops = self.drops.clone();
         drops.resize(bins, 0);
         drops
     }
 
-    /// The payload bytes by bin, where `delivered` have arrived until the end of the last of `bins` bins.
+    /// The payload bytes by bin. `delivered` bytes have arrived by the end of the last of `bins` bins.
     pub(crate) fn delivered_until(&self, bins: usize, delivered: u64) -> Vec<u64> {
         let mut bytes = self.delivered_bytes[..bins].to_vec();
         let from = self.unseen.min(bins - 1);
@@ -82,7 +83,7 @@ impl PortBins {
     }
 }
 
-/// Adds `sum` to bins in parts that are equal but for the rest of the division.
+/// Adds `sum` to the bins in equal parts, up to the remainder of the division.
 fn spread(bins: &mut [u64], sum: u64) {
     let count = bins.len() as u64;
     for (place, bin) in (0_u64..).zip(bins) {
@@ -90,7 +91,7 @@ fn spread(bins: &mut [u64], sum: u64) {
     }
 }
 
-/// See the [module](self).
+/// The timeline while it is recorded; see the [module](self).
 pub(crate) struct TimelineRecorder {
     /// Width of a bin in picoseconds.
     pub(crate) width: u64,
@@ -99,15 +100,15 @@ pub(crate) struct TimelineRecorder {
     bin: usize,
     /// All outputs of switches.
     outputs: Vec<PortIndex>,
-    /// The fullest outputs at the last sample of all.
+    /// The fullest outputs at the last sample of all outputs.
     hot: Vec<PortIndex>,
-    /// Largest recorded queue of each port.
+    /// Largest recorded queue of each port, in bytes.
     known_max: Vec<u64>,
     rows: Vec<Option<Box<PortBins>>>,
     pub(crate) rings: RingBins,
-    /// The ports that have rows.
+    /// The ports with rows.
     kept: Vec<PortIndex>,
-    /// The least rank of a row when one was last looked for. Ranks only rise, so that a lesser row has no place.
+    /// The least rank of a row at the last search. Ranks only rise, so that a lesser row has no place.
     rank_min: Option<(bool, u64)>,
     pub(crate) delivered_bytes: Vec<u64>,
     pub(crate) timeouts: Vec<u64>,
@@ -119,7 +120,7 @@ pub(crate) struct TimelineRecorder {
 impl TimelineRecorder {
     /// A timeline of a run of about `run_ps`, over these outputs of a network with `ports` ports.
     pub(crate) fn new(run_ps: u64, outputs: Vec<PortIndex>, ports: usize) -> Self {
-        // The last bins are for what is finished after the measured time.
+        // The last bins are for work that is finished after the measured time.
         let width = run_ps.div_ceil(BINS as u64 * 15 / 16).max(1);
         Self {
             width,
@@ -140,7 +141,7 @@ impl TimelineRecorder {
         }
     }
 
-    /// Closes all bins that end before `time`, when `frames` frames and `payload` bytes have arrived.
+    /// Closes all bins that end before `time`; `frames` frames and `payload` bytes have arrived so far.
     pub(crate) fn close_until(
         &mut self,
         time: u64,
@@ -164,12 +165,12 @@ impl TimelineRecorder {
         }
     }
 
-    /// The bins that have begun.
+    /// The number of bins that have begun.
     pub(crate) fn bins(&self) -> usize {
         (self.bin + 1).min(BINS)
     }
 
-    /// Notes the present queues: of all outputs where enough has arrived, else of the fullest.
+    /// Samples the present queues: of all outputs if enough frames have arrived, otherwise of the fullest.
     fn look(&mut self, arrived: u64, mut level: impl FnMut(PortIndex) -> PortLevel) {
         if arrived - self.looked_at < ARRIVALS_PER_PORT * self.outputs.len() as u64 {
             for place in 0..self.hot.len() {
@@ -189,14 +190,15 @@ impl TimelineRecorder {
         }
         self.outputs = outputs;
         found.sort_unstable_by_key(|&(bytes, port)| (std::cmp::Reverse(bytes), port));
-        // Those that were full before stay while there is room: what they deliver is drawn in the same bins.
+        // Outputs that were full before are kept while there is room, so that their deliveries are drawn in the same
+        // bins.
         let before = std::mem::take(&mut self.hot);
         let fresh: Vec<PortIndex> = found.into_iter().map(|(_, port)| port).take(HOT_PORTS).collect();
         let stay = before.into_iter().filter(|port| !fresh.contains(port)).take(HOT_PORTS - fresh.len());
         self.hot = stay.chain(fresh.iter().copied()).collect();
     }
 
-    /// Notes one output; returns the bytes that wait there.
+    /// Samples one output; returns the bytes that wait there.
     fn look_at(&mut self, port: PortIndex, level: PortLevel) -> u64 {
         let PortLevel { bytes, bytes_max, delivered } = level;
         let known = &mut self.known_max[port as usize];
@@ -229,12 +231,12 @@ impl TimelineRecorder {
         }
     }
 
-    /// The bins of an output, where they are kept.
+    /// The bins of an output, if they are kept.
     pub(crate) fn row(&self, port: PortIndex) -> Option<&PortBins> {
         self.rows.get(port as usize)?.as_deref()
     }
 
-    /// True if such a queue can have a row, after the removal of a less important one.
+    /// Returns true if such a queue can have a row, perhaps after the removal of a less important one.
     fn make_room(&mut self, bytes: u64, is_losing: bool) -> bool {
         if self.kept.len() < ROWS_MAX {
             return true;
@@ -256,28 +258,28 @@ impl TimelineRecorder {
         }
     }
 
-    /// An output that holds `bytes` bytes dropped a frame.
+    /// Records a frame that an output with `bytes` bytes queued dropped.
     pub(crate) fn note_loss(&mut self, port: PortIndex, bytes: u64) {
         self.note(port, bytes, 1);
     }
 
-    /// A retransmission timer expired.
+    /// Records an expired retransmission timer.
     pub(crate) fn note_timeout(&mut self) {
         self.timeouts[self.bin] += 1;
     }
 
-    /// A probe timeout expired.
+    /// Records an expired probe timeout.
     pub(crate) fn note_probe(&mut self) {
         self.probes[self.bin] += 1;
     }
 
-    /// The warm-up is over: high-water marks start afresh.
+    /// Forgets the recorded queues at the end of the warm-up, when high-water marks are reset.
     pub(crate) fn start_measuring(&mut self) {
         self.known_max.fill(0);
         self.rings.start_measuring();
     }
 
-    /// Makes each bin twice as wide.
+    /// Doubles the width of every bin.
     fn halve(&mut self) {
         let sum = |one: u64, other: u64| one + other;
         for row in self.rows.iter_mut().flatten() {
@@ -295,7 +297,7 @@ impl TimelineRecorder {
     }
 }
 
-/// Joins neighbours in the first half of the bins; the second half is empty.
+/// Merges neighbours into the first half of the bins; the second half is then empty.
 fn merge(bins: &mut [u64], join: impl Fn(u64, u64) -> u64) {
     let half = bins.len() / 2;
     for bin in 0..half {
@@ -347,7 +349,7 @@ mod tests {
         let mut timeline = TimelineRecorder::new(480, vec![0, 1], 2);
         // The second port never holds anything, and has no bins.
         timeline.close_until(3, [32, 90], |at, port, _| level(30 * at, u64::from(port == 0)));
-        // Too little arrives for a look at all ports: the one that was full is looked at in every bin.
+        // Too few frames arrive for a sample of all ports; the port that was full is sampled in every bin.
         timeline.close_until(5, [33, 120], |at, port, _| {
             level(if at == 3 { 95 } else { 120 }, u64::from(port == 0))
         });

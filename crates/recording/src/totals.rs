@@ -18,13 +18,13 @@ pub struct RunTotals {
     pub marks: u64,
     /// Segments that endpoints sent.
     pub segments: u64,
-    /// Segments that they sent again.
+    /// Segments that they retransmitted.
     pub retransmits: u64,
     /// Retransmission timers that expired.
     pub timeouts: u64,
     /// Entries into fast recovery.
     pub fast_retransmits: u64,
-    /// Retransmits of segments that had arrived.
+    /// Retransmissions of segments that had arrived.
     pub spurious_retransmits: u64,
     /// Tail loss probes that they sent.
     pub tail_loss_probes: u64,

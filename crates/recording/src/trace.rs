@@ -1,15 +1,15 @@
-//! The trace of messages: a bounded log of the requests, answers, losses, timeouts and probes of the last events. When a late
-//! event is complete, its history is taken from this log.
+//! The trace of messages: a bounded log of the requests, answers, losses, timeouts and probes of the last events. The
+//! history of a late event is taken from this log when the event is complete.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use fanin_network::PortIndex;
 
-/// Entries of the log. The oldest are forgotten.
+/// Most entries of the log; the oldest are removed first.
 const ENTRIES_MAX: usize = 1 << 18;
 
-/// A thing that happens to a message of an event.
+/// A step of an event's message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MessageStep {
     /// Its collector requests data.
@@ -26,7 +26,7 @@ pub enum MessageStep {
     Probe,
 }
 
-/// One line of the log.
+/// An entry of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TraceEntry {
     /// Time of the step, in picoseconds.
@@ -36,7 +36,7 @@ pub(crate) struct TraceEntry {
     pub(crate) step: MessageStep,
 }
 
-/// An event that is complete. Times are in picoseconds.
+/// A completed event. Times are in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CollectedEvent {
     /// The number of the event.
@@ -47,12 +47,12 @@ pub struct CollectedEvent {
     pub at: u64,
     /// Its collection time.
     pub time: u64,
-    /// The least time that it can take; `None` where that is not known.
+    /// The least time that it can take; `None` if unknown.
     pub ideal: Option<u64>,
 }
 
 impl CollectedEvent {
-    /// The collection time over the ideal. Events without an ideal are compared with each other alone.
+    /// The collection time over the ideal. Without ideals, events are compared by their collection times alone.
     fn slowdown(&self) -> f64 {
         const UNKNOWN: f64 = 1e-24;
         let time = self.time as f64;
@@ -67,15 +67,15 @@ pub(crate) struct LateTrace {
     pub(crate) entries: Vec<TraceEntry>,
 }
 
-/// See the [module](self).
+/// The log of messages, with the slowest event; see the [module](self).
 pub(crate) struct MessageTrace {
     log: VecDeque<TraceEntry>,
-    /// Events that were assigned before are not considered.
+    /// Events assigned before this time are ignored.
     from: u64,
     late: Option<LateTrace>,
-    /// The slowest event for its ideal, where it is later than `late` by less than a twentieth. Its history is still in the log.
+    /// The slowest event for its ideal, if it exceeds `late` by less than a twentieth. Its history is still in the log.
     slowest: Option<CollectedEvent>,
-    /// The time of the newest entry when the history of `slowest` was last taken because the log was to forget it.
+    /// Time of the newest entry when the history of `slowest` was last saved from removal.
     taken_at: u64,
 }
 
@@ -84,7 +84,7 @@ impl MessageTrace {
         Self { log: VecDeque::new(), from, late: None, slowest: None, taken_at: 0 }
     }
 
-    /// Notes an event's happening on the connection of an end.
+    /// Records a step of an event's message on the connection of an end.
     pub(crate) fn note(&mut self, at: u64, event: u64, end: u32, step: MessageStep) {
         if self.log.len() == ENTRIES_MAX {
             if self.slowest.is_some() {
@@ -95,8 +95,8 @@ impl MessageTrace {
         self.log.push_back(TraceEntry { at, event: event as u32, connection: end / 2, step });
     }
 
-    /// Takes the history of the slowest event, if that begins with the oldest entry. It does so once for a whole log, which bounds
-    /// the cost.
+    /// Saves the history of the slowest event, if that begins with the oldest entry. It does so at most once for a whole
+    /// log, which bounds the cost.
     #[cold]
     fn keep_slowest(&mut self) {
         let (oldest, newest) = (self.log[0].at, self.log[self.log.len() - 1].at);
@@ -108,8 +108,8 @@ impl MessageTrace {
         }
     }
 
-    /// Considers a complete event. The history of one with a larger slowdown than all before is taken at once. One whose slowdown
-    /// is larger by less than a twentieth is only remembered, so that times which creep up cost little.
+    /// Considers a completed event. If its slowdown is a twentieth above that of the saved event, its history is saved at
+    /// once. An event with a smaller excess is only remembered, so that slowly rising times cost little.
     pub(crate) fn consider(&mut self, collected: CollectedEvent) {
         let taken = self.late.as_ref().map_or(0.0, |late| late.of.slowdown());
         let largest = self.slowest.map_or(taken, |slowest| slowest.slowdown());
@@ -125,13 +125,13 @@ impl MessageTrace {
         }
     }
 
-    /// The slowest event with its history; `None` before any is complete.
+    /// The slowest event with its history; `None` before any event is complete.
     pub(crate) fn latest(&self) -> Option<Cow<'_, LateTrace>> {
         let slowest = self.slowest.map(|slowest| Cow::Owned(self.history(slowest)));
         slowest.or(self.late.as_ref().map(Cow::Borrowed))
     }
 
-    /// The entries of an event in the log, until it was complete.
+    /// The entries of an event in the log, up to its completion.
     fn history(&self, of: CollectedEvent) -> LateTrace {
         let first = self.log.partition_point(|entry| entry.at < of.assigned);
         let until = self.log.partition_point(|entry| entry.at <= of.at);
@@ -202,7 +202,7 @@ mod tests {
         }
         let late = trace.latest().unwrap();
         assert_eq!((late.of.event, late.entries.len()), (2, 1));
-        // Its history is taken before the log forgets it.
+        // Its history is saved before the log removes it.
         for at in 0..ENTRIES_MAX as u64 {
             trace.note(10_000 + at, 9, 0, MessageStep::Request);
         }

@@ -1,6 +1,6 @@
 //! How fast the simulator is: packet-hops a second of processor time.
 //!
-//! `cargo bench -p fanin-runs --bench sim` prints one line for each case. They are the classical incast without loss (S1),
+//! `cargo bench -p fanin-sim --bench sim` prints one line for each case. They are the classical incast without loss (S1),
 //! the thesis' rack with credits (S3), both again in collapse, and a full farm. The best of a few repeats counts: other
 //! work on the machine only ever slows a run down. Times differ from machine to machine. Compare the ratios of the last
 //! lines: collapse against the same without loss, and a farm against one rack.
@@ -13,7 +13,7 @@ use fanin_scenario::{Scenario, load};
 /// Repeats of each case.
 const REPEATS: usize = 5;
 
-/// A name, a preset, and the keys that are set.
+/// A case: name, preset, and keys to set.
 type Case = (&'static str, &'static str, &'static [&'static str]);
 
 const CASES: &[Case] = &[
@@ -85,7 +85,7 @@ fn measure(scenario: &Scenario) -> Cost {
 fn main() {
     let scenarios: Vec<Scenario> = CASES.iter().map(scenario).collect();
     let mut least: Vec<Cost> = scenarios.iter().map(measure).collect();
-    // In turns: other work on the machine then slows all cases.
+    // The cases take turns, so that other work on the machine slows all of them.
     for _ in 1..REPEATS {
         for (cost, scenario) in least.iter_mut().zip(&scenarios) {
             cost.cpu_s = cost.cpu_s.min(measure(scenario).cpu_s);

@@ -1,13 +1,13 @@
 //! The cost of each technique against the plain simulation of the same scenario: processor time a packet-hop.
 //!
-//! `cargo bench -p fanin-runs --bench techniques` prints one line for each; `-- NAME` only those whose name has NAME in it. Plain
-//! and technique take turns, so that other work on the machine touches both alike. What to look at is the ratio, the median of
-//! those of the pairs; the times are the least of the repeats. The scenario is the thesis' rack at 1 kHz with 480 credits, in
-//! which nothing is lost: the data packets are the same. A technique that sends acknowledgements or window updates of its own, or
-//! shapes by itself, has a few more or fewer hops. The last column but one says how many; the ratio is by hop. The last column is
-//! the ratio by packet. There, messages that a technique sends outside TCP are packets, too. Examples are PAUSE frames and
-//! Fastpass' requests and timeslots, which take time on a host's link. SIRD is also compared on the classical incast, in which a
-//! hop of TCP costs least.
+//! `cargo bench -p fanin-sim --bench techniques` prints one line for each; `-- NAME` only those whose name has NAME in it. Plain
+//! and technique take turns, so that other work on the machine touches both alike. The ratio is the median over the pairs;
+//! the times are the least of the repeats. The scenario is the thesis' rack at 1 kHz with 480 credits. Nothing is lost in it,
+//! so the data packets are the same. A technique may send acknowledgements or window updates of its own, or shape by itself,
+//! and then has a few more or fewer hops. The last column but one gives this difference; the ratio is by hop. The last column
+//! is the ratio by packet. It also counts messages outside TCP as packets, such as PAUSE frames and Fastpass' requests and
+//! timeslots, which take time on a host's link. SIRD is also compared on the classical incast, where a hop of TCP costs
+//! least.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measures")]
 
@@ -17,7 +17,7 @@ use fanin_scenario::{Scenario, load};
 /// Repeats of each pair.
 const REPEATS: usize = 5;
 
-/// A preset, and the keys that are set.
+/// A preset, and keys to set.
 type Plain = (&'static str, &'static [&'static str]);
 
 const RACK: Plain = (
@@ -27,7 +27,7 @@ const RACK: Plain = (
 
 const INCAST: Plain = ("incast", &["tor.buffer=8 MB", "run.duration=10 s"]);
 
-/// A name, and what is set.
+/// A technique: name, and keys to set.
 type Technique = (&'static str, &'static [&'static str]);
 
 const ON_THE_INCAST: &[Technique] = &[("SIRD, incast", &["transport.congestion_control=sird"])];
@@ -59,7 +59,7 @@ fn scenario((preset, sets): Plain, more: &[&str]) -> Scenario {
     }
 }
 
-/// Nanoseconds a packet-hop, the packet-hops, and the messages that are no frames.
+/// Returns nanoseconds a packet-hop, the number of packet-hops, and the number of messages outside the simulated frames.
 fn measure(scenario: &Scenario) -> (f64, u64, u64) {
     let outcome = run(scenario, 1, &RunControl::default()).expect("the case can be simulated");
     assert_eq!(outcome.end, RunEnd::Complete);

@@ -1,4 +1,4 @@
-//! Small fixed runs for counting instructions, which do not depend on what else the machine does: `instructions CASE`.
+//! Small fixed runs for counting instructions: `instructions CASE`. The count is independent of the machine's other work.
 //!
 //! `scripts/instructions.py` counts them under valgrind and compares with `instructions.toml`.
 
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use fanin_sim::{RunControl, RunEnd, run};
 
-/// A name, a preset, and the keys that are set.
+/// A case: name, preset, and keys to set.
 type Case = (&'static str, &'static str, &'static [&'static str]);
 
 const CASES: [Case; 3] = [

@@ -1,6 +1,6 @@
 //! The boundary of a partition: its hosts and switches, and the frames that leave it.
 //!
-//! A frame or a signal of PAUSE that leaves arrives no earlier than the delay of its link from now.
+//! A frame or PAUSE signal that leaves the partition arrives at least its link's delay after the present time.
 
 use fanin_network::{Connection, Network, NodeIndex, PortIndex};
 use fanin_scenario::PauseMode;
@@ -13,7 +13,7 @@ use crate::streams::StreamMessage;
 /// A frame on its way from one partition to another, with the messages that travel with it.
 pub(crate) struct BoundaryFrame<M> {
     pub(crate) frame: LeavingFrame,
-    /// Messages of its stream that begin before its last byte, and have not left before.
+    /// Messages of the frame's stream that begin before the frame's last byte. An earlier frame took none of them along.
     pub(crate) messages: Vec<StreamMessage<M>>,
 }
 
@@ -31,8 +31,8 @@ pub(crate) struct PlayedNodes {
 }
 
 impl PlayedNodes {
-    /// The nodes that `plays` names, in a network with `hosts` hosts of a workload. A host without a connection belongs to
-    /// the first node.
+    /// Collects the nodes for which `plays` returns true. `hosts` is the workload's number of hosts; a host without a
+    /// connection belongs to node 0.
     pub(crate) fn new(
         network: &Network,
         connections: &[Connection],
@@ -60,7 +60,7 @@ impl PlayedNodes {
                 [true, true] | [false, false] => continue,
             };
             list.push(port);
-            // A signal of PAUSE does not wait for the latency of the switch that receives it.
+            // A PAUSE signal does not wait for the latency of the receiving switch.
             let latency = if has_pause { Duration::ZERO } else { network.latency(port) };
             played.lookahead = played.lookahead.min(network.link(port).delay + latency);
         }

@@ -9,8 +9,7 @@ use fanin_scenario::Scenario;
 use crate::Error;
 use crate::engine::Engine;
 
-/// Opens all connections, in order. Returns false if `stop` was set meanwhile: the engine is then incomplete, and must not
-/// be run.
+/// Opens all connections, in order. Returns false if `stop` was set meanwhile: the engine is then incomplete, not to be run.
 pub(crate) fn connect(
     scenario: &Scenario,
     network: &Network,

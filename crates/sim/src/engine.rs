@@ -21,9 +21,9 @@ pub(crate) struct ConnectionEnd {
     pub(crate) endpoint: Endpoint,
     /// The path of its frames.
     pub(crate) route: PathStep,
-    /// The workload's number of its host.
+    /// Number of its host in the workload.
     pub(crate) host: u32,
-    /// Changes of its window are recorded.
+    /// True if changes of its window are recorded.
     pub(crate) is_traced: bool,
     /// Time of its earliest scheduled timer; `u64::MAX` without one.
     timer_at: u64,
@@ -179,7 +179,7 @@ impl Engine {
         PortLevel { bytes, bytes_max, delivered: self.port_payload[port as usize] }
     }
 
-    /// The first frame on a port's link arrives at the far end.
+    /// Handles the arrival of the first frame on a port's link.
     #[inline]
     pub(crate) fn arrive(&mut self, port: PortIndex) -> Hop {
         self.fabric.arrive(&mut self.schedule, self.now, port)
@@ -260,8 +260,8 @@ impl Engine {
         self.wire_bytes_sent += u64::from(parcel.wire_bytes());
     }
 
-    /// Schedules an end's timer, unless an earlier one is pending. A pending timer stays where it is when the deadline
-    /// moves away: it is scheduled anew when it expires.
+    /// Schedules an end's timer, unless an earlier one is pending. If the deadline moves away, a pending timer stays,
+    /// and is rescheduled when it expires.
     pub(crate) fn arm_timer(&mut self, index: EndIndex, deadline: u64) {
         let end = &mut self.ends[index as usize];
         if deadline < end.timer_at {
@@ -270,7 +270,7 @@ impl Engine {
         }
     }
 
-    /// Takes an end's timer back that has come. Returns whether it is the earliest one: a later one does nothing.
+    /// Clears an end's timer that has come. Returns false if it was replaced by another: such a timer does nothing.
     #[inline]
     pub(crate) fn take_timer(&mut self, index: EndIndex) -> bool {
         let end = &mut self.ends[index as usize];
@@ -281,7 +281,7 @@ impl Engine {
         true
     }
 
-    /// Lets an endpoint handle its deadline, if it has come. Returns the timeout or probe timeout that has expired.
+    /// Lets an endpoint handle its deadline, if it has come. Returns the kind of timeout, or `None` without one.
     pub(crate) fn handle_deadline(&mut self, index: EndIndex) -> Option<MessageStep> {
         let end = &mut self.ends[index as usize];
         if end.endpoint.poll_deadline().get() > self.now {

@@ -5,7 +5,7 @@
 //! departures is known when a frame arrives, its departure is booked at once and costs no occurrence. Outputs that PAUSE
 //! can stop or that have rings spend an occurrence on each departure of a frame that had to wait.
 //!
-//! At one instant departures come first, everything else follows in the order in which it was scheduled.
+//! At one instant departures come first. `Schedule` orders all other occurrences of the instant.
 
 use fanin_queueing::{BookedMemory, Dedicated, EcnCodepoint, Memory, Passage};
 use fanin_recording::{QueueState, RingVisitor};
@@ -66,7 +66,7 @@ pub(crate) enum Hop {
     Forwarded,
     /// The frame is at its destination.
     Delivered {
-        /// The end that it is for.
+        /// The connection end that receives it.
         end: u32,
         /// The place of its segment.
         segment: usize,
@@ -77,7 +77,7 @@ pub(crate) enum Hop {
     Dropped {
         /// The place of its segment.
         segment: usize,
-        /// The end that it was for.
+        /// The connection end that it was sent to.
         end: u32,
         /// The output that had no room.
         port: PortIndex,
@@ -107,8 +107,8 @@ pub(crate) struct Fabric {
 }
 
 impl Fabric {
-    /// Stores a path; returns its first step. At ports with rings its frames wait in the ring of `destination`, or in the plain
-    /// queue. A path of no step may be stored, and not be used.
+    /// Stores a path; returns its first step. At ports with rings its frames wait in the ring of `destination`, or in the
+    /// plain queue if that is `None`. An empty path may be stored but not used.
     pub(crate) fn add_route(
         &mut self,
         path: &[PortIndex],
@@ -134,15 +134,15 @@ impl Fabric {
         self.ports[from as usize].crossing(&self.ports[to as usize])
     }
 
-    /// The next frame to arrive over a port's link, if a switch will forward it. Returns its ports at that switch, its end of a
-    /// connection, and the place of its segment.
+    /// The next frame to arrive over a port's link, if a switch will forward it. Returns the frame's ports at that switch,
+    /// its connection end, and its segment's place.
     pub(crate) fn forwarded(&self, port: PortIndex) -> Option<(Crossing, u32, usize)> {
         let parcel = self.first(port)?.parcel;
         let next = self.paths.get(parcel.next())?.step.port;
         Some((self.crossing(port, next), parcel.end(), parcel.segment()))
     }
 
-    /// Time of a frame along an idle path.
+    /// Time that a frame takes along an idle path.
     pub(crate) fn crossing_time(&self, route: PathStep, wire_bytes: u32) -> fanin_units::Duration {
         self.paths
             .steps(route)
@@ -158,8 +158,8 @@ impl Fabric {
         self.paths.steps(route).map(|step| step.port)
     }
 
-    /// Occupies a host's link with a message that is no frame of the simulation; returns for how long the link was busy before.
-    /// Where the switch may pause the host, the message goes before the frames that wait.
+    /// Occupies a host's link with a message outside the simulated frames. Returns for how long the link was busy before, in
+    /// ps. Where the switch may pause the host, the message goes before the waiting frames.
     pub(crate) fn occupy(&mut self, port: PortIndex, now: u64, wire_bytes: u32) -> u64 {
         let link = self.ports[port as usize].link_mut();
         let backlog = link.free_at().saturating_sub(now);
@@ -203,13 +203,13 @@ impl Fabric {
         &mut self.segments[place]
     }
 
-    /// Returns true if the frames that arrive over a port's link are noted.
+    /// Returns true if an observer records the frames on a port's link.
     #[inline]
     pub(crate) fn is_tapped(&self, port: PortIndex) -> bool {
         self.taps > 0 && self.ports[port as usize].link().is_tapped()
     }
 
-    /// Notes all frames on the link of a port, both ways, or no longer.
+    /// Starts or stops recording all frames on the link of a port, in both directions.
     pub(crate) fn tap_link(&mut self, port: PortIndex, on: bool) {
         self.taps = if on { self.taps + 1 } else { self.taps - 1 };
         for port in [port, port ^ 1] {
@@ -260,7 +260,7 @@ impl Fabric {
         place
     }
 
-    /// Takes the segment in the [free place](Self::free_place), for it to be sent now or later.
+    /// Makes a frame of the segment in the [free place](Self::free_place), to be sent now or later.
     #[inline(always)]
     pub(crate) fn wrap(&mut self, place: u32, route: PathStep, end: u32) -> Parcel {
         let taken = self.free.pop();
@@ -290,7 +290,7 @@ impl Fabric {
         self.free.push(segment as u32);
     }
 
-    /// The first frame on a port's link arrives at the far end, and is delivered or forwarded.
+    /// Delivers or forwards the first frame on a port's link, which arrives at the far end.
     #[inline(always)]
     pub(crate) fn arrive(&mut self, schedule: &mut Schedule, now: u64, from: PortIndex) -> Hop {
         self.arrived += 1;
@@ -330,7 +330,7 @@ impl Fabric {
         Hop::Forwarded
     }
 
-    /// A frame arrives at an output that is driven naively. With PAUSE in the network no output has rings.
+    /// Queues a frame at an output that is driven naively. With PAUSE in the network no output has rings.
     #[inline(never)]
     fn arrive_naively(
         &mut self,
@@ -351,7 +351,7 @@ impl Fabric {
         Hop::Forwarded
     }
 
-    /// A departure from a port that is driven naively is due.
+    /// Carries out a due departure from a port that is driven naively.
     pub(crate) fn depart(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
         if self.uses_pause() {
             return self.depart_pausable(schedule, now, index);
@@ -362,7 +362,7 @@ impl Fabric {
         }
     }
 
-    /// The buffers of all switch outputs, those with rings aside.
+    /// The buffers of all switch outputs without rings.
     pub(crate) fn buffers(&self) -> impl Iterator<Item = &Dedicated> {
         let booked = self.memories.iter().flatten().map(BookedMemory::memory);
         let pausing = self.flow_control.iter().flat_map(|flow_control| flow_control.memories());
@@ -396,7 +396,7 @@ impl Fabric {
         self.buffer(index).map_or_else(QueueState::default, state)
     }
 
-    /// The largest queue of a port of a switch since the marks were reset, in bytes; of an output with rings, that of one ring.
+    /// High-water mark of the queue at a port of a switch, in bytes. With rings it is that of the deepest ring.
     pub(crate) fn port_bytes_max(&self, index: PortIndex) -> u64 {
         if let Some(queue) = self.ports[index as usize].rings() {
             return queue.bytes_max();
@@ -404,8 +404,7 @@ impl Fabric {
         self.buffer(index).map_or(0, |buffer| buffer.occupancy().bytes_max)
     }
 
-    /// Bytes that are queued before a port of a switch, and [the most](Self::port_bytes_max) since the marks were reset.
-    /// Its rings go to `visit`.
+    /// Bytes queued at a switch's port, and their [high-water mark](Self::port_bytes_max). Calls `visit` for each ring.
     pub(crate) fn depth(&mut self, now: u64, index: PortIndex, visit: &mut RingVisitor<'_>) -> (u64, u64) {
         self.ports[index as usize].settle(&mut self.memories, Instant::new(now));
         if let Some(queue) = self.ports[index as usize].rings() {
@@ -434,7 +433,7 @@ impl Fabric {
         self.ports.iter_mut().for_each(|port| port.reset_marks(Instant::new(now)));
     }
 
-    /// Frames that switches dropped and marked.
+    /// Numbers of frames that switches dropped, and that they marked.
     pub(crate) fn drops_and_marks(&self) -> (u64, u64) {
         let in_rings = self.ports.iter().filter_map(Port::rings).map(rings::RingOutput::drops).sum();
         self.buffers().fold((in_rings, 0), |(drops, marks), buffer| {

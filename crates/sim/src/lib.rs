@@ -1,13 +1,13 @@
 //! Packet-level simulation of fan-in networks: from a [`fanin_scenario::Scenario`] and a seed to records.
 //!
 //! [`run`] builds the network of the scenario: hosts, switches, links, paths. It puts the roles of `fanin-dataflow` or
-//! a barrier-synchronised client on its hosts, and lets every TCP segment travel over every link. The same scenario
-//! and seed give the same outcome to the bit, on any machine. There is no clock, no thread and no file in here: `fanin-runs` has them. The end of every run, in
-//! release builds too, checks conservation. Bytes sent are delivered, dropped or in flight; no link carried more than
-//! its rate; no event was lost or counted twice.
+//! a barrier-synchronised client on its hosts, and sends every TCP segment over every link. The same scenario and seed give
+//! the same outcome to the bit, on any machine. The crate has no clock, thread or file: `fanin-runs` has them. The end of
+//! every run, in release builds too, checks conservation. Bytes sent are delivered, dropped or in flight; no link carried
+//! more than its rate; no event was lost or counted twice.
 //!
-//! A partition plays the hosts and switches: an occurrence of its schedule lets a frame arrive, a timer expire or
-//! a technique act. `docs/simulator.md` says what is modelled, `docs/techniques.md` what each technique does.
+//! A partition simulates a group of hosts and switches. An occurrence of its schedule is the arrival of a frame, a timer or a
+//! step of a technique. `docs/simulator.md` describes the model, `docs/techniques.md` each technique.
 
 #![forbid(unsafe_code)]
 

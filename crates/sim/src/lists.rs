@@ -1,4 +1,4 @@
-//! Many short first-in first-out queues that share their nodes: a node that was freed last is used next.
+//! Many short first-in first-out queues that share their nodes; the node freed last is used next.
 
 use crate::index::NIL;
 

@@ -1,15 +1,15 @@
-//! The things that can be scheduled.
+//! The kinds of scheduled occurrences.
 
 use crate::index::{EndIndex, NIL};
 use fanin_network::PortIndex;
 use fanin_units::mix;
 
-/// One thing that happens at a scheduled time.
+/// An occurrence of the schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Occurrence {
     /// The first frame on a port's link arrives at the far end.
     Arrival(PortIndex),
-    /// A frame has left a port without booked departures, or its next one may leave.
+    /// A port without booked departures has sent a frame, or may send its next one.
     Departure(PortIndex),
     /// The ingress occupancy of a paused input of a switch has fallen to XON.
     ResumeCheck(u32),
@@ -25,7 +25,7 @@ pub(crate) enum Occurrence {
     QueueSample,
     /// The workload is checked for progress.
     StallCheck,
-    /// A technique acts: the fields of a [`TechniqueStep`], which with a tag would take more than eight bytes.
+    /// A technique acts. The fields are those of a [`TechniqueStep`], which with a tag would take more than eight bytes.
     Technique { technique: u8, kind: u8, of: u32 },
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct TechniqueStep {
     pub(crate) technique: u8,
     /// The kind of the step, from 1 on.
     pub(crate) kind: u8,
-    /// The thing that it is about, or [`NIL`].
+    /// The object of the step, or [`NIL`].
     pub(crate) of: u32,
 }
 

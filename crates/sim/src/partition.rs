@@ -1,9 +1,8 @@
-//! A partition: a group of hosts and switches that is played on its own, and its event loop.
+//! A partition: a group of hosts and switches that is simulated on its own, with its event loop.
 //!
-//! A partition owns everything that it changes: its schedule, its links and switches with their frames and random
-//! streams, its endpoints, its messages, its applications. It borrows nothing (`Partition<W>: Send + 'static`), and what it shares
-//! by `Arc` never changes. It is built for a set of nodes; frames leave it as values ([`BoundaryFrame`]). A run has one
-//! partition, which plays all nodes.
+//! A partition owns everything that it changes: its schedule, links, switches, frames, random streams, endpoints, messages
+//! and applications. It borrows nothing (`Partition<W>: Send + 'static`), and the data that it shares by `Arc` never change.
+//! It is built for a set of nodes; frames leave it as values ([`BoundaryFrame`]). A run has one partition with all nodes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -47,12 +46,12 @@ pub(crate) enum Ending {
     Deadlock,
 }
 
-/// True for an end that receives answers and sends requests: the first of its connection.
+/// True for the end that sends requests and receives answers: the first of its connection.
 const fn receives_answers(end: EndIndex) -> bool {
     end.is_multiple_of(2)
 }
 
-/// A group of hosts and switches with all that it changes.
+/// A group of hosts and switches, with everything that they change.
 pub(crate) struct Partition<W: HostWorkload> {
     pub(crate) engine: Engine,
     pub(crate) workload: W,
@@ -76,8 +75,7 @@ pub(crate) struct Partition<W: HostWorkload> {
 }
 
 impl<W: HostWorkload> Partition<W> {
-    /// A partition that plays some nodes of a network. The engine knows the whole network, and its connections are open; the
-    /// workload has all hosts.
+    /// Makes a partition of some nodes. The engine has the whole network with open connections, the workload all hosts.
     pub(crate) fn new(
         mut engine: Engine,
         workload: W,
@@ -152,8 +150,8 @@ impl<W: HostWorkload> Partition<W> {
         }
     }
 
-    /// Takes the earliest occurrence and lets it happen; returns why the run ends with it, if it does. Where it lies after
-    /// `until`, does nothing and returns an error: a time after `until` and not after it.
+    /// Handles the earliest occurrence; returns the reason if the run ends with it. If no occurrence is due by `until`, does
+    /// nothing and returns as an error a time after `until`, before or at the next occurrence.
     #[inline]
     fn step(&mut self, until: u64) -> Result<Option<Ending>, u64> {
         let Some((time, occurrence)) = self.engine.schedule.pop(until) else {
@@ -164,7 +162,7 @@ impl<W: HostWorkload> Partition<W> {
         Ok(self.handle(occurrence))
     }
 
-    /// Nothing happens before `later`: closes the bins of the timeline that end before it, and ends the run after `until`.
+    /// Lets time pass up to `later`: closes the timeline's bins that end before it. Ends the run if it is after `until`.
     #[cold]
     fn pass(&mut self, later: u64, until: u64) -> Option<Ending> {
         if later > self.recorder.bin_end() {
@@ -176,7 +174,7 @@ impl<W: HostWorkload> Partition<W> {
         })
     }
 
-    /// Lets one occurrence happen; returns why the run ends with it, if it does.
+    /// Handles one occurrence; returns the reason if the run ends with it.
     #[inline]
     fn handle(&mut self, occurrence: Occurrence) -> Option<Ending> {
         let engine = &mut self.engine;
@@ -202,19 +200,19 @@ impl<W: HostWorkload> Partition<W> {
         None
     }
 
-    /// The end of the run, if an application that was called has finished the workload.
+    /// The end of the run, if the workload is finished.
     fn ending_when_done(&self) -> Option<Ending> {
         self.workload.is_done().then_some(Ending::Done)
     }
 
-    /// A number that changes while the workload moves or bytes of answers are acknowledged.
+    /// A number that changes with each step of the workload, and with each acknowledged byte of an answer.
     fn progress(&self) -> u64 {
         let acked = |connection| self.techniques.acked(&self.engine, 2 * connection + 1);
         self.workload.progress() + (0..self.bulk_connections).map(acked).sum::<u64>()
     }
 
-    /// True if nothing has moved since the last check. Schedules the next check, unless only
-    /// housekeeping is left: the run ends then.
+    /// True if nothing has moved since the last check. Schedules the next check, unless only housekeeping is left: the run
+    /// then ends.
     fn is_stalled(&mut self) -> bool {
         self.housekeeping -= 1;
         let progress = self.progress();
@@ -236,7 +234,7 @@ impl<W: HostWorkload> Partition<W> {
         }
     }
 
-    /// A frame arrives at the far end of a port's link.
+    /// Handles the arrival of a frame at the far end of a port's link.
     #[inline]
     fn handle_arrival(&mut self, port: PortIndex) -> Option<Ending> {
         if self.engine.fabric.is_tapped(port) {
@@ -264,7 +262,7 @@ impl<W: HostWorkload> Partition<W> {
         }
     }
 
-    /// An output had no room for a frame for `end`.
+    /// Drops a frame for `end`, as output `port` had no room.
     #[cold]
     fn drop_frame(&mut self, segment: usize, end: EndIndex, port: PortIndex) {
         let engine = &mut self.engine;
@@ -279,7 +277,7 @@ impl<W: HostWorkload> Partition<W> {
         }
     }
 
-    /// Hands the segment of a frame that a port has sent to the transport of its destination.
+    /// Hands an arrived segment to the transport of its destination.
     fn deliver(&mut self, port: PortIndex, index: EndIndex, place: usize, wire_bytes: u32) -> Option<Ending> {
         let engine = &mut self.engine;
         let payload = engine.note_arrival(port, place);
@@ -307,7 +305,7 @@ impl<W: HostWorkload> Partition<W> {
         None
     }
 
-    /// Hands over as [`Self::hand_over`] does, once a message has begun or is complete.
+    /// Hands messages over as [`Self::hand_over`] does, after a message has begun or is complete.
     #[inline(never)]
     fn take_messages(&mut self, index: EndIndex, delivered: u64) -> Option<Ending> {
         let now = self.engine.time();
@@ -337,7 +335,7 @@ impl<W: HostWorkload> Partition<W> {
         self.ending_when_done()
     }
 
-    /// Notes once that the first byte of an answer can be read.
+    /// Records the first readable byte of an answer, once.
     fn note_first_byte(&mut self, index: EndIndex, delivered: u64) {
         if let Some(message) = self.streams.begin(peer(index), delivered)
             && receives_answers(index)
@@ -347,7 +345,7 @@ impl<W: HostWorkload> Partition<W> {
         }
     }
 
-    /// Carries out the requests of an application that was called.
+    /// Carries out the requests of an application after a call.
     #[inline]
     fn post(&mut self) {
         let mut messages = std::mem::take(&mut self.outbox.messages);
@@ -386,7 +384,7 @@ impl<W: HostWorkload> Partition<W> {
         self.streams.write(index, due, bytes, message);
     }
 
-    /// Pumps the ends that techniques have woken.
+    /// Sends for the ends that techniques have woken.
     fn pump_awake(&mut self) {
         for end in self.engine.take_awake() {
             self.pump(end);
@@ -423,7 +421,7 @@ impl<W: HostWorkload> Partition<W> {
         }
     }
 
-    /// The timer of an end has come; the deadline may have moved away meanwhile.
+    /// Handles the timer of an end; the deadline may have moved away meanwhile.
     fn handle_endpoint_timer(&mut self, index: EndIndex) {
         let engine = &mut self.engine;
         if !engine.take_timer(index) {
@@ -501,7 +499,7 @@ impl<W: HostWorkload> Partition<W> {
         self.recorder.note_windows(self.engine.now(), index, cwnd, in_flight);
     }
 
-    /// The nodes that it plays.
+    /// The nodes that it simulates.
     pub(crate) fn played(&self) -> &PlayedNodes {
         &self.played
     }
@@ -512,7 +510,7 @@ impl<W: HostWorkload> Partition<W> {
         for &port in self.played.leading_out() {
             while let Some(frame) = self.engine.take_leaving(port) {
                 let payload = u64::from(frame.segment.payload);
-                // The sender's partition hands them to the receiver's; one that frames cross has none.
+                // The sender's partition hands its messages to the receiver's. A partition between them has none.
                 let is_first = self.played.has_end(peer(frame.end)) && !self.played.has_end(frame.end);
                 let has_messages = payload > 0 && is_first;
                 let sent = if has_messages { frame.segment.offset + payload } else { 0 };
@@ -535,7 +533,7 @@ impl<W: HostWorkload> Partition<W> {
         self.engine.fabric.accept_signal(&mut self.engine.schedule, signal);
     }
 
-    /// Takes the messages of the stream to one of its ends, from the partition of their sender.
+    /// Takes messages for one of its ends from the partition of their sender.
     pub(crate) fn accept_messages(&mut self, end: EndIndex, messages: Vec<StreamMessage<W::Message>>) {
         messages.into_iter().for_each(|message| self.streams.accept(peer(end), message));
     }

@@ -4,8 +4,8 @@ pub(crate) use fanin_dataflow::Random;
 
 use fanin_units::mix;
 
-/// The use of a stream of random numbers. Every host has one of each, so that neither another host nor another
-/// use shifts the numbers of this one.
+/// The purpose of a stream of random numbers. Every host has one stream for each, so that no other host and no other purpose
+/// shifts its numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
 pub(crate) enum Purpose {
@@ -19,13 +19,13 @@ pub(crate) enum Purpose {
     Marking = 4,
 }
 
-/// The seed of one stream. Hosts are numbered by [`host`], so that more of one kind never renumber another's.
+/// The seed of one stream. [`host`] numbers the hosts by kind, so that more hosts of one kind never renumber another kind.
 #[inline]
 pub(crate) const fn seed(run: u64, host: u64, purpose: Purpose) -> u64 {
     mix(mix(mix(run) ^ host) ^ purpose as u64)
 }
 
-/// The number of a host in seeds: its kind and its place among those of its kind.
+/// The number of a host in seeds, from its kind and its index within the kind.
 #[inline]
 pub(crate) const fn host(kind: HostKind, place: u64) -> u64 {
     (kind as u64) << 40 | place

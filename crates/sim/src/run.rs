@@ -21,7 +21,7 @@ use crate::workload::{MeasuredWorkload, ReadyWorkload, RecordedSizes};
 
 /// Options to follow, stop and record a run.
 pub struct RunControl<'a> {
-    /// Ends the run soon after it is set; the results until then are returned.
+    /// Stop flag. The run ends soon after it is set, and returns the results so far.
     pub stop: &'a AtomicBool,
     /// Called from time to time with the simulated time and the time at which the run ends.
     pub progress: &'a (dyn Fn(Instant, Instant) + Sync),
@@ -47,13 +47,13 @@ impl Default for RunControl<'_> {
 pub enum RunEnd {
     /// The run is complete.
     Complete,
-    /// Because of the stop flag.
+    /// The stop flag was set.
     Stopped,
-    /// Because nothing moved any more, though work was left.
+    /// Nothing moved any more, though work was left.
     Stalled {
-        /// Simulated time when that was noticed.
+        /// Simulated time of that check.
         at: Instant,
-        /// The hosts that wait, each with the object of its wait.
+        /// The waiting hosts, each with the object of its wait.
         diagnosis: String,
     },
 }
@@ -63,7 +63,7 @@ pub enum RunEnd {
 pub struct RunOutcome {
     /// The end of the run.
     pub end: RunEnd,
-    /// The figures. The scenario's name and hash are the caller's to fill in, and so are the figures of speed that need a clock.
+    /// The figures. The caller fills in the scenario's name and hash, and the figures of speed, which need a clock.
     pub summary: Summary,
     /// Bytes that were put on links.
     pub wire_bytes: u64,
@@ -71,7 +71,7 @@ pub struct RunOutcome {
     pub records: Records,
     /// Queues over time, one late event, and the network's hot links.
     pub picture: Option<RunPicture>,
-    /// The frames seen on the captured link, if they were to be kept.
+    /// The recorded frames of the captured link, if [`RunControl::capture`] is set.
     pub capture: Option<LinkCapture>,
 }
 
@@ -87,8 +87,8 @@ pub fn run(scenario: &Scenario, seed: u64, control: &RunControl<'_>) -> Result<R
     run_on(scenario, &RecordedSizes::None, seed, control, &network, &roles)
 }
 
-/// Simulates a scenario on its network, with nodes and links in any order. `roles` names the nodes by their indices in it;
-/// `sizes` is the content of the scenario's file, if any.
+/// Simulates a scenario on its network, with nodes and links in any order. `roles` names the nodes by their indices; `sizes`
+/// is the content of the scenario's file, if any.
 ///
 /// # Errors
 /// If the scenario has unsupported settings, or names a file with other content than `sizes`.
@@ -129,8 +129,8 @@ fn check_samples(scenario: &Scenario, network: &Network) -> Result<(), Error> {
     Ok(())
 }
 
-/// Builds the partition for the nodes of `plays`. Returns it with its open connections; `None` if the stop flag was set
-/// meanwhile: the partition must not be run then.
+/// Builds the partition for the nodes of `plays`, with its open connections. Returns `None` if the stop flag was set
+/// meanwhile.
 pub(crate) fn assemble<W: MeasuredWorkload>(
     scenario: &Scenario,
     seed: u64,
@@ -193,7 +193,7 @@ fn simulate<W: MeasuredWorkload>(
     let unstarted = partition.engine.totals();
     partition.start(scenario.run.stall_limit, bulk_connections);
     let mut ending = play(std::slice::from_mut(&mut partition), warmup, control.stop, progress);
-    // Without a warm-up, what is sent at the start is measured.
+    // Without a warm-up, bytes sent at the start are measured.
     let before = if scenario.run.warmup.is_zero() { unstarted } else { partition.engine.totals() };
     let now = partition.engine.now();
     partition.engine.fabric.reset_marks(now);
@@ -204,13 +204,13 @@ fn simulate<W: MeasuredWorkload>(
     let until = partition.engine.time();
     let span = Span { from: warmup.min(until), until };
     let within = partition.engine.totals();
-    // Work in progress is finished after the measured time, so that slow events count too.
+    // Work in progress is finished after the measured time, so that slow events count, too.
     if ending == Ending::Time {
         partition.workload.stop_assigning(until);
         ending = if partition.workload.is_done() {
             Ending::Done
         } else {
-            // However long that takes while something moves.
+            // This takes as long as it needs, while something moves.
             play(std::slice::from_mut(&mut partition), Instant::FAR_FUTURE, control.stop, progress)
         };
     }
@@ -285,7 +285,7 @@ fn unbuilt<W: MeasuredWorkload>(seed: u64, workload: &W) -> RunOutcome {
     RunOutcome { end: RunEnd::Stopped, summary, wire_bytes: 0, records, picture: None, capture: None }
 }
 
-/// The round-trip time that old connections have measured: of the links and of the readout.
+/// The round-trip time that old connections have measured: over the links, and in the readout.
 fn warm_rtt(scenario: &Scenario) -> Duration {
     scenario.link.delay * 8 + Duration::from_micros(100)
 }

@@ -17,7 +17,7 @@ use crate::index::NIL;
 use crate::occurrence::Occurrence;
 use crate::ties::Ties;
 
-/// The time of something that is not scheduled.
+/// The time of an occurrence that is not scheduled.
 pub(crate) const NEVER: u64 = u64::MAX;
 
 /// Buckets in a block, as a power of two.
@@ -36,7 +36,7 @@ struct ScheduleNode {
     next: u32,
 }
 
-/// Key of a time in the order of occurrences; one that comes first at its instant has an even key.
+/// Key of a time in the order of occurrences. The key is even for an occurrence that comes first at its instant.
 #[inline]
 const fn key(time: u64) -> u64 {
     first_key(time) | 1
@@ -65,7 +65,7 @@ impl Chain {
     const EMPTY: Self = Self { first: NIL, last: NIL };
 }
 
-/// One bit for each of `64 * WORDS` lists: whether it holds anything.
+/// One bit for each of `64 * WORDS` lists: set if the list is not empty.
 struct Bitmap<const WORDS: usize> {
     words: [u64; WORDS],
 }
@@ -93,7 +93,7 @@ impl<const WORDS: usize> Bitmap<WORDS> {
         })
     }
 
-    /// The first set bit from `start` on, round the ring.
+    /// The first set bit from `start` on, with wrap-around.
     fn next(&self, start: usize) -> Option<usize> {
         let first = start / 64 % WORDS;
         let here = self.words[first] & (u64::MAX << (start % 64));
@@ -103,7 +103,7 @@ impl<const WORDS: usize> Bitmap<WORDS> {
         self.next_from_word(first + 1)
     }
 
-    /// The first set bit from word `first` on, round the ring.
+    /// The first set bit from word `first` on, with wrap-around.
     #[inline]
     fn next_from_word(&self, first: usize) -> Option<usize> {
         let first = first % WORDS;
@@ -129,7 +129,7 @@ pub(crate) struct Schedule {
     far_scheduled: u64,
     /// A bucket spans `1 << shift` keys.
     shift: u32,
-    /// The word in `used_buckets` of the bucket that the last occurrence was taken from. Its earlier buckets are empty.
+    /// The word of `used_buckets` for the bucket of the last occurrence taken. Earlier buckets of this word are empty.
     cursor: usize,
     /// The present block, counted from time zero.
     block: u64,
@@ -143,9 +143,9 @@ pub(crate) struct Schedule {
     /// First of the free shared nodes.
     free: u32,
     pub(crate) ties: Ties,
-    /// Largest key of a taken occurrence.
+    /// Largest key taken so far.
     taken: u64,
-    /// Ranks and nodes while they are sorted.
+    /// Ranks and nodes during a sort; kept to reuse its memory.
     tied: Vec<(u64, u32)>,
 }
 
@@ -181,7 +181,7 @@ impl Schedule {
         self.nodes.reserve(count);
     }
 
-    /// Returns true if more than `count` occurrences are scheduled. Looks at no more than that many.
+    /// Returns true if more than `count` occurrences are scheduled. Inspects at most one more than `count`.
     pub(crate) fn holds_more_than(&self, count: usize) -> bool {
         let lists = self.used_buckets.places().map(|place| self.buckets[place]);
         let mut lists = lists.chain(self.used_blocks.places().map(|place| self.blocks[place]));
@@ -206,7 +206,7 @@ impl Schedule {
         self.insert_key(key(time), occurrence);
     }
 
-    /// Schedules an occurrence before those of its instant that [`Self::insert`] schedules.
+    /// Schedules an occurrence before all those of its instant from [`Self::insert`].
     #[inline]
     pub(crate) fn insert_first(&mut self, time: u64, occurrence: Occurrence) {
         self.insert_key(first_key(time), occurrence);
@@ -228,7 +228,7 @@ impl Schedule {
         self.insert_node(key, node);
     }
 
-    /// Schedules the arrival over the link of `port`, which has none scheduled.
+    /// Schedules the arrival over the link of `port`, which has no arrival scheduled.
     #[inline(always)]
     pub(crate) fn insert_arrival(&mut self, time: u64, port: PortIndex) {
         let node = &mut self.nodes[port as usize];
@@ -258,7 +258,7 @@ impl Schedule {
         }
     }
 
-    /// Inserts a node into its bucket, behind all that are not later.
+    /// Inserts a node into its bucket, after all nodes of the same or an earlier time.
     #[inline(always)]
     fn insert_near(&mut self, key: u64, node: u32) {
         let slot = (key >> (self.shift % u64::BITS)) as usize % BUCKETS;
@@ -267,7 +267,7 @@ impl Schedule {
             self.buckets[slot] = Chain { first: node, last: node };
             self.used_buckets.set(slot);
         } else if self.nodes[last as usize].key <= key {
-            // The usual case; also that of many timers which expire at one tick.
+            // The usual case, and that of many timers which expire at one tick.
             self.nodes[last as usize].next = node;
             self.buckets[slot].last = node;
         } else if self.nodes[first as usize].key > key {
@@ -296,8 +296,8 @@ impl Schedule {
         }
     }
 
-    /// Takes the earliest occurrence. If that is later than `until`, returns only a time after `until` and not after it.
-    /// Earlier occurrences after `until` may then still be scheduled.
+    /// Takes the earliest occurrence. If it is later than `until`, takes nothing, and returns only a time: after `until`, and
+    /// not after the occurrence.
     #[inline(always)]
     pub(crate) fn pop(&mut self, until: u64) -> Option<(u64, Option<Occurrence>)> {
         let slot = match self.used_buckets.next_from_word(self.cursor) {
@@ -334,7 +334,7 @@ impl Schedule {
         Some((key >> 1, Some(occurrence)))
     }
 
-    /// Sorts the first occurrences of a bucket, those with this key, by their ranks; returns the new first node.
+    /// Sorts the occurrences at the front of a bucket that have this key by their ranks; returns the new first node.
     #[inline(never)]
     fn order(&mut self, slot: usize, key: u64) -> u32 {
         let salt = self.ties.salt(key >> 1);
@@ -359,8 +359,8 @@ impl Schedule {
         next
     }
 
-    /// Moves an empty inner ring to the block before the next non-empty one; returns its first bucket. If that block begins
-    /// after `until`, stays and returns its begin.
+    /// Moves an empty inner ring to the block before the next non-empty one; returns its first used bucket. If that block
+    /// begins after `until`, does not move and returns the block's begin.
     #[cold]
     fn skip(&mut self, until: u64) -> Option<Result<usize, u64>> {
         let present = self.block as usize;
@@ -378,8 +378,8 @@ impl Schedule {
         self.used_buckets.next_from_word(self.cursor).map(Ok)
     }
 
-    /// Enters another block. The outer ring takes the occurrences of its new span from the heap; the inner ring takes its two
-    /// blocks from the outer. Nothing else has been inserted there before, so that the order of scheduling is kept.
+    /// Enters another block. The outer ring takes the occurrences of its new span from the heap, and the inner ring takes its
+    /// two blocks from the outer ring. Nothing else was inserted there before, so that the order of scheduling is kept.
     #[cold]
     fn enter_block(&mut self, present: u64) {
         self.block = present;

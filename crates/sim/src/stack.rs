@@ -38,7 +38,7 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
             let reason = "bbr without profile = \"linux-6\"";
             return Err(Error::unsupported("transport.congestion_control", reason));
         }
-        // The technique's folder says what else it changes.
+        // The technique's folder makes its further changes.
         _ => profile.congestion_control,
     };
     config.ecn = transport.ecn;
@@ -51,7 +51,7 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
         config.window_scale += 1;
     }
     config.rto.min = transport.rto_min;
-    // tcp_schedule_loss_probe adds what the minimum has been set to (tcp_rto_min_us; TCP_RTO_MIN before 6.4).
+    // tcp_schedule_loss_probe adds the configured minimum (tcp_rto_min_us; TCP_RTO_MIN before 6.4).
     config.probe_delayed_ack = transport.rto_min;
     config.rto.max = transport.rto_max;
     config.rto.spread = (transport.rto_spread.get() * 1024 / Ratio::ONE.get()) as u32;

@@ -1,7 +1,7 @@
-//! Messages on their way: each is a part of the stream that carries it, until the stream's last byte of it is delivered.
+//! Messages under way: each is a part of the stream that carries it, until the stream's last byte of it is delivered.
 //!
-//! A stream has the number of the end that sends it. Where its receiver is in another partition, a message leaves with the
-//! first frame that carries a byte of it or one behind it.
+//! A stream has the number of its sending end. If the receiver is in another partition, a message leaves with the first frame
+//! that carries one of its bytes or a later one.
 
 use crate::index::EndIndex;
 use crate::lists::{List, Lists};
@@ -9,7 +9,7 @@ use crate::lists::{List, Lists};
 /// The messages of one stream.
 #[derive(Clone, Copy)]
 struct Stream {
-    /// Offset behind the first message's first byte, or behind its last once the first is noted; `u64::MAX` without a message.
+    /// Next offset to notify: after the first message's first byte, then after its last; `u64::MAX` without a message.
     due: u64,
     messages: List,
 }
@@ -60,7 +60,7 @@ impl<M> Streams<M> {
         if first.begin < sent { self.pop(sender) } else { None }
     }
 
-    /// True if `delivered` bytes begin the first message of a stream, or complete it after it was [begun](Self::begin).
+    /// True if `delivered` bytes reach the first message of a stream, or complete it after it was [begun](Self::begin).
     #[inline]
     pub(crate) fn has_news(&self, sender: EndIndex, delivered: u64) -> bool {
         delivered >= self.streams[sender as usize].due
@@ -80,7 +80,7 @@ impl<M> Streams<M> {
         Some(first)
     }
 
-    /// Returns the first message of a stream, once, if `delivered` bytes have begun it.
+    /// Returns the first message of a stream, once, when `delivered` bytes have reached it.
     pub(crate) fn begin(&mut self, sender: EndIndex, delivered: u64) -> Option<&M> {
         let stream = &mut self.streams[sender as usize];
         let first = self.messages.first(stream.messages)?;
@@ -91,12 +91,12 @@ impl<M> Streams<M> {
         Some(&first.message)
     }
 
-    /// The messages of a stream that are not received as a whole.
+    /// The messages of a stream that are not yet received as a whole.
     pub(crate) fn waiting(&self, sender: EndIndex) -> impl Iterator<Item = &M> {
         self.messages.iter(self.streams[sender as usize].messages).map(|message| &message.message)
     }
 
-    /// Asserts that every message left or waits, in the order of its stream.
+    /// Asserts that every message has left or waits, in the order of its stream.
     ///
     /// # Panics
     /// If one was lost.

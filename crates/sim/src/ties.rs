@@ -1,8 +1,8 @@
 //! Ties: the order of the occurrences of one instant, a permutation that the seed decides.
 //!
-//! A switch serves ports whose frames arrive together in no fixed order: none of them always finds the last free place of a
-//! queue. Each occurrence has a rank, a hash of the seed, the instant and the names of the nodes it belongs to. Ranks
-//! depend neither on the order of scheduling nor on the order in which a network lists its nodes.
+//! A switch serves frames that arrive together at several ports in no fixed order: no port always gets the last free place of
+//! a queue. An occurrence's rank is a hash of the seed, the instant and the names of its nodes. Ranks depend neither on the
+//! order of scheduling nor on the order in which a network lists its nodes.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use fanin_units::mix;
 
 use crate::occurrence::{Occurrence, TechniqueStep};
 
-/// Hashes of the names that occurrences belong to. An occurrence of a part without a name has the rank zero.
+/// Hashes of the names of the parts that occurrences belong to. The rank is zero for a part without a name.
 #[derive(Default)]
 pub(crate) struct Ties {
     seed: u64,
@@ -29,7 +29,7 @@ impl Ties {
     /// The ties of a network.
     pub(crate) fn new(network: &Network, seed: u64) -> Self {
         let names: Vec<u64> = network.nodes.iter().map(|node| hash(&node.name)).collect();
-        // Links between the same two nodes differ by their place among these.
+        // Links between the same two nodes differ by their number among these links.
         let mut alike = HashMap::new();
         let port = |port| {
             let nodes = [network.source(port), network.destination(port)];
@@ -60,7 +60,7 @@ impl Ties {
         }
     }
 
-    /// The part of all ranks that an instant decides.
+    /// The part of all ranks that depends on the instant only.
     #[inline]
     pub(crate) const fn salt(&self, time: u64) -> u64 {
         mix(self.seed ^ time)
@@ -75,7 +75,7 @@ impl Ties {
         }
     }
 
-    /// A hash of an occurrence's names; zero for one that only observes.
+    /// A hash of an occurrence's names; zero for an occurrence that only observes.
     #[inline]
     fn name(&self, occurrence: Occurrence) -> u64 {
         match occurrence {

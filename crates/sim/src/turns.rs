@@ -1,7 +1,7 @@
 //! Plays several partitions of one network in turns.
 //!
-//! A frame or a signal of PAUSE that leaves one of them arrives no earlier than the delay of its link from now. So each may run ahead of the
-//! others by the least delay of the links between them, the lookahead.
+//! A frame or PAUSE signal that leaves a partition arrives at least its link's delay later. Each partition may therefore run
+//! ahead of the others by the least delay of the links between them, the lookahead.
 
 use std::sync::atomic::AtomicBool;
 
@@ -12,8 +12,8 @@ use crate::boundary::BoundaryFrame;
 use crate::partition::{Ending, Partition};
 use crate::workload::HostWorkload;
 
-/// Plays the partitions of one network up to `until`, in turns of the lookahead; one that has the whole network without
-/// turns. Every node is played by one of them.
+/// Plays the partitions of one network up to `until`, in turns of one lookahead. A single partition runs without turns.
+/// Every node belongs to one of them.
 pub(crate) fn play<W: HostWorkload>(
     partitions: &mut [Partition<W>],
     until: Instant,
@@ -30,7 +30,7 @@ pub(crate) fn play<W: HostWorkload>(
     while now < until {
         now = until.min(now + lookahead);
         for partition in partitions.iter_mut() {
-            // One without an occurrence of its own waits for a frame.
+            // A partition without an occurrence of its own waits for a frame.
             let ending = partition.run(now, stop, &mut progress);
             if ending != Ending::Time && ending != Ending::Stuck {
                 return ending;
@@ -41,7 +41,7 @@ pub(crate) fn play<W: HostWorkload>(
     Ending::Time
 }
 
-/// Hands frames and signals that left over to the partitions at the far ends of their links.
+/// Hands frames and signals that left to the partitions at the far ends of their links.
 fn exchange<W: HostWorkload>(partitions: &mut [Partition<W>]) {
     for from in 0..partitions.len() {
         for BoundaryFrame { frame, messages } in partitions[from].take_leaving() {

@@ -1,4 +1,4 @@
-//! No event is faster than its own ideal, whatever the system.
+//! No event is faster than its own ideal, in any system.
 
 use std::fmt::Write;
 
@@ -86,7 +86,7 @@ proptest! {
     }
 }
 
-/// With nothing in the way a collection reaches its ideal.
+/// A collection without other traffic reaches its ideal.
 #[test]
 fn an_isolated_event_is_nearly_ideal() {
     let alone = "extends = \"thesis-a-500hz\"\n[run]\nduration = \"1 s\"\nwarmup = \"500 ms\"\n[supervisor]\nrate = \"20 Hz\"\n\
@@ -96,8 +96,8 @@ fn an_isolated_event_is_nearly_ideal() {
     assert!(slowdown.p50 >= 1.0 && slowdown.max < 1.03, "{slowdown:?}");
 }
 
-/// T014: alone in the network, a collection takes its round trip and its bytes on the wire. That is 1.5 ms for 132 kB and
-/// 18.4 ms for the full event (thesis §4.2.2; with every header and timestamp, see `docs/papers.md`).
+/// T014: a collection alone in the network takes its round trip and its bytes on the wire. That is 1.5 ms for 132 kB and 18.4
+/// ms for the full event (thesis §4.2.2; with every header and timestamp, see `docs/papers.md`).
 #[test]
 fn isolated_collections_of_the_thesis_take_their_ideal_time() {
     for (fraction, expected_ms) in [("0.0625", 1.528), ("1", 18.448)] {
@@ -108,7 +108,7 @@ fn isolated_collections_of_the_thesis_take_their_ideal_time() {
         let outcome = run(&scenario(&text), 1, &RunControl::default()).expect("it can be simulated");
         let times = outcome.summary.collection_time_ms.expect("events were collected");
         let ideal = times.ideal.expect("events have ideals");
-        // The headers of messages and the switches on the way, which the thesis leaves out, are 20 to 50 us.
+        // The thesis leaves out the headers of messages and the switches on the path, which take 20 to 50 us.
         assert!(
             (0.0..0.06).contains(&(ideal - expected_ms)),
             "the ideal is {ideal} ms, not {expected_ms} ms"
@@ -119,7 +119,7 @@ fn isolated_collections_of_the_thesis_take_their_ideal_time() {
     }
 }
 
-/// T004: a window's worth of data each round trip is all that a connection carries (thesis §2.2.2).
+/// T004: a connection carries one window of data each round trip (thesis §2.2.2).
 #[test]
 fn a_window_bounds_the_throughput() {
     let text = "extends = \"incast\"\n[run]\nduration = \"2 s\"\n[link]\ndelay = \"1 ms\"\n[workload]\nsenders = 1\n\

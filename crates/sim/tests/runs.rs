@@ -1,4 +1,4 @@
-//! Whole runs: what must hold whatever the numbers are.
+//! Whole runs: properties that hold for all scenarios.
 
 use std::sync::atomic::AtomicBool;
 
@@ -56,7 +56,7 @@ fn outcome(scenario: &Scenario, seed: u64) -> RunOutcome {
     run(scenario, seed, &RunControl::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Everything but what differs from machine to machine.
+/// All results except those that depend on the machine.
 fn figures(outcome: &RunOutcome) -> (Summary, Records) {
     let mut summary = outcome.summary.clone();
     summary.speed = None;
@@ -140,8 +140,8 @@ fn more_collectors_do_not_change_the_sizes_of_events() {
 
 #[test]
 fn two_ways_to_count_a_queue_agree() {
-    // A pool that never fills with a limit on each port is a limit on each port. The queueing crate's memory counts the
-    // one, the link's own ring the other.
+    // A limit on each port of a never-full pool equals a buffer on each port. The queueing crate's memory counts the first,
+    // the link's own ring the second.
     for in_service in ["true", "false"] {
         let count = format!("tor.count_in_service={in_service}");
         let own = ["tor.buffer=20 kB", "tor.uplink_buffer=20 kB", "tor.frame_overhead=10 B", &count];
@@ -160,7 +160,7 @@ fn two_ways_to_count_a_queue_agree() {
 
 #[test]
 fn a_large_memory_that_fills_is_counted_after_all() {
-    // 256 MB is taken for enough at first; 8 MB of it are allowed to a port.
+    // A port may hold 256 MB. A memory of 1 GB never fills; one of 257 MB does.
     let sets =
         ["workload.senders=64", "workload.request_size=8 MB", "run.duration=300 ms", "tor.buffering=voq"];
     let with = |buffer: &str| {
@@ -194,7 +194,7 @@ fn without_loss_the_incast_runs_at_the_wire() {
         assert_eq!(outcome.summary.network.as_ref().unwrap().drops, Some(0));
         let slowdown = outcome.summary.slowdown.clone().unwrap();
         assert!(slowdown.mean >= 1.0, "faster than the wire: {slowdown:?}");
-        // One sender alone pays for slow start; many fill the link at once.
+        // A single sender pays for slow start; many fill the link at once.
         assert!(senders == "workload.senders=1" || slowdown.mean < 1.01, "{senders}: {slowdown:?}");
     }
 }
@@ -215,7 +215,7 @@ fn a_stopped_run_gives_what_it_has() {
 
 #[test]
 fn a_network_that_is_being_built_is_given_up() {
-    // The stop flag is set before it begins: the 6000 connections are not opened one after another.
+    // The stop flag is set before the start: the 6000 connections are not opened one after another.
     let stop = AtomicBool::new(true);
     let control = RunControl { stop: &stop, ..RunControl::default() };
     for name in ["thesis-a-1000hz", "incast"] {
@@ -227,7 +227,7 @@ fn a_network_that_is_being_built_is_given_up() {
 
 #[test]
 fn a_run_that_cannot_move_says_who_waits() {
-    // A buffer that holds requests but no full frame. A file that says so is refused.
+    // A buffer that holds requests but no full frame. A scenario file with such a buffer is refused.
     let mut small = scenario(SMALL, &["run.duration=10 s", "run.stall_limit=3 s"]);
     small.tor.buffer = fanin_units::Bytes::new(1_000);
     let outcome = outcome(&small, 1);
@@ -245,7 +245,7 @@ fn unsupported_scenarios_are_refused() {
         let error = run(&scenario(SMALL, sets), 1, &RunControl::default()).unwrap_err();
         assert!(error.to_string().starts_with(key), "{error}");
     }
-    // A scenario that is not read from a file is refused here for the same mistakes.
+    // A scenario that was not read from a file is refused here for the same mistakes.
     let rings = || scenario(SMALL, &["tor.buffering=daqring"]);
     let (mut stops, mut marks, mut writes) = (rings(), rings(), rings());
     stops.aggregation.pause.mode = PauseMode::Pause;
@@ -259,7 +259,7 @@ fn unsupported_scenarios_are_refused() {
 
 #[test]
 fn every_stack_gets_through_every_buffer() {
-    // The books are balanced at the end of each run, or it panics.
+    // Each run checks its accounts at the end, and panics if they do not balance.
     let buffers = [
         &["tor.buffer=16 kB"][..],
         &["tor.buffering=shared", "tor.buffer=48 kB", "tor.pool_charge=input"],
@@ -362,7 +362,7 @@ fn the_picture_shows_the_event_that_took_longest_for_its_ideal() {
         );
     }
     assert!(late.chain.iter().any(|cause| cause.kind == "credit-wait"), "{}", late.text);
-    // Alike ones stand together.
+    // Equal parts are grouped.
     let groups = &picture.topology.groups;
     assert!(groups.iter().any(|group| group.name == "readout" && group.column == 0), "{groups:?}");
     assert_eq!(

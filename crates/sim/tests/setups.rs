@@ -1,4 +1,4 @@
-//! The set-ups of the papers: rings, push and all-to-all traffic, hybrids, planes, schedules.
+//! The papers' set-ups: rings, push and all-to-all traffic, hybrids, planes, schedules.
 
 use fanin_scenario::{Scenario, load_text};
 use fanin_sim::{RunControl, RunEnd, RunOutcome, run};
@@ -47,7 +47,7 @@ fn preset(name: &str, sets: &[&str]) -> RunOutcome {
     checked(&scenario(&format!("extends = \"{name}\""), sets), sets)
 }
 
-/// Runs to the end; every event that was assigned is collected once, and none faster than its bytes on the last wire.
+/// Runs to the end. Every assigned event is collected once, and none faster than its bytes on the last link.
 fn checked(scenario: &Scenario, sets: &[&str]) -> RunOutcome {
     let outcome =
         run(scenario, 1, &RunControl::default()).unwrap_or_else(|error| panic!("{sets:?}: {error}"));
@@ -126,10 +126,10 @@ fn redirected_flows_keep_a_shallow_switch_from_losing() {
     assert_eq!(figure(&rings, "daqring", "rings"), 30.0);
     let alone = preset("multihost", &[&sets[..], &["network.hybrid.host_ports=0"]].concat());
     assert!(drops(&alone) > 0 && !alone.summary.techniques.contains_key("daqring"));
-    // Rules may redirect some flows only; a single slow host port holds them up.
+    // Rules may send only some flows to rings; a single slow host port holds these up.
     let some = preset("multihost", &[&sets[..], &["core.daqring.flows=[\"readout->collector:0\"]"]].concat());
     assert_eq!(figure(&some, "daqring", "rings"), 1.0);
-    // The hardware may mark what its own queues hold; rings let marks pass and make none.
+    // The hardware may mark frames in its own queues; rings keep marks and make none.
     let marks = [
         "transport.congestion_control=dctcp",
         "transport.delayed_ack=false",
@@ -181,7 +181,7 @@ fn readouts_may_push() {
         asked.summary.events.as_ref().unwrap().collected,
         pushed.summary.events.as_ref().unwrap().collected
     );
-    // The round trip of the request is gone, though the time now counts from the assignment.
+    // The request's round trip is gone, though the time now counts from the assignment.
     assert!(mean_ms(&pushed) < mean_ms(&asked), "{} {}", mean_ms(&pushed), mean_ms(&asked));
 }
 
@@ -254,7 +254,7 @@ fn a_barrel_shifter_keeps_senders_apart() {
             // Six fragments of 1.1 kB and a header of the message in five segments at 1 Gb/s, timestamps and framing counted.
             assert!((phase_ms - (6_600.0 + 5.0 * 90.0 + 40.0) * 8e-6).abs() < 1e-3, "{phase_ms} ms");
         } else {
-            // A word to a readout and one back over 10 Gb/s at the least; at the most the answer and 160 us of words.
+            // At least one control message each way over 10 Gb/s; at most the answer and 160 us of control messages.
             assert!(phase_ms > 0.004 && phase_ms < 0.22, "{phase_ms} ms");
         }
     }
@@ -289,11 +289,11 @@ fn a_barrel_shifter_goes_on_without_the_dead() {
 fn full_readouts_stop_the_trigger() {
     let unlimited = small(&[]);
     assert!(!unlimited.summary.techniques.contains_key("readout"));
-    // Four events of 6.6 kB, deleted in pairs; six are on their way otherwise.
+    // Four events of 6.6 kB, deleted in pairs; without this limit six are under way.
     let sets = ["readout.memory=26 kB", "supervisor.clear_group=2"];
     let tight = small(&sets);
     assert!(figure(&tight, "readout", "xoffs") > 0.0);
-    // Events that wait for XON come at once, before the next XOFF can arrive: a unit each at most.
+    // Events that wait for XON come at once, before the next XOFF arrives: at most one for each unit.
     let held = figure(&tight, "readout", "held_bytes_max");
     assert!((26_000.0..24.0 * 6_600.0).contains(&held), "{held}");
     assert!(figure(&tight, "readout", "xoff_ms") > 1.0);
@@ -302,8 +302,8 @@ fn full_readouts_stop_the_trigger() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// With any set-up, the books balance (or the run panics), and nothing is faster than the wire. Methods that keep
-    /// senders apart lose nothing behind a port that holds two answers.
+    /// Any set-up conserves its traffic (or the run panics), and nothing is faster than the wire. Methods that keep senders
+    /// apart lose nothing behind a port that holds two answers.
     #[test]
     fn any_set_up_conserves_what_it_carries(
         method in 0usize..4, push in any::<bool>(), seed in 0u64..1000, rate in 500u32..3000, buffer in 60u32..200,

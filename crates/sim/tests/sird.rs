@@ -43,7 +43,7 @@ fn an_incast_of_any_size_fits_a_shallow_buffer() {
         let incast = outcome("incast", &sets);
         let network = incast.summary.network.clone().unwrap();
         assert_eq!(network.drops, Some(0), "{senders}");
-        // The bucket, and as many packets as senders ask with at once.
+        // The bucket, and the packets with which all senders may ask at once.
         assert!(network.queue_bytes_max.unwrap() < 40_000, "{senders} {network:?}");
         assert!(
             figure(&incast.summary, "credit_outstanding_bytes_max")
@@ -52,7 +52,7 @@ fn an_incast_of_any_size_fits_a_shallow_buffer() {
         assert_eq!(figure(&incast.summary, "timeouts"), 0.0);
         let times = incast.summary.requests.as_ref().unwrap().time_ms.clone().unwrap();
         assert!(times.max < 1.15 * times.ideal.unwrap() + 0.3, "{senders} {times:?}");
-        // TCP has nothing to tell.
+        // TCP carried nothing, and has no figures.
         assert!(incast.summary.tcp.is_none());
     }
 }
@@ -93,7 +93,7 @@ fn credit_goes_to_the_smallest_or_to_all_in_turn() {
     let smallest = outcome("incast", &sets("transport.sird.policy=smallest-remaining"));
     let turns = outcome("incast", &sets("transport.sird.policy=round-robin"));
     let completed = |outcome: &RunOutcome| outcome.summary.requests.as_ref().unwrap().completed;
-    // A barrier waits for the last: in which order matters little.
+    // A barrier waits for the last answer, so that the order matters little.
     assert!(completed(&smallest).abs_diff(completed(&turns)) <= 2);
     assert_ne!(smallest.records.events, turns.records.events);
 }
@@ -135,7 +135,7 @@ fn a_capture_is_refused() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
-    /// Everything arrives, whatever is lost: every run asserts that no byte and no credit is.
+    /// All data arrive in spite of losses. Every run asserts that no byte and no credit is lost.
     #[test]
     fn finishes_under_loss(
         senders in 1..50_u32,

@@ -1,6 +1,6 @@
 //! Laws that hold for every technique with any settings. Nothing is faster than the wire, no queue is above its limit, all
-//! requested data arrive, and the same seed gives the same run. That no byte is lost or invented every run asserts by itself.
-//! Techniques that lose nothing lose nothing in buffers that are just as large as they need, whatever else there is.
+//! requested data arrive, and the same seed gives the same run. Every run itself asserts that no byte is lost or invented. A
+//! lossless technique loses nothing in a buffer of exactly the size that it needs, with any other settings.
 
 use fanin_queueing::pause_headroom;
 use fanin_scenario::{Scenario, load_text};
@@ -42,7 +42,7 @@ const INCAST: [&[&str]; 20] = [
     &["shaping.method=fastpass", "shaping.fastpass.clock_error=50 us", "shaping.fastpass.slot_mtus=3"],
 ];
 
-/// And for a small rack behind core routers, whose switch stops their uplinks where it uses PAUSE.
+/// Settings that choose it for a small rack behind core routers. Its switch stops their uplinks if it uses PAUSE.
 const RACK: [&[&str]; 28] = [
     &[],
     &["shaping.method=paced-credits"],
@@ -71,7 +71,7 @@ const RACK: [&[&str]; 28] = [
     ],
     &["tor.buffering=daqring", "tor.daqring.frames=60"],
     &["tor.buffering=daqring", "tor.daqring.rate=500 Mb/s", "tor.daqring.service=longest-first"],
-    // Several rings at one port, which take turns: those of a rack's collectors.
+    // Several rings at one port take turns: those of a rack's collectors.
     &["core.buffering=daqring", "core.daqring.frames=30", "core.daqring.rate=400 Mb/s"],
     &["core.buffering=daqring", "core.daqring.frames=30", "core.daqring.service=longest-first"],
     &["shaping.method=fastpass"],
@@ -121,7 +121,7 @@ fn owned(sets: &[&str]) -> Vec<String> {
     sets.iter().map(|&set| set.to_owned()).collect()
 }
 
-/// All that was asked for has arrived, nothing faster than its own ideal.
+/// Asserts that all requested data have arrived, and nothing faster than its own ideal.
 fn assert_sound(outcome: &RunOutcome, sets: &[String]) {
     assert_eq!(outcome.end, RunEnd::Complete, "{sets:?}");
     assert!(!outcome.records.events.is_empty(), "{sets:?}");
@@ -136,7 +136,7 @@ fn assert_sound(outcome: &RunOutcome, sets: &[String]) {
     }
 }
 
-/// The same again: nothing depends on anything but the scenario and the seed.
+/// Runs again, and asserts that results depend only on the scenario and the seed.
 fn assert_repeats(outcome_before: &RunOutcome, scenario: &Scenario, seed: u64) {
     let again = outcome(scenario, seed);
     assert_eq!(outcome_before.records, again.records);
@@ -182,7 +182,7 @@ proptest! {
         let first = outcome(&scenario, seed);
         assert_sound(&first, &sets);
         let limit = match first.summary.techniques.get("daqring") {
-            // Frames of answers in the ring, and as many others in the ring of frames that no rule names.
+            // Frames of answers in the ring, and as many in the plain queue.
             Some(_) => 2 * 40 * 1_518,
             None => scenario.tor.buffer.get(),
         };
@@ -286,7 +286,7 @@ fn every_technique_in_every_set_up() {
 /// A full frame in a switch.
 const FRAME: u64 = 1_518;
 
-/// A technique that loses nothing, with the buffer that it needs for that.
+/// A lossless technique, with the buffer that it needs.
 #[derive(Clone, Debug)]
 enum Lossless {
     /// ICC'15 eq. (4): all windows together.
@@ -295,18 +295,18 @@ enum Lossless {
     Diatcp { window: u64, aware: bool },
     /// M21TCP §III: a segment for each flow.
     M21 { rewrite: bool },
-    /// 802.1Q annex N: each input its threshold and what is still on its way.
+    /// 802.1Q annex N: each input's threshold, and the data still under way.
     Pause { priority: bool, xoff: u64, hysteresis: u64, delay_us: u64, reaction_us: u64, counts: bool },
     /// LCN'15: a ring that holds the answers.
     Ring { megabits: u64 },
     /// SIRD: the credit of the receiver, and a request of each sender.
     Sird,
-    /// Thesis §6.4: no host sends out of turn.
+    /// Thesis §6.4: no host sends outside its timeslots.
     Fastpass { mtus: u64 },
 }
 
 impl Lossless {
-    /// Its settings; what has just as much memory as it needs.
+    /// Its settings, with a buffer of exactly the size that it needs.
     fn sets(&self, senders: u64, kilobytes: u64) -> Vec<String> {
         let bytes = |bytes: u64| format!("tor.buffer={bytes} B");
         match *self {
@@ -363,7 +363,7 @@ impl Lossless {
             Self::Fastpass { mtus } => vec![
                 "shaping.method=fastpass".to_owned(),
                 format!("shaping.fastpass.slot_mtus={mtus}"),
-                // Two timeslots: the last one's frames are still there when the next one's come.
+                // Two timeslots: frames of the last one are still queued when those of the next one arrive.
                 bytes(2 * mtus * FRAME),
             ],
         }
@@ -414,13 +414,13 @@ proptest! {
         assert_sound(&outcome, &sets);
         prop_assert_eq!(drops(&outcome), 0, "{:?} {:?}", sets, outcome.summary.network);
         if let Lossless::Diatcp { window, .. } = technique {
-            // Its figure is what was granted at once, and never more than there is to grant.
+            // The figure is the most granted at once, and never exceeds the global window.
             let granted = outcome.summary.techniques["diatcp"]["granted_segments_max"].as_u64();
             prop_assert!(granted.is_some_and(|granted| granted > 0 && granted <= window), "{:?} {:?}", sets, granted);
         }
     }
 
-    /// Credits: no more is on its way to a collector than they pay for (thesis §4.3.1), plus the supervisor's messages.
+    /// Credits bound the data under way to a collector (thesis §4.3.1), plus the supervisor's messages.
     #[test]
     fn credits_bound_the_burst(
         requests in 1..12_u64,
@@ -447,7 +447,7 @@ proptest! {
         prop_assert_eq!(drops(&outcome), 0, "{:?} {:?}", sets, outcome.summary.network);
     }
 
-    /// A switch that stops its neighbours drops nothing if each input has its room, however the network is built behind it.
+    /// A switch that stops its neighbours drops nothing if each input has its headroom, in any network behind it.
     #[test]
     fn pause_never_drops(
         priority: bool,
@@ -490,7 +490,7 @@ proptest! {
             ]);
         }
         if too_small {
-            // Fragments are so large that a burst fills many times what there is.
+            // Fragments are so large that a burst is many times the buffer.
             sets.push("readout.fragment_size=9 kB".to_owned());
         }
         let outcome = outcome(&scenario(SMALL_RACK, &sets), seed);
@@ -499,8 +499,8 @@ proptest! {
     }
 }
 
-/// An answer shorter than a segment takes less than one on the links before the last. Seed 229 was faster than an ideal that
-/// ignored that.
+/// An answer shorter than a segment takes less time than a segment on the links before the last. Seed 229 was faster than an
+/// ideal without this rule.
 #[test]
 fn short_answers_have_a_shorter_ideal() {
     let sets = ["run.duration=30 ms", "workload.senders=13", "workload.request_size=1 kB"];

@@ -1,4 +1,4 @@
-//! Every technique in whole runs: it loses nothing, is never faster than the wire, keeps its bounds and tells its figures.
+//! Every technique in whole runs: it loses nothing, is never faster than the wire, keeps its bounds and reports its figures.
 
 use fanin_report::Summary;
 use fanin_scenario::{Scenario, load_text};
@@ -49,7 +49,7 @@ fn dctcp_keeps_the_queue_at_its_threshold() {
     let network = dctcp.summary.network.clone().unwrap();
     assert_eq!(network.drops, Some(0));
     assert!(network.ecn_marks.unwrap() > 100);
-    // K, and what four senders add in the round trip until the marks work.
+    // K, and the data that four senders add in the round trip before the marks take effect.
     assert!(network.queue_bytes_max.unwrap() < 60_000, "{network:?}");
     assert!(goodput_mbps(&dctcp) > 800.0, "{}", goodput_mbps(&dctcp));
     let alpha = figure(&dctcp.summary, "dctcp.alpha_mean");
@@ -161,7 +161,7 @@ fn diatcp_keeps_to_its_global_window() {
             assert_eq!(outcome.summary.tcp.clone().unwrap().timeouts, Some(0), "{sets:?}");
             let granted = figure(&outcome.summary, "diatcp.granted_segments_max");
             assert_eq!(granted, f64::from(window.rsplit_once('=').unwrap().1.parse::<u32>().unwrap()));
-            // Equation (8): what is queued is at most what was granted.
+            // Equation (8): the queued data are at most the granted data.
             assert!(network.queue_bytes_max.unwrap() as f64 <= granted * 1518.0, "{sets:?} {network:?}");
             assert!(figure(&outcome.summary, "diatcp.window_updates") > 0.0);
             // Its lower bound: ten segments fill the path of 126 us; eight leave a fifth of it idle.
@@ -209,7 +209,7 @@ fn pause_never_drops_within_its_bound() {
     assert!(plain.summary.network.unwrap().drops.unwrap() > 0);
 }
 
-/// A receiver that is so slow that its switch keeps the senders stopped is a storm for each of them.
+/// A storm is counted for each sender, if the receiver is so slow that its switch keeps them stopped.
 #[test]
 fn a_storm_is_counted() {
     let storms = |rate: &str| {
@@ -229,7 +229,7 @@ fn a_storm_is_counted() {
         assert_eq!(slow.summary.network.clone().unwrap().drops, Some(0));
         (figure(&slow.summary, "pause.storms"), figure(&slow.summary, "pause.stop_ms_max"))
     };
-    // A sender goes on when some 4 kB of its own have left, of eight senders' in turn: 256 kb, 256 ms at 1 Mb/s.
+    // A sender resumes when some 4 kB of its own have left, of eight senders' in turn: 256 kb, 256 ms at 1 Mb/s.
     let (slow, longest) = storms("1 Mb/s");
     assert!((1.0..=8.0).contains(&slow) && longest > 100.0, "{slow} {longest}");
     let (none, longest) = storms("100 Mb/s");
@@ -296,13 +296,13 @@ fn a_stopped_core_holds_up_all_hosts_behind_it() {
     assert_eq!(figure(&pause.summary, "pause.switch_ports_stopped"), 2.0, "one uplink from each core");
     let priority = run(&["tor.pause.mode=priority"]);
     assert_eq!(priority.summary.network.clone().unwrap().drops, Some(0));
-    // A limit for each event alone is as lossless and does not wait for others.
+    // A limit for each single event also loses nothing, and does not wait for other events.
     let credits = run(&["shaping.method=credits", "shaping.credits=480"]);
     assert!(time(&pause).mean >= time(&credits).mean, "{:?} {:?}", time(&pause), time(&credits));
     assert!(time(&priority).max < 200.0 && time(&pause).max < 200.0, "no timeout");
     let plain = run(&[]);
     assert!(plain.summary.network.clone().unwrap().drops.unwrap() > 0);
-    // Stops spread: a core with little memory stops the groups before it in turn.
+    // Pauses spread: a core with little memory pauses the groups before it.
     let spread = run(&[
         "tor.pause.mode=pause",
         "core.pause.mode=pause",
@@ -323,7 +323,7 @@ fn minimum_rto_of_microseconds_repairs_at_once() {
         all.extend(sets);
         goodput_mbps(&outcome("incast", &all))
     };
-    // Vasudevan et al. 2009: the collapse goes away with the minimum, randomised or not.
+    // Vasudevan et al. 2009: a lower minimum avoids the collapse, randomised or not.
     let (slow, fast) = (least("200 ms", &[]), least("200 us", &[]));
     assert!(slow < 300.0 && fast > 700.0, "{slow} {fast}");
     let spread = least("200 us", &["transport.rto_spread=0.5"]);
@@ -332,8 +332,8 @@ fn minimum_rto_of_microseconds_repairs_at_once() {
     assert!(delayed > 600.0, "{delayed}");
 }
 
-/// A window of one packet waits for each acknowledgement in all stacks. It waits by the kernel's rule, which begins with quick
-/// ones, or as long as the scenario says.
+/// A window of one packet waits for each acknowledgement in all stacks. The delay follows the kernel's rule, which begins
+/// with quick acknowledgements, or the scenario's setting.
 #[test]
 fn delayed_acknowledgements_wait_no_longer_than_they_may() {
     let mean_ms = |profile: &str, more: &[&str]| {
@@ -377,7 +377,7 @@ fn static_windows_fill_no_more_than_equation_7_says() {
         let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
         let outcome = outcome("incast", &sets);
         let network = outcome.summary.network.clone().unwrap();
-        // ICC'15 eqs (6) and (7), a packet as the frame that it is in a switch. 64 kB hold 42 of them.
+        // ICC'15 eqs (6) and (7), with packets as frames in a switch. 64 kB hold 42 of them.
         let in_flight = senders * window * 1_518;
         assert_eq!(figure(&outcome.summary, "static.windows_bytes"), in_flight as f64);
         assert!(network.queue_bytes_max.unwrap() <= in_flight.min(64_000), "{sets:?} {network:?}");
@@ -387,7 +387,7 @@ fn static_windows_fill_no_more_than_equation_7_says() {
 
 #[test]
 fn ictcp_keeps_the_windows_to_what_the_link_takes() {
-    // 16 times two segments fit, and so does the round trip; 64 times two do not.
+    // Two segments from each of 16 senders fit, and so does the round trip; from each of 64 they do not.
     let ictcp = |senders: &str| outcome("incast", &[SHORT, "transport.congestion_control=ictcp", senders]);
     for senders in ["workload.senders=2", "workload.senders=16"] {
         let few = ictcp(senders);
@@ -418,7 +418,7 @@ fn swift_keeps_the_delay_near_its_target() {
         assert_eq!(network.drops, Some(0));
         let delay = figure(&swift.summary, "swift.delay_us_mean");
         assert!(delay < 500.0, "{delay}");
-        // The queue holds the target's worth of the link and what initial windows bring.
+        // The queue holds the target delay at the link's rate, and the initial windows.
         assert!(network.queue_bytes_max.unwrap() < 300_000, "{network:?}");
         let slowdown = swift.summary.slowdown.clone().unwrap().mean;
         assert!((1.0..1.1).contains(&slowdown), "{slowdown}");
@@ -456,7 +456,7 @@ fn paced_credits_need_no_setting() {
     let (network, tcp) = (paced.summary.network.as_ref().unwrap(), paced.summary.tcp.as_ref().unwrap());
     assert_eq!((network.drops, tcp.timeouts), (Some(0), Some(0)));
     let slowdown = paced.summary.slowdown.as_ref().unwrap();
-    // A collector's second and third event: few probes of the delay.
+    // A collector's second and third event: the delay has been probed a few times only.
     assert!(slowdown.mean < 1.02 && slowdown.p99 < 1.10, "{slowdown:?}");
     assert_eq!(figure(&paced.summary, "paced_credits.losses"), 0.0);
     // A round trip of 400 us is 50 kB, their variation of 100 us half of that, and an answer 7 kB.

@@ -69,7 +69,7 @@ fn relisted(network: &Network, roles: &Roles, random: &mut Random) -> (Network, 
     (other, roles)
 }
 
-/// The figures that do not list a network's parts in its order, nor tell the machine's speed.
+/// The results without those that follow the network's order or the machine's speed.
 fn figures(outcome: RunOutcome) -> (Summary, Records) {
     assert_eq!(outcome.end, RunEnd::Complete);
     let mut summary = outcome.summary;

@@ -1,4 +1,5 @@
-//! Cost of a frame: classification, daqring, token bucket, output, over ports in memory; with reference limits from the same run.
+//! Cost of a frame over ports in memory: classification, daqring, token bucket, output. Prints reference limits from the same
+//! run.
 //!
 //! `cargo bench -p fanin-switch`. Times are CPU time of this thread, the best of several passes: other programs on the machine
 //! disturb caches only.
@@ -160,7 +161,7 @@ fn latency(rings: usize, frames: usize) -> (u64, u64) {
         let began = std::time::Instant::now();
         nothing.push(began.elapsed().as_nanos() as u64);
         let began = std::time::Instant::now();
-        // It leaves in the round in which it arrives.
+        // The frame leaves in the round in which it arrives.
         switch.poll(now, true);
         times.push(began.elapsed().as_nanos() as u64);
         assert!(switch.driver_mut().take(output).is_some(), "a frame waits in empty queues");
@@ -240,7 +241,7 @@ fn memcpy(bytes: usize) -> f64 {
 
 #[expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
 fn main() {
-    // `cargo test --benches` only asks whether it runs.
+    // `cargo test --benches` only checks that the benchmark runs.
     let quick = !std::env::args().any(|argument| argument == "--bench");
     let frames = if quick { 20_000 } else { 4_000_000 };
     if std::env::args().any(|argument| argument == "deep") {

@@ -190,7 +190,7 @@ fn ports_alone(ports: &mut DpdkPorts, swaps: bool) -> f64 {
     best
 }
 
-/// Fills the packet memory with frames to this number of collectors; a null device hands it out unchanged.
+/// Fills the packet memory with frames to this number of collectors; a null device returns them unchanged.
 fn fill(ports: &mut DpdkPorts, stations: usize) {
     let mut frames = Vec::new();
     while let Some(handle) = ports.make(&frame(frames.len() % stations)) {

@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_micros(500);
 const FLOOD: Duration = Duration::from_secs(2);
 const BLOCK: usize = 64 << 10;
 
-/// A figure of the calling thread's namespace, from the line of `eth0`.
+/// A counter of the calling thread's namespace, from the line of `eth0`.
 fn counter(column: usize) -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/net/dev").expect("a namespace has interfaces");
     let line = text.lines().find_map(|line| line.trim().strip_prefix("eth0:")).expect("a host has eth0");
@@ -39,11 +39,11 @@ fn socket(host: usize) -> UdpSocket {
     socket
 }
 
-/// Round trips of 64 bytes, one at a time: the median and the 99th percentile, in µs; `None` if too few came back.
+/// Round trips of 64 bytes, one at a time: the median and the 99th percentile, in µs; `None` if too few succeeded.
 fn ping_pong(lab: &Lab) -> Option<(f64, f64)> {
     let echo = lab.on(1, || {
         let (socket, mut buffer) = (socket(1), [0; 64]);
-        // Ends when the other end is silent.
+        // Ends when the other end stays silent.
         let mut silences = 0;
         while silences < 4 {
             match socket.recv_from(&mut buffer) {
@@ -73,7 +73,7 @@ fn ping_pong(lab: &Lab) -> Option<(f64, f64)> {
     if times.len() < PINGS / 2 { None } else { Some((at(50)?, at(99)?)) }
 }
 
-/// Frames of 64 bytes as fast as one socket sends them: millions a second that arrived, and the share that did not.
+/// Frames of 64 bytes at the rate of one socket: millions a second that arrived, and the lost share.
 fn flood(lab: &Lab) -> (f64, f64) {
     let before = received(lab);
     let (sent, time) = lab

@@ -36,7 +36,7 @@ fn main() {
     deep.ring.push(RingSpec {
         bytes: Some(Bytes::new(32_000_000)),
         rate: Some(RATE),
-        // The burst makes up for idle time between two rounds, so that the rate is the average.
+        // The burst compensates idle time between two rounds, so that the average rate is this rate.
         burst: Some(Bytes::new(256_000)),
         ..RingSpec::new("dcm", "p0")
     });

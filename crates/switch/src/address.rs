@@ -1,4 +1,4 @@
-//! Addresses as a configuration writes them: parsed once, then plain numbers.
+//! Addresses in a configuration's notation; they are parsed once, and then plain numbers.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -34,7 +34,7 @@ impl Mac {
         u64::from_be_bytes([0, 0, a, b, c, d, e, f])
     }
 
-    /// The reverse of [`Self::to_u64`]; bits beyond 48 are ignored.
+    /// Converts a number of [`Self::to_u64`] back; bits beyond 48 are ignored.
     #[inline]
     pub const fn from_u64(value: u64) -> Self {
         let [_, _, a, b, c, d, e, f] = value.to_be_bytes();
@@ -55,7 +55,7 @@ impl fmt::Debug for Mac {
     }
 }
 
-/// The text is not an address of this kind.
+/// An error: the text is not an address of this kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is no {kind}; write it like {example}")]
 pub struct AddressError {
@@ -85,7 +85,7 @@ impl FromStr for Mac {
     }
 }
 
-/// An Ethernet address, or the first bits of one: `02:00:00:00:00:00/24`.
+/// An Ethernet address, or its first bits: `02:00:00:00:00:00/24`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MacPrefix {
     /// The address; bits beyond the prefix are zero.
@@ -126,7 +126,7 @@ impl fmt::Display for MacPrefix {
     }
 }
 
-/// An IP address, or the first bits of one: `10.0.7.0/24`, `fd00::/8`.
+/// An IP address, or its first bits: `10.0.7.0/24`, `fd00::/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct IpPrefix {
     /// The address; bits beyond the prefix are zero.

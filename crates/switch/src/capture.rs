@@ -1,6 +1,6 @@
 //! Captures: copies of the frames of one port in both directions, or of the frames that one ring accepts.
 //!
-//! The data path checks once a round for captures. During one it copies frames into buffers that the capture provides.
+//! The data path checks once a round for captures. While one runs, the data path copies frames into the capture's buffers.
 //! Without a free buffer, the copy is dropped and counted, and the frame is forwarded.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ pub const SECONDS_DEFAULT: u64 = 10;
 pub const BYTES_MAX: u64 = 1 << 30;
 /// Default size of a capture, in bytes of its file.
 pub const BYTES_DEFAULT: u64 = 64 << 20;
-/// The largest snap length; more than any frame has.
+/// The largest snap length; longer than any frame.
 pub const SNAP_MAX: u64 = 16 << 10;
 /// Copies that may wait for one capture, for each worker.
 const COPIES_MAX: usize = 1024;
@@ -53,7 +53,7 @@ pub enum CapturePoint {
     Ring(String),
 }
 
-/// A place of the data path that frames pass.
+/// A point of the data path at which frames are copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TapPlace {
     /// A port, both ways.
@@ -86,12 +86,12 @@ impl TapPlace {
     }
 }
 
-/// [`CAPTURES_MAX`] captures are running already.
+/// An error: [`CAPTURES_MAX`] captures are running already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{CAPTURES_MAX} captures are under way: wait until one ends")]
 pub struct TooManyCaptures;
 
-/// All captures of one switch, the side of the readers.
+/// All captures of one switch, for their readers.
 #[derive(Debug, Clone)]
 pub struct Captures {
     shared: Arc<CaptureState>,
@@ -111,7 +111,7 @@ struct CaptureState {
 #[derive(Debug)]
 struct CaptureSession {
     spec: CaptureSpec,
-    /// The end of each worker, which takes it once.
+    /// The data path's end for each worker; the worker takes it once.
     ends: Mutex<Vec<Option<CaptureEnd>>>,
     /// Frames that were not copied for lack of a buffer.
     dropped: AtomicU64,
@@ -124,7 +124,7 @@ struct CaptureEnd {
     full: SyncSender<Copied>,
 }
 
-/// The reader's end.
+/// The reader's end of one worker.
 #[derive(Debug)]
 struct Outlet {
     empty: SyncSender<Vec<u8>>,
@@ -171,7 +171,7 @@ impl Captures {
             let (give, empty) = sync_channel(COPIES_MAX);
             let (full, take) = sync_channel(COPIES_MAX);
             for _ in 0..COPIES_MAX {
-                // There is room for all of them. Buffers get their memory when they are first used.
+                // The channel has room for all buffers. A buffer allocates its memory at its first use.
                 let _ = give.try_send(Vec::new());
             }
             ends.push(Some(CaptureEnd { empty, full }));
@@ -184,7 +184,7 @@ impl Captures {
         Ok(CaptureStream::new(Arc::clone(&self.shared), session, outlets))
     }
 
-    /// The data path's side, for one worker.
+    /// The data path's end, for one worker.
     pub(crate) fn tap(&self, worker: usize) -> Tap {
         Tap { shared: Arc::clone(&self.shared), worker, seen: 0, active: Vec::new() }
     }
@@ -210,7 +210,7 @@ impl Captures {
     }
 }
 
-/// The data path's side of all captures.
+/// One worker's end of all captures, in the data path.
 #[derive(Debug)]
 pub(crate) struct Tap {
     shared: Arc<CaptureState>,
@@ -263,14 +263,14 @@ impl Tap {
                         });
                     }
                 }
-                // Another worker holds the lock: the next round tries again.
+                // Another thread holds the lock: the next round tries again.
                 Err(_) => self.seen = self.seen.wrapping_sub(1),
             }
         }
         true
     }
 
-    /// Called after every change of ports or rings.
+    /// Updates the places of captures, after every change of ports or rings.
     pub(crate) fn find(&mut self, find: impl Fn(&CapturePoint) -> Option<TapPlace>) {
         for active in &mut self.active {
             active.place = find(&active.session.spec.point);
@@ -294,7 +294,7 @@ impl Tap {
         }
     }
 
-    /// Copies frames that are about to leave by a port. [`Self::left`] then reports how many have left.
+    /// Copies frames that are about to leave by a port. Call [`Self::left`] with the number that has left.
     #[cold]
     pub(crate) fn leaving<D: Driver>(
         &mut self,
@@ -347,7 +347,7 @@ impl Active {
     fn hand_on(&mut self, copied: Option<Copied>, shared: &CaptureState) {
         match copied {
             Some(copied) => {
-                // As many slots as buffers: there is room unless the reader has gone.
+                // There are as many slots as buffers: the send fails only if the reader has gone.
                 let _ = self.end.full.try_send(copied);
                 shared.copied.fetch_add(1, Ordering::Relaxed);
             }

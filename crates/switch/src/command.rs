@@ -1,5 +1,5 @@
-//! Commands to a running switch. A bounded queue carries a command to every worker, which applies it between two
-//! rounds. No queued frame is lost.
+//! Commands to a running switch. A bounded queue carries a command to every worker, which applies it between two rounds. No
+//! queued frame is lost.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -67,7 +67,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Returns true if workers must check it before they apply it.
+    /// Returns true if workers must check the command before they apply it.
     const fn changes(&self) -> bool {
         !matches!(self, Self::ResetMarks | Self::Snapshot { .. } | Self::Config)
     }
@@ -102,7 +102,7 @@ pub enum Reply {
     Config(Box<Config>),
 }
 
-/// Reason for refusing a command. Nothing has changed then.
+/// Reason for refusing a command. A refused command has changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     /// Settings are wrong.
@@ -188,7 +188,7 @@ impl Commands {
         self.poll_queue()
     }
 
-    /// Returns true if a command may wait.
+    /// Returns true if a command may be waiting.
     pub(crate) fn is_pending(&self) -> bool {
         self.pending.load(Ordering::Acquire)
     }

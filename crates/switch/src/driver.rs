@@ -32,7 +32,8 @@ pub trait Driver {
     /// Appends up to `frames_max` frames received by a port to `into`, in order.
     fn receive(&mut self, port: usize, frames_max: usize, into: &mut Vec<Received<Self::Handle>>);
 
-    /// Sends frames by a port, in order. Returns how many it took, from the first on. The caller keeps the others.
+    /// Sends frames by a port, in order. Returns the number of frames accepted, from the first on. The caller keeps the
+    /// others.
     fn transmit(&mut self, port: usize, frames: &[Received<Self::Handle>]) -> usize;
 
     /// Starts the transmission of frames taken so far, and frees sent ones. Called once a round for every port.
@@ -65,7 +66,7 @@ pub trait Driver {
     /// Buffers in all: free, queued, or with the ports.
     fn capacity(&self) -> usize;
 
-    /// The next buffer of another worker that this one has freed; the caller sends it there.
+    /// The next buffer of another worker that this one has freed; the caller returns it there.
     fn poll_stray(&mut self, worker: usize) -> Option<Self::Handle>;
 
     /// Takes back a buffer of this worker that another has freed.
@@ -80,7 +81,7 @@ pub trait Driver {
         0
     }
 
-    /// Returns true if a port holds frames that it has taken but not started to send.
+    /// Returns true if a port holds accepted frames that it has not started to send.
     fn has_unsent(&self, port: usize) -> bool {
         let _ = port;
         false

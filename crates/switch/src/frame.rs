@@ -4,9 +4,9 @@ use fanin_units::wire;
 
 use crate::address::Mac;
 
-/// Addresses and type of an Ethernet frame: [`wire::ETHERNET_HEADER`] as a length in memory.
+/// Length in memory of an Ethernet frame's addresses and type, [`wire::ETHERNET_HEADER`].
 pub const ETHERNET_HEADER: usize = wire::ETHERNET_HEADER as usize;
-/// A VLAN tag.
+/// Length of a VLAN tag.
 pub const TAG_BYTES: usize = 4;
 
 pub(crate) const ETHERTYPE_VLAN: u16 = 0x8100;
@@ -32,7 +32,7 @@ pub struct Ethernet {
 }
 
 impl Ethernet {
-    /// Parses the header; `None` if the frame is too short for it.
+    /// Parses the header; `None` if the frame is too short.
     #[inline]
     pub fn parse(frame: &[u8]) -> Option<Self> {
         // Two overlapping words hold the header.
@@ -94,7 +94,7 @@ pub struct IpHeader {
 }
 
 impl IpHeader {
-    /// Parses the headers; fields that are missing or invalid keep their defaults.
+    /// Parses the headers; missing or invalid fields keep their defaults.
     #[inline]
     pub fn parse(frame: &[u8], ethernet: &Ethernet) -> Self {
         let Some(packet) = frame.get(ethernet.payload..) else { return Self::default() };
@@ -150,7 +150,7 @@ impl IpHeader {
         };
         Self {
             version: 6,
-            // Extension headers are not skipped: a packet with some has no ports here.
+            // Extension headers are not skipped: a packet with one has no ports here.
             protocol: header[6],
             ecn: (header[1] >> 4) & 3,
             source: address(8),
@@ -181,7 +181,7 @@ pub(crate) fn mark_congestion(frame: &mut [u8], ethernet: &Ethernet) -> bool {
     }
 }
 
-/// An internet checksum after one of the words it covers has changed (RFC 1624, equation 3).
+/// Updates an internet checksum after a change of one of its words (RFC 1624, equation 3).
 #[inline]
 pub const fn checksum_update(sum: u16, before: u16, after: u16) -> u16 {
     let total = !sum as u32 + !before as u32 + after as u32;

@@ -1,15 +1,15 @@
 //! The lossless software switch: ordinary Ethernet switching, with one deep queue in memory for each data collector.
 //!
 //! Jereczek, "A lossless switch for data acquisition networks" (LCN 2015), and Jereczek et al., "Approaching incast
-//! congestion with multi-host Ethernet controllers". Queues, buffering schemes, token buckets and markers are those of
-//! `fanin-queueing`, which the simulator uses too; this crate adds ports, forwarding and operation.
+//! congestion with multi-host Ethernet controllers". Queues, buffering schemes, token buckets and markers come from
+//! `fanin-queueing`, as in the simulator; this crate adds ports, forwarding and operation.
 //!
 //! - [`config`]: the TOML file; problems name line and column.
 //! - [`Switch`]: the data path of one worker, without threads and clocks: `poll(now)` makes one round over its ports.
-//! - [`Driver`]: a set of ports whose frames move without being copied; [`MemoryPorts`] are in memory.
+//! - [`Driver`]: a set of ports that move frames without copying them; [`MemoryPorts`] are in memory.
 //! - [`XdpPorts`]: AF_XDP on the kernel's interfaces. [`Running`]: one thread for each worker.
 //! - [`Command`] and [`Snapshot`]: changes of a running switch, and its counters.
-//! - [`control`]: the same over a local socket and HTTP, with metrics; [`capture`]: frames as pcapng.
+//! - [`control`]: commands and snapshots over a local socket and HTTP, with metrics; [`capture`]: frames as pcapng.
 
 #![warn(missing_docs)]
 

@@ -167,7 +167,7 @@ impl Driver for MemoryPorts {
     over_a_pool!();
 }
 
-/// Ports in memory for benchmarks: the first port receives each sent frame again, so that only the switch takes time.
+/// Ports in memory for benchmarks: each sent frame is received again, so that only the switch takes time.
 #[derive(Debug)]
 pub struct CirculatingPorts {
     pool: Pool,
@@ -182,7 +182,7 @@ pub struct CirculatingPorts {
     pub sent_bytes: u64,
 }
 
-/// Bytes of a frame that are not copied: its headers.
+/// Bytes at the start of a frame that are not copied: its headers.
 const HEADERS: usize = 64;
 /// Distance of the prefetch ahead of the copy, in frames: a device has many cache lines in flight.
 const FETCHES_AHEAD: usize = 2;

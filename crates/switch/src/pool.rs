@@ -13,11 +13,11 @@ use crate::chunk::{HEADROOM, chunk_bytes};
 use crate::config::Hugepages;
 use crate::prefetch::{CACHE_LINE, prefetch};
 
-/// Offsets at which our own frames begin, in turn (cache colouring).
+/// Number of offsets at which our own frames begin, in turn (cache colouring).
 const COLOURS: u32 = 16;
 /// Chunks of 2048 bytes in one way of a cache of 16 ways and 1 MB.
 const CHUNKS_A_WAY: u32 = 32;
-/// Memory is mapped in units of a huge page.
+/// Size of a huge page, the unit of mapped memory.
 const HUGE: usize = 2 << 20;
 
 /// The first part of a frame: chunk, offset and length. A longer frame continues in another chunk.
@@ -40,7 +40,7 @@ impl Buffer {
     }
 }
 
-/// The mapping, shared by the shares of all workers.
+/// The mapping that all workers' shares refer to.
 #[derive(Debug)]
 struct Mapping {
     base: NonNull<u8>,
@@ -95,7 +95,7 @@ impl Drop for Mapping {
     }
 }
 
-/// One worker's share of the packet memory: it reaches all chunks, and allocates its own.
+/// One worker's share of the packet memory: it can access all chunks, and allocates only its own.
 #[derive(Debug)]
 pub struct Pool {
     mapping: Arc<Mapping>,
@@ -112,7 +112,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Maps memory of this size with chunks for this MTU, and divides it into one share for each worker.
+    /// Maps memory of this size with chunks for this MTU, and divides it into a share for each worker.
     ///
     /// # Errors
     /// If the system has no such memory.
@@ -220,7 +220,7 @@ impl Pool {
         unsafe { self.mapping.base.add(((chunk as usize) << self.shift) + offset as usize) }
     }
 
-    /// The part of a frame that lies in its first chunk.
+    /// The part of a frame in its first chunk.
     #[inline]
     pub fn head(&self, buffer: Buffer) -> &[u8] {
         let start = self.at(buffer.chunk, buffer.offset.into(), buffer.len.into());
@@ -260,7 +260,7 @@ impl Pool {
         note[..4].copy_from_slice(&next.chunk.to_le_bytes());
         note[4..6].copy_from_slice(&next.offset.to_le_bytes());
         note[6..].copy_from_slice(&next.len.to_le_bytes());
-        // SAFETY: the first bytes of a chunk that we hold, in the headroom that neither the frame nor the kernel uses.
+        // SAFETY: the first bytes of a chunk in our hands, in the headroom that neither the frame nor the kernel uses.
         unsafe { start.cast::<[u8; 8]>().write_unaligned(note) };
     }
 
@@ -320,8 +320,8 @@ impl Pool {
         while first.is_none() || !rest.is_empty() {
             let (part, more) = rest.split_at(rest.len().min(room));
             let chunk = self.take_chunk()?;
-            // Frames at equal offsets of their chunks would share a few sets of the cache: neighbours, and frames a cache way
-            // apart, get different offsets.
+            // Frames at equal offsets of their chunks would share a few sets of the cache. Therefore neighbours, and frames a
+            // cache way apart, get different offsets.
             let colours = COLOURS.min((room - part.len()) as u32 / CACHE_LINE as u32 + 1);
             let offset = HEADROOM + CACHE_LINE as u32 * ((chunk + chunk / CHUNKS_A_WAY) % colours);
             let buffer = Buffer::new(chunk, offset as u16, part.len() as u16);
@@ -354,7 +354,7 @@ impl Pool {
         fits
     }
 
-    /// Cuts `bytes` bytes off the front of a frame, which must have them in its first chunk.
+    /// Cuts `bytes` bytes off the front of a frame; its first chunk must have them.
     pub(crate) fn cut_front(&self, buffer: &mut Buffer, bytes: u16) {
         assert!(buffer.len >= bytes, "a frame of {} bytes loses {bytes}", buffer.len);
         buffer.offset += bytes;

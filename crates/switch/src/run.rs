@@ -67,7 +67,7 @@ impl StartError {
 pub struct SwitchResult {
     /// Its last counters.
     pub snapshot: Snapshot,
-    /// Frames still queued when the time to drain was over.
+    /// Frames still queued at the drain timeout.
     pub abandoned: u64,
 }
 
@@ -176,7 +176,7 @@ impl Running {
         self.threads.iter().any(JoinHandle::is_finished)
     }
 
-    /// Stops receiving, lets the queues drain, and ends.
+    /// Stops receiving, waits for the queues to drain, and ends.
     ///
     /// # Panics
     /// If a worker has panicked.

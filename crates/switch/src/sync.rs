@@ -1,4 +1,4 @@
-//! Shared types under one name; `tests/interleavings.rs` replaces them by loom's and includes the files that use them.
+//! Shared types under one name. `tests/interleavings.rs` replaces them by loom's, and includes the files that use them.
 
 pub(crate) use std::sync::Arc;
 pub(crate) use std::sync::atomic::{

@@ -17,7 +17,7 @@ use crate::workers::Wakeup;
 const SPIN: Duration = Duration::from_micros(50);
 /// The longest sleep, so that periodic tasks run.
 const SLEEP_MAX: Duration = Duration::from_millis(10);
-/// Interval of tries while a driver has no room.
+/// Interval between attempts to send while a driver has no room.
 const RETRY: Duration = Duration::from_micros(20);
 /// Rounds between two checks for a command.
 const COMMANDS_EVERY: u32 = 16;
@@ -31,7 +31,7 @@ impl Clock {
         Self(std::time::Instant::now())
     }
 
-    /// Never zero, so that "since the start" and "never" differ.
+    /// The present time. Never zero, so that it differs from "never".
     #[inline]
     pub(crate) fn now(self) -> Instant {
         let since = self.0.elapsed();
@@ -59,7 +59,7 @@ pub(crate) struct Worker<D: Driver> {
 }
 
 impl<D: Driver> Worker<D> {
-    /// Runs until it is stopped, and then until its queues have drained or the time to drain is over.
+    /// Runs until it is stopped, and then until its queues have drained or the drain timeout is over.
     pub(crate) fn run(mut self) -> WorkerResult {
         if let Some(core) = self.core
             && !sys::pin(core)
@@ -75,7 +75,7 @@ impl<D: Driver> Worker<D> {
                 rounds = 0;
             }
         }
-        // When no worker receives, none hands frames over.
+        // Frames are handed over only by a worker that receives.
         self.receiving.fetch_sub(1, Ordering::AcqRel);
         let end = self.clock.now() + self.switch.config().switch.drain;
         while self.clock.now() < end {

@@ -154,7 +154,7 @@ fn marks_and_alarms() {
     let busy = Busy::new(None);
     let client = busy.client();
     let state = |name: &str| client.read(&format!("/v1/rings/{name}")).unwrap()["state"].clone();
-    // Slower than its traffic for a moment: it fills beyond its alarm level.
+    // For a moment the ring is slower than its traffic, and fills beyond its alarm level.
     client.send("PATCH", "/v1/rings/ring-8", Some(&json!({"rate": "100 kb/s", "alarm": 0.001}))).unwrap();
     wait_for("the alarm", || state("ring-8")["alarm"] == true);
     client.send("PATCH", "/v1/rings/ring-8", Some(&json!({"rate": "10 Gb/s"}))).unwrap();

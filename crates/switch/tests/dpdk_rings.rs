@@ -58,7 +58,7 @@ fn frames_pass_a_ring_between_devices_and_all_memory_comes_home() {
     let mut switch = Switch::new(config, ports).expect("a configuration");
     let mut now = Instant::START + Duration::from_micros(1);
     let mut rounds = 0;
-    // A port receives its sent frames, whose sources belong to the other port: the switch drops them as a loop.
+    // A port receives its own sent frames. Their sources belong to the other port: the switch drops them as a loop.
     while switch.snapshot(false).ports[1].received.frames < FRAMES.into() {
         switch.poll(now, true);
         now = now + Duration::from_micros(2);

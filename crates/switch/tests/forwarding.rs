@@ -1,4 +1,4 @@
-//! Behaviour of a switch, one property a test, over ports in memory and in simulated time. The prototype of LCN'15 lacked the
+//! Behaviour of a switch, one property a test, over ports in memory and in simulated time. LCN'15's prototype lacked the
 //! first four.
 
 use fanin_switch::config::{
@@ -68,7 +68,7 @@ impl Bed {
         assert!(self.switch.driver_mut().inject(port, frame), "no packet memory");
     }
 
-    /// Makes rounds until no frame moves at this time.
+    /// Makes rounds until no frame moves at this instant.
     fn settle(&mut self) {
         while self.switch.poll(self.now, true).frames > 0 {}
     }
@@ -347,7 +347,7 @@ fn ways_are_those_of_the_port_that_a_frame_came_in_by() {
     bed.put(0, &frame(10, 11, 1, 60));
     bed.put(1, &frame(10, 11, 2, 60));
     bed.settle();
-    // Station 10 belongs to p3, and is heard at p0 and p1 all the same.
+    // Station 10 belongs to p3; its frames from p0 and p1 pass nevertheless.
     assert_eq!((bed.take(1).len(), bed.take(2).len(), bed.take(3).len()), (1, 1, 0));
     // A frame to a station without a way is not flooded, and ports with ways learn nothing.
     bed.put(0, &frame(10, 12, 3, 60));
@@ -449,7 +449,7 @@ fn a_port_that_floods_the_station_table_leaves_room_for_others() {
 
 #[test]
 fn marks_are_set_with_the_checksum_mended() {
-    // The first leaves at once. ECN-capable frames that arrive at a queue of more than two are marked.
+    // The first leaves at once. ECN-capable frames behind a queue of more than two are marked.
     assert_eq!(marked(MarkSpec::frames(Packets::new(2))), [0, 2, 0, 3, 0, 3, 0, 3]);
 }
 
@@ -464,8 +464,8 @@ fn early_detection_marks_and_drops() {
         hard_drop: Some(false),
         ..MarkSpec::default()
     };
-    // The average is the instantaneous queue. Every second frame that arrives at a queue of two is hit, and every one at
-    // a queue of three. Frames that are not ECN-capable are dropped.
+    // The average is the instantaneous queue. Every second frame behind a queue of two is hit, and every one behind a queue
+    // of three. Frames that are not ECN-capable are dropped.
     assert_eq!(marked(red), [0, 2, 3, 3, 3]);
     assert_eq!(marked(MarkSpec { mode: EcnMode::RedDrop, hard_drop: None, ..red }), [0, 2]);
 }

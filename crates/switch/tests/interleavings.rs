@@ -1,4 +1,4 @@
-//! The shared state of workers in every interleaving of two or three threads: the same source files with loom's atomics.
+//! The shared state of workers in every interleaving of two or three threads, from the same source files with loom's atomics.
 
 #[allow(dead_code, reason = "the switch uses what these tests do not")]
 #[path = "../src/workers/shared.rs"]
@@ -10,7 +10,7 @@ mod sleep;
 #[path = "../src/workers/spsc.rs"]
 mod spsc;
 
-/// As `src/sync.rs`.
+/// The types of `src/sync.rs`.
 mod sync {
     pub(crate) use loom::cell::UnsafeCell;
     pub(crate) use loom::sync::Arc;
@@ -58,7 +58,7 @@ fn a_ring_loses_doubles_and_reorders_nothing() {
     });
 }
 
-/// A ring each way, as between any two workers: a frame crosses, and its buffer comes back.
+/// A ring in each direction, as between any two workers: a frame crosses, and its buffer returns.
 #[test]
 fn a_buffer_that_crossed_a_link_comes_back() {
     loom::model(|| {
@@ -87,7 +87,7 @@ fn a_buffer_that_crossed_a_link_comes_back() {
     });
 }
 
-/// A worker goes to sleep while another sends it a message: it sees the message, or is woken.
+/// A worker goes to sleep while another sends it a message: it sees the message, or the other wakes it.
 #[test]
 fn no_worker_sleeps_through_a_message() {
     loom::model(|| {

@@ -98,7 +98,7 @@ fn run(experiment: &Experiment) -> Outcome {
             frame[12..14].copy_from_slice(&[0x88, 0xb5]);
             assert!(switch.driver_mut().inject(host, &frame), "packet memory for all bursts");
             *left -= 1;
-            // Bursts of several collectors share a link frame by frame, as flows do.
+            // Bursts of several collectors share a link frame by frame.
             let entry = link.pop_front().unwrap();
             if entry.1 > 0 {
                 link.push_back(entry);
@@ -192,7 +192,7 @@ fn all_to_one_needs_a_ring_for_the_burst() {
     eprintln!("all-to-one, 14000 frames: {outcome:?}");
     assert_eq!(outcome.drops, 0);
     assert!(outcome.delivered >= 0.97 * 0.78e9 && outcome.delivered <= 1.001 * 0.78e9, "{outcome:?}");
-    // "No incast for ring sizes above 9000": what arrives at line rate leaves hardly any slower.
+    // "No incast for ring sizes above 9000": frames arrive at line rate and leave hardly slower.
     assert!((9_000..=9_790).contains(&outcome.longest), "{}", outcome.longest);
     let short = all_to_one(8_500);
     eprintln!("all-to-one, 8500 frames: {short:?}");

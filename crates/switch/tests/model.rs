@@ -132,7 +132,7 @@ struct Naive {
 }
 
 thread_local! {
-    /// Frames that cut through, that were queued, and that cut through and found their port without room.
+    /// Numbers of frames that cut through, that were queued, and that cut through but found their port without room.
     static WAYS: Cell<[usize; 3]> = const { Cell::new([0; 3]) };
 }
 
@@ -211,9 +211,9 @@ impl Naive {
         }
     }
 
-    /// Checks the frames of one queue that arrived in one round, in order; the first `passed` left its port in the same round. The
-    /// snapshots `before` and `after` give how many are held and refused: the rest cut through and found their port without
-    /// room. Returns how many cut through.
+    /// Checks the frames of one queue that arrived in one round, in order; the first `passed` left its port in the same
+    /// round. The snapshots `before` and `after` give the numbers of held and refused frames. The other frames cut through
+    /// and found their port without room. Returns the number of frames that cut through.
     fn take_in(
         &mut self,
         name: &Name,

@@ -125,7 +125,7 @@ fn all_queues_of_a_port_are_served() {
     let client = lab.on(1, || (0..FLOWS).all(|flow| read_pattern(&mut connect(0), flow.into(), BYTES)));
     assert!(client.join().expect("the client finishes"), "wrong bytes arrived");
     server.join().expect("the server finishes");
-    // Each flow's queue is chosen by a hash of addresses and ports: not all flows share one.
+    // A hash of addresses and ports chooses each flow's queue: not all flows share one.
     let used = lab.queues_used(0);
     assert!(used > 1, "everything went through one queue");
     let ended = running.stop();
@@ -182,7 +182,7 @@ fn iperf3_finds_no_fault() {
                 let words = ["-c", &to, "-t", "2", "-P", "4", "--bidir", "-w", "512K", "-J"];
                 let began = std::time::Instant::now();
                 loop {
-                    // Its exit code is 0 even if it could not connect, as before the server listens.
+                    // Its exit code is 0 even if it cannot connect, for example before the server listens.
                     let output = iperf3(&words).expect("iperf3 runs");
                     let text = String::from_utf8_lossy(&output.stdout).into_owned();
                     let report: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -245,7 +245,7 @@ fn rings_change_under_traffic_without_losing_a_frame() {
 }
 
 /// Thirty-two senders answer one collector behind 100 Mb/s at once. 64 kB drop frames and connections time out. A ring drops
-/// nothing and no connection times out. Goodput is printed only: it depends on what else the machine does.
+/// nothing and no connection times out. Goodput is only printed: it depends on the machine's other load.
 #[test]
 fn incast_times_out_in_a_shallow_buffer_and_not_in_a_ring() {
     const SENDERS: usize = 32;
@@ -261,7 +261,7 @@ fn incast_times_out_in_a_shallow_buffer_and_not_in_a_ring() {
     eprintln!("64 kB: {collapsed:?}, {dropped} drops");
     assert!(dropped > 0 && collapsed.retransmits > 0, "64 kB were enough: {collapsed:?}");
     let mut config = with_ring(lab.config(), 0, 100_000_000);
-    // Rates are averages: the burst allows the ring to send after a round what it could have sent before.
+    // Rates are averages: the burst lets the ring send after a round as much as it could have sent before.
     config.ring[0].burst = Some(Bytes::new(256_000));
     let running = lab.start(&config).expect("the switch starts");
     let lossless = incast(&lab, SENDERS, 10_000, Duration::from_secs(3));
@@ -273,8 +273,8 @@ fn incast_times_out_in_a_shallow_buffer_and_not_in_a_ring() {
     assert!(lossless.goodput > 0, "{lossless:?}");
 }
 
-/// An interface is deleted and made again under the switch, several times. The port takes each new one, and the packet memory
-/// of the old one comes back.
+/// An interface is deleted and created again under the switch, several times. The port takes each new one, and gets the
+/// packet memory of the old one back.
 #[test]
 fn a_port_whose_interface_is_made_again_is_attached_again() {
     let Some(lab) = Lab::new("again", 3, 1500) else { return };
@@ -303,7 +303,7 @@ fn a_port_whose_interface_is_made_again_is_attached_again() {
         until("the new interface", &|| picture().ports[1].is_up);
         all_hosts_send(&lab, 3, 100_000);
     }
-    // One interface that takes the place of another within one look.
+    // One interface replaces another within one check.
     lab.delete_link(2);
     lab.make_link(2, 1500);
     std::thread::sleep(Duration::from_millis(500));

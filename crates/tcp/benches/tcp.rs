@@ -7,7 +7,7 @@ use fanin_units::{Duration, Instant};
 const ANSWER_BYTES: u64 = 13_200;
 const REQUEST_BYTES: u64 = 200;
 
-/// Hands segments to and fro until both ends fall silent; the number of segments handled.
+/// Exchanges segments until both ends have nothing to send; returns the number of segments handled.
 fn exchange(config: &Config, now: &mut Instant, ends: &mut [Endpoint; 2], queue: &mut Vec<Segment>) -> u64 {
     let mut handled = 0;
     let mut side = 0;

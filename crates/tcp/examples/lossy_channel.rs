@@ -1,6 +1,6 @@
 //! Two TCP endpoints over a channel that loses a tenth of all segments, from SYN to TIME-WAIT.
 //!
-//! `cargo run -p fanin-tcp --example lossy_channel` prints each segment and what became of it.
+//! `cargo run -p fanin-tcp --example lossy_channel` prints each segment and its fate.
 
 #![expect(clippy::print_stdout, reason = "it shows what happens")]
 

@@ -229,7 +229,7 @@ fn describe(segment: &Segment) -> String {
     line
 }
 
-/// The counters of `struct tcp_info` that the connection has; windows in segments, times in microseconds.
+/// The available counters of `struct tcp_info`; windows in segments, times in microseconds.
 fn info(connection: &TcpConnection) -> String {
     let (endpoint, config) = (connection.endpoint(), connection.config());
     let stats = endpoint.stats(config);

@@ -1,4 +1,4 @@
-//! An acknowledgement arrives at the sender: window update, fast path, slow path.
+//! Handling of an acknowledgement at the sender: window update, fast path, slow path.
 //!
 //! Follows `tcp_ack`, `tcp_sacktag_write_queue` and `tcp_clean_rtx_queue` of `net/ipv4/tcp_input.c`. The fast path takes
 //! ACKs while nothing is lost, SACKed or retransmitted; the slow path takes all others.
@@ -83,7 +83,7 @@ impl Endpoint {
         self.rtt.sample(config, ticks, self.send.una(), self.send.nxt());
     }
 
-    /// The peer offers a larger window than ever, or ends a closed one.
+    /// Handles a window that is the largest so far, or opens a closed one.
     fn handle_wider_window(&mut self, config: &Config, window: u32) {
         self.usage.check_idleness_again();
         self.send.note_window(config, window);
@@ -102,15 +102,15 @@ impl Endpoint {
         let advances = segment.ack > self.send.una();
         let high_seq = self.recovery_mut().high_seq();
         let mut newly = NewlyAcked::default();
-        // tcp_rack_advance: a copy that is acknowledged sooner than any round trip did not cause the ACK.
+        // tcp_rack_advance: a copy that is acknowledged sooner than the least round trip did not cause the ACK.
         if let Some(min) = self.rtt.min_ps(config) {
             newly.spurious_from = (now.get() + 1).saturating_sub(min);
         }
         let (has_dsack, duplicate_units) = self.handle_sack_blocks(config, segment, high_seq, &mut newly);
         let newly_sacked = newly.delivered;
         if advances {
-            // Nor did a copy that was sent after the timestamp echoed (tcp_skb_spurious_retrans). The echo says nothing
-            // about a SACK: it is that of the last segment in order.
+            // The same holds for a copy sent after the echoed timestamp (tcp_skb_spurious_retrans). The echo belongs to
+            // the last segment in order, and says nothing about a SACK.
             if segment.ts_echo != 0 {
                 let echoed = u64::from(segment.ts_echo) * config.timestamp_tick.get();
                 newly.spurious_from = newly.spurious_from.min(echoed);
@@ -169,8 +169,8 @@ impl Endpoint {
         self.restart_timer_slow(config, now, advances, newly.first_sent_at);
     }
 
-    /// Takes the SACK blocks of a segment. Returns whether the first reports a duplicate (RFC 2883), and how many units
-    /// that counts as delivered.
+    /// Takes the SACK blocks of a segment. Returns true if the first block reports a duplicate (RFC 2883), and the
+    /// units that this counts as delivered.
     fn handle_sack_blocks(
         &mut self,
         config: &Config,
@@ -202,9 +202,10 @@ impl Endpoint {
         (has_dsack, duplicate_units)
     }
 
-    /// Restarts the timer after an ACK of the slow path (`tcp_set_xmit_timer`). It is RACK's timer while a segment waits to be
-    /// declared lost. Else it is the RTO or the probe timeout, if data was acknowledged. A SACK restarts it only while the head
-    /// of the flight is younger than the SACKed segments. Otherwise the timeout would recede for ever.
+    /// Restarts the timer after an ACK of the slow path (`tcp_set_xmit_timer`). It is RACK's timer while a segment
+    /// waits to be declared lost. Otherwise it is the RTO or the probe timeout, if data was acknowledged. A SACK
+    /// restarts it only while the head of the flight is younger than the SACKed segments; otherwise the timeout would
+    /// recede for ever.
     fn restart_timer_slow(
         &mut self,
         config: &Config,
@@ -248,8 +249,8 @@ impl Endpoint {
     ) {
         let by_timestamp =
             (segment.ts_echo != 0 && advances).then(|| config.since_timestamp(now, segment.ts_echo));
-        // Karn's algorithm (RFC 6298 §3): a retransmitted segment gives no sample, unless a timestamp tells which copy
-        // was acknowledged.
+        // Karn's algorithm (RFC 6298 §3): a retransmitted segment gives no sample, unless a timestamp identifies the
+        // acknowledged copy.
         let by_transmission = match newly.first_sent_at {
             Some(sent_at) if !newly.retransmitted => Some(now.get() - sent_at),
             _ => None,
@@ -297,7 +298,7 @@ impl Endpoint {
         if acked == 0 {
             return 0;
         }
-        // One of the segments covered filled the hole; the others had been counted already.
+        // One of the covered segments filled the hole; the others were counted before.
         let gone = acked.saturating_sub(segment).min(self.flight.sacked);
         self.flight.sacked -= gone;
         let most = self.flight.size.saturating_sub(self.flight.lost);

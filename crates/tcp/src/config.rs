@@ -108,7 +108,7 @@ pub enum LossDetection {
 pub enum Reduction {
     /// Reduction at once to the slow-start threshold (RFC 5681, RFC 6675).
     AtOnce,
-    /// One segment less every second ACK (`tcp_cwnd_down`, Linux before 3.7).
+    /// Reduction by one segment at every second ACK (`tcp_cwnd_down`, Linux before 3.7).
     RateHalving,
     /// Proportional rate reduction (RFC 6937 with the slow-start reduction bound, Linux since 3.2).
     Proportional,
@@ -144,7 +144,7 @@ pub enum Validation {
 /// Source of round-trip samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RttSource {
-    /// The timestamp option where it is on, as Linux did before 4.13.
+    /// The timestamp option if it is on, as Linux did before 4.13.
     TimestampFirst,
     /// The transmission time of the oldest segment acknowledged that was sent once.
     Transmissions,
@@ -229,8 +229,8 @@ pub struct Config {
     /// The path-window option on every segment with data, and its echo on acknowledgements. Switches on the path lower the
     /// window in it, which bounds the sender's congestion window.
     pub path_window: bool,
-    /// Bytes that a sender deducts from the path window: those of its options, where the switch does not deduct them
-    /// (M21TCP §III.C.1).
+    /// Bytes that a sender deducts from the path window, for its options. Zero if the switch deducts them (M21TCP
+    /// §III.C.1).
     pub path_window_deduction: u32,
     /// Unit of windows and flights.
     pub unit: WindowUnit,

@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::congestion::SSTHRESH_INFINITE;
 use crate::endpoint::{Counters, Endpoint, Stats};
 
-/// The state of the retransmission queue and of the timers, as `tcp_info` of Linux shows it. Counts are in segments.
+/// The state of the retransmission queue and of the timers, in the terms of Linux's `tcp_info`. Counts are in segments.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Scoreboard {
     /// Segments sent and not acknowledged (`tcpi_unacked`).
@@ -20,7 +20,7 @@ pub struct Scoreboard {
     pub retransmitted: u32,
     /// Reordering degree in force (`tcpi_reordering`).
     pub reordering: u32,
-    /// Reordering has been seen (`tcpi_reord_seen`).
+    /// True if reordering has been seen (`tcpi_reord_seen`).
     pub is_reordering_seen: bool,
     /// Number of doublings of the RTO or the window probe's timer (`tcpi_backoff`).
     pub backoff: u32,
@@ -77,18 +77,18 @@ impl Endpoint {
         self.receiver.offered()
     }
 
-    /// Sets whether received bytes count as read at once, or only when [`read`](Self::read) takes them.
+    /// Sets whether received bytes count as read at once, or only after [`read`](Self::read).
     pub fn set_reading(&mut self, at_once: bool) {
         self.receiver.set_reading(at_once);
     }
 
-    /// The application takes received bytes; a window update may follow.
+    /// Marks received bytes as read by the application; a window update may follow.
     pub fn read(&mut self, config: &Config, bytes: u64) {
         self.receiver.read(config, bytes);
     }
 
-    /// Sends a window update at the next [`poll_transmit`](Self::poll_transmit), as DIATCP does after it has divided its window
-    /// anew.
+    /// Sends a window update at the next [`poll_transmit`](Self::poll_transmit). DIATCP calls this after it has divided
+    /// its window anew.
     pub fn update_peer_window(&mut self) {
         self.receiver.ack_now();
     }

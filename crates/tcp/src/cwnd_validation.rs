@@ -6,7 +6,7 @@ use crate::ca_state::CongestionState;
 use crate::config::{Config, Validation};
 use crate::endpoint::Endpoint;
 
-/// The use of the congestion window: the largest flights, and when the window was last full.
+/// The use of the congestion window: the largest flights, and the last time at which the window was full.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct CwndUsage {
     /// The offset that ends the present window (`cwnd_usage_seq`), and the largest flight in it (`max_packets_out`).
@@ -16,39 +16,40 @@ pub(crate) struct CwndUsage {
     used: u32,
     /// Last time of the window's full use, in ps (`snd_cwnd_stamp`).
     full_at: u64,
-    /// The window limited the last transmission (`is_cwnd_limited`).
+    /// True if the window limited the last transmission (`is_cwnd_limited`).
     is_limited: bool,
-    /// New segments were sent since the use of the window was last validated.
+    /// True if new segments were sent since the last validation.
     is_unvalidated: bool,
-    /// Idleness was checked since the application last wrote or the offered window opened.
+    /// True if idleness was checked since the last write of the application or opening of the offered window.
     is_idle_checked: bool,
 }
 
 impl CwndUsage {
-    /// The window keeps a segment back.
+    /// Notes that the window keeps a segment back.
     #[inline]
     pub(crate) fn note_limit(&mut self) {
         self.is_limited = true;
     }
 
-    /// The window was in full use now: restarts the clock of disuse.
+    /// Notes that the window is full now: restarts the clock of its disuse.
     pub(crate) fn restart(&mut self, now: Instant) {
         self.set_full_at(now);
         self.used = 0;
     }
 
-    /// Restarts the clock of disuse. The largest flight so far counts on.
+    /// Restarts the clock of disuse, and keeps the largest flight so far.
     pub(crate) fn set_full_at(&mut self, now: Instant) {
         self.full_at = now.get();
     }
 
-    /// The application has written or the offered window has opened: the next transmission may end an idle period.
+    /// Notes a write of the application or an opening of the offered window: the next transmission may end an idle
+    /// period.
     #[inline]
     pub(crate) fn check_idleness_again(&mut self) {
         self.is_idle_checked = false;
     }
 
-    /// Returns whether segments were sent since the last validation.
+    /// Returns true if segments were sent since the last validation.
     #[inline]
     pub(crate) fn is_unvalidated(&self) -> bool {
         self.is_unvalidated
@@ -56,7 +57,7 @@ impl CwndUsage {
 }
 
 impl Endpoint {
-    /// Returns whether the congestion window limits the sender, so that it may grow (`tcp_is_cwnd_limited`).
+    /// Returns true if the congestion window limits the sender, so that it may grow (`tcp_is_cwnd_limited`).
     #[inline]
     pub(crate) fn is_cwnd_limited(&self, config: &Config, in_flight: u32) -> bool {
         match config.validation {
@@ -77,7 +78,7 @@ impl Endpoint {
         }
     }
 
-    /// Notes a segment just sent: the largest flight of a window, and whether the window was filled.
+    /// Notes a segment just sent: updates the largest flight, and whether the window was filled.
     #[inline]
     pub(crate) fn note_transmission(&mut self, config: &Config) {
         let full = self.flight.pipe() + config.segment_units() > self.window.cwnd;
@@ -98,8 +99,8 @@ impl Endpoint {
         usage.is_unvalidated = true;
     }
 
-    /// Validates the window once nothing more can be sent: one that was not full for an RTO shrinks towards its use
-    /// (RFC 2861; `tcp_cwnd_validate`, `tcp_cwnd_application_limited`).
+    /// Validates the window when nothing more can be sent. A window that was not full for an RTO shrinks towards its
+    /// use (RFC 2861; `tcp_cwnd_validate`, `tcp_cwnd_application_limited`).
     pub(crate) fn validate_cwnd(&mut self, config: &Config, now: Instant) {
         self.usage.is_unvalidated = false;
         let full = match config.validation {
@@ -128,9 +129,9 @@ impl Endpoint {
         self.usage.restart(now);
     }
 
-    /// Data is sent and none is outstanding: halves the window for each RTO of idleness (RFC 2861, RFC 5681 §4.1;
-    /// `tcp_slow_start_after_idle_check`, `tcp_cwnd_restart`). Linux checks when the application writes and when a closed
-    /// window opens (since 4.3), not while it is closed.
+    /// Handles data sent with none outstanding: halves the window for each RTO of idleness (RFC 2861, RFC 5681 §4.1;
+    /// `tcp_slow_start_after_idle_check`, `tcp_cwnd_restart`). Linux checks when the application writes and when a
+    /// closed window opens (since 4.3), not while it is closed.
     pub(crate) fn restart_after_idle(&mut self, config: &Config, now: Instant) {
         let rto = self.rtt.rto(config).get();
         let idle = now.get().saturating_sub(self.last_sent_at);

@@ -1,7 +1,8 @@
-//! Delivery rate: how fast an ACK says that the network carries data (`net/ipv4/tcp_rate.c`).
+//! Delivery rate of a connection, estimated from its ACKs (`net/ipv4/tcp_rate.c`).
 //!
-//! Each transmission notes the number of segments delivered before it. An ACK subtracts that from the present number. The
-//! segments were sent within one interval and acknowledged within another; the longer of the two divides.
+//! Each transmission notes the number of segments delivered before it. An ACK subtracts that from the present number.
+//! The difference is divided by the longer of two intervals: in one the segments were sent, in the other they were
+//! acknowledged.
 
 use alloc::collections::VecDeque;
 
@@ -14,7 +15,7 @@ pub(crate) const MICROSECOND: u64 = Duration::from_micros(1).get();
 #[derive(Clone, Copy, Debug)]
 struct Transmission {
     sent_at: u64,
-    /// Segments delivered before, and when the last of them was.
+    /// Segments delivered before, and the time of the last delivery.
     delivered: u64,
     delivered_at: u64,
     /// Transmission time of the first segment of this sample's flight.
@@ -22,7 +23,7 @@ struct Transmission {
     is_app_limited: bool,
 }
 
-/// The delivery of an ACK, as the endpoint sees it.
+/// The deliveries that an ACK reports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery {
     pub(crate) now: Instant,
@@ -34,7 +35,7 @@ pub(crate) struct Delivery {
     pub(crate) newest_sent_at: Option<u64>,
     /// Round-trip time of the newest segment that was sent once, in ps.
     pub(crate) rtt_ps: Option<u64>,
-    /// The receiver may have delayed the ACK.
+    /// True if the receiver may have delayed the ACK.
     pub(crate) may_be_delayed: bool,
     /// Segments in the network before the ACK.
     pub(crate) prior_in_flight: u32,
@@ -45,22 +46,22 @@ pub(crate) struct Delivery {
 pub(crate) struct RateSample {
     /// Segments delivered in the interval, and its length in microseconds; none if the ACK gives no rate.
     pub(crate) rate: Option<(u64, u64)>,
-    /// Segments that were delivered when the newest segment covered was sent.
+    /// Number of delivered segments when the newest covered segment was sent.
     pub(crate) prior_delivered: u64,
-    /// The application, not the network, limited the rate.
+    /// True if the application, not the network, limited the rate.
     pub(crate) is_app_limited: bool,
 }
 
 /// The delivery rate of one connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeliveryRate {
-    /// Segments delivered so far, and when the last of them was, in ps.
+    /// Segments delivered so far, and the time of the last delivery, in ps.
     delivered: u64,
     delivered_at: u64,
     first_sent_at: u64,
-    /// The application limits samples until this number of segments is delivered; 0 for none.
+    /// Number of delivered segments up to which the application limits samples; 0 for none.
     app_limited: u64,
-    /// Oldest first; one an instant.
+    /// Transmissions, oldest first; one for each instant.
     transmissions: VecDeque<Transmission>,
 }
 
@@ -75,17 +76,18 @@ impl DeliveryRate {
         self.delivered_at
     }
 
-    /// Returns whether the application limits the present samples.
+    /// Returns true if the application limits the present samples.
     pub(crate) fn is_app_limited(&self) -> bool {
         self.app_limited > 0
     }
 
-    /// The application leaves the network idle, with `in_flight` segments outstanding (`tcp_rate_check_app_limited`).
+    /// Notes that the application leaves the network idle, with `in_flight` segments outstanding
+    /// (`tcp_rate_check_app_limited`).
     pub(crate) fn limit_by_app(&mut self, in_flight: u32) {
         self.app_limited = (self.delivered + u64::from(in_flight)).max(1);
     }
 
-    /// A segment is sent; `is_idle` if nothing was outstanding (`tcp_rate_skb_sent`).
+    /// Notes a sent segment; `is_idle` is true if nothing was outstanding (`tcp_rate_skb_sent`).
     pub(crate) fn on_sent(&mut self, now: Instant, is_idle: bool) {
         let now = now.get();
         if is_idle {
@@ -112,7 +114,7 @@ impl DeliveryRate {
         }
     }
 
-    /// An ACK arrives (`tcp_rate_skb_delivered`, `tcp_rate_gen`). A rate over less than `min_rtt` ps is none: ACKs that
+    /// Takes an ACK (`tcp_rate_skb_delivered`, `tcp_rate_gen`). An interval below `min_rtt` ps gives no rate: ACKs that
     /// arrive together would make it too high.
     pub(crate) fn on_ack(&mut self, delivery: &Delivery, min_rtt: u64) -> RateSample {
         let now = delivery.now.get();

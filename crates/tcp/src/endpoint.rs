@@ -1,4 +1,4 @@
-//! One end of an established connection: its state, and how it is driven.
+//! One end of an established connection: its state and the calls that drive it.
 
 use alloc::boxed::Box;
 
@@ -71,7 +71,7 @@ pub(crate) struct Counters {
     pub(crate) ecn_reductions: u32,
 }
 
-/// A transmission that the congestion window does not govern.
+/// A transmission outside the congestion window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Forced {
     None,
@@ -100,7 +100,7 @@ pub enum Written {
 /// [`write`](Self::write); after each call drain [`poll_transmit`](Self::poll_transmit). One [`Config`] serves any number
 /// of endpoints and is passed to every call.
 ///
-/// The parts stand in the order of use: those of every call, those of a receiver of data, those of a sender.
+/// The fields are in the order of use: those for every call, for a receiver of data, for a sender.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Endpoint {
@@ -112,7 +112,7 @@ pub struct Endpoint {
     pub(crate) ca_state: CongestionState,
     pub(crate) forced: Forced,
     pub(crate) burst: OffloadBurst,
-    /// The next new segment carries CWR.
+    /// True if the next new segment carries CWR.
     pub(crate) send_cwr: bool,
     // Every segment received.
     pub(crate) receiver: Receiver,
@@ -152,8 +152,8 @@ impl Endpoint {
         }
     }
 
-    /// Makes an endpoint after the handshake, which gives the first round-trip sample. Without one the first timeout would be
-    /// the initial RTO of RFC 6298 §2.1, a second or more.
+    /// Makes an endpoint after the handshake, which gives the first round-trip sample. Without a sample, the first
+    /// timeout would be the initial RTO of RFC 6298 §2.1, a second or more.
     pub fn established(config: &Config, rtt: Duration) -> Self {
         let mut endpoint = Self::new(config);
         endpoint.rtt.sample(config, (rtt.get() / config.rtt_tick.get()) as u32, 0, 0);
@@ -167,7 +167,7 @@ impl Endpoint {
         endpoint.window.cwnd = cwnd.max(1) * config.segment_units();
         endpoint.window.ssthresh = endpoint.window.cwnd;
         let ticks = (rtt.get() / config.rtt_tick.get()) as u32;
-        // Samples until the variation has settled, as on a connection that has run for long; each ends a flight.
+        // Samples until the variation has settled, as on a long-lived connection; each sample ends a flight.
         for _ in 0..32 {
             endpoint.rtt.sample(config, ticks, 1, 0);
         }
@@ -183,7 +183,7 @@ impl Endpoint {
         self.usage.restart(now);
     }
 
-    /// The application appends `bytes` to its stream.
+    /// Appends `bytes` of the application to the stream.
     #[inline]
     pub fn write(&mut self, bytes: u64) {
         if self.congestion.is_bbr() {
@@ -266,8 +266,8 @@ impl Endpoint {
         self.assert_order();
     }
 
-    /// The sums of the flight stand in order. Every verb of [`SendSequence`] asserts the order of the positions.
-    /// In release builds the three would take 6 instructions a packet-hop of an incast, and the rack above its grant.
+    /// Asserts the order of the flight's sums. Every method of [`SendSequence`] asserts the order of the positions. The
+    /// three assertions stay out of release builds, where they would exceed the permitted cost of a packet-hop.
     #[inline]
     pub(crate) fn assert_order(&self) {
         debug_assert!(self.flight.sacked <= self.flight.size, "more SACKed than outstanding");
@@ -275,8 +275,9 @@ impl Endpoint {
         debug_assert!(self.window.cwnd > 0, "a closed congestion window never opens again");
     }
 
-    /// Time at which [`handle_deadline`](Self::handle_deadline) is due, [`Instant::FAR_FUTURE`] for never. It may be earlier
-    /// than a timer's expiry: the call then only moves it, so that restarting a timer costs nothing while data flows.
+    /// Time at which [`handle_deadline`](Self::handle_deadline) is due, [`Instant::FAR_FUTURE`] for never. It may be
+    /// earlier than a timer's expiry: the call then only updates it. So restarting a timer costs nothing while data
+    /// flows.
     #[inline]
     pub fn poll_deadline(&self) -> Instant {
         Instant::new(self.timer.deadline_bound())

@@ -1,7 +1,7 @@
 //! The retransmission queue: segments sent and not yet acknowledged (FlightSize of RFC 5681), and their state.
 //!
-//! Consecutive segments in the same state form one run if sent at the same time. Without loss each sent burst is one run. A
-//! SACK splits runs where the kernel splits its segmentation-offload buffers.
+//! Consecutive segments in the same state form one run if sent at the same time. Without loss, each sent burst is one
+//! run. A SACK splits runs where the kernel splits its segmentation-offload buffers.
 
 use crate::config::Config;
 use crate::runs::Runs;
@@ -16,7 +16,7 @@ pub(crate) const RETRANSMITTED: u8 = 4;
 /// Retransmitted at some time (Karn's algorithm).
 pub(crate) const EVER_RETRANSMITTED: u8 = 8;
 
-/// Consecutive segments of the same fate.
+/// Consecutive segments in the same state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SegmentRun {
     /// Stream offset of the first byte.
@@ -59,36 +59,36 @@ pub(crate) struct Flight {
     pub(crate) retransmitted: u32,
     /// Lost part without a copy in the network.
     unrepaired: u32,
-    /// The segment sent last is a full one, so that the next may join its run.
+    /// True if the segment sent last is full, so that the next segment may join its run.
     ends_full: bool,
 }
 
-/// Bound of the runs that one change may join.
+/// Most runs that one change may join.
 const JOIN_STEPS_MAX: usize = 8;
 
 /// The data that an ACK newly covers, cumulatively or selectively.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewlyAcked {
-    /// Copies sent from this time on cannot have caused the ACK.
+    /// A copy sent at this time or later cannot have caused the ACK.
     pub(crate) spurious_from: u64,
-    /// Transmission time of the last run covered, such copies aside (RACK's round trip).
+    /// Transmission time of the last covered run that may have caused the ACK (RACK's round trip).
     pub(crate) latest: u64,
-    /// Units that left the network: those covered that were not SACKed before.
+    /// Units that left the network: the covered units that were not SACKed before.
     pub(crate) delivered: u32,
     /// Units covered cumulatively.
     pub(crate) acked: u32,
-    /// Transmission time of the oldest run covered that was sent once.
+    /// Transmission time of the oldest covered run without a retransmission.
     pub(crate) first_sent_at: Option<u64>,
-    /// Transmission time of the newest run covered that was sent once.
+    /// Transmission time of the newest covered run without a retransmission.
     pub(crate) last_sent_at: Option<u64>,
-    /// A retransmitted run is covered.
+    /// True if a retransmitted run is covered.
     pub(crate) retransmitted: bool,
-    /// A run is covered that was sent once, was not SACKed before, and ends at or below `high_seq`: the evidence of F-RTO
-    /// and Eifel.
+    /// True if the ACK covers a run that was neither retransmitted nor SACKed before, and ends at or below `high_seq`.
+    /// This is the evidence of F-RTO and Eifel.
     pub(crate) original: bool,
     /// The newest transmission covered: time, end, and whether it was a retransmission (RFC 8985 §6.2 step 1).
     pub(crate) newest: Option<(u64, u64, bool)>,
-    /// Lowest offset covered that was sent once: the evidence of reordering.
+    /// Lowest covered offset without a retransmission: the evidence of reordering.
     pub(crate) lowest_original: Option<u64>,
 }
 
@@ -119,8 +119,8 @@ impl Flight {
         self.ends_full = len == u32::from(mss);
     }
 
-    /// The fast path of [`acknowledge`](Self::acknowledge): nothing was lost, SACKed or sent again. Returns
-    /// units and the transmission times of the oldest and newest run newly.
+    /// The fast path of [`acknowledge`](Self::acknowledge), while nothing is lost, SACKed or retransmitted. Returns the
+    /// newly acknowledged units, and the transmission times of the oldest and newest run.
     #[inline]
     pub(crate) fn acknowledge_fast(&mut self, config: &Config, ack: u64) -> (u32, u64, u64) {
         let mut units = 0;
@@ -186,7 +186,7 @@ impl Flight {
         }
     }
 
-    /// Takes `units` of state `state` out of the sums, but for `size`.
+    /// Subtracts `units` in state `state` from all sums except `size`.
     fn forget(&mut self, state: u8, units: u32) {
         assert!(
             state & SACKED == 0 || state & (LOST | RETRANSMITTED) == 0,
@@ -205,7 +205,8 @@ impl Flight {
         }
     }
 
-    /// Marks as SACKed the segments that lie whole within `start..end` (`tcp_match_skb_to_sack` honours their boundaries).
+    /// Marks the segments that lie entirely within `start..end` as SACKed, never a part of a segment (as
+    /// `tcp_match_skb_to_sack`).
     pub(crate) fn sack(
         &mut self,
         config: &Config,
@@ -281,7 +282,7 @@ impl Flight {
         }
     }
 
-    /// Declares the first segment lost, which is neither lost nor SACKed.
+    /// Declares the first segment lost, which must be neither lost nor SACKed.
     pub(crate) fn mark_first_lost(&mut self, config: &Config) {
         let Some(&SegmentRun { start, len, mss, .. }) = self.runs.front() else { return };
         if len > u32::from(mss) {
@@ -296,7 +297,7 @@ impl Flight {
         run.state = run.state & !RETRANSMITTED | LOST;
     }
 
-    /// Declares nothing lost any more (`tcp_undo_cwnd_reduction` with `unmark_loss`).
+    /// Withdraws all declared losses (`tcp_undo_cwnd_reduction` with `unmark_loss`).
     pub(crate) fn unmark_lost(&mut self) {
         for run in self.runs.iter_mut() {
             run.state &= !LOST;
@@ -313,8 +314,8 @@ impl Flight {
         self.sacked = 0;
     }
 
-    /// Splits the run around `offset`. Off a segment boundary one segment becomes two, and the sums grow
-    /// (`tcp_fragment`).
+    /// Splits the run around `offset`. If `offset` is not on a segment boundary, one segment becomes two, and the sums
+    /// grow (`tcp_fragment`).
     pub(crate) fn split_at(&mut self, config: &Config, offset: u64) {
         let index = self.runs.partition_point(|run| run.end() <= offset);
         if let Some(run) = self.runs.get_mut(index)
@@ -338,15 +339,15 @@ impl Flight {
         }
     }
 
-    /// Joins runs near `index` that have become alike.
+    /// Joins runs near `index` that have become equal in state.
     fn join(&mut self, index: usize) {
         let mut at = index.saturating_sub(1);
-        // Only the neighbours of a run that just changed can have become alike; a few steps reach them.
+        // Only neighbours of the changed run can have become equal; a few steps reach them.
         let mut steps = 0;
         while at + 1 < self.runs.len() && steps < JOIN_STEPS_MAX {
             let next = self.runs[at + 1];
             let run = &mut self.runs[at];
-            // The division stands last: it is the most expensive test.
+            // The division comes last: it is the most expensive test.
             let alike = run.state == next.state
                 && run.mss == next.mss
                 && (run.sent_at == next.sent_at || run.is(SACKED))

@@ -11,7 +11,7 @@ use crate::recovery::{AckEvent, RecoveryState};
 /// DSACKs widen the reordering window up to this many steps.
 const WINDOW_STEPS_MAX: u8 = 64;
 
-/// The segment sent last among those delivered (RFC 8985 §6.1), and the timer that follows from it.
+/// The delivered segment that was sent last (RFC 8985 §6.1), and the timer that follows from it.
 #[derive(Clone, Debug)]
 pub(crate) struct RackState {
     /// Send time of the segment, in ps, and its end (RACK.xmit_ts, RACK.end_seq).
@@ -19,24 +19,24 @@ pub(crate) struct RackState {
     end: u64,
     /// Its round-trip time in ps (RACK.rtt).
     rtt: u64,
-    /// Time until the youngest candidate is lost, in ps; 0 without candidates.
+    /// Time until the youngest candidate is declared lost, in ps; 0 without candidates.
     wait: u64,
-    /// Transmission time of the latest original that was delivered, for FACK's test of lost retransmissions.
+    /// Transmission time of the latest delivered original, for FACK's test of lost retransmissions.
     original_sent_at: u64,
-    /// DSACKs widen the reordering window (RACK.reo_wnd_mult).
+    /// Factor of the reordering window; DSACKs raise it (RACK.reo_wnd_mult).
     window_steps: u8,
-    /// The segment has changed since losses were last looked for.
+    /// True if the segment has changed since the last search for losses.
     is_advanced: bool,
 }
 
 impl RackState {
-    /// Nothing is delivered.
+    /// The state before any delivery.
     pub(crate) fn new() -> Self {
         Self { sent_at: 0, end: 0, rtt: 0, wait: 0, original_sent_at: 0, window_steps: 1, is_advanced: false }
     }
 
-    /// RFC 8985 §6.2 step 2 (`tcp_rack_advance`): takes the newest transmission that an ACK covers. The round trip is that of
-    /// the last run covered, sent at `latest`.
+    /// Takes the newest transmission that an ACK covers (RFC 8985 §6.2 step 2; `tcp_rack_advance`). The round trip is
+    /// that of the last covered run, sent at `latest`.
     pub(crate) fn advance(
         &mut self,
         now: Instant,
@@ -59,17 +59,17 @@ impl RackState {
         self.window_steps = (self.window_steps + 1).min(WINDOW_STEPS_MAX);
     }
 
-    /// Returns whether the segment has changed since the last call.
+    /// Returns true if the segment has changed since the last call.
     fn take_advance(&mut self) -> bool {
         core::mem::replace(&mut self.is_advanced, false)
     }
 
-    /// Takes the time until the youngest candidate is lost, in ps; 0 without candidates.
+    /// Takes the time until the youngest candidate is declared lost, in ps; 0 without candidates.
     pub(crate) fn take_wait(&mut self) -> u64 {
         core::mem::take(&mut self.wait)
     }
 
-    /// RFC 8985 §6.2 step 5: returns whether `run` is lost. If it only may be, notes how long it is still waited for.
+    /// RFC 8985 §6.2 step 5: returns true if `run` is lost. If it may be lost later, notes the remaining wait.
     fn is_lost(&mut self, run: &SegmentRun, now: Instant, window: u64) -> bool {
         if (run.sent_at, run.end()) >= (self.sent_at, self.end) {
             return false;
@@ -85,7 +85,7 @@ impl RackState {
 pub(crate) struct ReorderingDegree {
     /// In units of the window.
     units: u32,
-    /// Reordering has been seen.
+    /// True if reordering has been seen.
     is_seen: bool,
 }
 
@@ -100,17 +100,17 @@ impl ReorderingDegree {
         self.units
     }
 
-    /// Returns whether reordering has been seen.
+    /// Returns true if reordering has been seen.
     pub(crate) fn is_seen(&self) -> bool {
         self.is_seen
     }
 
-    /// Returns whether the degree has grown since the connection began.
+    /// Returns true if the degree has grown since the connection began.
     pub(crate) fn is_raised(&self, config: &Config) -> bool {
         self.units > config.reordering * config.segment_units()
     }
 
-    /// An original arrived after one `distance` units above it.
+    /// Notes an original that arrived after a segment `distance` units above it.
     fn note(&mut self, config: &Config, distance: u32) {
         self.is_seen = true;
         let most = config.reordering_max.saturating_mul(config.segment_units());
@@ -119,7 +119,7 @@ impl ReorderingDegree {
 }
 
 impl Endpoint {
-    /// Learns the reordering degree from an original that arrived after one above it (`tcp_check_sack_reordering`).
+    /// Learns the reordering degree from an original that arrived after a later one (`tcp_check_sack_reordering`).
     pub(crate) fn note_reordering(&mut self, config: &Config, prior_fack: u64, newly: &NewlyAcked) {
         let Some(lowest) = newly.lowest_original else { return };
         if !config.sack || lowest >= prior_fack {
@@ -129,7 +129,8 @@ impl Endpoint {
         self.reordering.note(config, config.units(distance, self.send.mss()));
     }
 
-    /// Returns whether duplicate ACKs or SACKs suffice to enter recovery (`tcp_time_to_recover`), proven losses aside.
+    /// Returns true if duplicate ACKs or SACKs suffice to enter recovery (`tcp_time_to_recover`). Proven losses do not
+    /// count here.
     pub(crate) fn is_time_to_recover(&self, config: &Config) -> bool {
         let segment = config.segment_units();
         match config.detection() {
@@ -149,7 +150,8 @@ impl Endpoint {
         }
     }
 
-    /// Units from SND.UNA to the highest SACK (`fackets_out`). Reordering turns FACK off: then SACKed units alone.
+    /// Units from SND.UNA to the highest SACK (`fackets_out`). With reordering FACK is off, and only SACKed units
+    /// count.
     fn fackets(&self, config: &Config) -> u32 {
         if self.reordering.is_seen() {
             return self.flight.sacked + config.segment_units();
@@ -257,7 +259,7 @@ impl Endpoint {
         self.flight.mark_lost(config, |run| run.start < limit && !run.is(LOST | EVER_RETRANSMITTED));
     }
 
-    /// A retransmission is lost if a segment arrived that was first sent after it (`tcp_mark_lost_retrans`).
+    /// Declares a retransmission lost if a segment arrived that was first sent after it (`tcp_mark_lost_retrans`).
     fn detect_lost_retransmissions(&mut self, config: &Config) {
         if self.flight.retransmitted == 0 || self.reordering.is_seen() {
             return;

@@ -1,4 +1,4 @@
-//! The events of an endpoint that BBR models the path from, and the pacing of its bursts.
+//! The inputs of BBR's model from an endpoint's events, and the pacing of its bursts.
 
 use fanin_units::Instant;
 
@@ -19,7 +19,8 @@ impl Endpoint {
         }
     }
 
-    /// Returns whether pacing keeps the next burst back (`tcp_pacing_check`). The deadline comes when it may leave.
+    /// Returns true if pacing keeps the next burst back (`tcp_pacing_check`). The deadline comes when the burst may
+    /// leave.
     #[inline]
     pub(crate) fn is_paced(&mut self, now: Instant) -> bool {
         self.congestion.is_bbr() && self.waits_for_pacing(now)
@@ -36,7 +37,7 @@ impl Endpoint {
         waits
     }
 
-    /// Tells BBR of a segment that is about to be sent.
+    /// Informs BBR of a segment before it is sent.
     #[cold]
     pub(crate) fn note_paced(&mut self, config: &Config, now: Instant, bytes: u32, is_first: bool) {
         let path = self.path_state(config);
@@ -47,7 +48,7 @@ impl Endpoint {
         }
     }
 
-    /// The application writes: tells BBR if it had nothing left to send (`tcp_rate_check_app_limited`).
+    /// Notes a write of the application for BBR, if nothing was left to send (`tcp_rate_check_app_limited`).
     #[cold]
     pub(crate) fn note_write(&mut self) {
         let in_flight = self.flight.pipe();
@@ -63,7 +64,7 @@ impl Endpoint {
         }
     }
 
-    /// Lets BBR take an ACK after the flight and the state are brought up to date.
+    /// Passes an ACK to BBR, after the flight and the state are up to date.
     #[cold]
     pub(crate) fn model_ack(&mut self, config: &Config, delivery: &Delivery) {
         let path = self.path_state(config);
@@ -74,7 +75,7 @@ impl Endpoint {
         }
     }
 
-    /// Lets BBR take an ACK of the fast path: of `acked` segments, the newest of them sent at `sent_at` ps.
+    /// Passes an ACK of the fast path to BBR. It covers `acked` segments; the newest of them was sent at `sent_at` ps.
     #[cold]
     pub(crate) fn model_fast_ack(
         &mut self,
@@ -95,7 +96,7 @@ impl Endpoint {
         self.model_ack(config, &delivery);
     }
 
-    /// The delivery of an ACK of the slow path.
+    /// The deliveries that an ACK of the slow path reports.
     pub(crate) fn delivery_of(
         &self,
         now: Instant,

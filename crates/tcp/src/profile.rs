@@ -30,10 +30,9 @@
 //! `linux-6` is checked segment by segment against traces of Linux 6.18 (`tests/kernel.rs`); the older
 //! kernels follow the source named.
 //!
-//! Only BBR paces: CUBIC does under the `fq` queueing discipline alone. No profile has urgent data, SYN
-//! cookies, fast open, path MTU discovery or keep-alives. Compressed SACKs
-//! (`tcp_comp_sack_delay_ns`), hints of the route cache and the limit of the socket's send buffer
-//! are left out too.
+//! Only BBR paces; CUBIC is paced under the `fq` queueing discipline alone, which no profile has. No profile has urgent
+//! data, SYN cookies, fast open, path MTU discovery or keep-alives. Compressed SACKs (`tcp_comp_sack_delay_ns`), hints
+//! of the route cache and the limit of the socket's send buffer are also left out.
 
 use fanin_units::Duration;
 use fanin_units::tcp::RTO_MIN_LINUX;
@@ -131,7 +130,7 @@ impl Config {
         }
     }
 
-    /// Linux 2.6.32 as Scientific Linux CERN 6 ran it, HZ 1000.
+    /// Linux 2.6.32 as in Scientific Linux CERN 6, HZ 1000.
     pub fn linux_2_6_32() -> Self {
         Self {
             congestion_control: CongestionControl::Cubic(CubicParameters {
@@ -161,7 +160,7 @@ impl Config {
         }
     }
 
-    /// Linux 2.6.26, the stack that the Network Simulation Cradle brought into the thesis' simulations; HZ 1000.
+    /// Linux 2.6.26, the stack of the Network Simulation Cradle in the thesis' simulations; HZ 1000.
     pub fn linux_2_6_26() -> Self {
         Self {
             initial_window: 3,
@@ -218,7 +217,7 @@ impl Config {
         }
     }
 
-    /// The RFCs to the letter: 5681, 6298, 6582, 6675, 6928, 1122.
+    /// The RFCs without deviations: 5681, 6298, 6582, 6675, 6928, 1122.
     pub fn textbook() -> Self {
         Self {
             mss: 1460,

@@ -23,7 +23,7 @@ pub(crate) struct RecoveryState {
     high_seq: u64,
     /// All retransmissions lie below this offset.
     retransmitted_below: u64,
-    /// A partial ACK of this recovery has restarted the timer (RFC 6582 §3.2 step 5).
+    /// True if a partial ACK of this recovery has restarted the timer (RFC 6582 §3.2 step 5).
     had_partial_ack: bool,
     pub(crate) undo: UndoState,
     pub(crate) reduction: ReductionCourse,
@@ -32,7 +32,7 @@ pub(crate) struct RecoveryState {
 }
 
 impl RecoveryState {
-    /// The state in `place`; an absent one is made with SND.NXT.
+    /// The state in `place`; an absent state is created with SND.NXT.
     #[inline]
     pub(crate) fn in_place(place: &mut Option<Box<Self>>, snd_nxt: u64) -> &mut Self {
         place.get_or_insert_with(|| {
@@ -53,12 +53,12 @@ impl RecoveryState {
         self.high_seq
     }
 
-    /// An episode begins: it ends when all below SND.NXT is acknowledged.
+    /// Begins an episode: it ends when all data below SND.NXT is acknowledged.
     pub(crate) fn begin_episode(&mut self, snd_nxt: u64) {
         self.high_seq = snd_nxt;
     }
 
-    /// Segments below SND.NXT are retransmitted.
+    /// Notes that segments below SND.NXT are retransmitted.
     pub(crate) fn note_retransmissions(&mut self, snd_nxt: u64) {
         self.retransmitted_below = self.retransmitted_below.max(snd_nxt);
     }
@@ -68,21 +68,21 @@ impl RecoveryState {
         self.retransmitted_below = self.retransmitted_below.min(offset);
     }
 
-    /// Notes a partial ACK. Returns whether this recovery had one before.
+    /// Notes a partial ACK. Returns true if this recovery had one before.
     pub(crate) fn note_partial_ack(&mut self) -> bool {
         core::mem::replace(&mut self.had_partial_ack, true)
     }
 }
 
-/// An ACK on the slow path, as recovery sees it.
+/// An ACK on the slow path, with the inputs of recovery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckEvent {
     pub(crate) now: Instant,
-    /// The ACK acknowledges new data.
+    /// True if the ACK acknowledges new data.
     pub(crate) advances: bool,
-    /// A duplicate ACK (RFC 5681 §2).
+    /// True for a duplicate ACK (RFC 5681 §2).
     pub(crate) is_duplicate: bool,
-    /// The ACK reports a duplicate (RFC 2883).
+    /// True if the ACK reports a duplicate (RFC 2883).
     pub(crate) has_dsack: bool,
     /// Units newly delivered, SACKed ones included.
     pub(crate) delivered: u32,
@@ -96,7 +96,7 @@ pub(crate) struct AckEvent {
 }
 
 impl Endpoint {
-    /// The recovery state; makes it if absent.
+    /// The recovery state; creates an absent one.
     pub(crate) fn recovery_mut(&mut self) -> &mut RecoveryState {
         RecoveryState::in_place(&mut self.recovery, self.send.nxt())
     }
@@ -113,12 +113,12 @@ impl Endpoint {
         }
     }
 
-    /// Returns whether a tail loss probe is outstanding.
+    /// Returns true if a tail loss probe is outstanding.
     pub(crate) fn has_tail_loss_probe(&self) -> bool {
         self.recovery.as_ref().is_some_and(|recovery| recovery.probe.is_outstanding())
     }
 
-    /// Takes an ACK that may tell of loss, reordering or marks (`tcp_fastretrans_alert`).
+    /// Handles an ACK that may show loss, reordering or marks (`tcp_fastretrans_alert`).
     pub(crate) fn handle_dubious_ack(
         &mut self,
         config: &Config,
@@ -139,8 +139,8 @@ impl Endpoint {
                         return;
                     }
                     if !config.sack {
-                        // RFC 6582 §3.2 step 5: a partial ACK names the next hole, which is filled at once. In Linux the
-                        // window decides when.
+                        // RFC 6582 §3.2 step 5: a partial ACK shows the next hole, which is filled at once. In Linux
+                        // the window decides the time.
                         self.mark_head_lost(config);
                         if config.unit == WindowUnit::Bytes {
                             self.forced = Forced::LostHead;
@@ -152,7 +152,7 @@ impl Endpoint {
                 self.detect_losses(config, now, ack, newly_sacked);
             }
             CongestionState::Loss => {
-                // RFC 5682: a segment arrived that was sent before the timeout.
+                // RFC 5682: a segment sent before the timeout has arrived.
                 if self.recovery_mut().undo.watches_timeout()
                     && original
                     && config.undo
@@ -198,7 +198,7 @@ impl Endpoint {
         ack.lost = (self.flight.lost + self.flight.retransmitted).saturating_sub(lost_before);
     }
 
-    /// Ends recovery or reduction if all is acknowledged that was outstanding when it began.
+    /// Ends recovery or a reduction when all data that was outstanding at its begin is acknowledged.
     fn end_episode(&mut self, config: &Config, now: Instant, ack: &AckEvent) {
         let (snd_una, high_seq) = (self.send.una(), self.recovery_mut().high_seq);
         if snd_una < high_seq {
@@ -248,7 +248,7 @@ impl Endpoint {
         }
     }
 
-    /// Open, or Disorder while anything is lost, SACKed or retransmitted (`tcp_try_keep_open`).
+    /// Enters Open, or Disorder while anything is lost, SACKed or retransmitted (`tcp_try_keep_open`).
     pub(crate) fn keep_open(&mut self) {
         let left = self.flight.sacked + self.flight.lost + self.flight.retransmitted;
         self.ca_state = if left > 0 { CongestionState::Disorder } else { CongestionState::Open };

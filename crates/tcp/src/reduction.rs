@@ -18,7 +18,7 @@ pub(crate) struct ReductionCourse {
     /// Units delivered and units sent since then (prr_delivered, prr_out).
     delivered: u32,
     sent: u32,
-    /// Rate halving lowers the window with the next ACK.
+    /// True if rate halving lowers the window with the next ACK.
     is_halving_next: bool,
 }
 
@@ -32,14 +32,14 @@ impl ReductionCourse {
         self.sent += units;
     }
 
-    /// An ACK arrives: rate halving lowers the window with every second one.
+    /// Handles an ACK. Returns true if rate halving lowers the window with it: with every second one.
     fn halves(&mut self) -> bool {
         self.is_halving_next = !self.is_halving_next;
         !self.is_halving_next
     }
 
-    /// Takes the units that an ACK delivered. Returns how many may be sent (RFC 6937 §3). Below the threshold these are at most
-    /// those delivered, plus `safe` units.
+    /// Takes the units that an ACK delivered. Returns the units that may be sent (RFC 6937 §3). Below the threshold
+    /// these are at most the delivered units plus `safe`.
     fn send_quota(&mut self, config: &Config, delivered: u32, safe: u32, pipe: u32, ssthresh: u32) -> u32 {
         self.delivered += delivered;
         let quota = if pipe > ssthresh {
@@ -49,7 +49,7 @@ impl ReductionCourse {
             let limit = self.delivered.saturating_sub(self.sent).max(delivered) + safe;
             limit.min(ssthresh - pipe)
         };
-        // The first retransmission always goes.
+        // The first retransmission is always sent.
         if self.sent == 0 { quota.max(config.segment_units()) } else { quota }
     }
 }
@@ -82,7 +82,7 @@ impl Endpoint {
         }
     }
 
-    /// The flight that a loss halves: RFC 5681's FlightSize; ns-3 takes the pipe.
+    /// The flight that is halved after a loss: RFC 5681's FlightSize; in ns-3 the pipe.
     pub(crate) fn flight_at_loss(&self, config: &Config) -> u32 {
         match config.timeout_rules {
             TimeoutRules::Rfc6298 => self.flight.size,
@@ -90,7 +90,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns whether the window is being reduced.
+    /// Returns true while the window is being reduced.
     pub(crate) fn is_reducing(&self) -> bool {
         matches!(self.ca_state, CongestionState::Recovery | CongestionState::Cwr)
     }
@@ -126,7 +126,7 @@ impl Endpoint {
         self.follow_course(config, ack.delivered, safe, self.flight.pipe());
     }
 
-    /// `TcpPrrRecovery::DoRecovery` of ns-3.48: duplicates count as delivered, and so do the bytes of the ACK that follows
+    /// `TcpPrrRecovery::DoRecovery` of ns-3.48: duplicates count as delivered, and so do the bytes of the ACK after
     /// them.
     fn reduce_as_ns3(&mut self, config: &Config, ack: &AckEvent) {
         if !ack.advances && !ack.is_duplicate {
@@ -139,7 +139,7 @@ impl Endpoint {
         let delivered = match (ack.advances, counts) {
             (true, _) => ack.acked,
             (false, true) => segment,
-            // Nothing delivered leaves the window as it is.
+            // The window stays, as nothing was delivered.
             (false, false) => return,
         };
         let pipe = self.flight.pipe() + if ack.is_duplicate && !is_first { segment } else { 0 };
@@ -147,7 +147,7 @@ impl Endpoint {
         self.follow_course(config, delivered, safe, pipe);
     }
 
-    /// Sets the window to the pipe and the bytes that may be sent now.
+    /// Sets the window to the pipe plus the bytes that may be sent now.
     fn follow_course(&mut self, config: &Config, delivered: u32, safe: u32, pipe: u32) {
         let ssthresh = self.window.ssthresh;
         let quota = self.recovery_mut().reduction.send_quota(config, delivered, safe, pipe, ssthresh);

@@ -1,4 +1,4 @@
-//! Segments sent out of turn: retransmissions and probes of a closed window.
+//! Retransmissions and probes of a closed window.
 //!
 //! Follows `tcp_xmit_retransmit_queue` and `tcp_write_wakeup` of `net/ipv4/tcp_output.c`.
 
@@ -12,7 +12,7 @@ use crate::segment::{Flags, Segment};
 use crate::timers::Timer;
 
 impl Endpoint {
-    /// Returns whether [`poll_retransmission`](Self::poll_retransmission) may have a segment: a cheap test before it.
+    /// Returns true if [`poll_retransmission`](Self::poll_retransmission) may have a segment. This test is cheap.
     #[inline]
     pub(crate) fn may_retransmit(&self, config: &Config) -> bool {
         let is_repairing = matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss);
@@ -41,7 +41,7 @@ impl Endpoint {
         if let Some(index) = self.flight.next_lost() {
             return Some(self.retransmit(config, now, index));
         }
-        // RFC 6675 §4 NextSeg rule 3: nothing lost, nothing new to send: what lies below the highest SACK.
+        // RFC 6675 §4 NextSeg rule 3: if nothing is lost and nothing new can be sent, data below the highest SACK is.
         if config.detection() == LossDetection::Rfc6675
             && self.ca_state == CongestionState::Recovery
             && !self.send.has_unsent()
@@ -89,7 +89,7 @@ impl Endpoint {
         self.make_segment(config, now, offset, len, flags)
     }
 
-    /// Sends new data without regard to the congestion window, if the offered window has room.
+    /// Sends new data outside the congestion window, if the offered window has room.
     pub(crate) fn send_new_forced(&mut self, config: &Config, now: Instant) -> Option<Segment> {
         let len = self.send.next_payload();
         if len == 0 || !self.send.has_room(len) {
@@ -100,8 +100,8 @@ impl Endpoint {
         Some(segment)
     }
 
-    /// Probes a closed window: sends the fitting part of the next segment, or an old offset that the peer must acknowledge
-    /// (`tcp_write_wakeup`).
+    /// Probes a closed window. Sends the part of the next segment that fits, or an old offset that the peer must
+    /// acknowledge (`tcp_write_wakeup`).
     fn send_window_probe(&mut self, config: &Config, now: Instant) -> Option<Segment> {
         if !self.send.has_unsent() {
             return None;

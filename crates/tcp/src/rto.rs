@@ -1,13 +1,13 @@
-//! The retransmission timeout: SRTT, RTTVAR and RTO of RFC 6298, or as Linux computes them.
+//! The retransmission timeout: SRTT, RTTVAR and RTO of RFC 6298, or by Linux's rules.
 
 use fanin_units::Duration;
 
 use crate::config::{Config, RtoEstimator};
 
-/// The RTO is doubled at most this often.
+/// Most doublings of the RTO.
 const BACKOFF_MAX: u8 = 30;
 
-/// The estimator, in ticks of [`Config::rtt_tick`] scaled as the kernel scales them.
+/// The estimator, in ticks of [`Config::rtt_tick`] with the kernel's scaling.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RttEstimator {
     /// SRTT times 8; 0 before the first sample.
@@ -86,7 +86,7 @@ impl RttEstimator {
         (self.min > 0).then(|| u64::from(self.min) * config.rtt_tick.get())
     }
 
-    /// Takes a sample in ticks, from an ACK that leaves SND.UNA and SND.NXT as given.
+    /// Takes a sample in ticks, with SND.UNA and SND.NXT after its ACK.
     #[inline]
     pub(crate) fn sample(&mut self, config: &Config, ticks: u32, snd_una: u64, snd_nxt: u64) {
         // A clock that has not moved counts one tick (`tcp_rtt_estimator`, `tcp_valid_rtt_meas`).
@@ -105,8 +105,9 @@ impl RttEstimator {
         }
     }
 
-    /// `tcp_rtt_estimator` and `tcp_set_rto` of `net/ipv4/tcp_input.c`, in Jacobson's integer arithmetic. `is_flight_over`: the ACK
-    /// passed the end of the flight over which the variation is measured. Returns whether the next such flight begins.
+    /// `tcp_rtt_estimator` and `tcp_set_rto` of `net/ipv4/tcp_input.c`, in Jacobson's integer arithmetic.
+    /// `is_flight_over` is true if the ACK passed the end of the flight for the present variation. Returns true if the
+    /// next such flight begins.
     #[inline]
     fn sample_linux(&mut self, config: &Config, measured: u32, is_flight_over: bool) -> bool {
         let tick = config.rtt_tick.get();
@@ -123,7 +124,7 @@ impl RttEstimator {
             self.srtt = (self.srtt as i32 + error) as u32;
             if error < 0 {
                 error = -error - (self.mdev >> 2) as i32;
-                // A falling round-trip time must not raise the variation (Eifel's finding).
+                // A falling round-trip time must not raise the variation (a finding of Eifel).
                 if error > 0 {
                     error >>= 3;
                 }
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(rto_after(&config, &[2_000, 1_000]), Duration::from_millis(5_875));
         assert_eq!(rto_after(&config, &[10]), Duration::from_secs(1), "at least the minimum");
         config.rto.min = Duration::from_millis(1);
-        // The variation counts for at least the granularity, 1 ms.
+        // The variation is at least the granularity, 1 ms.
         let steady = rto_after(&config, &[10; 200]);
         assert!(steady >= Duration::from_millis(11) && steady < Duration::from_millis(12), "{steady}");
     }

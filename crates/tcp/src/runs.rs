@@ -1,4 +1,4 @@
-//! A queue of runs with its first element in place: most flights are one run, sent in one burst, and need no allocation.
+//! A queue of runs with its first element in place. Most flights are one run, from one burst, and need no allocation.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -82,7 +82,7 @@ impl Runs {
         }
     }
 
-    /// Number of runs in the prefix that satisfies `holds`; no later run may.
+    /// Number of runs in the prefix that satisfies `holds`; no later run may satisfy it.
     pub(crate) fn partition_point(&self, mut holds: impl FnMut(&SegmentRun) -> bool) -> usize {
         match self.front() {
             Some(first) if holds(first) => {

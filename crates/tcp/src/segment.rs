@@ -11,11 +11,11 @@ pub struct Flags(u16);
 impl Flags {
     /// No bit set.
     pub const NONE: Self = Self(0);
-    /// The acknowledgement field is valid: on every segment but the first SYN and some RSTs.
+    /// The acknowledgement field is valid. Set on every segment but the first SYN and some RSTs.
     pub const ACK: Self = Self(1);
     /// Opens a connection. Unlike in RFC 9293 it occupies no offset: the stream's first byte has offset 0.
     pub const SYN: Self = Self(1 << 1);
-    /// The last bytes that the application has written.
+    /// The segment ends with the last byte that the application has written.
     pub const PSH: Self = Self(1 << 2);
     /// ECN echo (RFC 3168).
     pub const ECE: Self = Self(1 << 3);
@@ -37,18 +37,18 @@ impl Flags {
     pub const RETRANSMISSION: Self = Self(1 << 11);
     /// The first SACK block reports a duplicate (RFC 2883; implied by its place on the wire).
     pub const DSACK: Self = Self(1 << 12);
-    /// The sender's stream ends here. It occupies one offset, that after the last byte.
+    /// The sender's stream ends here. A FIN occupies one offset, after the last byte.
     pub const FIN: Self = Self(1 << 13);
     /// Resets the connection.
     pub const RST: Self = Self(1 << 14);
 
-    /// Returns whether all bits of `other` are set.
+    /// Returns true if all bits of `other` are set.
     #[inline]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Returns whether any bit of `other` is set.
+    /// Returns true if any bit of `other` is set.
     #[inline]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -138,7 +138,7 @@ pub struct SackBlock {
 pub struct Segment {
     /// Stream offset of the first payload byte; for a pure ACK, the next offset to be sent.
     pub offset: u64,
-    /// Stream offset of the other direction up to which everything was received.
+    /// Offset in the other direction's stream up to which all bytes were received.
     pub ack: u64,
     /// Receive window in bytes, after scaling.
     pub window: u32,
@@ -150,7 +150,7 @@ pub struct Segment {
     pub path_window: u32,
     /// The echoed path window in bytes (with [`Flags::PATH_WINDOW_ECHO`]).
     pub path_window_echo: u32,
-    /// SACK blocks; an empty one (start = end) is absent, and none follows it.
+    /// SACK blocks. An empty block (start = end) is absent, and no block follows it.
     pub sack: [SackBlock; 3],
     /// Payload in bytes.
     pub payload: u16,
@@ -200,11 +200,11 @@ const OPTION_BYTES_MAX: u32 = wire::TCP_OPTIONS_MAX;
 pub(crate) const TIMESTAMP_BYTES: u32 = wire::TCP_TIMESTAMPS;
 /// The flags of segments that carry path windows.
 const PATH_WINDOWS: Flags = Flags::PATH_WINDOW.union(Flags::PATH_WINDOW_ECHO);
-/// Path-window option, as M21TCP lays it out: kind, length, 16-bit id that says forward or echo, 32-bit window.
+/// Bytes of M21TCP's path-window option: kind, length, 16-bit id for forward or echo, 32-bit window.
 pub(crate) const PATH_WINDOW_BYTES: u32 = wire::TCP_M21;
 
 impl Segment {
-    /// The options of a SYN. They lie where another segment has its third SACK block: a SYN has none.
+    /// The options of a SYN. They are stored in the place of the third SACK block, as a SYN has none.
     pub fn syn_options(&self) -> SynOptions {
         let SackBlock { start: mss, end: bits } = self.sack[2];
         if !self.flags.contains(Flags::SYN) || mss == 0 {
@@ -251,7 +251,7 @@ impl Segment {
     fn other_option_bytes(&self) -> u32 {
         let mut bytes = PATH_WINDOW_BYTES * self.flags.intersection(PATH_WINDOWS).count();
         if self.flags.contains(Flags::SYN) {
-            // MSS 4, window scale 4 with padding, SACK permitted 4. In Linux its 2 share the timestamp's
+            // MSS 4, window scale 4 with padding, SACK permitted 4. In Linux the latter's 2 bytes share the timestamp's
             // padding; the difference is 4 bytes on a SYN.
             bytes += 8 + if self.flags.contains(Flags::TIMESTAMP) { 0 } else { 4 };
         }

@@ -1,4 +1,4 @@
-//! Segmentation offload (TSO): how large bursts are, and when a burst waits to grow.
+//! Segmentation offload (TSO): the size of bursts, and bursts that wait to grow.
 
 use fanin_units::{Duration, Instant};
 
@@ -6,44 +6,45 @@ use crate::config::{Config, Segmentation, WindowUnit};
 use crate::endpoint::Endpoint;
 use crate::segment::Flags;
 
-/// A burst waits for ACKs only this long after a transmission, in picoseconds (`tcp_tso_should_defer`).
+/// Longest time after a transmission for which a burst waits for ACKs, in picoseconds (`tcp_tso_should_defer`).
 const DEFER_SPAN: u64 = Duration::from_millis(1).get();
 
 /// The segmentation-offload burst that is being sent.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct OffloadBurst {
-    /// Segments sent of it, and its size.
+    /// Sent segments of the burst, and its size.
     segments: u8,
     segments_max: u8,
-    /// The rest of the window waits for the next ACK, to make a larger burst (`tcp_tso_should_defer`).
+    /// True if the rest of the window waits for the next ACK, to make a larger burst (`tcp_tso_should_defer`).
     is_deferred: bool,
 }
 
 impl OffloadBurst {
-    /// Returns whether the next segment begins a burst.
+    /// Returns true if the next segment begins a burst.
     #[inline]
     pub(crate) fn is_new(self) -> bool {
         self.segments == 0
     }
 
-    /// Returns whether new data waits for the next ACK.
+    /// Returns true if new data waits for the next ACK.
     #[inline]
     pub(crate) fn is_deferred(self) -> bool {
         self.is_deferred
     }
 
-    /// New data waits for the next ACK.
+    /// Makes new data wait for the next ACK.
     pub(crate) fn defer(&mut self) {
         self.is_deferred = true;
     }
 
-    /// An ACK, new data or a timer ends the wait.
+    /// Ends the wait, after an ACK, new data or a timer.
     #[inline]
     pub(crate) fn resume(&mut self) {
         self.is_deferred = false;
     }
 
-    /// A segment was sent; `has_more` segments could follow it now. Returns whether the next belongs to the same burst.
+    /// Counts a sent segment; `has_more` segments could follow it now. Returns true if the next one belongs to the same
+    /// burst.
     fn count(&mut self, has_more: bool) -> bool {
         self.segments += 1;
         let continues = has_more && self.segments < self.segments_max;
@@ -55,8 +56,8 @@ impl OffloadBurst {
 }
 
 impl Endpoint {
-    /// Returns whether a small burst waits for the next ACK (`tcp_tso_should_defer`). It does not if it has all unsent data
-    /// or is as large as a burst may be. Nor does it if the ACK is half a round trip away.
+    /// Returns true if a small burst waits for the next ACK (`tcp_tso_should_defer`). It does not wait if it has all
+    /// unsent data or is as large as a burst may be. Nor does it wait if the ACK is half a round trip away.
     pub(crate) fn should_defer(
         &mut self,
         config: &Config,
@@ -69,7 +70,7 @@ impl Endpoint {
         if all <= room || room >= self.window.cwnd / offload.window_divisor {
             return false;
         }
-        // Only right after a transmission: later no ACK would release the burst.
+        // A burst waits only right after a transmission: later, no ACK would release it.
         if now.get() > self.last_sent_at + DEFER_SPAN {
             return false;
         }
@@ -101,7 +102,7 @@ impl Endpoint {
         ((paced + near) / mss).max(least.into()).min(most) as u8
     }
 
-    /// Sets [`Flags::BURST_CONTINUES`] if the next segment belongs to the burst of the one just sent.
+    /// Sets [`Flags::BURST_CONTINUES`] if the next segment belongs to the burst of the segment just sent.
     pub(crate) fn mark_burst(&mut self, config: &Config, flags: &mut Flags) {
         let Some(segmentation) = config.segmentation else { return };
         if !self.send.has_unsent() {

@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::segment::Segment;
 
-/// Positions in the stream that this end sends. SND.UNA ≤ SND.NXT ≤ the end of the written data.
+/// Positions in this end's stream. SND.UNA ≤ SND.NXT ≤ the end of the written data.
 #[derive(Clone, Debug)]
 pub(crate) struct SendSequence {
     /// Oldest unacknowledged offset (SND.UNA).
@@ -23,7 +23,7 @@ pub(crate) struct SendSequence {
 }
 
 impl SendSequence {
-    /// Nothing is written; the peer offers `window` bytes.
+    /// Makes the state before any write; the peer offers `window` bytes.
     pub(crate) fn new(config: &Config, window: u32) -> Self {
         Self {
             una: 0,
@@ -84,13 +84,13 @@ impl SendSequence {
         self.written - self.nxt
     }
 
-    /// Returns whether bytes are written and not yet sent.
+    /// Returns true if bytes are written and not yet sent.
     #[inline]
     pub(crate) fn has_unsent(&self) -> bool {
         self.nxt < self.written
     }
 
-    /// Returns whether everything sent is acknowledged.
+    /// Returns true if everything sent is acknowledged.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.nxt == self.una
@@ -102,7 +102,7 @@ impl SendSequence {
         self.nxt - self.una
     }
 
-    /// Payload of the next new segment: a full one, or all that is unsent.
+    /// Payload of the next new segment in bytes: a full segment, or all unsent bytes.
     #[inline]
     pub(crate) fn next_payload(&self) -> u32 {
         self.unsent().min(u64::from(self.mss)) as u32
@@ -114,19 +114,19 @@ impl SendSequence {
         self.window_end.saturating_sub(self.nxt)
     }
 
-    /// Returns whether `payload` more bytes lie within the offered window.
+    /// Returns true if `payload` more bytes lie within the offered window.
     #[inline]
     pub(crate) fn has_room(&self, payload: u32) -> bool {
         self.nxt + u64::from(payload) <= self.window_end
     }
 
-    /// The application appends `bytes`.
+    /// Appends `bytes` of the application.
     #[inline]
     pub(crate) fn write(&mut self, bytes: u64) {
         self.written += bytes;
     }
 
-    /// `payload` new bytes are sent. Returns their offset.
+    /// Notes that `payload` new bytes are sent. Returns their offset.
     #[inline]
     pub(crate) fn send(&mut self, payload: u32) -> u64 {
         let (offset, end) = (self.nxt, self.nxt + u64::from(payload));
@@ -136,7 +136,7 @@ impl SendSequence {
         offset
     }
 
-    /// The peer has acknowledged all below `ack`.
+    /// Notes that the peer has acknowledged all bytes below `ack`.
     #[inline]
     pub(crate) fn acknowledge(&mut self, ack: u64) {
         assert!(self.una <= ack && ack <= self.nxt, "an ACK of {ack} outside of the flight");
@@ -144,7 +144,7 @@ impl SendSequence {
     }
 
     /// Takes the window of a segment unless it is older than the last one (RFC 9293 §3.10.7.4: SND.WL1 and SND.WL2).
-    /// Returns whether it was taken.
+    /// Returns true if it was taken.
     #[inline]
     pub(crate) fn take_window(&mut self, segment: &Segment) -> bool {
         let edge = segment.ack + u64::from(segment.window);
@@ -158,7 +158,7 @@ impl SendSequence {
         is_newer
     }
 
-    /// Notes the size of a window that may be the largest so far.
+    /// Updates the largest window seen.
     pub(crate) fn note_window(&mut self, config: &Config, window: u32) {
         if window <= self.window_max {
             return;
@@ -171,13 +171,13 @@ impl SendSequence {
         }
     }
 
-    /// The peer's window is fully open, as on a connection that has run for long.
+    /// Opens the peer's window fully, as on a long-lived connection.
     pub(crate) fn open_window(&mut self, window: u32) {
         self.window_end = u64::from(window);
         self.window_max = window;
     }
 
-    /// Panics unless the positions stand in order. For tests.
+    /// Panics unless the positions are in order. For tests.
     pub(crate) fn assert_order(&self) {
         assert!(self.una <= self.nxt, "acknowledged before it was sent");
         assert!(self.nxt <= self.written, "sent before it was written");

@@ -12,32 +12,32 @@ use crate::timers::Timer;
 /// A tail loss probe that is outstanding.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProbeState {
-    /// SND.NXT after the probe (TLP.end_seq), and whether it was a retransmission; `None` if no probe is outstanding.
+    /// SND.NXT after the probe (TLP.end_seq), and true for a retransmission; `None` if no probe is outstanding.
     sent: Option<(u64, bool)>,
 }
 
-/// The fate of a probe.
+/// The outcome of a probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ProbeFate {
     Outstanding,
     /// Nothing was lost.
     Needless,
-    /// The probe arrived in place of its original, which was lost.
+    /// The probe arrived instead of its original, which was lost.
     RepairedLoss,
 }
 
 impl ProbeState {
-    /// Returns whether a probe is outstanding.
+    /// Returns true if a probe is outstanding.
     pub(crate) fn is_outstanding(&self) -> bool {
         self.sent.is_some()
     }
 
-    /// A reduction or a timeout ends the wait for the probe's ACK.
+    /// Ends the wait for the probe's ACK, after a reduction or a timeout.
     pub(crate) fn cancel(&mut self) {
         self.sent = None;
     }
 
-    /// RFC 8985 §7.4.2: the fate of the probe that ends at `end`, after an ACK of all below `ack`.
+    /// RFC 8985 §7.4.2: the outcome of the probe that ends at `end`, after an ACK of all bytes below `ack`.
     fn judge(end: u64, is_retransmission: bool, event: &AckEvent, ack: u64, newly_sacked: bool) -> ProbeFate {
         if !is_retransmission || event.has_dsack {
             ProbeFate::Needless
@@ -53,7 +53,7 @@ impl ProbeState {
 }
 
 impl Endpoint {
-    /// Sends a probe (RFC 8985 §7.3): new data if the offered window has room, else the last segment once more.
+    /// Sends a probe (RFC 8985 §7.3): new data if the offered window has room, otherwise the last segment again.
     pub(crate) fn send_tail_loss_probe(&mut self, config: &Config, now: Instant) -> Option<Segment> {
         if self.flight.size == 0 {
             return None;
@@ -100,7 +100,7 @@ impl Endpoint {
             ProbeFate::Needless => self.recovery_mut().probe.cancel(),
             ProbeFate::RepairedLoss => {
                 self.recovery_mut().probe.cancel();
-                // The window falls as after any other loss.
+                // The window is reduced as after any other loss.
                 if !matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss) {
                     self.start_reduction(config, false);
                     self.window.cwnd = self.window.ssthresh;

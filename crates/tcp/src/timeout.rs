@@ -10,7 +10,8 @@ use crate::endpoint::{Endpoint, Forced};
 use crate::flight::SACKED;
 
 impl Endpoint {
-    /// The retransmission timer expired: declares the whole flight lost, closes the window to one segment, doubles the RTO.
+    /// Handles an expired retransmission timer: declares the whole flight lost, reduces the window to one segment,
+    /// doubles the RTO.
     pub(crate) fn handle_timeout(&mut self, config: &Config, now: Instant) {
         if self.flight.size == 0 {
             return;
@@ -19,7 +20,7 @@ impl Endpoint {
         let (snd_una, snd_nxt) = (self.send.una(), self.send.nxt());
         let is_first = self.ca_state != CongestionState::Loss;
         let is_fresh = !matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss);
-        // A second timeout of the same flight reduces nothing further, except in ns-3.
+        // A second timeout of the same flight reduces no further, except in ns-3.
         let reduces = is_fresh
             || snd_una >= self.recovery_mut().high_seq()
             || config.timeout_rules == TimeoutRules::Ns3;
@@ -52,12 +53,12 @@ impl Endpoint {
         self.timer.start_rto(config, now, &self.rtt);
     }
 
-    /// Declares lost all outstanding segments without a SACK (`tcp_timeout_mark_lost`).
+    /// Declares all outstanding segments without a SACK lost (`tcp_timeout_mark_lost`).
     fn mark_flight_lost(&mut self, config: &Config) {
         if !config.sack {
             self.flight.sacked = 0;
         } else if self.flight.runs.front().is_some_and(|run| run.is(SACKED)) {
-            // The head was SACKed and yet not acknowledged: the receiver reneged (RFC 2018 §8).
+            // The head was SACKed but not acknowledged: the receiver reneged (RFC 2018 §8).
             self.flight.forget_sacks();
         }
         self.flight.mark_lost(config, |_| true);

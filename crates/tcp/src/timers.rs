@@ -9,7 +9,7 @@ use crate::rto::RttEstimator;
 
 /// Time that Linux adds to probe and reordering timers, in picoseconds (`TCP_TIMEOUT_MIN_US`).
 pub(crate) const TIMEOUT_MARGIN: u64 = Duration::from_millis(2).get();
-/// The persist timer is doubled at most this often.
+/// Most doublings of the persist timer.
 const PROBE_BACKOFF_MAX: u8 = 16;
 
 /// The purpose of the timer.
@@ -26,10 +26,10 @@ pub(crate) enum Timer {
     WindowProbe,
 }
 
-/// The one timer of a sender, as in the kernel (`icsk_pending`), and a lower bound of all deadlines of its endpoint.
+/// The single timer of a sender, as in the kernel (`icsk_pending`), and a lower bound of all deadlines of its endpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct SenderTimer {
-    /// Lower bound of the time at which a timer expires, the receiver's included, in ps.
+    /// Lower bound of the time at which a timer of sender or receiver expires, in ps.
     deadline_bound: u64,
     /// Start of the timer, in ps, and its duration.
     base: u64,
@@ -42,7 +42,7 @@ pub(crate) struct SenderTimer {
 }
 
 impl SenderTimer {
-    /// No timer runs.
+    /// No timer is running.
     pub(crate) fn new() -> Self {
         Self { deadline_bound: u64::MAX, base: 0, delay: 0, salt: 0, pending: Timer::None, probe_backoff: 0 }
     }
@@ -52,7 +52,7 @@ impl SenderTimer {
         self.salt
     }
 
-    /// The timer that runs.
+    /// The running timer.
     #[inline]
     pub(crate) fn pending(&self) -> Timer {
         self.pending
@@ -70,13 +70,13 @@ impl SenderTimer {
         self.deadline_bound = self.deadline_bound.min(deadline.get());
     }
 
-    /// Makes the bound exact, after the timers that expired have run.
+    /// Makes the bound exact, after the expired timers have run.
     pub(crate) fn settle(&mut self, config: &Config, now: Instant, receiver_deadline: u64) {
         self.deadline_bound = self.expiry(config).min(receiver_deadline);
         assert!(self.deadline_bound > now.get(), "a timer that has expired is due again");
     }
 
-    /// Starts the timer. The exact expiry costs divisions, so that only a lower bound of it is noted here.
+    /// Starts the timer. An exact expiry costs divisions, so only a lower bound is noted here.
     #[inline]
     pub(crate) fn start(&mut self, config: &Config, timer: Timer, now: Instant, delay: u64) {
         self.pending = timer;
@@ -86,7 +86,7 @@ impl SenderTimer {
         self.deadline_bound = self.deadline_bound.min(bound.max(self.base + 1));
     }
 
-    /// Lets the timer run for its whole duration from now.
+    /// Restarts the timer from now for its whole duration.
     #[inline]
     pub(crate) fn postpone(&mut self, now: Instant) {
         self.base = now.get();
@@ -111,13 +111,13 @@ impl SenderTimer {
         }
     }
 
-    /// The timeout plus the random share that [`RtoConfig::spread`](crate::RtoConfig) asks for.
+    /// The timeout plus the random share of [`RtoConfig::spread`](crate::RtoConfig).
     #[inline]
     pub(crate) fn with_spread(&self, config: &Config, now: Instant, rto: u64) -> u64 {
         if config.rto.spread == 0 {
             return rto;
         }
-        // Of the time and the endpoint's salt: no state, and the same in every run.
+        // The share depends on the time and the endpoint's salt: no state, and the same in every run.
         let steps = u64::from(self.salt).wrapping_sub(1).wrapping_mul(MIX_STEP);
         let share = u64::from(config.rto.spread) * (mix(now.get().wrapping_add(steps)) & 1023);
         rto + rto / (1024 * 1024) * share
@@ -129,25 +129,25 @@ impl SenderTimer {
         self.start(config, Timer::Retransmission, now, delay);
     }
 
-    /// Starts the persist timer: the RTO, doubled for each probe that did not open the window.
+    /// Starts the persist timer: the RTO, doubled for each probe without an opened window.
     pub(crate) fn start_window_probe(&mut self, config: &Config, now: Instant, rtt: &RttEstimator) {
         let rto = rtt.rto(config).get();
         let delay = rto.saturating_mul(1 << self.probe_backoff).min(config.rto.max.get());
         self.start(config, Timer::WindowProbe, now, delay);
     }
 
-    /// Window probes without an answer.
+    /// Number of window probes without an answer.
     #[inline]
     pub(crate) fn window_probes(&self) -> u8 {
         self.probe_backoff
     }
 
-    /// A window probe is sent.
+    /// Notes that a window probe is sent.
     fn note_window_probe(&mut self) {
         self.probe_backoff = (self.probe_backoff + 1).min(PROBE_BACKOFF_MAX);
     }
 
-    /// The peer answers: the next closed window begins with the plain RTO.
+    /// Notes an answer of the peer: the next closed window begins with the RTO without doublings.
     #[inline]
     pub(crate) fn forget_window_probes(&mut self) {
         self.probe_backoff = 0;
@@ -155,8 +155,8 @@ impl SenderTimer {
 }
 
 impl Endpoint {
-    /// (Re)starts the timer after an ACK or a transmission. It is a tail loss probe's timer where one may be sent,
-    /// else the RTO's (RFC 6298 §5.1 to §5.3).
+    /// (Re)starts the timer after an ACK or a transmission. It runs for a tail loss probe if one may be sent, otherwise
+    /// for the RTO (RFC 6298 §5.1 to §5.3).
     #[inline]
     pub(crate) fn restart_timer(&mut self, config: &Config, now: Instant) {
         if self.flight.size == 0 {
@@ -178,8 +178,8 @@ impl Endpoint {
         self.timer.salt = salt;
     }
 
-    /// PTO of RFC 8985 §7.2 (`tcp_schedule_loss_probe`): two round trips, and time for a delayed ACK when one segment
-    /// is outstanding.
+    /// PTO of RFC 8985 §7.2 (`tcp_schedule_loss_probe`): two round trips, plus time for a delayed ACK if one segment is
+    /// outstanding.
     fn probe_timeout(&self, config: &Config) -> u64 {
         match self.rtt.twice_smoothed(config) {
             None => config.rto.initial.get(),
@@ -190,7 +190,7 @@ impl Endpoint {
         }
     }
 
-    /// The timer has expired.
+    /// Handles an expired timer.
     pub(crate) fn handle_timer(&mut self, config: &Config, now: Instant, expired: Timer) {
         self.burst.resume();
         match expired {

@@ -1,4 +1,4 @@
-//! Transmission: new data as the windows and Nagle's rule allow, acknowledgements, and the fields of every segment.
+//! Transmission: new data within the windows and Nagle's rule, acknowledgements, and the fields of every segment.
 //!
 //! Follows `tcp_write_xmit` and its callees of `net/ipv4/tcp_output.c`.
 
@@ -46,7 +46,7 @@ impl Endpoint {
         Written::Nothing
     }
 
-    /// Payload of the next new segment, if the windows and Nagle's rule let it be sent.
+    /// Payload of the next new segment, if the windows and Nagle's rule permit it.
     #[inline(always)]
     fn may_send(&mut self, config: &Config, now: Instant) -> Option<u32> {
         let len = self.send.next_payload();
@@ -71,7 +71,7 @@ impl Endpoint {
         if !self.send.has_room(len) {
             let room = self.send.room();
             if config.fills_window && config.nodelay && room > 0 && !self.burst.is_new() {
-                // tcp_mss_split_point: the end of a burst fills the window, however short.
+                // tcp_mss_split_point: the end of a burst fills the window, even with a short segment.
                 return Some(room as u32);
             }
             return self.wait_for_window(config, now);
@@ -95,7 +95,7 @@ impl Endpoint {
         Some(len)
     }
 
-    /// A whole segment does not fit into the offered window: waits, and starts the persist timer when nothing is
+    /// Handles a segment that does not fit into the offered window: waits, and starts the persist timer if nothing is
     /// outstanding (`tcp_snd_wnd_test`, `tcp_check_probe_timer`).
     fn wait_for_window(&mut self, config: &Config, now: Instant) -> Option<u32> {
         if self.flight.size == 0 && self.timer.pending() == Timer::None && self.forced == Forced::None {

@@ -1,4 +1,4 @@
-//! Undoing a reduction that proved needless: Eifel (RFC 3522), DSACK (RFC 3708), F-RTO (RFC 5682).
+//! Undo of a needless reduction: Eifel (RFC 3522), DSACK (RFC 3708), F-RTO (RFC 5682).
 
 use fanin_units::Instant;
 
@@ -19,7 +19,7 @@ pub(crate) struct UndoState {
     prior_cwnd: u32,
     /// Timestamp of the first retransmission of the episode (`retrans_stamp`).
     first_stamp: Option<u32>,
-    /// F-RTO watches whether the timeout was spurious (RFC 5682).
+    /// True while F-RTO checks the timeout (RFC 5682).
     watches_timeout: bool,
 }
 
@@ -30,12 +30,12 @@ impl UndoState {
         self.prior_cwnd = cwnd;
     }
 
-    /// A mark reduces the window: the threshold is not restored.
+    /// Forgets the threshold: after a mark it is not restored.
     pub(crate) fn forget_ssthresh(&mut self) {
         self.prior_ssthresh = 0;
     }
 
-    /// An episode begins at `snd_una`, with `retransmitted` units in the network.
+    /// Begins an episode at `snd_una`, with `retransmitted` units in the network.
     pub(crate) fn begin(&mut self, snd_una: u64, retransmitted: u32) {
         self.marker = Some(snd_una);
         self.unreported = (retransmitted > 0).then_some(retransmitted);
@@ -47,12 +47,12 @@ impl UndoState {
         self.watches_timeout = watches;
     }
 
-    /// Returns whether F-RTO watches the last timeout.
+    /// Returns true while F-RTO checks the last timeout.
     pub(crate) fn watches_timeout(&self) -> bool {
         self.watches_timeout
     }
 
-    /// A segment is retransmitted at the timestamp `stamp`.
+    /// Notes a retransmission with the timestamp `stamp`.
     pub(crate) fn note_retransmission(&mut self, stamp: u32) {
         self.first_stamp.get_or_insert(stamp);
         if self.marker.is_some() {
@@ -60,7 +60,7 @@ impl UndoState {
         }
     }
 
-    /// Takes a DSACK block that ends at `end`. Returns whether it reports a retransmission of the episode.
+    /// Takes a DSACK block that ends at `end`. Returns true if it reports a retransmission of the episode.
     fn note_duplicate(&mut self, end: u64) -> bool {
         match (self.marker, self.unreported) {
             (Some(marker), Some(left)) if end > marker && left > 0 => {
@@ -71,18 +71,18 @@ impl UndoState {
         }
     }
 
-    /// Returns whether DSACKs reported all retransmissions.
+    /// Returns true if DSACKs have reported all retransmissions.
     fn is_all_reported(&self) -> bool {
         self.marker.is_some() && self.unreported == Some(0)
     }
 
-    /// Returns whether the ACK echoes a timestamp from before the first retransmission (RFC 3522).
+    /// Returns true if the ACK echoes a timestamp from before the first retransmission (RFC 3522).
     fn predates_retransmissions(&self, ack: &AckEvent) -> bool {
         self.marker.is_some() && self.first_stamp.is_some_and(|stamp| ack.ts_echo != 0 && ack.ts_echo < stamp)
     }
 
-    /// Returns whether the reduction was needless (`tcp_may_undo`). It was if all retransmissions were reported as duplicates,
-    /// nothing was retransmitted, or a timestamp says so.
+    /// Returns true if the reduction was needless (`tcp_may_undo`): all retransmissions were reported as duplicates,
+    /// nothing was retransmitted, or a timestamp shows it.
     fn is_needless(&self, ack: &AckEvent) -> bool {
         let is_unused = self.marker.is_some() && self.first_stamp.is_none();
         self.is_all_reported() || is_unused || (ack.advances && self.predates_retransmissions(ack))
@@ -103,7 +103,7 @@ impl Endpoint {
         self.counters.spurious += u32::from(is_spurious);
     }
 
-    /// Undoes the reduction if it was needless. Returns whether it did.
+    /// Undoes the reduction if it was needless. Returns true if it did.
     pub(crate) fn try_undo(&mut self, config: &Config, ack: &AckEvent) -> bool {
         let is_needless = config.undo && self.recovery.as_ref().is_some_and(|it| it.undo.is_needless(ack));
         if is_needless {
@@ -112,7 +112,7 @@ impl Endpoint {
         is_needless
     }
 
-    /// Undoes the reduction if DSACKs reported all retransmissions (`tcp_try_undo_dsack`). Returns whether it did.
+    /// Undoes the reduction if DSACKs reported all retransmissions (`tcp_try_undo_dsack`). Returns true if it did.
     pub(crate) fn try_undo_dsack(&mut self, config: &Config, now: Instant) -> bool {
         let is_needless = config.undo && self.recovery.as_ref().is_some_and(|it| it.undo.is_all_reported());
         if is_needless {
@@ -121,8 +121,8 @@ impl Endpoint {
         is_needless
     }
 
-    /// Undoes the reduction on a partial ACK, where a timestamp proves it needless (`tcp_try_undo_partial`). Returns
-    /// whether it did.
+    /// Undoes the reduction on a partial ACK, if a timestamp proves it needless (`tcp_try_undo_partial`). Returns true
+    /// if it did.
     pub(crate) fn try_undo_partial(&mut self, config: &Config, ack: &AckEvent, original: bool) -> bool {
         let is_early = self.recovery.as_ref().is_some_and(|it| it.undo.predates_retransmissions(ack));
         if !(config.undo && is_early && original) || self.flight.retransmitted > 0 {
@@ -148,7 +148,7 @@ impl Endpoint {
         self.recovery_mut().undo.clear();
     }
 
-    /// Undoes a timeout that F-RTO found spurious. Returns whether it did.
+    /// Undoes a timeout that F-RTO found spurious. Returns true if it did.
     pub(crate) fn undo_timeout(&mut self, config: &Config, now: Instant) -> bool {
         if self.recovery_mut().undo.marker.is_none() {
             return false;

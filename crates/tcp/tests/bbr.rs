@@ -1,4 +1,4 @@
-//! BBR as its authors describe it, seen from outside: two endpoints and a bottleneck.
+//! BBR by its authors' description, in black-box tests with two endpoints and a bottleneck.
 
 mod harness;
 
@@ -45,7 +45,7 @@ fn stats(pair: &Pair) -> Stats {
     pair.ends[0].stats(&pair.configs[0])
 }
 
-// At the operating point of Kleinrock: the whole bandwidth, and hardly a queue.
+// At Kleinrock's operating point: the whole bandwidth, with hardly a queue.
 #[test]
 fn it_fills_the_link_and_leaves_the_buffer_empty() {
     let mut pair = transfer(CongestionControl::Bbr, Wire::new("100 Mb/s", "5 ms"), 0, 1000);
@@ -54,7 +54,7 @@ fn it_fills_the_link_and_leaves_the_buffer_empty() {
     assert!(rate > 0.93 * 94.1, "{rate} Mb/s");
     assert_eq!(pair.wires[0].dropped, 0);
     let stats = stats(&pair);
-    // The queue is what a gain of 1.25 adds for a round trip, and two bursts: far from the 120 ms that the buffer takes.
+    // The queue is a round trip at a gain of 1.25, and two bursts: far from the 120 ms that the buffer holds.
     assert!(stats.srtt < Duration::from_millis(15), "{}", stats.srtt);
     let mut cubic = transfer(Config::linux_6().congestion_control, Wire::new("100 Mb/s", "5 ms"), 0, 1000);
     cubic.run(at(5_000));
@@ -62,7 +62,7 @@ fn it_fills_the_link_and_leaves_the_buffer_empty() {
     assert!(cubic.srtt > Duration::from_millis(20), "CUBIC fills the buffer: {}", cubic.srtt);
 }
 
-// Loss is no sign of congestion to it (ACM Queue 2016, figure 8): 1 % leaves the rate, and takes CUBIC's away.
+// BBR does not take loss for congestion (ACM Queue 2016, figure 8): 1 % of loss leaves its rate, and reduces CUBIC's.
 #[test]
 fn random_loss_leaves_the_rate() {
     let wire = Wire::new("100 Mb/s", "5 ms");
@@ -72,7 +72,7 @@ fn random_loss_leaves_the_rate() {
     assert!(cubic < bbr / 2.0, "CUBIC {cubic} Mb/s, BBR {bbr} Mb/s");
 }
 
-// After start-up it paces: a burst waits until the one before has left at the rate of the bottleneck.
+// After start-up it paces: a burst waits until the burst before has left at the bottleneck's rate.
 #[test]
 fn bursts_are_spread_over_time() {
     let mut pair = transfer(CongestionControl::Bbr, Wire::new("100 Mb/s", "5 ms"), 0, 1000);
@@ -89,7 +89,7 @@ fn bursts_are_spread_over_time() {
         }
     }
     assert!(sent.len() > 100);
-    // A millisecond's worth at most, and no two bursts closer than the gain of 1.25 allows.
+    // A burst is at most a millisecond's worth, and bursts are no closer than a gain of 1.25 allows.
     let rate = 100e6 / 8.0 * 1.3;
     for pair in sent.windows(2) {
         let [(first, bytes), (second, _)] = pair else { unreachable!() };
@@ -116,7 +116,7 @@ fn the_round_trip_time_is_probed_after_ten_seconds() {
     assert!((180..400).contains(&(last - first)), "{first} to {last} ms");
 }
 
-// After an outage of a second the model is found again.
+// After an outage of a second BBR finds its model again.
 #[test]
 fn a_timeout_is_survived() {
     let mut pair = transfer(CongestionControl::Bbr, Wire::new("100 Mb/s", "5 ms"), 0, 1000);

@@ -1,5 +1,5 @@
-//! Two endpoints over a channel that loses, reorders and duplicates. Every byte arrives once and in order,
-//! windows are never exceeded, books balance, and the same seed gives the same trace.
+//! Two endpoints over a channel that loses, reorders and duplicates. Every byte arrives once and in order, windows are
+//! never exceeded, counters balance, and the same seed gives the same trace.
 
 mod harness;
 

@@ -1,4 +1,4 @@
-//! DCTCP as RFC 8257 has it, seen from outside: two endpoints and a wire that marks.
+//! DCTCP by RFC 8257, in black-box tests with two endpoints and a wire that marks.
 
 mod harness;
 
@@ -46,14 +46,15 @@ fn every_acknowledgement_echoes_the_mark_of_what_it_covers() {
             acks.push((ack.ack / 1460, ack.flags.contains(Flags::ECE)));
         }
     }
-    // Two by two while nothing changes; at a change first what waits, with its mark, then what changed it.
+    // Every second segment while the mark is constant. At a change, first an ACK of the waiting data with its mark,
+    // then of the change.
     assert_eq!(
         acks,
         [(2, false), (3, false), (4, true), (6, true), (7, true), (8, false), (9, true)]
             .into_iter()
             .collect::<Vec<_>>()
     );
-    // No byte is reported with another's mark: the marked bytes that the sender counts are those that were marked.
+    // No byte is reported with another byte's mark: the sender counts exactly the marked bytes.
     let (mut before, mut marked) = (0, 0);
     for (ack, ece) in acks {
         marked += if ece { ack - before } else { 0 };
@@ -62,7 +63,7 @@ fn every_acknowledgement_echoes_the_mark_of_what_it_covers() {
     assert_eq!(marked, marks[..9].iter().filter(|&&ce| ce).count() as u64);
 }
 
-// RFC 8257 §3.3: a share of marked bytes reduces the window by half of it, once a round trip.
+// RFC 8257 §3.3: a share of marked bytes reduces the window by half that share, once a round trip.
 #[test]
 fn the_window_follows_the_share_of_marks() {
     for (mark, low, high) in [(1000, 0.9, 1.0), (250, 0.15, 0.35), (0, 0.0, 0.05)] {

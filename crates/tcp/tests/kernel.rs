@@ -1,9 +1,8 @@
-//! Plays the scripts under `scripts/`, whose expected output a real kernel wrote (`record.py`),
-//! against the profile that each names.
+//! Plays the scripts under `scripts/` against the profile that each names. A real kernel wrote their expected output
+//! (`record.py`).
 //!
-//! The segments sent must agree exactly, and in order. If the kernel answered an input, the time must be that of
-//! the input. If a timer decided, it must be within two timer ticks, for the phase of the kernel's ticks is
-//! unknown.
+//! The sent segments must agree exactly, and in order. If the kernel answered an input, the time must be that of the
+//! input. After a timer, the time must be within two timer ticks, as the phase of the kernel's ticks is unknown.
 
 mod harness;
 
@@ -12,9 +11,9 @@ use std::fmt::Write;
 use fanin_tcp::{Config, Flags, SackBlock, Segment, SynOptions, TcpConnection};
 use fanin_units::{Duration, Instant};
 
-/// How late the kernel's answers were seen, in milliseconds: two thread switches.
+/// Delay of the kernel's answers until they were recorded, in milliseconds: two thread switches.
 const ANSWER_TOLERANCE_MS: f64 = 1.0;
-/// Two ticks at HZ 250, and as much as an answer, for each timer since the last input.
+/// Two ticks at HZ 250, plus the delay of an answer, for each timer since the last input.
 const TIMER_TOLERANCE_MS: f64 = 9.0;
 
 enum Action {

@@ -1,4 +1,4 @@
-//! The rules of the RFCs, seen from outside: two endpoints, a wire, and losses at chosen segments.
+//! The rules of the RFCs, in black-box tests: two endpoints, a wire, and losses of chosen segments.
 
 mod harness;
 
@@ -10,7 +10,7 @@ fn millis(ms: u64) -> Instant {
     Instant::START + Duration::from_millis(ms)
 }
 
-/// A transfer of `segments` full segments from side 0, of which those numbered in `lost` are lost once.
+/// A transfer of `segments` full segments from side 0; the segments numbered in `lost` are lost once.
 fn transfer(config: &Config, segments: u64, lost: &[u64]) -> Pair {
     let mut wire = Wire::new("1 Gb/s", "5 ms");
     let back = wire.clone();
@@ -38,8 +38,7 @@ fn newreno() -> Config {
     config
 }
 
-// RFC 6582: two losses in one window are repaired one a round trip by partial ACKs, without a timeout and
-// with one reduction.
+// RFC 6582: partial ACKs repair two losses in one window, one a round trip, without a timeout and with one reduction.
 #[test]
 fn newreno_repairs_a_hole_a_round_trip() {
     let mut pair = transfer(&newreno(), 40, &[3, 6]);
@@ -74,8 +73,7 @@ fn the_third_duplicate_counts() {
     assert!(duplicates_before >= 3);
 }
 
-// RFC 5681 §3.2, and the reason for incast: with fewer than three segments behind it a loss waits for the
-// timeout.
+// RFC 5681 §3.2, and the reason for incast: a loss with fewer than three segments after it waits for the timeout.
 #[test]
 fn a_lost_tail_waits_for_the_timeout() {
     for name in ["linux-2.6.32", "linux-2.6.26", "ns3-newreno", "textbook"] {
@@ -163,7 +161,7 @@ fn ecn_reduces_once_a_round_trip() {
     }
 }
 
-// Thesis §6.4: a static window is that many segments, whatever happens.
+// Thesis §6.4: a static window always has its number of segments.
 #[test]
 fn a_static_window_stays() {
     for segments in [1, 2, 10] {
@@ -180,8 +178,8 @@ fn a_static_window_stays() {
     }
 }
 
-// With one segment a window and a receiver that delays its ACKs every segment costs 40 ms or more, once the
-// quick acknowledgements are spent.
+// With one segment a window and delayed ACKs every segment takes 40 ms or more, once the quick acknowledgements are
+// used up.
 #[test]
 fn a_window_of_one_meets_the_delayed_ack() {
     let mut config = Config::linux_2_6_32();
@@ -195,7 +193,7 @@ fn a_window_of_one_meets_the_delayed_ack() {
     assert!(slow > quick + Duration::from_millis(40 * 20), "{slow}");
 }
 
-// The receiver's window: an application that does not read stops the sender; a probe finds the window open.
+// The receiver's window: if the application does not read, the sender stops; a probe finds the window open.
 #[test]
 fn a_closed_window_is_probed() {
     for name in ["linux-6", "ns3-newreno", "textbook"] {
@@ -215,7 +213,7 @@ fn a_closed_window_is_probed() {
     }
 }
 
-// DIATCP: the receiver bounds what is in flight.
+// DIATCP: the receiver bounds the data in flight.
 #[test]
 fn the_window_clamp_bounds_the_flight() {
     let mut config = Config::linux_6();
@@ -242,7 +240,7 @@ fn an_echoed_path_window_bounds_the_flight() {
     let mut pair = Pair::with([config.clone(), config.clone()], ends, [wire.clone(), wire], 1);
     pair.write(0, 1440);
     pair.run(millis(50));
-    // The switch on the way lowers the window in the option.
+    // The switch on the path lowers the window in the option.
     let mut segment = pair.trace.last().expect("an acknowledgement").2;
     segment.flags.insert(Flags::PATH_WINDOW_ECHO);
     segment.path_window_echo = 3 * 1440 + 100;
@@ -272,7 +270,7 @@ fn jitter_spreads_timeouts() {
     assert!(first_retries.len() >= 18, "{first_retries:?}");
 }
 
-// RFC 3522 and RFC 5682: a path that stalls for longer than the timeout costs no window.
+// RFC 3522 and RFC 5682: a path that stalls for longer than the timeout does not reduce the window.
 #[test]
 fn a_spurious_timeout_is_undone() {
     for name in ["linux-6", "linux-2.6.32"] {
@@ -280,7 +278,7 @@ fn a_spurious_timeout_is_undone() {
         let mut pair = transfer(&config, 60, &[]);
         pair.run(millis(12));
         let before = pair.ends[0].stats(&config);
-        // All that is in flight arrives, but the ACKs are held up.
+        // All data in flight arrives, but the ACKs are delayed.
         pair.wires[1].delay = Duration::from_millis(700);
         pair.run(millis(600));
         assert_eq!(pair.ends[0].stats(&config).state, CongestionState::Loss, "{name}");
@@ -292,8 +290,8 @@ fn a_spurious_timeout_is_undone() {
     }
 }
 
-// ns-3 knows no Karn's algorithm: any new acknowledgement ends the back-off. RFC 6298 keeps it until a segment that was
-// sent once is acknowledged, which without timestamps the copy is not.
+// ns-3 has no Karn's algorithm: any new acknowledgement ends the back-off. In RFC 6298 it lasts until a segment without
+// a retransmission is acknowledged. Without timestamps the copy does not count as such.
 #[test]
 fn back_off_after_a_time_out() {
     for (profile, after) in [("ns3-newreno", 200), ("textbook", 400)] {

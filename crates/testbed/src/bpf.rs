@@ -1,4 +1,4 @@
-//! Techniques that this kernel does not have, loaded into it as BPF programs (`bpf/`): congestion controls, and M21TCP.
+//! Techniques that this kernel lacks, loaded into it as BPF programs (`bpf/`): congestion controls, and M21TCP.
 //!
 //! A congestion control is available to every namespace while its [`CongestionControl`] lives. Connections keep it until
 //! they end, even after it is dropped. They choose it by `TCP_CONGESTION`, by a route's `congctl`, or by
@@ -20,7 +20,7 @@ const DCTCP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/dctcp.bpf.o"));
 #[derive(Debug)]
 pub struct CongestionControl {
     name: &'static str,
-    // Detaching comes before the object that the link belongs to.
+    // The link must be dropped before the object that it belongs to.
     _link: Link,
     object: Object,
 }
@@ -35,10 +35,10 @@ pub enum LoadError {
         name: &'static str,
         /// The failed step.
         doing: &'static str,
-        /// The error of the kernel or libbpf.
+        /// The failed step.
         source: libbpf_rs::Error,
     },
-    /// Another process has loaded one of this name: names are unique on the machine.
+    /// Another process has loaded a congestion control of this name: names are unique on the machine.
     #[error("another run on this machine has {name} loaded: wait for it, or end it")]
     Taken {
         /// The congestion control.
@@ -52,7 +52,7 @@ pub enum LoadError {
     },
 }
 
-/// The largest static window, segments: 1 GiB of 1448 bytes, the most that a receive window can offer (RFC 7323).
+/// The largest static window, in segments: 1 GiB of 1448 bytes, the largest receive window (RFC 7323).
 pub const WINDOW_MAX: u32 = (1 << 30) / 1448;
 
 impl CongestionControl {
@@ -66,7 +66,7 @@ impl CongestionControl {
         Ok(control)
     }
 
-    /// DCTCP (RFC 8257), as `fanin_dctcp`; its connections ask for ECN by themselves.
+    /// DCTCP (RFC 8257), as `fanin_dctcp`; its connections negotiate ECN by themselves.
     ///
     /// # Errors
     /// [`LoadError`].

@@ -21,9 +21,9 @@ pub struct Feature {
 /// The result of the check for a feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Availability {
-    /// Present, with more in the text, such as a version.
+    /// Present; the text has details, such as a version.
     There(String),
-    /// Absent, with a remedy in the text.
+    /// Absent; the text has a remedy.
     Missing(String),
 }
 

@@ -30,7 +30,7 @@ pub enum InsideError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// Entering takes CAP_SYS_ADMIN.
+    /// The thread cannot enter it: this requires CAP_SYS_ADMIN.
     #[error("the network namespace {name} cannot be entered: {source}")]
     Enter {
         /// The name in `ip netns`.
@@ -57,8 +57,8 @@ impl Namespace {
         &self.name
     }
 
-    /// Moves the calling thread inside, permanently. In a child between fork and exec this moves the whole process: `setns`
-    /// is one system call and allocates nothing.
+    /// Moves the calling thread inside, permanently. In a child between fork and exec this moves the whole process.
+    /// `setns` is one system call and allocates nothing.
     ///
     /// # Errors
     /// The kernel's error; EPERM without CAP_SYS_ADMIN.
@@ -67,11 +67,11 @@ impl Namespace {
             .map_err(io::Error::from)
     }
 
-    /// Runs `work` inside on a separate thread: a namespace belongs to a thread, and the calling thread stays outside.
-    /// A socket made inside stays in the namespace, even if it is used outside.
+    /// Runs `work` inside on a separate thread: a namespace belongs to a thread, and the calling thread stays outside. A
+    /// socket created inside stays in the namespace, even if it is used outside.
     ///
     /// # Errors
-    /// [`InsideError::Enter`], before anything was done.
+    /// [`InsideError::Enter`], before `work` starts.
     ///
     /// # Panics
     /// If `work` panics.

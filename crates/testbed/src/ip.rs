@@ -1,11 +1,12 @@
-//! The commands `ip` and `tc`, given many lines at once: one process a namespace instead of one a setting.
+//! The commands `ip` and `tc` in batch mode: one process a namespace instead of one a setting.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use crate::BuildError;
 
-/// Runs `lines` of `ip` inside `namespace`, or in this process's own if it is `None`. Stops at the first line that fails.
+/// Runs `lines` of `ip` inside `namespace`, or outside of all namespaces if it is `None`. Stops at the first line that
+/// fails.
 pub(crate) fn batch(namespace: Option<&str>, lines: &[String]) -> Result<(), BuildError> {
     run("ip", namespace, lines)
 }
@@ -32,7 +33,7 @@ fn run(program: &'static str, namespace: Option<&str>, lines: &[String]) -> Resu
         .spawn()
         .map_err(missing)?;
     let text = lines.join("\n") + "\n";
-    // No deadlock: `ip` prints nothing until a line fails, and then it ends, so that its output never fills the pipe.
+    // No deadlock: `ip` prints only when a line fails, and then it ends, so that its output never fills the pipe.
     let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(text.as_bytes()));
     let output = child.wait_with_output().map_err(missing)?;
     if output.status.success() {
@@ -43,7 +44,7 @@ fn run(program: &'static str, namespace: Option<&str>, lines: &[String]) -> Resu
     Err(BuildError::Refused { program, namespace: namespace.map(str::to_owned), line, said })
 }
 
-/// `ip` ends with `Command failed -:7`.
+/// Finds the line number in the last line of `ip`, such as `Command failed -:7`.
 fn line_of(said: &str) -> Option<usize> {
     said.rsplit_once("Command failed -:")?.1.trim().parse().ok().filter(|&line| line > 0)
 }

@@ -13,7 +13,7 @@ use crate::ip;
 use crate::offload::transmit_checksum_off;
 use crate::{LabNode, LabPlan, Ledger, LedgerError, Namespace, Neighbour, RunName, Setting, VethPort};
 
-/// Namespaces that are set up at the same time: most of the time is spent waiting for `ip` and `tc` to start and end.
+/// Number of namespaces that are set up concurrently. Most of the time goes into starting `ip` and `tc`.
 const WORKERS: usize = 4;
 
 /// A network of namespaces; dropping it removes all of it.
@@ -27,7 +27,7 @@ pub struct Lab {
 /// Errors of building a network; the built part is removed again.
 #[derive(Debug, Error)]
 pub enum BuildError {
-    /// Namespaces take CAP_SYS_ADMIN and CAP_NET_ADMIN.
+    /// The process lacks CAP_SYS_ADMIN or CAP_NET_ADMIN.
     #[error("network namespaces need root (CAP_SYS_ADMIN and CAP_NET_ADMIN)")]
     NotRoot,
     /// The plan itself is wrong.
@@ -55,7 +55,7 @@ pub enum BuildError {
         /// The message of the program.
         said: String,
     },
-    /// A kernel setting.
+    /// The kernel refused a setting.
     #[error("{namespace}: {key} = {value} is refused: {source}")]
     Setting {
         /// Name of the namespace.
@@ -67,7 +67,7 @@ pub enum BuildError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// A device's offloads.
+    /// A device's offload cannot be switched off.
     #[error("{namespace}: the checksum offload of {device} cannot be switched off: {source}")]
     Offload {
         /// Name of the namespace.
@@ -80,7 +80,7 @@ pub enum BuildError {
     /// A new namespace cannot be opened or entered.
     #[error(transparent)]
     Inside(#[from] InsideError),
-    /// The ledger of the run.
+    /// The ledger of the run failed.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
 }
@@ -88,13 +88,13 @@ pub enum BuildError {
 /// Faults of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LabPlanError {
-    /// Two nodes of one name.
+    /// Two nodes have the same name.
     #[error("two nodes are named {name}")]
     SameName {
         /// The name that two nodes have.
         name: String,
     },
-    /// A link's end at no node.
+    /// A link's end names a missing node.
     #[error("a link ends at node {given}, and the plan has {nodes}")]
     NoNode {
         /// The index given.
@@ -102,7 +102,7 @@ pub enum LabPlanError {
         /// The number of nodes.
         nodes: usize,
     },
-    /// A device name is invalid for the kernel, or twice in a node.
+    /// A device name is invalid for the kernel, or occurs twice in a node.
     #[error(
         "{node}: no device can be called {given:?} there: 1 to 15 of a-z, 0-9, - and ., once a node, not lo"
     )]
@@ -112,13 +112,13 @@ pub enum LabPlanError {
         /// The name of the device.
         given: String,
     },
-    /// Ethernet carries 68 to 9000 bytes here.
+    /// The MTU is outside of 68 to 9000 bytes.
     #[error("a link cannot have an MTU of {given}: 68 to 9000 bytes")]
     BadMtu {
         /// The MTU given.
         given: u32,
     },
-    /// A word of a route that `ip` would read as more than one.
+    /// A word of a route has a character that would split it for `ip`.
     #[error("{node}: {given:?} is not one word of a route")]
     BadWord {
         /// Name of the node.
@@ -126,7 +126,7 @@ pub enum LabPlanError {
         /// The word that was refused.
         given: String,
     },
-    /// A setting outside of `net.`, which would not be the namespace's own.
+    /// A setting is outside of `net.`, and so not the namespace's own.
     #[error("{key} is not a setting of a network namespace: it would be the whole machine's")]
     NotOurs {
         /// The key that was refused.
@@ -149,7 +149,7 @@ impl Lab {
         let names: Vec<_> = plan.nodes.iter().map(|node| run.namespace(&node.name)).collect();
         let ledger = Ledger::new(run, names)?;
         ledger.write()?;
-        // From here on a failure drops the lab, which removes the parts built so far.
+        // A failure from here on drops the lab, which removes the parts built so far.
         let mut lab = Self { ledger, namespaces: Vec::new(), removed: false };
         lab.create(plan)?;
         lab.furnish(plan)?;

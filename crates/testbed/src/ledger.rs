@@ -12,7 +12,7 @@ use crate::RunName;
 use crate::inside::DIRECTORY;
 use crate::name::PREFIX;
 
-/// The directory of the ledgers: on a file system that a reboot empties, as it removes the namespaces.
+/// The directory of the ledgers. A reboot empties its file system, and also removes the namespaces.
 const LEDGERS: &str = "/run/fanin";
 
 /// The list of everything that a run may have created.
@@ -22,7 +22,7 @@ pub struct Ledger {
     pub run: RunName,
     /// The process that runs it.
     pub pid: u32,
-    /// Start time of that process, in clock ticks since boot (`/proc/PID/stat`, field 22): process numbers are used again.
+    /// Start time of that process, in clock ticks since boot (`/proc/PID/stat`, field 22), as process numbers are reused.
     pub started: u64,
     /// All its namespaces; devices, addresses and routes are removed with them.
     pub namespaces: Vec<String>,
@@ -39,7 +39,7 @@ pub enum LedgerError {
         /// The system's error.
         source: io::Error,
     },
-    /// Its content is not that of a ledger, so none of it is used.
+    /// Its content is not a ledger; none of it is used.
     #[error("{path} is not a ledger of a run ({source}): look into it, and delete it by hand")]
     Garbled {
         /// Path of the ledger.
@@ -98,7 +98,7 @@ impl Ledger {
     /// Kills the processes inside, removes the namespaces, then the ledger itself.
     pub(crate) fn work_off(&self) -> Result<Cleaned, LedgerError> {
         let mut cleaned = Cleaned { runs: 1, ..Cleaned::default() };
-        // A ledger with names that no run creates is not followed.
+        // A ledger with foreign names is not followed.
         let is_ours = |namespace: &&String| {
             namespace.starts_with(PREFIX)
                 && !namespace.contains(|c: char| c == '/' || c.is_whitespace())
@@ -135,7 +135,7 @@ impl Ledger {
 /// The ledgers of dead processes' runs, oldest name first.
 ///
 /// # Errors
-/// [`LedgerError`] for an unreadable directory or file, or one that is no ledger.
+/// [`LedgerError`] for an unreadable directory or file, or a file that is no ledger.
 pub fn leftovers() -> Result<Vec<Ledger>, LedgerError> {
     let directory = PathBuf::from(LEDGERS);
     let entries = match fs::read_dir(&directory) {
@@ -165,7 +165,7 @@ pub fn leftovers() -> Result<Vec<Ledger>, LedgerError> {
     Ok(found)
 }
 
-/// Removes the remains of dead runs; runs that are alive are not touched.
+/// Removes the remains of dead runs; live runs are not touched.
 ///
 /// # Errors
 /// [`LedgerError`]; parts removed before it stay removed, and another call continues.
@@ -196,7 +196,7 @@ fn end_processes(namespaces: &[&String]) -> usize {
         .count()
 }
 
-/// Field 22 of `/proc/PID/stat`; the second field is a name in brackets that may hold anything.
+/// Reads field 22 of `/proc/PID/stat`. The second field is a name in brackets with any characters.
 fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()

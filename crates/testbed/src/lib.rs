@@ -1,7 +1,7 @@
 //! A network on one machine: each host a network namespace, each link a veth pair.
 //!
-//! [`Lab::build`] makes the namespaces, links, addresses and kernel settings of a [`LabPlan`], and removes them when it is
-//! dropped. Every namespace is named after the run and written into a [`Ledger`] before it is created. So [`leftovers`]
+//! [`Lab::build`] makes the namespaces, links, addresses and kernel settings of a [`LabPlan`]; dropping the lab removes
+//! them. Every namespace is named after the run and written into a [`Ledger`] before it is created. So [`leftovers`]
 //! finds the remains of a killed run, and [`clean`] removes them; nothing else is ever touched. [`check`] reports the
 //! features of this machine's kernel, and which parts of Fanin need each missing one.
 //!

@@ -18,8 +18,8 @@ const NODE_NAME_MAX: usize = 40;
 pub struct RunName(String);
 
 impl RunName {
-    /// A new name: the standard library's randomly keyed hash of this process, the time and a count. Threads may call it in
-    /// the same microsecond.
+    /// Makes a new name by the standard library's randomly keyed hash of this process, the time and a count. With the
+    /// count, threads may call it in the same microsecond.
     #[must_use]
     pub fn new() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -57,7 +57,7 @@ impl fmt::Display for RunName {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NodeName(String);
 
-/// A name that no node can have.
+/// An error: no node can have this name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("a node cannot be named {given:?}: 1 to {NODE_NAME_MAX} of a-z, 0-9 and -, not beginning with -")]
 pub struct BadName {

@@ -1,7 +1,7 @@
-//! A device's transmit checksum offload, which must be off on every source of a software switch.
+//! A device's transmit checksum offload, which must be off at every source of a software switch.
 //!
-//! On veth, packets otherwise travel as super-frames of 64 kB with half-made checksums. Switching the checksum off
-//! takes segmentation offload with it (`netdev_fix_features` in the kernel).
+//! On veth, packets otherwise travel as super-frames of 64 kB with incomplete checksums. Disabling the checksum offload
+//! also disables segmentation offload (`netdev_fix_features` in the kernel).
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -20,7 +20,7 @@ const SET_TRANSMIT_CHECKSUM: u32 = 0x17;
 /// `SIOCETHTOOL` of `linux/sockios.h`.
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
-/// Switches it off for a device of the calling thread's namespace.
+/// Disables the offload for a device of the calling thread's namespace.
 pub(crate) fn transmit_checksum_off(device: &str) -> io::Result<()> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     let mut value = EthtoolValue { command: SET_TRANSMIT_CHECKSUM, data: 0 };

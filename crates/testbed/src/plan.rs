@@ -9,7 +9,7 @@ use crate::NodeName;
 pub struct LabPlan {
     /// Hosts and switches; each becomes a network namespace.
     pub nodes: Vec<LabNode>,
-    /// Each becomes a veth pair.
+    /// The links; each becomes a veth pair.
     pub links: Vec<VethPair>,
 }
 
@@ -79,7 +79,7 @@ pub struct VethPair {
 /// One end of a link.
 #[derive(Clone, Debug)]
 pub struct VethPort {
-    /// The node's place in [`LabPlan::nodes`].
+    /// The node's index in [`LabPlan::nodes`].
     pub node: usize,
     /// The name of the device inside (1 to 15 bytes).
     pub device: String,
@@ -87,8 +87,8 @@ pub struct VethPort {
     pub address: Option<InterfaceAddress>,
     /// The link address; the kernel chooses one by default.
     pub mac: Option<[u8; 6]>,
-    /// The rate at which it sends, bit/s, with every byte on an Ethernet wire counted (`tc-tbf`, two full frames of burst).
-    /// By default it sends as fast as the other end takes frames.
+    /// The rate at which it sends, in bit/s, with every byte on an Ethernet wire counted (`tc-tbf`, two full frames of
+    /// burst). Without a rate it sends as fast as the other end receives.
     pub rate: Option<u64>,
 }
 
@@ -105,6 +105,6 @@ impl VethPort {
 pub struct InterfaceAddress {
     /// The host's address.
     pub address: Ipv4Addr,
-    /// 0 to 32.
+    /// Length of the prefix in bits, 0 to 32.
     pub prefix: u8,
 }

@@ -18,9 +18,9 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketFlags, SocketType, recv, socket_with};
 use thiserror::Error;
 
-/// Ethernet, IPv4 and TCP with all options, and a bit of the message's header.
+/// Bytes kept of a frame: Ethernet, IPv4 and TCP with all options, and the begin of the message's header.
 pub const SNAP_BYTES: usize = 128;
-/// Frames kept until the ports to keep are known.
+/// Most frames kept before [`DeviceTap::choose`] names their ports.
 const EARLY_FRAMES_MAX: usize = 20_000;
 /// The kernel's buffer for frames that were not read yet.
 const BUFFER_BYTES: usize = 64 << 20;
@@ -32,7 +32,7 @@ const TCP: u8 = 6;
 /// Errors of a capture.
 #[derive(Debug, Error)]
 pub enum TapError {
-    /// AF_PACKET takes CAP_NET_RAW.
+    /// The process lacks CAP_NET_RAW, which AF_PACKET requires.
     #[error("capturing frames needs CAP_NET_RAW: run as root, or leave --pcap out")]
     NotPermitted,
     /// The namespace has no such device.
@@ -61,12 +61,12 @@ pub enum TapError {
 pub struct TapTotals {
     /// Frames in the file.
     pub frames: u64,
-    /// Frames of any connection that arrived faster than they were read; the file's statistics hold them too.
+    /// Frames of any connection that arrived faster than they were read; the file's statistics have them, too.
     pub dropped: u64,
 }
 
-/// A running capture of TCP segments over IPv4 that arrive by one device of the calling thread's namespace. It takes all
-/// of them or those of ports named later, cut to [`SNAP_BYTES`]. A stamp is the time at which the frame was read.
+/// A running capture of TCP segments over IPv4 that arrive at one device of the calling thread's namespace. It keeps all
+/// of them or those of ports named later, cut to [`SNAP_BYTES`]. A time stamp is the time at which the frame was read.
 #[derive(Debug)]
 pub struct DeviceTap {
     chosen: Arc<OnceLock<Ports>>,
@@ -86,7 +86,7 @@ impl DeviceTap {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let began = std::time::Instant::now();
         let mut capture = Capture::new(out, "fanin", epoch.as_nanos() as u64).map_err(fail)?;
-        // A loopback or veth has no rate of its own.
+        // A loopback or veth device has no rate.
         let interface =
             capture.add_interface(device, Rate::new(0), Bytes::new(SNAP_BYTES as u64)).map_err(fail)?;
         let chosen: Arc<OnceLock<Ports>> = Arc::default();
@@ -99,7 +99,7 @@ impl DeviceTap {
             let mut tapped = TapTotals::default();
             let mut head = [0_u8; SNAP_BYTES];
             loop {
-                // Frames before the end are read before the end.
+                // Frames before the end are read first.
                 let is_last = stopping.load(Ordering::Relaxed);
                 while let Some((kept, length)) = receive(&socket, &mut head).map_err(TapError::Socket)? {
                     let (at, frame) = (now(), &head[..kept]);
@@ -126,7 +126,7 @@ impl DeviceTap {
                 if is_last {
                     break;
                 }
-                // Either was it woken, or the interval is over: check both.
+                // The socket is readable, or the interval is over: both are checked.
                 let _ = poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&TURN));
             }
             tapped.dropped += dropped(&socket).map_err(TapError::Socket)?;
@@ -139,9 +139,9 @@ impl DeviceTap {
         Ok(Self { chosen, stop, thread })
     }
 
-    /// Keeps only frames from or to these ports, also among those captured before.
+    /// Keeps only frames from or to these ports, including earlier ones.
     pub fn choose(&self, ports: impl IntoIterator<Item = u16>) {
-        // A second choice would give the file two meanings.
+        // A second choice would make the file ambiguous.
         let _ = self.chosen.set(Ports::These(ports.into_iter().collect()));
     }
 
@@ -153,7 +153,7 @@ impl DeviceTap {
     /// Ends the capture.
     ///
     /// # Errors
-    /// [`TapError`], also of an earlier moment.
+    /// [`TapError`] if the capture failed at any time.
     ///
     /// # Panics
     /// If the capture's thread panicked.
@@ -180,7 +180,7 @@ impl Ports {
 }
 
 fn open(device: &str) -> Result<OwnedFd, TapError> {
-    // With this protocol, and not all, a loopback's frames come once: as they are received.
+    // With this protocol instead of all, a loopback's frames appear once, at their reception.
     let protocol = NonZeroU32::new(u32::from(ETHERTYPE_IPV4.to_be())).map(Protocol::from_raw);
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = match socket_with(AddressFamily::PACKET, SocketType::RAW, flags, protocol) {

@@ -61,7 +61,7 @@ fn transfer(lab: &Lab, control: &str, bytes: usize) -> String {
     let at = SocketAddr::from(([10, 79, 2, 1], 4000));
     let listener = sink.run(|| TcpListener::bind(at)).unwrap().unwrap();
     set_tcp_congestion(&listener, control).unwrap();
-    // Before it connects: ECN is agreed on in the first segments.
+    // Called before the connection opens: its first segments negotiate ECN.
     let connect = || {
         let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
         set_tcp_congestion(&socket, control)?;
@@ -132,6 +132,7 @@ fn dctcp_asks_for_ecn_and_carries_data_past_a_port_that_marks_nothing() {
     let lab = bottleneck();
     let control = CongestionControl::dctcp().unwrap();
     let said = transfer(&lab, control.name(), 4_000_000);
-    // Without marks DCTCP is a Reno that fills the port and loses: the test sees ECN, and that data arrive.
+    // Without marks DCTCP is like Reno: it fills the port and loses frames. The test checks that ECN is on and data
+    // arrive.
     assert!(said.contains("fanin_dctcp") && said.split_whitespace().any(|word| word == "ecn"), "{said}");
 }

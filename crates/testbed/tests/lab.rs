@@ -1,4 +1,4 @@
-//! Networks of namespaces, for real: these need root.
+//! Networks of namespaces in the kernel; these tests need root.
 
 #[path = "../../../tests/skip.rs"]
 mod skip;
@@ -74,7 +74,7 @@ fn a_network_that_cannot_be_finished_leaves_nothing() {
     if !privileged() {
         return;
     }
-    // Names that no other test uses: they all run at once.
+    // Names that no other test uses, as all tests run concurrently.
     let mut plan = two_hosts();
     plan.nodes[0].name = NodeName::new("unfinished").unwrap();
     plan.nodes[0].settings.push(Setting { key: "net.ipv4.tcp_no_such_thing".into(), value: "1".into() });
@@ -131,10 +131,10 @@ fn leftovers_of_a_killed_run_are_removed_with_its_processes() {
     if !privileged() {
         return;
     }
-    // This test, run again by itself in a child that is killed.
+    // This test runs itself again in a child that is killed.
     if std::env::var_os("FANIN_TEST_LEAVE").is_some() {
         let lab = Lab::build(&two_hosts()).unwrap();
-        // The parent does not wait for it: this process is killed, and the clean-up must find it.
+        // The child does not wait for it: it is killed, and the clean-up must find this process.
         #[allow(clippy::zombie_processes)]
         let inside = lab.namespaces()[0].run(|| Command::new("sleep").arg("60").spawn()).unwrap().unwrap();
         eprintln!("ready {} {}", lab.run(), inside.id());

@@ -118,7 +118,7 @@ fn two_switches_join_hosts_with_the_scenarios_tcp() {
     let bench = Bench::build(&scenario, &folder, &program, fanin_units::Duration::ZERO)
         .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((bench.network().hosts.len(), bench.network().switches.len()), (4 + 3 + 1 + 1, 3));
-    // The way from a collector to a readout and back, with the switches' own times and the collector's 2 ms.
+    // The path from a collector to a readout and back, with the switches' own times and the collector's 2 ms.
     let delays = delays(&folder);
     for (switch, port, delay) in [
         ("tor-0", "core:0", "1 ms"),
@@ -136,7 +136,7 @@ fn two_switches_join_hosts_with_the_scenarios_tcp() {
         let socket = talk(&bench, Part::Role(Role::Collector, collector), Part::Role(Role::Readout, 2), port);
         assert_eq!(congestion_control(&socket), "reno");
     }
-    // A picture of the switch's serves for a tenth of a second.
+    // A switch's snapshot is reused for a tenth of a second.
     std::thread::sleep(Duration::from_millis(200));
     watch.end().unwrap();
     let observed = watch.finish(0).unwrap();
@@ -155,7 +155,7 @@ fn two_switches_join_hosts_with_the_scenarios_tcp() {
 #[test]
 fn planes_and_a_hybrid_carry_all_hosts() {
     let Some(program) = program() else { return };
-    // CUBIC, which every kernel has: the static windows of one of them would need BPF programs.
+    // CUBIC, which every kernel has; the static windows of one of these scenarios would need BPF programs.
     let small = [
         "readout.hosts=3",
         "collectors.hosts_per_rack=1",
@@ -186,7 +186,7 @@ fn planes_and_a_hybrid_carry_all_hosts() {
             let client = fanin_switch::control::Client::new(address);
             let departed =
                 |ring: &serde_json::Value| ring["queue"]["departed"]["frames"].as_u64().unwrap_or_default();
-            // A ring for each collector, and each had the readouts' answers. What is read first may be an old picture.
+            // Each collector has a ring, which carried the readouts' answers. The first reading may be an old snapshot.
             let all_had = (0..100).any(|_| {
                 std::thread::sleep(Duration::from_millis(100));
                 let picture = client.read("/v1/snapshot").unwrap();

@@ -31,7 +31,7 @@ fn connections_of_others_are_left_alone() {
         return;
     }
     let program = M21Hosts::load(M21Parts::default()).unwrap();
-    // No namespace was added: neither these nor this machine's own loopback take part.
+    // No namespace was added: neither these hosts nor this machine's own loopback take part.
     let lab = star(2, true);
     incast(&lab, 2, 2_000, 2, switch(&lab, 2, Some(M21Spec::default())));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

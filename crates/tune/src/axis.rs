@@ -7,13 +7,13 @@ pub struct SearchAxis {
     pub low: u64,
     /// The largest value, at least `low`.
     pub high: u64,
-    /// The scenario's own value, where a search of several settings begins; held within the ends.
+    /// The scenario's own value, at which a search of several settings begins; limited to the range.
     pub start: u64,
 }
 
-/// Digits of a value between the ends: 480, 786 kB.
+/// Significant digits of a value inside the range: 480, 786 kB.
 const DIGITS: u32 = 3;
-/// A range from zero has its logarithms offset by this share of its upper end.
+/// For a range from zero, the upper end divided by this is the offset of its logarithms.
 const ZERO_SHARE: f64 = 64.0;
 
 impl SearchAxis {
@@ -21,12 +21,12 @@ impl SearchAxis {
         if self.low == 0 { (self.high as f64 / ZERO_SHARE).max(1.0) } else { 0.0 }
     }
 
-    /// The place of a value on the scale.
+    /// The position of a value on the scale.
     pub(crate) fn place(self, value: u64) -> f64 {
         (value as f64 + self.offset()).ln()
     }
 
-    /// The value at a place of the scale: within the ends, with few digits.
+    /// The value at a position of the scale: within the range, with few digits.
     pub(crate) fn value(self, place: f64) -> u64 {
         let exact = (place.exp() - self.offset()).round().clamp(self.low as f64, self.high as f64);
         let exact = (exact as u64).clamp(self.low, self.high);
@@ -35,7 +35,7 @@ impl SearchAxis {
         if (self.low..=self.high).contains(&rounded) { rounded } else { exact }
     }
 
-    /// The value with few digits that is nearest to another one.
+    /// The nearest value with few digits.
     pub fn rounded(self, value: u64) -> u64 {
         self.value(self.place(value.clamp(self.low, self.high)))
     }
@@ -50,7 +50,7 @@ impl SearchAxis {
         self.place(self.high) - self.place(self.low)
     }
 
-    /// The value halfway between two others; `None` where no other value lies between them.
+    /// The value halfway between two others; `None` if no other value lies between them.
     pub(crate) fn between(self, one: u64, other: u64) -> Option<u64> {
         let value = self.value((self.place(one) + self.place(other)) / 2.0);
         (value > one.min(other) && value < one.max(other)).then_some(value)

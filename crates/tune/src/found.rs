@@ -1,4 +1,5 @@
-//! The outcome of a search: the tried points, the best of them, and how sure and how flat it is.
+//! The outcome of a search: the tried points, the best of them, its confidence interval and how flat the objective is
+//! there.
 
 use crate::search::Score;
 
@@ -7,7 +8,7 @@ use crate::search::Score;
 pub struct TriedPoint {
     /// A value for each axis.
     pub values: Vec<u64>,
-    /// Scores of its seeds, the first seed first; fewer than all seeds where the first was clearly worse.
+    /// Scores of its seeds, the first seed first; fewer than all seeds if the first was clearly worse.
     pub scores: Vec<Score>,
 }
 
@@ -28,11 +29,11 @@ impl TriedPoint {
 pub struct SearchOutcome {
     /// All points in the order of their trials.
     pub tried: Vec<TriedPoint>,
-    /// Index of the best point, or of the nearest one if none meets the constraints; `None` where nothing was simulated.
+    /// Index of the best point; of the nearest one if none meets the constraints; `None` if nothing was simulated.
     pub best: Option<usize>,
     /// Number of simulations.
     pub simulations: usize,
-    /// True if the evaluating function gave fewer scores than were asked for.
+    /// True if the evaluating function returned fewer scores than requested.
     pub is_stopped: bool,
 }
 
@@ -42,9 +43,9 @@ impl SearchOutcome {
         self.best.map(|best| &self.tried[best])
     }
 
-    /// The range of an axis with objectives within `share` of the best, the other axes at their best values. Returns
-    /// the least and the largest tried value. The range ends at the first point that is worse or does not meet the
-    /// constraints.
+    /// The range of an axis with objectives within `share` of the best, with the other axes at their best values.
+    /// Returns the least and the largest tried value. The range ends at the first point that is worse or does not meet
+    /// the constraints.
     pub fn flat(&self, axis: usize, share: f64) -> Option<(u64, u64)> {
         let best = self.best()?;
         let is_on_line = |point: &&TriedPoint| {
@@ -55,7 +56,7 @@ impl SearchOutcome {
         line.sort_unstable_by_key(|point| point.values[axis]);
         let at = line.iter().position(|point| point.values == best.values)?;
         let is_near = |point: &&&TriedPoint| {
-            // On the seeds that both have.
+            // Compares on the seeds of both points.
             let seeds = point.scores.len().min(best.scores.len());
             let sum = |of: &TriedPoint| of.scores[..seeds].iter().map(|score| score.objective).sum::<f64>();
             point.is_feasible() && sum(point) - sum(best) <= share * sum(best).abs()
@@ -72,11 +73,12 @@ impl SearchOutcome {
 pub struct Interval {
     /// The arithmetic mean.
     pub mean: f64,
-    /// Half the width of the interval; absent for a single value.
+    /// Half the width of the interval; `None` for a single value.
     pub half: Option<f64>,
 }
 
-/// 97.5 % quantiles of Student's t distribution for 1, 2, … degrees of freedom; the normal distribution's beyond.
+/// 97.5 % quantiles of Student's t distribution for 1, 2, … degrees of freedom; beyond the table, see
+/// [`NORMAL_EXCESS`].
 const STUDENT: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,

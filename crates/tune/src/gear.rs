@@ -1,4 +1,4 @@
-//! A catalogue of switches: packet buffer, port rate, price, and where the numbers come from.
+//! A catalogue of switches: packet buffer, port rate, price, and the sources of these figures.
 
 use fanin_units::{Bytes, Rate};
 
@@ -9,35 +9,35 @@ pub struct Gear {
     pub name: String,
     /// Packet buffer of the whole switch.
     pub buffer: Bytes,
-    /// Pools that its ports are divided among, of equal size; at least 1.
+    /// Number of pools of equal size that its ports are divided among; at least 1.
     pub pools: u64,
-    /// Place of the buffer.
+    /// The kind of memory that holds the buffer.
     pub memory: GearMemory,
     /// Rate of the ports that hosts use.
     pub port: Rate,
-    /// Place of the figures.
+    /// Source of the figures.
     pub source: String,
-    /// A public price in the words of its source, with the source; absent if unknown.
+    /// A public price in the words of its source; `None` if unknown.
     pub price: Option<GearPrice>,
 }
 
-/// The place of a switch's packet memory, from the least costly kind to the most.
+/// The kind of a switch's packet memory, from the least costly to the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GearMemory {
     /// Memory on the switch chip.
     OnChip,
-    /// In a server that switches.
+    /// In a server that works as a switch.
     Software,
     /// Outside the switch chip, with virtual output queues.
     OffChip,
 }
 
-/// A price and where it stands.
+/// A price and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GearPrice {
     /// The price with its unit and its year.
     pub text: String,
-    /// Place of the price.
+    /// Source of the price.
     pub source: String,
 }
 
@@ -67,7 +67,7 @@ impl GearMemory {
     }
 }
 
-/// A catalogue cannot be used.
+/// An error in a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GearError {
     /// The text is not TOML.
@@ -85,10 +85,10 @@ pub enum GearError {
         number: usize,
         /// The missing or wrong key.
         key: &'static str,
-        /// A right value.
+        /// A correct value.
         example: &'static str,
     },
-    /// A switch has a key that no switch has.
+    /// A switch has an unknown key.
     #[error("switch {number} of the catalogue has the key `{key}`, which is not one of {}", KEYS.join(", "))]
     UnknownKey {
         /// Number of the switch, from 1.

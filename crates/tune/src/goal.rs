@@ -10,9 +10,9 @@ use crate::search::{End, Score};
 /// The direction of an objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sense {
-    /// Less is better.
+    /// Smaller values are better.
     Minimise,
-    /// More is better.
+    /// Larger values are better.
     Maximise,
 }
 
@@ -28,7 +28,7 @@ pub enum Target {
 /// An objective: the figure or key to make as small or as large as possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objective {
-    /// Smaller or larger is better.
+    /// The objective's direction.
     pub sense: Sense,
     /// The figure or setting.
     pub target: Target,
@@ -43,7 +43,7 @@ pub enum GoalError {
         /// The given name.
         name: String,
     },
-    /// The objective is a setting, which nothing bounds.
+    /// The objective is a setting without a constraint to bound it.
     #[error(
         "`{key}` is a setting, and nothing bounds it: write a constraint with it, for example --subject drops=0"
     )]
@@ -57,7 +57,7 @@ pub enum GoalError {
         /// The given text.
         text: String,
     },
-    /// The limit has another unit than the figure, or none.
+    /// The limit lacks the figure's unit, or has another one.
     #[error(
         "`{figure}` is {quantity}, and `{given}` is none: write for example \"{figure}{relation}{example}\""
     )]
@@ -70,7 +70,7 @@ pub enum GoalError {
         relation: &'static str,
         /// The given limit.
         given: String,
-        /// A right limit.
+        /// A correct limit.
         example: &'static str,
     },
     /// No value meets the constraints.
@@ -78,7 +78,7 @@ pub enum GoalError {
     Contradiction {
         /// The constrained figure.
         figure: &'static str,
-        /// The constraints that contradict one another.
+        /// The contradicting constraints.
         constraints: String,
     },
 }
@@ -189,7 +189,7 @@ fn words(unit: FigureUnit) -> (&'static str, &'static str) {
 }
 
 impl Constraint {
-    /// Zero if a value meets the constraint; else how far it is from that, relative to the limit.
+    /// Zero if a value meets the constraint; otherwise the distance to it, relative to the limit.
     pub fn violation(&self, value: f64) -> f64 {
         let (over, is_met) = match self.relation {
             Relation::AtMost => (value - self.limit, value <= self.limit),
@@ -202,7 +202,7 @@ impl Constraint {
         if is_met { 0.0 } else { (over / whole).max(f64::MIN_POSITIVE) }
     }
 
-    /// The least and the largest value that meet the constraint, and whether the ends do.
+    /// The least and the largest value that meet the constraint; the flag is true if the end itself meets it.
     fn span(&self) -> ((f64, bool), (f64, bool)) {
         let (least, most) = ((0.0, true), (f64::INFINITY, true));
         match self.relation {
@@ -225,10 +225,10 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// An objective with constraints that do not contradict one another.
+    /// Makes an objective with constraints that do not contradict each other.
     ///
     /// # Errors
-    /// If no value of a figure can meet all its constraints, or a setting is the objective and has none.
+    /// If no value of a figure can meet all its constraints, or if the objective is a setting without a constraint.
     pub fn new(objective: Objective, constraints: Vec<Constraint>) -> Result<Self, GoalError> {
         if let (Target::Key(key), []) = (&objective.target, constraints.as_slice()) {
             return Err(GoalError::Unbounded { key: key.clone() });
@@ -259,7 +259,7 @@ impl Goal {
         Ok(Self { objective, constraints })
     }
 
-    /// The sought end of a single tuned setting, if the objective is that setting.
+    /// The end of the single tuned setting to search for, if the objective is that setting.
     pub fn end(&self) -> Option<End> {
         match (&self.objective.target, self.objective.sense) {
             (Target::Figure(_), _) => None,

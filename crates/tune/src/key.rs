@@ -7,20 +7,20 @@ use fanin_scenario::Scenario;
 use crate::SearchAxis;
 use crate::number::NumberKind;
 
-/// A setting to tune as the user writes it: `KEY` or `KEY=LOW..HIGH`.
+/// A setting to tune in the user's form: `KEY` or `KEY=LOW..HIGH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRange {
     /// The dotted key.
     pub key: String,
     /// The two ends as text.
     range: Option<(String, String)>,
-    /// Without a range, a setting is tried from its value by this divided to its value by this multiplied.
+    /// Without a given range, the ends are the setting's value divided by this factor and multiplied by it.
     factor: u64,
 }
 
 /// The factor of a setting that changes a figure.
 const FACTOR: u64 = 16;
-/// The factor of a setting that is the objective: bisection is cheap, and the right size may be far away.
+/// The factor of a setting that is the objective: bisection is cheap, and the best value may be far away.
 const OBJECTIVE_FACTOR: u64 = 64;
 
 impl KeyRange {
@@ -58,7 +58,7 @@ impl FromStr for KeyRange {
     }
 }
 
-/// A setting cannot be tuned.
+/// An error: a setting cannot be tuned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TunedKeyError {
     /// The scenario has no such setting.
@@ -75,7 +75,7 @@ pub enum TunedKeyError {
         /// Its value in the scenario.
         given: String,
     },
-    /// An end of the range is another quantity than the setting.
+    /// An end of the range has another quantity than the setting.
     #[error("`{key}` is {quantity}, and `{given}` is none: write for example \"{key}={example}\"")]
     Unit {
         /// The given key.
@@ -84,7 +84,7 @@ pub enum TunedKeyError {
         quantity: &'static str,
         /// The wrong end.
         given: String,
-        /// A right range.
+        /// A correct range.
         example: &'static str,
     },
     /// The range has no value, or only one.
@@ -109,7 +109,7 @@ pub enum TunedKeyError {
         /// A range of such a setting.
         example: &'static str,
     },
-    /// The seed is no setting to search: a point runs several seeds already.
+    /// The key is `run.seed`, which is no setting to search: a point runs several seeds already.
     #[error(
         "`run.seed` cannot be tuned, as a point runs several seeds: choose the first with --seed, their number with --seeds"
     )]
@@ -134,8 +134,8 @@ pub struct TunedKey {
 }
 
 impl TunedKey {
-    /// Finds the setting in a scenario. The ends of the range are checked as to their unit; whether the scenario takes them
-    /// is for its own checks to say.
+    /// Finds the setting in a scenario. Checks the units of the range's ends; the scenario's own checks decide whether
+    /// it accepts them.
     ///
     /// # Errors
     /// If the key is unknown, `run.seed` or no number, or if its range is empty or of another unit.
@@ -152,7 +152,7 @@ impl TunedKey {
             toml::Value::Integer(number) => {
                 u64::try_from(*number).ok().map(|number| (NumberKind::Count, number))
             }
-            // A ratio is text too, and looks like a count where it is whole.
+            // A ratio is text, too; a whole ratio looks like a count.
             toml::Value::String(text) => match NumberKind::of(text) {
                 Some((NumberKind::Count, _)) => {
                     NumberKind::Ratio.parse(text).map(|value| (NumberKind::Ratio, value))
@@ -168,7 +168,7 @@ impl TunedKey {
         let (low, high) = match &range.range {
             Some((low, high)) => {
                 let parse = |text: &str, other: &str| {
-                    // `64..4096 kB`: the unit stands once.
+                    // `64..4096 kB`: the unit may be given once.
                     let unit =
                         other.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
                     let with_unit = || kind.parse(&format!("{text}{unit}")).filter(|_| is_plain(text));
@@ -197,7 +197,8 @@ impl TunedKey {
         Ok(Self { key, kind, axis: SearchAxis { low, high, start } })
     }
 
-    /// Moves the ends of a range that was not given towards the scenario's value, by factors of 2, until the scenario takes them.
+    /// Moves the ends of a default range towards the scenario's value, by factors of 2, until the scenario accepts
+    /// them.
     #[must_use]
     pub fn narrowed(mut self, takes: &mut dyn FnMut(u64) -> bool) -> Self {
         let SearchAxis { low, high, start } = self.axis;
@@ -210,7 +211,7 @@ impl TunedKey {
         self
     }
 
-    /// The setting at a value, as for `--set`.
+    /// The setting with a value, in the form of `--set`.
     pub fn set(&self, value: u64) -> String {
         format!("{}={}", self.key, self.kind.text(value))
     }
@@ -225,7 +226,7 @@ fn is_plain(text: &str) -> bool {
     text.chars().all(|letter| letter.is_ascii_digit() || letter == '.')
 }
 
-/// A value of a scenario in a message.
+/// A scenario's value in the form of a message.
 fn described(value: &toml::Value) -> String {
     match value {
         toml::Value::Table(_) => "a section".to_owned(),

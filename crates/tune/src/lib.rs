@@ -1,7 +1,7 @@
 //! Finds the best value of settings: objectives, constraints, ranges, and a search over noisy simulations.
 //!
-//! The room simulates nothing. [`search`] passes batches of trials (values and a seed) to a function, which gives a
-//! [`Score`] for each. Batches depend on scores alone, so a search gives the same result on any number of threads.
+//! The crate simulates nothing. [`search`] passes batches of trials (values and a seed) to a function, which returns a
+//! [`Score`] for each. Batches depend on scores alone, so a search gives the same result with any number of threads.
 //!
 //! ```
 //! use fanin_tune::{SearchAxis, SearchLimits, Score, search};

@@ -1,4 +1,4 @@
-//! Settings that are numbers: which quantity they are, and their text.
+//! Numeric settings: their quantities, and their text.
 
 use std::str::FromStr;
 
@@ -47,7 +47,7 @@ impl NumberKind {
         }
     }
 
-    /// The text of a value, as a scenario has it.
+    /// The text of a value, in the scenario's form.
     pub fn text(self, value: u64) -> String {
         match self {
             Self::Count => value.to_string(),

@@ -1,24 +1,24 @@
 //! The search: bracketing for one setting, coordinates with a shrinking step for several.
 //!
-//! **One setting.** Five values at equal factors, ends included; three for bisection. Then, again and again, the values halfway
-//! between the best one and its two neighbours, until the neighbours are closer than the precision. This finds the minimum of a
-//! function that falls and then rises. One wrong comparison costs little: neighbours are measured values, not discarded parts of
-//! the range. Where the objective is the setting itself ([`End`]), only the side towards the objective is halved, which is
-//! bisection.
+//! **One setting.** Starts with five values at equal factors, ends included; three for bisection. Then it repeatedly
+//! tries the values halfway between the best one and its two neighbours, until the neighbours are closer than the
+//! precision. This finds the minimum of a function that falls and then rises. One wrong comparison costs little:
+//! neighbours are measured values, not discarded parts of the range. If the objective is the setting itself ([`End`]),
+//! only the side towards the objective is halved, which is bisection.
 //!
 //! **Several settings.** A pattern search (Hooke and Jeeves 1961). From the best point it makes a step up and down on each
 //! scale and, after a success, the same move again. A round without a success halves the steps.
 //!
-//! **Noise.** All points have the same seeds in the same order (common random numbers), and two points are compared on the
-//! seeds that both have. The point that seems best gets all its seeds first. One that is clearly worse on its first seed gets no
-//! others.
+//! **Noise.** All points have the same seeds in the same order (common random numbers), and two points are compared on
+//! the seeds that both have. The point that seems best gets all its seeds first. A point that is clearly worse on its
+//! first seed gets no others.
 
 use std::cmp::Ordering;
 
 use crate::axis::SearchAxis;
 use crate::found::{SearchOutcome, TriedPoint, deviation};
 
-/// One simulation that a search asks for.
+/// One simulation that a search requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
     /// A value for each axis.
@@ -30,47 +30,47 @@ pub struct Trial {
 /// Quality of a trial's result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
-    /// Zero if all constraints are met; else how far the result is from meeting them.
+    /// Zero if all constraints are met; otherwise the distance of the result from meeting them.
     pub violation: f64,
     /// The value to minimise.
     pub objective: f64,
 }
 
-/// The end of the range at which the objective, the one setting itself, is best.
+/// The end of the range with the best objective, if the objective is the single setting itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The smallest value that meets the constraints is sought.
+    /// The smallest value that meets the constraints is best.
     Low,
-    /// The largest one.
+    /// The largest value that meets the constraints is best.
     High,
 }
 
-/// The cost and the precision of a search.
+/// The limits of a search's cost and precision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchLimits {
     /// Seeds of each point, at least 1.
     pub seeds: u32,
     /// The most trials.
     pub simulations: usize,
-    /// The search ends when neighbours are this close, as a share of their value.
+    /// Distance of neighbours at which the search ends, as a share of their value.
     pub precision: f64,
 }
 
-/// A point is clearly worse on one seed beyond this share of the best one's objective.
+/// Excess over the best objective from which a point is clearly worse on one seed, as a share of it.
 const CLEARLY_WORSE: f64 = 0.05;
-/// Standard deviations of the best point's seeds that it must be worse by, too.
+/// Least excess in standard deviations of the best point's seeds, in addition.
 const DEVIATIONS: f64 = 3.0;
-/// Values of one setting that are tried first.
+/// Number of values of one setting in the first batch.
 const FIRST_VALUES: usize = 5;
 /// The first step of a search of several settings, as a share of each range.
 const FIRST_STEP: f64 = 0.25;
 
-/// A function that simulates trials and gives their scores in order; fewer than asked for end the search.
+/// A function that simulates trials and returns their scores in order; fewer scores than trials end the search.
 type Evaluate<'a> = dyn FnMut(&[Trial]) -> Vec<Score> + 'a;
 
-/// Searches the axes for the point with the least objective of those that meet the constraints.
+/// Searches the axes for the point with the least objective among those that meet the constraints.
 ///
-/// `end` is given where the objective is the value of the only axis itself.
+/// `end` is given if the objective is the value of the only axis itself.
 pub fn search(
     axes: &[SearchAxis],
     end: Option<End>,
@@ -87,8 +87,8 @@ pub fn search(
     SearchOutcome { tried: race.tried, best, simulations: race.simulations, is_stopped: race.is_stopped }
 }
 
-/// Order of two points. The point nearer to the constraints on all its seeds comes first. The objective on the seeds of
-/// both orders equal points.
+/// Orders two points. The point nearer to the constraints on all its seeds comes first. Otherwise the objective
+/// decides, on the seeds of both.
 fn order(one: &TriedPoint, other: &TriedPoint) -> Ordering {
     let common = one.scores.len().min(other.scores.len());
     let mean = |point: &TriedPoint, seeds: usize, of: fn(&Score) -> f64| {
@@ -100,7 +100,7 @@ fn order(one: &TriedPoint, other: &TriedPoint) -> Ordering {
     by(&violation).then_with(|| by(&objective))
 }
 
-/// The points tried so far, and the simulations left.
+/// The points tried so far, and the remaining simulations.
 struct Race<'a, 'b> {
     limits: SearchLimits,
     evaluate: &'a mut Evaluate<'b>,
@@ -114,14 +114,14 @@ impl Race<'_, '_> {
         self.is_stopped || self.simulations >= self.limits.simulations
     }
 
-    /// The best point: of those that are alike the one with the most seeds, then the first.
+    /// The best point; among equal points the one with the most seeds, then the first.
     fn best(&self) -> Option<usize> {
         let most = self.tried.iter().map(|point| point.scores.len()).max()?;
         let whole = |index: &usize| self.tried[*index].scores.len() == most;
         (0..self.tried.len()).filter(whole).min_by(|one, other| order(&self.tried[*one], &self.tried[*other]))
     }
 
-    /// Simulates points that are not known yet: one seed of each, then the other seeds of those that are not clearly worse.
+    /// Simulates new points: one seed of each, then the other seeds of those that are not clearly worse.
     fn measure(&mut self, points: &[Vec<u64>]) {
         let mut new: Vec<usize> = Vec::new();
         for values in points {
@@ -131,7 +131,7 @@ impl Race<'_, '_> {
             }
         }
         self.seeds(&new, 0..1);
-        // A point without any score was not simulated, nor was one after it: the search is over.
+        // A point without scores was not simulated, nor were later ones: the search is over.
         self.tried.retain(|point| !point.scores.is_empty());
         new.retain(|index| *index < self.tried.len());
         let Some(best) = self.complete_best() else { return };
@@ -153,7 +153,7 @@ impl Race<'_, '_> {
         }
     }
 
-    /// Simulates seeds of points in one batch, as far as the budget goes.
+    /// Simulates seeds of points in one batch, within the budget.
     fn seeds(&mut self, points: &[usize], seeds: std::ops::Range<u32>) {
         let all = points.iter().flat_map(|point| seeds.clone().map(move |seed| (*point, seed)));
         let left = self.limits.simulations.saturating_sub(self.simulations);
@@ -176,7 +176,7 @@ impl Race<'_, '_> {
         }
     }
 
-    /// Returns true if the first seed of a point is enough to rule it out against another one.
+    /// Returns true if the first seed of a point suffices to rule it out against another one.
     fn is_clearly_worse(&self, point: usize, best: usize) -> bool {
         let (Some(first), best) = (self.tried[point].scores.first(), &self.tried[best]) else { return true };
         let same = best.scores[0];
@@ -191,8 +191,8 @@ impl Race<'_, '_> {
     }
 }
 
-/// Returns true if an objective is clearly worse than that of the best point on the same seed. It is so by 5 %, and by three
-/// standard deviations of the best point's seeds.
+/// Returns true if an objective is clearly worse than that of the best point on the same seed. It must be worse by 5 %,
+/// and by three standard deviations of the best point's seeds.
 pub fn is_clearly_worse(objective: f64, of_best: f64, seeds_of_best: &[f64]) -> bool {
     exceeds(objective, of_best, DEVIATIONS * deviation(seeds_of_best))
 }
@@ -249,7 +249,7 @@ fn pattern(axes: &[SearchAxis], race: &mut Race<'_, '_>) {
             }
         }
         if let Some(last) = last.take() {
-            // The last success again: along a valley that no axis follows.
+            // Repeats the last successful move, as along a valley that no axis follows.
             let again = axes.iter().zip(centre.iter().zip(&last));
             next.push(
                 again

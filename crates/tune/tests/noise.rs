@@ -1,4 +1,4 @@
-//! The search on functions whose optimum is known, with noise as simulations have it.
+//! The search on functions with known optima, with noise like that of simulations.
 
 use fanin_tune::{End, Score, SearchAxis, SearchLimits, SearchOutcome, Trial, search};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ fn noise(numbers: &[u64]) -> f64 {
     (state >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
 }
 
-/// A function that falls up to its optimum and rises from there, steeper on one side than on the other.
+/// A function that falls up to its optimum and then rises, with different slopes.
 #[derive(Clone, Copy, Debug)]
 struct Valley {
     at: f64,
@@ -29,7 +29,7 @@ impl Valley {
         self.least * (1.0 + steepness * far.abs().powf(self.power))
     }
 
-    /// A simulation of it: seeds shift all points alike by up to 5 %, and each point by itself by `own`.
+    /// A simulation of it: seeds shift all points equally by up to 5 %, and each point separately by `own`.
     fn measured(self, trial: &Trial, salt: u64, own: f64) -> f64 {
         let seed = u64::from(trial.seed);
         let common = 0.05 * noise(&[salt, seed]);
@@ -47,7 +47,7 @@ fn valley(low: f64, high: f64) -> impl Strategy<Value = Valley> {
     })
 }
 
-/// Searches with checks that hold for any function: within the range, within the budget, no point twice, no seed too many.
+/// Searches, with checks that hold for any function: within the range and the budget, no point twice, no seed too many.
 fn checked(
     axes: &[SearchAxis],
     end: Option<End>,
@@ -89,7 +89,7 @@ proptest! {
         let best = found.best().unwrap();
         let lost = valley.value(best.values[0]) / valley.least - 1.0;
         let off = (best.values[0] as f64 / valley.at).ln().abs();
-        // Where a function is steep, the neighbour within the precision is as good as the search may be.
+        // If a function is steep, the neighbour within the precision is the best possible result.
         prop_assert!(lost < 0.03 || off < 0.06, "{valley:?}: {best:?} is {lost} above the least, after {found:?}");
     }
 
@@ -106,7 +106,7 @@ proptest! {
 
     #[test]
     fn constraints_are_respected(valley in valley(70.0, 1000.0), limit in 70_u64..1100, salt: u64) {
-        // Values above the limit lose frames, the more the further away.
+        // Values above the limit lose frames, and more frames further away.
         let limits = SearchLimits { seeds: 3, simulations: 60, precision: 0.05 };
         let found = checked(&[CREDITS], None, limits, &mut |trial| Score {
             violation: trial.values[0].saturating_sub(limit) as f64,
@@ -210,7 +210,7 @@ fn a_stopped_search_keeps_what_it_has() {
 
 #[test]
 fn a_value_that_fails_with_a_later_seed_gives_way_to_the_next() {
-    // The least sizes that suffice, by seed: the first seed is the easiest.
+    // The least sufficient sizes, by seed: the first seed is the easiest.
     let least = [900_000, 1_300_000, 1_000_000];
     let axis = SearchAxis { low: 16_000, high: 64_000_000, start: 1_000_000 };
     let limits = SearchLimits { seeds: 3, simulations: 200, precision: 0.02 };

@@ -1,8 +1,7 @@
 //! Exact integer quantities: times in picoseconds, bytes, bit rates, frequencies, packets and ratios.
 //!
-//! No float is stored or used anywhere inside. Text such as `"1.1 kB"` or `"12.5 ns"` is parsed as a
-//! decimal number, and refused if the unit cannot hold it exactly. Printing gives the shortest text
-//! that parses to the same value.
+//! No float is stored or used inside. Text such as `"1.1 kB"` or `"12.5 ns"` is parsed as a decimal number, and refused
+//! if the base unit cannot hold it exactly. Printing gives the shortest text that parses to the same value.
 //!
 //! ```
 //! use fanin_units::{Bytes, Duration, Rate};

@@ -3,8 +3,8 @@
 /// The increment of `SplitMix64`.
 pub const MIX_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// One step of `SplitMix64` (Steele, Lea, Flood 2014): spreads every bit of the input over the output. The generator's next
-/// number is the step of its state, which then grows by [`MIX_STEP`].
+/// One step of `SplitMix64` (Steele, Lea, Flood 2014): spreads every bit of the input over the output. The generator's
+/// next number is `mix` of its state, which then grows by [`MIX_STEP`].
 #[inline]
 pub const fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(MIX_STEP);

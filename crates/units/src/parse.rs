@@ -7,9 +7,9 @@ use core::fmt::{self, Write};
 pub struct Unit {
     /// The name as written, for example `kB`.
     pub name: &'static str,
-    /// Base units in one of these.
+    /// Number of base units in one of these.
     pub factor: u64,
-    /// Printing may choose it; aliases are only read.
+    /// True if printing may choose it; aliases are only read.
     pub printed: bool,
 }
 
@@ -47,15 +47,15 @@ pub enum ParseError {
     NoUnit {
         /// The quantity that was expected.
         quantity: &'static str,
-        /// The units it has.
+        /// The units of the quantity.
         units: Names,
     },
-    /// The unit is not one of this quantity's.
+    /// The quantity has no such unit.
     #[error("unknown unit for {quantity}; expected one of {units}{near}")]
     Unit {
         /// The quantity that was expected.
         quantity: &'static str,
-        /// The units it has.
+        /// The units of the quantity.
         units: Names,
         /// The same letters in another case, if such a unit exists.
         near: Near,
@@ -115,7 +115,7 @@ impl fmt::Display for Names {
     }
 }
 
-/// Prints the unit that differs from the one written only in upper and lower case.
+/// Prints the unit that differs from the given one only in upper and lower case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Near(Option<&'static str>);
 
@@ -151,7 +151,7 @@ pub(crate) fn parse(text: &str, quantity: &'static str, units: &'static [Unit]) 
     let (number, name) = (&text[..split], text[split..].trim_start());
     let decimal = Decimal::parse(number).ok_or(ParseError::Number { quantity, example: Example(units) })?;
     if name.is_empty() {
-        // A quantity whose base unit has no name, such as a ratio, is a bare number.
+        // A quantity without a name for its base unit, such as a ratio, can be a bare number.
         if let Some(bare) = units.iter().find(|unit| unit.name.is_empty()) {
             return decimal.times(bare.factor, quantity, units);
         }
@@ -160,7 +160,7 @@ pub(crate) fn parse(text: &str, quantity: &'static str, units: &'static [Unit]) 
         }
         return Err(ParseError::NoUnit { quantity, units: Names(units) });
     }
-    // The micro sign exists twice in Unicode; both mean "us".
+    // Unicode has two micro signs; both mean "us".
     let micro = name.strip_prefix(['µ', 'μ']);
     let unit = units.iter().find(|unit| match micro {
         Some(rest) => unit.name.strip_prefix('u') == Some(rest),
@@ -196,7 +196,7 @@ impl Decimal {
         }
         let mut mantissa: u128 = 0;
         let mut scale = 0;
-        // Zeros at the end of a fraction carry no value and would only use up the range.
+        // Trailing zeros of a fraction have no value, and would only use up the range.
         let fraction = fraction.trim_end_matches(['0', '_']);
         for (digits, step) in [(whole, 0), (fraction, 1)] {
             for digit in digits.bytes().filter(|&b| b != b'_') {
@@ -250,12 +250,12 @@ pub(crate) fn print(value: u64, units: &[Unit], out: &mut fmt::Formatter<'_>) ->
     }
 }
 
-/// A number and its unit, held without allocation.
+/// A number with its unit, stored without allocation.
 struct NumberText {
     buffer: [u8; 48],
     length: usize,
-    /// The number of characters, with a penalty for text that is hard to read: many digits before the point, or a leading
-    /// zero.
+    /// The number of characters, with a penalty for text that is hard to read: many digits before the point, or a
+    /// leading zero.
     cost: usize,
 }
 
@@ -267,7 +267,7 @@ impl NumberText {
         text.cost = if whole == 0 && value > 0 || whole >= 100_000 { 2 } else { 0 };
         if rest > 0 {
             text.write_char('.').ok()?;
-            // Binary units have long fractions; those are left to the other units.
+            // Binary units have long fractions, which are left to the other units.
             for _ in 0..18 {
                 let scaled = u128::from(rest) * 10;
                 let digit = (scaled / u128::from(unit.factor)) as u8;

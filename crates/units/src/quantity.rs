@@ -1,4 +1,4 @@
-//! The common part of every quantity, written once.
+//! The common part of every quantity.
 
 /// Declares a quantity: a `u64` newtype with checked arithmetic, parsing and printing by a table of units.
 ///

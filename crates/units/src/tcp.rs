@@ -1,4 +1,4 @@
-//! Times that Linux's TCP fixes.
+//! Times that Linux's TCP defines.
 
 use crate::Duration;
 

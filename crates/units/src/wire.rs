@@ -1,18 +1,18 @@
-//! Sizes that standards fix on the wire: Ethernet (IEEE 802.3), IPv4 (RFC 791), TCP (RFC 9293, RFC 7323). All are bytes.
+//! Sizes that standards define on the wire, in bytes: Ethernet (IEEE 802.3), IPv4 (RFC 791), TCP (RFC 9293, RFC 7323).
 
-/// Addresses and type of an Ethernet frame.
+/// The addresses and the type of an Ethernet frame.
 pub const ETHERNET_HEADER: u32 = 14;
-/// The check sequence behind an Ethernet frame.
+/// The check sequence at the end of an Ethernet frame.
 pub const ETHERNET_CHECK: u32 = 4;
 /// Preamble and start delimiter before a frame.
 pub const ETHERNET_PREAMBLE: u32 = 8;
-/// The least gap behind a frame.
+/// The least gap after a frame.
 pub const ETHERNET_GAP: u32 = 12;
 /// Bytes that a switch stores in addition to an IP packet: header and check sequence.
 pub const ETHERNET_STORED: u32 = ETHERNET_HEADER + ETHERNET_CHECK;
 /// Bytes of link time in addition to an IP packet.
 pub const ETHERNET_LINK: u32 = ETHERNET_STORED + ETHERNET_PREAMBLE + ETHERNET_GAP;
-/// The two-byte PPP header of ns-3's point-to-point links, all their bytes around an IP packet.
+/// The two-byte PPP header of ns-3's point-to-point links; they add no other bytes to an IP packet.
 pub const PPP_HEADER: u32 = 2;
 /// Bytes of link time that network cards and kernels do not count: check sequence, preamble, gap.
 pub const ETHERNET_UNCOUNTED: u32 = ETHERNET_LINK - ETHERNET_HEADER;

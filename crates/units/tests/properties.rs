@@ -1,4 +1,4 @@
-//! Parsing undoes printing, and no overflow goes unseen, for every quantity.
+//! Parsing reverses printing, and every overflow is detected, for every quantity.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -14,7 +14,7 @@ where
     assert_eq!(text.parse(), Ok(value), "{text}");
 }
 
-/// Values of all magnitudes, round ones among them.
+/// Values of all magnitudes, including round ones.
 fn any_value() -> impl Strategy<Value = u64> {
     prop_oneof![
         any::<u64>(),

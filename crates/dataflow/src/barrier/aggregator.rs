@@ -1,7 +1,7 @@
 //! The aggregator of a barrier workload: requests from all senders at once, waits for the last answer, requests again.
 //!
-//! Each round asks the senders in a new random order. Requests leave one after the other, so that in a fixed order the first
-//! sender would always find the emptiest queue.
+//! Each round requests in a new random order. Requests leave one after the other: in a fixed order, the first sender
+//! would always find the emptiest queue.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -22,9 +22,10 @@ pub struct AggregatorConfig {
     pub request_size: AnswerSize,
     /// Rounds that begin within this time after the first one are not measured (`run.warmup`).
     pub warmup: Duration,
-    /// A round in which no byte arrives for this long is recorded as stalled (`run.stall_limit`); `None`: never.
+    /// A round without an arriving byte for this long is recorded as stalled (`run.stall_limit`); `None`: never.
     pub stall_limit: Option<Duration>,
-    /// Requests at the pace of the aggregator's link (`shaping.method = "paced-credits"`). `None`: all at once.
+    /// Settings of requests at the pace of the aggregator's link (`shaping.method = "paced-credits"`). `None`: all
+    /// requests at once.
     pub paced_credits: Option<PacedCreditsConfig>,
     /// Seed of the order of requests in each round.
     pub seed: u64,
@@ -44,7 +45,7 @@ impl Default for AggregatorConfig {
     }
 }
 
-/// A setting that an aggregator cannot work with.
+/// A setting that an aggregator refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AggregatorError {
     /// The number of senders is zero or too large.
@@ -53,15 +54,15 @@ pub enum AggregatorError {
         /// The number given.
         senders: u32,
     },
-    /// At least one sender has nothing to answer.
+    /// A sender has nothing to answer.
     #[error("{size} divided among {senders} senders leaves a sender without a byte to answer")]
     EmptyAnswer {
-        /// The answers of all senders together.
+        /// The sum of all senders' answers.
         size: Bytes,
         /// The number of senders.
         senders: u32,
     },
-    /// Paced credits without a link rate or a segment.
+    /// Paced credits lack a link rate or a segment.
     #[error("paced credits need a link rate and a segment above zero and a frame no smaller")]
     NoPace,
 }
@@ -105,15 +106,15 @@ enum AggregatorState {
     Stopped,
 }
 
-/// A sender, as the aggregator knows it.
+/// The state of a sender at the aggregator.
 #[derive(Debug, Clone, Copy, Default)]
 struct SenderState {
     is_connected: bool,
-    /// The request of the present round has left.
+    /// True if the request of the present round has left.
     is_requested: bool,
-    /// Bytes of the present round's answer that have not arrived.
+    /// Missing bytes of the present round's answer.
     owed: u64,
-    /// The credit of the open request, and when it left, if requests are paced.
+    /// The credit of the open request and the time at which it left, if requests are paced.
     credit: Option<(ByteCredit, Instant)>,
 }
 
@@ -122,14 +123,14 @@ struct SenderState {
 pub struct Aggregator {
     config: AggregatorConfig,
     state: AggregatorState,
-    /// True if no further round begins.
+    /// True if no further round will begin.
     is_stopping: bool,
     senders: Vec<SenderState>,
     /// The senders in the order of this round's requests.
     order: Vec<u16>,
     random: Random,
     connected: u32,
-    /// Senders that owe a part of their answer; 0 outside a round.
+    /// Senders with an incomplete answer; 0 outside a round.
     unanswered: u32,
     round: u64,
     /// Start of the first round.
@@ -155,7 +156,7 @@ impl Aggregator {
         if senders == 0 || senders > SENDERS_MAX {
             return Err(AggregatorError::Senders { senders });
         }
-        // The last sender's share is the smallest.
+        // The last sender's share is the smallest; it must not be zero.
         if request_size.answer(senders - 1, senders).is_zero() {
             return Err(AggregatorError::EmptyAnswer { size: request_size.block(senders), senders });
         }
@@ -171,7 +172,7 @@ impl Aggregator {
             state: AggregatorState::Connecting,
             is_stopping: false,
             senders: vec![SenderState::default(); senders as usize],
-            // `SENDERS_MAX` of them have numbers of 16 bits.
+            // Numbers of up to `SENDERS_MAX` senders fit 16 bits.
             order: (0..senders).map(|sender| sender as u16).collect(),
             random: Random::new(config.seed),
             connected: 0,
@@ -188,9 +189,10 @@ impl Aggregator {
         })
     }
 
-    /// A sender has connected. The first round begins when all have; a sender that was lost in a round is asked again.
+    /// Handles a new connection of a sender. The first round begins when all are connected. A sender that was lost in a
+    /// round receives the request again.
     pub fn handle_connected(&mut self, now: Instant, peer: Peer) {
-        // A new connection of a connected sender: the old one is dead.
+        // A new connection of a connected sender means that the old one is dead.
         self.handle_closed(now, peer);
         let Some(sender) = self.sender_of(peer) else { return };
         self.senders[sender].is_connected = true;
@@ -209,7 +211,7 @@ impl Aggregator {
         }
     }
 
-    /// The connection to a sender is lost, with the part of the answer that arrived. A second call does no harm.
+    /// Handles the loss of a connection to a sender, with the received part of its answer. A second call has no effect.
     pub fn handle_closed(&mut self, now: Instant, peer: Peer) {
         let Some(sender) = self.sender_of(peer) else { return };
         if !self.senders[sender].is_connected {
@@ -230,10 +232,10 @@ impl Aggregator {
         self.send_requests(now);
     }
 
-    /// An answer arrived, or a part of one.
+    /// Handles an answer, or a part of one.
     ///
     /// # Errors
-    /// If it is not an answer of a connected sender, or is longer than the answer that is outstanding. The state is unchanged then.
+    /// If no answer of a connected sender is outstanding, or it is longer than that answer. The state is then unchanged.
     pub fn handle_message(
         &mut self,
         now: Instant,
@@ -323,19 +325,19 @@ impl Aggregator {
         self.records.pop_front()
     }
 
-    /// True once it was stopped and the last round is complete.
+    /// True if it was stopped and the last round is complete.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.is_stopping && self.unanswered == 0
     }
 
-    /// Rounds that are complete.
+    /// The number of complete rounds.
     #[must_use]
     pub fn rounds(&self) -> u64 {
         self.round
     }
 
-    /// Senders that owe a part of their answer to the present round.
+    /// Number of senders with an incomplete answer in the present round.
     #[must_use]
     pub fn unanswered(&self) -> u32 {
         self.unanswered
@@ -347,7 +349,7 @@ impl Aggregator {
         self.start
     }
 
-    /// Bytes that a sender still owes to the present round.
+    /// Missing bytes of a sender's answer in the present round.
     #[must_use]
     pub fn owed(&self, sender: u16) -> Bytes {
         self.senders.get(usize::from(sender)).map_or(Bytes::ZERO, |state| Bytes::new(state.owed))
@@ -396,7 +398,7 @@ impl Aggregator {
             let sender = usize::from(self.order[place]);
             self.senders[sender].owed = self.answer_bytes(sender);
             self.senders[sender].is_requested = false;
-            // A sender that is away is asked when it is back.
+            // A disconnected sender receives the request when it is back.
             if self.senders[sender].is_connected {
                 self.request(sender);
             }
@@ -404,7 +406,7 @@ impl Aggregator {
         self.send_requests(now);
     }
 
-    /// Sends a request, or lets it wait for credit.
+    /// Sends a request, or queues it until there is credit.
     fn request(&mut self, sender: usize) {
         if self.paced.is_some() {
             self.waiting.push_back(sender as u16);

@@ -1,8 +1,8 @@
-//! The two messages of a barrier workload, and how large an answer is.
+//! The two messages of a barrier workload, and the size of an answer.
 
 use fanin_units::Bytes;
 
-/// Size of a request. The papers say only that it fits one segment; 64 bytes do.
+/// Size of a request. The papers say only that it fits one segment; 64 bytes fit.
 pub const BARRIER_REQUEST_BYTES: u64 = 64;
 
 /// The most senders that one aggregator can number.
@@ -13,13 +13,13 @@ pub const SENDERS_MAX: u32 = 1 << 16;
 pub enum AnswerSize {
     /// Every sender answers this many bytes (`workload.kind = "fixed-fragment"`): the total grows with the senders.
     FixedFragment(Bytes),
-    /// All senders together answer this many bytes (`workload.kind = "fixed-block"`), in equal shares; where the block
-    /// does not divide, the first senders answer one byte more.
+    /// All senders together answer this many bytes (`workload.kind = "fixed-block"`), in equal shares. If the block does
+    /// not divide evenly, the first senders answer one byte more.
     FixedBlock(Bytes),
 }
 
 impl AnswerSize {
-    /// The answer of one sender out of `senders`.
+    /// The bytes that sender number `sender` of `senders` answers.
     ///
     /// # Panics
     /// If the sender does not exist.
@@ -35,7 +35,7 @@ impl AnswerSize {
         }
     }
 
-    /// The answers of all senders together.
+    /// The sum of all senders' answers, in bytes.
     #[must_use]
     pub fn block(self, senders: u32) -> Bytes {
         match self {
@@ -72,7 +72,7 @@ impl BarrierMessage {
         }
     }
 
-    /// Bytes on the stream.
+    /// Bytes of the message on the stream.
     #[must_use]
     pub const fn wire_bytes(&self) -> Bytes {
         match self {

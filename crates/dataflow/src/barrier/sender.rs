@@ -44,7 +44,7 @@ impl BarrierSender {
         Self { random: Random::new(config.seed), aggregator: None, state: Service::Idle, config }
     }
 
-    /// The aggregator has connected. A request of an earlier connection is forgotten.
+    /// Handles the aggregator's connection. A request of an earlier connection is forgotten.
     pub fn handle_connected(&mut self, _now: Instant, peer: Peer) {
         if matches!(peer, Peer::Collector(_)) {
             self.aggregator = Some(peer);
@@ -52,7 +52,7 @@ impl BarrierSender {
         }
     }
 
-    /// The connection is lost; an answer in preparation is dropped. A second call does no harm.
+    /// Handles the loss of the connection; an answer in preparation is dropped. A second call has no effect.
     pub fn handle_closed(&mut self, _now: Instant, peer: Peer) {
         if self.aggregator == Some(peer) {
             self.aggregator = None;
@@ -60,11 +60,11 @@ impl BarrierSender {
         }
     }
 
-    /// A message arrived.
+    /// Handles a message.
     ///
     /// # Errors
     /// If it is not a request of the connected aggregator, or the answer to the last request has not left. The state is
-    /// unchanged then.
+    /// then unchanged.
     pub fn handle_message(
         &mut self,
         now: Instant,
@@ -90,7 +90,7 @@ impl BarrierSender {
         }
     }
 
-    /// The time that [`Self::poll_deadline`] named has come: the answer leaves.
+    /// Handles the deadline of [`Self::poll_deadline`]: the answer leaves.
     pub fn handle_deadline(&mut self, now: Instant) {
         if let Service::Preparing { due } = self.state
             && due <= now

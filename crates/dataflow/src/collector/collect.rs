@@ -1,4 +1,4 @@
-//! Requests to the readouts: made, held back for credits, sent, answered, repeated, given up.
+//! Requests to the readouts: made, queued for credits, sent, answered, repeated, given up.
 
 use fanin_units::Instant;
 
@@ -13,11 +13,11 @@ use crate::{
     Selection,
 };
 
-/// Any fragment that a readout may have.
+/// All fragments that a readout can have.
 const EVERY: FragmentSet = FragmentSet::first(FragmentSet::FRAGMENTS_MAX);
 
 impl<P: FragmentPayload> Collector<P> {
-    /// Makes the requests of a step. Where nothing is left to request, the step is complete at once.
+    /// Makes the requests of a step. If nothing is left to request, the step is complete at once.
     pub(super) fn collect(&mut self, now: Instant, index: u32, selection: &Selection) {
         let slot = &mut self.slots[index];
         slot.began = now;
@@ -55,7 +55,7 @@ impl<P: FragmentPayload> Collector<P> {
                 }
             }
             Selection::List(list) => {
-                // A region may name readouts that this system does not have.
+                // A region may name readouts outside this system.
                 let count = self.readouts.len();
                 for wanted in list.iter().filter(|wanted| usize::from(wanted.readout) < count) {
                     self.plan(now, index, wanted.readout, wanted.fragments);
@@ -68,7 +68,7 @@ impl<P: FragmentPayload> Collector<P> {
         }
     }
 
-    /// Makes one request for existing fragments not requested yet; false if none is left.
+    /// Makes one request for the fragments that exist and are not requested yet; returns false if none is left.
     #[inline]
     fn plan(&mut self, now: Instant, index: u32, readout: u16, fragments: FragmentSet) -> bool {
         let slot = SlotKey { index, generation: self.slots[index].generation };
@@ -83,7 +83,7 @@ impl<P: FragmentPayload> Collector<P> {
         true
     }
 
-    /// Lets a request wait for credits, or for its readout to come back.
+    /// Queues a request until there are credits, or until its readout is back.
     #[inline]
     fn enqueue(&mut self, now: Instant, blocked: Blocked) {
         let link = &mut self.readouts[usize::from(blocked.readout)];
@@ -218,7 +218,7 @@ impl<P: FragmentPayload> Collector<P> {
         Ok(())
     }
 
-    /// Repeats requests that had no answer in time, or gives them up.
+    /// Repeats requests without an answer in time, or gives them up.
     pub(super) fn expire_requests(&mut self, now: Instant) {
         while let Some(&(at, tag)) = self.timeouts.front()
             && at <= now
@@ -287,14 +287,14 @@ impl<P: FragmentPayload> Collector<P> {
         }
     }
 
-    /// Takes the credit of a request back that will have no answer.
+    /// Returns the credit of a request that will have no answer.
     fn return_paced(&mut self, credit: Option<ByteCredit>) {
         if let (Some(paced), Some(credit)) = (&mut self.paced, credit) {
             paced.on_withdrawn(credit);
         }
     }
 
-    /// Marks the fragments of a request that is given up as missing from the event.
+    /// Marks the fragments of an abandoned request as missing from the event.
     fn lose_fragments(&mut self, now: Instant, blocked: Blocked) {
         let Blocked { slot: key, readout, fragments, .. } = blocked;
         if self.slots.find(key).is_none() {

@@ -28,7 +28,7 @@ pub enum RequestOrder {
 pub struct CollectionStep {
     /// The fragments that this step collects.
     pub collect: Selection,
-    /// Processing time of the unit after them.
+    /// Processing time of the unit after this collection.
     pub processing_time: Delay,
     /// Probability of the next step or, after the last one, of acceptance. Otherwise the event is rejected.
     pub accept: Ratio,
@@ -55,7 +55,7 @@ pub enum CollectorError {
     /// The model has no step.
     #[error("a processing unit needs at least one step")]
     NoSteps,
-    /// A readout serves more fragments than can be named.
+    /// A readout serves more fragments than a request can name.
     #[error("readout {readout} serves {fragments} fragments; at most {max} are possible")]
     TooManyFragments {
         /// The readout's number.
@@ -78,25 +78,25 @@ pub enum CollectorError {
         credits: u32,
         /// The readout's number.
         readout: u16,
-        /// The credits that the request costs.
+        /// The credits that the request needs.
         fragments: u16,
     },
-    /// Two kinds of credits at once.
+    /// Both kinds of credits are set.
     #[error("a collector has {credits} credits and paced credits: give it one of the two")]
     TwoCredits {
         /// The credits that were set.
         credits: u32,
     },
-    /// Paced credits without a link rate or a segment.
+    /// Paced credits lack a link rate or a segment.
     #[error(
         "paced credits need a link rate and a segment above zero and a frame no smaller, not {rate}, {segment} and {frame}"
     )]
     NoPace {
-        /// The rate that was set.
+        /// The link rate.
         rate: Rate,
-        /// The payload of a full segment that was set.
+        /// The payload of a full segment.
         segment: Bytes,
-        /// The bytes of it on the wire that were set.
+        /// The bytes of that segment on the wire.
         frame: Bytes,
     },
     /// A share exceeds 1.
@@ -135,7 +135,7 @@ pub struct CollectorCounters {
     pub corrupted: u64,
     /// Payload bytes in answers that belong to a request.
     pub bytes: u64,
-    /// Fragments that never came.
+    /// Fragments that never arrived.
     pub missing: u64,
     /// Requests that had to wait for credits.
     pub waited: u64,

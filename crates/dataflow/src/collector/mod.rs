@@ -38,23 +38,23 @@ pub enum Decision {
     Reject,
     /// Interesting: store it.
     Accept,
-    /// Undecided: collect these fragments and ask again.
+    /// Undecided: collect these fragments, and let the unit decide again.
     Collect(Selection),
 }
 
 /// A command to a real processing unit ([`UnitModel::External`]), which the driver passes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnitCommand {
-    /// Process the collected fragments; the answer goes to [`Collector::handle_decision`].
+    /// Process the collected fragments; the decision goes to [`Collector::handle_decision`].
     Process {
         /// The processing unit's number on its collector.
         unit: u16,
         /// The event of the unit.
         event: L1Id,
-        /// The step of it, from zero.
+        /// The step of the event, from zero.
         step: u16,
     },
-    /// The unit took too long, or its event was taken away: end the process, start another, and call
+    /// The unit took too long, or its event was withdrawn: end the process, start another, and call
     /// [`Collector::handle_unit_up`].
     Kill {
         /// The processing unit's number on its collector.
@@ -73,35 +73,37 @@ pub struct CollectorConfig {
     pub loggers: u16,
     /// Credits that its units share: a request costs one for each fragment. `None`: no shaping.
     pub credits: Option<u32>,
-    /// Credits in bytes at the pace of the collector's link, in place of a fixed number (`shaping.method = "paced-credits"`).
+    /// Credits in bytes at the pace of the collector's link, instead of a fixed number (`shaping.method =
+    /// "paced-credits"`).
     pub paced_credits: Option<PacedCreditsConfig>,
     /// Order of requests that wait for credits.
     pub discipline: CreditDiscipline,
     /// The order of the requests of one step.
     pub request_order: RequestOrder,
-    /// The readout that [`RequestOrder::Rotated`] and paced credits begin with.
+    /// The first readout of [`RequestOrder::Rotated`] and of paced credits.
     pub first_readout: u16,
     /// The behaviour of the units.
     pub model: UnitModel,
-    /// True: an accepted event is completed before it is shipped. False: it is shipped with the fragments collected so far.
+    /// True: an accepted event is completed before it is shipped. False: it is shipped with the fragments collected so
+    /// far.
     pub build_accepted: bool,
     /// The longest time until an answer; then the request is repeated or given up. `None`: no limit.
     pub request_timeout: Option<Duration>,
-    /// The number of repetitions of a request before its fragments are taken as missing.
+    /// The number of repetitions of a request; after them its fragments count as missing.
     pub request_retries: u8,
-    /// The longest absence of a readout, from the start or from the loss of its connection, before its fragments are
-    /// taken as missing.
+    /// The longest absence of a readout, from the start or from the loss of its connection; after it, its fragments count
+    /// as missing.
     pub readout_wait: Duration,
     /// Longest time for one step of a unit, after which the unit counts as lost. `None`: no limit.
     pub processor_timeout: Option<Duration>,
-    /// Longest time for a logger to grant or store an event, after which another is asked. `None`: no limit.
+    /// Longest time for a logger to grant or store an event; then the next logger is tried. `None`: no limit.
     pub logger_timeout: Option<Duration>,
-    /// The number of decided events that may wait for storage before free units are no longer announced; at least 1.
+    /// Number of decided events in storage from which free units are no longer announced; at least 1.
     pub shipping_max: u16,
     /// The grouping of clears to the readouts. `None`: the supervisor sends them, or the readouts keep nothing.
     pub clear: Option<ClearConfig>,
-    /// True: an accepted event is cleared from the readouts when it was sent to a logger, rather than when it is on disk.
-    /// Faster, but events are lost with a lost logger (thesis §3.7.4).
+    /// True: an accepted event is cleared from the readouts after it was sent to a logger, not after it is on disk. This
+    /// is faster, but events are lost with a lost logger (thesis §3.7.4).
     pub clear_before_stored: bool,
     /// True if each answer is recorded.
     pub trace_requests: bool,
@@ -111,8 +113,8 @@ pub struct CollectorConfig {
 
 impl Default for CollectorConfig {
     /// One unit that collects everything, decides at once and rejects. No readouts and no credits. The only timeout is
-    /// the 5 s for a readout's return. At most 64 events are in storage. Events are cleared as [`ClearConfig::default`]
-    /// says, once stored.
+    /// the 5 s for a readout's return. At most 64 events are in storage. Events are cleared after they are stored, with
+    /// [`ClearConfig::default`].
     fn default() -> Self {
         let step =
             CollectionStep { collect: Selection::Rest, processing_time: Delay::ZERO, accept: Ratio::ZERO };
@@ -204,7 +206,7 @@ pub struct Collector<P> {
     config: CollectorConfig,
     random: Random,
     units: Vec<ProcessingUnit>,
-    /// True for units that were announced to the supervisor as idle.
+    /// True for units that the supervisor has as idle.
     announced: Vec<bool>,
     /// Idle units that are not announced because `shipping_max` events wait for storage.
     withheld: Vec<u16>,
@@ -221,13 +223,13 @@ pub struct Collector<P> {
     credits: CreditPool<Blocked>,
     paced: Option<PacedCredits>,
     pending: PendingTable,
-    /// Request timeouts in order: all are equally long.
+    /// Request timeouts, in order: all have the same duration.
     timeouts: VecDeque<(Instant, u32)>,
     timers: Timers<CollectorTimer>,
     /// Events without open requests, to complete.
     completed: VecDeque<SlotKey>,
     clear: Option<ClearBatch>,
-    /// Events finished lately, for a supervisor that may have missed the news.
+    /// Recently finished events, for a supervisor that may have missed the report.
     done: VecDeque<FinishedEvent>,
     out: VecDeque<(Peer, Message<P>)>,
     commands: VecDeque<UnitCommand>,
@@ -236,10 +238,11 @@ pub struct Collector<P> {
 }
 
 impl<P: FragmentPayload> Collector<P> {
-    /// A collector that waits for its connections. Its units are idle, or down until
-    /// [`Self::handle_unit_up`] where they are real.
+    /// Makes a collector that waits for its connections. Its units are idle; real units are down until
+    /// [`Self::handle_unit_up`].
     ///
     /// # Errors
+    /// The first setting that it refuses.
     /// The first setting that it refuses.
     pub fn new(config: CollectorConfig) -> Result<Self, CollectorError> {
         config.validate()?;
@@ -317,10 +320,10 @@ impl<P: FragmentPayload> Collector<P> {
         self.settle(now);
     }
 
-    /// Handles the loss of a connection. A second call does no harm.
+    /// Handles the loss of a connection. A second call has no effect.
     pub fn handle_closed(&mut self, now: Instant, peer: Peer) {
         match peer {
-            // It continues with the events it has, and reports them in its next hello.
+            // It continues with its events, and reports them in its next hello.
             Peer::Supervisor => self.link = SupervisorLink::Down,
             Peer::Readout(readout) => self.readout_closed(now, readout),
             Peer::Logger(logger) => self.logger_closed(now, logger),
@@ -376,8 +379,8 @@ impl<P: FragmentPayload> Collector<P> {
         self.settle(now);
     }
 
-    /// Handles an answer with a wrong checksum, which the driver dropped. The request is repeated, or its fragments are
-    /// taken as missing after `request_retries` repetitions.
+    /// Handles an answer with a wrong checksum, which the driver dropped. The request is repeated; after
+    /// `request_retries` repetitions its fragments count as missing.
     pub fn handle_corrupted(&mut self, now: Instant, readout: u16, tag: u32) {
         if self.pending.find(tag).is_some_and(|pending| pending.readout == readout) {
             self.counters.corrupted += 1;
@@ -386,7 +389,8 @@ impl<P: FragmentPayload> Collector<P> {
         }
     }
 
-    /// Handles the decision of a real processing unit. Returns false, and does nothing, if the unit no longer has this event.
+    /// Handles the decision of a real processing unit. Returns false, with no effect, if the unit no longer has this
+    /// event.
     pub fn handle_decision(&mut self, now: Instant, unit: u16, event: L1Id, decision: Decision) -> bool {
         let state = self.units.get(usize::from(unit));
         let slot = state.filter(|unit| unit.state() == UnitState::Processing).and_then(ProcessingUnit::slot);
@@ -410,7 +414,7 @@ impl<P: FragmentPayload> Collector<P> {
         }
     }
 
-    /// Handles the crash of a processing unit. Its event goes to the debug stream, untouched (thesis §3.7.4).
+    /// Handles the crash of a processing unit. Its event goes to the debug stream, without processing (thesis §3.7.4).
     pub fn handle_unit_lost(&mut self, now: Instant, unit: u16) {
         if usize::from(unit) < self.units.len() {
             self.lose_unit(now, unit);

@@ -1,8 +1,8 @@
-//! The order of requests that paced credits take.
+//! The order of requests under paced credits.
 
 /// Readouts from `first` on, in steps of the golden section of their number.
 ///
-/// Neighbours share racks and uplinks. Requests that follow on each other are spread over all of them, at every scale.
+/// Neighbours share racks and uplinks. In this order, consecutive requests are spread over all of them, at every scale.
 pub(super) fn spread(readouts: usize, first: usize) -> impl Iterator<Item = u16> {
     let mut step = (readouts * 618 / 1000).max(1);
     while greatest_common_divisor(step, readouts) > 1 {
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn requests_that_follow_on_each_other_are_spread_over_groups() {
-        // Ten groups of 16: ten requests in a row ask at least seven of them, and none more than twice.
+        // Ten groups of 16: ten consecutive requests reach at least seven of them, and none more than twice.
         let order: Vec<u16> = spread(160, 7).collect();
         for ten in order.windows(10) {
             let mut groups = [0; 10];

@@ -1,4 +1,4 @@
-//! Requests that are on their way.
+//! Outstanding requests.
 
 use alloc::vec::Vec;
 
@@ -7,10 +7,10 @@ use fanin_units::Instant;
 use super::slot::SlotKey;
 use crate::{ByteCredit, FragmentSet};
 
-/// Bits of a tag that are the place in the table; the others tell a place's requests apart.
+/// Number of bits in a tag for the place in the table; the other bits distinguish the requests of a place.
 const PLACE_BITS: u32 = 20;
 
-/// A request that was sent and is neither answered nor given up.
+/// A request that was sent, and neither answered nor given up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PendingRequest {
     pub(crate) slot: SlotKey,
@@ -32,7 +32,7 @@ pub(crate) struct PendingTable {
 }
 
 impl PendingTable {
-    /// Adds a request and gives its tag.
+    /// Adds a request and returns its tag.
     #[inline]
     pub(crate) fn insert(&mut self, pending: PendingRequest) -> u32 {
         let place = self.free.pop().unwrap_or_else(|| {

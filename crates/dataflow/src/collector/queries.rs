@@ -9,7 +9,7 @@ use crate::{FragmentPayload, L1Id, PacedCredits, ProcessingUnit, UnitState};
 pub enum WaitsFor {
     /// Credits, or the answers to requests.
     Fragments {
-        /// Requests that are not answered yet, sent or not.
+        /// Requests without an answer, sent or not.
         requests: u32,
     },
     /// The decision of a processing unit.
@@ -17,7 +17,7 @@ pub enum WaitsFor {
         /// The processing unit's number on its collector.
         unit: u16,
     },
-    /// A logger: a certain one, or any.
+    /// A logger: one in particular, or any.
     Logger(Option<u16>),
 }
 
@@ -52,12 +52,12 @@ impl<P: FragmentPayload> Collector<P> {
         self.credits.waiting()
     }
 
-    /// Requests that are outstanding: neither answered nor given up.
+    /// Outstanding requests: neither answered nor given up.
     pub fn requests_pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// The resource that each of its events waits for.
+    /// The resource for which each of its events waits.
     pub fn waits(&self) -> impl Iterator<Item = (L1Id, WaitsFor)> {
         self.slots.iter().map(|(_, slot)| {
             let waits = match (slot.phase, slot.unit) {

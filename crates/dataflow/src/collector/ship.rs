@@ -1,4 +1,4 @@
-//! Complete events to the data loggers (thesis §3.8.1): offer, grant, event, stored; and clears to the readouts.
+//! Ships complete events to the data loggers (thesis §3.8.1: offer, grant, event, stored), and clears to the readouts.
 
 use fanin_units::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use super::state::{CLEARS_OWED_MAX, CollectorTimer, SupervisorLink};
 use crate::timers::later;
 use crate::{EventStep, EventStream, FragmentPayload, L1Id, Message, Outcome, Peer};
 
-/// Pause after a refusal by every logger.
+/// Pause after every logger has refused.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
 impl<P: FragmentPayload> Collector<P> {
@@ -59,7 +59,7 @@ impl<P: FragmentPayload> Collector<P> {
         let offered =
             self.slots.index_of(event).filter(|&index| self.slots[index].phase == Phase::Offered(logger));
         let Some(index) = offered else {
-            // It went elsewhere meanwhile.
+            // The event has gone elsewhere meanwhile.
             self.out.push_back((Peer::Logger(logger), Message::Withdraw { event }));
             return Ok(());
         };
@@ -68,7 +68,7 @@ impl<P: FragmentPayload> Collector<P> {
         slot.sends = slot.sends.saturating_add(1);
         let stream = if slot.debug { EventStream::Debug } else { EventStream::Physics };
         let (attempt, missing, bytes) = (slot.sends, slot.missing, slot.payload.size());
-        // A copy stays here until the logger has the event on disk.
+        // A copy stays here until the event is on the logger's disk.
         let message = Message::Event { event, stream, missing, payload: slot.payload.clone() };
         if self.config.clear_before_stored && !core::mem::replace(&mut slot.cleared, true) {
             self.clear_later(now, event);
@@ -104,14 +104,14 @@ impl<P: FragmentPayload> Collector<P> {
         stream: EventStream,
     ) -> Result<(), &'static str> {
         self.check_logger(logger)?;
-        // Also from a logger that was taken for too slow: the event is on disk.
+        // This includes a logger that timed out: the event is on disk.
         let sent = self.slots.index_of(event).filter(|&index| self.slots[index].sends > 0);
         let Some(index) = sent else { return Ok(()) };
         if let Phase::Offered(other) = self.slots[index].phase {
             self.out.push_back((Peer::Logger(other), Message::Withdraw { event }));
         }
         self.record(now, event, EventStep::Acknowledged { logger });
-        // Not by the slot: an earlier life may have sent the event for the other stream.
+        // The stream decides, not the slot: before a restart the collector may have sent the event for the other stream.
         let outcome = match stream {
             EventStream::Physics => Outcome::Stored,
             EventStream::Debug => Outcome::Debug,
@@ -134,7 +134,7 @@ impl<P: FragmentPayload> Collector<P> {
         }
     }
 
-    /// A logger took too long. An offer goes to the next logger, an event that was sent only to another one.
+    /// Handles the timeout of a logger. An offer goes to the next logger, and a sent event to a different one.
     pub(super) fn logger_late(&mut self, now: Instant, index: u32) {
         match self.slots[index].phase {
             Phase::Offered(logger) => {
@@ -167,7 +167,7 @@ impl<P: FragmentPayload> Collector<P> {
         }
     }
 
-    /// Sends clears that are due. They wait for a supervisor's connection: it may have given the events to another collector.
+    /// Sends due clears. They wait for a supervisor's connection: it may have given the events to another collector.
     #[inline]
     pub(super) fn flush_clear(&mut self, now: Instant) {
         if self.link != SupervisorLink::Up {

@@ -23,15 +23,15 @@ pub(crate) enum Phase {
     Sent(u16),
 }
 
-/// One event. The memory of a vacant slot is used again.
+/// The state of one event. The memory of a vacant slot is reused.
 #[derive(Debug)]
 pub(crate) struct EventSlot<P> {
     pub(crate) phase: Phase,
-    /// Rises with each event, so that a late answer or timer names an older generation.
+    /// Rises with each event, so that a late answer or timer has an older generation.
     pub(crate) generation: u32,
     pub(crate) event: L1Id,
     pub(crate) unit: Option<u16>,
-    /// Goes to the debug stream undecided.
+    /// True if it goes to the debug stream undecided.
     pub(crate) debug: bool,
     pub(crate) region: Selection,
     pub(crate) result: P,
@@ -43,7 +43,7 @@ pub(crate) struct EventSlot<P> {
     pub(crate) began: Instant,
     pub(crate) first_request: Option<Instant>,
     pub(crate) requests: u32,
-    /// Its size as paced credits predict it.
+    /// Its size relative to usual events, for the prediction of paced credits.
     pub(crate) size: RelativeSize,
     pub(crate) bytes: Bytes,
     pub(crate) missing: u32,
@@ -51,11 +51,11 @@ pub(crate) struct EventSlot<P> {
     pub(crate) offers: u16,
     /// Number of times it was sent to a logger.
     pub(crate) sends: u16,
-    /// True once it is to be cleared from the readouts.
+    /// True if it was added to a clear for the readouts.
     pub(crate) cleared: bool,
 }
 
-/// Names an event in a slot: the slot may have another event later.
+/// An event in a slot; the slot may have another event later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SlotKey {
     pub(crate) index: u32,
@@ -136,14 +136,14 @@ impl<P: Default> EventSlots<P> {
         SlotKey { index, generation: self.slots[index as usize].generation }
     }
 
-    /// The event of a key, if it is still there.
+    /// The event of a key, if it is still in its slot.
     #[inline]
     pub(crate) fn find(&self, key: SlotKey) -> Option<&EventSlot<P>> {
         let slot = &self.slots[key.index as usize];
         (slot.generation == key.generation && slot.phase != Phase::Vacant).then_some(slot)
     }
 
-    /// The slot of an event. A search is cheap, since slots are a few dozen.
+    /// The slot of an event. The search is cheap, as there are a few dozen slots.
     pub(crate) fn index_of(&self, event: L1Id) -> Option<u32> {
         self.iter().find(|(_, slot)| slot.event == event).map(|(index, _)| index)
     }

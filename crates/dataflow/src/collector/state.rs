@@ -13,7 +13,7 @@ use crate::{FragmentSet, L1Id};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SupervisorLink {
     Down,
-    /// Said hello; which of its events are no longer its own is not known yet.
+    /// The hello was sent; the answer, with the events to forget, is outstanding.
     Greeting,
     Up,
 }
@@ -21,11 +21,11 @@ pub(super) enum SupervisorLink {
 #[derive(Debug)]
 pub(super) struct ReadoutLink {
     pub(super) up: bool,
-    /// While it is down: when its fragments are given up.
+    /// Time at which its fragments are given up, while it is down.
     pub(super) give_up: Instant,
-    /// Requests that wait for the readout to come back.
+    /// Requests that wait for the readout to return.
     pub(super) stalled: Vec<Blocked>,
-    /// Clears that the readout missed while it was away.
+    /// Clears that the readout missed while it was disconnected.
     pub(super) owed: VecDeque<Arc<[L1Id]>>,
     pub(super) all: FragmentSet,
 }
@@ -44,13 +44,13 @@ pub(super) struct Blocked {
 pub(super) enum CollectorTimer {
     /// A drawn processing time ends.
     Processed(SlotKey, u16),
-    /// A unit has had its event too long.
+    /// A unit has had its event for too long.
     UnitLate(SlotKey, u16),
-    /// A logger has been silent too long.
+    /// A logger has not answered for too long.
     LoggerLate(SlotKey, u16),
-    /// All loggers refused; time to ask again.
+    /// All loggers refused: offer again.
     OfferAgain(SlotKey),
-    /// A readout has been away too long: since it was to be back at this time.
+    /// A readout has been down for too long: it should have returned by this time.
     GiveUp(u16, Instant),
 }
 

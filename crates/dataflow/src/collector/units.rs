@@ -1,4 +1,4 @@
-//! The events of the processing units: assigned, processed, decided, given up; and the reports on them to the supervisor.
+//! The events of the processing units: assigned, processed, decided, given up; and the reports to the supervisor.
 
 use fanin_units::Instant;
 
@@ -23,13 +23,13 @@ impl<P: FragmentPayload> Collector<P> {
         if !core::mem::replace(&mut self.announced[usize::from(unit)], false) {
             return Err("the unit was not announced");
         }
-        // A unit may go down while an event is on its way to it. The event has no unit to decide on it: it goes to the debug
-        // stream.
+        // A unit may go down while an event is on its way to it. Then no unit can decide on the event, which goes to the
+        // debug stream.
         let lost = state.state() == UnitState::Down;
         self.counters.events += 1;
         self.record(now, event, EventStep::Received { unit });
         if self.slots.index_of(event).is_some() {
-            // It was thought lost with this collector, but is at a logger already.
+            // The event was thought lost with this collector, but is at a logger already.
             if !lost {
                 self.announce(unit, None);
             }
@@ -52,10 +52,10 @@ impl<P: FragmentPayload> Collector<P> {
         Ok(())
     }
 
-    /// All fragments of a step are here, or given up.
+    /// Handles the end of a step: all its fragments have arrived, or are given up.
     pub(super) fn complete(&mut self, now: Instant, key: SlotKey) {
         let Some(slot) = self.slots.find(key).filter(|slot| slot.open == 0) else { return };
-        // If requests are given up as they are made, an event may complete here more than once.
+        // If requests are given up as soon as they are made, this may be called more than once for an event.
         let collecting = |unit: u16| self.units[usize::from(unit)].state() == UnitState::Collecting;
         let (step, building) = match (slot.phase, slot.unit) {
             (Phase::Step(step), Some(unit)) if collecting(unit) => (step, false),
@@ -152,7 +152,7 @@ impl<P: FragmentPayload> Collector<P> {
         self.collect(now, index, &Selection::Rest);
     }
 
-    /// Tells the supervisor that a unit is ready, unless too much waits for storage.
+    /// Reports a unit as ready to the supervisor, unless too many events are in storage.
     pub(super) fn announce(&mut self, unit: u16, done: Option<FinishedEvent>) {
         if let Some(done) = done {
             self.remember(done);
@@ -168,7 +168,7 @@ impl<P: FragmentPayload> Collector<P> {
         }
     }
 
-    /// An event without a unit is finished with.
+    /// Finishes an event without a unit.
     pub(super) fn finish(&mut self, now: Instant, index: u32, outcome: Outcome) {
         let (event, cleared) = (self.slots[index].event, self.slots[index].cleared);
         self.slots.remove(index);
@@ -186,14 +186,14 @@ impl<P: FragmentPayload> Collector<P> {
         if self.shipping >= self.config.shipping_max {
             return;
         }
-        // All of them, although each may bring another event to store: there may be more units than places.
+        // All of them, although each may bring another event into storage: there may be more units than places.
         while let Some(unit) = self.withheld.pop() {
             self.announced[usize::from(unit)] = true;
             self.tell_supervisor(Message::Ready { unit, done: None });
         }
     }
 
-    /// The supervisor gave this event to another collector.
+    /// Forgets an event that the supervisor gave to another collector.
     pub(super) fn abandon(&mut self, now: Instant, event: L1Id) {
         self.done.retain(|done| done.event != event);
         if let Some(clear) = &mut self.clear {
@@ -203,7 +203,7 @@ impl<P: FragmentPayload> Collector<P> {
         let slot = &self.slots[index];
         let unit = slot.unit;
         match slot.phase {
-            // It may be on disk already. The supervisor will hear so and note the duplicate.
+            // The event may be on disk already. The supervisor then receives the report and notes the duplicate.
             Phase::Sent(_) => return,
             Phase::Offered(logger) => {
                 self.out.push_back((Peer::Logger(logger), Message::Withdraw { event }));
@@ -228,7 +228,7 @@ impl<P: FragmentPayload> Collector<P> {
     }
 
     fn remember(&mut self, done: FinishedEvent) {
-        // All that it can finish while the supervisor is away, and as much again that was on its way.
+        // All events that it can finish while the supervisor is down, plus as many that were on their way.
         let most = 2 * (usize::from(self.config.units) + usize::from(self.config.shipping_max)) + 64;
         if self.done.len() >= most {
             self.done.pop_front();

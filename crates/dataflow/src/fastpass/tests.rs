@@ -10,7 +10,7 @@ use super::*;
 /// A full frame at 1 Gb/s.
 const SLOT: Duration = Duration::from_nanos(12_304);
 
-/// `sources` × `destinations` pairs; all links as fast as the timeslots are made for, unless said otherwise.
+/// `sources` × `destinations` pairs. `up` and `down` are the transmission times of a timeslot on the links.
 fn arbiter(sources: u32, destinations: u32, up: Duration, down: Duration) -> Arbiter {
     let mut arbiter = Arbiter::new(SLOT);
     (0..sources).for_each(|_| _ = arbiter.add_link(up));
@@ -108,10 +108,10 @@ proptest! {
     }
 }
 
-/// The naive search: tries all pairs in the order of their last turns.
+/// A naive search: tries all pairs in the order of their last turns.
 struct Naive {
     busy_until: Vec<u64>,
-    /// Last turn, timeslots waited for.
+    /// Last turn, and number of timeslots waited for.
     pairs: Vec<(u64, u32)>,
     turns: u64,
 }
@@ -142,8 +142,8 @@ impl Naive {
 }
 
 proptest! {
-    /// Groups change no result. For any paths, rates and demands the same pairs get the same timeslots in the same order
-    /// as from the naive search.
+    /// Groups change no result. For any paths, rates and demands the naive search allocates the same timeslots to the
+    /// same pairs, in the same order.
     #[test]
     fn groups_change_no_result(
         times in prop::collection::vec(prop::sample::select(vec![1_230_u64, 4_000, 6_152, 12_304, 30_000]), 6..14),

@@ -2,14 +2,14 @@
 
 /// Weight of the newest sample.
 const GAIN: f64 = 1.0 / 16.0;
-/// Samples before the mean is trusted as a minimum.
+/// Samples before the mean may count as a minimum.
 const SAMPLES_MIN: u32 = 16;
-/// Samples after which the older half of the minima is forgotten: the network may have changed.
+/// Samples after which the older half of the minima is forgotten, as the network may have changed.
 const PERIOD: u32 = 4096;
 
 /// The least mean delay of recent probes.
 ///
-/// The mean follows the probes, but a queue that others fill raises it. Its least recent value is taken, as BBR takes the
+/// The mean follows the probes, but queues of other traffic raise it. So its least recent value counts, as BBR uses the
 /// least round trip. The least single sample would be too small: readouts answer after random times.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct DelayEstimate {
@@ -40,7 +40,7 @@ impl DelayEstimate {
         }
     }
 
-    /// The delay without the queues of others.
+    /// The delay without queues of other traffic, in picoseconds.
     pub(super) fn base(&self) -> f64 {
         let [last, present] = self.least;
         last.min(present).min(self.mean)
@@ -59,7 +59,7 @@ mod tests {
         let before = delay.base();
         (0..1_000).for_each(|_| delay.add(2_000.0));
         assert_eq!(delay.base(), before);
-        // A delay that stays is learned in two periods.
+        // A lasting delay is learned in two periods.
         (0..3 * PERIOD).for_each(|_| delay.add(2_000.0));
         assert!((1_990.0..=2_000.0).contains(&delay.base()), "{delay:?}");
     }

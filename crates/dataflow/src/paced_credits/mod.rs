@@ -1,9 +1,9 @@
 //! Paced credits: a receiver requests bytes at the rate of its own link, with a window that it measures.
 //!
-//! This applies receiver-driven transport (NDP's pull pacer, ExpressPass, Homa, SIRD) to requests. The receiver
-//! predicts the wire bytes of each answer. It keeps as many outstanding as arrive in a measured delay and its
-//! variation. It requests hardly faster than its link carries the answers, and slower if they arrive more slowly.
-//! Nothing is set by hand.
+//! This applies receiver-driven transport (NDP's pull pacer, ExpressPass, Homa, SIRD) to requests. The receiver predicts
+//! the wire bytes of each answer. It keeps as many bytes outstanding as arrive in the measured delay and its variation.
+//! It requests hardly faster than its link carries the answers, and slower if they arrive more slowly. No parameter is
+//! set by hand.
 
 mod delay;
 
@@ -15,40 +15,39 @@ use fanin_units::{Bytes, Duration, Instant, Rate};
 
 use self::delay::DelayEstimate;
 
-/// Bytes in the window in addition to the round trip, as a multiple of the bytes that overtake an answer in the mean.
+/// Bytes in the window beyond the round trip, as a multiple of the mean bytes that overtake an answer.
 const OVERTAKING: f64 = 2.0;
-/// Multiple of these that may be requested at once after a pause.
+/// Bytes that may be requested at once after a pause, as a multiple of the same mean.
 const OVERTAKING_BURST: f64 = 4.0;
-/// The most frames that the window holds for one more answer. A larger answer would add queue and hide no more.
+/// The most frames of the window for one more answer. A larger answer would add queue without hiding more delay.
 const ANSWER_FRAMES_MAX: u64 = 10;
-/// A burst has at most this many answers of mean size: at high rates the variation of delays is more than a switch holds.
+/// Most answers of mean size in a burst. At high rates the variation of delays is more than a switch holds.
 const BURST_ANSWERS: f64 = 8.0;
-/// An answer that is overtaken by more than this many delays tells nothing about usual ones.
+/// Largest overtaking that counts, in delays; larger ones say nothing about usual answers.
 const OVERTAKING_DELAYS_MAX: f64 = 2.0;
-/// An answer is late if it takes this many times the delay, or the time that the own queue explains.
+/// An answer is late after this many times the window's or the own queue's time on the link, whichever is longer.
 const LATE_FACTOR: f64 = 4.0;
-/// Decrease of the window's share with a window of late answers.
+/// Decrease of the window's share in one window of late answers.
 const LATE_DECREASE: f64 = 0.25;
-/// Increase of the window's share with a window of other answers.
+/// Increase of the window's share in one window of other answers.
 const INCREASE: f64 = 0.05;
-/// Increase of the share's limit with a window of answers, after a loss.
+/// Increase of the share's limit in one window of answers, after a loss.
 const LIMIT_INCREASE: f64 = 1.0 / 256.0;
-/// After this many answers without a probe of the delay, requests wait until nothing is outstanding.
+/// Answers without a probe of the delay after which requests wait until nothing is outstanding.
 const ANSWERS_WITHOUT_PROBE: u32 = 8192;
-/// Weight of the newest sample in sizes and times.
+/// Weight of the newest sample in means of sizes and times.
 const GAIN: f64 = 1.0 / 16.0;
 /// Weight of the newest sample in means over all readouts.
 const MEAN_GAIN: f64 = 1.0 / 64.0;
-/// The first answers of an event are taken to be larger than usual by this many mean deviations.
+/// The first answers of an event are predicted larger than usual, by this many mean deviations.
 const EVENT_DEVIATIONS: f64 = 2.0;
-/// The least size of an event, relative to the usual one: an empty first answer must not end the pacing of
-/// all others.
+/// The least size of an event, relative to usual ones: an empty first answer must not end the pacing of all others.
 const RELATIVE_SIZE_MIN: f64 = 1.0 / 4.0;
-/// An answer that takes this many times the usual time is overdue: something was lost.
+/// An answer is overdue if it takes this many times the usual time: a segment was lost.
 const OVERDUE_FACTOR: f64 = 4.0;
-/// Picoseconds before an answer is overdue at the earliest. TCP takes longer to repair a lost tail.
+/// Least time until an answer is overdue, in picoseconds. TCP takes longer to repair a lost tail.
 const PATIENCE_MIN: f64 = 10e9;
-/// Picoseconds before an answer is overdue while no time is known: above TCP's least timeout.
+/// Time until an answer is overdue while no usual time is known, in picoseconds: above TCP's least timeout.
 const PATIENCE_FIRST: f64 = 250e9;
 /// The largest fall of the share with one overdue answer.
 const LOSS_FALL_MAX: f64 = 0.5;
@@ -56,26 +55,26 @@ const LOSS_FALL_MAX: f64 = 0.5;
 const SHARE_MIN: f64 = 1.0 / 64.0;
 /// Bytes of the least frame on the wire.
 const FRAME_MIN: f64 = 84.0;
-/// Bytes of an answer that are not payload.
+/// Bytes of an answer without its payload.
 const ANSWER_HEADER: f64 = 22.0;
 
-/// The settings of paced credits: facts about the host's own interface.
+/// The settings of paced credits: properties of the host's own interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacedCreditsConfig {
     /// The rate of the link. Not zero.
     pub rate: Rate,
-    /// Payload of a full segment. A request asks for at most [`Self::SEGMENTS`] of them, in whole fragments. Not zero.
+    /// Payload of a full segment. A request asks for at most [`Self::SEGMENTS`] segments, in whole fragments. Not zero.
     pub segment: Bytes,
-    /// The same segment on the wire, with all that a link adds; at least the payload.
+    /// Bytes of the same segment on the wire, everything counted; at least the payload.
     pub frame: Bytes,
 }
 
 impl PacedCreditsConfig {
-    /// Full segments that one answer has at most. Larger ones are requested in parts, so that two answers that arrive
-    /// together fill little of a switch; smaller parts would cost frames.
+    /// Most full segments of one answer. Larger ones are requested in parts, so that two answers that arrive together
+    /// fill little of a switch. Smaller parts would cost more frames.
     pub const SEGMENTS: u64 = 5;
 
-    /// True if a link can have these settings.
+    /// True if the settings are valid for a link.
     pub fn is_valid(&self) -> bool {
         !self.rate.is_zero() && !self.segment.is_zero() && self.frame >= self.segment
     }
@@ -92,7 +91,7 @@ pub struct ByteCredit {
 }
 
 impl ByteCredit {
-    /// The bytes that the answer was predicted to have on the wire.
+    /// The predicted bytes of the answer on the wire.
     pub fn bytes(self) -> Bytes {
         Bytes::new(self.bytes)
     }
@@ -106,12 +105,12 @@ struct OutstandingCredit {
     is_open: bool,
 }
 
-/// The size of an event in relation to usual ones, as far as its answers tell.
+/// The size of an event relative to usual ones, as known from its answers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RelativeSize {
     /// Bytes that arrived.
     bytes: f64,
-    /// Bytes that these answers usually have.
+    /// Usual bytes of these answers.
     usual: f64,
 }
 
@@ -127,38 +126,38 @@ pub struct PacedCredits {
     deviation: f64,
     /// Mean bytes of an answer on the wire.
     answer: f64,
-    /// Picoseconds from a request to its answer, without the answer's own time on the link and the own queue.
+    /// Delay from a request to its answer, without the answer's own time on the link and the own queue.
     delay: Option<DelayEstimate>,
     /// Mean picoseconds from a request to its answer, all queues included.
     time: f64,
-    /// Mean lead of overtaking answers over overtaken ones, in picoseconds between their requests. FIFO queues leave it
-    /// unchanged, so that it measures the variation of the readouts' delays.
+    /// Mean lead of overtaking answers over overtaken ones, in picoseconds between their requests. FIFO queues do not
+    /// change it, so that it measures the variation of the readouts' delays.
     overtaking: f64,
-    /// The youngest request that was answered.
+    /// Time of the latest request with an answer.
     youngest: Instant,
-    /// The share of the window that is used: less than 1 after late answers and losses.
+    /// The used share of the window: less than 1 after late answers and losses.
     share: f64,
-    /// The share rises no further, after losses.
+    /// Upper limit of the share, lowered by losses.
     limit: f64,
     /// Answers since the last probe.
     unprobed: u32,
-    /// Requests in the order of sending, the oldest of which may be answered.
+    /// Requests in the order of sending; the oldest may be answered already.
     requests: VecDeque<OutstandingCredit>,
     /// The number of the first of `requests`.
     first: u64,
     outstanding: u64,
     outstanding_max: u64,
-    /// Bytes of requests that are overdue, by number: they hold no part of the window.
+    /// Bytes of overdue requests, by number; they take no part of the window.
     overdue: BTreeMap<u64, u64>,
     losses: u64,
     last_arrival: Instant,
-    /// The next request may leave.
+    /// Earliest time at which the next request may leave.
     next: Instant,
 }
 
 impl PacedCredits {
     /// Makes credits for requests to `readouts` readouts. Delays and sizes are still unknown, so that the first request
-    /// goes alone.
+    /// is sent alone.
     ///
     /// # Panics
     /// If the settings are not valid.
@@ -193,12 +192,12 @@ impl PacedCredits {
         self.sizes[usize::from(readout)] = fragment.get() as f64;
     }
 
-    /// The bytes on the wire that may be outstanding before one more request.
+    /// The bytes on the wire that may be outstanding before one more request is sent.
     pub fn window(&self) -> Bytes {
         Bytes::new((self.share * self.window_full()) as u64)
     }
 
-    /// Bytes that are requested and have not arrived, without those overdue.
+    /// Requested bytes that have not arrived, without overdue ones.
     pub fn outstanding(&self) -> Bytes {
         Bytes::new(self.outstanding)
     }
@@ -225,7 +224,7 @@ impl PacedCredits {
         now >= self.next && self.room_at().is_some_and(|at| now >= at)
     }
 
-    /// Time at which to ask [`Self::may_send`] again, if no answer arrives before.
+    /// Time of the next call of [`Self::may_send`], if no answer arrives before.
     #[inline]
     pub fn poll_deadline(&self) -> Option<Instant> {
         // An overdue request makes room.
@@ -238,8 +237,8 @@ impl PacedCredits {
     }
 
     /// Number of a readout's fragments in the next request: equal parts of a few segments each. An event without
-    /// answers is requested in parts of one segment, since its size is unknown. The first of many small answers also arrives
-    /// sooner than the first of a few.
+    /// answers has an unknown size, and is requested in parts of one segment. With many small answers, the first one
+    /// also arrives sooner.
     #[inline]
     pub fn fragments_of_part(&self, readout: u16, fragments: u16, size: RelativeSize) -> u16 {
         let bytes = self.predict(readout, fragments, size);
@@ -250,11 +249,11 @@ impl PacedCredits {
         fragments.div_ceil(parts)
     }
 
-    /// Charges a request that leaves. [`Self::on_answer`] or [`Self::on_withdrawn`] gives the credit back.
+    /// Charges a request that leaves. [`Self::on_answer`] or [`Self::on_withdrawn`] returns the credit.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, readout: u16, fragments: u16, size: RelativeSize) -> ByteCredit {
         let bytes = self.on_wire(self.predict(readout, fragments, size)) as u64;
-        // Its answer finds no queue of the own requests.
+        // Without outstanding requests, its answer waits behind none of the own ones.
         let is_probe = self.outstanding == 0;
         let number = self.first + self.requests.len() as u64;
         let credit = ByteCredit { number, bytes, ahead: self.outstanding, is_probe };
@@ -264,7 +263,7 @@ impl PacedCredits {
         self.requests.push_back(OutstandingCredit { sent: now, bytes, is_open: true });
         self.outstanding += bytes;
         self.outstanding_max = self.outstanding_max.max(self.outstanding);
-        // A pause earns as many bytes as the variation of delays spreads again.
+        // A pause earns as many bytes as the variation of delays will spread again.
         let burst = OVERTAKING_BURST * self.overtaking;
         let burst = self.share * burst.min(BURST_ANSWERS * self.answer / self.link_rate());
         let from = self.next.max(Instant::new(now.get().saturating_sub(burst as u64)));
@@ -272,7 +271,7 @@ impl PacedCredits {
         credit
     }
 
-    /// The answer to a request arrived. Returns the relative size of its event with it.
+    /// Handles the answer to a request. Returns the updated relative size of its event.
     #[inline]
     pub fn on_answer(
         &mut self,
@@ -292,7 +291,7 @@ impl PacedCredits {
         let usual = self.usual(readout) * f64::from(fragments);
         let usual = if usual > 0.0 { usual } else { bytes };
         let event = RelativeSize { bytes: event.bytes + bytes, usual: event.usual + usual };
-        // The error of the prediction is added to the pace, or taken from it.
+        // The error of the prediction is added to the pace, or subtracted.
         if self.delay.is_some() {
             let debt = (wire - credit.bytes as f64) / self.pace();
             self.next = Instant::new((self.next.get() as f64 + debt).max(0.0) as u64);
@@ -318,7 +317,7 @@ impl PacedCredits {
         event
     }
 
-    /// A request is given up, or repeated with a new credit.
+    /// Handles a request that is given up, or repeated with a new credit.
     pub fn on_withdrawn(&mut self, credit: ByteCredit) {
         let Some(index) = credit.number.checked_sub(self.first) else {
             let overdue = self.overdue.remove(&credit.number);
@@ -332,15 +331,15 @@ impl PacedCredits {
         self.drop_closed();
     }
 
-    /// A request had no answer within the request timeout.
+    /// Handles a request without an answer within the request timeout.
     pub fn on_timeout(&mut self, credit: ByteCredit) {
-        // An overdue one has been counted.
+        // Overdue requests have been counted before.
         if credit.number >= self.first {
             self.on_loss(credit.bytes);
         }
     }
 
-    /// Checks that every byte outstanding belongs to a request, for tests.
+    /// Checks that every outstanding byte belongs to a request, for tests.
     ///
     /// # Panics
     /// If one does not.
@@ -366,10 +365,10 @@ impl PacedCredits {
         self.link_rate() * self.share
     }
 
-    /// The window of an uncongested network: a round trip, the variation of delays, and one answer.
+    /// The window of an uncongested network, in bytes: a round trip, the variation of delays, and one answer.
     ///
-    /// The credit of an answer comes back with its last byte, which the answer's own time on the link delays. Variations that
-    /// are shorter than an answer overtake nothing.
+    /// An answer's credit returns with its last byte, which comes later by the answer's time on the link. Variations
+    /// shorter than an answer cause no overtaking.
     #[inline]
     fn window_full(&self) -> f64 {
         // Until the delay is known, one request at a time.
@@ -378,7 +377,7 @@ impl PacedCredits {
         (delay.base() + OVERTAKING * self.overtaking) * self.link_rate() + answer + 1.0
     }
 
-    /// Lowers the share if an answer is late for a reason that is not the own queue, and raises it otherwise.
+    /// Lowers the share if an answer is later than the own queue explains, and raises it otherwise.
     #[inline]
     fn follow_share(&mut self, wire: f64, delay: f64, ahead: f64) {
         let full = self.window_full();
@@ -411,11 +410,10 @@ impl PacedCredits {
         (bytes + frames as f64 * (frame - segment)).max(FRAME_MIN)
     }
 
-    /// Time at which the window has room for a request if no answer arrives; `None`: not before an answer or its
-    /// timeout.
+    /// Time at which the window has room for a request if no answer arrives; `None`: only after an answer or its timeout.
     ///
-    /// The oldest answer is taken to arrive since the last one ended. So the next of two large answers is requested before the
-    /// first is complete.
+    /// The oldest answer is assumed to arrive since the last one ended. So the second of two large answers is requested
+    /// before the first is complete.
     #[inline]
     fn room_at(&self) -> Option<Instant> {
         let Some(oldest) = self.requests.front().filter(|_| self.outstanding > 0) else {
@@ -451,7 +449,7 @@ impl PacedCredits {
         }
     }
 
-    /// Takes overdue requests out of the window.
+    /// Removes overdue requests from the window.
     #[inline]
     fn expire(&mut self, now: Instant) {
         while let Some(&oldest) = self.requests.front()
@@ -489,7 +487,7 @@ impl PacedCredits {
         if own > 0.0 { own } else { self.fragment }
     }
 
-    /// The payload that an answer will probably have. An event without answers may be larger than usual.
+    /// The predicted payload of an answer, in bytes. An event without answers may be larger than usual.
     #[inline]
     fn predict(&self, readout: u16, fragments: u16, event: RelativeSize) -> f64 {
         let factor = event.factor().unwrap_or(1.0 + EVENT_DEVIATIONS * self.deviation);

@@ -50,13 +50,13 @@ fn served(count: usize, delay: impl Fn(usize) -> u64) -> (PacedCredits, Instant)
 #[test]
 fn requests_keep_the_link_busy_and_little_more() {
     let (paced, end) = served(100, |_| 400);
-    // One round trip alone, and one before the first answer of the full pace.
+    // One round trip for the first request, and one before the first answer at full pace.
     let busy = 100 * ANSWER_PS / 1_000_000;
     assert!(end >= at(busy + 400) && end <= at(busy + 3 * 400), "ended at {end:?}");
     // The round trip at the link's rate is 50 kB, delays do not vary, and an answer has 12.8 kB.
     let window = paced.window().get();
     assert!((62_700..=62_950).contains(&window), "a window of {window} B");
-    // The request that fills the window comes half an answer early, when the oldest is taken to have arrived.
+    // The request that fills the window leaves half an answer early, when the oldest is assumed to have arrived.
     assert!(paced.outstanding_max().get() <= window + 2 * 12_832, "{}", paced.outstanding_max());
     assert_eq!((paced.outstanding(), paced.overdue(), paced.losses()), (Bytes::ZERO, Bytes::ZERO, 0));
 }
@@ -77,13 +77,13 @@ fn delays_that_vary_are_hidden_by_more_requests() {
 
 #[test]
 fn answers_that_come_late_in_order_lower_the_share() {
-    // Another link on the way has a queue of 9 ms: the own requests explain far less.
+    // Another link on the path has a queue of 9 ms: the own requests explain far less.
     let (mut paced, _) = served(100, |_| 400);
     let before = paced.window().get();
     (0..100).for_each(|_| paced.follow_share(12_832.0, 9e9, 50_000.0));
     assert!(paced.window().get() < before / 10, "a window of {}", paced.window());
     assert_eq!(paced.losses(), 0);
-    // The own queue explains it: the share comes back.
+    // The own queue explains the delay: the share recovers.
     (0..1_000).for_each(|_| paced.follow_share(12_832.0, 9e9, 1_000_000.0));
     assert_eq!(paced.window().get(), before);
 }
@@ -94,7 +94,7 @@ fn the_first_request_goes_alone() {
     assert!(paced.may_send(at(0)));
     let credit = paced.on_sent(at(0), 2, 12, RelativeSize::default());
     assert!(!paced.may_send(at(249_999)), "nothing is known about delay and size");
-    // A readout that never answers does not stop the others.
+    // A readout that never answers does not stop the other readouts.
     assert_eq!(paced.poll_deadline(), Some(at(250_000)));
     paced.on_answer(at(500), 2, 12, credit, at(0), (Bytes::new(12_000), RelativeSize::default()));
     assert!(paced.may_send(at(600)));
@@ -186,7 +186,7 @@ proptest! {
             let readout = (place % 8) as u16;
             if step < 2 {
                 if paced.may_send(now) {
-                    // Within the window, but for the answer that is taken to arrive now.
+                    // Within the window, except for the answer that is assumed to arrive now.
                     let oldest = paced.requests.front().map_or(0, |oldest| oldest.bytes);
                     prop_assert!(paced.outstanding - oldest <= paced.window().get());
                     out.push((now, readout, paced.on_sent(now, readout, 12, RelativeSize::default())));

@@ -1,6 +1,6 @@
-//! Limit of a sender's outstanding credit: the lesser of two control loops in the manner of DCTCP (§4.2).
+//! Limit of a sender's outstanding credit: the smaller one of two control loops like DCTCP's (§4.2).
 
-/// A control loop. It follows the marks of the network, or those of the sender.
+/// A control loop. It follows the marks of the network, or the marks of the sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Loop {
     bytes: u32,
@@ -19,7 +19,7 @@ impl Loop {
         if is_marked {
             self.marked += bytes;
         }
-        // Once for each bucket's worth of data, about a round trip.
+        // Once for each bucket of data, which is about a round trip.
         if self.seen < self.bytes {
             return;
         }
@@ -39,7 +39,7 @@ impl Loop {
 /// The limits and gain of the loops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bounds {
-    /// A packet: the least bucket, and its growth.
+    /// Bytes of a packet: the least bucket, and its growth.
     pub(super) step: u32,
     pub(super) most: u32,
     /// Weight of the newest share, in millionths.
@@ -54,7 +54,7 @@ pub(super) struct SenderBucket {
 }
 
 impl SenderBucket {
-    /// Full, and as sensitive to the first mark as a new connection of DCTCP (RFC 8257 §3.4).
+    /// Makes a full bucket, as sensitive to the first mark as a new DCTCP connection (RFC 8257 §3.4).
     pub(super) fn new(bounds: &Bounds) -> Self {
         let full = Loop { bytes: bounds.most, alpha: ONE as u32, seen: 0, marked: 0 };
         Self { network: full, sender: full }
@@ -66,7 +66,7 @@ impl SenderBucket {
         self.network.bytes.min(self.sender.bytes)
     }
 
-    /// Scheduled data have arrived: marked by a switch (ECN), or by a sender with more credit than it can use.
+    /// Handles scheduled data that arrived: marked by a switch (ECN), or by a sender with more credit than it can use.
     #[inline]
     pub(super) fn note(&mut self, bytes: u32, marked: bool, congested: bool, bounds: &Bounds) {
         self.network.note(bytes, marked, bounds);
@@ -84,12 +84,12 @@ mod tests {
     fn follows_marks_down_and_comes_back() {
         let mut bucket = SenderBucket::new(&BOUNDS);
         assert_eq!(bucket.bytes(), 10_000);
-        // All marked with α at one: halved; half a bucket later again.
+        // All data marked and α at one: the bucket is halved; after half a bucket it is halved again.
         (0..10).for_each(|_| bucket.note(1_000, true, false, &BOUNDS));
         assert_eq!(bucket.bytes(), 5_000);
         (0..100).for_each(|_| bucket.note(1_000, true, false, &BOUNDS));
         assert_eq!(bucket.bytes(), 1_000, "never below a packet");
-        // The other loop has stayed as it was; this one grows by a packet for each bucket's worth.
+        // The other loop has not changed; this one grows by a packet for each bucket of data.
         (0..60).for_each(|_| bucket.note(1_000, false, false, &BOUNDS));
         assert_eq!(bucket.bytes(), 10_000);
         (0..10).for_each(|_| bucket.note(1_000, false, true, &BOUNDS));

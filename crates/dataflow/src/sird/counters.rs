@@ -5,15 +5,15 @@
 pub struct SirdCounters {
     /// Requests for credit.
     pub requests: u64,
-    /// Packets that give credit.
+    /// Packets that grant credit.
     pub credits: u64,
-    /// Requests to send again.
+    /// Packets that request data again.
     pub resends: u64,
     /// Acknowledgements of whole messages.
     pub acknowledgements: u64,
-    /// Bytes of credit that were given.
+    /// Bytes of granted credit.
     pub credit_bytes: u64,
-    /// Bytes of credit that came back with data.
+    /// Bytes of credit that returned with data.
     pub credit_returned: u64,
     /// Payload sent without credit.
     pub unscheduled_bytes: u64,
@@ -23,9 +23,9 @@ pub struct SirdCounters {
     pub congested: u64,
     /// Timeouts of receivers.
     pub timeouts: u64,
-    /// Data packets sent again.
+    /// Data packets that were sent again.
     pub retransmits: u64,
-    /// The most credit that a receiver had outstanding, in bytes.
+    /// The largest outstanding credit of a receiver, in bytes.
     pub outstanding_max: u32,
 }
 
@@ -38,6 +38,6 @@ pub struct SirdEndCounters {
     pub retransmits: u64,
     /// Timeouts of the receiver of these data.
     pub timeouts: u64,
-    /// Bytes known to have arrived.
+    /// Number of bytes known to have arrived.
     pub arrived_bytes: u64,
 }

@@ -8,15 +8,15 @@ use super::bucket::{Bounds, SenderBucket};
 /// The stream that one end of a connection receives.
 #[derive(Debug)]
 pub(super) struct InStream {
-    /// All bytes below have arrived.
+    /// All bytes below this offset have arrived.
     pub(super) delivered: u64,
-    /// Ranges that have arrived beyond it, in order.
+    /// Ranges that have arrived beyond `delivered`, in order.
     pub(super) islands: Vec<(u64, u64)>,
-    /// All bytes below have been sent or may be: they should arrive.
+    /// Offset below which all bytes have been sent or may be: they should arrive.
     pub(super) expected: u64,
-    /// Scheduled messages without all of their credit, in order.
+    /// Scheduled messages that still need credit, in order.
     pub(super) wanting: VecDeque<InMessage>,
-    /// Bytes of credit for which no data have arrived.
+    /// Bytes of granted credit without data so far.
     pub(super) outstanding: u32,
     pub(super) bucket: SenderBucket,
     /// Its key in the host's queue of senders, while it waits for credit.
@@ -30,7 +30,7 @@ pub(super) struct InStream {
 pub(super) struct InMessage {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Bytes up to here have credit.
+    /// Offset up to which bytes have credit.
     pub(super) credited: u64,
     /// The number of its request at this host.
     pub(super) number: u64,
@@ -42,9 +42,9 @@ pub(super) struct ReceivingHost {
     /// B of §4.1, in bytes.
     pub(super) bucket: u32,
     pub(super) outstanding: u32,
-    /// Senders that wait for credit, the next one first. Nearly all changes are at one of the ends.
+    /// Senders that wait for credit, the next one first. Nearly all changes are at the ends.
     pub(super) waiting: VecDeque<(u64, u64, u32)>,
-    /// Requests received, and turns given.
+    /// Number of requests received, and number of turns given.
     pub(super) asked: u64,
     pub(super) turns: u64,
     pub(super) bounds: Bounds,
@@ -88,7 +88,7 @@ impl InStream {
         }
         let known = |islands: &[(u64, u64)]| -> u64 { islands.iter().map(|(from, to)| to - from).sum() };
         let before = self.delivered + known(&self.islands);
-        // Join it with all that it touches.
+        // Joins the range with all ranges that it touches.
         let first = self.islands.partition_point(|&(_, to)| to < start);
         let last = self.islands.partition_point(|&(from, _)| from <= end);
         let (mut from, mut to) = (start, end);

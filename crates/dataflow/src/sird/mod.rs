@@ -1,12 +1,12 @@
-//! SIRD without I/O: receivers give credit in bytes for messages (Prasopoulos et al., NSDI 2025), in the tradition of Homa
-//! (Montazeri et al., SIGCOMM 2018). Packets and times in, packets out.
+//! SIRD without I/O: receivers grant credit in bytes for messages (Prasopoulos et al., NSDI 2025), in the tradition of
+//! Homa (Montazeri et al., SIGCOMM 2018). Inputs are packets and times, outputs are packets.
 //!
-//! A sender sends a message up to a threshold at once. For a larger one it requests credit, and sends up to its credit.
-//! A receiver's outstanding credit never exceeds its bucket B (§4.1). Its credit for one sender never exceeds that
-//! sender's bucket, which follows the marks of the network and of the sender (§4.2, §4.3). Credit returns with the
-//! data. It goes to the message with the least bytes left, or to the senders in turn.
+//! A sender sends a message up to a threshold at once. For a larger one it requests credit, and sends as much as it has
+//! credit for. A receiver's outstanding credit never exceeds its bucket B (§4.1). Its credit for one sender never exceeds
+//! that sender's bucket, which follows the marks of the network and of the sender (§4.2, §4.3). Credit returns with the
+//! data. The next credit goes to the message with the fewest remaining bytes, or to the senders in turn.
 //!
-//! The messages between two hosts form a stream and are delivered in order. A receiver asks again for overdue data; a
+//! The messages between two hosts form a stream and are delivered in order. A receiver requests overdue data again. A
 //! sender without an answer asks about its oldest message.
 
 mod bucket;
@@ -28,27 +28,27 @@ pub use config::{AccessLink, CreditPolicy, SirdConfig};
 pub use counters::{SirdCounters, SirdEndCounters};
 pub use packet::SirdPacket;
 
-/// The most gaps that one message asks for.
+/// The most gaps that one packet may request.
 const RESENDS_MAX: usize = 64;
-/// The most times that a timeout doubles while nothing arrives.
+/// The most doublings of a timeout while nothing arrives.
 const BACKOFF_MAX: u32 = 6;
 
 /// The stream that one end of a connection sends.
 #[derive(Debug, Default)]
 struct OutStream {
-    /// End of all that was written.
+    /// End of the written data.
     written: u64,
-    /// The first byte that was never sent.
+    /// Offset of the first byte that was never sent.
     sent: u64,
-    /// Scheduled messages may be sent up to here.
+    /// Offset up to which scheduled messages may be sent.
     credited: u64,
-    /// The receiver has acknowledged all bytes below.
+    /// Offset below which the receiver has acknowledged all bytes.
     arrived: u64,
-    /// Messages not acknowledged as a whole, in order.
+    /// Messages that are not acknowledged as a whole, in order.
     messages: VecDeque<OutMessage>,
-    /// Messages, from the back, for which no credit was requested.
+    /// Number of messages, from the back, without a request for credit.
     unasked: usize,
-    /// Ranges to be sent again.
+    /// Ranges to send again.
     resend: VecDeque<(u64, u64)>,
     deadline: Option<u64>,
     backoff: u32,
@@ -70,16 +70,16 @@ struct SirdEnd {
     incoming: InStream,
     /// Control packets to send.
     control: VecDeque<SirdPacket>,
-    /// Its host, by index.
+    /// Index of its host.
     receiver: u32,
-    /// Picoseconds after which the end reports a backlog of its own link.
+    /// Backlog of its own link, in picoseconds, above which the end reports congestion.
     congested_after: u64,
-    /// The largest message in bytes that is sent without credit.
+    /// The largest message that is sent without credit, in bytes.
     unscheduled: u64,
 }
 
-/// The transport of all hosts. `index` is the number of an end: connection `k` has the ends `2 k` and `2 k + 1`. Times are
-/// in picoseconds.
+/// The transport of all hosts. `index` is the number of an end: connection `k` has the ends `2 k` and `2 k + 1`. Times
+/// are in picoseconds.
 #[derive(Debug)]
 pub struct Sird {
     ends: Vec<SirdEnd>,
@@ -87,14 +87,14 @@ pub struct Sird {
     policy: CreditPolicy,
     mss: u32,
     timeout: u64,
-    /// Ends that have control packets to send.
+    /// Ends with control packets to send.
     touched: Vec<u32>,
     /// The counters of all hosts.
     pub counters: SirdCounters,
 }
 
 impl Sird {
-    /// The transport of hosts with these links: `wires` are those of all ends, in order.
+    /// Makes the transport of hosts with these links: `wires` are those of all ends, in order.
     ///
     /// # Panics
     /// If a connection lacks one of its two ends.
@@ -104,7 +104,7 @@ impl Sird {
         nodes.sort_unstable();
         nodes.dedup();
         let place = |node: u32| nodes.binary_search(&node).expect("every node is listed");
-        // A receiver's BDP: its link's rate times the longest way to it and back.
+        // A receiver's BDP: its link's rate times the longest round-trip time to it.
         let mut bdp = vec![0_u64; nodes.len()];
         for wire in wires {
             let bytes = wire.rate.bytes_in(wire.rtt).get();
@@ -170,7 +170,7 @@ impl Sird {
         self.receivers.iter().map(|receiver| receiver.bucket).max().unwrap_or(0)
     }
 
-    /// Takes a message of `bytes` bytes; returns the stream offset behind its last byte.
+    /// Takes a message of `bytes` bytes; returns the stream offset after its last byte.
     pub fn write_message(&mut self, index: u32, bytes: u64) -> u64 {
         let end = &mut self.ends[index as usize];
         let out = &mut end.outgoing;
@@ -181,7 +181,7 @@ impl Sird {
         out.written
     }
 
-    /// The next packet of an end; `backlog` is the time for which the end's link is busy.
+    /// The next packet of an end. `backlog` is the time for which the end's link is busy, in picoseconds.
     pub fn poll_transmit(&mut self, index: u32, now: u64, backlog: u64) -> Option<SirdPacket> {
         let end = &mut self.ends[index as usize];
         if let Some(packet) = end.control.pop_front() {
@@ -201,7 +201,7 @@ impl Sird {
         }
         let is_copy = !out.resend.is_empty();
         let (offset, until, message) = if let Some(range) = out.resend.front_mut() {
-            // Messages acknowledged meanwhile need not be sent again.
+            // Messages that were acknowledged meanwhile need not be sent again.
             range.0 = range.0.max(out.messages.front().map_or(range.1, |message| message.start));
             let Some(&message) = out.messages.iter().find(|message| message.end > range.0) else {
                 out.resend.clear();
@@ -244,13 +244,13 @@ impl Sird {
         Some(SirdPacket::Data { start: offset, end: until, message_end, scheduled, congested, is_copy })
     }
 
-    /// An end that has control packets to send since a packet or deadline was handled; each once or more.
+    /// An end that got control packets to send from a packet or a deadline; each at least once.
     pub fn poll_touched(&mut self) -> Option<u32> {
         self.touched.pop()
     }
 
-    /// Handles a packet, which a switch may have marked. Afterwards [`poll_touched`](Self::poll_touched) names the ends that
-    /// have control packets to send.
+    /// Handles a packet, which a switch may have marked. Afterwards [`poll_touched`](Self::poll_touched) returns the ends
+    /// with control packets to send.
     pub fn handle_packet(&mut self, index: u32, now: u64, packet: SirdPacket, marked: bool) {
         match packet {
             SirdPacket::Data { start, end, message_end, scheduled, congested, .. } => {
@@ -266,7 +266,7 @@ impl Sird {
             }
             SirdPacket::Resend { start, end } => {
                 let out = &mut self.ends[index as usize].outgoing;
-                // The receiver does not miss bytes without credit.
+                // The receiver does not count bytes without credit as missing.
                 out.credited = out.credited.max(end);
                 out.backoff = 0;
                 let range = (start, end.min(out.sent));
@@ -327,12 +327,12 @@ impl Sird {
         if until <= incoming.delivered {
             self.acknowledge(index);
         } else if !scheduled {
-            // It was sent, and it has not arrived.
+            // The data were sent, and have not arrived.
             incoming.expected = incoming.expected.max(until);
             self.miss(index, now);
         } else if start < incoming.expected && !incoming.wanting.iter().any(|message| message.start == start)
         {
-            // All of its credit was given; if the last of it was lost, this replaces it.
+            // All of its credit was granted. If the last of it was lost, this replaces it.
             end.control.push_back(SirdPacket::Credit { until: incoming.expected });
             self.counters.credits += 1;
             self.touched.push(index);
@@ -367,7 +367,7 @@ impl Sird {
         }
     }
 
-    /// Asks for all bytes that are overdue, and sets the next timeout.
+    /// Requests all overdue bytes, and sets the next timeout.
     fn miss(&mut self, index: u32, now: u64) {
         let end = &mut self.ends[index as usize];
         let incoming = &mut end.incoming;
@@ -385,7 +385,7 @@ impl Sird {
         let receiver = &mut self.receivers[end.receiver as usize];
         let incoming = &mut end.incoming;
         let place = incoming.wanting.front().and_then(|message| {
-            // All messages before it must be announced, so that credit is one offset.
+            // All messages before it must be announced, so that one offset describes the credit.
             (message.start <= incoming.expected).then(|| match self.policy {
                 CreditPolicy::SmallestRemaining => (message.end - message.credited, message.number),
                 CreditPolicy::RoundRobin => {
@@ -400,13 +400,13 @@ impl Sird {
         incoming.place = place;
     }
 
-    /// Gives an end's host's credit to waiting ends, in their order, until it is used up.
+    /// Grants the credit of an end's host to waiting ends, in their order, until it is used up.
     fn give(&mut self, index: u32, now: u64) {
         let place = self.ends[index as usize].receiver as usize;
         loop {
             let receiver = &mut self.receivers[place];
             let room = receiver.bucket - receiver.outstanding;
-            // The smallest grant is larger than the credit left.
+            // The smallest grant exceeds the remaining credit.
             if self.policy == CreditPolicy::SmallestRemaining
                 && receiver
                     .waiting
@@ -448,7 +448,7 @@ impl Sird {
                 self.touched.push(index);
             }
             if self.policy == CreditPolicy::RoundRobin {
-                // Behind all others.
+                // The sender goes behind all others.
                 receiver.turns += 1;
                 receiver.move_sender(index, incoming.place.take(), None);
             }
@@ -464,7 +464,7 @@ impl Sird {
         incoming.min(end.outgoing.deadline.unwrap_or(u64::MAX))
     }
 
-    /// Handles the timeouts of an end. Returns whether data did not arrive in time.
+    /// Handles the timeouts of an end. Returns true if data did not arrive in time.
     pub fn handle_deadline(&mut self, index: u32, now: u64) -> bool {
         let end = &mut self.ends[index as usize];
         let has_missed = end.incoming.deadline.is_some_and(|deadline| deadline <= now);
@@ -506,7 +506,7 @@ impl Sird {
     /// Asserts that no credit was lost or invented.
     ///
     /// # Panics
-    /// If it was.
+    /// If credit was lost or invented.
     pub fn assert_conserved(&self) {
         let mut outstanding = vec![0_u64; self.receivers.len()];
         for end in &self.ends {

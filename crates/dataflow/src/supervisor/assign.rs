@@ -1,4 +1,4 @@
-//! Assigning events to units as they fall due, and stopping the trigger (XOFF) while none can be assigned.
+//! Assigns due events to units, and stops the trigger (XOFF) while none can be assigned.
 
 use fanin_units::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use super::{CLEARS_KEPT_MAX, Outstanding, Supervisor};
 use crate::{Delay, EventStep, FragmentPayload, L1Id, Message, Peer, Selection};
 
 impl<P: FragmentPayload> Supervisor<P> {
-    /// Assigns events as far as possible, and sends XOFF, XON and clears.
+    /// Assigns as many events as possible, and sends XOFF, XON and clears.
     pub(super) fn pump(&mut self, now: Instant) {
         loop {
             self.set_due(now);
@@ -33,7 +33,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         self.flush_clear(now);
     }
 
-    /// Sets the time at which the next new event falls due, if known.
+    /// Sets the time at which the next new event falls due, if it is known.
     fn set_due(&mut self, now: Instant) {
         if self.is_stopping
             || self.due.is_some()
@@ -74,12 +74,12 @@ impl<P: FragmentPayload> Supervisor<P> {
         self.assign(now, event, due, false, region, result);
     }
 
-    /// Moves on from an event that fell due to the next.
+    /// Advances from an event that fell due to the next one.
     fn advance(&mut self, due: Instant) {
         self.ticks += 1;
         self.due = None;
         if self.config.arrivals == Arrivals::Poisson {
-            // The next one is drawn from here.
+            // The next time is drawn from this one.
             self.origin = Some(due);
         }
     }
@@ -104,7 +104,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         self.out.push_back((Peer::Collector(collector), message));
     }
 
-    /// Before the first event, puts the announcements so far into their order.
+    /// Before the first event, sorts the announcements so far.
     fn begin(&mut self) {
         if core::mem::replace(&mut self.started, true) {
             return;

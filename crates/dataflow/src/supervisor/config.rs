@@ -61,7 +61,7 @@ pub enum StartOrder {
 pub struct SupervisorConfig<P> {
     /// The number of units on each collector.
     pub units: Vec<u16>,
-    /// The number of readouts; they may send XOFF, and are sent clears if `clear` says so.
+    /// The number of readouts; they may send XOFF, and receive clears if `clear` is set.
     pub readouts: u16,
     /// Process of the times at which events fall due.
     pub arrivals: Arrivals,
@@ -70,7 +70,7 @@ pub struct SupervisorConfig<P> {
     pub rate: Frequency,
     /// Time before which no event falls due.
     pub start: Instant,
-    /// The first event falls due no earlier than the announcement of this many units.
+    /// Number of announced units from which the first event may fall due.
     pub units_awaited: u32,
     /// The L1 ID of the first event.
     pub first_event: L1Id,
@@ -84,25 +84,25 @@ pub struct SupervisorConfig<P> {
     pub start_order: StartOrder,
     /// The treatment of events that fall due while no unit is free.
     pub backpressure: Backpressure,
-    /// The most triggers that are held with [`Arrivals::External`]; at least 1.
+    /// The most held triggers with [`Arrivals::External`]; at least 1.
     pub triggers_max: u32,
-    /// The payload of an event's L1 result where the supervisor makes it itself.
+    /// The payload of an event's L1 result, if the supervisor makes the result itself.
     pub result: P,
-    /// The fragments that the L1 result names where the supervisor makes it itself.
+    /// The fragments in the L1 result, if the supervisor makes the result itself.
     pub region: Selection,
-    /// Time for a lost collector to return, after which its events are assigned again. A collector that is back in time
-    /// keeps them.
+    /// Time for a lost collector to return; then its events are assigned again. A collector that returns in time keeps
+    /// them.
     pub reassign_delay: Duration,
-    /// The grouping of clears, if the supervisor sends them: then none is lost with a collector. `None`: collectors send
-    /// them, as in thesis §3.7.4, or readouts keep nothing.
+    /// The grouping of clears that the supervisor sends; no clear is then lost with a collector. `None`: collectors send
+    /// them, as in thesis §3.7.4, or readouts store nothing.
     pub clear: Option<ClearConfig>,
     /// The seed of its random numbers.
     pub seed: u64,
 }
 
 impl<P: Default> Default for SupervisorConfig<P> {
-    /// No collector yet; 1 kHz from the start, FCFS in the order of arrival, events held at XOFF, immediate
-    /// re-assignment, no clears from here.
+    /// No collector yet; 1 kHz from the start; FCFS in the order of arrival; events held at XOFF; immediate
+    /// re-assignment; no clears from the supervisor.
     fn default() -> Self {
         Self {
             units: Vec::new(),
@@ -139,7 +139,7 @@ pub enum SupervisorError {
     /// The supervisor awaits more units than exist.
     #[error("{awaited} units are awaited, but there are only {units}")]
     TooManyAwaited {
-        /// Units that are awaited.
+        /// Number of awaited units.
         awaited: u32,
         /// The number of units.
         units: u32,
@@ -210,9 +210,9 @@ pub struct SupervisorCounters {
     pub held: u64,
     /// The sum of these delays.
     pub held_time: Duration,
-    /// Events that never existed because the trigger was stopped.
+    /// Events that never existed, as the trigger was stopped.
     pub inhibited: u64,
-    /// Times that the trigger was stopped.
+    /// Number of times that the trigger was stopped.
     pub xoffs: u64,
     /// Time for which the trigger was stopped, up to the latest XON.
     pub xoff_time: Duration,

@@ -1,4 +1,4 @@
-//! The supervisor (HLTSV): assigns each event to a processing unit, and keeps account of it until it is finished.
+//! The supervisor (HLTSV): assigns each event to a processing unit, and follows it until it is finished.
 
 mod assign;
 mod config;
@@ -20,7 +20,7 @@ use crate::{
     Random, Selection, Unexpected, UnitLayout,
 };
 
-/// The number of the latest clear messages that a readout receives when it connects: it may have missed them.
+/// The number of recent clear messages that a readout receives when it connects: it may have missed them.
 const CLEARS_KEPT_MAX: usize = 256;
 
 /// The supervisor of one data-acquisition system.
@@ -36,26 +36,26 @@ pub struct Supervisor<P> {
     announced: Vec<u32>,
     started: bool,
     collectors: Vec<CollectorState<P>>,
-    /// The earliest time at which a lost collector is given up, if any is lost.
+    /// The earliest time at which the events of a lost collector are taken, if a collector is lost.
     give_up: Option<Instant>,
     readouts: Vec<ReadoutState>,
     readouts_full: u32,
-    /// Events of lost collectors, to be assigned again.
+    /// Events of lost collectors that have to be assigned again.
     returned: VecDeque<(L1Id, Selection, P)>,
     triggers: VecDeque<(Instant, Selection, P)>,
     next_event: L1Id,
     /// Events that an earlier supervisor had assigned ([`Self::restore`]).
     restored: u64,
-    /// The origin of the times at which events fall due, once enough units are there.
+    /// The origin of the times at which events fall due; `None` until enough units are announced.
     origin: Option<Instant>,
-    /// Number of due events, with inhibited ones.
+    /// Number of due events, including inhibited ones.
     ticks: u64,
     due: Option<Instant>,
     xoff_since: Option<Instant>,
     clear: Option<ClearBatch>,
-    /// The latest clears, for readouts that were away.
+    /// The latest clears, for readouts that were disconnected.
     cleared: VecDeque<Arc<[L1Id]>>,
-    /// True once no new event is assigned.
+    /// True if no new event is assigned.
     is_stopping: bool,
     out: VecDeque<(Peer, Message<P>)>,
     records: VecDeque<EventRecord>,
@@ -63,12 +63,12 @@ pub struct Supervisor<P> {
 }
 
 struct CollectorState<P> {
-    /// The collector is connected and has sent its hello.
+    /// True if the collector is connected and has sent its hello.
     up: bool,
     outstanding: Vec<Outstanding<P>>,
     /// Reassigned events that it may still finish.
     taken: Vec<L1Id>,
-    /// The time at which its events are taken, unless it is back.
+    /// The time at which its events are taken away, unless it returns.
     give_up: Option<Instant>,
 }
 
@@ -85,7 +85,7 @@ struct ReadoutState {
 }
 
 impl<P: FragmentPayload> Supervisor<P> {
-    /// A supervisor that knows its collectors by number and waits for them to connect.
+    /// Makes a supervisor that knows its collectors by number and waits for their connections.
     ///
     /// # Errors
     /// The first setting that it refuses.
@@ -148,8 +148,8 @@ impl<P: FragmentPayload> Supervisor<P> {
         Ok(())
     }
 
-    /// Sends clears for events that were finished before the restart, since the readouts may have missed them. To be called
-    /// after [`Self::restore`].
+    /// Sends clears for events that were finished before the restart, as the readouts may have missed them. Call it after
+    /// [`Self::restore`].
     pub fn restore_clears(&mut self, now: Instant, events: impl IntoIterator<Item = L1Id>) {
         if let Some(clear) = &mut self.clear {
             events.into_iter().for_each(|event| clear.add(now, event));
@@ -170,18 +170,18 @@ impl<P: FragmentPayload> Supervisor<P> {
             Peer::Readout(readout) => {
                 if let Some(state) = self.readouts.get_mut(usize::from(readout)) {
                     state.up = true;
-                    // Clearing twice does no harm; not clearing fills its memory.
+                    // A repeated clear has no effect; a missing one fills the readout's memory.
                     let missed = self.cleared.iter().cloned();
                     self.out.extend(missed.map(|events| (peer, Message::Clear(events))));
                 }
             }
-            // A new connection means that the old one is dead, even if it seems to stand.
+            // A new connection means that the old one is dead, even if it seems open.
             Peer::Collector(_) => self.handle_closed(now, peer),
             Peer::Supervisor | Peer::Logger(_) => {}
         }
     }
 
-    /// Handles the loss of a connection. A second call does no harm.
+    /// Handles the loss of a connection. A second call has no effect.
     pub fn handle_closed(&mut self, now: Instant, peer: Peer) {
         match peer {
             Peer::Readout(readout) => {
@@ -272,7 +272,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         self.pump(now);
     }
 
-    /// Handles an event that the Level-1 trigger accepted ([`Arrivals::External`]). Returns false if it is not taken, because
+    /// Handles an event that the Level-1 trigger accepted ([`Arrivals::External`]). Returns false if it is refused, as
     /// `triggers_max` are held.
     pub fn handle_trigger(&mut self, now: Instant, region: Selection, result: P) -> bool {
         if self.is_stopping {
@@ -288,7 +288,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         true
     }
 
-    /// Returns true if the trigger is stopped: no unit is free for an event that is due, or a readout is full.
+    /// Returns true if the trigger is stopped: no unit is free for a due event, or a readout is full.
     pub fn is_stopped(&self) -> bool {
         self.xoff_since.is_some()
     }
@@ -305,7 +305,7 @@ impl<P: FragmentPayload> Supervisor<P> {
 
     /// The next time at which [`Self::handle_deadline`] must be called.
     pub fn poll_deadline(&self) -> Option<Instant> {
-        // While the trigger is stopped, only a message can change that.
+        // While the trigger is stopped, only a message can change this.
         let due = if self.xoff_since.is_some() { None } else { self.due };
         let clear = self.clear.as_ref().and_then(ClearBatch::deadline);
         [due, self.give_up, clear].into_iter().flatten().min()
@@ -321,7 +321,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         self.free_count
     }
 
-    /// Unfinished events with their collector; `None` for those that wait to be assigned again.
+    /// Unfinished events with their collector; `None` for events that wait for re-assignment.
     pub fn outstanding(&self) -> impl Iterator<Item = (L1Id, Option<u16>)> {
         let with = self.collectors.iter().enumerate().flat_map(|(collector, state)| {
             state.outstanding.iter().map(move |one| (one.event, Some(collector as u16)))
@@ -388,7 +388,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         unknown.extend(
             hello.busy.iter().filter(|&event| state.outstanding.iter().all(|one| one.event != *event)),
         );
-        // Events that it may still finish. It has forgotten the others that were taken from it.
+        // Events that it may still finish. It has forgotten the other events that were taken from it.
         state.taken = unknown.iter().copied().filter(|event| hello.busy.contains(event)).collect();
         let gone = state.outstanding.extract_if(.., |one| !hello.busy.contains(&one.event));
         let gone: Vec<_> = gone.collect();
@@ -429,7 +429,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         // Any other event was reported before the connection was lost.
     }
 
-    /// Takes the events of collectors that did not come back in time.
+    /// Takes the events of collectors that did not return in time.
     fn take_from_lost(&mut self, now: Instant) {
         if self.give_up.is_none_or(|at| at > now) {
             return;

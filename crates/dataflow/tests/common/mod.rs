@@ -10,7 +10,7 @@ use fanin_dataflow::{
 };
 use fanin_units::{Bytes, Duration, Instant};
 
-/// The arrival time of a message that is sent now.
+/// Returns the arrival time of a message that is sent now.
 pub type Network = Box<dyn FnMut(Peer, Peer, Bytes, Instant) -> Instant>;
 
 /// The settings of a system's roles.
@@ -44,7 +44,7 @@ struct Line {
     up: bool,
     /// Rises with each loss: messages of an earlier connection are dropped.
     connection: u32,
-    /// TCP keeps the order.
+    /// Latest arrival so far, as TCP keeps the order.
     last: Instant,
 }
 
@@ -125,7 +125,7 @@ impl World {
         self.at(at, Happening::Fault(fault));
     }
 
-    /// Takes the next step; false when nothing will ever happen again.
+    /// Takes the next step; returns false if nothing is scheduled any more.
     pub fn step(&mut self) -> bool {
         let deadline = self.deadline();
         let queued = self.queue.peek().map(|Reverse((at, _))| *at);
@@ -224,7 +224,7 @@ impl World {
         }
     }
 
-    /// Both ends see the connection go.
+    /// Closes a connection at both ends.
     fn close(&mut self, a: Peer, b: Peer) {
         if self.lines.get(&(a, b)).is_some_and(|line| line.up) {
             self.close_one(a, b);
@@ -232,7 +232,7 @@ impl World {
         }
     }
 
-    /// One end sees the connection go.
+    /// Closes a connection at one end.
     fn close_one(&mut self, end: Peer, other: Peer) {
         for line in [(end, other), (other, end)] {
             let line = self.lines.get_mut(&line).unwrap();
@@ -250,7 +250,7 @@ impl World {
         self.drain(end);
     }
 
-    /// A new process in the place of a dead one.
+    /// Replaces a dead process by a new one.
     fn replace(&mut self, peer: Peer) {
         match peer {
             Peer::Supervisor => {
@@ -341,7 +341,7 @@ impl World {
         }
     }
 
-    /// Runs until nothing is left to do, but no longer than to `end`.
+    /// Runs until nothing is left to do, at most until `end`.
     pub fn run(&mut self, end: Instant) {
         while self.now < end && self.step() {
             if self.queue.is_empty() && self.supervisor.is_finished() && self.deadline().is_none() {

@@ -1,5 +1,5 @@
-//! One script, two worlds: what a system goes through, and what must be true afterwards. The state machines go through
-//! it in memory (`tests/conformance.rs` here), real processes on real sockets (`tests/conformance.rs` of the node).
+//! Scripts of faults for a system, and the state that each must end in. They run on the state machines in memory
+//! (`tests/conformance.rs` here), and on real processes with real sockets (`tests/conformance.rs` of the node).
 #![allow(dead_code, unreachable_pub, reason = "each world uses its part")]
 
 /// Collectors of the system; each has two units.
@@ -40,7 +40,7 @@ pub enum Expect {
     Clean,
     /// Some events went to the debug stream.
     Debug,
-    /// Nothing beyond the rule for every case.
+    /// Only the rule for every case holds.
     Sound,
 }
 
@@ -54,7 +54,7 @@ pub struct Script {
 
 use Step::{Crash, Cut, Run, UnitLost};
 
-/// All scripts: each starts a system, lets it run, hurts it, and stops it in order.
+/// All scripts. Each starts a system, lets it run, injects faults, and stops it in order.
 pub const SCRIPTS: &[Script] = &[
     Script { name: "undisturbed", steps: &[Run(700)], expect: Expect::Clean },
     Script {

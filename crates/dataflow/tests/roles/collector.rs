@@ -79,7 +79,7 @@ fn answer(collector: &mut Collector<Bytes>, now: Instant, request: Request) {
     collector.handle_message(now, Peer::Readout(request.0), message).unwrap();
 }
 
-/// Answers everything that is asked for, until nothing more is.
+/// Answers all requests, until none is left.
 fn answer_all(collector: &mut Collector<Bytes>, now: Instant) -> Vec<Request> {
     let mut all = Vec::new();
     loop {
@@ -92,7 +92,7 @@ fn answer_all(collector: &mut Collector<Bytes>, now: Instant) -> Vec<Request> {
     }
 }
 
-/// The peer and name of each message that goes to another role than a readout.
+/// The peer and name of each message to roles other than readouts.
 fn said(collector: &mut Collector<Bytes>) -> Vec<(Peer, &'static str)> {
     drain!(collector.poll_transmit()).into_iter().map(|(peer, message)| (peer, message.name())).collect()
 }
@@ -164,7 +164,7 @@ fn credits_hold_requests_back() {
     let round = requests(&mut collector);
     assert_eq!(asked(&round), [(0, 12), (1, 4)]);
     assert_eq!((collector.credits_used(), collector.requests_waiting()), (16, 4));
-    // 4 credits are not enough for the 8 fragments of readout 3, and the requests behind it wait too.
+    // 4 credits are not enough for the 8 fragments of readout 3; the requests behind it wait, too.
     answer(&mut collector, ms(3), round[1]);
     assert_eq!(requests(&mut collector), []);
     answer(&mut collector, ms(5), round[0]);
@@ -174,7 +174,7 @@ fn credits_hold_requests_back() {
     round.iter().for_each(|&request| answer(&mut collector, ms(6), request));
     answer_all(&mut collector, ms(7));
     assert_eq!((collector.credits_used(), collector.requests_waiting()), (0, 0));
-    // Passing over lets the small one go: 12 + 4 are out, and then the other event's 4 instead of the 8.
+    // First-fit lets the small request pass: 12 + 4 are out, and then the other event's 4 instead of the 8.
     let mut collector =
         connected(CollectorConfig { credits: Some(16), discipline: CreditDiscipline::FirstFit, ..config() });
     assign(&mut collector, ms(0), 1, 0);
@@ -238,7 +238,7 @@ fn a_real_unit_asks_for_more_and_accepts() {
     assert_eq!(asked(&answer_all(&mut collector, ms(4))), [(1, 4)]);
     assert_eq!(collector.poll_unit(), process(1));
     assert!(collector.handle_decision(ms(5), 0, L1Id(5), Decision::Accept));
-    // The unit is free at once; the event is completed, offered, sent, and done when it is on disk.
+    // The unit is free at once. The event is completed, offered and sent, and done when it is on disk.
     let mut messages = drain!(collector.poll_transmit());
     let request = messages.iter().position(|(peer, _)| *peer == Peer::Readout(3)).unwrap();
     let (_, Message::Request { tag, event, fragments }) = messages.remove(request) else { panic!() };
@@ -283,7 +283,7 @@ fn a_crashed_or_slow_unit_leaves_its_event_to_the_debug_stream() {
         })
         .collect();
     assert_eq!(streams, [EventStream::Debug, EventStream::Debug]);
-    // Nothing was announced: both are down until the driver says otherwise.
+    // Nothing was announced: both units are down until the driver reports them up.
     collector.handle_unit_up(ms(70), 1);
     assert_eq!(said(&mut collector), [(Peer::Supervisor, "ready")]);
     assert_eq!(collector.counters().units_lost, 2);
@@ -298,13 +298,13 @@ fn a_lost_readout_is_waited_for_and_then_given_up() {
     collector.handle_closed(ms(2), Peer::Readout(0));
     collector.handle_closed(ms(2), Peer::Readout(0));
     assert_eq!(collector.credits_used(), 12);
-    // Back in time: the request is made again, and the answer to the first one is worth nothing.
+    // The readout is back in time: the request is repeated, and the answer to the first one is ignored.
     collector.handle_connected(ms(50), Peer::Readout(0));
     let again = requests(&mut collector);
     assert_eq!(asked(&again), [(0, 12)]);
     answer(&mut collector, ms(51), round[0]);
     assert_eq!(collector.counters().stale_answers, 1);
-    // Away again, and for good.
+    // The readout is lost again, and does not return.
     collector.handle_closed(ms(60), Peer::Readout(0));
     answer(&mut collector, ms(61), round[1]);
     answer(&mut collector, ms(61), round[2]);
@@ -334,7 +334,7 @@ fn requests_are_repeated_and_then_given_up() {
     assert_eq!(collector.poll_deadline(), Some(ms(10)));
     collector.handle_deadline(ms(10));
     assert_eq!(asked(&requests(&mut collector)), [(3, 8)]);
-    // The first answer comes after its request was given up; the second never comes.
+    // The first answer arrives after its request was given up; the second never arrives.
     answer(&mut collector, ms(11), round[2]);
     collector.handle_deadline(ms(20));
     let counters = collector.counters();
@@ -383,14 +383,15 @@ fn loggers_take_turns_and_stand_in_for_each_other() {
     assert!(said(&mut collector).contains(&(Peer::Logger(0), "offer")));
     from_logger(&mut collector, ms(11), 0, Message::Grant { event });
     assert_eq!(said(&mut collector), [(Peer::Logger(0), "event")]);
-    // Lost with the event: the other one is asked, and nothing is cleared before it is on disk there.
+    // The logger is lost with the event: the other one gets an offer, and nothing is cleared before the event is on its
+    // disk.
     collector.handle_closed(ms(12), Peer::Logger(0));
     collector.handle_closed(ms(12), Peer::Logger(0));
     assert_eq!(said(&mut collector), [(Peer::Logger(1), "offer")]);
     from_logger(&mut collector, ms(13), 1, Message::Refuse { event });
     assert_eq!(said(&mut collector), []);
     assert_eq!(collector.waits().collect::<Vec<_>>(), [(event, WaitsFor::Logger(None))]);
-    // All loggers refused: it asks again after a pause.
+    // All loggers refused: it offers again after a pause.
     assert_eq!(collector.poll_deadline(), Some(ms(113)));
     collector.handle_deadline(ms(113));
     assert_eq!(said(&mut collector), [(Peer::Logger(1), "offer")]);
@@ -401,7 +402,7 @@ fn loggers_take_turns_and_stand_in_for_each_other() {
     assert_eq!(end.iter().filter(|(_, name)| *name == "clear").count(), 4);
     assert!(end.contains(&(Peer::Supervisor, "done")));
     assert_eq!(collector.counters().reshipped, 1);
-    // A grant for what is no longer here is turned down.
+    // A grant for an event that is no longer here is answered with a withdrawal.
     from_logger(&mut collector, ms(116), 1, Message::Grant { event });
     assert_eq!(said(&mut collector), [(Peer::Logger(1), "withdraw")]);
     // Without any logger, events wait for one.
@@ -427,7 +428,7 @@ fn a_slow_logger_is_passed_over() {
     from_logger(&mut collector, ms(31), 1, Message::Grant { event });
     collector.handle_deadline(ms(50));
     assert_eq!(said(&mut collector), [(Peer::Logger(1), "event"), (Peer::Logger(0), "offer")]);
-    // On disk is on disk, late or not.
+    // The report counts even if it is late: the event is on disk.
     from_logger(&mut collector, ms(51), 1, Message::Stored { event, stream: EventStream::Physics });
     assert_eq!(said(&mut collector), [(Peer::Logger(0), "withdraw"), (Peer::Supervisor, "done")]);
     assert_eq!(collector.waits().count(), 0);
@@ -445,7 +446,7 @@ fn a_copy_of_an_earlier_life_ends_an_event_with_its_own_stream() {
     assert!(
         sent.iter().any(|(_, message)| matches!(message, Message::Event { stream: EventStream::Debug, .. }))
     );
-    // The logger had the event from before the collector died. It is in the physics stream.
+    // The logger has had the event since before the collector's restart. It is in the physics stream.
     from_logger(&mut collector, ms(2), 0, Message::Stored { event, stream: EventStream::Physics });
     let done = Message::Done(fanin_dataflow::FinishedEvent { event, outcome: Outcome::Stored });
     assert!(drain!(collector.poll_transmit()).contains(&(Peer::Supervisor, done)));
@@ -505,7 +506,7 @@ fn reassigned_events_are_forgotten() {
     assert_eq!((hello.idle.len(), &hello.busy[..]), (0, &[L1Id(1), L1Id(2)][..]));
     welcome(&mut collector, &[1]);
     assert_eq!(said(&mut collector), [(Peer::Supervisor, "ready")]);
-    // Its answer brings the credits back, and the other event goes on.
+    // Its answer returns the credits, and the other event continues.
     answer(&mut collector, ms(3), round[0]);
     assert_eq!(asked(&requests(&mut collector)), [(0, 12)]);
     assert_eq!((collector.counters().abandoned, collector.counters().stale_answers), (1, 1));

@@ -45,11 +45,11 @@ fn events_are_granted_as_memory_allows_and_answered_when_stored() {
     let records = drain!(logger.poll_record());
     let stored = EventStep::Stored { collector: 0, stream: EventStream::Physics, missing: 0 };
     assert_eq!(records.iter().map(|record| record.step).collect::<Vec<_>>(), [stored]);
-    // A collector that is gone does not keep its place.
+    // A lost collector does not keep its place in the queue.
     logger.handle_closed(ms(6), Peer::Collector(1));
     tell(&mut logger, ms(7), 2, Message::Withdraw { event: L1Id(3) });
     assert_eq!(logger.counters().held, 0);
-    // One event is always taken.
+    // A single event is always accepted.
     tell(&mut logger, ms(7), 2, offer(9, 1_000_000));
     assert_eq!(said(&mut logger), [(2, "grant")]);
 }

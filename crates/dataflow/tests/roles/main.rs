@@ -1,4 +1,4 @@
-//! Each role by itself, message by message.
+//! Each role on its own, message by message.
 
 mod collector;
 mod logger;
@@ -15,7 +15,7 @@ fn us(micros: u64) -> Instant {
     Instant::START + Duration::from_micros(micros)
 }
 
-/// All that a role has to say.
+/// Drains all outputs of a role.
 macro_rules! drain {
     ($poll:expr) => {{
         let mut all = Vec::new();

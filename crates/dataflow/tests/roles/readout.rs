@@ -85,7 +85,7 @@ fn deleted_events_are_missing() {
     );
     let counters = readout.counters();
     assert_eq!((counters.events, counters.held, counters.deleted, counters.missing), (2, 24_000, 1, 15));
-    // An earlier event than all that are kept is welcome too.
+    // An event older than all stored ones is accepted, too.
     assert!(readout.handle_fragments(ms(2), L1Id(8), Bytes::new(1)));
     ask(&mut readout, ms(2), 0, 8, 1);
     assert_eq!(answers(&mut readout), [(collector, 8, 1_000, 0)]);

@@ -29,7 +29,7 @@ fn ready(supervisor: &mut Supervisor<Bytes>, now: Instant, at: (u16, u16), rejec
     supervisor.handle_message(now, Peer::Collector(at.0), message).unwrap();
 }
 
-/// Assignments since the last call: event, collector, unit, whether direct.
+/// Assignments since the last call: event, collector, unit, and true if direct.
 fn assigned(supervisor: &mut Supervisor<Bytes>) -> Vec<(u64, u16, u16, bool)> {
     drain!(supervisor.poll_transmit())
         .into_iter()
@@ -42,7 +42,7 @@ fn assigned(supervisor: &mut Supervisor<Bytes>) -> Vec<(u64, u16, u16, bool)> {
         .collect()
 }
 
-/// Follows the supervisor's own deadlines up to a time.
+/// Calls the supervisor's deadlines up to a time.
 fn run(supervisor: &mut Supervisor<Bytes>, end: Instant) {
     while let Some(at) = supervisor.poll_deadline().filter(|&at| at <= end) {
         supervisor.handle_deadline(at);
@@ -78,7 +78,7 @@ fn an_inhibited_trigger_loses_what_falls_due_at_xoff() {
     run(&mut supervisor, ms(5));
     ready(&mut supervisor, Instant::START + Duration::from_micros(5_500), (0, 0), Some(0));
     assert_eq!(assigned(&mut supervisor), [(0, 0, 0, false)]);
-    // Those of 1 to 5 ms never were; the next falls due at 6 ms, and gets the next L1 ID.
+    // Events of 1 to 5 ms never existed; the next falls due at 6 ms, and gets the next L1 ID.
     assert_eq!(supervisor.poll_deadline(), Some(ms(6)));
     run(&mut supervisor, ms(6));
     assert_eq!(assigned(&mut supervisor), [(1, 0, 0, false)]);
@@ -154,7 +154,7 @@ fn a_lost_collectors_events_are_stored_by_another() {
     let debug = FinishedEvent { event: L1Id(0), outcome: Outcome::Debug };
     supervisor.handle_message(ms(3), Peer::Collector(1), Message::Done(debug)).unwrap();
     drain!(supervisor.poll_record());
-    // The first collector was not dead at all: it rejected one, and still works on the other.
+    // The first collector was not dead: it rejected one event, and still works on the other.
     let rejected = FinishedEvent { event: L1Id(0), outcome: Outcome::Rejected };
     let hello = Hello { idle: vec![0], busy: vec![L1Id(1)], done: vec![rejected] };
     say_hello(&mut supervisor, ms(4), 0, hello);
@@ -184,7 +184,7 @@ fn a_collector_that_is_back_in_time_keeps_its_events() {
     say_hello(&mut supervisor, ms(30), 0, hello);
     assert_eq!(supervisor.poll_deadline(), None);
     assert_eq!(supervisor.outstanding().collect::<Vec<_>>(), [(L1Id(1), Some(0))]);
-    // One that forgot an event, because it is a new process, does not keep it.
+    // A collector that has forgotten an event, as a new process does, does not keep it.
     supervisor.handle_closed(ms(40), Peer::Collector(0));
     run(&mut supervisor, ms(89));
     assert_eq!(supervisor.counters().reassigned, 0);
@@ -201,7 +201,7 @@ fn a_new_supervisor_goes_on_where_the_journal_ends() {
     say_hello(&mut supervisor, ms(5), 0, Hello { busy: vec![L1Id(10)], idle: vec![1], ..Hello::default() });
     assert_eq!(assigned(&mut supervisor), [(12, 0, 1, false)]);
     ready(&mut supervisor, ms(20), (0, 0), Some(10));
-    // Collector 1 does not come back: its event goes first when its time is over.
+    // Collector 1 does not return: after its time its event is assigned first.
     assert_eq!(assigned(&mut supervisor), [(13, 0, 0, false)]);
     run(&mut supervisor, ms(50));
     ready(&mut supervisor, ms(60), (0, 1), Some(12));
@@ -221,7 +221,7 @@ fn a_full_readout_stops_the_trigger() {
     assert!(supervisor.is_stopped() && assigned(&mut supervisor).is_empty());
     supervisor.handle_message(ms(6), Peer::Readout(0), Message::Flow { stop: false }).unwrap();
     assert!(supervisor.is_stopped());
-    // A readout that is gone cannot be full.
+    // A lost readout does not count as full.
     supervisor.handle_closed(ms(7), Peer::Readout(1));
     assert_eq!(assigned(&mut supervisor), [(1, 0, 1, false)]);
     assert_eq!(supervisor.counters().xoff_time, Duration::from_millis(6));

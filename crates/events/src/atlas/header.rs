@@ -73,13 +73,13 @@ impl ChecksumType {
 pub struct FragmentHeader<'a> {
     /// The level of the fragment.
     pub level: FragmentLevel,
-    /// Offset of the fragment's first byte in the slice it was read from.
+    /// Offset of the fragment's first byte in the slice.
     pub at: usize,
-    /// Offset behind the fragment.
+    /// Offset after the fragment.
     pub end: usize,
     /// Offset of the payload: everything between header and trailer.
     pub payload: usize,
-    /// Offset behind the payload.
+    /// Offset after the payload.
     pub payload_end: usize,
     /// Major version, such as 0x0400.
     pub version_major: u32,
@@ -87,17 +87,17 @@ pub struct FragmentHeader<'a> {
     pub source: u32,
     /// Number of status words.
     pub status_count: usize,
-    /// The first status word; without one 0, "nothing to report".
+    /// The first status word; 0 ("nothing to report") without one.
     pub status: u32,
     /// Kind of the checksum.
     pub checksum_type: ChecksumType,
-    /// Offset of the words that only this level has.
+    /// Offset of this level's own words.
     pub specific: usize,
     words: Words<'a>,
 }
 
 impl FragmentHeader<'_> {
-    /// The checksum in the trailer; `None` where the fragment has none.
+    /// The checksum in the trailer; `None` if the fragment has none.
     pub fn checksum(&self, bytes: &[u8]) -> Option<u32> {
         match self.checksum_type {
             ChecksumType::None => None,
@@ -127,7 +127,7 @@ impl FragmentHeader<'_> {
 /// Reads the fragment header at `at` of a slice; the enclosing part ends at `end`.
 ///
 /// # Errors
-/// If the marker is not that of a fragment above the ROD, a size does not fit, or the version is not 3.0 or 4.0.
+/// If the marker does not belong to a fragment above the ROD, a size does not fit, or the version is not 3.0 or 4.0.
 pub fn header(bytes: &[u8], at: usize, end: usize) -> Result<FragmentHeader<'_>, ReadError> {
     let start = slice_at(bytes, at, HEADER_WORDS_MIN * 4, end, "a fragment's header").map(Words)?;
     let marker = start.word(0);
@@ -208,10 +208,10 @@ pub struct FullEvent {
 }
 
 impl FullEvent {
-    /// Reads it from the header of a full event.
+    /// Reads the event's fields from the header of a full event.
     ///
     /// # Errors
-    /// If the header is too short, or the counts in it do not add up to its size.
+    /// If the header is too short, or its counts do not add up to its size.
     pub fn read(header: &FragmentHeader<'_>) -> Result<Self, ReadError> {
         let word = |number: usize| {
             header.specific_word(number).ok_or_else(|| {
@@ -224,7 +224,7 @@ impl FullEvent {
             return Ok(Self { id, global_id: word(1)?, time_seconds: word(0)? });
         }
         let id = EventId { l1_id: u64::from(word(6)?), bc_id: Some(word(7)? & 0xffff), run: Some(word(4)?) };
-        // Level-1, level-2 and event-filter words and stream tags, each behind their number.
+        // Level-1, level-2 and event-filter words and stream tags, each after their number.
         let mut number = 9;
         for _ in 0..4 {
             number += 1 + index(word(number)?).min(usize::MAX / 8 - number);

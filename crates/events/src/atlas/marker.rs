@@ -22,5 +22,5 @@ pub const SUB_DETECTOR: u32 = 0xbb12_34bb;
 pub const ROS: u32 = 0xcc12_34cc;
 /// Fragment of one readout link.
 pub const ROB: u32 = 0xdd12_34dd;
-/// The data that the sub-detector's electronics made.
+/// The data of the sub-detector's electronics.
 pub const ROD: u32 = 0xee12_34ee;

@@ -6,7 +6,7 @@
 //! has the headers as tables.
 //!
 //! **Borrowed fragments.** The fragment of a source is its whole ROB fragment. If [`AtlasWriter`] made a ROB fragment
-//! around other bytes, the fragment is those bytes, so that reading returns exactly the written bytes.
+//! around other bytes, the fragment is those bytes. So reading returns exactly the written bytes.
 
 mod header;
 mod marker;
@@ -24,17 +24,17 @@ pub(crate) use read::{FileRecord, event, find_record, record, walk};
 pub use rod::{Rod, WRAPPED_VERSION, rod};
 pub use write::{AtlasWriter, EventHeader, FileEnd, FileHeader, WriteError, encode_event};
 
-/// Bits of a fragment's first status word: its lower half, the part that all sub-detectors share.
+/// Bits of a fragment's first status word: its lower half, which all sub-detectors share.
 pub mod status {
-    /// The bunch crossing is not the event's.
+    /// The bunch crossing differs from the event's.
     pub const BC_ID: u32 = 0x1;
-    /// The L1 ID is not the event's.
+    /// The L1 ID differs from the event's.
     pub const L1_ID: u32 = 0x2;
-    /// The fragment did not come in time.
+    /// The fragment did not arrive in time.
     pub const TIMEOUT: u32 = 0x4;
     /// The data are known to be corrupt.
     pub const CORRUPT: u32 = 0x8;
-    /// A buffer overflowed on the way.
+    /// A buffer overflowed on the path.
     pub const OVERFLOW: u32 = 0x10;
     /// A stand-in without data.
     pub const DUMMY: u32 = 0x20;

@@ -1,4 +1,4 @@
-//! Events out of a file, with or without file records.
+//! Reads events from a file, with or without file records.
 
 use super::header::{FragmentHeader, FragmentLevel, FullEvent, header};
 use super::rod::rod;
@@ -12,9 +12,9 @@ use crate::{Event, Fault, Fragment, ReadError};
 const FILE_START_WORDS: usize = 8;
 const EVENT_RECORD_WORDS: usize = 4;
 const FILE_END_WORDS: usize = 10;
-/// Detector masks of one word, as in BESIII, and of two, as in ATLAS.
+/// Possible sizes of the record, with detector masks of one word, as in BESIII, or of two, as in ATLAS.
 const RUN_PARAMETERS_WORDS: [usize; 2] = [9, 10];
-/// More texts than any file has: limits the work that a false count can cause.
+/// Most texts in a record, more than any file has. It limits the work that a false count can cause.
 const STRINGS_MAX: usize = 65_536;
 
 /// One record or event of a file.
@@ -29,24 +29,24 @@ pub(crate) enum FileRecord {
     Event {
         /// Offset of its first byte.
         at: usize,
-        /// Offset behind it.
+        /// Offset after it.
         end: usize,
         /// The number of the data block in its event record, if it has one.
         block: Option<u32>,
     },
     /// The record that ends a file.
     End {
-        /// Offset behind it.
+        /// Offset after it.
         next: usize,
-        /// Number of events, as the record says.
+        /// Number of events in the record.
         events: u32,
     },
 }
 
-/// The record at `at`.
+/// Reads the record at `at`.
 ///
 /// # Errors
-/// If it is cut off or unknown, or a size in it does not fit.
+/// If it is cut off or unknown, or one of its sizes does not fit.
 pub(crate) fn record(bytes: &[u8], at: usize) -> Result<FileRecord, ReadError> {
     let end = bytes.len();
     let two = words_at(bytes, at, 2, end, "a record")?;
@@ -94,8 +94,8 @@ pub(crate) fn record(bytes: &[u8], at: usize) -> Result<FileRecord, ReadError> {
     })
 }
 
-/// Skips `count` texts, each padded to whole words and preceded by its length in bytes. Returns the offset behind them and
-/// the last text.
+/// Skips `count` texts, each padded to whole words and preceded by its length in bytes. Returns the offset after them
+/// and the last text.
 fn strings(bytes: &[u8], mut at: usize, count: usize) -> Result<(usize, &[u8]), ReadError> {
     let mut last: &[u8] = &[];
     for _ in 0..count {
@@ -117,7 +117,7 @@ fn free_strings(bytes: &[u8], at: usize, count: usize) -> Result<usize, ReadErro
         let place = next;
         let text;
         (next, text) = strings(bytes, next, 1)?;
-        // A compressed file says so here; its events do not begin with a marker.
+        // A compressed file has this text; its events do not begin with a marker.
         if let Some(method) = text.strip_prefix(b"Compression=")
             && !method.eq_ignore_ascii_case(b"none")
         {
@@ -206,7 +206,7 @@ impl<'a> AtlasEvents<'a> {
     }
 }
 
-/// The next event record, event or end record at or behind `from`, as far as its marker and size tell.
+/// The next event record, event or end record at or after `from`, judged by marker and size.
 pub(crate) fn find_record(bytes: &[u8], from: usize) -> Option<usize> {
     (from..bytes.len().saturating_sub(7)).find(|&at| {
         matches!(u32_at(bytes, at), Some(EVENT_RECORD | FULL_EVENT | FILE_END)) && record(bytes, at).is_ok()

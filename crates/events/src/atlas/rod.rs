@@ -5,7 +5,7 @@ use crate::words::{Words, index, slice_at};
 use crate::{Fault, ReadError};
 
 /// Version of a ROD fragment that the writer puts around bytes without a ROB fragment. Its major version is 3.1, its
-/// minor version is ours. Its second status word is the number of bytes, which need not fill the last data word.
+/// minor version is ours. Its second status word is the number of bytes, as the last data word may be partly filled.
 pub const WRAPPED_VERSION: u32 = 0x0301_fa11;
 
 pub(super) const HEADER_WORDS: usize = 9;
@@ -33,7 +33,7 @@ pub struct Rod<'a> {
 }
 
 impl<'a> Rod<'a> {
-    /// The bytes that a writer wrapped up as this fragment, where it did.
+    /// The bytes that a writer wrapped in this fragment; `None` for other fragments.
     pub fn wrapped(&self) -> Option<&'a [u8]> {
         if self.version != WRAPPED_VERSION || self.status.len() != 8 {
             return None;
@@ -43,10 +43,10 @@ impl<'a> Rod<'a> {
     }
 }
 
-/// The ROD fragment that fills `at..end`.
+/// Reads the ROD fragment that fills `at..end`.
 ///
 /// # Errors
-/// If the marker is not there, or header, status, data and trailer do not fill it exactly.
+/// If the marker is missing, or header, status, data and trailer do not fill it exactly.
 pub fn rod(bytes: &[u8], at: usize, end: usize) -> Result<Rod<'_>, ReadError> {
     let header = slice_at(bytes, at, HEADER_WORDS * 4, end, "a ROD fragment's header").map(Words)?;
     if header.word(0) != ROD {
@@ -69,7 +69,7 @@ pub fn rod(bytes: &[u8], at: usize, end: usize) -> Result<Rod<'_>, ReadError> {
         let field = "the status and data words of a ROD fragment";
         return Err(Fault::Value { field, actual, needed }.at(trailer_at));
     }
-    // The last word of the trailer tells whether the status words stand before (0) or behind the data (1).
+    // The last word of the trailer is 0 if the status words come before the data, 1 if they follow it.
     let split = match trailer.word(2) {
         0 => status_words,
         1 => data_words,

@@ -1,4 +1,4 @@
-//! Events into a file, with file records, as format version 4.0.
+//! Writes events into a file, with file records, as format version 4.0.
 
 use std::io::{self, Write};
 
@@ -66,16 +66,16 @@ pub struct EventHeader<'a> {
     pub l2_info: &'a [u32],
     /// Words of the event filter.
     pub filter_info: &'a [u32],
-    /// The streams that the event belongs to; it is padded with zeros to whole words.
+    /// The streams of the event; padded with zeros to whole words.
     pub stream_tag: &'a str,
     /// The checksum of the event.
     pub checksum: ChecksumType,
-    /// The checksum of each ROB fragment that is made here.
+    /// The checksum of each ROB fragment that the writer makes.
     pub rob_checksum: ChecksumType,
 }
 
 impl Default for EventHeader<'_> {
-    /// Zeros, and Adler-32 for the event and its fragments.
+    /// All fields zero, with Adler-32 for the event and its fragments.
     fn default() -> Self {
         Self {
             l1_id: 0,
@@ -102,7 +102,7 @@ impl Default for EventHeader<'_> {
 /// Appends an event to `out`.
 ///
 /// A fragment that is a ROB fragment of its source is written unchanged. Any other bytes are wrapped in a ROB and a ROD
-/// fragment, and the reader gives back exactly these bytes. The fragments' `offset` fields are ignored.
+/// fragment, and the reader returns exactly these bytes. The fragments' `offset` fields are ignored.
 ///
 /// # Errors
 /// If a size takes more than 32 bits, or CRC-16 is requested; `out` is then unchanged.
@@ -164,7 +164,7 @@ fn append_fragment(
     push(out, &[ROB, 0, header_words, VERSION, source, 1, fragment.status, checksum]);
     push(out, &[ROD, rod::HEADER_WORDS as u32, WRAPPED_VERSION, source, event.run, event.l1_id]);
     push(out, &[u32::from(event.bc_id), u32::from(event.trigger_type), 0]);
-    // The status words stand before the data, which is the format's default.
+    // The status words precede the data, which is the format's default.
     push(out, &[fragment.status, len]);
     out.extend_from_slice(bytes);
     pad(out, start);
@@ -173,7 +173,7 @@ fn append_fragment(
 }
 
 /// Returns true if the fragment is a whole ROB fragment of its source. A ROB fragment that wraps other bytes is wrapped
-/// again: the reader removes one layer and so gives back the bytes that were written.
+/// again: the reader removes one layer and so returns the written bytes.
 fn is_rob(fragment: &Fragment<'_>) -> bool {
     let bytes = fragment.bytes;
     header(bytes, 0, bytes.len()).is_ok_and(|header| {
@@ -221,7 +221,7 @@ fn set(out: &mut [u8], at: usize, word: u32) {
     out[at..at + 4].copy_from_slice(&word.to_le_bytes());
 }
 
-/// Zeros up to a whole word, counted from `start`.
+/// Pads with zeros to a whole word, counted from `start`.
 fn pad(out: &mut Vec<u8>, start: usize) {
     let len = (out.len() - start).next_multiple_of(4);
     out.resize(start + len, 0);
@@ -230,7 +230,7 @@ fn pad(out: &mut Vec<u8>, start: usize) {
 /// The fields of the first records of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileHeader {
-    /// The application that writes, such as `"fanin-logger-1"`.
+    /// The writing application, such as `"fanin-logger-1"`.
     pub application: String,
     /// The common part of the names of the run's files.
     pub file_name: String,
@@ -244,7 +244,7 @@ pub struct FileHeader {
     pub run: u32,
     /// The type of trigger of the run.
     pub trigger_type: u32,
-    /// The detectors that take part.
+    /// The participating detectors.
     pub detector_mask: u64,
     /// The kind of beam.
     pub beam_type: u32,
@@ -263,7 +263,7 @@ pub struct FileEnd {
     pub earlier_events: u32,
     /// Megabytes in the earlier files of the run.
     pub earlier_megabytes: u32,
-    /// The run ends with this file.
+    /// True if the run ends with this file.
     pub last_of_run: bool,
 }
 
@@ -301,7 +301,7 @@ impl<W: Write> AtlasWriter<W> {
     /// Adds an event; see [`encode_event`].
     ///
     /// # Errors
-    /// If it cannot be encoded, in which case the file is as it was, or cannot be written.
+    /// If it cannot be encoded (the file is then unchanged) or cannot be written.
     pub fn write_event<'b>(
         &mut self,
         event: &EventHeader<'_>,
@@ -330,7 +330,7 @@ impl<W: Write> AtlasWriter<W> {
         self.events
     }
 
-    /// Bytes written so far; a logger begins the next file by them.
+    /// Bytes written so far; a logger starts the next file by this number.
     pub const fn written_bytes(&self) -> u64 {
         self.bytes
     }

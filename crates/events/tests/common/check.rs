@@ -1,4 +1,4 @@
-//! The check that every fuzz target does with a file.
+//! The check of a file that all fuzz targets share.
 
 use fanin_events::{Events, Format, Summary, verify};
 

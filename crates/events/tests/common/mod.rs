@@ -22,7 +22,7 @@ pub(crate) fn shared(name: &str) -> Option<Vec<u8>> {
 /// A file of each format, small enough to be damaged at every byte.
 pub(crate) fn small() -> Vec<(&'static str, Vec<u8>)> {
     let bes3 = fanin_events::sample::bes3();
-    // The first two events, and the end record. Where the first ends, its event record says.
+    // The first two events, and the end record. The event record gives the end of the first event.
     let two = 108 + 0xa1d * 4 + 16 + 0xb91 * 4;
     let mut atlas_v3 = bes3[..two].to_vec();
     atlas_v3.extend(&bes3[bes3.len() - 40..]);
@@ -41,7 +41,7 @@ pub(crate) fn small() -> Vec<(&'static str, Vec<u8>)> {
     vec![("atlas v3", atlas_v3), ("atlas v4", atlas_v4), ("frag", frag), ("mdf", mdf()), ("rdh", rdh())]
 }
 
-/// Two events of three banks each, as the definition of the format lays them out.
+/// Two events of three banks each, with the layout of the format's definition.
 pub(crate) fn mdf() -> Vec<u8> {
     let mut file = Vec::new();
     for number in [40_u32, 41] {
@@ -72,7 +72,7 @@ pub(crate) fn mdf() -> Vec<u8> {
     file
 }
 
-/// Two heartbeat frames of two links, whose pages alternate in the file.
+/// Two heartbeat frames of two links with alternating pages in the file.
 pub(crate) fn rdh() -> Vec<u8> {
     let mut file = Vec::new();
     for (orbit, fee, counter, stop) in [

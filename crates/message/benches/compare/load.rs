@@ -1,4 +1,4 @@
-//! The load: many connections with a fixed number of requests under way on each, from one thread.
+//! The load: many connections with a fixed number of open requests each, from one thread.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,7 +13,7 @@ use rustix::net::{self, AddressFamily, SendFlags, SocketType, sockopt};
 pub(crate) struct Dialogue {
     pub(crate) request: Vec<u8>,
     pub(crate) reply_bytes: usize,
-    /// ZeroMQ's greeting and handshake come first.
+    /// True for ZeroMQ: its greeting and handshake come first.
     pub(crate) zmtp: bool,
 }
 
@@ -21,7 +21,7 @@ struct Connection {
     fd: OwnedFd,
     /// Bytes of replies since the last complete one.
     received: usize,
-    /// Requests to be sent, and bytes of the first of them that are out.
+    /// Number of requests to send, and bytes of the first of them that were sent.
     due: usize,
     sent: usize,
     waits: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Load {
     epoll: OwnedFd,
     connections: Vec<Connection>,
     dialogue: Dialogue,
-    /// Several requests side by side, to send them with one call.
+    /// Several requests in a row, to send them with one call.
     requests: Vec<u8>,
     buffer: Vec<u8>,
     pub(crate) replies: u64,
@@ -63,7 +63,7 @@ impl Load {
         Ok(Self { epoll, connections: all, dialogue, requests, buffer: vec![0; 1 << 18], replies: 0 })
     }
 
-    /// Send the first requests.
+    /// Sends the first requests.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         for number in 0..self.connections.len() {
             self.send(number)?;
@@ -71,7 +71,7 @@ impl Load {
         Ok(())
     }
 
-    /// Go on for so long.
+    /// Continues for this time.
     pub(crate) fn run(&mut self, time: Duration) -> io::Result<()> {
         let end = Instant::now() + time;
         let mut events = Vec::with_capacity(512);

@@ -1,11 +1,11 @@
 //! The server's processor time per request, compared with a bare epoll loop in C, Boost.ASIO and ZeroMQ in one run.
 //!
 //! The servers answer requests over loopback from the first core; the load comes from the second. Each server takes
-//! many short turns with the bare loop, with all connections of both in place. A machine that does other work as well
-//! slows both down. What counts is the median of the ratios of neighbouring turns.
+//! many short turns with the bare loop, with all connections of both in place. Other work of the machine slows down
+//! both. The result is the median of the ratios of neighbouring turns.
 //!
-//! `cargo bench -p fanin-message -- [WORDS…]` runs the settings whose names contain all the words. `turns=N` and
-//! `ms=N` set how often and how long; `server=WORD` leaves out the servers without this word in their names.
+//! `cargo bench -p fanin-message -- [WORDS…]` runs the settings whose names contain all the words. `turns=N` and `ms=N`
+//! set the number of turns and their duration; `server=WORD` selects the servers with this word in their names.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -18,10 +18,10 @@ use std::{env, io};
 use load::{Dialogue, Load, zmtp_frame};
 use server::{Kind, Server, kinds, pin, serve};
 
-/// How long a turn waits for answers to what was asked in the one before.
+/// Longest wait of a turn for answers to requests of the previous one.
 const CARRIED_MAX: Duration = Duration::from_secs(2);
 
-/// One way to ask.
+/// One setting of the load.
 struct Setting {
     connections: usize,
     depth: usize,
@@ -33,12 +33,12 @@ struct Setting {
 struct Pair {
     server: Server,
     load: Load,
-    /// Requests that are sent and not answered, at any time.
+    /// Number of open requests at any time.
     under_way: u64,
     idle_bytes: f64,
 }
 
-/// The turns of a server: what a request cost, and how much that was of what it cost the bare loop just then.
+/// The turns of a server: the cost of a request, and its ratio to the bare loop's cost in the neighbouring turn.
 #[derive(Default)]
 struct Turns {
     cpu_ns: Vec<f64>,
@@ -96,7 +96,7 @@ impl Setting {
     /// Lets a server and the bare loop take turns.
     fn compare(&self, kind: &Kind, floor: &Kind, turns: u64, time: Duration) -> io::Result<Turns> {
         let (mut ours, mut bare) = (self.start(kind)?, self.start(floor)?);
-        // Buffers grow, caches fill.
+        // A warm-up: buffers grow, caches fill.
         ours.turn(time)?;
         bare.turn(time)?;
         let mut found = Turns { idle_bytes: ours.idle_bytes, ..Turns::default() };

@@ -8,7 +8,7 @@ use std::{env, fs, io};
 use fanin_message::{Backend, EndpointEvent, Greeting, Limits, MessageEndpoint, Options, Settings};
 use rustix::thread::{CpuSet, Pid, sched_setaffinity};
 
-/// A kind of server, and how it is started.
+/// A kind of server, and the command that starts it.
 #[derive(Clone)]
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
@@ -17,7 +17,7 @@ pub(crate) struct Kind {
     pub(crate) zmtp: bool,
 }
 
-/// Ours and those peers that can be built here; says what is missing for the others.
+/// Our server, and the peers that can be built here; reports the missing parts for the others.
 pub(crate) fn kinds() -> Vec<Kind> {
     let ours = |name, backend: &str| Kind {
         name,
@@ -92,7 +92,7 @@ impl Server {
         Ok(Self { child, port })
     }
 
-    /// Time on the processor of all its threads, ns, in user and kernel mode.
+    /// Processor time of all its threads, in user and kernel mode, ns.
     pub(crate) fn cpu_ns(&self) -> u64 {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("a process");
         let of_task = |path: PathBuf| {
@@ -101,7 +101,7 @@ impl Server {
         tasks.flatten().filter_map(|task| of_task(task.path())).sum::<u64>()
     }
 
-    /// Memory of the process that is its own, bytes.
+    /// Private memory of the process, bytes.
     pub(crate) fn memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("a process");
         let line = status.lines().find(|line| line.starts_with("RssAnon")).expect("a field");
@@ -111,13 +111,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // A server that ended by itself needs no end.
+        // The server may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Keep a process (`None`: this one) on one core.
+/// Pins a process (`None`: this one) to one core.
 pub(crate) fn pin(process: Option<Pid>, core: usize) {
     let mut set = CpuSet::new();
     set.set(core);
@@ -126,7 +126,7 @@ pub(crate) fn pin(process: Option<Pid>, core: usize) {
     }
 }
 
-/// Our server: answers each message, and keeps its body until then.
+/// Our server: answers each message, and keeps its body until the answer.
 pub(crate) fn serve(backend: &str, reply_size: usize) -> io::Result<()> {
     let backend = if backend == "uring" { Backend::Uring } else { Backend::Epoll };
     let limits = Limits { receive_bytes_max: 4 << 30, idle_bytes_max: 1 << 30, ..Limits::default() };

@@ -1,5 +1,4 @@
-//! Connections carried by io_uring: when they move to it, how their completions are handled, and when they move back
-//! to epoll.
+//! Connections on io_uring: their move to it, their completions, and their move back to epoll.
 
 use rustix::io::Errno;
 use rustix::net::Shutdown;
@@ -11,9 +10,9 @@ use crate::event::Closed;
 use crate::outbox::Piece;
 use crate::sys::uring::{Chunk, Completion, Uring, same_generation};
 
-/// Missing bytes above which a message is read directly into its own buffer, by the epoll path only.
+/// Missing bytes above which a message is read directly into its own buffer; only the epoll path does this.
 const DIRECT_BYTES_MIN: u64 = 64 << 10;
-/// Small reads in a row after which a connection moves to io_uring.
+/// Consecutive small reads after which a connection moves to io_uring.
 pub(super) const SMALL_READS_MIN: u8 = 2;
 /// Maximum size of a small read, bytes.
 const SMALL_READ_BYTES_MAX: usize = 16 << 10;
@@ -73,7 +72,7 @@ impl MessageEndpoint {
             }
         }
         if !more {
-            // Out of buffers, or cancelled: the rest is read by epoll.
+            // Out of buffers, or cancelled: epoll reads the rest.
             if leaving || !self.come_to_uring(index) {
                 self.watch(index);
             }
@@ -228,7 +227,7 @@ impl MessageEndpoint {
         self.flush_slot(index);
     }
 
-    /// Waits on io_uring if available, else on epoll.
+    /// Waits on io_uring if available, otherwise on epoll.
     pub(super) fn wait_for_kernel(&mut self, timeout: Option<std::time::Duration>) -> std::io::Result<()> {
         let Some(uring) = &mut self.uring else { return self.net.wait(timeout) };
         uring.wait(timeout)

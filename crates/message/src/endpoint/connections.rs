@@ -50,7 +50,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Makes the next wait return at once for this connection, since its unread bytes are not reported again.
+    /// Makes the next wait return at once for this connection; the kernel does not report its unread bytes again.
     pub(super) fn look_again(&mut self, index: u32, ends: bool) {
         let slot = self.slots.at_ref(index);
         if slot.is_edge() && slot.can_read() && !slot.paused && !slot.starved {
@@ -92,7 +92,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Stops watching a listener for a while; the kernel would report the same waiting connection without end.
+    /// Stops watching a listener for a while; otherwise the kernel would report the same waiting connection endlessly.
     fn stop_accepting(&mut self, listener: Listener, reason: NotAccepting) {
         let resume = Some(self.now + Listening::PAUSE);
         let listening = &mut self.listeners[listener.index()];
@@ -214,7 +214,7 @@ impl MessageEndpoint {
         let Some(fd) = &slot.fd else { return };
         let read = slot.can_read() && !slot.paused && !slot.starved;
         let write = slot.blocked.is_some() && !slot.broken || matches!(slot.state, State::Connecting(_));
-        // Edge-triggered reading needs plain epoll: with io_uring in between, the ring would have to be reminded too.
+        // Edge-triggered reading needs epoll alone: with io_uring in between, the ring would also have to be re-armed.
         let edge = read && self.uring.is_none() && slot.state == State::Open && slot.tls.is_none();
         let bits = [(read, WATCH_READ), (write, WATCH_WRITE), (edge, WATCH_EDGE)];
         let bits = bits.into_iter().filter(|(is_wanted, _)| *is_wanted).fold(0, |bits, (_, bit)| bits | bit);
@@ -237,7 +237,7 @@ impl MessageEndpoint {
             flags.set(EDGE, watch & WATCH_EDGE != 0);
             flags
         };
-        // A connection without wanted events is removed, because the kernel would report its end again and again.
+        // A connection without wanted events is removed; otherwise the kernel would report its end again and again.
         let result = match (slot.watch, wanted) {
             (None, Some(watch)) => self.net.add(fd, token, flags(watch)),
             (Some(_), Some(watch)) => self.net.modify(fd, token, flags(watch)),
@@ -272,7 +272,7 @@ impl MessageEndpoint {
             ConnectionOrigin::Accepted(_) => None,
             ConnectionOrigin::Outgoing(outgoing) if outgoing.given_up => None,
             ConnectionOrigin::Outgoing(outgoing) => {
-                // A lost connection is tried again as soon as a refused one.
+                // A lost connection is retried as soon as a refused one.
                 let attempt = outgoing.attempts.max(1);
                 slot.options.backoff.and_then(|backoff| backoff.pause(attempt, self.random.next()))
             }

@@ -78,7 +78,7 @@ impl MessageEndpoint {
                 }
             }
             if !tls.waits() {
-                // Nothing is waiting, or all of it for the peer's part of the handshake.
+                // Nothing waits, or all bytes wait for the peer's part of the handshake.
                 slot.blocked = None;
                 return false;
             }

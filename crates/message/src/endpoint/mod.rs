@@ -41,8 +41,7 @@ const BLOCK_BYTES_MIN: usize = 4096;
 /// Connections to any number of peers, driven by one thread.
 ///
 /// All I/O happens inside [`poll`](Self::poll), which also reports all events; other calls do not wait. Small messages
-/// are collected. They are sent after the last message of a read was polled, so the replies to many requests take one
-/// call.
+/// are collected, and sent after the last message of a read was polled. So the replies to many requests take one call.
 pub struct MessageEndpoint {
     settings: Settings,
     name: Arc<str>,
@@ -51,7 +50,7 @@ pub struct MessageEndpoint {
     slots: Slots,
     listeners: Vec<Listening>,
     names: HashMap<(Listener, Arc<str>), u32>,
-    // Dropped before epoll, which it watches.
+    // Dropped before epoll, as it watches epoll's descriptor.
     uring: Option<Uring>,
     net: Net,
     /// Bytes received by io_uring that are being parsed.
@@ -119,8 +118,8 @@ impl MessageEndpoint {
         Self::over(Net::kernel()?, settings)
     }
 
-    /// Creates an endpoint in a simulated network, where [`poll`](Self::poll) never waits. It returns `None` when nothing is
-    /// left to do; [`poll_deadline`](Self::poll_deadline) says when to poll again.
+    /// Creates an endpoint in a simulated network, where [`poll`](Self::poll) never waits. It returns `None` when there
+    /// is nothing left to do; poll again at [`poll_deadline`](Self::poll_deadline).
     ///
     /// # Errors
     ///
@@ -351,9 +350,9 @@ impl MessageEndpoint {
         }
     }
 
-    /// Closes a connection without loss, and does not connect again. Waiting messages are sent, and messages of the
-    /// peer received until it closes too, within [`drain_max`](crate::Timing::drain_max). [`EndpointEvent::Closed`]
-    /// follows, or [`EndpointEvent::Failed`] if it was not established.
+    /// Closes a connection without loss, and does not connect again. Sends the waiting messages, and receives the
+    /// peer's messages until it closes, too, within [`drain_max`](crate::Timing::drain_max). [`EndpointEvent::Closed`]
+    /// follows, or [`EndpointEvent::Failed`] if the connection was not established.
     pub fn close(&mut self, peer: PeerId) {
         let Some(slot) = self.slots.find(peer.0) else { return };
         let (state, drain_max) = (slot.state, slot.options.timing.drain_max);
@@ -391,7 +390,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// True if the endpoint has no peer, not even one waiting for its next attempt.
+    /// True if the endpoint has no peer, including peers that wait for their next attempt.
     pub fn is_empty(&self) -> bool {
         self.slots.used() == 0
     }

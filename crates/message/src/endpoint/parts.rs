@@ -9,7 +9,7 @@ use crate::net::Socket;
 use crate::options::Options;
 use crate::sys::uring::Chunk;
 
-/// Epoll tokens that are not connections; those of slots are smaller.
+/// Epoll tokens of descriptors other than connections; tokens of slots are smaller.
 pub(super) const TOKEN_WAKER: u64 = u64::MAX;
 pub(super) const TOKEN_BELL: u64 = u64::MAX - 1;
 pub(super) const TOKEN_LISTENER: u64 = u64::MAX - (1 << 20);
@@ -18,7 +18,7 @@ pub(super) const TOKEN_LISTENER: u64 = u64::MAX - (1 << 20);
 pub(super) struct Listening {
     pub(super) fd: Option<Socket>,
     pub(super) options: Arc<Options>,
-    /// Time at which accepting is tried again after the system or a limit refused.
+    /// Time of the next attempt to accept, after a refusal by the system or a limit.
     pub(super) resume: Option<Instant>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Resolved {
 }
 
 impl Listening {
-    /// Pause of accepting if no connection ends before.
+    /// Duration of a pause in accepting, if no connection ends before.
     pub(super) const PAUSE: Duration = Duration::from_secs(1);
 }
 

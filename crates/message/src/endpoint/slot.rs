@@ -18,7 +18,7 @@ use crate::tls::Session;
 pub(super) enum State {
     /// The slot is unused.
     Free,
-    /// Ended for good; free after the application has polled the end.
+    /// Ended permanently; free after the application has polled the end.
     Ended,
     /// The next attempt starts at this time.
     Waiting(Instant),
@@ -65,7 +65,7 @@ pub(super) struct Outgoing {
     pub(super) expects: Arc<str>,
     /// Attempts since the last established connection.
     pub(super) attempts: u32,
-    /// The application has closed it: no further attempt.
+    /// True if the application has closed it: no further attempt follows.
     pub(super) given_up: bool,
 }
 
@@ -103,7 +103,7 @@ pub(super) struct Slot {
     pub(super) full: bool,
     /// Events that the kernel reports: bit 0 reading, bit 1 writing, bit 2 edge-triggered. `None`: not registered.
     pub(super) watch: Option<u8>,
-    /// True if some options have to be set again after each read.
+    /// True if the kernel resets some options, which have to be set again after each read.
     pub(super) renew: bool,
     pub(super) carrier: Carrier,
     /// True if io_uring is sending bytes of the outbox.

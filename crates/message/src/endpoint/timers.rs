@@ -10,7 +10,7 @@ use crate::event::{Closed, Listener};
 use crate::frame::Header;
 use crate::hello::HEARTBEAT;
 
-/// Heartbeat intervals of a peer after which it counts as silent.
+/// Number of a peer's heartbeat intervals without a byte after which it counts as silent.
 const HEARTBEATS_MISSED_MAX: u32 = 3;
 
 /// Next action of a connection, or its next deadline.
@@ -49,14 +49,14 @@ impl MessageEndpoint {
         }
         self.feed_starved();
         let idle = !self.net.has_ready() && self.uring.as_ref().is_none_or(|uring| !uring.has_done());
-        // A simulated network never waits: the caller comes again at the time of `poll_deadline`.
+        // A simulated network never waits: the caller polls again at the time of `poll_deadline`.
         let is_simulated = self.net.is_simulated() && self.dirty.is_empty();
         let is_due = is_simulated || deadline.is_some_and(|at| at <= self.now);
         Ok(idle && self.events.is_empty() && is_due)
     }
 
     /// Time of the next [`poll`](Self::poll) even if nothing arrives: for a heartbeat, the next attempt to connect or
-    /// the end of a connection. `None`: never. An endpoint in a simulated network is polled then.
+    /// the end of a connection. `None`: never. In a simulated network the caller polls at this time.
     pub fn poll_deadline(&self) -> Option<Instant> {
         let is_busy = !self.events.is_empty() || self.reading.is_some() || self.fed.is_some();
         if is_busy || !self.dirty.is_empty() || self.net.is_pending() {
@@ -81,7 +81,7 @@ impl MessageEndpoint {
         match due(self.slots.at(index), self.now) {
             Due::Nothing(None) => {}
             Due::Nothing(Some(at)) => self.arm(index, at),
-            // Several things were due at once, as after a suspension: the others follow now.
+            // Several deadlines were due at once, as after a suspension: the others follow now.
             Due::Attempt | Due::Heartbeat | Due::End(_) => self.arm(index, self.now),
         }
     }
@@ -96,7 +96,7 @@ impl MessageEndpoint {
                 self.slots.at(index).last_out = self.now;
                 self.arm_next(index);
             }
-            // This process may have been suspended; bytes that the peer sent meanwhile wait in the kernel.
+            // This process may have been suspended; the peer's bytes since then wait in the kernel.
             Due::End(Closed::Silent(_)) if self.has_unread(index) => {
                 self.slots.at(index).last_in = self.now;
                 self.arm_next(index);
@@ -196,7 +196,7 @@ fn due_open(slot: &Slot, now: Instant) -> Due {
         } else if slot.outbox.is_empty() {
             return Due::Heartbeat;
         } else {
-            // Waiting bytes tell the peer as much as a heartbeat.
+            // Waiting bytes serve the peer as well as a heartbeat.
             sooner(now + timing.heartbeat);
         }
     }

@@ -1,4 +1,4 @@
-//! Reading and writing of established plain connections, and the frames that all connections send and receive.
+//! Reads and writes established plain connections, and handles the frames of all connections.
 
 use std::io::IoSlice;
 
@@ -136,7 +136,7 @@ impl MessageEndpoint {
         let slot = self.slots.at(index);
         let waits = !slot.outbox.is_empty() && !slot.broken;
         if slot.tls.as_ref().is_some_and(|tls| !tls.farewell) && clean == Closed::Remote {
-            // An attacker in the network may have cut the stream.
+            // The stream may have been cut by an attacker in the network.
             return self.end(index, Closed::Tls("the connection ended without a TLS close_notify".into()));
         }
         let reason = match slot.state {

@@ -30,13 +30,13 @@ const STRIDE: usize = BUFFER_BYTES + 64;
 const GROUP: u16 = 0;
 const PAGE: usize = 4096;
 
-/// Kind of a request, in the two highest bits of its user data.
+/// Kinds of a request, in the two highest bits of its user data.
 const RECEIVE: u64 = 0;
 const SEND: u64 = 1 << 62;
 const POLL: u64 = 2 << 62;
 const CANCEL: u64 = 3 << 62;
 const KIND: u64 = 3 << 62;
-/// Bits of the generation, which lie next to the kind.
+/// Mask of the generation's bits, next to the kind.
 const GENERATION: u32 = (1 << 30) - 1;
 
 /// A buffer with received bytes, returned to the kernel by [`Uring::recycle`].
@@ -66,7 +66,7 @@ pub(crate) struct Uring {
     memory: ManuallyDrop<BufferRing>,
     tail: u16,
     done: VecDeque<cqueue::Entry>,
-    /// Buffers of writes until the kernel has completed them.
+    /// Buffers of writes that the kernel has not completed.
     flights: Vec<Option<SubmittedWrite>>,
     free: Vec<u32>,
     epoll: RawFd,

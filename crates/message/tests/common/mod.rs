@@ -1,4 +1,4 @@
-//! Endpoints that are polled in turn, and what they reported.
+//! Endpoints that are polled in turn, and their events.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -10,7 +10,7 @@ use fanin_message::{
     Backend, Backoff, EndpointEvent, Listener, MessageEndpoint, Options, PeerId, Settings, SetupError, Timing,
 };
 
-/// Longer than anything here takes; a test that waits for it has failed.
+/// Longer than any step here takes; a test that waits for it has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) fn endpoint(name: &str) -> MessageEndpoint {
@@ -29,7 +29,7 @@ pub(crate) fn with_limits(name: &str, limits: fanin_message::Limits) -> MessageE
     }
 }
 
-/// Short times, so that tests are.
+/// Options with short times, to keep the tests short.
 pub(crate) fn quick() -> Options {
     let ms = Duration::from_millis;
     Options {
@@ -55,7 +55,7 @@ pub(crate) fn step(endpoint: &mut MessageEndpoint) -> Option<EndpointEvent> {
     endpoint.poll(Some(Instant::now() + Duration::from_millis(1))).unwrap()
 }
 
-/// Poll some endpoints in turn until `done` says so; it sees each event with its endpoint's number.
+/// Polls some endpoints in turn until `done` returns true; it receives each event with its endpoint's number.
 pub(crate) fn until(
     endpoints: &mut [&mut MessageEndpoint],
     mut done: impl FnMut(usize, &mut MessageEndpoint, EndpointEvent) -> bool,
@@ -73,7 +73,7 @@ pub(crate) fn until(
     }
 }
 
-/// Connect a client to a server; returns how each calls the other.
+/// Connects a client to a server; returns each one's number for the other.
 pub(crate) fn connected(
     server: &mut MessageEndpoint,
     client: &mut MessageEndpoint,
@@ -122,7 +122,7 @@ pub(crate) fn read_frame(stream: &mut TcpStream) -> (u32, u32, Vec<u8>) {
     (word(0), word(4), payload)
 }
 
-/// A greeting, as a peer that is not ours would write it.
+/// A greeting in the form of a foreign peer.
 pub(crate) fn hello(name: &str, expects: &str, heartbeat_ms: u32) -> Vec<u8> {
     let mut payload = b"FNIN\x01\0".to_vec();
     payload.extend_from_slice(&heartbeat_ms.to_le_bytes());
@@ -133,7 +133,7 @@ pub(crate) fn hello(name: &str, expects: &str, heartbeat_ms: u32) -> Vec<u8> {
     frame(0xFFFF_FF01, 0, &payload)
 }
 
-/// Poll until the first event that is picked; the others are passed over.
+/// Polls until `pick` accepts an event; other events are ignored.
 pub(crate) fn wait_for<T>(
     endpoint: &mut MessageEndpoint,
     mut pick: impl FnMut(EndpointEvent) -> Option<T>,

@@ -12,8 +12,8 @@ pub fn limits() -> Limits {
     }
 }
 
-/// Feeds `bytes` in pieces of the given sizes, over and over. Returns the frames, and how it ended: the bytes of an
-/// unfinished frame, or a frame that is too large.
+/// Feeds `bytes` in pieces of the given sizes, repeatedly. Returns the frames, and the end: the bytes of an unfinished
+/// frame, or a frame that is too large.
 pub fn feed(
     assembler: &mut Assembler,
     limits: &Limits,
@@ -52,7 +52,7 @@ pub fn feed(
     (frames, Ok(received))
 }
 
-/// The same, written as plainly as it can be.
+/// A naive reader of the same frames.
 fn plain(limits: &Limits, mut bytes: &[u8]) -> (Vec<ArrivedMessage>, Result<u64, Oversize>) {
     let mut frames = Vec::new();
     while let Some((header, rest)) = bytes.split_first_chunk() {
@@ -70,14 +70,14 @@ fn plain(limits: &Limits, mut bytes: &[u8]) -> (Vec<ArrivedMessage>, Result<u64,
     (frames, Ok(bytes.len() as u64))
 }
 
-/// Compare the two for bytes that are cut into pieces; panics where they differ.
+/// Compares the two readers on bytes cut into pieces; panics if they differ.
 pub fn compare(bytes: &[u8], pieces: &[usize]) {
     let limits = limits();
     let mut assembler = Assembler::standalone(&limits).expect("a system with descriptors");
     let expected = plain(&limits, bytes);
     let first = feed(&mut assembler, &limits, bytes, pieces);
     assert_eq!(first, expected);
-    // Held earlier frames make no difference to later ones.
+    // Keeping earlier frames does not change later ones.
     assert_eq!(feed(&mut assembler, &limits, bytes, &[usize::MAX]), expected);
     drop(first);
     assert_eq!(feed(&mut assembler, &limits, bytes, pieces), expected);

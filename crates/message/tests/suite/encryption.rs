@@ -1,4 +1,4 @@
-//! TLS: certificates on both sides, names in them, and what happens to those who have others or none.
+//! TLS: certificates on both sides, the names in them, and the reaction to other or missing certificates.
 
 use std::io::Write;
 use std::time::Duration;
@@ -34,7 +34,7 @@ impl Authority {
         let tls = Tls::from_pem(certificate.as_bytes(), key.serialize_pem().as_bytes(), other.pem.as_bytes())
             .unwrap();
         let mut options = Options { tls: Some(tls), backoff: None, ..quick() };
-        // Handshakes take their time where the processor is shared.
+        // Handshakes take long on a shared processor.
         options.timing.greeting_max = Duration::from_secs(5);
         options
     }
@@ -85,7 +85,7 @@ fn messages_of_all_sizes_pass_encrypted_and_the_end_is_orderly() {
 #[test]
 fn certificates_are_checked_on_both_sides() {
     let (ours, theirs) = (Authority::new(), Authority::called("another authority"));
-    // The server's certificate and the client's, whom each believes, and who complains about what.
+    // The server's certificate and the client's, the authority that each trusts, and the side that refuses.
     let cases = [
         (ours.options("server", &ours), theirs.options("client", &ours), [Some("UnknownIssuer"), None]),
         (theirs.options("server", &ours), ours.options("client", &ours), [None, Some("UnknownIssuer")]),
@@ -149,7 +149,7 @@ fn an_end_without_farewell_is_named() {
         let (mut up, mut down) =
             ((client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client));
         let pump = std::thread::spawn(move || std::io::copy(&mut up.0, &mut up.1));
-        // Long enough for the handshake and the message, and then no more.
+        // Forwards enough for the handshake and the message, and then nothing more.
         let mut buffer = [0; 65_536];
         let mut seen = 0;
         while seen < 50_000 {

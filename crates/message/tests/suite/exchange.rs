@@ -1,4 +1,4 @@
-//! Messages between endpoints that both behave.
+//! Messages between two well-behaved endpoints.
 
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ fn messages_of_all_sizes_arrive_complete_and_in_order() {
         next == 2 * sizes.len()
     });
     assert_eq!(server.totals().messages_in, 26);
-    // The last bytes may be given to the kernel before their count is asked for, never after.
+    // The last bytes may reach the kernel before the test reads their count, never after.
     assert_eq!(client.counters(to_server).unwrap().messages_out, 27, "26 and the greeting");
     assert_eq!(client.totals().bytes_out, server.totals().bytes_in);
 }
@@ -246,7 +246,7 @@ fn socket_options_change_at_run_time_and_refusals_are_named() {
     let wrong = SocketOptions { congestion_control: Some("nonesuch".into()), ..options };
     let error = client.set_options(to_server, wrong).unwrap_err();
     assert_eq!((error.option, error.value.as_str()), ("congestion_control", "\"nonesuch\""));
-    // A small window holds nothing up; it is set again after each read.
+    // A small window delays nothing; it is set again after each read.
     client.send(to_server, 1, 0, &[&[5; 300_000]]).unwrap();
     assert_eq!(until_message(&mut server, &mut client).2.len(), 300_000);
 }

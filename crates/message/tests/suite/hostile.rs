@@ -1,4 +1,4 @@
-//! Peers that lie, stall, vanish, or are no peers at all: each meets a bounded, named and counted reaction.
+//! Faulty, stalling, vanishing and foreign peers: each meets a bounded, named and counted reaction.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ fn end_of(event: EndpointEvent) -> Option<Closed> {
     }
 }
 
-/// How a server ends the connection of a peer that writes `bytes` and then waits.
+/// The reason with which a server ends the connection of a peer that writes `bytes` and then waits.
 fn reaction(bytes: &[u8], options: Options, limits: Limits) -> (Closed, MessageEndpoint) {
     let mut server = with_limits("server", limits);
     let (_, address) = listen(&mut server, options);
@@ -38,7 +38,7 @@ fn wrong_greetings_are_refused() {
         (frame(0xFFFF_FF01, 0, b"FNIN\x01\0\0\0\0\0\x04\0abc"), BadHello::Size { actual: 15, needed: 16 }),
     ];
     for (bytes, expected) in cases {
-        // The first message may only be a greeting, and no size is believed before it.
+        // The first message must be a greeting, and no claimed size is trusted before it.
         let (reason, server) = reaction(&bytes, quick(), Limits::default());
         match reason {
             Closed::BadHello(error) => assert_eq!(error, expected),
@@ -68,7 +68,7 @@ fn sizes_that_lie_end_the_connection() {
         assert_eq!(reason, Closed::Oversize(Oversize { kind, size, limit }));
         assert_eq!(server.totals().oversize, 1);
     }
-    // A message that is announced but does not come takes no more memory than its first bytes warrant.
+    // An announced message that does not arrive takes no more memory than its first bytes justify.
     let mut server = with_limits("server", limits());
     let (_, address) = listen(&mut server, bare.clone());
     let mut peers: Vec<_> = (0..50).map(|_| raw(address)).collect();
@@ -143,7 +143,7 @@ fn names_are_checked_on_both_sides() {
         assert!(matches!(&ends[0], Some(Closed::WrongName { .. })), "{ends:?}");
         assert_eq!(ends[1], Some(Closed::Refused(words.into())));
     }
-    // A server that lies about its name is refused by the client.
+    // The client refuses a server with a wrong name.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut client = endpoint("dcm-1");
     client.connect("server", listener.local_addr().unwrap(), once);
@@ -199,7 +199,7 @@ fn a_younger_connection_takes_the_place_of_a_half_open_one() {
 fn silence_is_noticed_and_heartbeats_prevent_it() {
     let mut server = endpoint("server");
     let (_, address) = listen(&mut server, quick());
-    // One peer promises a heartbeat and falls silent; another promises nothing; a third is ours.
+    // One peer announces heartbeats and falls silent; another announces none; a third is ours.
     let (mut silent, mut modest) = (raw(address), raw(address));
     silent.write_all(&hello("silent", "", 20)).unwrap();
     modest.write_all(&hello("modest", "", 0)).unwrap();
@@ -220,7 +220,7 @@ fn silence_is_noticed_and_heartbeats_prevent_it() {
     assert!(names.iter().any(|(known, name)| *known == peer && &**name == "silent"));
     assert_eq!((server.peers(), server.totals().silent), (2, 1));
     assert!(server.totals().heartbeats_in > 2 && client.totals().heartbeats_in > 2);
-    // The server's heartbeats reach those who do not send any.
+    // The server's heartbeats reach peers that do not send any.
     assert_eq!(read_frame(&mut modest).0, 0xFFFF_FF01);
     assert_eq!(read_frame(&mut modest), (0xFFFF_FF02, 0, Vec::new()));
 }
@@ -357,7 +357,7 @@ fn at_the_limit_of_peers_accepting_stops_and_goes_on_by_itself() {
         false
     });
     assert_eq!(connected, 2);
-    // It waits without being busy: nothing is reported, and nothing wakes it.
+    // It waits without work: no event is reported, and nothing wakes it.
     assert!(server.poll(Some(Instant::now() + Duration::from_millis(50))).unwrap().is_none());
     drop(peers.remove(0));
     let (mut closed, mut again) = (0, 0);

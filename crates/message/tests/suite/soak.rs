@@ -1,4 +1,4 @@
-//! Many peers that send, pause, leave and return at random: nothing is lost, swapped or left behind.
+//! Many peers that send, pause, leave and return at random: nothing is lost, mixed up or left behind.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ const CLIENTS: usize = 12;
 const MESSAGES: u32 = 150;
 const ECHO: u32 = 1;
 
-/// A payload that tells its number and its size.
+/// A payload made from its number and its size.
 fn body(number: u32, random: u64) -> Vec<u8> {
     let size = match random % 10 {
         0 => 0,
@@ -70,7 +70,7 @@ fn soak(seed: u64) {
                 EndpointEvent::Message { peer, stream, payload, .. } => {
                     check(stream, &payload);
                     waiting.push((peer, stream, payload.clone()));
-                    // Some payloads are kept for a while, so that buffers cannot be used again at once.
+                    // Some payloads are kept for a while, so that their buffers cannot be reused at once.
                     if random.next().is_multiple_of(7) && held.len() < 5 {
                         held.push(payload);
                     }

@@ -72,7 +72,7 @@ fn a_rack_behind_thin_uplinks_shares_them() {
     assert!(rates(&shared(&["uplink.rate=400 Gb/s"])).iter().all(Option::is_none));
 }
 
-/// The figures of serving whole collections in the given order, never idle while one could be served.
+/// The figures if whole collections are served in the given order, without idling while one is released.
 fn served_in(order: &[usize], collections: &[MeasuredCollection]) -> ScheduleFigures {
     let mut done = vec![false; order.len()];
     let (mut now, mut times) = (0, Vec::new());

@@ -7,9 +7,9 @@ use crate::{Framing, Network, NodeIndex, SwitchRole};
 /// The nodes of a network by role.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Roles {
-    /// The supervisor's host; absent where the workload needs none.
+    /// The supervisor's host; `None` if the workload needs none.
     pub supervisor: Option<NodeIndex>,
-    /// Readout hosts; the senders of a barrier workload.
+    /// Readout hosts. In a barrier workload they are the senders.
     pub readouts: Vec<NodeIndex>,
     /// Collector hosts, rack by rack. A barrier workload uses the first one only.
     pub collectors: Vec<NodeIndex>,
@@ -89,8 +89,8 @@ impl<'a> NetworkBuilder<'a> {
         }
     }
 
-    /// Adds the supervisor and the loggers, and joins them to each of `switches`. So their frames cross no rack but
-    /// that of the collector they go to. Barrier workloads have neither.
+    /// Adds the supervisor and the loggers, and joins them to each of `switches`: their frames cross no rack but the
+    /// rack of their collector. Barrier workloads have neither.
     pub(super) fn services(&mut self, switches: &[NodeIndex]) {
         let scenario = self.scenario;
         if scenario.is_barrier() {

@@ -30,8 +30,8 @@ pub fn build(scenario: &Scenario) -> Result<(Network, Roles), NetworkError> {
     Ok((network, roles))
 }
 
-/// Adds one switch with all hosts. In all-to-all workloads (LCN'15, evaluation) the collectors are dealt out among the readout
-/// hosts and share their links. Otherwise each has its own host.
+/// Adds one switch with all hosts. In all-to-all workloads (LCN'15, evaluation) the collectors are spread over the
+/// readout hosts and share their links. Otherwise each has its own host.
 fn star(builder: &mut NetworkBuilder<'_>) {
     let scenario = builder.scenario;
     let tor = builder.switch(SwitchRole::Tor, 0);
@@ -52,9 +52,10 @@ fn star(builder: &mut NetworkBuilder<'_>) {
 
 /// Adds the network of the thesis (§4.2.1, figure 5.3), for any number of racks and cores.
 ///
-/// The real routers spread traffic by a hash of the addresses. As in §5.1.4 each group of readouts is split evenly among the
-/// cores, and each part is joined to one core alone. A separate aggregation switch stands for the part's share of the real one.
-/// Without groups the readouts are joined to the cores, and each one's links are dealt out among them.
+/// The real routers spread traffic by a hash of the addresses. As in §5.1.4 each group of readouts is split evenly
+/// among the cores, and each part is joined to one core alone. The part has an aggregation switch of its own, for its
+/// share of the real one. Without groups the readouts are joined to the cores, and each readout's links are spread over
+/// them.
 fn racks(builder: &mut NetworkBuilder<'_>) {
     let scenario = builder.scenario;
     let settings = &scenario.network;
@@ -190,7 +191,7 @@ mod tests {
             assert_eq!(path.len(), 5);
             *through.entry(network.destination(path[1])).or_insert(0) += 1;
         }
-        // A third of the racks is in the readout's own pod; the others are shared out evenly among all eight spines.
+        // A third of the racks is in the readout's own pod; the others are spread evenly over all eight spines.
         assert_eq!((within, through.len()), (24, 8));
         assert!(through.values().all(|&count| count == 6), "{through:?}");
     }
@@ -226,7 +227,7 @@ mod tests {
                 *used.entry(path[0]).or_insert(0) += 1;
             }
             assert_eq!(used.len(), 4);
-            // Dealt out evenly by destination; about evenly by a hash.
+            // By destination the spread is even; by a hash it is about even.
             let (least, most) = (used.values().min().unwrap(), used.values().max().unwrap());
             assert!(if hashed { *least > 10 } else { most - least <= 1 }, "{used:?}");
         }

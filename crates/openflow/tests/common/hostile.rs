@@ -1,5 +1,5 @@
 //! Arbitrary bytes as a configuration, and as a description of a hybrid. An accepted text survives a round trip and
-//! makes a switch; a refused one has a message with a place in the text.
+//! makes a switch; a refused text has a message with a place in it.
 
 use fanin_openflow::{CheckedHybrid, commands, flows, json, ovsdb, removal};
 use fanin_scenario::Errors;

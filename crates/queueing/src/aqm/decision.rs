@@ -1,4 +1,4 @@
-//! The measure of a queue and the decision about a frame, which every active queue management shares.
+//! The measure of a queue's length and the decision about a frame, for every kind of active queue management.
 
 use fanin_units::{Bytes, Packets};
 

@@ -8,7 +8,7 @@ use crate::frame::{Frame, Occupancy};
 /// Settings of random early detection (Floyd and Jacobson 1993; "gentle" by Floyd 2000).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RedSettings {
-    /// The averaged queue below which nothing happens; its kind chooses byte or packet mode.
+    /// The averaged queue below which RED neither marks nor drops; its kind chooses byte or packet mode.
     pub depth_min: Depth,
     /// The averaged queue at which the probability is [`Self::probability_max`]; of the same kind.
     pub depth_max: Depth,
@@ -23,9 +23,10 @@ pub struct RedSettings {
     pub ecn: bool,
     /// Drops ECN-capable frames above that point (RFC 3168 §7 and ns-3's UseHardDrop).
     pub hard_drop: bool,
-    /// Frame size of the probability in byte mode; other sizes have it in proportion.
+    /// Size of a frame with the given probability in byte mode. Other frames have a probability in proportion to their
+    /// size.
     pub packet_mean: Bytes,
-    /// Time to send a frame of that size; an idle queue's average decays by it.
+    /// Time to send a frame of that size: the step at which an idle queue's average decays.
     pub packet_time: Duration,
 }
 
@@ -50,7 +51,7 @@ pub enum RedError {
         /// The value given.
         actual: Ratio,
     },
-    /// A frame without size or time.
+    /// The mean frame has no size or no time.
     #[error("the mean packet needs a size and a time to send")]
     Packet,
 }
@@ -60,20 +61,20 @@ const AVERAGE_BITS: u32 = 24;
 /// A probability or weight of 1.
 const ONE: u64 = 1 << 32;
 
-/// Random early detection of one queue. Integers only, so that it decides alike everywhere.
+/// Random early detection of one queue. It uses integers only, so that it decides equally on every machine.
 #[derive(Debug, Clone)]
 pub struct Red {
     settings: RedSettings,
     weight: u64,
     probability_max: u64,
-    /// Averaged queue, with [`AVERAGE_BITS`] after the point.
+    /// Averaged queue, with [`AVERAGE_BITS`] fraction bits.
     average: u64,
-    /// Frames (or mean-sized frames' worth) since the last mark, while the average lies between the thresholds.
+    /// Frames (in byte mode, mean-sized frames) since the last mark, while the average lies between the thresholds.
     since_mark: Option<u64>,
 }
 
 impl Red {
-    /// A queue that has been empty so far.
+    /// Makes the state of a queue that has been empty so far.
     pub fn new(settings: RedSettings) -> Result<Self, RedError> {
         let (min, max) = (settings.depth_min, settings.depth_max);
         let alike =
@@ -104,7 +105,8 @@ impl Red {
         self.average >> AVERAGE_BITS
     }
 
-    /// Decides about one arriving frame. `queue` does not include it; `emptied_at` is when the queue last became empty.
+    /// Decides about one arriving frame. `queue` does not include it; `emptied_at` is the time at which the queue last
+    /// became empty.
     pub(super) fn decide(
         &mut self,
         now: Instant,

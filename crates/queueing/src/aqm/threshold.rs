@@ -3,8 +3,7 @@
 use super::decision::{AqmDecision, Depth, NotCapable, mark};
 use crate::frame::{EcnCodepoint, Occupancy};
 
-/// Marks every frame that finds more than `depth` queued: K of DCTCP (Alizadeh et al. 2010, §3.1; RFC 8257 §3.1).
-/// The arriving frame is not counted.
+/// Marks a frame if more than `depth` is queued before it: K of DCTCP (Alizadeh et al. 2010, §3.1; RFC 8257 §3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Threshold {
     /// The threshold, DCTCP's K.

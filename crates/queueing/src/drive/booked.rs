@@ -1,9 +1,10 @@
 //! Books departures ahead of time, for first-in first-out ports on links of fixed rate.
 //!
-//! A frame's departure is known when it arrives: the link is free again after `max(now, free) + wire time`. So departures
-//! need no step of their own. Each output keeps a list of its booked departures; memory is given back when the output is
-//! next settled. An arrival settles an output only if its departures could change the verdict, a mark or a high-water mark.
-//! Until then the recorded occupancy is an upper bound. A departure at the instant of an arrival comes first.
+//! A frame's departure is known when it arrives: the link is free again after `max(now, free) + wire time`. So
+//! departures need no step of their own. Each output keeps a list of its booked departures, and frees their memory when
+//! it is next settled. An arrival settles an output only if its departures could change the verdict, a mark or a
+//! high-water mark. Until then the recorded occupancy is an upper bound. A departure at the instant of an arrival comes
+//! first.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -18,8 +19,8 @@ use crate::layout::{Layout, LayoutError};
 use crate::link::{InService, OutputLink, Passage};
 use crate::memory::{Memory, StoredFrame};
 
-/// Most frames of one output, for any memory. A frame that stays below the mark of frames is below this limit too: the mark
-/// counts frames that were admitted.
+/// Most frames of one output, for any memory. A frame below the high-water mark of frames is below this limit, too, as
+/// that mark counts admitted frames.
 pub const FIFO_FRAMES_MAX: u32 = 1 << 24;
 
 /// Outputs per group. A group keeps its earliest departure, so that a search can skip all of its outputs at once.
@@ -39,7 +40,7 @@ struct BookedDeparture {
 /// The booked departures of one output, in order.
 #[derive(Debug, Clone)]
 struct Departures {
-    /// The first one's time, or [`NEVER`].
+    /// Time of the first departure, or [`NEVER`].
     front: u64,
     /// Time at which the link is free.
     free_at: Instant,
@@ -53,7 +54,7 @@ impl Departures {
         Self { front: NEVER, free_at: Instant::START, link, in_service, ring: Fifo::new() }
     }
 
-    /// Books a frame behind all others; returns when it begins and ends to leave.
+    /// Books a frame behind all others; returns the departures of its first and last bit.
     #[inline(always)]
     fn book(&mut self, now: Instant, bytes: u32, input: u32) -> (Instant, Instant) {
         let start = now.max(self.free_at);
@@ -71,7 +72,7 @@ impl Departures {
         (start, end)
     }
 
-    /// Books a frame that was accepted.
+    /// Books a frame if it was accepted.
     #[inline(always)]
     fn book_accepted(&mut self, verdict: Verdict, now: Instant, bytes: u32, input: u32) -> Passage {
         match verdict {
@@ -83,20 +84,20 @@ impl Departures {
         }
     }
 
-    /// Takes out the departures that are due by `now`. [`Self::note_front`] follows.
+    /// Removes the departures that are due by `now`. Call [`Self::note_front`] afterwards.
     #[inline]
     fn due(&mut self, now: Instant) -> impl Iterator<Item = BookedDeparture> {
         core::iter::from_fn(move || self.ring.pop_if(|departure| departure.at <= now))
     }
 
-    /// Notes the first departure after those that were due by `now`.
+    /// Updates `front` after the departures due by `now` were removed.
     #[inline]
     fn note_front(&mut self, now: Instant) {
         self.front = self.ring.front().map_or(NEVER, |next| next.at.get());
         assert!(self.front > now.get(), "a departure that is due stays booked");
     }
 
-    /// Takes out all departures, at least one. Returns their number, and the time of the last one.
+    /// Removes all departures, at least one. Returns their number, and the time of the last one.
     #[inline]
     fn take_all(&mut self) -> (u32, Instant) {
         let frames = self.ring.len();
@@ -129,8 +130,8 @@ impl BookedDedicated {
         Self { departures: Departures::new(link, in_service), buffer }
     }
 
-    /// A frame of `bytes` bytes arrives. `ecn` is called only where a marker asks for its ECN bits; `draw` is as for
-    /// [`Dedicated::arrive`].
+    /// Handles the arrival of a frame of `bytes` bytes. `ecn` returns its ECN bits; only a marker calls it. `draw` is
+    /// as for [`Dedicated::arrive`].
     #[inline(always)]
     pub fn arrive(
         &mut self,
@@ -155,7 +156,7 @@ impl BookedDedicated {
         self.departures.book_accepted(verdict, now, bytes, 0)
     }
 
-    /// Admits, marks or drops a frame, after all departures were settled.
+    /// Admits, marks or drops a frame, after all due departures were settled.
     #[inline(never)]
     fn admit_settled(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Verdict {
         if self.departures.ring.len() >= FIFO_FRAMES_MAX {
@@ -165,7 +166,7 @@ impl BookedDedicated {
         self.buffer.arrive(now, frame, draw)
     }
 
-    /// Gives back the memory of every frame that has departed by `now`.
+    /// Frees the memory of every frame that has departed by `now`.
     #[inline]
     pub fn settle(&mut self, now: Instant) {
         if self.departures.front <= now.get() {
@@ -175,7 +176,7 @@ impl BookedDedicated {
 
     #[inline(never)]
     fn settle_due(&mut self, now: Instant) {
-        // Mostly the link is idle: then all frames have left, and need not be counted one by one.
+        // Mostly the link is idle: all frames have then left, and need not be counted one by one.
         if self.departures.free_at <= now {
             let (frames, last) = self.departures.take_all();
             return self.buffer.depart_all(last, frames);
@@ -222,7 +223,7 @@ impl BookedDedicated {
 pub struct BookedMemory {
     memory: Memory,
     departures: Vec<Departures>,
-    /// An output's admissions depend on the frames queued for other outputs.
+    /// True if an output's admissions depend on the frames queued for other outputs.
     is_coupled: bool,
     /// Lower bound of the earliest departure of each group of outputs.
     group_fronts: Vec<u64>,
@@ -245,12 +246,13 @@ impl BookedMemory {
         })
     }
 
-    /// Marks, or drops early, by `aqm` at one output from now on.
+    /// Sets the active queue management of one output, which marks or drops early from now on.
     pub fn set_aqm(&mut self, output: usize, aqm: Aqm) {
         self.memory.set_aqm(output, aqm);
     }
 
-    /// A frame of `bytes` bytes arrives from `input` for `output`; `ecn` and `draw` are as for [`BookedDedicated::arrive`].
+    /// Handles the arrival of a frame of `bytes` bytes from `input` for `output`; `ecn` and `draw` are as for
+    /// [`BookedDedicated::arrive`].
     ///
     /// # Panics
     /// If there is no such port.
@@ -284,7 +286,7 @@ impl BookedMemory {
         passage
     }
 
-    /// Admits, marks or drops a frame, after the departures of `output` were settled.
+    /// Admits, marks or drops a frame, after the due departures of `output` were settled.
     #[inline(never)]
     fn admit_settled(
         &mut self,
@@ -305,7 +307,7 @@ impl BookedMemory {
         self.memory.arrive(now, input, output, frame, draw)
     }
 
-    /// Gives back the memory of every frame that has departed by `now`, so that [`Self::memory`] is exact.
+    /// Frees the memory of every frame that has departed by `now`, so that [`Self::memory`] is exact.
     pub fn settle(&mut self, now: Instant) {
         if !self.is_coupled {
             (0..self.departures.len()).for_each(|output| self.settle_output(now, output));

@@ -1,4 +1,5 @@
-//! Two ways to drive a queue: book each departure when the frame arrives, or ask for the next one when the link is free.
+//! Two ways to drive a queue: book each departure at the frame's arrival, or poll for the next one when the link is
+//! free.
 //!
 //! Both give the same departures, drops, marks and occupancies; `tests/drive.rs` compares them.
 

@@ -1,7 +1,8 @@
-//! Asks for the next departure when a link is free: one step for each departure.
+//! Polls for the next departure when a link is free: one step for each departure.
 //!
-//! Ports that PAUSE can stop are driven in this way: a RESUME or an urgent frame changes which frame departs next. [`NaiveMemory`]
-//! drives every output of a switch so; it is the oracle in the tests of [`BookedMemory`](super::BookedMemory).
+//! Ports that PAUSE can stop are driven like this: a RESUME or an urgent frame changes the next departure.
+//! [`NaiveMemory`] drives every output of a switch; it is the oracle in the tests of
+//! [`BookedMemory`](super::BookedMemory).
 
 use alloc::vec::Vec;
 
@@ -14,12 +15,12 @@ use crate::link::{InService, OutputLink};
 use crate::memory::{Memory, StoredFrame};
 use crate::pausable::{Class, PausableQueue};
 
-/// An output that is asked for its next frame when its link is free, generic over an opaque handle. The memory of its frames is
-/// accounted elsewhere: the driver says when a frame's memory is free.
+/// An output that is polled for its next frame when its link is free, generic over an opaque handle. The caller
+/// accounts for the memory of its frames.
 #[derive(Debug, Clone)]
 pub struct NaiveOutput<H> {
     queue: PausableQueue<H>,
-    /// The frame that is being sent and still takes memory, and until when.
+    /// The frame in service that still takes memory, and the end of its transmission.
     sending: Option<(Instant, H)>,
     in_service: InService,
 }
@@ -30,17 +31,17 @@ impl<H: Copy + Default> NaiveOutput<H> {
         Self { queue: PausableQueue::default(), sending: None, in_service }
     }
 
-    /// A frame arrives; it waits behind all others of its class.
+    /// Queues a frame behind all others of its class.
     #[inline]
     pub fn arrive(&mut self, class: Class, handle: H) {
         self.queue.arrive(class, handle);
     }
 
-    /// The link is free: the next frame that may go begins to depart. `send` takes it and returns when its last bit will have
-    /// left. Returns the frame if its memory is free at once.
+    /// Starts the departure of the next permitted frame, when the link is free. `send` takes the frame and returns the
+    /// departure of its last bit. Returns the frame if its memory is free at once.
     ///
     /// # Panics
-    /// If the frame before it still takes memory ([`Self::settle`]).
+    /// If the previous frame still takes memory ([`Self::settle`]).
     #[inline]
     pub fn depart(&mut self, send: impl FnOnce(H) -> Instant) -> Option<H> {
         assert!(self.sending.is_none(), "a link sends one frame at a time");
@@ -55,7 +56,7 @@ impl<H: Copy + Default> NaiveOutput<H> {
         }
     }
 
-    /// Takes out the frame that has left by `now`, and frees its memory; `None` if it was free before.
+    /// Removes the frame that has left by `now`, and frees its memory; `None` if it was free before.
     #[inline]
     pub fn settle(&mut self, now: Instant) -> Option<H> {
         let (_, handle) = self.sending.take_if(|&mut (until, _)| until <= now)?;
@@ -124,11 +125,11 @@ struct WaitingFrame<H> {
     handle: H,
 }
 
-/// An output of a [`NaiveMemory`] and the link behind it.
+/// An output of a [`NaiveMemory`], with its link.
 #[derive(Debug, Clone)]
 struct LinkedOutput<H> {
     output: NaiveOutput<WaitingFrame<H>>,
-    /// Departure of the last bit of the frame sent last.
+    /// Departure of the last frame's last bit.
     free_at: Instant,
     link: OutputLink,
 }
@@ -158,12 +159,12 @@ impl<H: Copy + Default> NaiveMemory<H> {
         Ok(Self { memory, outputs: links.iter().map(output).collect() })
     }
 
-    /// Marks, or drops early, by `aqm` at one output from now on.
+    /// Sets the active queue management of one output, which marks or drops early from now on.
     pub fn set_aqm(&mut self, output: usize, aqm: Aqm) {
         self.memory.set_aqm(output, aqm);
     }
 
-    /// A frame arrives for `output`, and begins to leave at once where the link is idle.
+    /// Handles the arrival of a frame for `output`. If the link is idle, the frame begins to leave at once.
     ///
     /// # Panics
     /// If a departure is due and [`Self::depart`] was not called for it.
@@ -186,12 +187,12 @@ impl<H: Copy + Default> NaiveMemory<H> {
         (verdict, self.begin(now, output))
     }
 
-    /// Earliest time at which a busy link, or one with frames to send, becomes free.
+    /// Earliest time at which a busy link, or a link with frames to send, becomes free.
     pub fn next_departure(&self) -> Option<Instant> {
         self.outputs.iter().filter_map(|out| out.output.next_departure(out.free_at)).min()
     }
 
-    /// Ends the frames in service on all links that are free at `now`, gives back their memory, and starts the next frames.
+    /// Ends the frames in service on all links that are free at `now`, frees their memory, and starts the next frames.
     /// `now` must be [`Self::next_departure`]. Returns the frames that begin to leave.
     pub fn depart(&mut self, now: Instant) -> Vec<Departed<H>> {
         for (output, out) in self.outputs.iter_mut().enumerate() {
@@ -202,7 +203,7 @@ impl<H: Copy + Default> NaiveMemory<H> {
         (0..self.outputs.len()).filter_map(|output| self.begin(now, output)).collect()
     }
 
-    /// The first frame of an output begins to leave, if its link is free.
+    /// Starts the departure of an output's first frame, if its link is free.
     fn begin(&mut self, now: Instant, output: usize) -> Option<Departed<H>> {
         let LinkedOutput { output: out, free_at, link } = &mut self.outputs[output];
         if *free_at > now {

@@ -1,4 +1,4 @@
-//! Changes a ring while it is used: pauses it, and gives it other settings.
+//! Changes a ring in use: pauses it, or changes its settings.
 
 use fanin_units::{Bytes, Instant, Rate};
 
@@ -9,7 +9,7 @@ use crate::frame::FrameCount;
 use crate::rings::Discipline;
 
 impl<H: Copy + Default> Rings<H> {
-    /// Keeps a ring from sending. Others are not touched.
+    /// Stops a ring from sending. Other rings continue.
     ///
     /// # Panics
     /// If the ring is paused.
@@ -39,7 +39,7 @@ impl<H: Copy + Default> Rings<H> {
         self.rings[ring].flags & PAUSED != 0
     }
 
-    /// Changes a ring's capacity. Frames that are queued stay, even above the new one.
+    /// Changes a ring's capacity. Queued frames stay, even above the new capacity.
     pub fn set_capacity(&mut self, ring: usize, frames_max: u32, bytes_max: Bytes) -> Result<(), RingError> {
         if frames_max == 0 || frames_max > RING_FRAMES_MAX {
             return Err(RingError::Frames { actual: frames_max, reserved: 0, max: RING_FRAMES_MAX });
@@ -93,8 +93,8 @@ impl<H: Copy + Default> Rings<H> {
         }
     }
 
-    /// Makes a new ring of an empty one, with counters that start at zero. Indices are never freed, so a caller that adds
-    /// and removes rings for a long time uses them again.
+    /// Makes a new ring of an empty one, with counters that start at zero. Indices are never freed: a caller that adds
+    /// and removes rings for a long time reuses them like this.
     ///
     /// # Panics
     /// If the ring holds a frame or is paused.
@@ -123,7 +123,7 @@ impl<H: Copy + Default> Rings<H> {
         Ok(())
     }
 
-    /// Changes a ring's marking; averages start afresh.
+    /// Changes a ring's marking; averages restart.
     pub fn set_aqm(&mut self, ring: usize, aqm: Aqm) {
         let state = &mut self.rings[ring];
         state.flags = state.flags & PAUSED | if matches!(aqm, Aqm::None) { 0 } else { HAS_AQM };

@@ -3,11 +3,11 @@ use fanin_units::Instant;
 /// The next time at which an output has a frame that may depart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextDeparture {
-    /// At once: all requested frames departed, and more may be due.
+    /// At once: all requested frames have departed, and more may be due.
     Now,
-    /// Not before this time, exactly, unless an arrival or a change of settings comes first.
+    /// At this time, unless an arrival or a change of settings comes first.
     At(Instant),
-    /// Not before another frame arrives, or a paused ring resumes.
+    /// Only after another frame arrives, or a paused ring resumes.
     Never,
 }
 
@@ -23,7 +23,7 @@ impl NextDeparture {
         }
     }
 
-    /// Takes the minimum as [`Self::min`] does, with a time that may be absent.
+    /// The earlier of this and a time that may be absent.
     #[must_use]
     pub fn or_at(self, at: Option<Instant>) -> Self {
         self.min(at.map_or(Self::Never, Self::At))

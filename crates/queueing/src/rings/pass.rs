@@ -6,9 +6,9 @@ use super::{RingState, Rings};
 use crate::frame::FrameCount;
 
 impl<H: Copy + Default> Rings<H> {
-    /// Returns true if no ring waits for its turn at `now` and the port as a whole may send. Then a frame that may
-    /// [`Self::pass`] its ring overtakes no other. Rings that lack tokens or are paused do not count. False for a port with
-    /// a rate of its own.
+    /// Returns true if no ring waits for its turn at `now` and the port as a whole may send. A frame that may
+    /// [`Self::pass`] its ring then overtakes no other. Rings without tokens and paused rings do not count. False for a
+    /// port with a rate of its own.
     ///
     /// The answer holds until a frame arrives, if [`Self::depart_many`] was called at `now`.
     #[inline]
@@ -53,8 +53,8 @@ impl<H: Copy + Default> Rings<H> {
         true
     }
 
-    /// The longest frame that may [`Self::pass`] a ring now, any number of times; 0 if none may. It is 0 for a ring with a
-    /// token bucket: the number of frames that may pass it depends on their lengths.
+    /// The longest frame that may [`Self::pass`] a ring now, any number of times, in bytes; 0 if none may. It is 0 for
+    /// a ring with a token bucket, as the number of passing frames depends on their lengths.
     ///
     /// # Panics
     /// If there is no such ring.
@@ -65,7 +65,7 @@ impl<H: Copy + Default> Rings<H> {
         if passes { u32::try_from(state.bytes_limit).unwrap_or(u32::MAX) } else { 0 }
     }
 
-    /// Frames passed a ring, none longer than [`Self::passable`].
+    /// Counts frames that have passed a ring, none longer than [`Self::passable`].
     ///
     /// # Panics
     /// If there is no such ring.
@@ -79,7 +79,7 @@ impl<H: Copy + Default> Rings<H> {
 }
 
 impl<H: Copy + Default> RingState<H> {
-    /// Returns true if a frame may pass, regardless of its length. A ring in debt of tokens returns false.
+    /// Returns true if a frame may pass, regardless of its length. Returns false if the ring's bucket is in debt.
     #[inline]
     pub(super) fn may_pass(&self, now: Instant) -> bool {
         self.is_open() && (!self.shaped || self.bucket.open_at() <= now)

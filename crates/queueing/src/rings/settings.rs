@@ -34,11 +34,11 @@ pub enum Discipline {
 pub struct RingSettings {
     /// The most frames it holds, at most [`RING_FRAMES_MAX`].
     pub frames_max: u32,
-    /// The most bytes it holds, as [`Frame::bytes`] counts them.
+    /// The most bytes it holds, each frame as [`Frame::bytes`].
     pub bytes_max: Bytes,
-    /// Frames to allocate room for at once; beyond that room doubles when needed, up to `frames_max`.
+    /// Number of frames to allocate at once; beyond that the memory doubles when needed, up to `frames_max`.
     pub frames_reserved: u32,
-    /// Its token bucket: rate and burst. `None`: only the port's rate holds it back.
+    /// Rate and burst of its token bucket; `None` if only the port's rate limits it.
     pub shaping: Option<(Rate, Bytes)>,
     /// Priority under [`Discipline::StrictPriority`]; the highest goes first.
     pub priority: u8,
@@ -63,23 +63,23 @@ impl RingSettings {
 /// Errors of adding or changing a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RingError {
-    /// The port has the largest number of rings.
+    /// The port has the largest number of rings already.
     #[error("a port has at most {max} rings")]
     TooMany {
         /// The largest number of rings.
         max: usize,
     },
-    /// A ring that is too deep or holds nothing.
+    /// The ring is too deep, or holds nothing.
     #[error("a ring holds 1 to {max} frames; got {actual}, of which {reserved} reserved")]
     Frames {
-        /// The depth asked for.
+        /// The requested depth.
         actual: u32,
-        /// The room asked for at once.
+        /// The number of frames to allocate at once.
         reserved: u32,
         /// The largest capacity.
         max: u32,
     },
-    /// Its token bucket.
+    /// The token bucket is invalid.
     #[error(transparent)]
     Shaping(#[from] BucketError),
 }

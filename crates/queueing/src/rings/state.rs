@@ -1,4 +1,4 @@
-//! The frames of one ring, and when its first one may go.
+//! The frames of one ring, and the earliest departure of its first one.
 
 use fanin_units::Instant;
 
@@ -22,7 +22,7 @@ impl<H: Copy + Default> RingState<H> {
         }
     }
 
-    /// Removes the first frame and counts it as departed. Returns it, and the next one, which becomes the first.
+    /// Removes the first frame and counts it as departed. Returns it, and the new first frame.
     #[inline]
     pub(super) fn pop(&mut self) -> (RingSlot<H>, Option<Frame>) {
         assert!(self.has_first, "a frame departs from a ring that holds none");
@@ -44,7 +44,7 @@ impl<H: Copy + Default> RingState<H> {
         first.into_iter().chain(self.others.iter())
     }
 
-    /// Decides an arrival that exceeds a high-water mark or a limit. Returns true if it may enter, and then sets the marks.
+    /// Decides an arrival above a high-water mark or a limit. Returns true if it may enter, and then raises the marks.
     #[inline(never)]
     pub(super) fn admits_above_mark(&mut self, bytes: u64, cold: &mut ColdState) -> bool {
         let frames = self.len() + 1;
@@ -62,7 +62,7 @@ impl<H: Copy + Default> RingState<H> {
         self.bytes_unchecked_max = cold.bytes_max.min(self.bytes_limit);
     }
 
-    /// Notes where the ring waits, and returns whether it lacks tokens now.
+    /// Notes the list of the ring, and returns true if it lacks tokens now.
     #[inline]
     pub(super) fn wait_until(&mut self, now: Instant, opens_at: Instant) -> bool {
         let waits = opens_at > now;
@@ -70,8 +70,8 @@ impl<H: Copy + Default> RingState<H> {
         waits
     }
 
-    /// The time at which the bucket has tokens for the ring's first frame, of the given bytes. It has been the first since
-    /// `since`.
+    /// The time at which the bucket has tokens for the ring's first frame of `bytes` bytes. It has been the first frame
+    /// since `since`.
     #[inline]
     pub(super) fn opens_at(&mut self, since: Instant, bytes: u32) -> Instant {
         let at = if self.shaped { self.bucket.ready_at(bytes) } else { Instant::START };

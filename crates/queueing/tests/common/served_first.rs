@@ -1,4 +1,5 @@
-//! A naive port whose ring 0 is served before the others. The queues of the simulator and of the live switch are compared with it.
+//! A naive port with ring 0 served before the others. The queues of the simulator and of the live switch are compared
+//! with it.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -8,14 +9,14 @@ use proptest::prelude::*;
 /// Rings of the port, ring 0 included.
 pub(super) const RINGS: usize = 4;
 
-/// A frame arrives for this ring; `None`: the next frame departs.
+/// A frame arrives for this ring; with `None` the next frame departs.
 pub(super) type Step = Option<usize>;
 
 /// A ring of the reference.
 #[derive(Debug, Default)]
 struct ReferenceRing {
     frames: VecDeque<u32>,
-    /// When the ring last joined the rings of its rank.
+    /// Time at which the ring last joined the rings of its rank.
     joined: u64,
 }
 
@@ -24,8 +25,8 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(prop::option::weighted(0.6, 0..RINGS), 1..400)
 }
 
-/// Compares a port, whose rings hold `frames_max` frames each, with the reference. `port` does a step with the frame of the given
-/// number. It returns the number of the frame that was admitted or that departed.
+/// Compares a port with the reference; each ring holds `frames_max` frames. `port` makes a step with the frame of the
+/// given number. It returns the number of the frame that was admitted or that departed.
 pub(super) fn compare(
     longest_first: bool,
     frames_max: usize,

@@ -14,7 +14,7 @@ pub(crate) struct LeavingFrame {
     pub(crate) port: PortIndex,
     /// Arrival of its last bit at the far end, in picoseconds: at least the link's delay from now.
     pub(crate) arrival: u64,
-    /// The end of a connection that it is for.
+    /// The connection end that receives it.
     pub(crate) end: u32,
     pub(crate) segment: Segment,
     /// The number of its next step, which is the same in every partition.
@@ -22,8 +22,8 @@ pub(crate) struct LeavingFrame {
 }
 
 impl Fabric {
-    /// Lets the link of a port lead to another partition: its frames wait for [`Self::take_leaving`],
-    /// and its signals of PAUSE for [`Self::take_leaving_signal`].
+    /// Makes the link of a port lead to another partition. Its frames wait for [`Self::take_leaving`], its PAUSE signals for
+    /// [`Self::take_leaving_signal`].
     pub(crate) fn lead_out(&mut self, port: PortIndex) {
         self.ports[port as usize].link_mut().lead_out();
     }
@@ -36,7 +36,7 @@ impl Fabric {
         Some(LeavingFrame { port, arrival, end: parcel.end(), segment, next: parcel.next() })
     }
 
-    /// Takes a frame from another partition: it arrives when it is due.
+    /// Takes a frame from another partition, and schedules its arrival.
     pub(crate) fn accept(&mut self, schedule: &mut Schedule, frame: &LeavingFrame) {
         let LeavingFrame { port, arrival, end, segment, next } = *frame;
         let place = self.take_place();

@@ -23,9 +23,9 @@ struct Builder<'a> {
     ports: Vec<Port>,
     memories: Vec<Option<BookedMemory>>,
     chances: Vec<Random>,
-    /// The switches for flow control, if any uses PAUSE.
+    /// The switches for flow control, if one of them uses PAUSE.
     pausing: Option<Vec<PausingSwitch>>,
-    /// The section of that switch.
+    /// The scenario's section for that switch.
     pausing_section: Option<&'static str>,
     has_priorities: bool,
     unstored_bytes: u32,
@@ -45,7 +45,7 @@ impl Fabric {
         let port = |index: PortIndex| {
             let link = network.link(index);
             let link = LinkState::new(link.rate, link.delay.get(), network.latency(index).get());
-            // A link's two directions are each other's way back.
+            // Each direction of a link is the way back of the other.
             Port::new(link, [outputs[index as usize], outputs[index as usize ^ 1]])
         };
         let ports = network.ports().map(port).collect();
@@ -199,17 +199,17 @@ impl Builder<'_> {
         })
     }
 
-    /// The link of a port as its queue has to know it.
+    /// The link of a port, with the properties that its queue needs.
     fn queue_link(&self, port: PortIndex) -> OutputLink {
         OutputLink::new(self.network.link(port).rate, Bytes::new(u64::from(self.unstored_bytes)))
     }
 
-    /// The settings of the switch that a port leads to, if it leads to one.
+    /// The settings of the switch at the far end of a port's link; `None` if a host is there.
     fn next_switch(&self, port: PortIndex) -> Option<&Switch> {
         self.network.switch(self.network.destination(port)).map(|kind| &kind.settings)
     }
 
-    /// A queue that the switch at the other end of the link may pause.
+    /// Makes a queue that the switch at the far end of the link may pause.
     fn pausable(&self, port: PortIndex, in_service: InService) -> OutputQueue {
         let pause = self.next_switch(port).map(|next| &next.pause);
         let only_bulk = pause.is_some_and(|pause| pause.mode == PauseMode::Priority);
@@ -217,7 +217,7 @@ impl Builder<'_> {
         OutputQueue::Pausable(Box::new(PausableOutput::new(in_service, only_bulk, reaction)))
     }
 
-    /// Flow control, where a switch uses PAUSE. Makes the outputs of hosts pausable that a switch may pause.
+    /// Builds flow control, if a switch uses PAUSE. A host's output becomes pausable if a switch may pause it.
     fn flow_control(&mut self) -> Result<Option<Box<FlowControl>>, Error> {
         let Some(switches) = self.pausing.take() else { return Ok(None) };
         let mut thresholds = Vec::with_capacity(self.ports.len());
@@ -249,7 +249,7 @@ fn ports_by_node(network: &Network) -> Vec<Vec<PortIndex>> {
     ports
 }
 
-/// The settings of each switch, by its number in the fabric, and how it divides its memory; no layout with rings.
+/// The settings of each switch, by its number in the fabric, and the layout of its memory; no layout with rings.
 pub(crate) fn switch_layouts(network: &Network) -> Result<Vec<(&SwitchKind, Option<Layout>)>, Error> {
     let mut layouts = Vec::new();
     for (node, ports) in (0_u32..).zip(&ports_by_node(network)) {

@@ -6,7 +6,7 @@ use super::{Fabric, Parcel};
 use fanin_network::PortIndex;
 
 impl Fabric {
-    /// All frames in queues and on links, those of booked departures once.
+    /// All frames in queues and on links; a frame with a booked departure counts once.
     fn frames(&self) -> impl Iterator<Item = Parcel> {
         self.ports
             .iter()

@@ -12,16 +12,16 @@ use super::paths::Crossing;
 use crate::occurrence::Occurrence;
 use crate::schedule::{NEVER, Schedule};
 
-/// A port that is paused for so long is searched for a deadlock.
+/// Time in picoseconds after which a paused port is searched for a deadlock.
 pub(super) const SUSPECT: u64 = Duration::from_millis(10).get();
 
 /// A switch of a network with PAUSE.
 pub(super) struct PausingSwitch {
     /// The memory that the frames of its outputs take, under its scheme.
     memory: Memory,
-    /// True if only bulk data count as ingress occupancy, as with priority flow control.
+    /// True if only bulk data count as ingress occupancy (priority flow control).
     counts_bulk_only: bool,
-    /// Bookkeeping that it stores with each frame.
+    /// Bytes of bookkeeping that it stores with each frame.
     overhead: u32,
     /// Inputs whose neighbours are paused, in the order of the PAUSEs.
     paused_inputs: Vec<PortIndex>,
@@ -30,7 +30,7 @@ pub(super) struct PausingSwitch {
 }
 
 impl PausingSwitch {
-    /// A switch whose memory is empty.
+    /// Makes a switch with empty memory.
     pub(super) const fn new(memory: Memory, counts_bulk_only: bool, overhead: u32) -> Self {
         Self { memory, counts_bulk_only, overhead, paused_inputs: Vec::new(), check_at: NEVER }
     }
@@ -45,30 +45,30 @@ pub(crate) struct PauseFigures {
     /// Ports of hosts and of switches that were paused at least once.
     pub(crate) hosts_stopped: u64,
     pub(crate) switch_ports_stopped: u64,
-    /// The longest pause, and the most of the whole time that a port was paused, in picoseconds.
+    /// The longest single pause, and the longest total pause of one port, in picoseconds.
     pub(crate) longest: u64,
     pub(crate) stopped_most: u64,
-    /// Ports that were paused for a tenth of a second or longer in one go.
+    /// Number of ports with a single pause of a tenth of a second or longer.
     pub(crate) storms: u64,
-    /// The most ingress occupancy of a switch that pauses its neighbours.
+    /// High-water mark of the ingress occupancy, over all inputs whose neighbours can be paused.
     pub(crate) input_bytes_max: u64,
 }
 
 /// Flow control in a network in which some switch uses PAUSE.
 pub(super) struct FlowControl {
-    /// By the port over whose link the frames came in.
+    /// Ingress occupancy, by the port that sent the frames over its link.
     ingress: Vec<Ingress>,
     switches: Vec<PausingSwitch>,
     has_priorities: bool,
-    /// Ends below this are those of connections whose second ends answer with bulk data.
+    /// Ends below this number belong to connections whose second ends answer with bulk data.
     bulk_ends: u32,
     unstored_bytes: u32,
-    /// The most ingress occupancy of all inputs whose neighbours can be paused.
+    /// High-water mark of the ingress occupancy, over all inputs whose neighbours can be paused.
     input_bytes_max: u64,
     pauses: u64,
     resumes: u64,
     is_check_scheduled: bool,
-    /// The ports of a deadlock, once there is one: each waits for the next, the last for the first.
+    /// The ports of a deadlock, if one was found: each waits for the next, the last for the first.
     deadlock: Vec<PortIndex>,
 }
 
@@ -94,7 +94,7 @@ impl FlowControl {
         }
     }
 
-    /// Connections below this number are those whose second ends answer with bulk data.
+    /// Sets the number of connections whose second ends answer with bulk data; they are the first ones.
     pub(super) const fn set_bulk_connections(&mut self, connections: u32) {
         self.bulk_ends = 2 * connections;
     }
@@ -125,7 +125,7 @@ impl FlowControl {
         if counts { self.stored_bytes(switch, parcel) } else { 0 }
     }
 
-    /// A frame that came in over the link of `from` arrives at a switch. Returns the verdict, and whether the neighbour has to
+    /// Admits a frame that arrives over the link of `from` at a switch. Returns the verdict, and true if the neighbour must
     /// be paused.
     pub(super) fn arrive(
         &mut self,
@@ -159,8 +159,8 @@ impl FlowControl {
         (verdict, true)
     }
 
-    /// A frame leaves the memory of a switch. Returns true if a RESUME is due and no check of the switch's inputs is scheduled for
-    /// now: the caller schedules one.
+    /// Frees the memory of a frame that leaves a switch. Returns true if a RESUME is due and the caller has to schedule a
+    /// check of the switch's inputs for now.
     pub(super) fn depart(
         &mut self,
         now: u64,
@@ -181,7 +181,7 @@ impl FlowControl {
         is_due
     }
 
-    /// Takes the paused inputs of a switch whose ingress occupancy is down to XON, as scheduled for `now`.
+    /// Takes the paused inputs of a switch whose ingress occupancy fell to XON, in the check scheduled for `now`.
     pub(super) fn take_resumed(&mut self, now: u64, switch: u32) -> Vec<PortIndex> {
         let switch = &mut self.switches[switch as usize];
         assert_eq!(switch.check_at, now, "a check is scheduled for each of its occurrences");
@@ -193,7 +193,7 @@ impl FlowControl {
             .collect()
     }
 
-    /// Counts a signal that is sent. After a PAUSE, a search for a deadlock follows.
+    /// Counts a sent signal. After a PAUSE, schedules a search for a deadlock.
     pub(super) fn count(&mut self, schedule: &mut Schedule, now: u64, signal: PauseSignal) {
         match signal {
             PauseSignal::Pause => {
@@ -211,7 +211,7 @@ impl FlowControl {
         }
     }
 
-    /// Ends the search for a deadlock that was due, with the ports that it found.
+    /// Ends a search for a deadlock, and stores the ports that it found.
     pub(super) fn end_check(&mut self, found: Option<Vec<PortIndex>>) {
         self.is_check_scheduled = false;
         self.deadlock = found.unwrap_or_default();
@@ -221,7 +221,7 @@ impl FlowControl {
         &self.deadlock
     }
 
-    /// The inputs whose neighbours can be paused: whether they are, and the occupancy at which they resume.
+    /// The inputs whose neighbours can be paused: port, whether it is paused, and XON in bytes.
     pub(super) fn inputs(&self) -> impl Iterator<Item = (PortIndex, bool, u64)> {
         (0..).zip(&self.ingress).filter_map(|(input, ingress)| {
             Some((input, ingress.is_paused(), ingress.thresholds()?.xon().get()))
@@ -233,8 +233,7 @@ impl FlowControl {
         PauseFigures { pauses, resumes, input_bytes_max, ..PauseFigures::default() }
     }
 
-    /// Asserts that memories and ingress occupancies add up to the frames that are stored, by switch, and to their counted bytes, by
-    /// input.
+    /// Asserts that memories add up to the frames in each switch, and ingress occupancies to the counted bytes of each input.
     pub(super) fn assert_conserved(&self, stored: Vec<Vec<StoredFrame>>, counted: &[u64]) {
         for (memory, stored) in self.memories().zip(stored) {
             memory.assert_conserved(stored.into_iter());

@@ -30,11 +30,11 @@ pub(super) struct LinkState {
     propagation: u64,
     /// Propagation, and the latency of the switch at the far end.
     delay: u64,
-    /// Picoseconds a byte; zero if that is no whole number, or a large one.
+    /// Picoseconds a byte; zero if that is not a whole number, or too large.
     ps_per_byte: u32,
     /// Number of observers of arriving frames.
     taps: u16,
-    /// True if it leads to another partition, which plays the arrivals.
+    /// True if it leads to another partition, which handles the arrivals.
     leads_out: bool,
     rate: Rate,
     /// Bytes sent, everything on the wire counted.
@@ -69,7 +69,7 @@ impl LinkState {
         }
     }
 
-    /// Time at which the link is free.
+    /// Time from which the link is free.
     #[inline]
     pub(super) const fn free_at(&self) -> u64 {
         self.free_at
@@ -79,7 +79,7 @@ impl LinkState {
         self.delay
     }
 
-    /// Notes each frame that arrives, for one observer more or less.
+    /// Adds or removes one observer of the arriving frames.
     pub(super) const fn tap(&mut self, on: bool) {
         self.taps = if on { self.taps + 1 } else { self.taps - 1 };
     }
@@ -109,7 +109,7 @@ impl LinkState {
         self.frames.push(FrameInFlight { arrival, parcel });
     }
 
-    /// Takes a frame that begins to leave when the link is free; returns when it has left.
+    /// Sends a frame as soon as the link is free; returns its departure.
     #[inline(always)]
     pub(super) fn send_next(
         &mut self,
@@ -124,7 +124,7 @@ impl LinkState {
         departure
     }
 
-    /// Occupies the link with something that is no frame of the simulation; returns until when.
+    /// Occupies the link with a message outside the simulated frames; returns the time from which the link is free.
     pub(super) fn occupy(&mut self, now: u64, wire_bytes: u32) -> u64 {
         self.free_at = now.max(self.free_at) + self.time_to_send(wire_bytes);
         self.free_at
@@ -139,7 +139,7 @@ impl LinkState {
 
     /// Takes a PAUSE or RESUME frame from another partition.
     pub(super) fn accept_signal(&mut self, arrival: u64, wire_bytes: u32, signal: PauseSignal) {
-        // A frame that was sent after it may have been accepted before it.
+        // A frame that the neighbour sent later may have been accepted earlier.
         self.free_at = self.free_at.max(arrival - self.propagation);
         self.push_signal(arrival, wire_bytes, signal);
     }
@@ -159,7 +159,7 @@ impl LinkState {
         self.signals.pop_front()
     }
 
-    /// Takes the first PAUSE or RESUME frame, which has arrived at the far end by `now`.
+    /// Takes the first PAUSE or RESUME frame, which has arrived by `now`.
     ///
     /// # Panics
     /// If none has.
@@ -169,7 +169,7 @@ impl LinkState {
         signal
     }
 
-    /// Returns true if a PAUSE or RESUME frame is on its way, or has not taken effect.
+    /// Returns true if a PAUSE or RESUME frame is under way, or has not taken effect.
     pub(super) fn has_signals(&self) -> bool {
         !self.signals.is_empty()
     }
@@ -193,7 +193,7 @@ impl LinkState {
         self.leads_out
     }
 
-    /// Lets its frames wait for [`Self::take_leaving`] in place of arriving, and its signals for [`Self::take_leaving_signal`].
+    /// Keeps its frames for [`Self::take_leaving`] and its signals for [`Self::take_leaving_signal`], without arrivals.
     pub(super) fn lead_out(&mut self) {
         assert!(self.frames.is_empty(), "frames are on the link");
         self.leads_out = true;

@@ -14,7 +14,7 @@ use crate::schedule::NEVER;
 
 /// The queue before a link, by its discipline.
 pub(super) enum OutputQueue {
-    /// A host's: first in, first out, without a limit. Departures are booked on the link.
+    /// A host's output: first in, first out, without a limit. Departures are booked on the link.
     Host,
     /// A switch's output with its own buffer (`dedicated.rs` of `queueing`); departures are booked.
     Dedicated(Box<BookedDedicated>),
@@ -34,11 +34,11 @@ pub(super) enum OutputQueue {
 pub(super) struct Port {
     link: LinkState,
     queue: OutputQueue,
-    /// The number of the switch it belongs to; [`NIL`] at a host.
+    /// The number of its switch; [`NIL`] at a host.
     switch: u32,
     /// The port's number among those that leave its node.
     output: u16,
-    /// The number, at the node that the link leads to, of the port that its frames come in by.
+    /// The number of the input port at the far end of its link, among the ports of that node.
     input: u16,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct PortParts<'a> {
 }
 
 impl Port {
-    /// A port of a host. Its numbers are those at its own node and at the node that the link leads to.
+    /// Makes a port of a host. Its numbers are those at its own node and at the far end of its link.
     pub(super) const fn new(link: LinkState, [output, input]: [u16; 2]) -> Self {
         Self { link, queue: OutputQueue::Host, switch: NIL, output, input }
     }
@@ -86,13 +86,13 @@ impl Port {
         self.input
     }
 
-    /// The way of a frame from this port's link to another port of the switch that it leads to.
+    /// The crossing from this port's link to another port of the switch that the link leads to.
     #[inline]
     pub(super) const fn crossing(&self, onto: &Self) -> Crossing {
         Crossing { switch: onto.switch, input: self.input, output: onto.output }
     }
 
-    /// The ring that frames to a destination wait in; 0 where the port has no rings.
+    /// The ring for frames to a destination; 0 where the port has no rings.
     pub(super) fn ring(&mut self, destination: Option<u32>) -> Result<u16, Error> {
         if let OutputQueue::Rings(rings) = &mut self.queue { rings.ring(destination) } else { Ok(0) }
     }
@@ -103,7 +103,7 @@ impl Port {
         if let OutputQueue::Host = self.queue { Some(&mut self.link) } else { None }
     }
 
-    /// Its parts, for a frame that arrives: the queue decides, the link sends.
+    /// The port's parts for an arriving frame: the queue decides, the link sends.
     #[inline(always)]
     pub(super) fn parts_mut(&mut self) -> PortParts<'_> {
         let Self { link, queue, switch, output, .. } = self;
@@ -114,7 +114,7 @@ impl Port {
         if let OutputQueue::Rings(rings) = &self.queue { Some(rings) } else { None }
     }
 
-    /// The rings of a port that has some, and the link that they send over.
+    /// The rings and the link of a port with rings.
     pub(super) fn rings_mut(&mut self) -> (&mut RingOutput, &mut LinkState) {
         let OutputQueue::Rings(rings) = &mut self.queue else { panic!("the output has rings") };
         (rings, &mut self.link)
@@ -124,7 +124,7 @@ impl Port {
         if let OutputQueue::Pausable(out) = &self.queue { Some(out) } else { None }
     }
 
-    /// The queue of a port that PAUSE can stop, and the link that it sends over.
+    /// The queue and the link of a port that PAUSE can stop.
     pub(super) fn pausable_mut(&mut self) -> (&mut PausableOutput, &mut LinkState) {
         let OutputQueue::Pausable(out) = &mut self.queue else { panic!("the output can be paused") };
         (out, &mut self.link)
@@ -135,7 +135,7 @@ impl Port {
         if let OutputQueue::Dedicated(queue) = &self.queue { Some(queue.buffer()) } else { None }
     }
 
-    /// Gives back the memory of all frames that have departed by `now`. One that is driven naively settles at each departure.
+    /// Frees the memory of all frames that have departed by `now`. A naively driven queue settles at each departure instead.
     pub(super) fn settle(&mut self, memories: &mut [Option<BookedMemory>], now: Instant) {
         if let OutputQueue::Dedicated(queue) = &mut self.queue {
             queue.settle(now);
@@ -144,7 +144,7 @@ impl Port {
         }
     }
 
-    /// Starts the high-water marks of its own queue afresh; those of a switch's memory are elsewhere.
+    /// Resets the high-water marks of its own queue; the switch's memory has its own marks.
     pub(super) fn reset_marks(&mut self, now: Instant) {
         match &mut self.queue {
             OutputQueue::Dedicated(queue) => queue.reset_marks(now),
@@ -153,7 +153,7 @@ impl Port {
         }
     }
 
-    /// Frames that wait, and whose departure is not booked.
+    /// The waiting frames without a booked departure.
     pub(super) fn waiting(&self) -> Box<dyn Iterator<Item = Parcel> + '_> {
         match &self.queue {
             OutputQueue::Rings(rings) => Box::new(rings.waiting()),
@@ -172,7 +172,7 @@ impl Port {
             }
             OutputQueue::Rings(rings) => rings.assert_conserved(),
             OutputQueue::Pausable(out) => out.assert_departs(&self.link, index),
-            // The accounts of the others are those of their switch; a host's frames are on the link.
+            // The switch checks the accounts of the other queues; a host's frames are on the link.
             _ => {}
         }
     }
@@ -189,7 +189,7 @@ impl PendingDeparture {
         Self { at: NEVER }
     }
 
-    /// Lets a departure be due at `at`, unless an earlier one is. Returns true if it has to be scheduled.
+    /// Notes that a departure is due at `at`, unless an earlier one is. Returns true if the caller has to schedule it.
     pub(super) fn expect(&mut self, at: u64) -> bool {
         let is_earlier = at < self.at;
         if is_earlier {

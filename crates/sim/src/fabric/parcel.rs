@@ -8,26 +8,26 @@ pub(super) const SEGMENTS_MAX: u32 = 1 << 30;
 
 /// A frame that waits in a queue or travels over a link. It is copied from port to port; its segment stays where it is.
 ///
-/// The parts share two words, so that functions take it in registers. A struct of many parts is passed in memory, and a hop waits
-/// for that (docs/engineering/simulator-speed.md).
+/// Its parts share two words, so that functions take it in registers. A struct of many parts is passed in memory, which
+/// delays each hop (docs/engineering/simulator-speed.md).
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Parcel {
-    /// The number of its next step, and from bit 32 on the end of a connection that it is for.
+    /// The number of its next step; from bit 32 on, the connection end that receives it.
     way: u64,
-    /// The place of its segment, and from bit 32 on the bytes on the wire.
+    /// The place of its segment; from bit 32 on, its bytes on the wire.
     load: u64,
 }
 
 impl Parcel {
-    /// A frame of less than 65536 bytes on the wire. `next` is [`NIL`](crate::index::NIL) where the present link leads to its
-    /// destination.
+    /// Makes a frame of less than 65536 bytes on the wire. `next` is [`NIL`](crate::index::NIL) if the present link leads to
+    /// the frame's destination.
     #[inline]
     pub(super) const fn new(next: u32, end: u32, wire_bytes: u32, segment: u32) -> Self {
         assert!(wire_bytes < 1 << 16, "a frame of 64 KiB or more");
         Self { way: next as u64 | (end as u64) << 32, load: segment as u64 | (wire_bytes as u64) << 32 }
     }
 
-    /// The same behind its next step.
+    /// The same frame with another next step.
     #[inline]
     pub(super) const fn moved(self, next: u32) -> Self {
         Self { way: self.way >> 32 << 32 | next as u64, ..self }
@@ -39,7 +39,7 @@ impl Parcel {
         self.way as u32
     }
 
-    /// The end of a connection that it is for.
+    /// The connection end that receives it.
     #[inline]
     pub(crate) const fn end(self) -> u32 {
         (self.way >> 32) as u32

@@ -20,19 +20,19 @@ pub(crate) struct Crossing {
     pub(crate) output: u16,
 }
 
-/// A step that is stored, and the ring that its frames wait in, where its port has rings.
+/// A stored step, and the ring for its frames, where its port has rings.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct StoredStep {
     pub(super) step: PathStep,
     pub(super) ring: u16,
 }
 
-/// The steps of all paths. Paths with equal ends share them, so that even those of many connections stay in the cache.
+/// The steps of all paths. Paths with equal ends share steps, so that the steps of many connections fit into the cache.
 pub(super) struct StoredPaths {
     steps: Vec<StoredStep>,
-    /// The number of each.
+    /// The number of each stored step.
     known: HashMap<StoredStep, u32>,
-    /// Step of each port that was stored or found last: most paths are like the one before.
+    /// The step last used at each port. Most paths equal the previous one, and are found here.
     last: Vec<(StoredStep, u32)>,
 }
 
@@ -42,7 +42,7 @@ impl StoredPaths {
         Self { steps: Vec::new(), known: HashMap::new(), last: vec![(none, NIL); ports] }
     }
 
-    /// Stores a step, behind which all later ones of its path are stored; returns its number.
+    /// Stores a step after all later steps of its path; returns its number.
     pub(super) fn add(&mut self, stored: StoredStep) -> u32 {
         let last = &mut self.last[stored.step.port as usize];
         if last.0 != stored {

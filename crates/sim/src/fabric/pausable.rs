@@ -11,7 +11,7 @@ use super::parcel::Parcel;
 use crate::occurrence::Occurrence;
 use crate::schedule::Schedule;
 
-/// A pause that lasts so long is a storm: the least time after which switches' own watchdogs act.
+/// Least duration of a pause that counts as a storm: the shortest time after which watchdogs of switches act.
 const STORM: u64 = Duration::from_millis(100).get();
 
 /// A frame in an output that can be paused.
@@ -37,7 +37,7 @@ pub(super) struct PausableOutput {
 }
 
 impl PausableOutput {
-    /// An output that a PAUSE stops after `reaction` picoseconds: for bulk data only, or for all frames.
+    /// Makes an output that a PAUSE stops after `reaction` picoseconds, either for bulk data only or for all frames.
     pub(super) fn new(in_service: InService, only_bulk: bool, reaction: u64) -> Self {
         Self {
             output: NaiveOutput::new(in_service),
@@ -51,19 +51,19 @@ impl PausableOutput {
         }
     }
 
-    /// A frame arrives; it waits behind all others of its class.
+    /// Queues a frame behind all others of its class.
     pub(super) fn arrive(&mut self, class: Class, frame: PausableFrame) {
         self.output.arrive(class, frame);
     }
 
-    /// Takes the departure that is due at `now`; `None` if the occurrence is out of date. Returns the frame that has left, if its
-    /// memory was not free before.
+    /// Takes the departure that is due at `now`; `None` if the occurrence is out of date. Returns the departed frame, if its
+    /// memory was not freed before.
     pub(super) fn take_departure(&mut self, now: u64) -> Option<Option<PausableFrame>> {
         self.departure.take(now).then(|| self.output.settle(Instant::new(now)))
     }
 
-    /// Sends the next frame that may go, if the link is free, and schedules the step after it. Returns the frame if its memory is
-    /// free at once.
+    /// Sends the next permitted frame, if the link is free, and schedules the following step. Returns the frame if its memory
+    /// is free at once.
     pub(super) fn serve(
         &mut self,
         schedule: &mut Schedule,
@@ -86,19 +86,19 @@ impl PausableOutput {
         released
     }
 
-    /// Time at which a signal takes effect that arrives at `arrival`.
+    /// Time at which a signal that arrives at `arrival` takes effect.
     pub(super) const fn effect_at(&self, arrival: u64) -> u64 {
         arrival + self.reaction
     }
 
-    /// A PAUSE takes effect.
+    /// Lets a PAUSE take effect.
     pub(super) fn pause(&mut self, now: u64) {
         self.stopped.iter().for_each(|&class| self.output.pause(class));
         self.pauses += 1;
         self.paused_since = now;
     }
 
-    /// A RESUME takes effect.
+    /// Lets a RESUME take effect.
     pub(super) fn resume(&mut self, now: u64) {
         self.stopped.iter().for_each(|&class| self.output.resume(class));
         let paused_for = now - self.paused_since;
@@ -106,7 +106,7 @@ impl PausableOutput {
         self.longest = self.longest.max(paused_for);
     }
 
-    /// For how long it has been paused, if it is.
+    /// The duration of the present pause; `None` if it is not paused.
     pub(super) fn paused_for(&self, now: u64) -> Option<u64> {
         self.output.is_paused(Class::Bulk).then(|| now - self.paused_since)
     }
@@ -116,7 +116,7 @@ impl PausableOutput {
         self.output.waiting()
     }
 
-    /// The frames that take memory.
+    /// The frames that occupy memory.
     pub(super) fn stored(&self) -> impl Iterator<Item = PausableFrame> {
         self.output.stored()
     }

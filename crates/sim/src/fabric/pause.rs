@@ -1,13 +1,13 @@
 //! PAUSE (IEEE 802.3 annex 31B) and priority flow control (IEEE 802.1Qbb).
 //!
-//! A switch counts the bytes that came in by each port and wait in it, the ingress occupancy. At XOFF it sends the neighbour a
-//! PAUSE, and at XON a RESUME. The signal is a frame of its own on the way back. It waits for the frame in service, goes
-//! before all queued frames, and takes its time on the wire. It takes effect after the neighbour's reaction time. Frames
-//! behind a paused port wait wherever they are going (head-of-line blocking), fill the neighbour's memory, and pause that
-//! one's neighbours in turn.
+//! A switch counts the bytes that came in by each port and wait in it, the ingress occupancy. At XOFF it sends the neighbour
+//! a PAUSE, and at XON a RESUME. The signal is a frame of its own in the reverse direction. It waits for the frame in
+//! service, passes all queued frames, and takes its time on the wire. It takes effect after the neighbour's reaction time.
+//! Frames behind a paused port wait, whatever their destination (head-of-line blocking). They fill the neighbour's memory,
+//! which then pauses its own neighbours.
 //!
-//! With priority flow control bulk data (answers) are one priority, all other frames another one, which goes first and is
-//! never paused. A PAUSE lasts until a RESUME: the frames that would renew it before its 65535 quanta are over are left out.
+//! With priority flow control, bulk data (answers) are one priority. All other frames are another one, which goes first and
+//! is never paused. A PAUSE lasts until a RESUME; renewals within its 65535 quanta are not simulated.
 //!
 //! Outputs are driven naively: when the link is free, the next frame that may go is sent. At one instant departures come
 //! first, then the RESUMEs that they cause, then everything else.
@@ -47,7 +47,7 @@ impl Fabric {
         self.flow_control.as_mut().expect("a network with PAUSE")
     }
 
-    /// For PAUSE: connections below this number are those whose second ends answer with bulk data.
+    /// Sets the number of connections whose second ends answer with bulk data; they are the first ones.
     pub(crate) fn set_bulk_connections(&mut self, connections: u32) {
         if let Some(flow_control) = &mut self.flow_control {
             flow_control.set_bulk_connections(connections);
@@ -70,7 +70,7 @@ impl Fabric {
         Some(figures)
     }
 
-    /// A frame that came in over the link of `input` arrives at a switch's output that can be paused.
+    /// Handles a frame that arrives over the link of `input` at a switch's pausable output.
     pub(super) fn arrive_at_pausable(
         &mut self,
         schedule: &mut Schedule,
@@ -98,7 +98,7 @@ impl Fabric {
         Hop::Forwarded
     }
 
-    /// A frame that came in over the link of `input` waits in an output that can be paused; [`NIL`] for the output's own host.
+    /// Queues a frame that came in over the link of `input` at a pausable output; [`NIL`] at the output's own host.
     pub(super) fn enqueue_pausable(
         &mut self,
         schedule: &mut Schedule,
@@ -111,7 +111,7 @@ impl Fabric {
         self.serve_pausable(schedule, now, index);
     }
 
-    /// The frame in service has left, or the link is free.
+    /// Handles the end of a transmission, or a link that has become free.
     pub(super) fn depart_pausable(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
         let (out, _) = self.ports[index as usize].pausable_mut();
         let Some(sent) = out.take_departure(now) else { return };
@@ -129,7 +129,7 @@ impl Fabric {
         }
     }
 
-    /// Gives back the memory of a frame; that of a host has no account.
+    /// Frees the memory of a frame. A frame at a host has no account.
     fn release(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex, frame: PausableFrame) {
         let PausableFrame { parcel, input } = frame;
         if input == NIL {
@@ -141,7 +141,7 @@ impl Fabric {
         }
     }
 
-    /// Sends a RESUME to every paused neighbour with an ingress occupancy of at most XON at a switch.
+    /// Sends a RESUME to every paused neighbour of a switch whose ingress occupancy is at most XON.
     pub(crate) fn check_resumes(&mut self, schedule: &mut Schedule, now: u64, switch: u32) {
         for input in self.flow_control().take_resumed(now, switch) {
             self.send_signal(schedule, now, input, PauseSignal::Resume);
@@ -149,7 +149,7 @@ impl Fabric {
     }
 
     /// Sends a signal to the neighbour on the link of `input`: after the frame in service, and before all queued ones. The
-    /// neighbour handles it when its reaction time is over.
+    /// neighbour obeys it after its reaction time.
     fn send_signal(&mut self, schedule: &mut Schedule, now: u64, input: PortIndex, signal: PauseSignal) {
         let wire_bytes = self.framing.pause_bytes();
         let back = self.ports[input as usize ^ 1].link_mut();
@@ -173,7 +173,7 @@ impl Fabric {
         Some(LeavingSignal { port, arrival, signal })
     }
 
-    /// Takes a signal from another partition: it takes effect when it is due.
+    /// Takes a signal from another partition, and schedules its effect.
     pub(crate) fn accept_signal(&mut self, schedule: &mut Schedule, leaving: LeavingSignal) {
         let LeavingSignal { port, arrival, signal } = leaving;
         let wire_bytes = self.framing.pause_bytes();
@@ -184,7 +184,7 @@ impl Fabric {
         }
     }
 
-    /// A signal takes effect at the port that it was sent to.
+    /// Applies a signal at the port that receives it.
     pub(crate) fn handle_signal(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
         let signal = self.ports[index as usize ^ 1].link_mut().take_signal(now);
         let (out, _) = self.ports[index as usize].pausable_mut();

@@ -20,7 +20,7 @@ use crate::occurrence::Occurrence;
 use crate::schedule::{NEVER, Schedule};
 use fanin_network::PortIndex;
 
-/// The ring of frames that no rule names. It is served before all others.
+/// The ring of frames without a rule. It is served before all others.
 pub(super) const OTHERS: u16 = 0;
 
 /// An output with rings.
@@ -51,8 +51,8 @@ pub(crate) struct RingFigures {
 }
 
 impl RingOutput {
-    /// Makes an output with the plain queue only. Rings store all of a frame but `unstored_bytes`. Their token buckets count
-    /// the whole frame, so that a limit of the next link's rate is that link.
+    /// Makes an output with the plain queue only. A ring stores a frame without its `unstored_bytes`. Its token bucket counts
+    /// the whole frame, so that a rate equal to the next link's matches that link.
     pub(super) fn new(settings: &Daqrings, unstored_bytes: u32) -> Result<Self, Error> {
         let mut rings = Rings::new(settings.service, None)?.with_overhead(unstored_bytes);
         let others = rings.add_ring(&RingSettings::new(settings.frames))?;
@@ -81,14 +81,14 @@ impl RingOutput {
         Ok(ring)
     }
 
-    /// A frame arrives for a ring; false if the ring is full.
+    /// Queues a frame in a ring; returns false if the ring is full.
     pub(super) fn arrive(&mut self, now: u64, ring: u16, parcel: Parcel) -> bool {
         let frame = Descriptor::new(parcel.wire_bytes() - self.unstored_bytes);
         let verdict = self.rings.arrive(Instant::new(now), usize::from(ring), frame, parcel, || 0);
         matches!(verdict, Verdict::Accepted { .. })
     }
 
-    /// The next frame that may go, or from when on one may.
+    /// Returns the next permitted frame, or the time from which one is permitted.
     fn depart(&mut self, now: Instant) -> Result<Parcel, u64> {
         match self.rings.depart(now) {
             Departure::Frame { handle, .. } => Ok(handle),
@@ -111,7 +111,7 @@ impl RingOutput {
             match self.depart(Instant::new(now)) {
                 Ok(parcel) => {
                     let departure = link.send_next(schedule, now, index, parcel);
-                    // If all rings lack tokens at the departure too, the next one is later.
+                    // If all rings lack tokens at this departure, the next one is later.
                     departure.max(self.rings.none_before().get())
                 }
                 Err(at) => at,
@@ -119,7 +119,7 @@ impl RingOutput {
         };
         if self.rings.frames() > 0 && self.departure.expect(next) {
             assert!(next > now, "a frame that may go is kept");
-            // With rings of several destinations a departure has no precedence over an arrival at its instant.
+            // With rings for several destinations, a departure has no precedence over an arrival at the same instant.
             if self.ring_of.len() > 1 {
                 schedule.insert(next, Occurrence::Departure(index));
             } else {
@@ -143,7 +143,7 @@ impl RingOutput {
         self.each_ring().map(|ring| self.rings.occupancy(ring).bytes).sum()
     }
 
-    /// The most bytes that one ring held.
+    /// High-water mark of the deepest ring, in bytes.
     pub(super) fn bytes_max(&self) -> u64 {
         self.each_ring().map(|ring| self.rings.occupancy(ring).bytes_max).max().unwrap_or(0)
     }
@@ -157,7 +157,7 @@ impl RingOutput {
         0..self.rings.rings_len()
     }
 
-    /// Calls `visit` with each destination, the bytes of its ring, and the most that it held.
+    /// Calls `visit` with each destination, the bytes of its ring, and the ring's high-water mark.
     pub(super) fn visit_rings(&self, visit: &mut RingVisitor<'_>) {
         for (&destination, &ring) in &self.ring_of {
             let held = self.rings.occupancy(usize::from(ring));
@@ -189,7 +189,7 @@ impl RingOutput {
         }
     }
 
-    /// Asserts that every admitted frame has departed or waits, with all its bytes.
+    /// Asserts that every admitted frame, with all its bytes, has departed or waits.
     ///
     /// # Panics
     /// If one is missing.

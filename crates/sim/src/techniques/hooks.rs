@@ -14,7 +14,7 @@ use crate::fabric::Crossing;
 use crate::index::EndIndex;
 use crate::occurrence::TechniqueStep;
 
-/// The kind of a message, as techniques on receivers distinguish them.
+/// The kinds of messages that techniques on receivers distinguish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MessageKind {
     /// The message requests an answer over the same connection.
@@ -25,7 +25,7 @@ pub(crate) enum MessageKind {
     Other,
 }
 
-/// Place at which a technique acts during a run, which decides the called hooks.
+/// Place at which a technique acts during a run; it selects the hooks that are called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ActsAt {
     /// Nowhere: the technique only has figures.
@@ -48,7 +48,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) technique: u8,
     /// Seed of the run.
     pub(crate) seed: u64,
-    /// Frames are captured.
+    /// True if frames are captured.
     pub(crate) captures: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct RunView<'a> {
     pub(crate) engine: &'a Engine,
 }
 
-/// A technique in force. A hook that a technique does not need does nothing.
+/// Hooks of a technique in force. The default of each optional hook does nothing.
 pub(crate) trait TechniqueHooks: Send {
     /// Its key in the summary.
     fn key(&self) -> &'static str;
@@ -72,34 +72,34 @@ pub(crate) trait TechniqueHooks: Send {
         ActsAt::Nowhere
     }
 
-    /// The run begins: connections are open, nothing has been sent.
+    /// Called when the run begins: connections are open, nothing has been sent.
     fn on_start(&mut self, _engine: &mut Engine) {}
 
-    /// An endpoint has written a segment into the free `place`. Returns whether the technique keeps it, to send it later.
+    /// Called when an endpoint has written a segment into the free `place`. Returns true to keep it and send it later.
     fn on_send(&mut self, _engine: &mut Engine, _end: EndIndex, _place: u32) -> bool {
         false
     }
 
-    /// An endpoint has nothing more to send for now.
+    /// Called when an endpoint has nothing more to send for now.
     fn on_sent(&mut self, _engine: &mut Engine, _end: EndIndex) {}
 
-    /// An endpoint has handled a segment of `payload` bytes in a frame of `wire_bytes`.
+    /// Called when an endpoint has handled a segment of `payload` bytes in a frame of `wire_bytes`.
     fn on_segment(&mut self, _engine: &mut Engine, _end: EndIndex, _payload: u32, _wire_bytes: u32) {}
 
-    /// A frame for an end arrives at a switch, before the queue of its output. The technique may read and change the segment in
-    /// `place` of the fabric.
+    /// Called when a frame for an end arrives at a switch, before its output's queue. The technique may read and change the
+    /// segment in `place` of the fabric.
     fn on_forward(&mut self, _engine: &mut Engine, _crossing: Crossing, _end: EndIndex, _place: usize) {}
 
-    /// Applications are about to send messages of these kinds by these ends.
+    /// Called before applications send messages of these kinds by these ends.
     fn on_messages(&mut self, _engine: &mut Engine, _messages: &[(EndIndex, MessageKind)]) {}
 
-    /// An end has received a whole message.
+    /// Called when an end has received a whole message.
     fn on_received(&mut self, _engine: &mut Engine, _end: EndIndex, _kind: MessageKind) {}
 
-    /// A time has come that the technique has scheduled.
+    /// Carries out a step that the technique has scheduled.
     fn on_step(&mut self, _engine: &mut Engine, _step: TechniqueStep) {}
 
-    /// Frames that it has kept and not sent yet.
+    /// Frames that it keeps and has not sent yet.
     fn held_back(&self) -> HeldBack {
         HeldBack::default()
     }
@@ -119,7 +119,7 @@ pub(crate) trait TransportHooks: Send {
     /// Its figures over the whole run.
     fn figures(&self) -> Value;
 
-    /// The run begins.
+    /// Called when the run begins.
     fn on_start(&mut self, _engine: &mut Engine) {}
 
     /// Takes a message of `bytes` bytes; returns the stream offset behind its last byte.
@@ -131,13 +131,13 @@ pub(crate) trait TransportHooks: Send {
     /// Sends all that an end may send, and arms its timers.
     fn pump(&mut self, engine: &mut Engine, end: EndIndex);
 
-    /// Handles an end's timer, if due. Returns the sending end of data that did not arrive in time.
+    /// Handles an end's timer, if due. Returns the sending end of overdue data.
     fn handle_timer(&mut self, now: u64, end: EndIndex) -> Option<EndIndex>;
 
     /// Bytes that an end has received without a gap.
     fn delivered(&self, end: EndIndex) -> u64;
 
-    /// The counters of an end, in TCP's terms, and its bytes known to have arrived.
+    /// The counters of an end, in TCP's terms, and the number of its bytes known to have arrived.
     fn stats(&self, end: EndIndex) -> (Stats, u64);
 
     /// Asserts that its own accounts balance.
@@ -176,7 +176,7 @@ pub(crate) struct AnswerSetup<'a> {
     pub(crate) answer_bytes: u64,
 }
 
-/// A technique above the transport: readouts hold their answers back until it releases them. It decides on dead hosts.
+/// Hooks of a technique above the transport. Readouts hold answers back until it releases them. It excludes dead hosts.
 pub(crate) trait AnswerHooks: Send {
     /// Its key in the summary.
     fn key(&self) -> &'static str;
@@ -184,19 +184,19 @@ pub(crate) trait AnswerHooks: Send {
     /// Its figures over the whole run.
     fn figures(&self) -> Value;
 
-    /// The run begins.
+    /// Called when the run begins.
     fn on_start(&mut self);
 
-    /// A readout has an answer for a collector.
+    /// Takes a readout's answer for a collector.
     fn on_answer(&mut self, now: Instant, readout: u16, collector: u16, bytes: u64, message: Message<Bytes>);
 
-    /// An event was collected that lacks `missing` fragments.
+    /// Called when an event was collected without `missing` of its fragments.
     fn on_collected(&mut self, missing: u32);
 
-    /// A message of the technique has arrived at host `to`.
+    /// Takes a message of the technique that has arrived at host `to`.
     fn on_message(&mut self, now: Instant, from: Peer, to: Peer, message: ControlMessage);
 
-    /// The deadline that [`poll_deadline`](Self::poll_deadline) returned has come on the supervisor's host.
+    /// Handles the deadline of [`poll_deadline`](Self::poll_deadline) on the supervisor's host.
     fn on_deadline(&mut self, now: Instant);
 
     /// The next deadline on the supervisor's host.
@@ -205,7 +205,7 @@ pub(crate) trait AnswerHooks: Send {
     /// The next action.
     fn poll_action(&mut self) -> Option<AnswerAction>;
 
-    /// A dead host is excluded.
+    /// Called when a dead host is excluded.
     fn on_excluded(&mut self, host: Peer);
 
     /// True if a host has died.
@@ -224,7 +224,7 @@ pub(crate) enum Installed {
     Transport(Box<dyn TransportHooks>),
 }
 
-/// A number of packets as TCP counts them.
+/// Converts a number of packets to the type of TCP's counters.
 pub(crate) fn packets(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX).max(1)
 }
@@ -253,7 +253,7 @@ impl TechniqueFunctions {
 }
 
 impl Installed {
-    /// A technique, for a `build`.
+    /// Wraps a technique for the result of `build`.
     pub(crate) fn technique(technique: impl TechniqueHooks + 'static) -> Option<Self> {
         Some(Self::Technique(Box::new(technique)))
     }

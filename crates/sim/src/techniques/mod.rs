@@ -1,4 +1,4 @@
-//! Techniques against incast: one folder each. A folder holds all that its technique does to data, to control messages
+//! Techniques against incast, one folder each. A folder holds everything that its technique does to data, to control messages
 //! and to the summary. The event loop calls the hooks of [`TechniqueSet`] and names no technique.
 //!
 //! `docs/CONTRIBUTING.md` says how to add one. A technique above the transport schedules the answers of an event-building
@@ -57,7 +57,7 @@ const TECHNIQUES: [TechniqueFunctions; 14] = [
     paced_credits::TECHNIQUE,
 ];
 
-/// Lets the techniques of a scenario change TCP's settings, which are those of its profile and keys.
+/// Lets the techniques of a scenario change TCP's settings, after the profile and the keys have set them.
 pub(crate) fn configure(transport: &Transport, config: &mut Config) {
     TECHNIQUES.iter().for_each(|technique| (technique.configure)(transport, config));
 }
@@ -79,7 +79,7 @@ pub(crate) struct TechniqueSet {
     transport: Option<Box<dyn TransportHooks>>,
     /// Techniques that act on hosts.
     acting: Vec<Box<dyn TechniqueHooks>>,
-    /// Place in `acting`, by number in [`TECHNIQUES`].
+    /// Place in `acting`, by the number in [`TECHNIQUES`].
     places: [Option<usize>; TECHNIQUES.len()],
     /// Techniques that act at switches.
     at_switches: Vec<Box<dyn TechniqueHooks>>,
@@ -192,7 +192,7 @@ impl TechniqueSet {
         transport.chain(figures).collect()
     }
 
-    /// The counters of an end, and its bytes known to have arrived.
+    /// The counters of an end, and the number of its bytes known to have arrived.
     pub(crate) fn stats(&self, engine: &Engine, end: EndIndex) -> (fanin_tcp::Stats, u64) {
         match &self.transport {
             Some(transport) => transport.stats(end),

@@ -15,7 +15,7 @@ use crate::random::{HostKind, Purpose, host, seed};
 use crate::techniques::MessageKind;
 use fanin_network::{Collection, Connection, Network, Roles, barrier_connections};
 
-/// The aggregator, as the senders know it.
+/// The aggregator's peer number for the senders.
 const AGGREGATOR: Peer = Peer::Collector(0);
 
 /// A completed round.
@@ -23,15 +23,15 @@ const AGGREGATOR: Peer = Peer::Collector(0);
 struct Round {
     start: Instant,
     end: Instant,
-    /// Retransmission timeouts in it, over all connections.
+    /// Retransmission timeouts in the round, over all connections.
     timeouts: u64,
 }
 
-/// The aggregator is host 0, sender `s` host `s + 1`; their connection has the ends `2 s` (the aggregator's) and `2 s + 1`.
+/// A barrier workload. The aggregator is host 0, sender `s` host `s + 1`; their connection has the ends `2 s` and `2 s + 1`.
 pub(crate) struct BarrierWorkload {
     aggregator: Aggregator,
     senders: Vec<BarrierSender>,
-    /// A round that takes longer is late; zero: none is.
+    /// Longest duration of a round that is not late; zero means that no round is late.
     deadline: Duration,
     /// Retransmission timeouts in the round in progress.
     timeouts: u64,
@@ -76,7 +76,7 @@ impl BarrierWorkload {
         })
     }
 
-    /// Drains the aggregator: its completed rounds, and the requests of the next one.
+    /// Drains the aggregator: takes its completed rounds, and sends the requests of the next one.
     fn drain(&mut self, outbox: &mut WorkloadRequests<BarrierMessage>) {
         while let Some(record) = self.aggregator.poll_record() {
             let BarrierRecord::Round { start, end, .. } = record else {
@@ -168,7 +168,7 @@ impl HostWorkload for BarrierWorkload {
     }
 
     fn event(&self, _message: &BarrierMessage) -> Option<u64> {
-        // A message of another round than the present one does not exist.
+        // A message always belongs to the present round.
         Some(self.completed.len() as u64)
     }
 

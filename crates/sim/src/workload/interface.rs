@@ -10,7 +10,7 @@ use crate::techniques::MessageKind;
 
 /// The applications on the hosts of a partition.
 ///
-/// Hosts are numbered as the workload likes; the numbers only tell their deadlines apart.
+/// Applications choose the numbers of their hosts; the numbers only tell the hosts' deadlines apart.
 pub(crate) trait HostWorkload {
     /// The content of a message.
     type Message;
@@ -23,7 +23,7 @@ pub(crate) trait HostWorkload {
         outbox: &mut WorkloadRequests<Self::Message>,
     );
 
-    /// A whole message has been received at one end of a connection.
+    /// Handles a whole message, received at one end of a connection.
     fn handle_message(
         &mut self,
         now: Instant,
@@ -32,13 +32,13 @@ pub(crate) trait HostWorkload {
         outbox: &mut WorkloadRequests<Self::Message>,
     );
 
-    /// The deadline of a host has come.
+    /// Handles a host's deadline.
     fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut WorkloadRequests<Self::Message>);
 
     /// A host's next deadline.
     fn poll_deadline(&mut self, host: u32) -> Instant;
 
-    /// A retransmission timer expired at the sending end; `messages` are those not yet received as a whole.
+    /// Handles an expired retransmission timer of a sending end. `messages` are those not yet received as a whole.
     fn handle_timeout(
         &mut self,
         now: Instant,
@@ -49,7 +49,7 @@ pub(crate) trait HostWorkload {
     /// The event, or round, that a request or an answer belongs to.
     fn event(&self, message: &Self::Message) -> Option<u64>;
 
-    /// The event that was completed last, once.
+    /// Takes the event that was completed last; returns it once.
     fn take_collected(&mut self) -> Option<CollectedEvent>;
 
     /// The kind of a message, for techniques that steer by requests and answers.
@@ -64,10 +64,10 @@ pub(crate) trait HostWorkload {
     /// If one was.
     fn assert_conserved(&self);
 
-    /// A number that changes with progress; a run with a constant number for long is ended.
+    /// A number that changes with progress. A run ends if the number stays constant for long.
     fn progress(&self) -> u64;
 
-    /// The waiting hosts, each with the object of its wait, of a run without progress.
+    /// The waiting hosts of a run without progress, each with the object of its wait.
     fn diagnose(&self) -> String;
 }
 
@@ -75,9 +75,9 @@ pub(crate) trait HostWorkload {
 pub(crate) struct WorkloadRequests<M> {
     /// Messages to send, in order: the end, the length in bytes, the content.
     pub(crate) messages: Vec<(EndIndex, u64, M)>,
-    /// Further hosts with possibly changed deadlines.
+    /// Further hosts whose deadlines may have changed.
     pub(crate) hosts: Vec<u32>,
-    /// Ends to begin or stop tapping, at their host's link.
+    /// Ends whose host's link is to be recorded from now on, or no longer.
     pub(crate) taps: Vec<(EndIndex, bool)>,
 }
 
@@ -111,9 +111,9 @@ pub(crate) trait MeasuredWorkload: HostWorkload {
     fn hosts(&self) -> usize;
     /// Rows of the events or requests.
     fn rows(&self) -> Vec<EventRow>;
-    /// Bytes of a row's answers on the wire; `None` where its time is not that of one collection.
+    /// Bytes on the wire of a row's answers; `None` if its time is not that of a single collection.
     fn wire_bytes(&self, row: &EventRow) -> Option<u64>;
-    /// Begins no new work from now on: work in progress is finished.
+    /// Begins no new work from now on, and finishes work in progress.
     fn stop_assigning(&mut self, now: Instant);
     /// Fills in its figures.
     fn summarise(&self, summary: &mut Summary, rows: &[EventRow], span: Span);

@@ -11,8 +11,8 @@ use fanin_units::Bytes;
 use crate::Error;
 use crate::random::{HostKind, Purpose, host, seed};
 
-/// The fragments of one readout. Their sizes follow from the seed, the event and the readout alone: repeated calls,
-/// in any order, give the same sizes.
+/// The sizes of one readout's fragments. They depend on the seed, the event and the readout alone: repeated calls, in any
+/// order, return the same sizes.
 #[derive(Clone, Debug)]
 pub(crate) struct Sizes {
     model: Model,
@@ -21,8 +21,8 @@ pub(crate) struct Sizes {
     readout: u64,
 }
 
-/// The content of the file of sizes that a scenario may name. Sources are dealt out in ascending order: the first readout has
-/// the first of them.
+/// The content of the file of sizes that a scenario may name. Readouts take its sources in ascending order, each as many as
+/// it has fragments.
 #[derive(Clone, Debug)]
 pub enum RecordedSizes {
     /// The scenario names no file.
@@ -53,7 +53,7 @@ impl RecordedSizes {
         }
     }
 
-    /// The mean size of a fragment, over all places for fragments.
+    /// The mean size of a fragment, over all sources in use.
     pub fn mean(&self, scenario: &Scenario) -> Bytes {
         let places = scenario.fragments_total();
         match (self, &scenario.readout.fragment_size) {
@@ -66,12 +66,12 @@ impl RecordedSizes {
     }
 }
 
-/// Origin of sizes.
+/// Source of the sizes.
 #[derive(Clone, Debug)]
 enum Model {
-    /// True sizes of the sources from a certain one on, event by event and over again.
+    /// Recorded sizes of consecutive sources from `first` on. Events are repeated in turn.
     Events { sizes: Arc<EventSizes>, first: usize },
-    /// Models of these sources.
+    /// Models of consecutive sources from `first` on.
     PerSource { models: Arc<Vec<SourceModel>>, first: usize, sigma: f64 },
     /// Draws from the scenario's distribution, without a file.
     Drawn(SizeModel),
@@ -131,13 +131,13 @@ impl Sizes {
         }
     }
 
-    /// The random numbers of this readout's part of an event.
+    /// The random numbers for this readout's part of an event.
     fn own(&self, event: L1Id) -> Random {
         let readout = host(HostKind::Readout, self.readout);
         Random::new(seed(self.run ^ event.0.rotate_left(32), readout, Purpose::Fragment))
     }
 
-    /// All fragments of an event together.
+    /// The bytes of all fragments of an event.
     pub(crate) fn event_bytes(&self, event: L1Id) -> Bytes {
         self.size(event, FragmentSet::first(self.fragments))
     }

@@ -8,7 +8,7 @@ impl Building {
         self.assigned
     }
 
-    /// Takes in what another partition has recorded of the events that the supervisor here has assigned.
+    /// Adds another partition's records of the events that this supervisor has assigned.
     pub(crate) fn absorb(&mut self, other: &Self) {
         assert!(self.has_supervisor && !other.has_supervisor, "one partition has the supervisor");
         assert!(other.rows.len() <= self.rows.len(), "an event that was not assigned");

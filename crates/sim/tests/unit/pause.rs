@@ -12,7 +12,7 @@ use crate::schedule::NEVER;
 use crate::ties::Ties;
 
 impl Fabric {
-    /// As [`send_from`](Self::send_from), for a segment that lies elsewhere.
+    /// Sends as [`send_from`](Self::send_from) does, a segment that lies elsewhere.
     fn send(
         &mut self,
         schedule: &mut Schedule,
@@ -27,7 +27,7 @@ impl Fabric {
     }
 }
 
-/// Switches in a ring, a host at each, that all send to the host `ahead` switches further on.
+/// A ring of switches with a host each. Every host sends to the host `ahead` switches further on.
 fn ring(switches: u32, ahead: u32, mode: PauseMode, xoff: u64) -> (Fabric, Vec<PathStep>, Network) {
     ring_of(switches, ahead, settings(mode, xoff))
 }
@@ -39,7 +39,7 @@ fn settings(mode: PauseMode, xoff: u64) -> Switch {
     settings
 }
 
-/// As [`ring`], of switches with these settings.
+/// As [`ring`], with these settings of the switches.
 fn ring_of(switches: u32, ahead: u32, settings: Switch) -> (Fabric, Vec<PathStep>, Network) {
     let kinds = vec![SwitchKind { settings, has_uplinks: false, section: "tor" }];
     let mut network = Network { switches: kinds, ..Network::default() };
@@ -89,7 +89,7 @@ fn happen(fabric: &mut Fabric, schedule: &mut Schedule, now: u64, occurrence: Oc
     Turn::Other
 }
 
-/// Sends `frames` from each host at once; returns what was delivered and dropped, and whether it came to a deadlock.
+/// Sends `frames` from each host at once; returns the delivered and the dropped frames, and true after a deadlock.
 fn play(fabric: &mut Fabric, routes: &[PathStep], frames: u32) -> (u32, u32, bool) {
     let mut schedule = Schedule::new(1 << 20, fabric.ports.len() as u32, Ties::default());
     let segment = Segment { payload: 1460, flags: Flags::ACK, ..Segment::default() };
@@ -133,7 +133,7 @@ fn a_ring_of_stopped_ports_is_found_and_named() {
 
 #[test]
 fn without_a_circle_all_arrives() {
-    // To the next switch only: no port waits for another of the ring.
+    // To the next switch only: no port of the ring waits for another.
     for (ahead, mode, xoff) in
         [(1, PauseMode::Pause, 30_000), (1, PauseMode::Priority, 4_000), (0, PauseMode::Pause, 4_000)]
     {
@@ -181,13 +181,13 @@ fn a_stop_takes_effect_after_the_signal_has_passed() {
     }
 }
 
-/// When a host sends, in steps of 6 us; which; how many frames of how much payload; whether they are bulk data.
+/// Time in steps of 6 us, sending host, number of frames, payload of each, and true for bulk data.
 type Send = (u64, usize, u8, u16, bool);
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
-    /// Whatever is sent, each frame is delivered or dropped, and every account is zero at the end. A RESUME follows each PAUSE
-    /// unless the ports wait for one another.
+    /// Each frame is delivered or dropped, and every account is zero at the end. A RESUME follows each PAUSE, unless there is
+    /// a deadlock.
     #[test]
     fn every_account_is_zero_when_all_has_left(
         sends in prop::collection::vec(

@@ -32,7 +32,7 @@ fn a_ring_holds_its_frames_and_no_more() {
     let other = port.ring(Some(8)).unwrap();
     let taken = (0..9790).filter(|_| port.arrive(0, ring, frame())).count();
     assert_eq!((taken, port.frames(), port.bytes()), (9000, 9000, 9000 * 1518));
-    // One that is full refuses only its own frames.
+    // A full ring refuses only its own frames.
     assert!(port.arrive(0, other, frame()) && port.arrive(0, OTHERS, frame()));
     let mut figures = RingFigures::default();
     port.add_to(&mut figures);
@@ -78,8 +78,8 @@ fn the_longest_ring_goes_first() {
     assert_eq!(ends.iter().filter(|&&end| end == 0).count(), 2);
 }
 
-/// Plays arrivals at an output before a link of 1 Gb/s and 1 us, and the departures between them. Returns when each frame
-/// arrives at the far end.
+/// Plays arrivals at an output before a link of 1 Gb/s and 1 us, with the departures between them. Returns the arrival of
+/// each frame at the far end.
 fn play(settings: &Daqrings, arrivals: &[(u64, bool)]) -> Vec<(u64, u32)> {
     let mut port = output(settings);
     let ring = port.ring(Some(7)).unwrap();
@@ -132,7 +132,7 @@ proptest! {
 
 #[test]
 fn frames_that_no_rule_names_go_first() {
-    // Every third frame passes all of the ring but the one that has begun.
+    // Every third frame passes all frames of the ring except the one in service.
     let arrivals: Vec<(u64, bool)> = (0..900).map(|frame| (0, frame % 3 != 1)).collect();
     let ends: Vec<u32> = play(&Daqrings::default(), &arrivals).into_iter().map(|(_, end)| end).collect();
     let passes = |end: &u32| end % 3 == 1;
@@ -142,7 +142,7 @@ fn frames_that_no_rule_names_go_first() {
 
 #[test]
 fn a_departure_at_the_instant_of_an_arrival_comes_first() {
-    // The second frame of the ring has its tokens when one comes that no rule names: after two of its times on the wire.
+    // The ring's second frame has its tokens when a frame without a rule arrives: after two of its times on the wire.
     let settings = Daqrings { rate: Rate::new(500_000_000), burst: Bytes::new(1538), ..Daqrings::default() };
     let arrivals = [(0, true), (0, true), (2 * 12_304_000, false)];
     assert_eq!(play(&settings, &arrivals), [(13_304_000, 0), (37_912_000, 1), (50_216_000, 2)]);

@@ -20,7 +20,7 @@ fn keeps_the_order_of_a_sorted_list() {
             // Equal, near, far and very far times.
             let ahead = match random() % 7 {
                 0 => 0,
-                // Within the ring of blocks of one of the widths or another.
+                // Within the ring of blocks, for one bucket width or another.
                 6 => random() % (1 << (20 + random() % 28)),
                 1 => random() % 1_000,
                 2 => random() % 20_000_000,
@@ -28,7 +28,7 @@ fn keeps_the_order_of_a_sorted_list() {
                 4 => (random() % 8) * 100_000_000_000,
                 _ => (random() % 4) * 3_000_000_000_000,
             };
-            // Every other one is an arrival, of which each port has one at a time.
+            // Every other one is an arrival; each port has one at a time.
             let port = number % 50;
             let occurrence = if number % 2 == 0 && !is_pending[port as usize] {
                 is_pending[port as usize] = true;

@@ -13,7 +13,7 @@ fn star() -> Network {
     topology::build(&fanin_scenario::load("incast", &sets).unwrap().scenario).unwrap().0
 }
 
-/// The occurrences of some instants, of all kinds that a network names.
+/// The occurrences of some instants, of all kinds that have names.
 fn occurrences(network: &Network) -> Vec<(u64, Occurrence)> {
     let mut all = Vec::new();
     for time in [5, 5_000, 9_000_000, 40_000_000_000, 7_000_000_000_000_000] {
@@ -31,7 +31,7 @@ fn order(network: &Network, seed: u64, scheduled: &[(u64, Occurrence)]) -> Vec<(
     let ports = network.ports().end;
     let mut schedule = Schedule::new(1 << 20, ports, Ties::new(network, seed));
     for sender in 0..SENDERS {
-        // Each sender's link is one of the ports, the other end's first port the collector's.
+        // Each sender's link is one of the ports; the other end's first port is the collector's.
         schedule.ties.connect([1, 2 * sender + 3], [0, sender + 1]);
     }
     for &(time, occurrence) in scheduled {

@@ -14,7 +14,7 @@ use crate::workload::{BarrierWorkload, Building, MeasuredWorkload, ReadyWorkload
 /// The results of a run as they stand at one time.
 #[derive(PartialEq, Eq, Debug)]
 struct Results {
-    /// Of events, or of completed rounds.
+    /// Rows of events, or of completed rounds.
     rows: Vec<EventRow>,
     ends: Vec<EndStats>,
     /// By port: bytes that have arrived, and the largest queue.
@@ -22,15 +22,15 @@ struct Results {
     frames: u64,
     drops: u64,
     timeouts: u64,
-    /// Of PAUSE: signals of each kind, stopped ports of hosts and of switches. Then the longest stop, the longest stopped time of a
-    /// port, and the most ingress occupancy.
+    /// Figures of PAUSE: signals of each kind, stopped ports of hosts and of switches. Then the longest pause, the longest
+    /// total pause of a port, and the high-water mark of the ingress occupancy.
     pauses: [u64; 7],
 }
 
-/// A workload that is played in several partitions.
+/// A workload that can be split over several partitions.
 trait CutWorkload: MeasuredWorkload + Sized {
     fn of(workload: ReadyWorkload) -> Self;
-    /// The rows of the whole network, without timeouts: the sender's partition does not know which messages are received.
+    /// The rows of the whole network, without timeouts: the sender's partition does not know the received messages.
     fn joined_rows(partitions: Vec<Self>) -> Vec<EventRow>;
 }
 
@@ -76,7 +76,7 @@ fn results<W: CutWorkload>(scenario: &Scenario, groups: &[BTreeSet<NodeIndex>], 
         partition.engine.advance(until.get());
         partition.assert_conserved();
     }
-    // Several partitions have each node once.
+    // Each node belongs to one partition.
     let mut ends: Vec<EndStats> = partitions.iter().flat_map(Partition::end_stats).collect();
     ends.sort_unstable_by_key(|end| end.end);
     let totals: Vec<_> = partitions.iter().map(|partition| partition.engine.totals()).collect();
@@ -121,7 +121,7 @@ fn partition<W: CutWorkload>(
     assembled.expect("a partition").0
 }
 
-/// Asserts that a network that is cut into partitions gives the same results; returns them.
+/// Asserts that a network cut into partitions gives the same results; returns them.
 fn assert_alike<W: CutWorkload>(preset: &str, sets: &[&str], until: Duration) -> Results {
     let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
     let scenario = fanin_scenario::load(preset, &sets).expect("a scenario").scenario;
@@ -196,7 +196,7 @@ fn event_building_is_cut_between_any_hosts() {
     assert_built(&["workload.kind=push", "shaping.method=none"]);
 }
 
-/// A technique that acts on a host, or at a switch, reads what it keeps of that one.
+/// A technique on a host or at a switch reads only its state of that host or switch.
 #[test]
 fn techniques_are_cut_with_their_hosts_and_switches() {
     let incast: [&[&str]; 9] = [

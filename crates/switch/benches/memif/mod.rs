@@ -12,14 +12,14 @@ use fanin_units::{Bytes, Duration, Instant};
 use crate::{PASSES, pages};
 
 const PORTS: usize = 2;
-/// Time of a measurement, and the number of its parts, of which the best counts.
+/// Time of a measurement, and its number of parts; the best part counts.
 const WINDOW: WallTime = WallTime::from_millis(700);
 const WINDOWS: usize = 4;
-/// Frames of ours in each part.
+/// Frames of our switch in each part.
 const FRAMES_A_PASS: u64 = 2_000_000;
 /// Circulating frames in either direction.
 const FRAMES: usize = 256;
-/// The stations behind the two ports, as testpmd names them.
+/// The addresses of testpmd's stations behind the two ports.
 const STATIONS: [[u8; 6]; PORTS] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 
 /// The socket that joins the ends of a port.
@@ -88,7 +88,7 @@ fn sent(switch: &Switch<DpdkPorts>) -> u64 {
     switch.snapshot(false).ports.iter().map(|port| port.sent.frames).sum()
 }
 
-/// Our switch, in ns a frame, with the arguments that every DPDK here gets.
+/// Our switch, in ns a frame; `arguments` are common to every DPDK process here.
 ///
 /// # Errors
 /// If a program is missing or fails.
@@ -142,7 +142,7 @@ pub(crate) fn switch(arguments: Vec<String>) -> Result<f64, String> {
     Ok(best)
 }
 
-/// Open vSwitch over the same, in ns a frame.
+/// Open vSwitch over the same ports, in ns a frame.
 ///
 /// # Errors
 /// If a program is missing or fails.
@@ -166,7 +166,7 @@ pub(crate) fn open_vswitch() -> Result<f64, String> {
         std::thread::sleep(WINDOW / WINDOWS as u32);
         let (ns, after) = (began.elapsed().as_nanos() as f64, ovs.work()?);
         let [frames, idle, busy] = [0, 1, 2].map(|number| (after[number] - before[number]) as f64);
-        // Its idle and busy cycles add up to the elapsed time.
+        // Its idle and busy cycles add up to the measured time.
         best = best.min(busy / (idle + busy) * ns / frames.max(1.0));
     }
     drop(other);

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Path of the daemon with DPDK in Debian's `openvswitch-switch-dpdk`; FANIN_OVS_DPDK names another.
+/// Path of the daemon with DPDK in Debian's `openvswitch-switch-dpdk`; FANIN_OVS_DPDK overrides it.
 #[allow(dead_code, reason = "each user takes what it needs")]
 pub(crate) const WITH_DPDK: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 const START_MAX: Duration = Duration::from_secs(30);
 
-/// A running Open vSwitch with one bridge, `br0`. It ends, and its files go, when this is dropped.
+/// A running Open vSwitch with one bridge, `br0`. Dropping this stops it and removes its files.
 pub(crate) struct OpenVswitch {
     directory: PathBuf,
     namespace: Option<String>,
@@ -19,7 +19,7 @@ pub(crate) struct OpenVswitch {
 }
 
 impl OpenVswitch {
-    /// Starts one, in a network namespace if one is named, with these settings of `other_config`.
+    /// Starts one with these settings of `other_config`, in a network namespace if `namespace` is given.
     ///
     /// # Errors
     /// If a program is missing or fails.
@@ -95,7 +95,7 @@ impl OpenVswitch {
         Ok(())
     }
 
-    /// `ovs-vsctl`.
+    /// Runs `ovs-vsctl`.
     pub(crate) fn vsctl(&self, words: &[&str]) -> Result<String, String> {
         let database = format!("--db=unix:{}", self.path("db.sock"));
         let words: Vec<&str> = [database.as_str(), "--timeout=30"].iter().chain(words).copied().collect();

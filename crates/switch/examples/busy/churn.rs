@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::traffic::{COLLECTORS, SOURCES};
 
-/// A pause between two changes, so that frames meet every state.
+/// Pause between two changes, so that frames meet every state.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Counts of requests.
@@ -76,7 +76,7 @@ fn change(client: &Client, start: Instant, time: Duration) -> Done {
         round += 1;
         let collector = SOURCES + round as usize % COLLECTORS;
         let ring = format!("/v1/rings/ring-{collector}");
-        // At least the rate of the traffic, and the room that it needs during a change.
+        // At least the traffic's rate, and a buffer for its frames during a change.
         let rate = format!("{} Mb/s", 2_000 + round % 8 * 1_000);
         let frames = format!("{} packets", 4_096 << (round % 3));
         done.ask("rings changed", client, "PATCH", &ring, Some(&json!({"rate": rate, "frames": frames})));

@@ -1,7 +1,7 @@
 //! A busy switch: ports in memory with generated traffic, control over HTTP and a local socket.
 //!
-//! `busy serve HTTP_ADDRESS [SOCKET]` serves until its standard input ends. `busy soak SECONDS` changes rings, rules, ports
-//! and marks all the time, captures and scrapes, and then accounts for every frame. It exits with 1 if one was lost,
+//! `busy serve HTTP_ADDRESS [SOCKET]` serves until its standard input ends. `busy soak SECONDS` continually changes rings,
+//! rules, ports and marks, captures and scrapes, and then accounts for every frame. It exits with 1 if a frame was lost,
 //! reordered or changed.
 
 mod churn;

@@ -18,7 +18,7 @@ pub(crate) const SOURCES: usize = 8;
 pub(crate) const COLLECTORS: usize = 4;
 /// Sources send nothing while fewer buffers are free.
 const ROOM_MIN: usize = 2048;
-/// Frames that a late source makes up for; it skips those beyond.
+/// Most frames that a late source catches up; it skips the others.
 const BEHIND_MAX: u64 = 128;
 /// Interval at which sources check for due frames.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
@@ -50,9 +50,9 @@ pub(crate) struct Traffic {
     start: Instant,
     /// Frames that each source has sent.
     sent: [u64; SOURCES],
-    /// The number that the next frame of each flow has, by source and collector.
+    /// The number of the next frame of each flow, by source and collector.
     next: HashMap<(u8, u8), u32>,
-    /// The number that each flow's next frame should have.
+    /// The expected number of each flow's next frame.
     expected: HashMap<(u8, u8), u32>,
     scratch: Vec<u8>,
 }
@@ -111,7 +111,7 @@ impl Traffic {
         }
     }
 
-    /// Writes the frame of this number in its flow; its bytes follow from both.
+    /// Writes the frame of this number in its flow; the bytes depend on the flow and the number only.
     fn fill(&mut self, source: u8, collector: u8, number: u32) {
         let length = FRAME_BYTES_MIN
             + (number as usize * 7919 + usize::from(source)) % (FRAME_BYTES_MAX - FRAME_BYTES_MIN);

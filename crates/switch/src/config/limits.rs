@@ -10,5 +10,6 @@ pub const WORKERS_MAX: usize = 64;
 pub const MEMORY_MAX: Bytes = Bytes::new(64 << 30);
 /// The longest name of a port, ring or rule.
 pub const NAME_BYTES_MAX: usize = 64;
-/// The rate assumed of a port without one: for RED's average while the queue is empty, and for the quanta of PAUSE.
+/// The assumed rate of a port without a configured one: for RED's average while the queue is empty, and for the quanta of
+/// PAUSE.
 pub(crate) const RATE_ASSUMED: Rate = Rate::new(10_000_000_000);

@@ -16,7 +16,7 @@ use super::switch_spec::*;
 const FRAME_MAX: Bytes = Bytes::new(9000 + wire::ETHERNET_STORED as u64);
 /// The longest delay of an impairment.
 const DELAY_MAX: Duration = Duration::from_secs(10);
-/// Tables of ways; with their number above a VLAN's 12 bits they fit a station's key.
+/// Most tables of ways. In a station's key they take numbers above a VLAN's 12 bits.
 const TABLE_MAX: u16 = 15;
 /// The smallest packet memory, enough for the drivers of a few ports.
 const MEMORY_MIN: Bytes = Bytes::new(1 << 20);
@@ -112,7 +112,7 @@ fn check_buffer(key: &'static str, buffer: Option<Bytes>, mistakes: &mut Vec<Mis
     }
 }
 
-/// Checks the limit of a queue, which `holder` names.
+/// Checks the frame limit of a queue; messages name the queue's `holder`.
 fn check_frames(key: &'static str, holder: &str, frames: Option<Packets>, mistakes: &mut Vec<Mistake>) {
     if let Some(frames) = frames
         && (frames.is_zero() || frames.get() > RING_FRAMES_MAX.into())
@@ -402,7 +402,7 @@ impl ImpairSpec {
 }
 
 impl RingSpec {
-    /// The most frames that the ring holds, full-sized ones where bytes limit it.
+    /// The most frames that the ring holds; a limit in bytes counts as full-sized frames.
     pub(crate) fn frames_held(&self, mtu: Bytes) -> u64 {
         let by_bytes = self.bytes.map_or(u64::MAX, |bytes| bytes.get().div_ceil(mtu.get() + 14));
         self.frames.map_or(u64::MAX, |frames| frames.get()).min(by_bytes)

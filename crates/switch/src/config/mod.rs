@@ -54,7 +54,7 @@ pub fn load_for_this_machine(path: &Path) -> Result<LoadedConfig, Errors> {
     if problems.is_empty() { Ok(loaded) } else { Err(Errors::from(problems)) }
 }
 
-/// Loads as [`load`] does, from text; messages name it `name`.
+/// Loads as [`load`] does, from text; `name` stands for the file in messages.
 ///
 /// # Errors
 /// As for [`load`].
@@ -117,7 +117,7 @@ fn check(document: &Document) -> Result<LoadedConfig, Errors> {
 type Names<'a> = HashMap<&'a str, String>;
 
 impl Config {
-    /// Checks a configuration that a program made.
+    /// Checks a configuration from a program.
     ///
     /// # Errors
     /// Every problem.

@@ -53,7 +53,7 @@ pub enum ClientError {
         /// The system's error.
         error: io::Error,
     },
-    /// The answer is not that of a switch.
+    /// The answer does not come from a switch.
     #[error("{address} does not answer like a switch: {reason}")]
     Protocol {
         /// Address of the switch.

@@ -177,7 +177,7 @@ impl Picture {
         tally(encoder, "port_dropped", help, rows.iter().map(|(labels, tally)| (labels.as_slice(), *tally)))
     }
 
-    /// Every queue with its labels: a port's own has no ring.
+    /// Every queue with its labels; a port's plain queue has no ring.
     fn all_queues(&self) -> Vec<([(&'static str, &str); 2], &QueueSnapshot)> {
         let own = self
             .snapshot
@@ -370,7 +370,7 @@ fn histogram(metric: &mut MetricEncoder<'_>, samples: &Histogram) -> Result {
         .buckets
         .iter()
         .enumerate()
-        // Our bounds are exclusive, and those of OpenMetrics inclusive.
+        // Our bounds are exclusive, and OpenMetrics' bounds are inclusive.
         .map(|(n, count)| (Histogram::bound(n).map_or(f64::INFINITY, |bound| (bound - 1) as f64), *count))
         .collect();
     let count = samples.buckets.iter().sum();

@@ -1,7 +1,7 @@
 //! Control of a running switch: HTTP over a local socket, and over TCP on the loopback address or with a token.
 //!
-//! The control threads send commands through [`Control`](crate::Control)'s bounded queue. The data path never waits for them, and makes a
-//! snapshot at most ten times a second for any number of clients.
+//! The control threads send commands through [`Control`](crate::Control)'s bounded queue. The data path never waits for them.
+//! It makes a snapshot at most ten times a second, for any number of clients.
 //!
 //! All requests are in one table, `routes`; the OpenAPI description is made from it.
 
@@ -51,7 +51,7 @@ impl ControlServer {
         Ok(Self { stop: Some(stop), thread: Some(thread), http, socket: settings.socket.clone() })
     }
 
-    /// The address that HTTP is served on.
+    /// The address at which HTTP is served.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http
     }

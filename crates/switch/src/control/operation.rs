@@ -8,7 +8,7 @@ use crate::command::{Command, CommandError, Control, Reply};
 use crate::config::Config;
 use crate::snapshot::Snapshot;
 
-/// A younger snapshot is reused, so that many clients do not load the data path.
+/// Age up to which a snapshot is reused, so that many clients do not load the data path.
 const PICTURE_AGE_MAX: Duration = Duration::from_millis(100);
 
 /// A running switch for its operators. Clones refer to the same switch.
@@ -32,7 +32,7 @@ impl Operation {
         Self { control, captures, seen: Arc::default() }
     }
 
-    /// Sends a command. Snapshots from before it are not reused.
+    /// Sends a command. Snapshots from before the command are not reused.
     ///
     /// # Errors
     /// As for [`Control::send`].

@@ -13,7 +13,7 @@ use crate::control::operation::Operation;
 use crate::control::query::{Parameter, ParameterKind, Query, decode};
 use crate::snapshot::{Snapshot, Station};
 
-/// An admitted request: name, parameters and body.
+/// A request after its checks: name, parameters and body.
 #[derive(Debug)]
 pub(crate) struct Call {
     /// The variable part of the path, decoded; empty where it has none.
@@ -25,7 +25,7 @@ pub(crate) struct Call {
 /// A request of the interface.
 pub(crate) struct Route {
     pub(crate) method: Method,
-    /// A part in braces stands for a name.
+    /// The path; a part in braces stands for a name.
     pub(crate) path: &'static str,
     /// Its operation ID in the OpenAPI description.
     pub(crate) id: &'static str,
@@ -35,7 +35,7 @@ pub(crate) struct Route {
     pub(crate) answer: Content,
     /// The status of a successful answer.
     pub(crate) status: u16,
-    /// Statuses of refusals, in addition to those of any request.
+    /// Statuses of refusals, in addition to the common ones.
     pub(crate) refusals: &'static [u16],
     /// True if it needs no token.
     pub(crate) is_open: bool,
@@ -313,7 +313,7 @@ pub(crate) enum Found<'a> {
     Route(&'a Route, String),
     /// The path exists with these methods only.
     Methods(Vec<&'a Method>),
-    /// The path is of no route.
+    /// No route has the path.
     Nothing,
 }
 
@@ -412,7 +412,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// A stopped switch reads all of a request, and then has no data path to ask.
+        /// A stopped switch reads a whole request, but has no data path to ask.
         #[test]
         fn whatever_is_asked_gets_an_answer_that_the_table_promises(
             index in any::<proptest::sample::Index>(),

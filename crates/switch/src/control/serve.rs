@@ -34,7 +34,7 @@ use crate::control::settings::{Settings, StartError};
 const CONNECTIONS_MAX: usize = 32;
 /// Requests that may wait for the data path.
 const WAITING_MAX: usize = 4;
-/// The longest time for a request's head, with the idle time before it.
+/// The longest time for a request's head, including the idle time before it.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest time for a request's body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -314,7 +314,7 @@ async fn answer(
     } else {
         Vec::new()
     };
-    // Few handlers may wait for the data path, so that threads are left to refuse the other requests.
+    // Few handlers may wait for the data path, so that threads remain free to refuse the other requests.
     let Ok(_place) = timeout(HEAD_TIMEOUT, shared.waiting.acquire()).await else {
         return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait for the data path"));
     };

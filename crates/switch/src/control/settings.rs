@@ -23,7 +23,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Checks the token and whether the address may be used with it.
+    /// Checks the token, and that the address may be used with it.
     ///
     /// # Errors
     /// If the token is too short or absent, or other machines could change the switch without one.
@@ -52,7 +52,7 @@ pub enum StartError {
         /// The address to listen on.
         address: SocketAddr,
     },
-    /// The settings ask for HTTP with a token, and name none.
+    /// The settings require a token for HTTP, but have none.
     #[error(
         "everyone who reaches {address} could change the switch: give a token, or `authentication = \"none\"`"
     )]

@@ -12,9 +12,9 @@ use crate::workers::{CommonAccount, SharedCounts};
 
 /// [`Memory`] of one worker, which decides about every frame of a plain queue.
 ///
-/// An output and its virtual output queues belong to one worker. Pools, modules and inputs may be charged by several workers. A worker
-/// then reserves a frame's bytes in the [`SharedCounts`] before its own accounts decide. These see the part that other workers do not
-/// hold. So no account is ever overdrawn.
+/// An output and its virtual output queues belong to one worker. Pools, modules and inputs may be charged by several
+/// workers. A worker then reserves a frame's bytes in the [`SharedCounts`] before its own accounts decide. The other
+/// workers' bytes are subtracted from the limits of these accounts, so that no account is ever overdrawn.
 #[derive(Debug)]
 pub(super) struct Buffers {
     memory: Memory,
@@ -68,7 +68,8 @@ impl Buffers {
         self.memory.set_aqm(output, aqm);
     }
 
-    /// A frame arrives, as at [`Memory::arrive`]. First its bytes are reserved in the accounts that workers share.
+    /// Admits or refuses a frame, as [`Memory::arrive`] does. First its bytes are reserved in the accounts that workers
+    /// share.
     #[inline]
     pub(super) fn arrive(
         &mut self,
@@ -102,8 +103,8 @@ impl Buffers {
         verdict
     }
 
-    /// Sets the limits of a frame's accounts to the memory that the other workers leave free. `taken` gives the occupancy of an
-    /// account, in all workers together.
+    /// Sets the limits of a frame's accounts to the memory that the other workers leave free. `taken` returns the occupancy
+    /// of an account, over all workers.
     fn see_common(
         &mut self,
         input: usize,
@@ -122,7 +123,7 @@ impl Buffers {
         }
     }
 
-    /// The longest frame that would be accepted now, as [`Memory::room`], while all workers hold their frames.
+    /// The longest frame that would be accepted now, as [`Memory::room`], while all workers keep their frames.
     #[inline]
     pub(super) fn room(&mut self, input: usize, output: usize) -> u32 {
         self.see_common(input, output, SharedCounts::taken);
@@ -135,20 +136,20 @@ impl Buffers {
         self.memory.pass(at, output, passed);
     }
 
-    /// Takes an admission back, as [`Memory::withdraw`], in the shared accounts too.
+    /// Takes back an admission, as [`Memory::withdraw`], in the shared accounts, too.
     pub(super) fn withdraw(&mut self, input: usize, output: usize, bytes: u32, limit: AdmissionLimit) {
         self.memory.withdraw(input, output, bytes, limit);
         self.give(input, output, bytes);
     }
 
-    /// A frame left, as [`Memory::depart`]. Its bytes are free in the shared accounts too.
+    /// Frees the memory of a frame that left, as [`Memory::depart`], in the shared accounts, too.
     #[inline]
     pub(super) fn depart(&mut self, at: Instant, input: usize, output: usize, bytes: u32) {
         self.memory.depart(at, input, output, bytes);
         self.give(input, output, bytes);
     }
 
-    /// Gives the bytes of a frame back to the common accounts.
+    /// Returns the bytes of a frame to the shared accounts.
     #[inline]
     fn give(&self, input: usize, output: usize, bytes: u32) {
         let Some(common) = &self.common else { return };

@@ -118,20 +118,20 @@ fn rule_spec(name: String, ring: Option<String>, to: Option<u8>, class: u16, pri
     }
 }
 
-/// A frame on its way.
+/// A frame under way.
 struct Sent {
     frame: Vec<u8>,
-    /// Changes of rules at the worker of its output until it was injected.
+    /// Number of rule changes at its output's worker before it was injected.
     rules: u64,
     delivered: bool,
 }
 
-/// The switch and the frames on their way.
+/// The switch and the frames under way.
 struct ChurnRun {
     workers: Vec<Switch<MemoryPorts>>,
     /// Commands that workers have not applied yet.
     pending: Vec<Option<Command>>,
-    /// Changes of rules by worker.
+    /// Number of rule changes, by worker.
     rules: [u64; WORKERS],
     now: Instant,
     sent: Vec<Sent>,
@@ -257,8 +257,8 @@ impl ChurnRun {
         Ok(activity)
     }
 
-    /// Sends a change to all workers if all accept it, after they have applied the one before. Each applies it before its
-    /// next round.
+    /// Sends a change to all workers if all accept it, after they have applied the previous one. Each worker applies it
+    /// before its next round.
     fn change(&mut self, change: Change) -> Result<(), TestCaseError> {
         for worker in 0..WORKERS {
             self.apply(worker)?;

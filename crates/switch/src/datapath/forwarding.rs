@@ -1,4 +1,4 @@
-//! Forwarding: learns where stations are, and finds the output of a frame (IEEE 802.1Q §8.7, §8.8).
+//! Forwarding: learns the stations' ports, and finds the output of a frame (IEEE 802.1Q §8.7, §8.8).
 
 use fanin_units::Instant;
 
@@ -11,7 +11,7 @@ use crate::workers::{PeerMessage, Peers};
 use super::ports::PortState;
 use super::stations::{Learned, Stations, station_key, way_vlan};
 
-/// Key of no station: keys have 48 bits of address and 12 of VLAN.
+/// Key of no station. Real keys have 48 bits of address and 12 of VLAN.
 const NO_STATION: u64 = u64::MAX;
 
 /// Destination of a frame.
@@ -21,9 +21,9 @@ pub(super) enum FrameRoute {
     To(usize, u16),
     /// Out of every port of this VLAN.
     Flood(u16),
-    /// To no port, for this cause.
+    /// Out of no port, for this cause.
     Drop(Cause),
-    /// Nowhere: it is addressed to bridges only (IEEE 802.1Q, table 8-1), as PAUSE frames are.
+    /// Out of no port: the frame is for bridges only (IEEE 802.1Q, table 8-1), like a PAUSE frame.
     Control,
 }
 
@@ -70,7 +70,7 @@ impl Forwarding {
         self.last_source = NO_STATION;
     }
 
-    /// Decides where a frame goes, and learns its source.
+    /// Decides the route of a frame, and learns its source.
     #[inline(always)]
     pub(super) fn route<H: Copy + Send>(
         &mut self,
@@ -85,7 +85,7 @@ impl Forwarding {
             return FrameRoute::Drop(Cause::Malformed);
         }
         let is_for_group = ethernet.is_for_group();
-        // Before VLANs: frames for bridges carry no tag, whatever VLANs the port has (IEEE 802.1Q §6.13).
+        // Checked before VLANs: frames for bridges carry no tag, whatever VLANs the port has (IEEE 802.1Q §6.13).
         if is_for_group && ethernet.is_link_local() {
             return FrameRoute::Control;
         }
@@ -144,7 +144,7 @@ impl Forwarding {
         true
     }
 
-    /// Learns a station of another worker's port.
+    /// Learns a station behind another worker's port.
     pub(super) fn learn_from_peer(&mut self, now: Instant, station: u64, port: usize) {
         self.stations.set(now, station, port);
     }
@@ -170,7 +170,7 @@ impl Forwarding {
         self.stations.flush(port);
     }
 
-    /// Forgets some silent stations of this worker's ports, and tells the other workers.
+    /// Forgets some silent stations of this worker's ports, and informs the other workers.
     pub(super) fn age<H: Copy + Send>(&mut self, now: Instant, peers: &mut Peers<H>) {
         for station in self.stations.age(now, |port| peers.is_own(port)) {
             peers.announce(PeerMessage::Forgotten { station });
@@ -183,7 +183,7 @@ impl Forwarding {
         self.stations.add_static(now, station_key(spec.mac.to_u64(), self.vlan_key(spec.vlan)), port)
     }
 
-    /// Adds a way. It lies among the stations, its table in the place of a VLAN that no frame can have.
+    /// Adds a way. It is stored among the stations, with its table instead of a VLAN; no frame can have this VLAN number.
     fn add_way(&mut self, now: Instant, spec: &WaySpec, config: &Config) -> bool {
         let Some(port) = config.port_index(&spec.port) else { return false };
         self.stations.add_static(now, station_key(spec.mac.to_u64(), way_vlan(spec.table)), port)

@@ -90,7 +90,7 @@ impl<H: Copy> Impairment<H> {
         self.delayed.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// The next frame that is due.
+    /// Removes the next frame that is due by `now`.
     pub(super) fn poll_frame(&mut self, now: Instant) -> Option<Received<H>> {
         if self.next_at().is_none_or(|at| at > now) {
             return None;

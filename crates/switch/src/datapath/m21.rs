@@ -59,12 +59,12 @@ impl M21Stage {
         Some(stage)
     }
 
-    /// Flows to a port, where the stage is on there.
+    /// Number of flows to a port; `None` if the stage is off there.
     pub(crate) fn flows(&self, port: usize) -> Option<u32> {
         self.segments[port].map(|_| self.switch.flows().to_output(port))
     }
 
-    /// Processes a frame from an input to an output. `bytes` is its length, `head` at least its headers.
+    /// Counts a frame from an input to an output, and lowers its windows. `bytes` is its length, `head` at least its headers.
     pub(crate) fn handle_frame(
         &mut self,
         now: Instant,
@@ -187,7 +187,7 @@ impl SegmentHeader {
         }
     }
 
-    /// Writes four bytes and updates the checksum for the words that hold them (RFC 1624).
+    /// Writes four bytes, and updates the checksum for the words around them (RFC 1624).
     fn write(&self, head: &mut [u8], place: usize, value: [u8; 4]) {
         let first = self.start + (place - self.start) / 2 * 2;
         let words = (place + 4 - first).div_ceil(2);
@@ -322,7 +322,7 @@ pub(crate) mod tests {
             prop_assert_eq!(pass(&mut stage, 0, 2, &mut frame), window.min(40 * 1448));
         }
 
-        /// The stage panics at no bytes.
+        /// The stage does not panic at any bytes.
         #[test]
         fn any_bytes_pass(mut frame in prop::collection::vec(any::<u8>(), 14..120), at in 0..100usize, byte: u8) {
             let mut near = segment(1, 0x18, M21_FORWARD, 1 << 20, 1, 30);

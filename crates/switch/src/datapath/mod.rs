@@ -9,7 +9,7 @@
 //! - `outputs.rs`, `output.rs`, `buffers.rs`: admission, queues and departures.
 //! - `pause.rs`, `m21.rs`, `impair.rs`: flow control, M21TCP windows, link impairments.
 //!
-//! Ten functions of this path are `inline(always)`: without that, plain switching takes 27 ns a frame instead of 21.
+//! Ten functions of this path are `inline(always)`; without that, plain switching is slower.
 
 mod buffers;
 mod classify;

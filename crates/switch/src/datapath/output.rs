@@ -15,16 +15,16 @@ use super::impair::Impairment;
 
 /// The queue of frames that no rule sends to a ring.
 pub(super) const PLAIN: usize = 0;
-/// Longest delay of a worker that a port catches up; capacity beyond that is lost.
+/// Longest delay of a worker that a port catches up; it does not catch up longer ones.
 const LATE_MAX: Duration = Duration::from_millis(20);
-/// Descriptors reserved for all rings together when they are made; beyond that rings grow as they fill.
+/// Descriptors reserved for all rings together at their creation. Beyond that rings grow as they fill.
 const RESERVED_MAX: u64 = 1 << 22;
 
 /// A frame in a queue.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct QueuedFrame<H> {
     pub(super) handle: H,
-    /// The port that it came in by.
+    /// The port by which it came in.
     pub(super) input: u16,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct QueuedFrame<H> {
 struct ConfiguredRing {
     /// Absent for the plain queue and for rings that are being removed.
     spec: Option<RingSpec>,
-    /// Removed and drained: a new ring may reuse it.
+    /// True if the ring was removed and has drained: a new ring may reuse it.
     is_free: bool,
     /// Frames and bytes that raise the alarm.
     alarm_level: Option<(u64, u64)>,
@@ -71,11 +71,11 @@ impl QueueWatch {
 pub(super) struct Output<H> {
     queue: Rings<QueuedFrame<H>>,
     rings: Vec<ConfiguredRing>,
-    /// True if any queue marks, so that frames' ECN bits must be known.
+    /// True if any queue marks, so that frames' ECN bits must be read.
     marks: bool,
     /// The time of the last service of the queues.
     clock: Instant,
-    /// Dequeued frames that the driver had no room for, the next one last.
+    /// Dequeued frames without room in the driver, the next one last.
     unsent: Vec<Received<H>>,
     impairment: Option<Impairment<H>>,
     /// End of the PAUSE that holds the port.
@@ -83,13 +83,13 @@ pub(super) struct Output<H> {
     cut_through: CutThrough<H>,
 }
 
-/// The frames of an output that pass its empty queues in this round.
+/// The frames that cut through an output's empty queues in this round.
 #[derive(Debug)]
 struct CutThrough<H> {
     frames: Vec<Received<H>>,
-    /// Frames among them that the plain queue has not counted yet.
+    /// Number of these frames that the plain queue has not counted yet.
     uncounted: FrameCount,
-    /// The longest frame that may pass the plain queue, 0 if none may, as of `checked`.
+    /// The longest frame that may pass the plain queue, in bytes; 0 if none may. Valid for `checked`.
     plain_max: u32,
     checked: u64,
 }
@@ -183,7 +183,8 @@ impl<H: Copy + Default> Output<H> {
         self.marks
     }
 
-    /// Returns true if a frame for an empty queue can leave at once: nothing waits before it, and nothing happens to it here.
+    /// Returns true if a frame for an empty queue can leave at once. No frame may wait before it, no queue may mark,
+    /// and neither PAUSE nor an impairment may hold frames.
     #[inline]
     pub(super) fn is_clear(&self, now: Instant) -> bool {
         self.queue.is_clear(now)
@@ -209,8 +210,8 @@ impl<H: Copy + Default> Output<H> {
         plain_max
     }
 
-    /// Lets a frame of at most [`Self::plain_max`] bytes pass the plain queue, which [`Self::end_cut_through`] counts. Returns
-    /// how many frames pass in this round.
+    /// Passes a frame of at most [`Self::plain_max`] bytes through the plain queue; [`Self::end_cut_through`] counts it.
+    /// Returns the number of frames that pass in this round.
     #[inline]
     pub(super) fn pass_plain(&mut self, frame: Received<H>) -> usize {
         assert!(frame.bytes <= self.cut_through.plain_max, "a frame passes a queue without room for it");
@@ -218,13 +219,13 @@ impl<H: Copy + Default> Output<H> {
         self.push_cut_through(frame)
     }
 
-    /// Returns true if a ring is empty and has tokens: if not, no frame passes it.
+    /// Returns true if a ring is empty and has tokens; otherwise no frame passes it.
     #[inline]
     pub(super) fn may_pass(&self, now: Instant, ring: usize) -> bool {
         self.queue.may_pass(now, ring)
     }
 
-    /// Lets a frame pass an empty ring: takes its tokens and counts it. `false` if it must wait.
+    /// Passes a frame through an empty ring: takes its tokens and counts it. Returns `false` if the frame must wait.
     #[inline]
     pub(super) fn pass(&mut self, now: Instant, ring: usize, bytes: u32) -> bool {
         self.queue.pass(now, ring, bytes)
@@ -275,8 +276,8 @@ impl<H: Copy + Default> Output<H> {
         self.queue.arrive(now, ring, frame, queued, draw)
     }
 
-    /// Dequeues frames that may leave, up to `frames_max`. Each counts as sent when it was due, so that a late worker
-    /// keeps the rates.
+    /// Dequeues frames that may leave, up to `frames_max`. Each counts as sent at its due time, so that a late worker keeps
+    /// the rates.
     #[inline(always)]
     pub(super) fn dequeue(
         &mut self,
@@ -303,7 +304,7 @@ impl<H: Copy + Default> Output<H> {
         self.paused_until > now
     }
 
-    /// Holds the port until a time, which may be earlier than one before.
+    /// Holds the port until a time, which may be earlier than the previous one.
     pub(super) fn pause_until(&mut self, until: Instant) {
         self.paused_until = until;
         self.queue.set_held_until(until);
@@ -321,7 +322,7 @@ impl<H: Copy + Default> Output<H> {
         &mut self.impairment
     }
 
-    /// Takes everything out of the queues and the impairment. Calls `released` for each frame that leaves a queue.
+    /// Empties the queues and the impairment. Calls `released` for each frame from a queue.
     pub(super) fn drain(&mut self, mut released: impl FnMut(usize, u32, u16)) -> Vec<Received<H>> {
         let mut rest = std::mem::take(&mut self.unsent);
         for ring in 0..self.queue.rings_len() {
@@ -368,7 +369,7 @@ impl<H: Copy + Default> Output<H> {
         self.queue.set_rate(self.clock, rate.map(|rate| (rate, Bytes::ZERO)))
     }
 
-    /// The plain queue's memory marks from now on if `marks`.
+    /// Sets whether the plain queue's memory marks.
     pub(super) const fn set_plain_marks(&mut self, marks: bool) {
         self.marks |= marks;
     }
@@ -382,10 +383,10 @@ impl<H: Copy + Default> Output<H> {
         }
     }
 
-    /// Returns true if another ring can be added.
+    /// Checks that another ring can be added.
     ///
     /// # Errors
-    /// If the port has as many as it can have.
+    /// If the port has the largest number of rings.
     pub(super) fn room_for_ring(&self) -> Result<(), RingError> {
         let has_room = self.queue.rings_len() < RINGS_MAX || self.rings.iter().any(|ring| ring.is_free);
         if has_room { Ok(()) } else { Err(RingError::TooMany { max: RINGS_MAX }) }
@@ -394,7 +395,7 @@ impl<H: Copy + Default> Output<H> {
     /// Adds a ring, in the place of a removed one if possible.
     ///
     /// # Errors
-    /// If the port has as many as it can have, or the settings are wrong.
+    /// If the port has the largest number of rings, or the settings are wrong.
     pub(super) fn add_ring(
         &mut self,
         spec: &RingSpec,
@@ -473,7 +474,7 @@ impl<H: Copy + Default> Output<H> {
             let held = self.queue.occupancy(ring);
             state.watch.histogram.add(held.frames);
             let Some(level) = state.alarm_level else { continue };
-            // A peak between two samples counts, once.
+            // A peak between two samples counts once.
             let is_new = held.bytes_max > state.watch.mark_seen;
             state.watch.mark_seen = held.bytes_max;
             if reaches((held.frames, held.bytes), level)

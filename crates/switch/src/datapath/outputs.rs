@@ -1,4 +1,4 @@
-//! All outputs of a switch with the memory of their plain queues: admission, queueing, and the frames that leave.
+//! All outputs of a switch with the memory of their plain queues: admission, queueing and departures.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,11 +32,11 @@ pub(super) struct StagedFrame<H> {
 pub(super) enum Admission {
     /// The frame passed an empty queue, and leaves in this round.
     CutThrough,
-    /// As [`Self::CutThrough`], and the batch is as large as the driver takes at once.
+    /// As [`Self::CutThrough`], and the batch has reached the largest size for the driver.
     CutThroughFull,
-    /// The frame is queued; `marked` if its congestion bits are set later.
+    /// The frame is queued; with `marked`, its congestion bits are set later.
     Queued { marked: bool },
-    /// A limit refused it, and the limit's counter has counted it.
+    /// A limit refused the frame, and counted it.
     Refused,
 }
 
@@ -47,13 +47,13 @@ pub(super) struct Outputs<H> {
     memory: Buffers,
     mtu: Bytes,
     reserve: DescriptorReserve,
-    /// Draws for early marking and dropping.
+    /// Random numbers for early marking and dropping.
     random: SplitMix64,
     /// Outputs with frames that passed empty queues in this round.
     with_cut_through: Vec<u16>,
-    /// Changes whenever a frame may no longer pass a plain queue that it could have passed before.
+    /// Changes when a frame may no longer pass a plain queue that it could pass before.
     check: u64,
-    /// The input that `check` holds for: others may have less room.
+    /// The input for which `check` holds: others may have less room.
     checked_input: usize,
 }
 
@@ -105,13 +105,13 @@ impl<H: Copy + Default> Outputs<H> {
         &self.outputs[port]
     }
 
-    /// One output, to be changed.
+    /// One output, for changes.
     #[inline]
     pub(super) fn output_mut(&mut self, port: usize) -> &mut Output<H> {
         &mut self.outputs[port]
     }
 
-    /// Admits a frame to the queue that was chosen for it. `may_cut_through` lets it pass an empty queue.
+    /// Admits a frame to its chosen queue. With `may_cut_through` it may pass an empty queue.
     #[inline(always)]
     pub(super) fn admit(
         &mut self,
@@ -162,14 +162,14 @@ impl<H: Copy + Default> Outputs<H> {
         self.outputs[port].set_plain_marks(mark.is_some());
     }
 
-    /// Starts a burst of frames: whether they may pass plain queues is checked anew.
+    /// Starts a burst of frames: plain queues are checked again before frames may pass them.
     #[inline]
     pub(super) fn begin_burst(&mut self) {
         self.check += 1;
     }
 
-    /// Lets a frame pass the empty plain queue of an output. Returns how many frames pass the output in this round; 0 if this
-    /// one must be queued.
+    /// Passes a frame through the empty plain queue of an output. Returns the number of frames that pass the output in this
+    /// round; 0 if this frame must be queued.
     #[inline(always)]
     pub(super) fn pass_plain(
         &mut self,
@@ -206,7 +206,7 @@ impl<H: Copy + Default> Outputs<H> {
     #[inline]
     fn pass_ring(&mut self, now: Instant, output: usize, ring: usize, frame: Received<H>) -> usize {
         let out = &mut self.outputs[output];
-        // The ring's state is in the cache, and decides for most rings that hold frames.
+        // The ring's state is in the cache, and decides for most non-empty rings.
         if !out.may_pass(now, ring) || !out.is_clear(now) || !out.pass(now, ring, frame.bytes) {
             return 0;
         }
@@ -218,7 +218,7 @@ impl<H: Copy + Default> Outputs<H> {
     }
 
     /// Ends the cut-through of an output in this round; the driver took the first `taken` frames. Returns true if others wait
-    /// for it.
+    /// for the driver.
     #[inline]
     pub(super) fn end_cut_through(&mut self, now: Instant, output: usize, taken: usize) -> bool {
         let (is_left, counted) = self.outputs[output].end_cut_through(taken);
@@ -228,7 +228,7 @@ impl<H: Copy + Default> Outputs<H> {
         is_left
     }
 
-    /// Holds a port until a time, which may be earlier than one before.
+    /// Holds a port until a time, which may be earlier than the previous one.
     pub(super) fn pause_until(&mut self, port: usize, until: Instant) {
         self.check += 1;
         self.outputs[port].pause_until(until);
@@ -259,7 +259,7 @@ impl<H: Copy + Default> Outputs<H> {
         })
     }
 
-    /// Takes everything out of a port's queues.
+    /// Empties a port's queues.
     pub(super) fn drain(&mut self, now: Instant, port: usize, pauses: &mut PauseControl) -> Vec<Received<H>> {
         let Self { outputs, memory, .. } = self;
         outputs[port].drain(|ring, bytes, input| {
@@ -270,7 +270,7 @@ impl<H: Copy + Default> Outputs<H> {
         })
     }
 
-    /// Asserts that the memory's and the inputs' occupancy are those of the queued frames.
+    /// Asserts that the occupancies of memory and inputs agree with the queued frames.
     ///
     /// # Panics
     /// If one differs.
@@ -293,7 +293,7 @@ impl<H: Copy + Default> Outputs<H> {
     /// Adds a ring to a port.
     ///
     /// # Errors
-    /// If the port has as many as it can have, or the settings are wrong.
+    /// If the port has the largest number of rings, or the settings are wrong.
     pub(super) fn add_ring(&mut self, port: usize, spec: &RingSpec) -> Result<(), RingError> {
         self.outputs[port].add_ring(spec, self.mtu, &mut self.reserve)
     }

@@ -1,8 +1,8 @@
-//! PAUSE frames (IEEE 802.3 annex 31B): a port holds its transmitter when it receives one, and sends those that its ingress
-//! occupancy calls for.
+//! PAUSE frames (IEEE 802.3 annex 31B): a port holds its transmitter when it receives one, and sends one when its ingress
+//! occupancy requires it.
 //!
-//! When a signal is due is decided by [`Ingress`] of `fanin-queueing`, as in the simulator. Here are the frames that carry it:
-//! their quanta run out, so that PAUSE is repeated, and a driver may have no room for one.
+//! [`Ingress`] of `fanin-queueing` decides when a signal is due, as in the simulator. This file handles the frames that carry
+//! it: their quanta expire, so that PAUSE is repeated, and a driver may have no room for one.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::workers::SharedCounts;
 
 /// A quantum lasts 512 bit times.
 const QUANTUM: Bytes = Bytes::new(64);
-/// While a neighbour is paused, the frames that other workers hold are counted this often: they release them without a message.
+/// Interval at which other workers' frames are counted while a neighbour is paused: they release frames without a message.
 const COUNT_EVERY: Duration = Duration::from_micros(20);
 
-/// PAUSE of all ports of a switch, the part of one worker.
+/// One worker's part of the PAUSE of all ports.
 #[derive(Debug)]
 pub(super) struct PauseControl {
     ports: Vec<PortPause>,
@@ -27,7 +27,7 @@ pub(super) struct PauseControl {
     is_sending: bool,
     worker: usize,
     has_others: bool,
-    /// Bytes by input that this worker queued or handed over, less released ones. The input's worker owns the signals.
+    /// Bytes by input that this worker queued or handed over, minus released bytes. The input's worker decides the signals.
     ingress: Vec<Ingress>,
     shared: Arc<SharedCounts>,
 }
@@ -55,7 +55,7 @@ impl PauseControl {
         self.is_sending
     }
 
-    /// This worker queued a frame of an input, or handed it to another worker.
+    /// Adds a frame of an input that this worker queued or handed to another worker.
     #[inline]
     pub(super) fn hold(&mut self, input: usize, bytes: u32) {
         if self.is_sending {
@@ -63,7 +63,7 @@ impl PauseControl {
         }
     }
 
-    /// This worker released a frame of an input.
+    /// Subtracts a frame of an input that this worker released.
     #[inline]
     pub(super) fn release(&mut self, input: usize, bytes: u32) {
         if self.is_sending {
@@ -71,8 +71,8 @@ impl PauseControl {
         }
     }
 
-    /// Asserts that the ingress occupancy agrees with the queued frames, given as input and bytes. Of several workers
-    /// only the sum is known, which [`Ingress::occupancy`] checks.
+    /// Asserts that the ingress occupancy agrees with the queued frames, given as input and bytes. With several workers only
+    /// the sum is known; [`Ingress::occupancy`] checks it.
     ///
     /// # Panics
     /// If one differs.
@@ -88,7 +88,7 @@ impl PauseControl {
         );
     }
 
-    /// Counts a PAUSE frame that came in. Returns until when the port must hold its transmitter, if it obeys.
+    /// Counts a received PAUSE frame. Returns the time until which the port must hold its transmitter, if it obeys.
     pub(super) fn handle_frame(&mut self, now: Instant, port: usize, quanta: u16) -> Option<Instant> {
         self.ports[port].handle_frame(now, quanta)
     }
@@ -118,7 +118,7 @@ impl PauseControl {
         self.ingress[port].occupancy(self.elsewhere(port))
     }
 
-    /// The frame of [`Self::poll_frame`] was sent.
+    /// Notes that the frame of [`Self::poll_frame`] was sent.
     pub(super) fn handle_sent(&mut self, now: Instant, port: usize) {
         self.ports[port].handle_sent(now);
     }
@@ -143,7 +143,7 @@ struct PortPause {
     quantum: Duration,
     /// The source address of the port's PAUSE frames.
     address: Mac,
-    /// The quanta of a frame that is due, until it was sent.
+    /// The quanta of the frame that is due, until it is sent.
     due: Option<u16>,
     /// Time of the next PAUSE, before the last one expires.
     again_at: Instant,
@@ -191,7 +191,7 @@ impl PortPause {
     fn handle_sent(&mut self, now: Instant) {
         let quanta = self.due.take().expect("a PAUSE frame is sent only where one is due");
         self.sent += 1;
-        // PAUSE is repeated after half the time that it lasts.
+        // PAUSE is repeated after half its duration.
         let lasts = self.quantum * u64::from(quanta);
         self.again_at = now + Duration::new(lasts.get() / 2);
     }

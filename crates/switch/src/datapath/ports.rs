@@ -39,7 +39,7 @@ struct PortCounters {
 }
 
 impl PortState {
-    /// A port with a link. `has_vlans`: the switch separates VLANs.
+    /// Makes a port with a link. `has_vlans` is true if the switch separates VLANs.
     pub(super) fn new(spec: &PortSpec, has_vlans: bool) -> Self {
         let untagged = match (has_vlans, spec.untagged) {
             (true, Some(vlan)) => vlan.get(),
@@ -78,7 +78,7 @@ impl PortState {
         self.vlans.untagged == vlan
     }
 
-    /// Returns true if every frame leaves by the port that it came in by.
+    /// Returns true if every frame leaves by its input port.
     #[inline]
     pub(super) const fn reflects(&self) -> bool {
         self.reflects
@@ -90,7 +90,7 @@ impl PortState {
         self.table
     }
 
-    /// Returns true if a flooded frame leaves by this port: one to a group, or one to an unknown station.
+    /// Returns true if flooded frames leave by this port: frames to groups, or with `is_unknown` frames to unknown stations.
     pub(super) const fn takes_floods(&self, is_unknown: bool) -> bool {
         self.is_up && !self.reflects && (self.floods_unknown || !is_unknown)
     }
@@ -105,7 +105,7 @@ impl PortState {
         self.is_up
     }
 
-    /// Notes the state of the link. Returns whether it has just gone down.
+    /// Notes the state of the link. Returns true if it has just gone down.
     pub(super) const fn set_up(&mut self, is_up: bool) -> bool {
         let has_gone_down = self.is_up && !is_up;
         self.is_up = is_up;
@@ -120,19 +120,19 @@ impl PortState {
         self.floods_unknown = floods_unknown;
     }
 
-    /// Counts frames that came in.
+    /// Counts received frames.
     #[inline]
     pub(super) fn count_received<H>(&mut self, frames: &[Received<H>]) {
         self.counters.received.add_all(frames.iter().map(|frame| frame.bytes));
     }
 
-    /// Counts frames that the driver took to send.
+    /// Counts frames that the driver accepted for transmission.
     #[inline]
     pub(super) fn count_sent<H>(&mut self, frames: &[Received<H>]) {
         self.counters.sent.add_all(frames.iter().map(|frame| frame.bytes));
     }
 
-    /// Counts a frame that came in here and was flooded.
+    /// Counts a flooded frame of this input.
     pub(super) const fn count_flooded(&mut self, bytes: u32) {
         self.counters.flooded.add(bytes);
     }

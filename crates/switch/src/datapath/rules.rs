@@ -37,7 +37,7 @@ impl Rules {
         }
     }
 
-    /// Makes the classifiers anew. `rings` holds the port and number of every ring by its name.
+    /// Rebuilds the classifiers. `rings` holds the port and number of every ring by its name.
     pub(super) fn rebuild(&mut self, config: &Config, rings: &HashMap<&str, (usize, usize)>) {
         assert_eq!(self.tallies.len(), config.rule.len(), "a counter for each rule");
         let mut of_outputs: Vec<Vec<_>> = vec![Vec::new(); config.port.len()];

@@ -1,4 +1,4 @@
-//! The plain queue that is served first, against the reference of the simulator's queues.
+//! Compares the plain queue that is served first with the reference of the simulator's queues.
 
 use std::sync::Arc;
 

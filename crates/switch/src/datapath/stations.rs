@@ -38,8 +38,8 @@ struct StationSlot {
 
 const EMPTY: StationSlot = StationSlot { key: FREE, port: 0, flags: 0, heard: 0 };
 
-/// Addresses that differ only in their last two bits start in neighbouring slots. Consecutive addresses, as in most racks,
-/// then share cache lines.
+/// Number of addresses that start in neighbouring slots: they differ only in their last two bits. Consecutive addresses, as
+/// in most racks, then share cache lines.
 const NEIGHBOURS: u64 = 4;
 
 /// The stations behind one port.
@@ -48,7 +48,7 @@ struct PortShare {
     /// Stations learned behind the port.
     learned: u32,
     learned_max: u32,
-    /// Frames with a source that found the table or the share full.
+    /// Frames whose source was not learned, as the table or the share was full.
     refused: u64,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Stations {
     shares: Vec<PortShare>,
     age: u32,
     hold: u32,
-    /// The slot that is checked next for age.
+    /// The next slot to check for age.
     sweep: usize,
 }
 
@@ -76,13 +76,13 @@ const fn span(duration: Duration) -> u32 {
     if ticks > (u32::MAX / 2) as u64 { u32::MAX / 2 } else { ticks as u32 }
 }
 
-/// A station's key: its address of 48 bits, with the VLAN above it.
+/// A station's key: its address of 48 bits, and the VLAN above it.
 #[inline]
 pub(super) const fn station_key(mac: u64, vlan: u16) -> u64 {
     mac | (vlan as u64) << 48
 }
 
-/// The number that stands for a table of ways in place of a VLAN; no VLAN has it.
+/// The number of a table of ways in the place of a VLAN; no VLAN has this number.
 #[inline]
 pub(super) const fn way_vlan(table: u16) -> u16 {
     table << 12
@@ -118,7 +118,7 @@ impl Stations {
         (((run * runs) >> 32) * NEIGHBOURS + key % NEIGHBOURS) as usize
     }
 
-    /// The slot of a key, or the free slot where it would go.
+    /// The slot of a key, or the free slot for it.
     #[inline]
     fn slot(&self, key: u64) -> usize {
         let last = self.slots.len() - 1;
@@ -139,7 +139,7 @@ impl Stations {
         (slot.key != FREE).then_some(slot.port.into())
     }
 
-    /// Learns that a frame of this station came in by a port.
+    /// Learns the port of a station from a frame.
     #[inline]
     pub(super) fn learn(&mut self, now: Instant, station: u64, port: usize) -> Learned {
         let now = ticks(now);
@@ -159,7 +159,7 @@ impl Stations {
         if is_new && mac_of(station) == 0 {
             return Learned::Elsewhere;
         }
-        // In a tree one station is heard through one port only; a loop brings its frames back through another.
+        // In a tree a station's frames come by one port only; a loop brings them back by another.
         if !is_new && (slot.flags & STATIC != 0 || now.wrapping_sub(slot.heard) < self.hold) {
             return Learned::Elsewhere;
         }
@@ -196,7 +196,7 @@ impl Stations {
         self.slots[index] = StationSlot { key: station, port: port as u16, flags: 0, heard: ticks(now) };
     }
 
-    /// Adds a station that is neither learned nor forgotten; if the table is full, in place of a learned one. `false`
+    /// Adds a station that is neither learned nor forgotten; if the table is full, in place of a learned one. Returns `false`
     /// if none is learned.
     pub(super) fn add_static(&mut self, now: Instant, station: u64, port: usize) -> bool {
         if self.slots[self.slot(station)].key == FREE && self.len >= self.len_max && !self.forget_one() {
@@ -209,7 +209,7 @@ impl Stations {
         true
     }
 
-    /// Forgets any learned station; `false` if none is learned.
+    /// Forgets any learned station; returns `false` if none is learned.
     fn forget_one(&mut self) -> bool {
         let is_learned =
             |&index: &usize| self.slots[index].key != FREE && self.slots[index].flags & STATIC == 0;
@@ -220,7 +220,7 @@ impl Stations {
         found.is_some()
     }
 
-    /// Forgets a station; `false` if it was not known.
+    /// Forgets a station; returns `false` if it was unknown.
     pub(super) fn remove(&mut self, station: u64) -> bool {
         let index = self.slot(station);
         let is_known = self.slots[index].key != FREE;
@@ -230,7 +230,7 @@ impl Stations {
         is_known
     }
 
-    /// Forgets every learned station, or those of one port. Returns how many.
+    /// Forgets all learned stations, or those of one port. Returns their number.
     pub(super) fn flush(&mut self, port: Option<usize>) -> usize {
         let before = self.len;
         let goes = |slot: &StationSlot| {
@@ -273,7 +273,7 @@ impl Stations {
         forgotten
     }
 
-    /// Frees a slot and closes the gap behind it (backward shift).
+    /// Frees a slot and closes the gap after it (backward shift).
     fn free(&mut self, mut index: usize) {
         let slot = self.slots[index];
         assert!(slot.key != FREE, "slot {index} is freed twice");
@@ -313,7 +313,7 @@ impl Stations {
     /// Every station, with its age at `now`.
     pub(super) fn iter(&self, now: Instant) -> impl Iterator<Item = Station> + '_ {
         let now = ticks(now);
-        // Ways are entries of the configuration, and no stations.
+        // Ways are entries of the configuration, not stations.
         let is_station = |slot: &&StationSlot| slot.key != FREE && slot.key >> 60 == 0;
         self.slots.iter().filter(is_station).map(move |slot| Station {
             mac: Mac::from_u64(slot.key),

@@ -6,7 +6,7 @@ use fanin_units::{Instant, Rate};
 use crate::address::Mac;
 use crate::config::StormSpec;
 
-/// Token buckets of one port; none is no limit.
+/// Token buckets of one port; an absent bucket means no limit.
 #[derive(Debug, Default)]
 pub(super) struct StormControl {
     broadcast: Option<TokenBucket>,
@@ -15,9 +15,9 @@ pub(super) struct StormControl {
 }
 
 impl StormControl {
-    /// Makes full buckets. A rate that the checks refuse is no limit.
+    /// Makes full buckets. An invalid rate means no limit.
     pub(super) fn new(spec: &StormSpec) -> Self {
-        // Without a burst of its own, a bucket still lets one frame through after a silence and takes the debt.
+        // Without a configured burst, a bucket still passes one frame after a silence, and keeps the debt.
         let burst = spec.burst.unwrap_or_default();
         let bucket = |rate: Option<Rate>| rate.and_then(|rate| TokenBucket::new(rate, burst).ok());
         Self {

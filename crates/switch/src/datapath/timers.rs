@@ -6,7 +6,7 @@ use fanin_units::{Duration, Instant};
 const AGE_EVERY: Duration = Duration::from_millis(1);
 /// Interval at which the lengths of queues are sampled.
 const SAMPLE_EVERY: Duration = Duration::from_millis(10);
-/// Interval at which the driver is asked for the state of links.
+/// Interval at which the driver's link states are read.
 const LINKS_EVERY: Duration = Duration::from_millis(100);
 /// The period of the high-water marks `*_max_period`.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -29,7 +29,7 @@ pub(super) struct DueTasks {
 }
 
 impl WorkerTimers {
-    /// All timers start now, except that links are first checked after a while: a link that has just come up is not seen yet.
+    /// Starts all timers now. Links are checked later: a link that has just come up is not visible yet.
     pub(super) fn new() -> Self {
         Self {
             age_at: Instant::START,
@@ -39,7 +39,7 @@ impl WorkerTimers {
         }
     }
 
-    /// The tasks that are due; `None` before the next millisecond. Stations age whenever this returns something.
+    /// The tasks that are due; `None` before the next millisecond. Stations age whenever the result is not `None`.
     #[inline]
     pub(super) fn poll(&mut self, now: Instant) -> Option<DueTasks> {
         if now < self.age_at {

@@ -1,4 +1,4 @@
-//! The live switch and the simulator's queues decide alike: one sequence of arrivals, every scheme, every marker.
+//! The live switch and the simulator's queues give the same verdicts: one sequence of arrivals, every scheme, every marker.
 
 use std::sync::Arc;
 
@@ -108,7 +108,7 @@ impl LiveQueues {
         self.next[port] = self.outputs.dequeue(now, port, &mut self.pauses, &mut self.batch);
     }
 
-    /// Serves each output whenever a frame is due, up to `now`.
+    /// Serves each output at each due departure, up to `now`.
     fn serve_until(&mut self, now: Instant) {
         for port in 0..PORTS {
             while let NextDeparture::At(at) = self.next[port]
@@ -134,7 +134,7 @@ impl LiveQueues {
     }
 }
 
-/// Plays a sequence on both sides. Returns how many frames were marked and how many were dropped.
+/// Plays a sequence on both sides. Returns the numbers of marked and of dropped frames.
 fn play(switch: SwitchSpec, mark: Option<MarkSpec>, steps: &[Arrival]) -> (u64, u64) {
     let port = |number| PortSpec { rate: Some(RATE), mark, ..PortSpec::new(&format!("p{number}")) };
     let config = Config { port: (0..PORTS).map(port).collect(), switch, ..Config::default() };

@@ -1,6 +1,7 @@
 //! Communication of the workers of one switch: links for frames and news, shared values, and wake-ups.
 //!
-//! Each worker owns its ports. A frame for another worker's port crosses a link. Workers share nothing else but the values of `shared.rs`.
+//! Each worker owns its ports. A frame for another worker's port crosses a link. Apart from that, workers share only the
+//! values of `shared.rs`.
 
 mod peers;
 mod shared;

@@ -10,13 +10,14 @@ use super::wakeup::Wakeup;
 
 /// Messages that one link holds.
 const LINK_LEN: usize = 4096;
-/// News that wait for room in a link. Beyond that news are lost: the other worker floods until it learns the station itself.
+/// Most messages that wait for room in a link. Further news are lost: the other worker floods until it learns the station
+/// itself.
 const NEWS_MAX: usize = 65_536;
 
 /// A message from one worker to another.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PeerMessage<H> {
-    /// A frame for one of the receiver's ports; its tag is as that port wants it.
+    /// A frame for one of the receiver's ports, tagged for that port.
     Frame { input: u16, output: u16, vlan: u16, frame: Received<H> },
     /// The sender learned a station behind one of its ports.
     Learned { station: u64, port: u16 },
@@ -34,13 +35,13 @@ struct PeerLink<H> {
     sender: SpscSender<PeerMessage<H>>,
     receiver: SpscReceiver<PeerMessage<H>>,
     wakeup: Arc<Wakeup>,
-    /// Messages that found the link full.
+    /// Messages that did not fit into the link.
     backlog: VecDeque<PeerMessage<H>>,
     /// True if something was sent since the other worker was last woken.
     has_sent: bool,
 }
 
-/// One worker among all workers of the switch: which ports are its own, and its links to the others.
+/// One worker among all workers of the switch: its ports, and its links to the others.
 #[derive(Debug)]
 pub(crate) struct Peers<H> {
     worker: usize,
@@ -113,13 +114,13 @@ impl<H: Copy + Send> Peers<H> {
         !self.links.is_empty()
     }
 
-    /// The numbers of all workers that a link leads to.
+    /// The numbers of all other workers.
     pub(crate) fn others(&self) -> impl Iterator<Item = usize> + use<H> {
         let worker = self.worker;
         (0..self.links.len()).filter(move |&other| other != worker)
     }
 
-    /// Sends a frame to the worker of its output. `false` if the link is full: the frame stays with the caller.
+    /// Sends a frame to the worker of its output. Returns `false` if the link is full: the caller keeps the frame.
     #[inline]
     pub(crate) fn send_frame(&mut self, input: usize, output: usize, vlan: u16, frame: Received<H>) -> bool {
         let owner = usize::from(self.owners[output]);
@@ -158,7 +159,7 @@ impl<H: Copy + Send> Peers<H> {
         self.links[from].as_mut()?.receiver.take()
     }
 
-    /// Ends a round: sends the backlog as far as queues have room, and wakes sleeping workers.
+    /// Ends a round: sends the backlog as far as links have room, and wakes sleeping workers.
     #[inline]
     pub(crate) fn flush(&mut self) {
         for link in self.links.iter_mut().flatten() {

@@ -1,5 +1,5 @@
-//! Values that all workers of a switch read. They are the occupancy of each shared memory account, the bytes of each input's
-//! frames that each worker holds, and each output's M21TCP window.
+//! Values that all workers of a switch read. They are the occupancy of each shared memory account, each worker's bytes
+//! of each input's frames, and each output's M21TCP window.
 //!
 //! No value guards other memory, so every access is relaxed. Additions to an account are atomic; each other value has one writer.
 
@@ -7,7 +7,7 @@ use fanin_queueing::Ingress;
 
 use crate::sync::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-/// The output limits no window.
+/// Window of an output without a limit.
 pub(crate) const NO_WINDOW: u32 = u32::MAX;
 
 /// The occupancy of one account, alone in its cache line.
@@ -31,14 +31,14 @@ pub(crate) struct SharedCounts {
     pools: Vec<AccountBytes>,
     /// Occupancy by input port.
     inputs: Vec<AccountBytes>,
-    /// Bytes by worker and input: those queued or handed over by the worker, less released ones.
+    /// Bytes by worker and input: queued or handed over by the worker, minus released bytes.
     held: Vec<Vec<AtomicI64>>,
     /// M21TCP windows by output.
     windows: Vec<AtomicU32>,
 }
 
 impl SharedCounts {
-    /// Holds nothing, and limits no window.
+    /// Makes the values of empty workers, without limits on windows.
     pub(crate) fn new(workers: usize, ports: usize) -> Self {
         let accounts = || (0..ports).map(|_| AccountBytes(AtomicU64::new(0))).collect();
         Self {
@@ -56,14 +56,14 @@ impl SharedCounts {
         }
     }
 
-    /// Takes bytes of an account and returns its occupancy before. If they do not fit, the caller gives them back; so two workers
-    /// never both get the last of it.
+    /// Reserves bytes of an account, and returns its occupancy before. If they do not fit, the caller returns them. So two
+    /// workers never both get the last bytes.
     #[inline]
     pub(crate) fn take(&self, account: CommonAccount, bytes: u64) -> u64 {
         self.account(account).fetch_add(bytes, Ordering::Relaxed)
     }
 
-    /// Gives bytes of an account back.
+    /// Returns reserved bytes to an account.
     ///
     /// # Panics
     /// If fewer were taken.
@@ -92,8 +92,8 @@ impl SharedCounts {
     /// Ingress occupancy of an input at all workers but the given one, in bytes. It is negative while they have
     /// released frames from this worker.
     ///
-    /// The input's own worker counts a frame before any other worker can release it. So the sum with its own part may be
-    /// too large for a round, and is never too small.
+    /// The input's own worker counts a frame before any other worker can release it. So the sum with its own part may be too
+    /// large for a round, but never too small.
     pub(crate) fn held_by_others(&self, worker: usize, port: usize) -> i64 {
         let others = self.held.iter().enumerate().filter(|&(other, _)| other != worker);
         others.map(|(_, row)| row[port].load(Ordering::Relaxed)).sum()

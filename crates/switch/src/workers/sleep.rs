@@ -1,8 +1,8 @@
-//! The flag of a sleeping thread, which tells other threads to wake it.
+//! The flag of a sleeping thread: another thread that sees it wakes the sleeper.
 //!
-//! The sleeper sets the flag and then checks once more for work. The other thread leaves work and then reads the flag. With a
-//! fence between the two steps of each, one of them at least sees the other's write ("store buffering";
-//! `tests/interleavings.rs` tries every order).
+//! The sleeper sets the flag and then checks once more for work. The other thread adds work and then reads the flag. Each has
+//! a fence between its two steps, so that at least one sees the other's write ("store buffering"). `tests/interleavings.rs`
+//! tries every order.
 
 use crate::sync::{AtomicBool, Ordering, fence};
 
@@ -29,7 +29,7 @@ impl SleepFlag {
         self.is_asleep.store(false, Ordering::Relaxed);
     }
 
-    /// Returns true if the caller, having left work, must wake the thread.
+    /// Returns true if the caller, after adding work, must wake the thread.
     #[inline]
     pub(crate) fn must_wake(&self) -> bool {
         fence(Ordering::SeqCst);

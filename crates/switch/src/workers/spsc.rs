@@ -1,7 +1,7 @@
 //! A bounded ring from one thread to another: single producer, single consumer.
 //!
-//! Each end keeps its own position, and reads the other's only when the ring looks full or empty. The two positions lie in
-//! cache lines of their own, so that the ends do not share one. `tests/interleavings.rs` tries every interleaving.
+//! Each end keeps its own position, and reads the other's only when the ring looks full or empty. Each position has a cache
+//! line of its own, so that the ends do not share one. `tests/interleavings.rs` tries every interleaving.
 
 use std::mem::MaybeUninit;
 
@@ -42,7 +42,7 @@ pub(crate) struct SpscReceiver<T> {
     tail_seen: usize,
 }
 
-/// Makes a ring for `len` values, rounded up to a power of two. Values are plain; those left in the ring at the end are not dropped.
+/// Makes a ring for `len` values, rounded up to a power of two. Values are plain; values left at the end are not dropped.
 pub(crate) fn spsc<T: Copy>(len: usize) -> (SpscSender<T>, SpscReceiver<T>) {
     let len = len.max(1).next_power_of_two();
     let ring = Arc::new(SpscRing {

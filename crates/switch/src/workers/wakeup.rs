@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 
 use super::sleep::SleepFlag;
 
-/// An eventfd that one thread makes readable to wake another, and the flag of the sleeping thread.
+/// An eventfd by which one thread wakes another, and the flag of the sleeping thread.
 #[derive(Debug)]
 pub(crate) struct Wakeup {
     file: File,
@@ -39,7 +39,7 @@ impl Wakeup {
         }
     }
 
-    /// Announces that this thread sleeps. The caller checks once more for work before it does.
+    /// Announces that this thread will sleep. The caller checks once more for work before that.
     pub(crate) fn begin_sleep(&self) {
         self.sleep.begin();
     }

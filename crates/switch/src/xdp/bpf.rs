@@ -22,7 +22,7 @@ const XDP_PASS: i32 = 2;
 /// Offset of `rx_queue_index` in `struct xdp_md`.
 const RX_QUEUE_INDEX: i16 = 16;
 
-/// The fields of `union bpf_attr` that the calls below use; the kernel accepts a shorter one than its own.
+/// The fields of `union bpf_attr` for the calls below; the kernel accepts a shorter one than its own.
 #[repr(C)]
 #[derive(Default)]
 struct MapCreate {

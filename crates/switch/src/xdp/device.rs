@@ -25,7 +25,7 @@ struct Channels {
 pub(super) struct Device {
     name: CString,
     pub(super) index: u32,
-    /// The interface was deleted, and the sockets and the program on it are gone. One of the same name is another interface.
+    /// True if the interface was deleted, with its sockets and program. Another interface may have the same name.
     is_lost: bool,
     socket: OwnedFd,
     /// Keeps the interface promiscuous while it is open.
@@ -110,7 +110,7 @@ impl Device {
         flags & (libc::IFF_UP | libc::IFF_RUNNING) == libc::IFF_UP | libc::IFF_RUNNING
     }
 
-    /// The index of the interface that has this name now.
+    /// The index of the interface with this name now.
     fn current_index(&self) -> Option<u32> {
         let mut request = request(&self.name);
         self.ioctl(libc::SIOCGIFINDEX, &mut request).ok()?;

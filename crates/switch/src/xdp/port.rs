@@ -10,7 +10,7 @@ use crate::config::{Attach, Copying};
 use crate::frame::{ETHERNET_HEADER, TAG_BYTES};
 use crate::pool::Pool;
 
-/// Options of opening an interface, at the start and each time that it is made again.
+/// Options for opening an interface, at the start and after each deletion.
 #[derive(Debug, Clone)]
 pub(super) struct PortRecipe {
     pub(super) interface: String,
@@ -64,7 +64,7 @@ impl PortRecipe {
 }
 
 impl XdpPort {
-    /// Lends chunks to the queues, and redirects frames to them.
+    /// Lends chunks to the queues, and starts redirecting frames to them.
     pub(super) fn begin(
         &mut self,
         recipe: &PortRecipe,

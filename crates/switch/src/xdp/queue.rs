@@ -15,7 +15,7 @@ use crate::pool::{Buffer, Pool};
 pub(super) const SLOTS_MAX: u32 = 4096;
 /// The fewest slots of a ring.
 pub(super) const SLOTS_MIN: u32 = 64;
-/// Time to wait for an interface or queue that an ended process still holds.
+/// Longest wait for an interface or queue that an ended process still holds.
 const BUSY_FOR: Duration = Duration::from_secs(2);
 /// Free chunks that are not lent to the kernel, for copies of frames.
 const KEPT: usize = crate::driver::BURST;
@@ -333,7 +333,7 @@ impl XdpQueue {
                 )
             };
             if result >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EAGAIN) {
-                // Frames that it could not send (ENOBUFS, EBUSY, ENETDOWN) stay in the ring for the next round.
+                // Frames that the kernel could not send (ENOBUFS, EBUSY, ENETDOWN) stay in the ring for the next round.
                 break;
             }
         }

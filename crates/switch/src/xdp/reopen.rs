@@ -1,4 +1,4 @@
-//! Reopens interfaces that were deleted and made again, on a thread that alone keeps the capabilities for it.
+//! Reopens interfaces that were deleted and created again, on a thread that alone keeps the capabilities for it.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -11,10 +11,10 @@ use super::port::{PortRecipe, XdpPort};
 use super::queue::Umem;
 use crate::sys;
 
-/// Time between two looks for an interface that is gone.
+/// Interval between two checks for a deleted interface.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Asks for an interface to be opened again.
+/// A request to open an interface again.
 struct ReopenRequest {
     port: usize,
     recipe: PortRecipe,
@@ -23,7 +23,7 @@ struct ReopenRequest {
     answer: Sender<Reopened>,
 }
 
-/// A port with an interface that was made again.
+/// A port whose interface was opened again.
 pub(super) struct Reopened {
     pub(super) port: usize,
     pub(super) opened: XdpPort,
@@ -52,7 +52,7 @@ impl Reopener {
         Ok((0..workers).map(one).collect())
     }
 
-    /// Asks for the interface of a port to be opened as soon as it is there again; it shares `umem`.
+    /// Requests that a port's interface is opened as soon as it exists again; it shares `umem`.
     pub(super) fn request(&self, port: usize, recipe: &PortRecipe, umem: Option<Umem>) {
         let (recipe, answer) = (recipe.clone(), self.answer.clone());
         // Without the thread the port stays down.
@@ -80,11 +80,11 @@ fn run(requests: &Receiver<ReopenRequest>) {
         waiting.retain_mut(|request| match open(request) {
             Ok(opened) => {
                 let Some(opened) = opened else { return true };
-                // A worker that has ended closes it again.
+                // If the worker has ended, the port is closed again.
                 let _ = request.answer.send(Reopened { port: request.port, opened });
                 false
             }
-            // Deleted again in the meantime, or held by the end of the old one.
+            // Deleted again in the meantime, or still held by the old one's end.
             Err(error) if is_passing(&error.error) => true,
             Err(error) => {
                 eprintln!("warning: {error}; its port stays down until the switch restarts");
@@ -94,7 +94,7 @@ fn run(requests: &Receiver<ReopenRequest>) {
     }
 }
 
-/// Opens the interface if it is there.
+/// Opens the interface if it exists.
 fn open(request: &mut ReopenRequest) -> Result<Option<XdpPort>, OpenError> {
     let recipe = &request.recipe;
     let Ok(device) = Device::open(&recipe.interface) else { return Ok(None) };
@@ -112,7 +112,7 @@ fn open(request: &mut ReopenRequest) -> Result<Option<XdpPort>, OpenError> {
     Ok(Some(port))
 }
 
-/// A socket does not share memory with one of a deleted interface.
+/// Returns true for the error of a socket that should share memory with one of a deleted interface.
 fn is_unbound(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EBADF | libc::EINVAL))
 }

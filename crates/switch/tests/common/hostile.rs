@@ -69,7 +69,8 @@ protocol = "tcp"
 source_port = 1
 "#;
 
-/// Each step is one byte: below 200 a frame, whose port, length (two bytes) and bytes follow; otherwise time passes.
+/// Runs the steps of an input. A byte below 200 starts a frame: its port, length (two bytes) and bytes follow. Otherwise time
+/// passes.
 pub fn check(mut input: &[u8]) {
     let config = load_text("hostile.toml", CONFIG).unwrap_or_else(|errors| panic!("{errors}")).config;
     let pool = Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Off, 1).unwrap().remove(0);

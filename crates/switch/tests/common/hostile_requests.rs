@@ -1,5 +1,5 @@
-//! Arbitrary bytes as requests to a running switch, over its local socket: each is answered or its connection closed, and the switch
-//! continues to work.
+//! Arbitrary bytes as requests to a running switch, over its local socket. Each request is answered or its connection closed,
+//! and the switch continues to work.
 
 use std::cell::RefCell;
 use std::io::{ErrorKind, Read, Write};
@@ -100,7 +100,7 @@ impl Bed {
         Self { running, server, socket, inputs: 0 }
     }
 
-    /// Sends bytes, and reads what comes back until the other side closes, or only the head of a capture.
+    /// Sends bytes, and reads until the other side closes; of a capture, reads only the head.
     fn exchange(&self, request: &[u8], ends: bool) -> Vec<u8> {
         let mut stream = UnixStream::connect(&self.socket).expect("the switch listens");
         stream.set_read_timeout(Some(ANSWER_MAX)).expect("a socket takes a timeout");

@@ -1,4 +1,4 @@
-//! A network of namespaces around a switch: each host has one, the switch has one, and a veth pair joins them.
+//! A network of namespaces around a switch: one for each host and one for the switch, joined by veth pairs.
 
 #![allow(dead_code, reason = "each user takes what it needs")]
 
@@ -44,7 +44,7 @@ impl Lab {
         Self::with_queues(name, hosts, mtu, 1)
     }
 
-    /// As [`Self::new`], with this number of queues at both ends of every pair.
+    /// Makes hosts as [`Self::new`] does, with this number of queues at both ends of every pair.
     pub(crate) fn with_queues(name: &str, hosts: usize, mtu: u32, queues: u32) -> Option<Self> {
         let lab = Self { prefix: format!("sw-{name}-{}", std::process::id()), hosts };
         match lab.build(mtu, queues) {
@@ -73,7 +73,7 @@ impl Lab {
     fn join(&self, host: usize, mtu: u32, queues: u32) -> Result<(), String> {
         let (switch, name) = (self.switch(), self.host(host));
         let queues = format!("numtxqueues {queues} numrxqueues {queues}");
-        // A link that is made again has the address that the other hosts know.
+        // A recreated link has the address that the other hosts know.
         let mac = format!("address 02:00:00:00:00:{:02x}", host + 1);
         command(&format!(
             "ip -n {name} link add eth0 {mac} mtu {mtu} {queues} type veth peer name p{host} mtu {mtu} {queues} netns {switch}"
@@ -105,12 +105,12 @@ impl Lab {
         command(&format!("ip -n {} link del p{host}", self.switch())).expect("a link of our own");
     }
 
-    /// Makes a host's link again, with the same names and address.
+    /// Creates a host's link again, with the same names and address.
     pub(crate) fn make_link(&self, host: usize, mtu: u32) {
         self.join(host, mtu, 1).expect("a link of our own");
     }
 
-    /// Queues by which frames have come in at a host's port, as its driver counts them.
+    /// Number of queues by which frames have arrived at a host's port, by its driver's counters.
     pub(crate) fn queues_used(&self, host: usize) -> usize {
         let output = Command::new("ip")
             .args(["netns", "exec", &self.switch(), "ethtool", "-S", &format!("p{host}")])
@@ -130,7 +130,7 @@ impl Lab {
         self.on(host, task).join().expect("counters can be read")
     }
 
-    /// A configuration with all ports and nothing else.
+    /// A configuration with all ports and defaults.
     pub(crate) fn config(&self) -> Config {
         let port =
             |host| PortSpec { interface: Some(format!("p{host}")), ..PortSpec::new(&format!("p{host}")) };
@@ -275,7 +275,7 @@ pub(crate) struct Incast {
     pub(crate) timeouts: u64,
 }
 
-/// Every host but the first answers `bytes` to each request of the first, which asks all at once and waits for all.
+/// Runs rounds of an incast: the first host requests `bytes` from all others at once, and waits for all answers.
 pub(crate) fn incast(lab: &Lab, senders: usize, bytes: usize, time: Duration) -> Incast {
     let mut servers = Vec::new();
     for host in 1..=senders {

@@ -11,11 +11,11 @@ use crate::config::{Config, CongestionControl, CubicParameters};
 /// 1 s / 1024, the unit of K.
 const TIME_SHIFT: u32 = 10;
 const BETA_SHIFT: u32 = 10;
-/// HyStart starts working at this window.
+/// Least window for HyStart, in segments.
 const HYSTART_WINDOW_MIN: u32 = 16;
 /// Samples of a round before the delay signal counts.
 const HYSTART_SAMPLES_MIN: u8 = 8;
-/// Bounds of the rise of the delay that ends slow start, in microseconds.
+/// Bounds of the delay increase that ends slow start, in microseconds.
 const HYSTART_DELAY_MIN: u32 = 4_000;
 const HYSTART_DELAY_MAX: u32 = 16_000;
 /// Bound of the time that bursts may add to a train of ACKs, in microseconds (`hystart_ack_delay`).
@@ -34,7 +34,7 @@ pub(crate) struct Cubic {
     count: u32,
     /// W_max: the window before the last reduction.
     window_max: u32,
-    /// The window at the last computation, and when that was, in ms.
+    /// The window at the last computation, and the time of it, in ms.
     window_last: u32,
     computed_at: u32,
     /// The plateau of the cubic function, and the time K from the start of the epoch to it, in 1/1024 s.
@@ -50,7 +50,7 @@ pub(crate) struct Cubic {
     window_reno: u32,
     /// Segments covered by an ACK, in sixteenths.
     ack_ratio: u32,
-    /// HyStart: the offset that ends the round. HyStart: the offset that ends the round.
+    /// HyStart: the offset that ends the round.
     round_end: u64,
     /// HyStart: the start of the round, and the last ACK of a train, in microseconds.
     round_start: u32,
@@ -58,7 +58,7 @@ pub(crate) struct Cubic {
     /// HyStart: the least delay of the round, in microseconds, and its number of samples.
     round_delay: u32,
     samples: u8,
-    /// HyStart has ended slow start.
+    /// True if HyStart has ended slow start.
     found: bool,
 }
 
@@ -84,8 +84,8 @@ fn micros_of(rtt_ps: u64) -> u32 {
     ((rtt_ps / 1_000_000) as u32).max(1)
 }
 
-/// The time that four large bursts take at the pacing rate of slow start, in microseconds (`hystart_ack_delay`). That
-/// rate is twice the window a round trip. Bursts may lengthen a train of ACKs by this time.
+/// The time that four large bursts take at the pacing rate of slow start, in microseconds (`hystart_ack_delay`). This
+/// rate is two windows a round trip. Bursts may lengthen a train of ACKs by this time.
 fn burst_delay(config: &Config, cwnd: u32, srtt_ps: u64) -> u32 {
     let window = 2 * u64::from(cwnd) * u64::from(config.mss);
     (HYSTART_BURST_BYTES * (srtt_ps / 1_000_000) / window).min(HYSTART_BURST_DELAY_MAX.into()) as u32
@@ -164,8 +164,8 @@ impl Cubic {
         window.additive_increase(config, step.saturating_mul(segment), acked);
     }
 
-    /// The least delay, the ratio of segments to ACKs, and HyStart, which may end slow start here (`bictcp_acked`). `srtt_ps` is the
-    /// smoothed round-trip time.
+    /// Takes the least delay and the ratio of segments to ACKs; HyStart may end slow start (`bictcp_acked`). `srtt_ps`
+    /// is the smoothed round-trip time.
     pub(super) fn on_sample(
         &mut self,
         config: &Config,
@@ -184,7 +184,7 @@ impl Cubic {
             if !window.in_slow_start() {
                 return;
             }
-            // The round starts here since 5.16, before the sample that ends it counts.
+            // Since 5.16 the round starts here, before the sample that ends it counts.
             self.start_round_if_over(parameters, ack);
             cwnd >= HYSTART_WINDOW_MIN && self.hystart(ack, delay, burst_delay(config, cwnd, srtt_ps))
         } else {
@@ -207,7 +207,7 @@ impl Cubic {
         (((u64::from(cwnd) * beta) >> BETA_SHIFT) as u32).max(2)
     }
 
-    /// Acknowledged segments (ACKs, before 3.18) for which the window grows by one (`bictcp_update`).
+    /// Number of acknowledged segments (ACKs, before 3.18) for one more segment of window (`bictcp_update`).
     fn acks_per_increase(&mut self, parameters: CubicParameters, cwnd: u32, acked: u32, now: Instant) -> u32 {
         let now_ms = millis(now);
         self.acks += if parameters.counts_segments { acked } else { 1 };
@@ -222,7 +222,7 @@ impl Cubic {
         self.step(parameters)
     }
 
-    /// The step of the additive increase.
+    /// Segments (ACKs, before 3.18) to acknowledge for one more segment of window.
     fn step(&self, parameters: CubicParameters) -> u32 {
         if parameters.counts_segments {
             // Growth of at most half a window a round trip (3.18).
@@ -279,7 +279,7 @@ impl Cubic {
         }
     }
 
-    /// Takes a round-trip sample. Returns whether it counts for HyStart.
+    /// Takes a round-trip sample. Returns true if it counts for HyStart.
     #[inline]
     fn note_delay(
         &mut self,
@@ -337,7 +337,7 @@ impl Cubic {
         }
     }
 
-    /// Moves the epoch by the time that the application left the connection idle (since 4.2).
+    /// Moves the epoch by the connection's idle time (since 4.2).
     pub(super) fn shift_epoch(&mut self, now: Instant, last_sent: Instant) {
         let idle = millis(now).wrapping_sub(millis(last_sent));
         if self.epoch != 0 && idle > 0 {
@@ -402,7 +402,7 @@ mod tests {
         assert!((98..=101).contains(&at[10]), "{at:?}");
         assert!(at[2] - 70 > at[10] - at[8], "steep first, flat at the plateau: {at:?}");
         assert!(at[20] - at[18] > at[12] - at[10], "then steeper and steeper: {at:?}");
-        // Fast convergence: a loss below the last maximum gives way.
+        // Fast convergence: a loss below the last maximum lowers the next maximum.
         let mut cubic = Cubic::default();
         cubic.reduced(parameters, 100);
         cubic.reduced(parameters, 80);

@@ -1,9 +1,9 @@
-//! DCTCP (RFC 8257 §3.3): reduces the window by the share of bytes that were marked.
+//! DCTCP (RFC 8257 §3.3): reduces the window by the share of marked bytes.
 
 use super::window::{AckSample, CongestionWindow};
 use crate::config::{Config, CongestionControl, DctcpParameters};
 
-/// Fixed-point one of α and of shares.
+/// The value one of α and of shares, as a fixed-point number.
 const ONE: u64 = 1 << 30;
 
 /// The moving average α of the marked share, and the window of data under observation.
@@ -49,8 +49,9 @@ impl Dctcp {
         reduced.max(parameters.window_min * config.segment_units())
     }
 
-    /// RFC 8257 §3.3, steps 1 to 9. In the RFC a window ends with an ACK beyond its end, in Linux with one that reaches it
-    /// (`dctcp_update_alpha`). After a pause, a connection in Linux then begins its next answer with a new window.
+    /// Updates α at the end of a window (RFC 8257 §3.3, steps 1 to 9). In the RFC a window ends with an ACK beyond its
+    /// end, in Linux with one that reaches it (`dctcp_update_alpha`). After a pause, a connection in Linux then begins
+    /// its next answer with a new window.
     #[inline]
     pub(super) fn on_sample(&mut self, parameters: DctcpParameters, ack: AckSample, ends_when_reached: bool) {
         self.acked += ack.acked;
@@ -70,7 +71,7 @@ impl Dctcp {
         (self.acked, self.marked, self.window_end) = (0, 0, ack.snd_nxt);
     }
 
-    /// RFC 8257 §3.3, step 10: cwnd = cwnd * (1 - DCTCP.Alpha / 2).
+    /// The window after a reduction: cwnd * (1 - DCTCP.Alpha / 2) (RFC 8257 §3.3, step 10).
     fn reduced(&self, cwnd: u32) -> u32 {
         cwnd - ((u64::from(cwnd) * u64::from(self.alpha)) >> 31) as u32
     }
@@ -123,7 +124,7 @@ mod tests {
     fn in_linux_a_window_ends_where_it_is_reached() {
         for (ends_when_reached, windows) in [(true, 2), (false, 1)] {
             let mut dctcp = Dctcp::new(PARAMETERS);
-            // Seven segments that are all out when the first acknowledgement comes, then silence.
+            // All seven segments are outstanding when the first acknowledgement arrives; then silence.
             for ack in 1..=7 {
                 let view =
                     AckSample { now: Instant::START, acked: 1, snd_una: ack, snd_nxt: 7, has_ece: false };

@@ -45,7 +45,7 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    /// The algorithm that `config` names, of a new connection.
+    /// The algorithm in `config`, for a new connection.
     pub(crate) fn new(config: &Config) -> Self {
         match config.congestion_control {
             CongestionControl::NewReno => Self::NewReno,
@@ -90,8 +90,8 @@ impl Algorithm {
         }
     }
 
-    /// Takes a round-trip sample, in picoseconds, with the smoothed round-trip time. `is_open`: nothing was lost or reordered
-    /// ([`CongestionState::Open`]).
+    /// Takes a round-trip sample, in picoseconds, with the smoothed round-trip time. `is_open` is true if nothing was
+    /// lost or reordered ([`CongestionState::Open`]).
     ///
     /// [`CongestionState::Open`]: crate::CongestionState::Open
     #[inline]
@@ -117,7 +117,7 @@ impl Algorithm {
         }
     }
 
-    /// The window after a reduction that proved needless; `prior_cwnd` is the window before it.
+    /// The window after a needless reduction is undone; `prior_cwnd` is the window before it.
     pub(crate) fn undo_cwnd(&mut self, config: &Config, window: &CongestionWindow, prior_cwnd: u32) -> u32 {
         match self {
             Self::Cubic(cubic) if cubic::parameters(config).undoes_to_maximum => {
@@ -132,7 +132,7 @@ impl Algorithm {
         }
     }
 
-    /// The retransmission timer expired.
+    /// Handles an expired retransmission timer.
     pub(crate) fn on_timeout(&mut self) {
         match self {
             Self::Cubic(cubic) => cubic.reset(),
@@ -141,7 +141,7 @@ impl Algorithm {
         }
     }
 
-    /// Data is sent after everything was acknowledged; the last transmission was at `last_sent`.
+    /// Handles data sent after everything was acknowledged; the last transmission was at `last_sent`.
     #[inline]
     pub(crate) fn on_restart(&mut self, config: &Config, now: Instant, last_sent: Instant) {
         match self {
@@ -157,8 +157,8 @@ impl Algorithm {
         }
     }
 
-    /// Returns whether the algorithm sets the window in recovery as well, in place of [`Config::reduction`]: the static window does
-    /// on kernels with proportional rate reduction.
+    /// Returns true if the algorithm sets the window in recovery, too, instead of [`Config::reduction`]. The static
+    /// window does so on kernels with proportional rate reduction.
     pub(crate) fn governs_recovery(&self, config: &Config) -> bool {
         match self {
             Self::Static => config.reduction == Reduction::Proportional,
@@ -175,13 +175,13 @@ impl Algorithm {
         }
     }
 
-    /// Returns whether this is BBR, which models the path and paces.
+    /// Returns true if this is BBR, which models the path and paces.
     #[inline]
     pub(crate) fn is_bbr(&self) -> bool {
         matches!(self, Self::Bbr(_))
     }
 
-    /// BBR's state, if this is BBR: it models the path, and asks for more than the questions above.
+    /// BBR's state, if this is BBR: it models the path, and has more inputs than the questions above.
     #[inline]
     pub(crate) fn as_bbr(&mut self) -> Option<&mut Bbr> {
         match self {

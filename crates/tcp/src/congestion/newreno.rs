@@ -3,7 +3,7 @@
 use super::window::{AckSample, CongestionWindow};
 use crate::config::{Config, Growth};
 
-/// RFC 5681 equation 4 takes half the flight, Linux half the window.
+/// The threshold after a loss: half the flight in RFC 5681 equation 4, half the window in Linux.
 pub(super) fn ssthresh(config: &Config, window: &CongestionWindow, flight_size: u32) -> u32 {
     let half = match config.growth {
         Growth::PerByte | Growth::Ns3 => flight_size / 2,

@@ -3,7 +3,7 @@
 use super::window::{AckSample, CongestionWindow, SSTHRESH_INFINITE};
 use crate::config::{Config, CongestionControl, SwiftParameters};
 
-/// Windows, in segments, beyond which the target is not scaled any further (§3.5: `fs_min_cwnd`, `fs_max_cwnd`).
+/// Windows, in segments, between which the target is scaled (§3.5: `fs_min_cwnd`, `fs_max_cwnd`).
 const SCALING_WINDOWS: (f64, f64) = (0.1, 100.0);
 
 /// Swift's state of a connection.
@@ -11,7 +11,7 @@ const SCALING_WINDOWS: (f64, f64) = (0.1, 100.0);
 pub(crate) struct Swift {
     /// Time of the last decrease, in ps.
     decreased_at: u64,
-    /// The last delay was below the target.
+    /// True if the last delay was below the target.
     may_grow: bool,
 }
 
@@ -24,7 +24,8 @@ pub(super) fn parameters(config: &Config) -> SwiftParameters {
     parameters
 }
 
-/// The target delay in ps with a window of `segments`: a smaller window tolerates more, so that many flows converge (§3.5).
+/// The target delay in ps for a window of `segments`. A smaller window has a larger target, so that many flows converge
+/// (§3.5).
 fn target_ps(parameters: SwiftParameters, segments: u32) -> u64 {
     let (least, most) = SCALING_WINDOWS;
     let scale = |window: f64| 1.0 / libm::sqrt(window);
@@ -33,14 +34,14 @@ fn target_ps(parameters: SwiftParameters, segments: u32) -> u64 {
     parameters.target.get() + (parameters.scaling.get() as f64 * share) as u64
 }
 
-/// Algorithm 1, lines 16 to 24: a loss decreases the window like the greatest delay.
+/// Algorithm 1, lines 16 to 24: a loss decreases the window as the largest delay does.
 pub(super) fn ssthresh(config: &Config, parameters: SwiftParameters, window: &CongestionWindow) -> u32 {
     let by = u64::from(window.cwnd) * u64::from(parameters.decrease_max) / 1_000_000;
     (window.cwnd - by as u32).max(config.segment_units())
 }
 
 impl Swift {
-    /// Algorithm 1, lines 9 to 11: adds a segment a round trip; in slow start up to where a loss left the window.
+    /// Algorithm 1, lines 9 to 11: adds a segment a round trip; slow start ends at the window that a loss left.
     #[inline]
     pub(super) fn on_ack(&mut self, config: &Config, window: &mut CongestionWindow, ack: AckSample) {
         if window.ssthresh < SSTHRESH_INFINITE && window.in_slow_start() {
@@ -113,7 +114,7 @@ mod tests {
         assert_eq!(swift.decreased(parameters, 1_100 * US, 125 * US, 1000, 10), Some(840));
         assert!(!swift.may_grow);
         assert_eq!(swift.decreased(parameters, 1_200 * US, 125 * US, 1000, 10), None, "once a round trip");
-        // Ten times the target: not more than the half.
+        // Ten times the target: the window falls by no more than half.
         assert_eq!(swift.decreased(parameters, 3_000 * US, 1_000 * US, 1000, 10), Some(500));
     }
 

@@ -4,7 +4,7 @@ use fanin_units::Instant;
 
 use crate::config::{Config, Growth};
 
-/// The contents of an ACK, as an algorithm sees it.
+/// An ACK, with the inputs of the algorithms.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckSample {
     pub(crate) now: Instant,
@@ -14,11 +14,11 @@ pub(crate) struct AckSample {
     pub(crate) snd_una: u64,
     /// Next offset to send (SND.NXT).
     pub(crate) snd_nxt: u64,
-    /// The ACK echoes an ECN mark.
+    /// True if the ACK echoes an ECN mark.
     pub(crate) has_ece: bool,
 }
 
-/// Slow-start threshold that stands for none (`TCP_INFINITE_SSTHRESH`).
+/// Slow-start threshold of a connection without one (`TCP_INFINITE_SSTHRESH`).
 pub(crate) const SSTHRESH_INFINITE: u32 = 0x7fff_ffff;
 
 /// Congestion window and slow-start threshold, in units of the window.
@@ -45,19 +45,19 @@ impl CongestionWindow {
         self.cwnd = self.cwnd.min(self.cwnd_clamp);
     }
 
-    /// Returns whether it is in slow start.
+    /// Returns true in slow start.
     #[inline]
     pub(crate) fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
 
-    /// Slow start. Returns how many of the `acked` units are left for congestion avoidance.
+    /// Grows the window in slow start. Returns the number of `acked` units left for congestion avoidance.
     #[inline]
     pub(super) fn slow_start(&mut self, config: &Config, acked: u32) -> u32 {
         let segment = config.segment_units();
         match config.growth {
             Growth::PerAck => {
-                // tcp_slow_start of 2.6.32 without byte counting: an ACK adds a segment, whatever it covers.
+                // tcp_slow_start of 2.6.32 without byte counting: each ACK adds a segment, however many it covers.
                 self.cwnd = (self.cwnd + segment).min(self.cwnd_clamp);
                 0
             }

@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::segment::{Flags, Segment, SynOptions};
 
-/// Least MSS that is accepted, TCP options included (`TCP_MIN_MSS`).
+/// Least accepted MSS, TCP options included (`TCP_MIN_MSS`).
 const MSS_MIN: u16 = 88;
 /// RTO after a handshake with a retransmitted SYN (RFC 6298 §5.7; `TCP_TIMEOUT_FALLBACK`).
 const RTO_FALLBACK: Duration = Duration::from_secs(3);
@@ -38,9 +38,9 @@ impl TcpConnection {
         syn.flags.remove(Flags::ECT);
         syn.window = syn.window.min(WINDOW_UNSCALED_MAX);
         syn.set_syn_options(SynOptions {
-            // RFC 9293 §3.7.1: what this end accepts, whatever the peer does.
+            // RFC 9293 §3.7.1: the MSS that this end accepts, independent of the peer's.
             mss: self.offered.mss.saturating_add(self.offered.option_bytes()),
-            // RFC 7323 §2.2: an answer scales only if the peer does.
+            // RFC 7323 §2.2: an answer carries the scale only if the peer's SYN did.
             window_scale: (!is_answer || self.syn.peer_scales).then_some(config.window_scale),
             sack_permitted: config.sack,
         });
@@ -52,7 +52,7 @@ impl TcpConnection {
         Some(syn)
     }
 
-    /// Takes the peer's SYN: agrees on its options, and starts over with an endpoint that keeps to them.
+    /// Takes the peer's SYN: agrees on its options, and replaces the endpoint by one with the agreed settings.
     pub(super) fn accept_syn(&mut self, segment: &Segment) {
         assert!(segment.flags.contains(Flags::SYN));
         self.config = negotiate(&self.offered, segment);
@@ -64,7 +64,7 @@ impl TcpConnection {
         self.endpoint.receiver.note_timestamp(segment);
     }
 
-    /// The handshake ends with `segment`, which acknowledges this end's SYN.
+    /// Completes the handshake with `segment`, which acknowledges this end's SYN.
     pub(super) fn establish(&mut self, now: Instant, segment: &Segment) {
         // Karn's algorithm: a SYN that was sent twice gives a sample only by its timestamp.
         let sample = match self.syn.first_sent_at {

@@ -42,21 +42,21 @@ pub enum ConnectionState {
     Listen,
     /// Has sent a SYN, waits for the peer's.
     SynSent,
-    /// Has received and sent a SYN, waits for the ACK of its own.
+    /// Has received and sent a SYN, waits for the ACK of its own SYN.
     SynReceived,
     /// Data flows both ways.
     Established,
-    /// Closed by the application: the FIN is not acknowledged yet.
+    /// The application has closed; the FIN is not acknowledged yet.
     FinWait1,
     /// The FIN is acknowledged; the peer may still send.
     FinWait2,
     /// The peer has closed; the application may still send.
     CloseWait,
-    /// Both have closed at once; the FIN is not acknowledged yet.
+    /// Both ends have closed at once; the FIN is not acknowledged yet.
     Closing,
     /// Closed after the peer; waits for the ACK of the FIN.
     LastAck,
-    /// Both have closed; acknowledges retransmitted FINs for two maximum segment lifetimes.
+    /// Both ends have closed; acknowledges retransmitted FINs for two maximum segment lifetimes.
     TimeWait,
 }
 
@@ -75,12 +75,12 @@ pub enum CloseReason {
     Aborted,
 }
 
-/// A call that the connection's state does not allow.
+/// An error: the connection's state does not allow the call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WrongState {
-    /// The state that it was in.
+    /// The connection's state at the call.
     pub state: ConnectionState,
-    /// The call that is not possible in it.
+    /// The refused call.
     pub call: &'static str,
 }
 
@@ -118,7 +118,8 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// One end of one connection, from SYN to TIME-WAIT. Payload is lengths; see the [crate](crate) for how to drive it.
+/// One end of one connection, from SYN to TIME-WAIT. Payload has a length only; the [crate](crate) says how to drive
+/// it.
 #[derive(Clone, Debug)]
 pub struct TcpConnection {
     state: ConnectionState,
@@ -130,7 +131,7 @@ pub struct TcpConnection {
     config: Config,
     endpoint: Endpoint,
     syn: SynTimer,
-    /// The application has closed: the last byte of the endpoint's stream is the FIN.
+    /// True if the application has closed: the last byte of the endpoint's stream is the FIN.
     is_fin_queued: bool,
     /// Offset of the peer's FIN, once it has arrived, perhaps out of order.
     peer_fin: Option<u64>,
@@ -140,9 +141,9 @@ pub struct TcpConnection {
     bytes_read: u64,
     /// A RST to send for a segment that belongs to no connection.
     reset: Option<Segment>,
-    /// The application aborted the connection: a RST is to be sent.
+    /// True if the application has aborted the connection: a RST has to be sent.
     sends_reset: bool,
-    /// Timeouts and probes since the peer was last heard of.
+    /// Timeouts and probes since the peer's last segment.
     unanswered: u32,
     /// Time of the last challenge ACK.
     challenged_at: Option<Instant>,
@@ -256,7 +257,7 @@ impl TcpConnection {
         self.received() - self.bytes_read
     }
 
-    /// Reads up to `bytes_max` bytes. Returns how many. A window update may follow.
+    /// Reads up to `bytes_max` bytes. Returns the number read. A window update may follow.
     pub fn read(&mut self, bytes_max: u64) -> u64 {
         let bytes = self.readable().min(bytes_max);
         self.bytes_read += bytes;
@@ -264,7 +265,7 @@ impl TcpConnection {
         bytes
     }
 
-    /// Returns whether the peer has closed and everything it sent was received.
+    /// Returns true if the peer has closed and all its data was received.
     pub fn is_receive_closed(&self) -> bool {
         self.peer_fin.is_some_and(|fin| self.endpoint.delivered() > fin)
     }
@@ -296,14 +297,15 @@ impl TcpConnection {
         }
     }
 
-    /// Sets whether short segments wait for outstanding data (`TCP_NODELAY`, see [`Config::nodelay`]).
+    /// Sets Nagle's rule: with `nodelay` short segments do not wait for outstanding data (`TCP_NODELAY`, see
+    /// [`Config::nodelay`]).
     pub fn set_nodelay(&mut self, nodelay: bool) {
         self.offered.nodelay = nodelay;
         // Nagle's rule does not hold up a FIN.
         self.config.nodelay = nodelay || self.is_fin_queued;
     }
 
-    /// Drops the connection at once. The peer gets a RST where RFC 9293 §3.10.5 says so.
+    /// Drops the connection at once. The peer receives a RST where RFC 9293 §3.10.5 requires one.
     pub fn abort(&mut self) {
         let sends_reset = matches!(
             self.state,
@@ -346,8 +348,8 @@ impl TcpConnection {
         }
     }
 
-    /// Time at which [`handle_deadline`](Self::handle_deadline) is due; `None` for never. It may be earlier than a timer's
-    /// expiry: the call then only moves it.
+    /// Time at which [`handle_deadline`](Self::handle_deadline) is due; `None` for never. It may be earlier than a
+    /// timer's expiry: the call then only updates the deadline.
     pub fn poll_deadline(&self) -> Option<Instant> {
         let deadline = match self.state {
             ConnectionState::Closed | ConnectionState::Listen => Instant::FAR_FUTURE,

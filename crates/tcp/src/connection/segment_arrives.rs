@@ -29,7 +29,7 @@ impl TcpConnection {
         });
     }
 
-    /// RFC 9293 §3.10.7.2.
+    /// Handles a segment in LISTEN (RFC 9293 §3.10.7.2).
     fn handle_in_listen(&mut self, segment: &Segment) {
         if segment.flags.contains(Flags::RST) {
             return;
@@ -44,11 +44,11 @@ impl TcpConnection {
         }
     }
 
-    /// RFC 9293 §3.10.7.3.
+    /// Handles a segment in SYN-SENT (RFC 9293 §3.10.7.3).
     fn handle_in_syn_sent(&mut self, now: Instant, segment: &Segment) {
         let has_ack = segment.flags.contains(Flags::ACK);
         if has_ack && segment.ack != 0 {
-            // It acknowledges data that was never sent.
+            // It acknowledges data that this end never sent.
             return self.refuse(segment);
         }
         if segment.flags.contains(Flags::RST) {
@@ -71,7 +71,7 @@ impl TcpConnection {
         }
     }
 
-    /// RFC 9293 §3.10.7.4, as far as SYN-RECEIVED goes.
+    /// Handles a segment in SYN-RECEIVED (its part of RFC 9293 §3.10.7.4).
     fn handle_in_syn_received(&mut self, now: Instant, segment: &Segment) {
         if segment.flags.contains(Flags::RST) {
             if segment.offset != 0 {
@@ -106,14 +106,14 @@ impl TcpConnection {
         }
     }
 
-    /// RFC 9293 §3.10.7.4, from ESTABLISHED on.
+    /// Handles a segment from ESTABLISHED on (RFC 9293 §3.10.7.4).
     fn handle_synchronized(&mut self, now: Instant, segment: &Segment) {
         let rcv_nxt = self.endpoint.delivered();
         self.rcv_limit = self.rcv_limit.max(self.endpoint.receiver.window_end());
         if segment.flags.contains(Flags::RST) {
             return self.handle_reset(now, segment, rcv_nxt);
         }
-        // RFC 5961 §4.2: no SYN is believed; a peer that restarted answers the challenge ACK with a RST.
+        // RFC 5961 §4.2: a SYN is never trusted; a restarted peer answers the challenge ACK with a RST.
         if segment.flags.contains(Flags::SYN) {
             return self.challenge(now);
         }
@@ -150,7 +150,8 @@ impl TcpConnection {
         self.follow_fins(now, has_fin);
     }
 
-    /// RFC 5961 §3.2: a RST counts only at RCV.NXT; elsewhere in the window a challenge ACK asks for one that does.
+    /// Handles a RST (RFC 5961 §3.2): it counts only at RCV.NXT. Elsewhere in the window a challenge ACK asks for such
+    /// a RST.
     fn handle_reset(&mut self, now: Instant, segment: &Segment, rcv_nxt: u64) {
         if segment.offset != rcv_nxt {
             if segment.offset > rcv_nxt && segment.offset < self.rcv_limit {

@@ -2,14 +2,14 @@
 
 use fanin_units::Instant;
 
-/// The SYN or SYN-ACK: whether it is due, and its retransmission timer.
+/// The SYN or SYN-ACK of a connection, with its retransmission timer.
 #[derive(Clone, Debug)]
 pub(super) struct SynTimer {
-    /// The connection was opened by `listen`.
+    /// True if `listen` opened the connection.
     pub(super) is_passive: bool,
-    /// The SYN or SYN-ACK is to be sent.
+    /// True if the SYN or SYN-ACK has to be sent.
     pub(super) is_due: bool,
-    /// The peer's SYN had a window scale option.
+    /// True if the peer's SYN had a window scale option.
     pub(super) peer_scales: bool,
     /// Time of its first transmission.
     pub(super) first_sent_at: Option<Instant>,
@@ -47,7 +47,7 @@ impl SynTimer {
         self.is_due = true;
     }
 
-    /// The timer expired. Returns whether another retransmission is allowed.
+    /// Handles an expired timer. Returns true if another retransmission is allowed.
     pub(super) fn retry(&mut self, retries_max: u32) -> bool {
         self.retries += 1;
         self.is_due = true;

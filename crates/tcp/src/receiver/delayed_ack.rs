@@ -1,4 +1,4 @@
-//! Delayed acknowledgements: at once, every second segment (RFC 1122 §4.2.3.2), or as Linux adapts them.
+//! Delayed acknowledgements: at once, every second segment (RFC 1122 §4.2.3.2), or adaptive as in Linux.
 
 use fanin_units::{Duration, Instant};
 
@@ -13,7 +13,8 @@ use crate::segment::{Flags, Segment};
 const ATO_MAX: u64 = Duration::from_millis(500).get();
 
 impl Receiver {
-    /// Acknowledges in-order data now or later (`__tcp_ack_snd_check`). Returns when a delayed ACK is due, at the earliest.
+    /// Acknowledges in-order data now or later (`__tcp_ack_snd_check`). Returns a lower bound of the time of a delayed
+    /// ACK.
     #[inline]
     pub(super) fn schedule_ack(&mut self, config: &Config, now: Instant, rtt: &RttEstimator) -> Instant {
         let unacknowledged = self.rcv_nxt - self.rcv_wup;
@@ -40,7 +41,7 @@ impl Receiver {
         Instant::FAR_FUTURE
     }
 
-    /// Returns true if a short segment ended the peer's data, so that reading it all sends an ACK (`tcp_cleanup_rbuf`).
+    /// Returns true if a short segment ended the peer's data. Reading all of it then sends an ACK (`tcp_cleanup_rbuf`).
     #[inline]
     pub(super) fn is_pushed(&self) -> bool {
         self.flags & PUSHED_AGAIN != 0 || (self.flags & PUSHED != 0 && self.flags & INTERACTIVE == 0)
@@ -80,7 +81,7 @@ impl Receiver {
         Instant::new(self.delayed_until)
     }
 
-    /// Returns whether the delayed-ACK timer has expired.
+    /// Returns true if the delayed-ACK timer has expired.
     #[inline]
     pub(crate) fn is_due(&self, config: &Config, now: Instant) -> bool {
         self.flags & ACK_TIMER != 0 && self.due(config) <= now.get()
@@ -112,7 +113,7 @@ impl Receiver {
         if self.flags & ACK_TIMER == 0 { u64::MAX } else { self.due(config) }
     }
 
-    /// Learns from a segment in order: the size of full ones, and the pace of arrivals, which sets the timeout
+    /// Learns from a segment in order: the size of full segments, and the pace of arrivals, which sets the timeout
     /// (`tcp_measure_rcv_mss`, `tcp_event_data_recv`).
     #[inline]
     pub(super) fn measure(&mut self, config: &Config, segment: &Segment, now: Instant, rtt: &RttEstimator) {
@@ -145,7 +146,7 @@ impl Receiver {
         if gap < self.ato {
             self.ato = ((self.ato >> 1) + gap).min(rtt.rto(config).get());
         } else if gap > rtt.rto(config).get() {
-            // After so long a pause the sender's window has fallen back; quick ACKs help it to grow.
+            // After a pause this long the sender's window has shrunk; quick ACKs help it to grow.
             self.start_quick_acks(QUICK_ACKS_MAX);
         }
     }

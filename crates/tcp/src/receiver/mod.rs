@@ -23,7 +23,7 @@ const ATO_MIN: u64 = DELAYED_ACK_MIN_LINUX.get();
 const QUICK_ACKS_MAX: u32 = 16;
 
 // Bits of `Receiver::flags`.
-/// An ACK is to be sent now.
+/// An ACK has to be sent now.
 const ACK_NOW: u8 = 1;
 /// A path window has arrived.
 const PATH_WINDOW_SEEN: u8 = 2;
@@ -39,7 +39,7 @@ const ECHO_MARKS: u8 = 64;
 /// The application reads at once.
 const READS_AT_ONCE: u8 = 128;
 
-/// The receiving half. Its fields stand in the order of use, as those of the endpoint around it.
+/// The receiving half. Its fields are in the order of use, like those of the endpoint.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Receiver {
@@ -55,7 +55,7 @@ pub(crate) struct Receiver {
     ato: u64,
     /// Time at which the delayed ACK is due, in ps.
     delayed_until: u64,
-    /// `None` while everything arrived in order.
+    /// Data received out of order; `None` while everything arrived in order.
     out_of_order: Option<Box<OutOfOrder>>,
     /// End of the measurement of the window's growth, in ps.
     growth_measured_until: u64,
@@ -75,7 +75,7 @@ pub(crate) struct Receiver {
     flags: u8,
     /// RCV.NXT when the measurement of the window's growth began.
     growth_measured_from: u64,
-    /// The next ACK acknowledges only up to here, with the mark from before it changed (DCTCP); 0 for none.
+    /// If positive, the next ACK acknowledges up to this offset, with the mark from before its change (DCTCP).
     before_change: u64,
     /// Offset up to which the application has read, unless it reads at once.
     read: u64,
@@ -114,13 +114,13 @@ impl Receiver {
         self.rcv_mss
     }
 
-    /// Returns whether an ACK is to be sent now.
+    /// Returns true if an ACK has to be sent now.
     #[inline]
     pub(crate) fn wants_ack(&self) -> bool {
         self.flags & ACK_NOW != 0
     }
 
-    /// Has an ACK sent at the next opportunity.
+    /// Makes an ACK due at the next opportunity.
     #[inline]
     pub(crate) fn ack_now(&mut self) {
         self.flags |= ACK_NOW;
@@ -139,7 +139,7 @@ impl Receiver {
         }
     }
 
-    /// Takes payload. Returns when a delayed ACK is due, at the earliest.
+    /// Takes payload. Returns a lower bound of the time of a delayed ACK.
     #[inline]
     pub(crate) fn handle_data(
         &mut self,
@@ -156,7 +156,7 @@ impl Receiver {
             self.handle_out_of_order(config, segment.offset, end);
             return Instant::FAR_FUTURE;
         }
-        // In order, perhaps with bytes that have arrived before.
+        // In order; some of its bytes may have arrived before.
         if segment.offset < self.rcv_nxt && config.dsack {
             self.out_of_order.get_or_insert_default().report_duplicate(segment.offset, self.rcv_nxt);
         }
@@ -193,7 +193,7 @@ impl Receiver {
         self.enter_quick_acks(QUICK_ACKS_MAX);
     }
 
-    /// Moves RCV.NXT over the ranges that are in order now. Returns whether there was a gap.
+    /// Moves RCV.NXT over the ranges that are in order now. Returns true if there was a gap.
     #[cold]
     fn join_out_of_order(&mut self, config: &Config) -> bool {
         let Some(store) = &mut self.out_of_order else { return false };
@@ -205,7 +205,7 @@ impl Receiver {
         had_gap
     }
 
-    /// The peer's FIN is in order: nothing above it counts, nor a duplicate that it came with (`tcp_fin`).
+    /// Handles the peer's FIN in order: discards data above it, and a duplicate that came with it (`tcp_fin`).
     pub(crate) fn handle_fin(&mut self) {
         self.out_of_order = None;
     }
@@ -220,7 +220,7 @@ impl Receiver {
         }
     }
 
-    /// Writes acknowledgement, window, echoes and SACK blocks into an outgoing segment: an ACK has been sent.
+    /// Writes acknowledgement, window, echoes and SACK blocks into an outgoing segment, and notes that the ACK is sent.
     #[inline(always)]
     pub(crate) fn fill(&mut self, config: &Config, now: Instant, segment: &mut Segment) {
         self.rcv_wnd_end = self.window_to_offer(config);
@@ -251,7 +251,7 @@ impl Receiver {
                 self.ato = ATO_MIN;
             }
         }
-        // The timeout is zero before the first data, so that nothing is an answer then.
+        // Before the first data the timeout is zero, so that no segment counts as an answer.
         let is_answer = (segment.payload > 0) & (now.get() - self.last_data_at < self.ato);
         self.rcv_wup = self.rcv_nxt;
         self.flags &= !(ACK_NOW | ACK_TIMER | PUSHED | PUSHED_AGAIN);
@@ -259,14 +259,14 @@ impl Receiver {
         self.delayed_until = u64::MAX;
     }
 
-    /// Writes the path-window options: the forward window, which switches lower, and the echo of the one received.
+    /// Writes the path-window options: the forward window, which switches lower, and the echo of the received one.
     #[inline]
     fn fill_path_window(&self, config: &Config, segment: &mut Segment) {
         if segment.payload > 0 || segment.flags.contains(Flags::SYN) {
             segment.flags.insert(Flags::PATH_WINDOW);
             segment.path_window = u32::MAX;
         }
-        // A full segment has room for one option; the next bare ACK brings the echo.
+        // A full segment has room for one option; the next ACK without data carries the echo.
         let has_room =
             segment.payload == 0 || u32::from(segment.payload) + PATH_WINDOW_BYTES <= u32::from(config.mss);
         if self.flags & PATH_WINDOW_SEEN != 0 && has_room {

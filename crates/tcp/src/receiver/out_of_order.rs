@@ -5,13 +5,13 @@ use alloc::vec::Vec;
 use crate::config::Config;
 use crate::segment::{Flags, SackBlock, Segment};
 
-/// Ranges remembered as recent: a segment carries at most 3, the kernel keeps 4.
+/// Number of recent ranges to remember: a segment carries at most 3, the kernel keeps 4.
 const RECENT_MAX: usize = 4;
 
 /// Ranges received above RCV.NXT, and their order in reports.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OutOfOrder {
-    /// Disjoint, in stream order, none empty.
+    /// Disjoint ranges in stream order, none empty.
     ranges: Vec<(u64, u64)>,
     /// Starts of the ranges that grew last, newest first (RFC 2018 §4).
     recent: Vec<u64>,
@@ -20,12 +20,12 @@ pub(super) struct OutOfOrder {
 }
 
 impl OutOfOrder {
-    /// Returns whether a byte is missing below a range received.
+    /// Returns true if a byte is missing below a received range.
     pub(super) fn has_gap(&self) -> bool {
         !self.ranges.is_empty()
     }
 
-    /// Returns whether nothing is stored or to be reported.
+    /// Returns true if nothing is stored or to be reported.
     pub(super) fn is_empty(&self) -> bool {
         self.ranges.is_empty() && self.duplicate.is_none()
     }
@@ -39,7 +39,7 @@ impl OutOfOrder {
     pub(super) fn insert(&mut self, config: &Config, start: u64, end: u64) {
         assert!(start < end, "an empty range");
         let (mut merged_start, mut merged_end) = (start, end);
-        // Those from `from` to before `to`.
+        // The ranges from index `from` to before `to`.
         let from = self.ranges.partition_point(|range| range.1 < start);
         let mut to = from;
         while to < self.ranges.len() && self.ranges[to].0 <= merged_end {
@@ -66,8 +66,8 @@ impl OutOfOrder {
         }
     }
 
-    /// Drops the ranges that are in order now. Returns RCV.NXT after them. The bytes of a range that the segment in order
-    /// brought again are a duplicate (`tcp_ofo_queue`).
+    /// Drops the ranges that are in order now, and returns RCV.NXT after them. If the segment in order repeats bytes of
+    /// a range, they are a duplicate (`tcp_ofo_queue`).
     pub(super) fn join(&mut self, config: &Config, rcv_nxt: u64) -> u64 {
         let before = rcv_nxt;
         if let Some(&(start, end)) = self.ranges.first()

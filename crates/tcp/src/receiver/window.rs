@@ -7,7 +7,7 @@ use crate::config::{Config, DelayedAck};
 use crate::rto::RttEstimator;
 
 impl Receiver {
-    /// Opens the window to its bound, as on a connection that has run for long.
+    /// Opens the window to its bound, as on a long-lived connection.
     pub(crate) fn open_fully(&mut self, config: &Config) {
         self.window = config.receive_window;
         self.window_max = self.window;
@@ -15,8 +15,8 @@ impl Receiver {
         self.rcv_mss = config.mss;
     }
 
-    /// Grows the window by two segments for each full one, up to the bound of the buffer (`tcp_grow_window`, simplified).
-    /// A window that grows is offered at once.
+    /// Grows the window by two segments for each full segment received, up to the bound of the buffer
+    /// (`tcp_grow_window`, simplified). A larger window is offered at once.
     #[inline]
     pub(super) fn grow_window(&mut self, config: &Config, now: Instant, payload: u16, rtt: &RttEstimator) {
         if self.window < self.window_max {
@@ -48,7 +48,7 @@ impl Receiver {
         let free = u64::from(self.window.min(self.clamp)).saturating_sub(unread);
         let rest = (1_u64 << config.window_scale) - 1;
         let edge = self.rcv_nxt + ((free + rest) & !rest);
-        // RFC 9293 §3.8.6: what was offered is not withdrawn.
+        // RFC 9293 §3.8.6: an offered window is not withdrawn.
         if config.shrink_window { edge } else { edge.max(self.rcv_wnd_end) }
     }
 
@@ -72,7 +72,7 @@ impl Receiver {
         self.clamp
     }
 
-    /// Sets whether received bytes count as read at once, or only when [`read`](Self::read) takes them.
+    /// Sets whether received bytes count as read at once, or only after [`read`](Self::read).
     pub(crate) fn set_reading(&mut self, at_once: bool) {
         if self.flags & READS_AT_ONCE != 0 {
             self.read = self.rcv_nxt;
@@ -80,8 +80,8 @@ impl Receiver {
         self.flags = if at_once { self.flags | READS_AT_ONCE } else { self.flags & !READS_AT_ONCE };
     }
 
-    /// The application reads `bytes` (`tcp_cleanup_rbuf`): sends an ACK if that doubles the window, or if everything is read
-    /// and a short segment ended it.
+    /// Handles a read of `bytes` by the application (`tcp_cleanup_rbuf`). Sends an ACK if that doubles the window, or
+    /// if everything is read and the data ended with a short segment.
     pub(crate) fn read(&mut self, config: &Config, bytes: u64) {
         assert!(self.read <= self.rcv_nxt, "read before it arrived");
         let before = self.offered();

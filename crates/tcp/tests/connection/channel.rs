@@ -1,4 +1,4 @@
-//! Lost segments: each one of an exchange, all of them, and a share drawn at random.
+//! Lost segments: each one of an exchange, all of them, and a random share.
 
 use fanin_tcp::ConnectionState as S;
 use fanin_tcp::{CloseReason, Config, ConnectionLimits, PROFILES, TcpConnection};
@@ -32,7 +32,7 @@ fn a_silent_peer_is_given_up() {
     assert_eq!(pair.ends[1].state(), S::Established, "it has nothing to send");
 }
 
-/// Opens, transfers both ways, closes both sides; the numbers in `lost` are those of segments to drop.
+/// Opens, transfers both ways, closes both sides; `lost` has the numbers of the segments to drop.
 fn exchange(lost: &[usize]) -> Pair {
     let mut pair = Pair::linux();
     pair.lost = lost.to_vec();
@@ -78,7 +78,7 @@ proptest! {
         seed: u64,
         bytes in [0..200_000_u64, 0..200_000_u64],
         is_simultaneous: bool,
-        // When each end closes: at once, or after it has received everything.
+        // For each end, true if it closes at once, false if it first receives everything.
         closes_early in [any::<bool>(), any::<bool>()],
         small_window: bool,
         nodelay: bool,

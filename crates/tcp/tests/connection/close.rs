@@ -78,7 +78,7 @@ fn an_abort_resets_the_peer() {
     let reasons = [pair.ends[0].close_reason(), pair.ends[1].close_reason()];
     assert_eq!(reasons, [Some(CloseReason::Aborted), Some(CloseReason::Reset)]);
 
-    // A listener that was aborted in the handshake's middle listens on.
+    // A listener that is aborted in the middle of a handshake continues to listen.
     let mut pair = Pair::linux();
     pair.open();
     while pair.ends[1].state() != S::SynReceived {
@@ -111,7 +111,7 @@ fn a_reset_ends_the_handshake_and_the_close() {
     pair.inject(0, segment(0, 0, Flags::RST));
     assert_eq!(pair.ends[0].close_reason(), Some(CloseReason::Refused));
 
-    // CLOSING: both FINs have been sent, and nothing is lost by a RST (RFC 9293 §3.10.7.4).
+    // CLOSING: both FINs have been sent, and a RST loses nothing (RFC 9293 §3.10.7.4).
     let mut pair = Pair::established();
     pair.close(0);
     pair.inject(0, segment(0, 0, Flags::FIN | Flags::ACK));
@@ -129,7 +129,7 @@ fn a_reset_ends_the_handshake_and_the_close() {
     assert_eq!(pair.ends[1].close_reason(), Some(CloseReason::Finished));
 }
 
-// The abort's RST lies beyond what the peer has received: a challenge ACK finds it out (RFC 5961 §3.2).
+// The RST of an abort lies beyond the peer's received data: a challenge ACK finds this out (RFC 5961 §3.2).
 #[test]
 fn an_abort_with_data_lost_before_it() {
     let mut pair = Pair::established();
@@ -151,7 +151,7 @@ fn forged_segments_are_challenged() {
         // §4.2: a SYN.
         (segment(0, 0, Flags::SYN), true),
         (segment(5_000, 0, Flags::SYN | Flags::ACK), true),
-        // §5.2: an ACK of what was not sent.
+        // §5.2: an ACK of data that was never sent.
         (segment(0, 1_000, Flags::ACK), true),
         // No ACK at all, and data beyond the window (RFC 9293 §3.10.7.4).
         (Segment { payload: 100, ..segment(0, 0, Flags::NONE) }, false),

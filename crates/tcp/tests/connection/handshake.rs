@@ -1,4 +1,4 @@
-//! Set-up: the handshake, what both ends agree on, and calls and segments that come too early.
+//! Set-up: the handshake, the agreed options, and calls and segments that come too early.
 
 use fanin_tcp::ConnectionState as S;
 use fanin_tcp::{CloseReason, Config, Flags, SynOptions, TcpConnection, WrongState};
@@ -133,7 +133,7 @@ fn stray_segments_before_the_handshake() {
     assert_eq!((pair.last().offset, pair.last().flags), (9, Flags::RST));
     assert_eq!(pair.ends[1].state(), S::Listen);
 
-    // In SYN-SENT an ACK of something else is answered with a RST, and a RST needs an ACK to count.
+    // In SYN-SENT an ACK of unsent data is answered with a RST, and a RST needs an ACK to count.
     let mut pair = Pair::linux();
     pair.ends[0].connect().unwrap();
     pair.drain();

@@ -25,7 +25,7 @@ pub(crate) struct Pair {
     pub(crate) now: Instant,
     pub(crate) in_flight: BinaryHeap<Reverse<(Instant, usize)>>,
     pub(crate) segments: Vec<(usize, Segment)>,
-    /// States that each end went through.
+    /// States of each end so far.
     pub(crate) history: [Vec<S>; 2],
     /// Numbers of segments (counted from 0) to drop.
     pub(crate) lost: Vec<usize>,
@@ -34,7 +34,7 @@ pub(crate) struct Pair {
     pub(crate) duplication: u64,
     pub(crate) reordering: u64,
     pub(crate) random: Random,
-    /// Applications read as soon as something is there.
+    /// True if applications read data as soon as it arrives.
     pub(crate) reads: bool,
 }
 
@@ -79,7 +79,7 @@ impl Pair {
         [self.ends[0].state(), self.ends[1].state()]
     }
 
-    /// Notes the states, reads, and puts on the channel what the ends send.
+    /// Notes the states, reads, and puts the ends' segments on the channel.
     pub(crate) fn drain(&mut self) {
         for side in 0..2 {
             self.ends[side].check();
@@ -136,12 +136,12 @@ impl Pair {
         self.now = self.now.max(until);
     }
 
-    /// Ten round trips: without loss everything settles.
+    /// Runs for ten round trips: without loss everything settles.
     pub(crate) fn settle(&mut self) {
         self.run(Duration::new(20 * DELAY.get()));
     }
 
-    /// Until nothing is pending, TIME-WAIT included.
+    /// Runs until nothing is pending, TIME-WAIT included.
     pub(crate) fn finish(&mut self) {
         while self.step(Instant::FAR_FUTURE) {}
     }

@@ -67,7 +67,7 @@ impl Wire {
         }
     }
 
-    /// When copies of the segment arrive; none if it is dropped.
+    /// Returns the arrival of each copy of the segment; none if it is dropped.
     fn carry(&mut self, random: &mut Random, now: Instant, segment: &mut Segment) -> Vec<Instant> {
         if segment.payload > 0 {
             self.sent += 1;
@@ -101,19 +101,19 @@ impl Wire {
     }
 }
 
-/// A line of the trace: when, from which side, what.
+/// A line of the trace: time, sending side, segment.
 pub type Line = (Instant, usize, Segment);
 
 pub struct Pair {
     pub configs: [Config; 2],
     pub ends: [Endpoint; 2],
-    /// `wires[i]` carries what `ends[i]` sends.
+    /// `wires[i]` carries the segments of `ends[i]`.
     pub wires: [Wire; 2],
     pub random: Random,
     pub now: Instant,
     pub trace: Vec<Line>,
     pub tracing: bool,
-    /// Check the books after every step.
+    /// Check the invariants after every step.
     pub checking: bool,
     in_flight: BinaryHeap<Reverse<(Instant, u64, usize, usize)>>,
     segments: Vec<Segment>,
@@ -151,7 +151,7 @@ impl Pair {
         self.drain(side);
     }
 
-    /// Puts what an end has to send on its wire.
+    /// Puts the segments of an end on its wire.
     pub fn drain(&mut self, side: usize) {
         let mut burst = 0;
         while let Some(mut segment) = self.ends[side].poll_transmit(&self.configs[side], self.now) {
@@ -181,12 +181,12 @@ impl Pair {
         if segment.payload > 0 && !segment.flags.contains(Flags::RETRANSMISSION) {
             assert!(end <= self.ends[side].window_edge(), "beyond the offered window");
         }
-        // DCTCP acknowledges what came before a change of marks by itself.
+        // DCTCP acknowledges the data before a change of marks separately.
         let delivered = self.ends[side].delivered();
         assert!(segment.ack == delivered || (self.configs[side].ecn_exact && segment.ack < delivered));
     }
 
-    /// Takes one step; `false` when nothing will ever happen.
+    /// Takes one step; returns `false` if nothing is scheduled any more.
     pub fn step(&mut self, until: Instant) -> bool {
         let arrival = self.in_flight.peek().map_or(Instant::FAR_FUTURE, |next| next.0.0);
         let deadlines = [self.ends[0].poll_deadline(), self.ends[1].poll_deadline()];
@@ -220,7 +220,7 @@ impl Pair {
         }
     }
 
-    /// Runs until side `side` has received `bytes`; the time it took, `None` if it never does.
+    /// Runs until side `side` has received `bytes`; returns the time it took, or `None` at the limit.
     pub fn run_until_delivered(&mut self, side: usize, bytes: u64, limit: Instant) -> Option<Instant> {
         while self.ends[side].delivered() < bytes {
             if !self.step(limit) {

@@ -23,7 +23,8 @@ fn the_filter_gives_a_sample_of_the_last_ten_rounds_not_below_the_newest() {
                 samples.iter().filter(|&&(at, _)| round - at <= 10).map(|&(_, value)| value).collect();
             assert!(recent.contains(&filter.get()), "seed {seed}, round {round}");
             assert!(filter.get() >= value);
-            // Three samples are kept, so that it may miss the maximum, but not that of the last two rounds and a half.
+            // Three samples are kept. The filter may miss the overall maximum, but not the maximum of the last two
+            // rounds and a half.
             let newest = samples.iter().filter(|&&(at, _)| round - at <= 1).map(|&(_, value)| value);
             assert!(filter.get() >= newest.max().unwrap());
         }
@@ -90,7 +91,7 @@ fn a_burst_leaves_when_the_one_before_has_left_at_the_rate() {
     pacing.on_sent(start, true, 10, 1448);
     pacing.on_sent(start, false, 11, 1448);
     assert_eq!(pacing.wait(start), 20 * MICROSECOND);
-    // A burst that is 4 us late makes up for that; one that is very late, for half of its time.
+    // A burst that is 4 us late is compensated in full; a very late one, by half of its time.
     let late = start + Duration::from_micros(24);
     pacing.on_sent(late, true, 12, 1448);
     assert_eq!(pacing.wait(late), 6 * MICROSECOND);

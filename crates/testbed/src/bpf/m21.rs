@@ -22,7 +22,7 @@ const FIGURES: &str = "fanin_m21_figures";
 pub struct M21Parts {
     /// SYN and SYN-ACK carry the option, so that switches count a flow and grant its sender a window before the first data.
     pub opening: bool,
-    /// The window of the handshake limits the first burst too.
+    /// The window of the handshake limits the first burst, too.
     pub first_window: bool,
     /// Switches lower the echo on its way back, to the present window.
     pub fresh_echo: bool,
@@ -49,11 +49,10 @@ pub struct M21Figures {
 
 /// M21TCP on the hosts of a run. Dropping it, or the end of this process, removes it from the kernel.
 ///
-/// It applies to connections and listening sockets that are made afterwards inside one of its namespaces, by this process
-/// or its children.
+/// It applies to later connections and listening sockets of this process and its children, inside one of its namespaces.
 #[derive(Debug)]
 pub struct M21Hosts {
-    // Detaching comes before the object that the link belongs to.
+    // The link must be dropped before the object that it belongs to.
     _link: Link,
     object: Object,
 }
@@ -155,7 +154,7 @@ impl M21Hosts {
     }
 }
 
-/// Writes the program's only constant.
+/// Sets the program's constant.
 fn choose(open: &mut OpenObject, parts: M21Parts) -> Result<(), libbpf_rs::Error> {
     let missing = || libbpf_rs::Error::from_raw_os_error(libc::ENOENT);
     let mut maps = open.maps_mut();

@@ -20,15 +20,15 @@ use crate::{
     NodeName, Setting, VethPair, VethPort,
 };
 
-/// All hosts are in one network; no router stands between them.
+/// All hosts are in one IP network, without a router between them.
 const PREFIX: u8 = 16;
-/// The first device of a host: it has the address of a host with several links, and is captured.
+/// The first device of a host. It has the address of a host with several links, and is the captured one.
 const DEVICE: &str = "eth0";
 
-/// Rate beyond the hosts of this machine; such a link needs no shaping.
+/// Rate from which a link is not shaped: hosts of this machine cannot exceed it.
 const UNPACED_FROM: Rate = Rate::new(10_000_000_000);
-/// Real-time priorities (sched(7)): a switch runs before hosts, and both before all other processes. The kernel leaves
-/// other processes a twentieth of the time even then.
+/// Real-time priorities (sched(7)): switches run before hosts, and both before all other processes. The kernel still
+/// leaves a twentieth of the time to other processes.
 const SWITCH_PRIORITY: i32 = 2;
 const HOST_PRIORITY: i32 = 1;
 
@@ -37,7 +37,7 @@ const HOST_PRIORITY: i32 = 1;
 pub struct Bench {
     network: LiveNetwork,
     switches: Vec<SwitchProcess>,
-    // After the switches, which run inside.
+    // Dropped after the switches, which run inside.
     lab: Lab,
     techniques: Techniques,
     built_in: Duration,
@@ -62,7 +62,7 @@ pub enum BenchError {
     #[cfg(feature = "bpf")]
     #[error(transparent)]
     Load(#[from] crate::bpf::LoadError),
-    /// The stream that measures this machine's capacity.
+    /// The stream failed that measures this machine's capacity.
     #[error("the calibration: {source}")]
     Stream {
         /// The system's error.
@@ -107,8 +107,8 @@ impl BenchError {
 
 impl Bench {
     /// Builds the network of `scenario` and starts its switches, as processes of `program` (`fanin`); their files go into
-    /// `folder`. `own` is the delay of a switch of this machine ([`super::Capacity::one_way`]): the delays of ports are
-    /// reduced by it. The remains of dead runs are removed first.
+    /// `folder`. The remains of dead runs are removed first. `own` is the delay of a switch of this machine
+    /// ([`super::Capacity::one_way`]), by which the delays of ports are reduced.
     ///
     /// # Errors
     /// [`BenchError`].
@@ -193,7 +193,7 @@ impl Bench {
         Ok(tap)
     }
 
-    /// The time that building took.
+    /// The duration of the build.
     pub const fn built_in(&self) -> Duration {
         self.built_in
     }
@@ -237,11 +237,12 @@ impl Bench {
                     namespace.as_fd(),
                     Some(rustix::thread::LinkNameSpaceType::Network),
                 )?;
-                // No process inside outlives the run, even if the run is killed.
+                // No process inside outlives the run, even a killed run.
                 rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
                 if let Some(priority) = priority {
                     let parameters = libc::sched_param { sched_priority: priority };
-                    // Without the privilege it has an ordinary priority, and its lateness shows in the measurement.
+                    // Without the privilege the process has an ordinary priority; its delay then shows in the
+                    // measurement.
                     libc::sched_setscheduler(0, libc::SCHED_RR, &raw const parameters);
                 }
                 Ok(())
@@ -253,7 +254,7 @@ impl Bench {
     /// Ends the switches and removes the network.
     ///
     /// # Errors
-    /// If something cannot be removed.
+    /// If a part cannot be removed.
     pub fn remove(mut self) -> Result<(), BenchError> {
         self.switches.clear();
         Ok(self.lab.remove()?)
@@ -320,7 +321,8 @@ fn plan(scenario: &Scenario, network: &LiveNetwork) -> Result<LabPlan, BenchErro
                 let host_node = &network.hosts[host];
                 let number =
                     host_node.links.iter().position(|&own| own == place).expect("a link of the host");
-                // With several devices none has the whole network; the address is the host's (RFC 1122, weak model).
+                // With several devices no device has the whole network; the address belongs to the host (RFC 1122, weak
+                // model).
                 let prefix = if host_node.links.len() == 1 { PREFIX } else { 32 };
                 VethPort {
                     address: (number == 0).then_some(InterfaceAddress { address: host_node.address, prefix }),

@@ -22,14 +22,13 @@ const TRIPS: usize = 21;
 const PORT: u16 = 6000;
 /// A rate far above this machine's: neither host nor port paces the stream.
 const UNPACED: Rate = Rate::new(40_000_000_000);
-/// The largest rate of a collector's link that two cores do not pace; above it no incast collapse can be measured.
+/// The largest rate of a collector's link without pacing on two cores. Above it no incast collapse can be measured.
 const LAST_HOP_MAX: u64 = 200_000_000;
 /// The share of the measured capacity that an automatically chosen scale uses. The rest is for bursts and the roles' own
-/// work. With the 39 processes of `replay`, twice this share was valid in 4 of 14 runs on a shared machine. Barrier
-/// workloads have no such work.
+/// work. Barrier workloads have no such work.
 const SHARE_BUILDING: f64 = 0.10;
 const SHARE_BARRIER: f64 = 0.40;
-/// The largest share that a run may ask for: above it nothing is left for bursts.
+/// The largest share that a run may use: above it nothing is left for bursts.
 const SHARE_MAX: f64 = 0.80;
 /// The smallest scale; a smaller one would take too long.
 const SCALE_MIN: Ratio = Ratio::new(1_000);
@@ -37,26 +36,26 @@ const SCALE_MIN: Ratio = Ratio::new(1_000);
 /// The capacity of this machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Capacity {
-    /// Payload of TCP through one switch between hosts, bit/s, both ends' work included.
+    /// TCP payload through one switch between hosts, in bit/s, with the work at both ends included.
     pub bits_per_s: f64,
-    /// Delay from host to host through one switch of this machine. It is half the median time of a connection's first round
-    /// trip, with the wake-up of the waiting process.
+    /// Delay from host to host through one switch of this machine: half the median of a connection's first round trip. It
+    /// includes the wake-up of the waiting process.
     pub one_way: fanin_units::Duration,
 }
 
-/// The chosen scale, or the one that the scenario gives.
+/// The scale of a run, chosen here or given by the scenario.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Chosen {
-    /// The scale that was chosen.
+    /// The scale chosen.
     pub scale: Ratio,
-    /// Rate that the system needs from the machine at this scale, bit/s.
+    /// Rate that the system requires of the machine at this scale, in bit/s.
     pub demand_bits_per_s: f64,
-    /// The scenario gives the scale.
+    /// True if the scenario gives the scale.
     pub is_given: bool,
 }
 
 impl Chosen {
-    /// Half the scale; `None` if the scenario gives it, or nothing smaller is of use.
+    /// Returns half the scale; `None` if the scenario gives it, or a smaller one is too slow.
     pub fn halved(self) -> Option<Self> {
         let scale = Ratio::new(self.scale.get() / 2);
         let demand_bits_per_s = self.demand_bits_per_s / 2.0;
@@ -64,7 +63,7 @@ impl Chosen {
     }
 }
 
-/// A scale that exceeds this machine's capacity.
+/// The scale exceeds this machine's capacity.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error(
     "`run.scale` is {scale}: at that scale the system moves {demand:.0} Mb/s through {switches} switches, and this machine \
@@ -73,17 +72,17 @@ impl Chosen {
 pub struct TooFast {
     /// The scale given.
     pub scale: Ratio,
-    /// The rate that the scenario needs, Mb/s.
+    /// The required rate, in Mb/s.
     pub demand: f64,
-    /// The rate that the machine carries, Mb/s.
+    /// The machine's rate, in Mb/s.
     pub capacity: f64,
-    /// Switches on the way.
+    /// Number of switches on the path.
     pub switches: u64,
     /// The largest scale possible.
     pub advice: String,
 }
 
-/// Measures for less than a second the rate of a stream from two hosts to a third through a switch without limits.
+/// Measures the rate of a stream from two hosts to a third through a switch without limits, in less than a second.
 ///
 /// # Errors
 /// If the network cannot be built.
@@ -142,7 +141,7 @@ pub fn measure(folder: &Path, program: &Path) -> Result<Capacity, BenchError> {
                 }
             });
         }
-        // The windows open first.
+        // Time for the windows to open.
         std::thread::sleep(MEASURE / 4);
         let (began, before) = (Instant::now(), received.load(Ordering::Relaxed));
         std::thread::sleep(MEASURE);
@@ -177,7 +176,7 @@ fn flat<T>(result: Result<std::io::Result<T>, crate::InsideError>) -> Result<T, 
     result.map_err(crate::BuildError::from)?.map_err(network)
 }
 
-/// The rate that a system needs from the machine at its own rates: payload in bit/s, counted once in each switch.
+/// The rate that a system at full scale requires of the machine: payload in bit/s, counted once in each switch.
 pub fn demand(scenario: &Scenario) -> f64 {
     let link = scenario.link.rate.get() as f64;
     let switches = switches(scenario) as f64;
@@ -205,13 +204,13 @@ pub fn least_collection_s(scenario: &Scenario) -> f64 {
     8.0 * bytes / scenario.link.rate.get() as f64
 }
 
-/// The mean size of an event; `None` without a known mean.
+/// The mean size of an event; `None` if its distribution has no known mean.
 pub(super) fn event_bytes(scenario: &Scenario) -> Option<Bytes> {
     let bytes = mean_fragment_bytes(scenario)? * scenario.fragments_total() as f64;
     Some(Bytes::new(bytes as u64))
 }
 
-/// The mean fragment size. Without a known mean it returns a very large one, so that links are taken as full.
+/// The mean fragment size. Without a known mean, a very large size, so that links count as full.
 fn fragment_bytes(scenario: &Scenario) -> f64 {
     mean_fragment_bytes(scenario).unwrap_or(f64::MAX)
 }
@@ -237,7 +236,7 @@ fn switches(scenario: &Scenario) -> u64 {
 }
 
 impl Capacity {
-    /// The largest scale at which `scenario` stays below this machine's capacity with head-room.
+    /// The largest scale at which `scenario` stays below this machine's capacity, with headroom.
     pub fn largest(self, scenario: &Scenario) -> Ratio {
         let share = if scenario.is_barrier() { SHARE_BARRIER } else { SHARE_BUILDING };
         let by_load = share * self.bits_per_s / demand(scenario);
@@ -249,10 +248,10 @@ impl Capacity {
         Ratio::new(ppm).clamp(SCALE_MIN, Ratio::ONE)
     }
 
-    /// The scale that the scenario gives, or else the largest.
+    /// The scenario's scale, otherwise the largest possible one.
     ///
     /// # Errors
-    /// If it gives a scale that exceeds this machine's capacity.
+    /// If the scenario's scale exceeds this machine's capacity.
     pub fn choose(self, scenario: &Scenario) -> Result<Chosen, TooFast> {
         let whole = demand(scenario);
         let given = scenario.run.scale;

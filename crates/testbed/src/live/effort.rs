@@ -1,4 +1,4 @@
-//! The load on the machine, as the kernel counts it.
+//! The load on the machine, by the kernel's counters.
 
 use std::fs;
 
@@ -7,24 +7,24 @@ use super::hosts::HostWait;
 /// The load of the switches' processes on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Effort {
-    /// Processor time of the busiest switch, as a share of one core. It polls for a moment after each frame, and so takes
-    /// most of a core long before it needs it.
+    /// Processor time of the busiest switch, as a share of one core. A switch polls for a moment after each frame. So
+    /// it takes most of a core even at a low load.
     pub switch_cpu: f64,
-    /// The share of the busiest switch's rounds over its ports that moved frames. A switch with many ports finds a frame in
-    /// most rounds long before it is at its limit.
+    /// The share of rounds that moved frames, of the switch where it is largest. A switch with many ports finds a frame
+    /// in most rounds long before it is at its limit.
     pub switch_busy: f64,
-    /// Processor time of the rounds that moved frames, as a share of one core: of the switch with the most. Near 1 no
-    /// capacity is left.
+    /// Processor time of the rounds that moved frames, as a share of one core, of the switch where it is largest. Near 1
+    /// no capacity is left.
     pub switch_working: f64,
-    /// Time that a switch was ready to run and waited for a core, as a share of all.
+    /// Time for which a switch was ready to run and waited for a core, as a share of all time.
     pub switch_wait: f64,
-    /// The longest of the mean waits in one interval of the watch of a switch, in seconds: how late its shaper was.
+    /// The largest mean wait of a switch in one interval of the watch, in seconds: the lateness of its shaper.
     pub switch_late_s: f64,
-    /// Mean wait for a core each time that a switch was ready to run, in seconds; of the latest switch.
+    /// Mean wait for a core when a switch was ready to run, in seconds, of the switch with the longest wait.
     pub switch_late_mean_s: f64,
     /// Share of all cores that was busy.
     pub machine_cpu: f64,
-    /// Share of all cores that a hypervisor gave to others (`steal` of proc_stat(5)).
+    /// Share of all cores' time that a hypervisor gave to others (`steal` of proc_stat(5)).
     pub steal: f64,
     /// The waits of the hosts' processes for a core; `None` if none ran.
     pub hosts: Option<HostWait>,

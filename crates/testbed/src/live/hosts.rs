@@ -1,4 +1,4 @@
-//! Time that the hosts' processes waited for a core while ready to run; separate hosts would not have waited.
+//! Time for which the hosts' processes waited for a core while ready to run; on separate hosts they would not wait.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,19 +8,19 @@ use std::os::unix::fs::MetadataExt;
 use super::effort::{Work, work};
 use crate::Namespace;
 
-/// The smallest number of turns of a process that is used; fewer say nothing about waiting.
+/// Fewest turns of a process that count; fewer turns show nothing about waiting.
 const TURNS_MIN: u64 = 10;
 
 /// The waits of the hosts' processes in a measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct HostWait {
-    /// The mean wait of a turn, in seconds: all hosts' processes together.
+    /// The mean wait of a turn over all hosts' processes, in seconds.
     pub mean_s: f64,
-    /// The same of the process with the longest mean wait.
+    /// The same for the process with the longest mean wait.
     pub worst_s: f64,
 }
 
-/// The processes of a network's hosts, with the times that they ran and waited.
+/// The processes of a network's hosts, with their times of running and waiting.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HostWork(BTreeMap<u32, Work>);
 
@@ -81,7 +81,7 @@ mod tests {
         // 4 ms in 20 turns, and 2 ms in 80.
         assert_eq!(after.since(&before), Some(HostWait { mean_s: 60e-6, worst_s: 200e-6 }));
         assert_eq!(before.since(&before), None);
-        // A process that has ended keeps the times last read.
+        // A process that has ended keeps its last times.
         let mut seen = after.clone();
         seen.update(HostWork([(8, one(1, 2_000_000, 80))].into()));
         assert_eq!(seen.since(&before), after.since(&before));

@@ -32,23 +32,23 @@ pub use switches::configure;
 pub use transport::Techniques;
 pub use watch::{NetworkTotals, Observed, SwitchHealth, SwitchWatch};
 
-/// A setting that the live system on one machine does not support.
+/// A setting that a live system on one machine does not support.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LiveRefusal {
-    /// A key has a value that does not run.
+    /// A key has a value that a live run does not support.
     #[error("`{key}` is {given}; `fanin run` on one machine needs {needed}")]
     Value {
         /// The scenario's key.
         key: String,
         /// The value in the scenario.
         given: String,
-        /// Values that run.
+        /// The supported values.
         needed: String,
     },
     /// The network of the scenario is impossible.
     #[error(transparent)]
     Network(#[from] fanin_network::NetworkError),
-    /// This program was built without a part that the setting needs.
+    /// The setting needs a BPF program, and this program was built without it.
     #[error(
         "{feature} needs this program's BPF programs; it was built without them (cargo feature `bpf`, which takes clang)"
     )]

@@ -59,7 +59,7 @@ impl LiveHost {
     }
 }
 
-/// A switch: a namespace with a process of the software switch.
+/// A switch: a namespace with a software switch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiveSwitch {
     /// Its name in the graph: `tor:0`.
@@ -209,7 +209,7 @@ impl LiveNetwork {
         Ok(())
     }
 
-    /// Notes that PAUSE frames stop only switches: the kernel's virtual links ignore them, so hosts keep sending.
+    /// Notes that PAUSE frames stop only switches: the kernel's virtual links ignore them, so that hosts keep sending.
     fn note_pauses(&mut self) {
         let stops = |link: &LiveLink| {
             let settings = &self.switches[link.b].settings;
@@ -222,7 +222,7 @@ impl LiveNetwork {
         }
     }
 
-    /// An event of `payload` bytes in this network, with its ideal time. Each host has an equal part.
+    /// A collection of an event of `payload` bytes in this network, with its ideal time. Each host has an equal part.
     ///
     /// # Errors
     /// Those of [`Collection::event`], which do not occur for a network that was mapped.
@@ -231,8 +231,8 @@ impl LiveNetwork {
         Ok(Collection::event(scenario, &self.graph, &self.roles, Bytes::new(payload.get() / hosts))?)
     }
 
-    /// The rate of payload at which an event of mean size would be collected ideally, without the answers' delay. `None` if
-    /// the scenario has no mean size.
+    /// The payload rate of an ideal collection of a mean event, without the answers' delay. `None` if the scenario has no
+    /// mean size.
     ///
     /// # Errors
     /// As [`Self::event`].
@@ -269,7 +269,7 @@ impl LiveNetwork {
         }
     }
 
-    /// The end of a switch's link at the other side.
+    /// The far end of a switch's link.
     pub fn other_end(&self, switch: usize, link: usize) -> LinkEnd {
         let LiveLink { a, b, .. } = self.links[link];
         assert!(b == switch || a == LinkEnd::Switch(switch), "link {link} is not one of switch {switch}");
@@ -297,8 +297,8 @@ impl LiveNetwork {
         if sends(first) { first } else { first + 1 }
     }
 
-    /// The names of a switch's ports, in order: the node that each leads to, with a number from the second of several
-    /// parallel links on.
+    /// The names of a switch's ports, in order: the node at the far end. From the second of several parallel links on, a
+    /// number follows.
     pub fn port_names(&self, switch: usize) -> Vec<String> {
         let ports = self.ports_of(switch);
         let same = |place: usize| ports[..place].iter().filter(|port| port.1 == ports[place].1).count();
@@ -310,8 +310,8 @@ impl LiveNetwork {
             .collect()
     }
 
-    /// The number of switches on the path of the first source's answer to the first collector; a switch that it passes
-    /// twice counts twice.
+    /// The number of switches on the path of the first source's answer to the first collector. A switch on it twice
+    /// counts twice.
     pub fn switches_passed(&self) -> usize {
         let first =
             |is: fn(Part) -> bool| self.hosts.iter().position(|host| is(host.part)).unwrap_or_default();
@@ -324,7 +324,7 @@ impl LiveNetwork {
         self.paths.paths.keys().filter(|(from, _)| *from == host).map(|(_, to)| *to).collect()
     }
 
-    /// Checks that the scenario's workload has processes.
+    /// Checks that processes for the scenario's workload exist.
     ///
     /// # Errors
     /// If it has none.
@@ -367,11 +367,11 @@ struct Reduced {
 
 impl Reduced {
     /// Leaves out hosts without a connection, and aggregation switches that can neither drop nor delay a frame. The core
-    /// takes over their hosts, and these links get the delay of the whole path.
+    /// takes over their hosts, with links of the whole path's delay.
     fn of(scenario: &Scenario, whole: &Network, roles: &Roles) -> Self {
         let mut roles = roles.clone();
         if scenario.is_barrier() {
-            // One aggregator requests.
+            // There is one aggregator.
             roles.collectors.truncate(1);
             roles.racks.truncate(1);
         }
@@ -382,7 +382,7 @@ impl Reduced {
         let uplink_of: Vec<Option<usize>> =
             (0..whole.nodes.len() as NodeIndex).map(|node| absorbing_uplink(whole, node)).collect();
         let mut graph = Network { nodes: Vec::new(), links: Vec::new(), ..whole.clone() };
-        // Virtual links carry Ethernet, also if the scenario has another framing.
+        // Virtual links carry Ethernet, whatever the scenario's framing.
         graph.framing = Framing::ETHERNET;
         graph.frame_bytes = Framing::ETHERNET.frame_bytes(whole.frame_bytes - whole.framing.stored_bytes);
         let mut place = vec![None; whole.nodes.len()];
@@ -419,8 +419,8 @@ impl Reduced {
     }
 }
 
-/// The only uplink of an aggregation switch that has unlimited buffers, sends no PAUSE, and cannot get more from its hosts
-/// than the uplink carries.
+/// The only uplink of an aggregation switch that cannot affect frames. Its buffers are unlimited, it sends no PAUSE,
+/// and its hosts cannot send more than the uplink carries.
 fn absorbing_uplink(network: &Network, node: NodeIndex) -> Option<usize> {
     let kind = network.switch(node)?;
     if kind.section != SwitchRole::Aggregation.name()

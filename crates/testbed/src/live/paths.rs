@@ -11,11 +11,11 @@ use super::{LinkEnd, LiveNetwork, LiveRefusal};
 /// The path from one host to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LivePath {
-    /// Indices of the links of the [`LiveNetwork`], in order; a link there and back stands twice.
+    /// Indices of links in [`LiveNetwork`], in order; a link in both directions occurs twice.
     pub links: Vec<usize>,
-    /// The device of the host that sends.
+    /// The sending host's device.
     pub out: usize,
-    /// The device of the host that receives.
+    /// The receiving host's device.
     pub into: usize,
     /// True if it passes the software switch of a hybrid.
     pub is_redirected: bool,
@@ -107,7 +107,7 @@ impl LivePaths {
         LivePath { out: device(from, links[0]), into: device(to, last), links, is_redirected }
     }
 
-    /// Follows the tables from a switch to a host. If one switch has an entry, the later ones have it too: entries are made
+    /// Follows the tables from a switch to a host. If one switch has an entry, all later ones have one: entries are made
     /// for whole paths.
     fn follow(&self, network: &LiveNetwork, mut switch: usize, to: usize, links: &mut Vec<usize>) {
         for _ in 0..=network.switches.len() {
@@ -162,7 +162,7 @@ impl LivePaths {
         (tables, table_of)
     }
 
-    /// A pair of hosts without redirection, but with a redirected pair's port and destination.
+    /// Finds a pair of hosts without redirection that shares port and destination with a redirected pair.
     pub(super) fn wrongly_redirected(&self, network: &LiveNetwork) -> Option<(usize, usize)> {
         let (_, table_of) = self.tables(network, network.hardware?);
         let passes = |path: &LivePath| {

@@ -11,7 +11,7 @@ use fanin_node::launch::Placement;
 
 use super::{Bench, Part};
 
-/// The first port that a process listens at.
+/// The first port at which a process listens.
 const PORT_FIRST: u16 = 7000;
 
 /// The hosts of a running network.
@@ -23,7 +23,7 @@ pub struct Placed<'a> {
 }
 
 impl<'a> Placed<'a> {
-    /// On the hosts of `bench`.
+    /// Makes places on the hosts of `bench`.
     pub fn new(bench: &'a Bench) -> Self {
         Self { bench, given: HashMap::new() }
     }

@@ -13,7 +13,7 @@ use thiserror::Error;
 /// The longest time from its start to its first answer.
 const READY_MAX: Duration = Duration::from_secs(20);
 const TURN: Duration = Duration::from_millis(10);
-/// The time from the request to end until it is killed; its queues drain for a fifth of a second.
+/// Time between the request to end and a kill; the queues need a fifth of a second to drain.
 const END_MAX: Duration = Duration::from_secs(2);
 
 /// Failures of a switch.
@@ -34,7 +34,7 @@ pub enum SwitchError {
         name: String,
         /// Its exit status.
         status: String,
-        /// The end of its log.
+        /// The last lines of its log.
         said: String,
     },
     /// The switch ended while the run needed it.
@@ -86,7 +86,7 @@ impl SwitchProcess {
         self.child.id()
     }
 
-    /// A separate client, for another thread.
+    /// Makes a separate client, for another thread.
     pub(super) fn client(&self) -> Client {
         Client::new(ControlAddress::Socket(self.socket.clone()))
     }

@@ -43,7 +43,7 @@ pub fn configure(
             hugepages: Hugepages::Off,
             seed: scenario.run.seed,
             drain: Duration::from_millis(200),
-            // The place of every host is known in advance.
+            // The port of every host is known in advance.
             mac_hold: Duration::ZERO,
             ..plain_memory(switch)
         },
@@ -63,7 +63,7 @@ pub fn configure(
     for (place, (link, end)) in ports.iter().enumerate() {
         let name = names[place].as_str();
         let rate = network.links[*link].rate;
-        // The software switch of a hybrid sends every frame back by the port where it arrived.
+        // The software switch of a hybrid sends every frame back by its input port.
         let is_software = network.software == Some(number);
         let own_buffer = own_buffer(network, network.graph_port(number, *link));
         let mut port = PortSpec {
@@ -103,8 +103,8 @@ pub fn configure(
     Ok(config)
 }
 
-/// The delay of the link into the switch and of the link out of it, both applied on the way out. Within a tree of switches
-/// each link's delay then counts once in each direction.
+/// The sum of the delays of the link into the switch and of the link out of it, both applied at the output. In a tree of
+/// switches each link's delay then counts once in each direction.
 fn delay(network: &LiveNetwork, number: usize, link: usize, end: LinkEnd) -> Duration {
     let own = network.links[link].delay + network.switches[number].settings.latency;
     // A frame from a host has not been delayed on its first link. All hosts of a kind have one kind of link. Frames to a

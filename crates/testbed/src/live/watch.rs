@@ -18,13 +18,13 @@ use super::hosts::HostWork;
 use super::switch_process::{SwitchError, SwitchProcess, reset_marks, snapshot};
 use super::{LinkEnd, LiveNetwork};
 
-/// The switch answers all requests within this time with one snapshot, so more frequent requests show nothing new.
+/// Interval of the samples. A switch's snapshot is reused for this time, so more frequent requests return nothing new.
 const EVERY: Duration = Duration::from_millis(100);
-/// The hosts' processes are read in one of this many rounds, because each reads every process of the machine.
+/// Rounds from one reading of the hosts' processes to the next. Each reading goes through every process of the machine.
 const HOSTS_EVERY: u64 = 5;
-/// Causes of drops that are the machine's fault, not the network's.
+/// Causes of drops by this machine, not by the network.
 const MACHINES: [&str; 3] = ["memory", "handover", "impairment-limit"];
-/// Causes of drops that do not concern the system's traffic.
+/// Causes of drops outside the system's traffic.
 const UNMISSED: [&str; 3] = ["filtered", "no-port", "impairment"];
 
 /// The counters of all switches at one moment.
@@ -40,14 +40,14 @@ pub struct NetworkTotals {
     pub marks: u64,
     /// PAUSE frames that a switch obeyed.
     pub pauses: u64,
-    /// Frames lost because this machine did not keep up.
+    /// Frames lost because this machine was too slow.
     pub missed: u64,
 }
 
 /// The measurements of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Observed {
-    /// Figures of the network, named as in the simulator.
+    /// Figures of the network, with the simulator's names.
     pub network: Network,
     /// Watched queues; times are picoseconds since 1970 minus the base given to [`SwitchWatch::finish`].
     pub queues: Vec<QueueRow>,
@@ -55,7 +55,7 @@ pub struct Observed {
     pub missed: u64,
     /// The load on the machine.
     pub effort: Effort,
-    /// Busiest last hop into a collector, and busiest link between switches, as shares of the rate.
+    /// The load of the busiest last hop to a collector, and of the busiest link between switches, as shares of the rate.
     pub load: (Option<f64>, Option<f64>),
 }
 
@@ -92,7 +92,7 @@ struct QueuePeaks {
     failed: Option<SwitchError>,
 }
 
-/// The largest values of the measurement, and the hosts' processes at their last look.
+/// The largest values of the measurement, and the last reading of the hosts' processes.
 struct Peaks {
     late_s: f64,
     queue_bytes_max: u64,
@@ -115,7 +115,7 @@ pub struct SwitchWatch {
     until: Moment,
 }
 
-/// Checks that the switches of a run still run.
+/// Checks that the switches of a run are still running.
 #[derive(Debug, Clone)]
 pub struct SwitchHealth {
     /// The name and process of each.
@@ -123,10 +123,10 @@ pub struct SwitchHealth {
 }
 
 impl SwitchHealth {
-    /// Returns true if every switch still runs.
+    /// Checks that every switch is still running.
     ///
     /// # Errors
-    /// The first one that has ended.
+    /// The first switch that has ended.
     pub fn check(&self) -> Result<(), SwitchError> {
         for (name, pid) in &self.switches {
             // A process that has ended and was not waited for yet is a zombie (proc_pid_stat(5)).
@@ -141,7 +141,7 @@ impl SwitchHealth {
 }
 
 impl SwitchWatch {
-    /// A check of the switches' processes alone, which costs very little.
+    /// A check of the switches' processes only, at very little cost.
     pub fn health(&self) -> SwitchHealth {
         SwitchHealth { switches: self.clients.iter().map(|(name, _, pid)| (name.clone(), *pid)).collect() }
     }
@@ -285,7 +285,7 @@ impl SwitchWatch {
             (Some(from), Some(until)) => (until - from).as_secs_f64(),
             _ => 0.0,
         };
-        // Processes that have ended count with the times last read.
+        // Processes that have ended count with their last times.
         peaks.hosts.update(until.hosts.clone());
         let waited = peaks.hosts.since(&from.hosts);
         Observed {
@@ -375,7 +375,7 @@ impl SwitchWatch {
     fn halt(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been printed; its samples up to then count.
+            // A panic of the thread has been printed; the samples before it count.
             let _ = thread.join();
         }
     }
@@ -427,7 +427,8 @@ fn look(
             let check_bytes = |frames| u64::from(wire::ETHERNET_CHECK) * frames;
             let most = count(queue, "bytes_max") + check_bytes(count(queue, "frames_max"));
             let deepest = seen.deepest.entry((number, place)).or_default();
-            // Samples are much further apart than a burst lasts: a new high-water mark is the peak since the last sample.
+            // Samples are much further apart than the duration of a burst: a new high-water mark is the peak since the
+            // last sample.
             let is_deeper = most > *deepest;
             *deepest = most.max(*deepest);
             let sum = sums.entry(port.as_str().unwrap_or_default()).or_default();

@@ -96,7 +96,8 @@ pub fn connect(to: SocketAddr) -> TcpStream {
     }
 }
 
-/// The collector asks all senders at once and waits for `bytes` from each. The first burst of fresh connections counts.
+/// Runs rounds of an incast: the collector requests `bytes` from all senders at once, and waits for all. The first burst
+/// of fresh connections counts.
 pub fn incast(lab: &Lab, senders: usize, bytes: usize, rounds: usize, running: Running) -> Outcome {
     let collector = &lab.namespaces()[0];
     let listening = Barrier::new(senders + 1);

@@ -19,7 +19,7 @@ fn config(senders: u32) -> AggregatorConfig {
     }
 }
 
-/// Three senders that have connected; the first round's requests are drained.
+/// Three connected senders; the first round's requests are drained.
 fn running() -> Aggregator {
     let mut aggregator = Aggregator::new(config(3)).unwrap();
     (0..3).for_each(|sender| aggregator.handle_connected(at(0), Peer::Readout(sender)));
@@ -27,7 +27,7 @@ fn running() -> Aggregator {
     aggregator
 }
 
-/// Requests that leave now, by sender: round, whether it is measured.
+/// Requests that leave now: sender, round, and true if it is measured.
 fn requests(aggregator: &mut Aggregator) -> Vec<(u16, u64, bool)> {
     let mut requests = requests_in_order(aggregator);
     requests.sort_unstable();
@@ -143,7 +143,7 @@ fn a_sender_that_comes_back_is_asked_again() {
     aggregator.handle_message(at(4), Peer::Readout(1), answer(1_000)).unwrap();
     aggregator.handle_message(at(4), Peer::Readout(2), answer(1_000)).unwrap();
     assert_eq!(aggregator.rounds(), 1);
-    // The next round begins without sender 0, and asks it when it is back.
+    // The next round begins without sender 0, which receives the request when it is back.
     assert_eq!(requests(&mut aggregator), [(1, 1, false), (2, 1, false)]);
     aggregator.handle_connected(at(20), Peer::Readout(0));
     assert_eq!(requests(&mut aggregator), [(0, 1, false)]);

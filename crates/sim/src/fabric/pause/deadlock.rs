@@ -8,8 +8,8 @@ use crate::fabric::output::Port;
 use crate::schedule::Schedule;
 use fanin_network::PortIndex;
 
-/// Finds a circle of ports in which each waits for the next, so that none will ever resume. A port is stuck while more than XON
-/// of its ingress occupancy waits at outputs that are stuck.
+/// Finds a circle of ports in which each waits for the next, so that none ever resumes. A port is stuck while more than XON
+/// of its ingress occupancy waits at stuck outputs.
 fn circle(flow_control: &FlowControl, ports: &[Port]) -> Option<Vec<PortIndex>> {
     let mut is_stuck = vec![false; ports.len()];
     let mut xon = vec![0; ports.len()];
@@ -58,7 +58,7 @@ fn circle(flow_control: &FlowControl, ports: &[Port]) -> Option<Vec<PortIndex>> 
 }
 
 impl Fabric {
-    /// Searches for a deadlock where a port has been paused for long. Returns true if one is found.
+    /// Searches for a deadlock if a port has been paused for long. Returns true if one is found.
     pub(crate) fn check_deadlock(&mut self, schedule: &mut Schedule, now: u64) -> bool {
         let Some(flow_control) = &mut self.flow_control else { return false };
         let pauses = || self.ports.iter().filter_map(|port| port.pausable()?.paused_for(now));

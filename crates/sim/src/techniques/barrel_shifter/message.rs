@@ -13,7 +13,7 @@ const MESSAGE_BYTES: u64 = answer_bytes(0, Bytes::ZERO).get();
 pub(super) enum ShiftMessage {
     /// Barrier to readout: a phase begins.
     Go { phase: u64 },
-    /// Readout to collector: the answers of a phase end here.
+    /// Readout to collector: all answers of a phase have been sent before this message.
     End { phase: u64 },
     /// Readout to barrier: it has sent its answers of a phase, or had none.
     Sent { phase: u64, anything: bool },

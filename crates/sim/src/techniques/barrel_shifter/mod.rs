@@ -1,8 +1,8 @@
-//! The barrel shifter: readouts hold their answers back until it is their turn to send to that collector.
+//! The barrel shifter: readouts hold their answers back until their turn to send to that collector.
 //!
-//! `fanin_dataflow::shift` decides the turns and the phases. The messages that end a phase travel over the network. From
-//! the supervisor's host, where the barrier is, go [`ShiftMessage::Go`] to the readouts. Readouts and collectors answer
-//! it with [`ShiftMessage::Sent`] and [`ShiftMessage::Received`]. [`ShiftMessage::End`] follows the answers of a phase.
+//! `fanin_dataflow::shift` decides the turns and the phases. The messages that end a phase travel over the network. The
+//! barrier is on the supervisor's host; it sends [`ShiftMessage::Go`] to the readouts. Readouts and collectors answer with
+//! [`ShiftMessage::Sent`] and [`ShiftMessage::Received`]. [`ShiftMessage::End`] follows the answers of a phase.
 
 mod message;
 
@@ -24,7 +24,7 @@ struct HeldAnswer {
     message: Message<Bytes>,
 }
 
-/// The end of a phase: all hosts are done, or a time has passed.
+/// The condition that ends a phase: all hosts are done, or a time has passed.
 enum Pace {
     Barrier(Box<PhaseBarrier>),
     Clock { slot: Duration, phase: u64 },
@@ -55,7 +55,7 @@ struct Shifter {
     queued: u64,
     released: u64,
     discarded: u64,
-    /// Slots of the clock in which a pair had an answer to send, and those without; the barrier has its own counters.
+    /// Slots of the clock in which a pair had an answer to send, and those without. The barrier has its own counters.
     transfers: u64,
     empty: u64,
     faults: Faults,
@@ -64,7 +64,7 @@ struct Shifter {
     actions: VecDeque<AnswerAction>,
 }
 
-/// The hosts that die, and when.
+/// The hosts that die, and the times of their deaths.
 struct Faults {
     at: Instant,
     excluded_at: Instant,
@@ -191,7 +191,7 @@ impl AnswerHooks for Shifter {
         "barrel_shifter"
     }
 
-    /// Up to the phase that began last.
+    /// The figures up to the phase that began last.
     fn figures(&self) -> Value {
         let (phases, transfers, empty, excluded, last) = match &self.pace {
             Pace::Barrier(barrier) => {

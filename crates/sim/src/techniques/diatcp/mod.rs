@@ -1,4 +1,4 @@
-//! DIATCP: receivers share a global window out among the senders that owe them answers ([`WindowShares`]).
+//! DIATCP: each receiver divides a global window among the senders that owe it answers ([`WindowShares`]).
 //!
 //! Senders without open requests have a window of zero, which the next request opens. A larger share is sent as a window
 //! update, an acknowledgement like any other.
@@ -28,13 +28,13 @@ struct DiatcpCounters {
 /// The receiving hosts.
 #[derive(Debug)]
 struct DiatcpTechnique {
-    /// Segments that the senders of one host hold together.
+    /// Segments that all senders to one host may have in flight together.
     global_window: u32,
-    /// The shares of a host that has received nothing so far.
+    /// The shares of a host that has received nothing yet.
     fresh: WindowShares,
     mss: u32,
     hosts: BTreeMap<u32, WindowShares>,
-    /// Hosts with windows to share out again.
+    /// Hosts whose windows have to be shared out again.
     changed: Vec<u32>,
     counters: DiatcpCounters,
 }
@@ -42,8 +42,8 @@ struct DiatcpTechnique {
 pub(super) const TECHNIQUE: TechniqueFunctions =
     TechniqueFunctions { build, configure, ..TechniqueFunctions::NONE };
 
-/// The sender is that of the profile (ICC'15 §IV.D.1). Shares are whole segments, which a window scale would round up; a
-/// share may shrink.
+/// Keeps the profile's sender (ICC'15 §IV.D.1). Shares are whole segments, which a window scale would round up; a share may
+/// shrink.
 fn configure(transport: &Transport, config: &mut Config) {
     if transport.congestion_control == CongestionControl::Diatcp {
         let most = transport.diatcp.global_window.get().saturating_mul(config.mss.into());
@@ -64,7 +64,7 @@ fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
 }
 
 impl DiatcpTechnique {
-    /// `global_window` is in segments.
+    /// Makes the technique without hosts; `global_window` is in segments.
     fn new(global_window: u32, mss: u16, deadline: Duration, deadline_aware: bool) -> Self {
         Self {
             global_window,
@@ -83,7 +83,7 @@ impl DiatcpTechnique {
         }
     }
 
-    /// An answer is complete. Returns whether the connection owes no other: its window is then closed.
+    /// Notes a complete answer. Returns true if the connection owes no other answer: its window is then closed.
     fn close(&mut self, now: Instant, host: u32, end: EndIndex) -> bool {
         let Some(shares) = self.hosts.get_mut(&host) else { return false };
         let was_last = shares.close(now, end);
@@ -104,8 +104,8 @@ impl DiatcpTechnique {
         self.hosts.get(&host).is_some_and(|shares| shares.is_debtor(end))
     }
 
-    /// Shares the windows of changed hosts out again; calls `changed` with each changed end, its window in bytes, and true if
-    /// it grew.
+    /// Shares the windows of changed hosts out again. Calls `changed` with each changed end, its window in bytes, and true if
+    /// the window grew.
     fn share_out(&mut self, now: Instant, mut changed: impl FnMut(EndIndex, u32, bool)) {
         while let Some(host) = self.changed.pop() {
             if let Some(shares) = self.hosts.get_mut(&host) {
@@ -146,8 +146,8 @@ impl TechniqueHooks for DiatcpTechnique {
         ActsAt::Hosts
     }
 
-    /// Requests open windows. Shares the windows out before the messages are sent, which carry them; other ends send a
-    /// window update.
+    /// Opens the windows of requests. The windows are shared out before the messages are sent, so that these carry them;
+    /// other ends send a window update.
     fn on_messages(&mut self, engine: &mut Engine, messages: &[(EndIndex, MessageKind)]) {
         let now = engine.time();
         for &(index, kind) in messages {
@@ -170,7 +170,7 @@ impl TechniqueHooks for DiatcpTechnique {
         }
     }
 
-    /// Closes the window with the acknowledgement of the last byte: TCP ignores a window that shrinks without one.
+    /// Closes the window with the acknowledgement of the last byte: TCP ignores a window that shrinks in any other segment.
     fn on_received(&mut self, engine: &mut Engine, index: EndIndex, kind: MessageKind) {
         let (now, end) = (engine.time(), engine.end(index));
         if kind == MessageKind::Answer && self.close(now, end.host, index) {
@@ -178,7 +178,7 @@ impl TechniqueHooks for DiatcpTechnique {
         }
     }
 
-    /// Renews a window that is used up at once: a delayed acknowledgement would stop the sender.
+    /// Renews a used-up window at once: a delayed acknowledgement would stop the sender.
     fn on_segment(&mut self, engine: &mut Engine, index: EndIndex, _payload: u32, _wire_bytes: u32) {
         let end = engine.end(index);
         if end.endpoint.offered() < u64::from(self.mss) && self.is_debtor(end.host, index) {

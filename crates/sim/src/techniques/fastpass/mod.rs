@@ -43,12 +43,12 @@ fn parts(setup: &Setup<'_>) -> Parts {
     let Setup { scenario, network, roles, engine, .. } = setup;
     let settings = scenario.shaping.fastpass.clone();
     let slot_bytes = settings.slot_mtus * (network.framing.link_bytes + scenario.transport.mtu.get() as u32);
-    // A link is lent for longer than it is busy if the scenario does not fill it.
+    // A link is allocated for longer than it is busy, if the scenario leaves a share of it free.
     let lent = |rate: Rate| {
         let busy = rate.time_to_send(Bytes::new(u64::from(slot_bytes)));
         scenario.shaping.stretched(busy)
     };
-    // A timeslot fits the fastest link of a readout or collector; links of services do not count.
+    // A timeslot fits the fastest link of a readout or collector; the links of other hosts do not count.
     let hosts: HashSet<NodeIndex> = roles.readouts.iter().chain(&roles.collectors).copied().collect();
     let fastest = (network.links.iter())
         .filter(|link| link.ends.iter().any(|node| hosts.contains(node)))
@@ -60,7 +60,7 @@ fn parts(setup: &Setup<'_>) -> Parts {
     let mut clocks = Vec::new();
     let mut clock_of: HashMap<NodeIndex, u32> = HashMap::new();
     let mut arbiter = Arbiter::new(slot);
-    // By port: the arbiter's number of the link.
+    // The arbiter's number of each port's link.
     let mut links = vec![NIL; 2 * network.links.len()];
     let mut known: HashMap<Vec<PortIndex>, u32> = HashMap::with_capacity(engine.ends().len());
     let mut pairs: Vec<PairQueue> = Vec::new();

@@ -16,7 +16,7 @@ use crate::random::Random;
 
 use super::step::PacerStep;
 
-/// Requests are kept by timeslot up to this horizon; those beyond it wait in one queue.
+/// Number of the next timeslots that have a list of requests each; later requests wait in one queue.
 pub(super) const HORIZON_SLOTS: u64 = 1024;
 
 /// A packet that waits for a timeslot. Its segment stays in the fabric.
@@ -39,13 +39,13 @@ struct SlotRequest {
 pub(super) struct PairQueue {
     /// The packets that wait, in [`Pacer::packets`].
     queue: List,
-    /// Bytes left in the last timeslot that was asked for.
+    /// Free bytes in the last requested timeslot.
     room: u32,
-    /// Timeslots that are needed and not used yet.
+    /// Timeslots that the queue needs and has not used yet: granted, requested or unasked.
     outstanding: u32,
-    /// Allocated timeslots among these.
+    /// Allocated timeslots among `outstanding`.
     granted: u32,
-    /// Timeslots among these that are not requested yet.
+    /// Timeslots among `outstanding` that are not requested yet.
     unasked: u32,
     /// The first link of the path.
     first: PortIndex,
@@ -70,7 +70,7 @@ enum ArbiterState {
 /// The arbiter's and the hosts' counters.
 #[derive(Default)]
 pub(super) struct FastpassCounters {
-    /// Timeslots allocated, allocations that reached their host too late, and timeslots without a packet.
+    /// Timeslots allocated; allocations that reached their host too late; and timeslots without a packet.
     pub(super) slots: u64,
     pub(super) slots_late: u64,
     pub(super) slots_unused: u64,
@@ -105,11 +105,11 @@ pub(super) struct Pacer {
     arbiter: Arbiter,
     state: ArbiterState,
     pairs: Vec<PairQueue>,
-    /// Lead of the hosts' clocks, in picoseconds.
+    /// Offset of each host's clock, in picoseconds; positive if the clock is ahead.
     clocks: Vec<i64>,
     packets: Lists<WaitingPacket>,
     requests: Lists<SlotRequest>,
-    /// Requests known to the arbiter at each timeslot's decision, by timeslot modulo the horizon.
+    /// Requests that the arbiter uses in each timeslot's decision, by timeslot modulo the horizon.
     by_slot: Vec<List>,
     /// Requests in `by_slot`.
     in_horizon: usize,
@@ -123,7 +123,7 @@ pub(super) struct Pacer {
     decision_at: Option<u64>,
     /// Pairs that start at the nominal time of each future timeslot.
     starting: VecDeque<Vec<u32>>,
-    /// Delays that an allocation may take and still be in time.
+    /// Largest delay of an allocation that still arrives in time, in standard deviations.
     in_time: NormalBound,
     held_back: HeldBack,
     pub(super) counters: FastpassCounters,
@@ -191,7 +191,7 @@ impl Pacer {
         step.scheduled(self.technique).occurrence()
     }
 
-    /// True if an end's packets wait for timeslots.
+    /// True if packets of an end wait for timeslots.
     pub(super) fn holds(&self, end: EndIndex) -> bool {
         self.state != ArbiterState::GivenUp && self.pair_of_end[end as usize] != NIL
     }
@@ -216,7 +216,7 @@ impl Pacer {
         self.packets.push(&mut pair.queue, WaitingPacket { parcel, payload, since: engine.now() });
     }
 
-    /// Asks for the timeslots that an end's queued packets need.
+    /// Requests the timeslots that an end's queued packets need.
     pub(super) fn ask(&mut self, engine: &mut Engine, end: EndIndex) {
         let pair = self.pair_of_end[end as usize];
         if pair != NIL {
@@ -259,7 +259,7 @@ impl Pacer {
         self.schedule_decision(engine, slot);
     }
 
-    /// The first request beyond the horizon has come within it.
+    /// Moves the first request from beyond the horizon to its timeslot.
     pub(super) fn handle_request_in_horizon(&mut self, engine: &mut Engine) {
         if let Some(request) = self.beyond_horizon.pop_front() {
             self.handle_request(engine, request);
@@ -275,10 +275,10 @@ impl Pacer {
         }
     }
 
-    /// Thesis §6.4.1: a timeslot is decided `advance` before it begins.
+    /// Decides a timeslot, `advance` before it begins (thesis §6.4.1).
     pub(super) fn decide(&mut self, engine: &mut Engine) {
         let now = engine.now();
-        // A decision that an earlier one or the arbiter's failure has replaced does nothing.
+        // A decision does nothing if an earlier one or the arbiter's failure has replaced it.
         if self.decision_at != Some(now) {
             return;
         }
@@ -301,7 +301,7 @@ impl Pacer {
             pair.granted += 1;
             self.counters.slots += 1;
             let begins = (start as i64 - self.clocks[pair.clock as usize]).max(0) as u64;
-            // A host that hears of its timeslot too late uses it at once.
+            // A host that receives its timeslot too late uses it at once.
             let late = self
                 .delay
                 .draw_above(&mut self.random, &self.in_time)
@@ -360,7 +360,7 @@ impl Pacer {
         }
     }
 
-    /// Counts a request that reaches no arbiter. One that arrives after a failover has been repeated by its host.
+    /// Counts a request that reaches no arbiter. If it arrives after a failover, its host has repeated it.
     fn lose(&mut self, request: SlotRequest) {
         let settings = &self.settings;
         let until = settings.fail_at.get() + settings.failover.get();
@@ -377,7 +377,7 @@ impl Pacer {
         self.in_horizon = 0;
         for place in 0..self.by_slot.len() {
             while let Some(request) = self.requests.pop(&mut self.by_slot[place]) {
-                // Those that have arrived were not lost on the way.
+                // Requests that have arrived were not lost under way.
                 if request.arrival > now {
                     self.lose(request);
                 }

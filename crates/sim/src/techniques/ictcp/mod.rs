@@ -1,4 +1,4 @@
-//! ICTCP (Wu et al., IEEE/ACM ToN 2013): receivers set the window of each connection, as [`fanin_dataflow::Ictcp`] decides.
+//! ICTCP (Wu et al., IEEE/ACM ToN 2013): receivers set each connection's window by the rules of [`fanin_dataflow::Ictcp`].
 
 use fanin_dataflow::{Ictcp, IctcpCounters};
 use fanin_scenario::{CongestionControl, Transport};
@@ -21,7 +21,7 @@ struct IctcpTechnique {
 pub(super) const TECHNIQUE: TechniqueFunctions =
     TechniqueFunctions { build, configure, ..TechniqueFunctions::NONE };
 
-/// The sender is that of the profile (ICTCP §IV). A window may shrink.
+/// Keeps the profile's sender (ICTCP §IV). A window may shrink.
 fn configure(transport: &Transport, config: &mut Config) {
     config.shrink_window |= transport.congestion_control == CongestionControl::Ictcp;
 }
@@ -31,7 +31,7 @@ fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     if scenario.transport.congestion_control != CongestionControl::Ictcp {
         return Ok(None);
     }
-    // The first end of a connection receives its answers. One of a host with itself carries nothing.
+    // The first end of a connection receives its answers. A connection of a host with itself carries nothing.
     let receiver = |index: EndIndex| {
         let end = &engine.ends()[index as usize];
         let has_path = end.route.port != NIL;
@@ -57,7 +57,7 @@ impl TechniqueHooks for IctcpTechnique {
         }
     }
 
-    /// The next acknowledgement carries a changed window.
+    /// Sets a changed window, which the next acknowledgement carries.
     fn on_segment(&mut self, engine: &mut Engine, index: EndIndex, payload: u32, wire_bytes: u32) {
         if payload == 0 {
             return;

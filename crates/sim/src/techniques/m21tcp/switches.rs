@@ -7,7 +7,7 @@ use fanin_units::{Duration, Instant};
 
 use crate::fabric::Crossing;
 
-/// The most flows that one switch follows.
+/// The most flows that one switch counts.
 const FLOWS_MAX: u32 = 1 << 20;
 
 /// Counters of the M21TCP switches.
@@ -19,11 +19,11 @@ pub(super) struct M21Counters {
     pub(super) rewritten: u64,
     /// The least window that was granted; `u32::MAX` where none was.
     pub(super) window_min: u32,
-    /// Frames of flows with a grant of less than a segment.
+    /// Frames of flows with a granted window of less than a segment.
     pub(super) below_segment: u64,
 }
 
-/// A switch that knows the option, with the number of its outputs.
+/// A switch that supports the option, with the number of its outputs.
 struct KnownSwitch {
     m21: M21Switch,
     outputs: usize,
@@ -44,7 +44,7 @@ impl M21Switches {
         Self { switches: Vec::new(), rewrites_echo: settings.rewrite_echo, segment, counters }
     }
 
-    /// Adds the next switch of the fabric; `None` for one that does not know the option.
+    /// Adds the next switch of the fabric; `None` for one without support for the option.
     pub(super) fn add(&mut self, layout: Option<(&Layout, M21Accounting)>, settings: &M21tcp) {
         let idle = if settings.idle.is_zero() { Duration::MAX } else { settings.idle };
         self.switches.push(layout.map(|(layout, accounting)| KnownSwitch {
@@ -53,7 +53,7 @@ impl M21Switches {
         }));
     }
 
-    /// All switches that know the option.
+    /// All switches that support the option.
     pub(super) fn known(&self) -> impl Iterator<Item = &M21Switch> {
         self.switches.iter().flatten().map(|switch| &switch.m21)
     }
@@ -67,7 +67,7 @@ impl M21Switches {
         }
     }
 
-    /// The window that a switch grants the flows from an input to an output; `u32::MAX` for no limit.
+    /// The window that a switch grants each flow from an input to an output, in bytes; `u32::MAX` without a limit.
     pub(super) fn granted(&self, crossing: Crossing) -> u32 {
         let Crossing { switch, input, output } = crossing;
         let Some(known) = &self.switches[switch as usize] else { return u32::MAX };
@@ -75,7 +75,7 @@ impl M21Switches {
         window.map_or(u32::MAX, |window| u32::try_from(window.get()).unwrap_or(u32::MAX))
     }
 
-    /// A frame of the flow towards `end` passes a switch, which counts the flow and lowers the window in the option.
+    /// Handles a frame of the flow towards `end` at a switch, which counts the flow and lowers the window in the option.
     pub(super) fn handle_frame(&mut self, now: u64, crossing: Crossing, end: u32, segment: &mut Segment) {
         let Crossing { switch, input, output } = crossing;
         let Some(known) = &mut self.switches[switch as usize] else { return };
@@ -90,14 +90,14 @@ impl M21Switches {
             let granted = self.granted(crossing);
             self.counters.window_min = self.counters.window_min.min(granted);
             self.counters.below_segment += u64::from(granted < self.segment);
-            // §III.B: only ever lower.
+            // §III.B: the window is only ever lowered.
             if granted < segment.path_window {
                 segment.path_window = granted;
                 self.counters.written += 1;
             }
         }
         if self.rewrites_echo && segment.flags.contains(Flags::PATH_WINDOW_ECHO) {
-            // The data that it speaks of leave by the port that it came in by.
+            // The echoed window is for data in the other direction: from this frame's output to its input.
             let granted = self.granted(Crossing { switch, input: output, output: input });
             if granted < segment.path_window_echo {
                 segment.path_window_echo = granted;

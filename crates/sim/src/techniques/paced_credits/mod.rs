@@ -11,7 +11,7 @@ use super::hooks::TechniqueFunctions;
 pub(super) const TECHNIQUE: TechniqueFunctions =
     TechniqueFunctions { report_collectors: report, ..TechniqueFunctions::NONE };
 
-/// Figures over all collectors: windows at the end, the most that was outstanding, and losses.
+/// Reports figures over all collectors: windows at the end, the most outstanding bytes, and losses.
 fn report(collectors: &[Collector<Bytes>], summary: &mut Summary) {
     let paced: Vec<_> = collectors.iter().filter_map(Collector::paced_credits).collect();
     let Some(outstanding) = paced.iter().map(|one| one.outstanding_max().get()).max() else { return };

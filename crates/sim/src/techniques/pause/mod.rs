@@ -46,7 +46,7 @@ impl TechniqueHooks for PauseTechnique {
         }))
     }
 
-    /// Every RESUME follows a PAUSE. The fabric checks each queue and each input.
+    /// Asserts that every RESUME follows a PAUSE. The fabric checks each queue and each input.
     fn assert_conserved(&self, engine: &Engine) {
         let figures = engine.fabric.pause_figures(engine.now()).expect("a switch uses PAUSE");
         assert!(figures.resumes <= figures.pauses, "more neighbours were resumed than paused");

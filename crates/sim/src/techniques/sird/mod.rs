@@ -84,7 +84,7 @@ impl TransportHooks for SirdHosts {
         self.sird.handle_packet(end, engine.now(), from_segment(segment), is_marked);
     }
 
-    /// Also sends the control packets that its receiver has for other ends.
+    /// Sends for an end, and also sends the control packets that its receiver has for other ends.
     fn pump(&mut self, engine: &mut Engine, end: EndIndex) {
         let mut next = Some(end);
         while let Some(index) = next {
@@ -110,7 +110,7 @@ impl TransportHooks for SirdHosts {
         self.sird.delivered_bytes(end)
     }
 
-    /// In TCP's terms; timeouts are those of the receiver.
+    /// The counters in TCP's terms; timeouts are those of the receiver.
     fn stats(&self, end: EndIndex) -> (Stats, u64) {
         let SirdEndCounters { packets: segments, retransmits, timeouts, arrived_bytes } =
             self.sird.end_counters(end);

@@ -12,7 +12,7 @@ const ARRIVED: u32 = 4;
 const SCHEDULED: u32 = 1;
 const CONGESTED: u32 = 2;
 
-/// A packet as a segment: headers are as long as TCP's with the same `flags`, so that transports compare.
+/// Converts a packet to a segment. Headers are as long as TCP's with the same `flags`, so that transports compare.
 pub(super) fn to_segment(packet: SirdPacket, flags: Flags) -> Segment {
     let bit = |is: bool, bit: u32| if is { bit } else { 0 };
     let control = |offset, ack, window| Segment { offset, ack, window, flags, ..Segment::default() };

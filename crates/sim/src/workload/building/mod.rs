@@ -36,7 +36,7 @@ const DIAGNOSIS_LINES_MAX: usize = 12;
 pub(crate) struct Building {
     machines: RoleMachines,
     numbering: Numbering,
-    /// Host and far side of each end.
+    /// Host and peer of each end.
     ends: Vec<(u32, Peer)>,
     racks: Vec<u32>,
     rows: Vec<EventRow>,
@@ -44,13 +44,13 @@ pub(crate) struct Building {
     mean: Collection,
     /// The answers for each event.
     answers: Vec<Answers>,
-    /// The supervisor, which assigns all events, is played here.
+    /// True if this partition has the supervisor, which assigns all events.
     has_supervisor: bool,
     /// Unanswered requests of each readout: the event, and the time of arrival.
     outstanding_requests: Vec<Vec<(u64, Instant)>>,
-    /// Events delayed by a timeout, while they are counted.
+    /// Events delayed by a timeout, while it is being counted.
     held_up: Vec<u64>,
-    /// Events with recorded traffic.
+    /// Events whose traffic is recorded.
     watched: Vec<u64>,
     assigned: u64,
     completed: u64,
@@ -58,11 +58,11 @@ pub(crate) struct Building {
     collected: Option<CollectedEvent>,
     messages: u64,
     is_stopping: bool,
-    /// Fragments of each readout.
+    /// Number of fragments of each readout.
     fragments: u16,
-    /// Readout hosts are also collectors: a collector requests nothing from its own.
+    /// True if readout hosts are also collectors: a collector requests nothing from its own host.
     shares_hosts: bool,
-    /// Readouts store fragments from the trigger's acceptance until they are cleared.
+    /// True if readouts store fragments from the trigger's acceptance until they are cleared.
     keeps_fragments: bool,
     push: Option<Push>,
     steps: Steps,
@@ -119,7 +119,7 @@ impl Building {
         })
     }
 
-    /// The place of an event in the rows and the answers, which grow up to it where other partitions know of earlier events.
+    /// The index of an event in the rows and answers. Adds empty entries for earlier events of other partitions.
     fn place(&mut self, event: L1Id) -> usize {
         let unknown = self.rows.len() as u64..=event.0;
         if !unknown.is_empty() {
@@ -139,7 +139,7 @@ impl Building {
         self.numbering.end(from, to)
     }
 
-    /// True if a readout is on another host than a collector.
+    /// True if a readout and a collector are on different hosts.
     fn is_remote(&self, collector: u16, readout: u16) -> bool {
         let readouts = self.machines.readouts.len();
         !self.shares_hosts || usize::from(collector) % readouts != usize::from(readout)
@@ -153,7 +153,7 @@ impl Building {
             (Peer::Readout(place), _, &Message::Request { event, .. }) => {
                 self.outstanding_requests[usize::from(place)].push((event.0, now));
             }
-            // Once it was stopped for good, no readout resumes it.
+            // After the final stop, no readout resumes the supervisor.
             (Peer::Supervisor, _, Message::Flow { .. }) if self.is_stopping => return,
             (Peer::Collector(_), Peer::Readout(readout), _) => {
                 if let Some(push) = &mut self.push {
@@ -193,10 +193,10 @@ impl Building {
         }
     }
 
-    /// A message from role to role, on its way.
+    /// Wraps a message between roles for its way.
     fn travel(&self, now: Instant, message: Message<Bytes>) -> Travel {
         let Message::Assign { event, .. } = message else { return Travel::Role(message) };
-        // An event of a collector that died keeps its first assignment.
+        // An event of a collector that died keeps the time of its first assignment.
         let first = self.rows.get(event.0 as usize).map(|row| Instant::new(row.assigned_ps));
         Travel::Assign { event, at: first.unwrap_or(now), message: Box::new(message) }
     }
@@ -237,7 +237,7 @@ impl Building {
         outbox.send(self.end(role, peer), bytes, self.travel(now, message));
     }
 
-    /// Tells all readouts the collector of an event.
+    /// Sends all readouts the collector of an event.
     fn send_destination(&self, event: L1Id, collector: u16, outbox: &mut WorkloadRequests<Travel>) {
         for readout in 0..self.machines.readouts.len() as u16 {
             if self.is_remote(collector, readout) {
@@ -247,7 +247,7 @@ impl Building {
         }
     }
 
-    /// A readout that pushes learns an event's collector: it answers as if it was asked.
+    /// Handles an event's collector at a readout that pushes: it answers as if it had received a request.
     fn handle_destination(&mut self, now: Instant, readout: u16, event: L1Id, collector: u16) {
         let request = Message::Request { tag: 0, event, fragments: FragmentSet::first(self.fragments) };
         self.outstanding_requests[usize::from(readout)].push((event.0, now));
@@ -270,7 +270,7 @@ impl Building {
         }
     }
 
-    /// All hosts close their connections to a dead one.
+    /// Closes the connections of all hosts to a dead one.
     fn exclude(&mut self, now: Instant, host: Peer, outbox: &mut WorkloadRequests<Travel>) {
         if let Some(technique) = &mut self.technique {
             technique.on_excluded(host);
@@ -302,7 +302,7 @@ impl Building {
         let EventRecord { at, event, step } = *record;
         if let EventStep::Assigned { collector, unit, .. } = step {
             if let Some(row) = self.rows.get_mut(event.0 as usize) {
-                // Of a collector that died.
+                // The event belonged to a collector that died.
                 (row.collector, row.unit) = (u32::from(collector), u32::from(unit));
                 self.answers[event.0 as usize] = Answers::NONE;
                 return;
@@ -335,7 +335,7 @@ impl Building {
                 if !building {
                     self.steps.note(step, event.0, (at - began).get());
                 }
-                // A time that was collected in steps is their sum. What is pushed is on its way from the assignment on.
+                // The time of a collection in steps is their sum. Pushed answers are under way from the assignment on.
                 let time = match self.push {
                     Some(_) => row.collection_time_ps.unwrap_or(at.get() - row.assigned_ps),
                     None => row.collection_time_ps.unwrap_or(0) + (at - began).get(),
@@ -365,13 +365,13 @@ impl Building {
         Some(self.mean.ideal.bound(*answers).get())
     }
 
-    /// Hands an accepted event's fragments to all readouts.
+    /// Hands an accepted event's fragments to all readouts, which store them.
     fn keep_fragments(&mut self, now: Instant, event: L1Id, outbox: &mut WorkloadRequests<Travel>) {
         for place in 0..self.machines.readouts.len() {
             let readout = &mut self.machines.readouts[place];
             let bytes = readout.source().event_bytes(event);
             assert!(readout.handle_fragments(now, event, bytes), "a readout refuses an event in order");
-            // Where that filled its memory, it says so.
+            // If that filled its memory, it sends XOFF.
             self.drain(now, Peer::Readout(place as u16), outbox);
         }
     }
@@ -476,7 +476,7 @@ impl HostWorkload for Building {
     }
 
     fn handle_timeout(&mut self, _now: Instant, _end: EndIndex, messages: &mut dyn Iterator<Item = &Travel>) {
-        // An event that waits for two messages of this stream suffers once.
+        // An event with two waiting messages in this stream counts once.
         self.held_up.clear();
         for message in messages {
             if let Some(event) = message.event().filter(|event| !self.held_up.contains(event)) {
@@ -558,14 +558,14 @@ impl MeasuredWorkload for Building {
     }
 
     fn wire_bytes(&self, row: &EventRow) -> Option<u64> {
-        // A time that was collected in steps is their sum, without what passed between them.
+        // The time of a collection in steps is the sum over its steps, without the time between them.
         let answers = self.answers.get(row.id as usize).filter(|_| self.steps.is_empty())?;
         Some(answers.wire_bytes).filter(|&bytes| bytes > 0)
     }
 
     fn stop_assigning(&mut self, now: Instant) {
         self.is_stopping = true;
-        // As a readout whose memory is full: the trigger stops.
+        // Acts like a readout with a full memory: the trigger stops.
         self.machines.handle_message(now, Peer::Supervisor, Peer::Readout(0), Message::Flow { stop: true });
     }
 

@@ -1,7 +1,7 @@
 //! Readouts that send unasked: the supervisor sends them an event's collector, and no request is sent.
 //!
-//! The collector's state machine knows requests only: its requests are expected instead, and answers that arrive before them
-//! wait.
+//! The collector's state machine knows only requests. Its requests are recorded instead of sent, and earlier answers wait for
+//! them.
 
 use std::collections::HashMap;
 
@@ -13,20 +13,20 @@ pub(super) const DESTINATION_BYTES: u64 = request_bytes(1).get();
 
 /// The state of one readout's share of an event.
 enum Share {
-    /// The request would have been sent, with this tag.
+    /// The collector has issued its request, with this tag.
     Expected(u32),
-    /// The answer arrived before.
+    /// The answer arrived before the request.
     Early(FragmentSet, Bytes),
 }
 
-/// Shares of events on their way, by event and readout.
+/// Shares of events under way, by event and readout.
 #[derive(Default)]
 pub(super) struct Push {
     shares: HashMap<(u64, u16), Share>,
 }
 
 impl Push {
-    /// A collector would send a request. Returns the answer if it has arrived already.
+    /// Records a request of a collector. Returns the answer if it has arrived already.
     pub(super) fn expect(&mut self, event: L1Id, readout: u16, tag: u32) -> Option<Message<Bytes>> {
         match self.shares.remove(&(event.0, readout)) {
             None => {
@@ -38,7 +38,7 @@ impl Push {
         }
     }
 
-    /// A message has arrived at a collector. Returns it with the tag of its request, unless it is early.
+    /// Takes a message for a collector. Returns it with the tag of its request, unless it is early.
     pub(super) fn handle_message(&mut self, readout: u16, message: Message<Bytes>) -> Option<Message<Bytes>> {
         let Message::Answer { event, missing, payload, .. } = message else { return Some(message) };
         match self.shares.remove(&(event.0, readout)) {

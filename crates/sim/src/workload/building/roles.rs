@@ -149,7 +149,7 @@ impl RoleMachines {
         self.collectors.iter().for_each(Collector::check_invariants);
     }
 
-    /// Figures of the readouts' memories: the most that was held, and how often and how long the trigger was stopped.
+    /// Figures of the readouts' memories: high-water mark, and how often and how long they stopped the trigger.
     pub(super) fn memory_figures(&self) -> serde_json::Value {
         let (mut held_max, mut xoffs, mut xoff_ms) = (0, 0, 0.0);
         for readout in &self.readouts {

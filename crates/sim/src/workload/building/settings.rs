@@ -5,16 +5,16 @@ use fanin_units::Bytes;
 
 /// True if a readout could run out of memory in this run. Otherwise fragments need not be stored, with the same results.
 pub(super) fn memory_matters(scenario: &Scenario, mean: Bytes) -> bool {
-    /// Factor over its mean size that a fragment is assumed to have.
+    /// Largest assumed size of a fragment, as a multiple of its mean.
     const LARGEST: f64 = 16.0;
     let readout = &scenario.readout;
     let seconds = (scenario.run.warmup + scenario.run.duration).as_secs_f64();
-    // On demand, no more than the links carry.
+    // On demand, the event rate is at most the capacity of the links.
     let carried = readout.link.rate.get() as f64 / 8.0 * f64::from(readout.links_per_host) * seconds;
     let event = mean.get() as f64 * f64::from(readout.fragments_per_host) * LARGEST;
     let accepted = match scenario.supervisor.arrivals {
         Arrivals::OnDemand => carried * LARGEST,
-        // A Poisson process hardly ever gives twice as many as it should, and a hundred more.
+        // A Poisson process hardly ever gives twice its mean and a hundred more.
         _ => event * (2.0 * scenario.supervisor.rate.as_hertz_f64() * seconds + 100.0),
     };
     accepted >= readout.memory.get() as f64

@@ -24,14 +24,14 @@ impl Steps {
         self.names.is_empty()
     }
 
-    /// All fragments of a step have arrived, in `time_ps`.
+    /// Notes that all fragments of a step have arrived, in `time_ps` picoseconds.
     pub(super) fn note(&mut self, step: u16, event: u64, time_ps: u64) {
         if let Some(times) = self.times.get_mut(usize::from(step)) {
             times.push((event, time_ps));
         }
     }
 
-    /// Adds the figures of each step, those of events that were assigned within `span`.
+    /// Adds the figures of each step, over the events assigned within `span`.
     pub(super) fn fill(&self, summary: &mut Summary, rows: &[EventRow], span: Span) {
         for (name, noted) in self.names.iter().zip(&self.times) {
             let measured = noted.iter().filter(|(event, _)| span.holds(rows[*event as usize].assigned_ps));

@@ -15,7 +15,7 @@ pub(crate) enum Travel {
     Destination {
         /// The event that was assigned.
         event: L1Id,
-        /// The collector that it goes to.
+        /// The event's collector.
         collector: u16,
     },
     /// Message of the technique that holds answers back.

@@ -13,14 +13,14 @@ use super::key::{
 /// The action of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RuleAction {
-    /// Puts it into this ring.
+    /// Puts the frame into this ring.
     Ring(u32),
     /// Drops the frame.
     Drop,
 }
 
-/// A matched rule as one word; the greatest wins. Its highest bits are the priority, then come the rule's number (of
-/// equal priorities the rule written first wins) and its action. The word is never zero.
+/// A matching rule as one word; the greatest word wins. Its highest bits are the priority, then the rule's number and its
+/// action. Among equal priorities the first-written rule wins. The word is never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RuleMatch(pub(super) u64);
 

@@ -34,7 +34,7 @@ pub(super) enum KeyDepth {
 pub(super) struct RuleKey(Words);
 
 impl RuleKey {
-    /// Reads the key of a frame that came in by a port, in a VLAN. Words beyond the depth may stay zero.
+    /// Reads the key of a frame from an input port and a VLAN. Words beyond `depth` may stay zero.
     #[inline]
     pub(super) fn read(input: usize, vlan: u16, head: &[u8], ethernet: &Ethernet, depth: KeyDepth) -> Self {
         let mut words = [0; WORDS];

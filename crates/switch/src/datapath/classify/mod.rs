@@ -24,7 +24,7 @@ pub(super) struct Classifier {
 }
 
 impl Classifier {
-    /// Makes the tables from rules in their written order: number, rule, action, and the number of its input port.
+    /// Makes the tables from rules in their written order: number, rule, action, and number of the input port.
     pub(super) fn new<'a>(
         rules: impl IntoIterator<Item = (u32, &'a RuleSpec, RuleAction, Option<usize>)>,
     ) -> Self {
@@ -44,7 +44,7 @@ impl Classifier {
         Self { groups, depth }
     }
 
-    /// Returns true without any rule.
+    /// Returns true if there is no rule.
     #[inline]
     pub(super) const fn is_empty(&self) -> bool {
         self.groups.is_empty()
@@ -194,7 +194,7 @@ mod tests {
                     (source_mac, destination_mac, source_ip, destination_ip, source_port, destination_port),
                     (vlan, input, protocol, priority),
                 )| {
-                    // A rule's prefixes are of one family.
+                    // All IP prefixes of a rule have the same version.
                     let is_v4 = |prefix: crate::address::IpPrefix| prefix.address.is_ipv4();
                     let source_ip = source_ip
                         .filter(|&source| destination_ip.is_none_or(|other| is_v4(source) == is_v4(other)));

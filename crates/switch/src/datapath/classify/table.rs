@@ -13,7 +13,7 @@ pub(super) struct RuleGroup {
     table: RuleTable,
 }
 
-/// Open addressing, a power of two of slots, at most half of them taken. A slot holds a [`RuleMatch`], 0 if it is free, and
+/// Open addressing: a power of two of slots, at most half of them taken. A slot holds a [`RuleMatch`], 0 if it is free, and
 /// the values of the words. Rules for collectors match one word: four of their slots share a cache line.
 #[derive(Debug, Clone)]
 enum RuleTable {
@@ -85,10 +85,10 @@ fn insert<const N: usize, const WIDTH: usize>(
     slot[1..].copy_from_slice(&values);
 }
 
-/// The slot of these values, or the free slot where they would go.
+/// The slot of these values, or the free slot for them.
 ///
-/// The highest bits of the product spread consecutive numbers evenly (Knuth, The Art of Computer Programming, volume 3, section
-/// 6.4). So collectors' addresses hardly ever collide.
+/// The highest bits of the product spread consecutive numbers evenly (Knuth, The Art of Computer Programming, volume 3,
+/// section 6.4). So collectors' addresses hardly ever collide.
 #[inline]
 fn slot_of<const N: usize, const WIDTH: usize>(slots: &[[u64; WIDTH]], values: [u64; N]) -> usize {
     const { assert!(WIDTH == N + 1, "a slot holds a match and the values") };

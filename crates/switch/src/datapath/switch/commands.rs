@@ -29,7 +29,7 @@ fn full(error: &RingError) -> CommandError {
 }
 
 impl<D: Driver> Switch<D> {
-    /// Carries out a command. Frames that are queued stay queued, in their order.
+    /// Carries out a command. Queued frames stay queued, in their order.
     ///
     /// # Errors
     /// If it is refused; then nothing has changed.
@@ -38,10 +38,10 @@ impl<D: Driver> Switch<D> {
         self.carry_out(command)
     }
 
-    /// Checks whether a command can be carried out. The answer holds until the next command.
+    /// Checks that a command can be carried out. The answer holds until the next command.
     ///
     /// # Errors
-    /// The reason why it cannot.
+    /// The reason for refusing it.
     pub(crate) fn check_command(&self, command: &Command) -> Result<(), CommandError> {
         match command {
             Command::AddRing(spec) => self.check_new_ring(spec),
@@ -187,7 +187,8 @@ impl<D: Driver> Switch<D> {
         ))
     }
 
-    /// Learned stations do not count: workers may know different ones, and all of them must answer the same.
+    /// Checks a new station. Learned stations do not count: workers may know different ones, but must all give the same
+    /// answer.
     fn check_new_station(&self, spec: &StationSpec) -> Result<(), CommandError> {
         refuse_any(spec.mistakes(|| self.port_names()))?;
         let same = |other: &StationSpec| other.mac == spec.mac && other.vlan == spec.vlan;

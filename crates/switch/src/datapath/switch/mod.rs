@@ -1,4 +1,4 @@
-//! One worker's part of a switch: its parts, and the round over its ports.
+//! One worker's part of a switch, and the round over its ports.
 
 mod commands;
 mod path;
@@ -31,7 +31,7 @@ use crate::datapath::timers::{DueTasks, WorkerTimers};
 pub struct Activity {
     /// Frames that came in or went out.
     pub frames: usize,
-    /// The next time with work if no frame arrives; a time in the past means at once.
+    /// The next time with work if no frame arrives; `None` for never, a past time for at once.
     pub next: Option<Instant>,
 }
 
@@ -150,7 +150,7 @@ impl<D: Driver> Switch<D> {
         self.peers.worker()
     }
 
-    /// Frames that are queued, wait for the driver, or are delayed by an impairment.
+    /// Number of frames that are queued, wait for the driver, or are delayed by an impairment.
     pub fn frames_held(&self) -> u64 {
         self.peers.ports().iter().map(|&port| self.outputs.output(port).frames_held()).sum()
     }
@@ -160,7 +160,7 @@ impl<D: Driver> Switch<D> {
         self.frames_held() == 0
     }
 
-    /// Returns true if drivers have sent all frames that they took.
+    /// Returns true if drivers have sent all accepted frames.
     pub(crate) fn is_sent(&self) -> bool {
         !self.peers.ports().iter().any(|&port| self.driver.has_unsent(port))
     }
@@ -170,7 +170,7 @@ impl<D: Driver> Switch<D> {
         self.peers.has_messages()
     }
 
-    /// Makes the classifiers anew, after rings or rules have changed.
+    /// Rebuilds the classifiers, after rings or rules have changed.
     fn rebuild_rules(&mut self) {
         self.rules.rebuild(&self.config, &self.outputs.ring_places());
     }
@@ -222,14 +222,14 @@ impl<D: Driver> Switch<D> {
         let next = match next {
             NextDeparture::Now => Some(now),
             NextDeparture::At(at) => Some(at),
-            // A frame that was queued in this round may leave at once.
+            // A frame of this round may leave at once.
             NextDeparture::Never if frames > 0 => Some(now),
             NextDeparture::Never => None,
         };
         Activity { frames, next }
     }
 
-    /// Sends the PAUSE frames that are due. Returns when the next one may be.
+    /// Sends the due PAUSE frames. Returns the time of the next possible one.
     fn send_pauses(&mut self, now: Instant) -> Option<Instant> {
         self.pauses.publish();
         let mut next: Option<Instant> = None;
@@ -271,7 +271,7 @@ impl<D: Driver> Switch<D> {
         }
     }
 
-    /// Asks the driver for the state of every link. Stations behind a link that went down are forgotten.
+    /// Reads the state of every link from the driver. Stations behind a link that went down are forgotten.
     fn check_links(&mut self) {
         for place in 0..self.peers.ports().len() {
             let port = self.peers.ports()[place];
@@ -291,7 +291,7 @@ impl<D: Driver> Switch<D> {
         self.outputs.assert_conserved(&self.pauses);
     }
 
-    /// Drops and counts the queued frames when the time to drain is over. Returns their number.
+    /// Drops and counts the queued frames after the drain timeout. Returns their number.
     pub fn abandon(&mut self) -> u64 {
         let mut abandoned = 0;
         for place in 0..self.peers.ports().len() {

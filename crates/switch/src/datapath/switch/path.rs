@@ -7,8 +7,8 @@
 //! 5. [`Switch::admit_staged`]: the frame passes an empty queue, is queued, or is dropped.
 //! 6. [`Switch::transmit`], [`Switch::transmit_cut_through`]: frames that may leave go to the driver.
 //!
-//! A frame for an empty plain queue skips step 5's list: the output collects such frames, and the driver gets them as one batch. Other
-//! frames of a burst are staged, and admitted in order.
+//! Step 5 uses no list for a frame to an empty plain queue. The output collects such frames, and the driver gets them
+//! as one batch. Other frames of a burst are staged, and admitted in order.
 
 use fanin_queueing::{EcnCodepoint, NextDeparture};
 use fanin_units::Instant;
@@ -90,7 +90,7 @@ impl<D: Driver> Switch<D> {
         vlan: u16,
         frame: Received<D::Handle>,
     ) {
-        // The input's worker holds the frame since it handed it over; a queue here that accepts it holds it anew.
+        // The input's worker holds the frame since it handed it over. If a queue here accepts it, this worker holds it.
         self.pauses.release(input, frame.bytes);
         let Some(ethernet) = Ethernet::parse(self.driver.head(frame.handle)) else {
             return self.drop_frame(input, output, frame, Cause::Malformed);
@@ -100,7 +100,7 @@ impl<D: Driver> Switch<D> {
         self.stage(now, input, output, vlan, frame, &ethernet);
     }
 
-    /// Decides where a frame goes, and sends it on.
+    /// Decides the route of a frame, and sends it on.
     #[inline]
     fn forward(&mut self, now: Instant, input: usize, frame: Received<D::Handle>) {
         let Some(ethernet) = Ethernet::parse(self.driver.head(frame.handle)) else {
@@ -139,7 +139,7 @@ impl<D: Driver> Switch<D> {
         if !self.ports[input].admits_flood(now, ethernet.destination, frame.bytes) {
             return self.drop_frame(input, input, frame, Cause::Storm);
         }
-        // Copies take packet memory, which frames before this one may free.
+        // Copies take packet memory; earlier frames may free some.
         self.admit_staged(now);
         let is_unknown = !ethernet.is_for_group();
         let has_vlans = self.forwarding.has_vlans();
@@ -164,7 +164,7 @@ impl<D: Driver> Switch<D> {
         self.admit_staged(now);
     }
 
-    /// A copy of a frame; `None` if packet memory is short.
+    /// Copies a frame; returns `None` if packet memory is short.
     fn copy_of(&mut self, frame: Received<D::Handle>) -> Option<D::Handle> {
         if self.driver.room() <= ROOM_MIN {
             return None;
@@ -174,7 +174,7 @@ impl<D: Driver> Switch<D> {
         self.driver.make(&self.scratch)
     }
 
-    /// Gives a frame to the worker of its output, tagged as the output wants it.
+    /// Hands a frame to the worker of its output, tagged for that output.
     #[inline(always)]
     fn hand_over(
         &mut self,
@@ -200,7 +200,7 @@ impl<D: Driver> Switch<D> {
         }
     }
 
-    /// Adds or removes a frame's tag as the output wants it.
+    /// Adds or removes a frame's tag, as its output requires.
     fn retag(
         &mut self,
         output: usize,
@@ -208,7 +208,7 @@ impl<D: Driver> Switch<D> {
         mut frame: Received<D::Handle>,
         mut ethernet: Ethernet,
     ) -> Result<(Received<D::Handle>, Ethernet), Cause> {
-        /// Bytes of both addresses, before the tag.
+        /// Bytes of both addresses; the tag follows them.
         const MACS: usize = 12;
         let port = &self.ports[output];
         if !port.carries(vlan) {
@@ -235,7 +235,7 @@ impl<D: Driver> Switch<D> {
                 (ethernet.tag, ethernet.payload) = (Some(vlan), ethernet.payload + TAG_BYTES);
             }
             (Some(tci), false) if tci & 0xfff != vlan => {
-                // A priority tag (VLAN 0) gets the number of the VLAN that it belongs to here.
+                // A priority tag (VLAN 0) gets the number of the frame's VLAN.
                 let tci = tci & 0xf000 | vlan;
                 self.driver.head_mut(frame.handle)[MACS + 2..MACS + 4].copy_from_slice(&tci.to_be_bytes());
                 ethernet.tag = Some(tci);
@@ -268,7 +268,7 @@ impl<D: Driver> Switch<D> {
                 Classified::Drop => return self.drop_frame(input, output, frame, Cause::Rule),
             }
         }
-        // Frames that are staged already go first.
+        // Staged frames go first.
         if ring == PLAIN && self.may_cut_through && self.staged.is_empty() {
             let passing = self.outputs.pass_plain(now, input, output, frame);
             if passing == BURST {
@@ -292,8 +292,8 @@ impl<D: Driver> Switch<D> {
         self.staged.push(StagedFrame { frame, input, output, ring, ecn });
     }
 
-    /// Returns true if frames may pass empty queues. A capture copies a frame where it is queued and where it leaves, so that
-    /// frames do not pass during one.
+    /// Returns true if frames may pass empty queues. While a capture runs they may not: it copies frames at queues and at
+    /// departures.
     #[inline]
     fn may_cut_through(&self) -> bool {
         self.driver.room() >= ROOM_MIN && !self.tap.is_active()
@@ -302,7 +302,7 @@ impl<D: Driver> Switch<D> {
     /// Admits the staged frames to their queues, in order.
     pub(super) fn admit_staged(&mut self, now: Instant) {
         let mut staged = std::mem::take(&mut self.staged);
-        // Frames are dropped before drivers run out of buffers. Admission takes no buffers.
+        // Frames are dropped before drivers run out of buffers; admission itself takes none.
         let is_short = self.driver.room() < ROOM_MIN;
         if is_short || self.tap.is_active() || self.pauses.is_sending() {
             for one in &staged {
@@ -334,7 +334,7 @@ impl<D: Driver> Switch<D> {
         }
     }
 
-    /// Admits one frame to its queue. Returns whether the queue holds it now.
+    /// Admits one frame to its queue. Returns true if the queue holds it now.
     #[inline(always)]
     fn admit(&mut self, now: Instant, staged: &StagedFrame<D::Handle>, may_cut_through: bool) -> bool {
         match self.outputs.admit(now, staged, may_cut_through) {
@@ -364,7 +364,7 @@ impl<D: Driver> Switch<D> {
         }
     }
 
-    /// Transmits the frames that may leave by a port. Returns how many the driver took, and the next departure.
+    /// Transmits the frames that may leave by a port. Returns the number that the driver accepted, and the next departure.
     #[inline]
     pub(super) fn transmit(&mut self, now: Instant, port: usize) -> (usize, NextDeparture) {
         let output = self.outputs.output_mut(port);
@@ -373,7 +373,7 @@ impl<D: Driver> Switch<D> {
         }
         self.batch.clear();
         if !output.unsent_mut().is_empty() {
-            // Dequeued earlier. A driver does not signal room: each round tries again.
+            // These were dequeued earlier. A driver does not signal room: each round tries again.
             self.batch.extend(output.unsent_mut().drain(..).rev());
             let taken = self.give_batch(port);
             if !self.outputs.output_mut(port).unsent_mut().is_empty() {
@@ -395,8 +395,8 @@ impl<D: Driver> Switch<D> {
         (taken, next)
     }
 
-    /// Sends the batch through the impairment of a port; the batch then holds the frames that leave it now. Returns when the
-    /// next one leaves.
+    /// Sends the batch through a port's impairment, which leaves the frames for now in the batch. Returns the time at which
+    /// the next one leaves.
     #[cold]
     fn impair(&mut self, now: Instant, port: usize) -> Option<Instant> {
         let mut impairment = self.outputs.output_mut(port).impairment_mut().take()?;
@@ -429,8 +429,8 @@ impl<D: Driver> Switch<D> {
         next
     }
 
-    /// Passes the batch to the driver. Frames that it has no room for wait, before all others of the port. Returns how many
-    /// frames the driver took.
+    /// Passes the batch to the driver. Frames without room wait, before all others of the port. Returns the number of frames
+    /// that the driver accepted.
     #[inline]
     fn give_batch(&mut self, port: usize) -> usize {
         if self.tap.is_active() {
@@ -447,7 +447,7 @@ impl<D: Driver> Switch<D> {
         taken
     }
 
-    /// Transmits all frames that passed empty queues in this round. Returns whether a driver had no room for some.
+    /// Transmits all frames that passed empty queues in this round. Returns true if a driver had no room for some.
     #[inline]
     pub(super) fn transmit_all_cut_through(&mut self, now: Instant) -> bool {
         let mut is_left = false;
@@ -457,7 +457,7 @@ impl<D: Driver> Switch<D> {
         is_left
     }
 
-    /// Transmits the frames of an output that passed empty queues. Returns whether the driver had no room for some.
+    /// Transmits the frames of an output that passed empty queues. Returns true if the driver had no room for some.
     fn transmit_cut_through(&mut self, now: Instant, port: usize) -> bool {
         let frames = self.outputs.output(port).cut_through();
         if frames.is_empty() {
@@ -468,7 +468,7 @@ impl<D: Driver> Switch<D> {
         self.outputs.end_cut_through(now, port, taken)
     }
 
-    /// Drops a frame and counts it at its input; at its output if another worker counts for the input.
+    /// Drops a frame, and counts it at its input; if another worker counts for the input, at its output.
     #[cold]
     pub(super) fn drop_frame(
         &mut self,

@@ -6,7 +6,7 @@ use crate::snapshot::{PortSnapshot, RuleSnapshot, Snapshot, WorkerSnapshot};
 use super::Switch;
 
 impl<D: Driver> Switch<D> {
-    /// A snapshot of this worker; with every station if `stations` is set.
+    /// Takes a snapshot of this worker; with `stations` it includes every station.
     pub fn snapshot(&self, stations: bool) -> Snapshot {
         let places = self.outputs.ring_places();
         let rings = self.config.ring.iter().filter_map(|spec| {

@@ -1,4 +1,4 @@
-//! Several workers, driven one after the other by the test's thread, so that a test chooses the order of their rounds.
+//! Several workers, driven in turn by the test's thread, so that a test chooses the order of their rounds.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::workers::{CommonAccount, Peers, SharedCounts, Wakeup};
 /// The size of each pool where workers share memory.
 const POOL: u64 = 20_000;
 
-/// Four ports, 0 and 2 of the first worker, 1 and 3 of the second.
+/// Makes four ports, 0 and 2 of the first worker, 1 and 3 of the second.
 fn config() -> Config {
     let mut config =
         Config { port: (0..4).map(|port| PortSpec::new(&format!("p{port}"))).collect(), ..Config::default() };
@@ -137,7 +137,7 @@ fn a_loop_through_two_workers_starts_no_storm() {
     assert_eq!(looped, 2, "the broadcast goes round");
 }
 
-/// The window in a frame's M21TCP option, which stands behind two bytes of padding.
+/// The window in a frame's M21TCP option, which follows two bytes of padding.
 fn window(frame: &[u8]) -> u32 {
     assert_eq!(tcp_sum(frame), 0xffff, "the checksum is wrong");
     u32::from_be_bytes(frame[60..64].try_into().unwrap())
@@ -198,7 +198,7 @@ fn pausing() -> Config {
     config
 }
 
-/// The quanta of the PAUSE frames among these.
+/// The quanta of the PAUSE frames in a list of frames.
 fn quanta(frames: &[Vec<u8>]) -> Vec<u16> {
     let pauses = frames.iter().filter(|frame| frame[12..14] == [0x88, 8]);
     pauses.map(|frame| u16::from_be_bytes([frame[16], frame[17]])).collect()
@@ -211,7 +211,7 @@ fn a_neighbour_is_paused_for_what_another_worker_holds_and_goes_on_when_it_has_s
     let mut frame = frame(10, 11, 0);
     frame.resize(1000, 0);
     (0..60).for_each(|_| assert!(workers[0].driver_mut().inject(0, &frame)));
-    // The frames are on their way to the other worker, which has done nothing yet.
+    // The frames are on their way to the other worker, which has made no round yet.
     now = now + Duration::from_micros(1);
     let next = workers[0].poll(now, true).next;
     assert_eq!(quanta(&take(&mut workers, 0)), [u16::MAX]);
@@ -262,7 +262,7 @@ fn pause_is_repeated_before_it_ends_without_traffic() {
 
 #[derive(Debug, Clone, Copy)]
 enum WorkersStep {
-    /// A frame from a station of one port to one of another, and its bytes.
+    /// A frame from a station of one port to a station of another, and its bytes.
     Send(u8, u8, usize),
     /// One worker makes a round.
     Poll(usize),
@@ -436,7 +436,7 @@ fn threads_never_overdraw_the_pool() {
     config.switch.buffering = Buffering::Shared;
     config.switch.buffer = Bytes::new(SIZE);
     let shared = Arc::new(SharedCounts::new(THREADS, 4));
-    // Counted after a frame is let in and before it is let go: never more than is taken.
+    // Incremented after a frame is admitted, decremented before it is released: never more than is taken.
     let held = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for thread in 0..THREADS {

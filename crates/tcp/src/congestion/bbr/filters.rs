@@ -5,7 +5,7 @@ use crate::delivery_rate::MICROSECOND;
 
 /// Rounds that the bandwidth filter spans: a cycle of gains and two more (`bbr_bw_rtts`).
 const BANDWIDTH_ROUNDS: u64 = 10;
-/// Rounds of an interval of the long-term sampler, at least (`bbr_lt_intvl_min_rtts`).
+/// Least number of rounds in an interval of the long-term sampler (`bbr_lt_intvl_min_rtts`).
 const POLICED_ROUNDS_MIN: u32 = 4;
 /// Loss of a policed interval: 50 of 256 segments, about a fifth (`bbr_lt_loss_thresh`).
 const POLICED_LOSS: u64 = 50;
@@ -58,10 +58,10 @@ impl MaxFilter {
     }
 }
 
-/// An ACK, as the long-term sampler sees it.
+/// An ACK, with the inputs of the long-term sampler.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PolicedSample {
-    /// Segments delivered and lost so far; when the last was delivered, in ps.
+    /// Segments delivered and lost so far; time of the last delivery, in ps.
     pub(super) delivered: u64,
     pub(super) lost: u64,
     pub(super) delivered_at: u64,
@@ -76,7 +76,7 @@ pub(super) struct PolicedSample {
 #[derive(Clone, Debug, Default)]
 pub(super) struct LongTermRate {
     is_sampling: bool,
-    /// The rate is in use, or only sampled so far.
+    /// True if the rate is in use, false if it is only sampled.
     is_used: bool,
     rate: u64,
     rounds: u32,
@@ -104,8 +104,8 @@ impl LongTermRate {
         self.rounds = 0;
     }
 
-    /// Takes an ACK. Returns whether the rate was in use for so long that the network is probed again;
-    /// `may_end`: the connection cruises.
+    /// Takes an ACK. Returns true if the rate was in use for so long that the network has to be probed again. `may_end`
+    /// is true while the connection cruises.
     pub(super) fn update(&mut self, sample: &PolicedSample, may_end: bool) -> bool {
         if self.is_used {
             if may_end && sample.is_round_start {
@@ -136,7 +136,7 @@ impl LongTermRate {
             self.reset(sample);
             return false;
         }
-        // An interval ends with a loss, when the tokens are used up.
+        // An interval ends with a loss: the tokens are then used up.
         let lost = sample.lost - self.begin_lost;
         let delivered = sample.delivered - self.begin_delivered;
         if sample.losses == 0 || delivered == 0 || lost * 256 < POLICED_LOSS * delivered {
@@ -149,7 +149,7 @@ impl LongTermRate {
         false
     }
 
-    /// An interval has ended (`bbr_lt_bw_interval_done`).
+    /// Handles the end of an interval (`bbr_lt_bw_interval_done`).
     fn end_interval(&mut self, rate: u64, sample: &PolicedSample) {
         let difference = rate.abs_diff(self.rate);
         let is_same = self.rate > 0

@@ -2,8 +2,8 @@
 //!
 //! BBR models the path by two figures: the largest delivery rate of ten round trips, and the least round-trip time of
 //! ten seconds. It paces at a gain times that rate, and bounds the flight by a gain times their product. A cycle of
-//! gains looks for more bandwidth, and drains the queue that this makes. Every ten seconds the flight shrinks to four
-//! segments, which shows the round-trip time without a queue. It reacts to loss only while it recovers.
+//! gains probes for more bandwidth, and then drains the queue from that probe. Every ten seconds the flight shrinks to
+//! four segments, to measure the round-trip time without a queue. Loss matters only during recovery.
 
 mod filters;
 mod pacing;
@@ -25,13 +25,14 @@ const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
 const WINDOW_GAIN: u64 = 2 * UNIT;
 /// The pacing gains of a cycle; each lasts for a round-trip time (`bbr_pacing_gain`).
 const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
-/// Phases of the cycle that it may begin with: all but that of the low gain (`bbr_cycle_rand`).
+/// Number of phases with which the cycle may begin: all but the phase of the low gain (`bbr_cycle_rand`).
 const CYCLE_STARTS: u64 = 7;
 /// The least window, in segments (`bbr_cwnd_min_target`).
 const WINDOW_MIN: u32 = 4;
 /// The initial window, before there is a model (`TCP_INIT_CWND`).
 const WINDOW_INITIAL: u32 = 10;
-/// The round-trip time is measured anew after ten seconds, for 200 ms (`bbr_min_rtt_win_sec`, `bbr_probe_rtt_mode_ms`).
+/// Ten seconds after its last measurement, the round-trip time is measured again for 200 ms (`bbr_min_rtt_win_sec`,
+/// `bbr_probe_rtt_mode_ms`).
 const MIN_RTT_SPAN: u64 = 10_000_000 * MICROSECOND;
 const PROBE_RTT_SPAN: u64 = 200_000 * MICROSECOND;
 /// The pipe is full once three rounds bring less than a quarter more (`bbr_full_bw_thresh`, `bbr_full_bw_cnt`).
@@ -72,14 +73,14 @@ pub(crate) struct Bbr {
     mode: Mode,
     bandwidth: MaxFilter,
     long_term: LongTermRate,
-    /// Least round-trip time in microseconds, 0 for none, and when it was seen, in ps.
+    /// Least round-trip time in microseconds, 0 for none, and the time of its measurement, in ps.
     min_rtt_us: u64,
     min_rtt_at: u64,
     has_srtt: bool,
     /// End of the probe of the round-trip time, in ps; 0 while the flight shrinks to four segments.
     probe_rtt_end: u64,
     had_probe_rtt_round: bool,
-    /// Rounds so far, and the number of segments delivered that ends the present one.
+    /// Rounds so far, and the number of delivered segments at which the present round ends.
     rounds: u64,
     round_end: u64,
     is_round_start: bool,
@@ -153,7 +154,7 @@ impl Bbr {
         &self.pacing
     }
 
-    /// The pacing rate before there is a model: a window a round trip, a millisecond without a sample
+    /// Sets the pacing rate before there is a model: one window a round trip, or a millisecond without a sample
     /// (`bbr_init_pacing_rate_from_rtt`).
     fn start_pacing(&mut self, window: &CongestionWindow, path: &PathState) {
         let rtt_us = if path.srtt > 0 {
@@ -176,8 +177,8 @@ impl Bbr {
         }
     }
 
-    /// `bytes` of payload are sent, as the first of a burst or a later one; `segments` were sent before.
-    /// `is_idle`: nothing was outstanding.
+    /// Notes that `bytes` of payload are sent, as the first of a burst or a later one; `segments` were sent before.
+    /// `is_idle` is true if nothing was outstanding.
     pub(crate) fn on_sent(
         &mut self,
         now: Instant,
@@ -200,7 +201,7 @@ impl Bbr {
         self.pacing.on_sent(now, is_first, segments, bytes);
     }
 
-    /// Sends after an idle time (`bbr_cwnd_event`): at the bandwidth, as the queue is empty.
+    /// Resumes after an idle time (`bbr_cwnd_event`), at the bandwidth, as the queue is empty.
     fn restart(&mut self, now: Instant, window: &mut CongestionWindow, path: &PathState) {
         self.is_restarting = true;
         self.epoch_at = now.get();
@@ -212,14 +213,14 @@ impl Bbr {
         }
     }
 
-    /// The application has written, and what it wrote before is sent (`tcp_rate_check_app_limited`).
+    /// Notes a write of the application after all earlier data was sent (`tcp_rate_check_app_limited`).
     pub(crate) fn limit_by_app(&mut self, in_flight: u32) {
         self.rate.limit_by_app(in_flight);
     }
 
     // Loss.
 
-    /// A loss: the window is kept for after the recovery, the threshold stays (`bbr_ssthresh`).
+    /// Handles a loss: keeps the window for the time after the recovery, and leaves the threshold (`bbr_ssthresh`).
     pub(super) fn ssthresh(&mut self, window: &CongestionWindow) -> u32 {
         self.save_cwnd(window);
         window.ssthresh
@@ -234,7 +235,7 @@ impl Bbr {
         };
     }
 
-    /// The retransmission timer expired (`bbr_set_state`): the bandwidth may have changed.
+    /// Handles an expired retransmission timer (`bbr_set_state`): the bandwidth may have changed.
     pub(super) fn on_timeout(&mut self) {
         self.prior_state = CongestionState::Loss;
         self.full_bandwidth = 0;
@@ -243,7 +244,7 @@ impl Bbr {
         self.long_term.update(&sample, self.mode == Mode::ProbeBandwidth);
     }
 
-    /// A recovery was needless (`bbr_undo_cwnd`): the window has grown by then.
+    /// Handles a needless recovery (`bbr_undo_cwnd`): the window has grown by then.
     pub(super) fn on_undo(&mut self) {
         self.full_bandwidth = 0;
         self.full_rounds = 0;
@@ -265,7 +266,7 @@ impl Bbr {
 
     // The model.
 
-    /// Takes an ACK (`bbr_main`); all outstanding segments were sent at `oldest_sent_at` or later.
+    /// Takes an ACK (`bbr_main`). All outstanding segments were sent at `oldest_sent_at` ps or later.
     pub(crate) fn on_delivery(
         &mut self,
         window: &mut CongestionWindow,
@@ -305,13 +306,13 @@ impl Bbr {
             self.probe_bandwidth(delivery.now, salt);
         }
         let rate = (delivered << RATE_SHIFT) / interval_us;
-        // A sample that the application limits counts if it is higher all the same.
+        // A sample that the application limits counts only if it is higher.
         if !sample.is_app_limited || rate >= self.bandwidth.get() {
             self.bandwidth.update(self.rounds, rate);
         }
     }
 
-    /// Counts the segments that ACKs in a row bring beyond the bandwidth (`bbr_update_ack_aggregation`).
+    /// Counts the segments that consecutive ACKs deliver beyond the bandwidth (`bbr_update_ack_aggregation`).
     fn update_aggregation(&mut self, window: &CongestionWindow, delivery: &Delivery, sample: &RateSample) {
         if delivery.delivered == 0 || sample.rate.is_none() {
             return;
@@ -342,8 +343,8 @@ impl Bbr {
         ((u128::from(self.bandwidth()) * u128::from(us)) >> RATE_SHIFT) as u64
     }
 
-    /// A phase lasts for a round-trip time. That of the high gain lasts until it shows in the flight, that of the low gain
-    /// until the queue is gone (`bbr_is_next_cycle_phase`).
+    /// Returns true if the present phase is over (`bbr_is_next_cycle_phase`). A phase lasts for a round-trip time. The
+    /// high gain lasts until the flight shows it, the low gain until the queue is gone.
     fn is_phase_over(&self, delivery: &Delivery, path: &PathState) -> bool {
         let elapsed = self.rate.delivered_at().saturating_sub(self.cycle_at);
         let is_long = elapsed / MICROSECOND > self.min_rtt_us;
@@ -364,7 +365,7 @@ impl Bbr {
         self.cycle_at = self.rate.delivered_at();
     }
 
-    /// Begins the cycle with any phase but that of the low gain (`bbr_reset_probe_bw_mode`).
+    /// Begins the cycle with any phase but the low gain (`bbr_reset_probe_bw_mode`).
     fn probe_bandwidth(&mut self, now: Instant, salt: u32) {
         self.mode = Mode::ProbeBandwidth;
         let drawn = mix(now.get() ^ (u64::from(salt) << 32)) % CYCLE_STARTS;
@@ -372,7 +373,7 @@ impl Bbr {
         self.advance_cycle();
     }
 
-    /// Three rounds without a quarter more: the pipe is full (`bbr_check_full_bw_reached`).
+    /// Notes a full pipe after three rounds without a quarter more bandwidth (`bbr_check_full_bw_reached`).
     fn check_full(&mut self, sample: &RateSample) {
         if self.is_full || !self.is_round_start || sample.is_app_limited {
             return;
@@ -422,7 +423,7 @@ impl Bbr {
             self.probe_rtt_end = 0;
         }
         if self.mode == Mode::ProbeRtt {
-            // The rate of so small a flight is not the network's.
+            // A flight this small does not show the network's rate.
             self.rate.limit_by_app(path.in_flight);
             if self.probe_rtt_end == 0 && path.in_flight <= WINDOW_MIN {
                 self.probe_rtt_end = now + PROBE_RTT_SPAN;
@@ -446,7 +447,7 @@ impl Bbr {
         }
     }
 
-    /// The round-trip time is measured: the flight grows back (`bbr_check_probe_rtt_done`, `bbr_reset_mode`).
+    /// Ends the probe of the round-trip time: the flight grows back (`bbr_check_probe_rtt_done`, `bbr_reset_mode`).
     fn end_probe_rtt(&mut self, now: Instant, window: &mut CongestionWindow, salt: u32) {
         self.min_rtt_at = now.get();
         window.cwnd = window.cwnd.max(self.prior_cwnd);
@@ -497,7 +498,7 @@ impl Bbr {
         (u64::from(in_flight) + burst).saturating_sub(self.segments_in(wait_us)) as u32
     }
 
-    /// Segments for ACKs that come together (`bbr_ack_aggregation_cwnd`).
+    /// Extra segments for ACKs that arrive together (`bbr_ack_aggregation_cwnd`).
     fn aggregation(&self) -> u64 {
         if !self.is_full {
             return 0;
@@ -533,8 +534,8 @@ impl Bbr {
         }
     }
 
-    /// In the first round of a recovery each segment delivered releases one; after it the window is that before. Returns the
-    /// window, and whether it is conserved (`bbr_set_cwnd_to_recover_or_restore`).
+    /// In the first round of a recovery each delivered segment releases one; after the recovery the old window returns.
+    /// Returns the window, and true if it is conserved (`bbr_set_cwnd_to_recover_or_restore`).
     fn recover_or_restore(
         &mut self,
         window: &CongestionWindow,

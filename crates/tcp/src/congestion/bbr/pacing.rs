@@ -1,4 +1,4 @@
-//! Pacing without a queueing discipline: a burst leaves when the one before it would have left the link of BBR's rate.
+//! Pacing without a queueing discipline: a burst leaves when a link of BBR's rate would have sent the burst before it.
 
 use fanin_units::Instant;
 
@@ -14,7 +14,7 @@ const UNPACED_SEGMENTS: u64 = 10;
 pub(crate) struct Pacing {
     /// Bytes a second; 0 before the first segment.
     rate: u64,
-    /// The earliest time of the next burst, and the lateness of the present one, in ps.
+    /// The earliest time of the next burst, and the lateness of the present burst, in ps.
     next_send_at: u64,
     lateness: u64,
 }
@@ -26,7 +26,7 @@ impl Pacing {
         self.next_send_at
     }
 
-    /// The wait of the next burst, in ps.
+    /// The time until the next burst may leave, in ps.
     pub(super) fn wait(&self, now: Instant) -> u64 {
         self.next_send_at.saturating_sub(now.get())
     }
@@ -40,18 +40,18 @@ impl Pacing {
         self.rate = rate;
     }
 
-    /// The least segments of a burst (`bbr_min_tso_segs`).
+    /// The least number of segments in a burst (`bbr_min_tso_segs`).
     pub(crate) fn segments_min(&self) -> u32 {
         if self.rate < BURST_RATE_MIN { 1 } else { 2 }
     }
 
-    /// Segments of a burst: what the rate brings in about a millisecond (`bbr_tso_segs_goal`).
+    /// The segments of a burst: about a millisecond at the rate (`bbr_tso_segs_goal`).
     pub(super) fn burst_segments(&self, mss: u16) -> u64 {
         let bytes = (self.rate >> 10).min(BURST_BYTES_MAX);
         (bytes / u64::from(mss)).max(self.segments_min().into()).min(0x7f)
     }
 
-    /// `bytes` of payload leave, as the first of a burst or a later segment; `segments` left before
+    /// Notes that `bytes` of payload leave, as the first of a burst or a later segment; `segments` left before
     /// (`tcp_update_skb_after_send`).
     pub(super) fn on_sent(&mut self, now: Instant, is_first: bool, segments: u64, bytes: u32) {
         if is_first {
@@ -62,7 +62,7 @@ impl Pacing {
             return;
         }
         let time = (u128::from(bytes) * 1_000_000_000_000 / u128::from(self.rate)) as u64;
-        // A burst makes up for its own lateness, by half of its time at most.
+        // A late burst brings the next one forward by its lateness, by at most half of its own time.
         let made_up = (time / 2).min(self.lateness);
         self.lateness -= made_up;
         self.next_send_at += time - made_up;

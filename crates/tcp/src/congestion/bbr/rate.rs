@@ -5,7 +5,7 @@ pub(super) const RATE_SHIFT: u32 = 24;
 /// A gain is in 1/256 (`BBR_SCALE`).
 pub(super) const UNIT_SHIFT: u32 = 8;
 pub(super) const UNIT: u64 = 1 << UNIT_SHIFT;
-/// Pacing stays a hundredth below the bandwidth, which leaves no queue (`bbr_pacing_margin_percent`).
+/// Margin by which pacing stays below the bandwidth, so that no queue builds up (`bbr_pacing_margin_percent`).
 const MARGIN_PERCENT: u64 = 1;
 
 /// Bytes a second of a bandwidth and a gain, less the margin (`bbr_rate_bytes_per_sec`).
