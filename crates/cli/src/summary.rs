@@ -101,6 +101,9 @@ pub(crate) fn text(summary: &Summary) -> String {
         parts.extend(
             network.queue_bytes_max.map(|bytes| format!("largest queue {}", fanin_units::Bytes::new(bytes))),
         );
+        let share = network.losing_share.filter(|&share| share > 0.0);
+        let word = if summary.requests.is_some() { "requests" } else { "events" };
+        parts.extend(share.map(|share| format!("{:.3} % of the {word} lost frames", 100.0 * share)));
         line("network", parts.join(", "));
     }
     for (index, port) in summary.ports.iter().enumerate() {
