@@ -278,12 +278,13 @@ fn unreached(scenario: &Scenario, figures: &Figures) -> Option<String> {
     let red = &scenario.tor.ecn;
     let least = red.min.get() * scenario.transport.mtu.get();
     let has_red = matches!(red.mode, EcnMode::RedDrop | EcnMode::RedMark);
+    let kilobytes = |bytes: u64| format!("{:.0} kB", bytes as f64 / 1e3);
     (has_red && figures.queue_bytes_max < least).then(|| {
         format!(
             "no effect here: RED acts from {} packets ({}) on, and at most {} waited",
             red.min.get(),
-            Bytes::new(least),
-            Bytes::new(figures.queue_bytes_max)
+            kilobytes(least),
+            kilobytes(figures.queue_bytes_max)
         )
     })
 }
