@@ -130,7 +130,7 @@ fn the_causes_of_the_slowest_event_account_for_its_time() {
     // Many events lost frames.
     let share = number(&summary["network"]["losing_share"]);
     assert!(share > 0.3 && share < 1.0, "{share}");
-    assert!(text.contains(&format!("{:.3} % of the events lost frames", 100.0 * share)), "{text}");
+    assert!(text.contains(&format!("lost frames       {:.1} % of the events\n", 100.0 * share)), "{text}");
 }
 
 #[test]
@@ -151,6 +151,10 @@ fn losses_of_the_warm_up_are_named_as_the_cause() {
         "{said}"
     );
     assert!(page.contains("Incast in the warm-up") && !page.contains("Too many events"));
+    assert!(
+        page.contains("losses of the warm-up hold all events up")
+            && !page.contains("Look at supervisor.rate")
+    );
 }
 
 #[test]

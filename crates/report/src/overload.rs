@@ -80,16 +80,20 @@ impl Summary {
         let drops = self.network.as_ref().and_then(|network| network.drops).unwrap_or(0);
         let timeouts = self.tcp.as_ref().and_then(|tcp| tcp.timeouts).unwrap_or(0);
         if drops > 0 && timeouts > 0 {
-            let text = format!("{drops} frames were dropped, and connections timed out {timeouts} times");
+            let times = if timeouts == 1 { "once".to_owned() } else { format!("{timeouts} times") };
+            let text = format!("{drops} frames were dropped, and connections timed out {times}");
             return Some(("losses", text));
         }
         if let Some(warmup) = self.warmup.filter(|_| self.collapsed_in_warmup()) {
             let after = self.tcp.as_ref().and_then(|tcp| tcp.timeouts).unwrap_or(0);
+            let timers = match warmup.timeouts + after {
+                0 => String::new(),
+                1 => ", and 1 retransmission timer expired since".to_owned(),
+                count => format!(", and {count} retransmission timers expired since"),
+            };
             let text = format!(
-                "{} frames were dropped within the warm-up, and {} retransmission timers expired since, for which the events \
-                 of the measured time wait",
-                warmup.drops,
-                warmup.timeouts + after
+                "{} frames were dropped within the warm-up{timers}; the events of the measured time wait for them",
+                warmup.drops
             );
             return Some(("losses", text));
         }
