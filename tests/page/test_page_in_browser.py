@@ -367,3 +367,35 @@ def test_it_can_be_printed(browser: Browser, pages: dict[str, tuple[Path, list[P
     assert printed.startswith(b"%PDF")
     sheets = printed.count(b"/Type /Page\n") or printed.count(b"/Type /Page ")
     assert 1 <= sheets <= 12, f"{sheets} sheets"
+
+
+def test_a_phone_shows_the_limits_of_ports(browser: Browser, tmp_path: Path) -> None:
+    page = simulate(tmp_path / "one", "incast", "run.duration=300 ms") / "report.html"
+    browser.show(page, "phone")
+    cells = """[...document.querySelectorAll('table.where td')].map(cell => {
+      const box = cell.getBoundingClientRect();
+      return [cell.dataset.label, box.width > 20 && box.left >= 0 && box.right <= innerWidth, cell.innerText];
+    })"""
+    found = browser.evaluate(cells)
+    assert [name for name, *_ in found] == ["Dropped", "Deepest", "Limit", "Used"]
+    assert all(is_seen for _, is_seen, _ in found), found
+    assert found[2][2].replace("\u202f", " ").replace("\u00a0", " ").startswith("64"), found
+
+
+def test_a_drag_over_a_chart_selects_nothing(browser: Browser, tmp_path: Path) -> None:
+    page = simulate(tmp_path / "one", "incast", "run.duration=300 ms") / "report.html"
+    browser.show(page, "desk")
+    place = """(() => {
+      const svg = [...document.querySelectorAll('figure[data-chart] > svg.wide[data-plot]')].pop();
+      svg.scrollIntoView();
+      const box = svg.getBoundingClientRect();
+      return [box.left, box.top, box.width, box.height];
+    })()"""
+    left, top, width, height = browser.evaluate(place)
+    steps = [("mousePressed", 0.3, 0.4), ("mouseMoved", 0.5, 0.95), ("mouseReleased", 0.7, 0.95)]
+    for kind, x, y in steps:
+        at = {"x": left + x * width, "y": top + y * height}
+        browser.call("Input.dispatchMouseEvent", type=kind, button="left", buttons=1, clickCount=1, **at)
+    assert browser.evaluate("getSelection().toString()") == ""
+    zoomed = "[...document.querySelectorAll('figure[data-chart] > svg.wide[data-plot]')].pop().classList"
+    assert browser.evaluate(f"{zoomed}.contains('zoomed')")

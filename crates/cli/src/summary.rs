@@ -102,6 +102,10 @@ pub(crate) fn text(summary: &Summary) -> String {
             network.queue_bytes_max.map(|bytes| format!("largest queue {}", fanin_units::Bytes::new(bytes))),
         );
         line("network", parts.join(", "));
+        let share = network.losing_share.filter(|&share| share > 0.0);
+        let word = if summary.requests.is_some() { "requests" } else { "events" };
+        let share = share.map(|share| format!("{:.1} % of the {word}", 100.0 * share));
+        line("lost frames", share.unwrap_or_default());
     }
     for (index, port) in summary.ports.iter().enumerate() {
         line(if index == 0 { "full ports" } else { "" }, port_text(port));

@@ -24,6 +24,18 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
+fn a_verdict_on_few_requests_says_so() {
+    let output = advise(&["--set=run.duration=60 ms", "--only=buffers"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let line = &json(stdout(&output))["buffers"][0];
+    let (answer, samples) = (line["answer"].as_str().unwrap(), &line["samples"]);
+    let words = format!("({} requests, 1 seed; too few: what happens in up to ", samples["requests"]);
+    assert!(answer.contains(&words) && answer.contains("lengthen run.duration"), "{answer}");
+    let (count, unseen) = (samples["requests"].as_f64().unwrap(), samples["unseen_share"].as_f64().unwrap());
+    assert!(count < 100.0 && (unseen - (1.0 - 0.05_f64.powf(1.0 / count))).abs() < 1e-12, "{samples}");
+}
+
+#[test]
 fn each_line_is_simulated_and_linked() {
     let folder = Folder::new("advise-out");
     let out = folder.file("advice");
@@ -54,6 +66,7 @@ fn each_line_is_simulated_and_linked() {
     let best = &buffers[0]["search"]["best"];
     assert_eq!(samples["requests"].as_f64(), best["figures"]["requests_completed"]["mean"].as_f64());
     assert!(answer.ends_with(&format!("({} requests, 1 seed)", samples["requests"])), "{answer}");
+    assert_eq!(samples["unseen_share"], Value::Null);
     assert_eq!(lines("techniques").len(), 19);
     let gear = lines("gear");
     // A line sums up.

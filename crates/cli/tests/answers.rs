@@ -88,6 +88,90 @@ fn the_summary_has_the_latest_events_causes_where_no_port_lost_frames() {
     assert_eq!(*late, summary["ports"][0]["late"], "the port that held it up");
 }
 
+/// Eight units of one collector share each source's connection.
+const UNITS: &str = "[readout]\nhosts = 16\nfragments_per_host = 1\nfragment_size = '20 kB'\n\
+    [collectors]\nhosts_per_rack = 1\nracks = 1\nunits_per_host = 8\nprocessing_time = '1 ms'\n\
+    [supervisor]\nrate = '150 Hz'\n[network]\ntopology = 'star'\n[transport]\nprofile = 'linux-2.6.32'\n\
+    [tor]\nbuffering = 'dedicated'\nbuffer = '100 kB'\n[run]\nduration = '400 ms'\nwarmup = '0 s'\n";
+
+fn units(name: &str) -> (Folder, String) {
+    let folder = Folder::new(name);
+    let file = folder.file("units.toml");
+    std::fs::write(&file, UNITS).unwrap();
+    (folder, file)
+}
+
+#[test]
+fn the_causes_of_the_slowest_event_account_for_its_time() {
+    let (_folder, file) = units("answers-units");
+    let (summary, text, page) = simulated(&[&file]);
+    let late = &summary["late"];
+    let chain = late["chain"].as_array().unwrap();
+    // It lost no frame itself: an earlier event on the same connection did, and waited for its timer.
+    assert!(chain.iter().all(|cause| cause["what"] != "loss"), "{late}");
+    let timer = chain.iter().find(|cause| cause["what"] == "rto").expect("a timer is the cause");
+    let earlier = timer["event"].as_u64().expect("that of an earlier event");
+    assert!(earlier < late["event"].as_u64().unwrap(), "{late}");
+    let number = |value: &Value| value.as_f64().unwrap();
+    let time = number(&late["time_ms"]);
+    assert!(number(&timer["time_ms"]) > 0.75 * time, "{late}");
+    let sum: f64 = chain.iter().filter_map(|cause| cause["time_ms"].as_f64()).sum();
+    assert!(sum <= time && number(&late["explained"]) > 0.95, "{sum} of {time}: {late}");
+    let said = late["text"].as_str().unwrap();
+    let first = said.split(": ").nth(1).unwrap();
+    assert!(
+        first.contains(&format!("behind event {earlier}, which waited for a retransmission timer")),
+        "{said}"
+    );
+    assert!(
+        said.contains("after a loss at tor:0->collector:0") && text.contains(first.trim_end_matches('.'))
+    );
+    assert!(page.contains(&format!("behind event {earlier}, which waited")));
+    // Many events lost frames.
+    let share = number(&summary["network"]["losing_share"]);
+    assert!(share > 0.3 && share < 1.0, "{share}");
+    assert!(text.contains(&format!("lost frames       {:.1} % of the events\n", 100.0 * share)), "{text}");
+}
+
+#[test]
+fn losses_of_the_warm_up_are_named_as_the_cause() {
+    let (_folder, file) = units("answers-warmup");
+    let sets =
+        ["collectors.units_per_host=1", "supervisor.rate=1 kHz", "run.warmup=20 ms", "run.duration=100 ms"];
+    let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+    let (summary, text, page) = simulated(&[&[file.as_str()][..], &sets].concat());
+    assert_eq!(summary["network"]["drops"], 0, "{summary}");
+    assert!(summary["warmup"]["drops"].as_u64().unwrap() > 0, "{summary}");
+    let overload = &summary["overload"];
+    assert_eq!(overload["cause"], "losses", "{overload}");
+    let said = overload["text"].as_str().unwrap();
+    assert!(said.starts_with("Losses of the warm-up hold the system up"), "{said}");
+    assert!(
+        said.contains("frames were dropped within the warm-up") && text.contains("within the warm-up"),
+        "{said}"
+    );
+    assert!(page.contains("Incast in the warm-up") && !page.contains("Too many events"));
+    assert!(
+        page.contains("losses of the warm-up hold all events up")
+            && !page.contains("Look at supervisor.rate")
+    );
+}
+
+#[test]
+fn a_wait_for_credits_is_said_and_drawn() {
+    let sets = ["shaping.credits=480", "run.duration=60 ms", "run.warmup=100 ms", "supervisor.rate=1800 Hz"];
+    let sets = sets.iter().flat_map(|set| ["--set", set]);
+    let (summary, _, page) = simulated(&["thesis-a-1000hz"].into_iter().chain(sets).collect::<Vec<_>>());
+    let late = &summary["late"];
+    let wait = late["chain"][0]["time_ms"].as_f64().unwrap();
+    assert!(wait > 0.9 * late["time_ms"].as_f64().unwrap(), "{late}");
+    for expected in
+        ["Lossless, but events wait for credits", "waits for credits, not yet asked", "class=\"credit\""]
+    {
+        assert!(page.contains(expected), "the page lacks {expected}");
+    }
+}
+
 #[test]
 fn a_port_is_drawn_with_the_goodput_of_its_own_collector() {
     let folder = Folder::new("answers-port");

@@ -66,6 +66,12 @@ impl LossBracket {
         }
     }
 
+    /// The bound of the waiting bytes in words, after a sentence on the queue; `None` where it adds nothing.
+    pub(crate) fn waiting_max_text(&self) -> Option<String> {
+        let most = self.waiting_max.filter(|most| *most > self.waiting)?;
+        Some(format!("at most {} can wait there", brief(most)))
+    }
+
     /// The range of shares in words, such as `0 to 5.4 %`; `None` where there is none.
     pub(crate) fn range_text(&self) -> Option<String> {
         let [least, most] = self.share.filter(|[_, most]| !most.is_zero())?;

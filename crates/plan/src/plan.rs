@@ -206,6 +206,13 @@ impl Plan {
 
     /// The sentence on a queue whose losses depend on more than the model has: the estimate, the bracket, and why not more is proven.
     fn depends(&self, queue: &Queue) -> String {
+        if queue.outcome == BurstOutcome::Unlimited {
+            let why = self.proof.as_ref().err().map_or("", String::as_str);
+            return format!(
+                "depends on other frames than data, whose queues have no limit: {}; not proven for the others, since {why}",
+                queue.reason
+            );
+        }
         let mut parts = Vec::new();
         if let Some(bracket) = &queue.bracket {
             parts.extend(self.expected_text(queue, bracket));
@@ -216,9 +223,12 @@ impl Plan {
         match &queue.bracket {
             Some(bracket) if !has_reason || bracket.waiting_max.is_some() => {
                 if has_reason {
+                    // The reason has the bytes that wait and those that fit.
                     parts.push(queue.reason.clone());
+                    parts.extend(bracket.waiting_max_text());
+                } else {
+                    parts.push(bracket.waiting_text(&queue.name));
                 }
-                parts.push(bracket.waiting_text(&queue.name));
             }
             _ => parts.push(queue.reason.clone()),
         }

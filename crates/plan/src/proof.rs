@@ -62,9 +62,11 @@ pub(crate) fn waiting_max(
 
 /// Proves in one sentence that no frame can be lost, or says why not.
 pub(crate) fn never_loses(s: &Scenario, system: &SystemFigures) -> Result<String, String> {
+    // A description of a switch that the network has not decides nothing.
+    let present = || system.switches.iter().filter(|kind| is_present(system, kind));
     let limited: Vec<&SwitchKind> =
-        system.switches.iter().filter(|kind| kind.settings.buffering != Buffering::Unlimited).collect();
-    if let Some(kind) = system.switches.iter().find(|kind| kind.settings.ecn.mode != EcnMode::Off) {
+        present().filter(|kind| kind.settings.buffering != Buffering::Unlimited).collect();
+    if let Some(kind) = present().find(|kind| kind.settings.ecn.mode != EcnMode::Off) {
         return Err(format!("{} signals congestion early, and may drop what it cannot mark", kind.section));
     }
     if limited.is_empty() {
@@ -80,6 +82,15 @@ pub(crate) fn never_loses(s: &Scenario, system: &SystemFigures) -> Result<String
         brief(bytes(all.to_collector)),
         brief(bytes(all.total))
     ))
+}
+
+/// True if the network has such a switch.
+fn is_present(system: &SystemFigures, kind: &SwitchKind) -> bool {
+    let is_used = system.classes.iter().any(|class| {
+        class.queue.as_ref().is_some_and(|queue| std::ptr::eq(&system.switches[queue.switch], kind))
+    });
+    // Switches without data may carry the frames of the supervisor and the loggers.
+    is_used || system.switches_used.iter().any(|&index| std::ptr::eq(&system.switches[index], kind))
 }
 
 /// Checks that all outstanding bytes are delivered before the least timeout, after which copies add to them.
@@ -220,14 +231,6 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
 /// Checks that the queues of one kind of switch fit all outstanding bytes.
 fn fits(s: &Scenario, system: &SystemFigures, kind: &SwitchKind, all: &InFlight) -> Result<(), String> {
     let switch = &kind.settings;
-    let is_used = system.classes.iter().any(|class| {
-        class.queue.as_ref().is_some_and(|queue| std::ptr::eq(&system.switches[queue.switch], kind))
-    });
-    // Switches without data may carry the frames of the supervisor and the loggers.
-    let exists = system.switches_used.iter().any(|&index| std::ptr::eq(&system.switches[index], kind));
-    if !is_used && !exists {
-        return Ok(());
-    }
     let overhead = |bytes: u128, frames: u128| bytes + frames * u128::from(switch.frame_overhead.get());
     let total = overhead(all.total, all.frames);
     let refuse = |needed: u128, room: u128| {

@@ -209,3 +209,26 @@ fn text_and_json_give_one_of_four_verdicts() {
     }
     assert!(seen.len() >= 3, "{seen:?}");
 }
+
+#[test]
+fn queues_without_a_limit_never_lose() {
+    // Three layers of switches; sections of switches that the network lacks have limits.
+    let sets = ["tor.buffering=unlimited", "core.buffering=unlimited"];
+    let plan = planned(&preset("thesis-a-500hz", &sets));
+    assert_eq!(plan.losses(), Losses::Never);
+    assert_eq!(plan.verdict().1, "never loses frames: no switch has a limit");
+    let marking = preset("thesis-a-500hz", &[&sets[..], &["tor.ecn.mode=threshold"]].concat());
+    let (_, text) = planned(&marking).verdict();
+    assert!(
+        text.contains("whose queues have no limit") && text.contains("since tor signals congestion"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_verdict_says_its_sizes_once() {
+    let sets = ["workload.senders=4", "workload.request_size=64 kB", "tor.buffer=128 kB"];
+    let (_, text) = planned(&preset("incast", &sets)).verdict();
+    assert!(text.contains("163.46 kB wait at once > 128 kB") && text.ends_with("can wait there"), "{text}");
+    assert_eq!((text.matches("163.46 kB").count(), text.matches("128 kB").count()), (1, 1), "{text}");
+}

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+mod critical_path;
 mod groups;
 mod late;
 mod losses;

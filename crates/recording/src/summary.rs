@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use fanin_network::{MeasuredCollection, NodeIndex, PortIndex, ScheduleFigures, SharedLinks};
-use fanin_report::{Bound, EventRow, Load, MeanP99, Network, ScheduleTimes, Span, Summary, Tcp};
+use fanin_report::{
+    Bound, EventRow, Load, MeanP99, Network, ScheduleTimes, Span, Summary, Tcp, WarmupLosses,
+};
 use fanin_units::{Duration, Instant};
 
 use crate::picture::Finished;
@@ -59,7 +61,10 @@ impl Finished<'_> {
             ecn_marks: Some(after.marks - before.marks),
             pauses,
             queue_bytes_max: outputs.map(|port| self.queue_bytes_max[port as usize]).max(),
+            losing_share: self.losing_share(),
         });
+        summary.warmup =
+            (before.drops > 0).then_some(WarmupLosses { drops: before.drops, timeouts: before.timeouts });
         summary.tcp = uses_tcp.then(|| Tcp {
             segments: Some(after.segments - before.segments),
             retransmits: Some(after.retransmits - before.retransmits),
@@ -82,5 +87,17 @@ impl Finished<'_> {
             last_hop: busiest(&|port| collectors.contains(&network.destination(port))),
             uplink: busiest(&joins_switches),
         });
+    }
+
+    /// The share of the events that began while measuring of which a frame was dropped; `None` without events.
+    fn losing_share(&self) -> Option<f64> {
+        let measured = self.before.at.get()..self.within.at.get();
+        let rows = self.rows.iter().filter(|row| measured.contains(&row.assigned_ps));
+        let (mut events, mut losing) = (0_u64, 0_u64);
+        for row in rows {
+            events += 1;
+            losing += u64::from(self.recorder.trace.is_losing(row.id));
+        }
+        (events > 0).then(|| losing as f64 / events as f64)
     }
 }

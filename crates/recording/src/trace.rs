@@ -2,7 +2,7 @@
 //! history of a late event is taken from this log when the event is complete.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use fanin_network::PortIndex;
 
@@ -31,7 +31,7 @@ pub enum MessageStep {
 pub(crate) struct TraceEntry {
     /// Time of the step, in picoseconds.
     pub(crate) at: u64,
-    event: u32,
+    pub(crate) event: u32,
     pub(crate) connection: u32,
     pub(crate) step: MessageStep,
 }
@@ -64,7 +64,11 @@ impl CollectedEvent {
 #[derive(Clone)]
 pub(crate) struct LateTrace {
     pub(crate) of: CollectedEvent,
+    /// Its own entries.
     pub(crate) entries: Vec<TraceEntry>,
+    /// The entries of all events on its connections until it was complete. Of the time before its assignment, only losses, timeouts
+    /// and probes.
+    pub(crate) around: Vec<TraceEntry>,
 }
 
 /// The log of messages, with the slowest event; see the [module](self).
@@ -75,13 +79,15 @@ pub(crate) struct MessageTrace {
     late: Option<LateTrace>,
     /// The slowest event for its ideal, if it exceeds `late` by less than a twentieth. Its history is still in the log.
     slowest: Option<CollectedEvent>,
-    /// Time of the newest entry when the history of `slowest` was last saved from removal.
+    /// Events of which a frame was dropped, each on the connection of its first answer that was not complete.
+    losing: BTreeSet<u32>,
+    /// The time of the newest entry when the history of `slowest` was last taken because the log was to forget it.
     taken_at: u64,
 }
 
 impl MessageTrace {
     pub(crate) const fn new(from: u64) -> Self {
-        Self { log: VecDeque::new(), from, late: None, slowest: None, taken_at: 0 }
+        Self { log: VecDeque::new(), from, late: None, slowest: None, losing: BTreeSet::new(), taken_at: 0 }
     }
 
     /// Records a step of an event's message on the connection of an end.
@@ -91,6 +97,9 @@ impl MessageTrace {
                 self.keep_slowest();
             }
             self.log.pop_front();
+        }
+        if matches!(step, MessageStep::Loss(_)) {
+            self.losing.insert(event as u32);
         }
         self.log.push_back(TraceEntry { at, event: event as u32, connection: end / 2, step });
     }
@@ -125,19 +134,34 @@ impl MessageTrace {
         }
     }
 
-    /// The slowest event with its history; `None` before any event is complete.
+    /// True if a frame of the event was dropped.
+    pub(crate) fn is_losing(&self, event: u64) -> bool {
+        self.losing.contains(&(event as u32))
+    }
+
+    /// The slowest event with its history; `None` before any is complete.
     pub(crate) fn latest(&self) -> Option<Cow<'_, LateTrace>> {
         let slowest = self.slowest.map(|slowest| Cow::Owned(self.history(slowest)));
         slowest.or(self.late.as_ref().map(Cow::Borrowed))
     }
 
-    /// The entries of an event in the log, up to its completion.
+    /// The entries of an event in the log, and those of others on its connections, until it was complete.
     fn history(&self, of: CollectedEvent) -> LateTrace {
         let first = self.log.partition_point(|entry| entry.at < of.assigned);
         let until = self.log.partition_point(|entry| entry.at <= of.at);
         let event = of.event as u32;
-        let entries = self.log.range(first..until).filter(|entry| entry.event == event);
-        LateTrace { of, entries: entries.copied().collect() }
+        let own = self.log.range(first..until).filter(|entry| entry.event == event);
+        let entries: Vec<TraceEntry> = own.copied().collect();
+        let connections: BTreeSet<u32> = entries.iter().map(|entry| entry.connection).collect();
+        let is_stall =
+            |step| matches!(step, MessageStep::Loss(_) | MessageStep::Timeout | MessageStep::Probe);
+        let before = self.log.range(..first).filter(|entry| is_stall(entry.step));
+        let around = before
+            .chain(self.log.range(first..until))
+            .filter(|entry| connections.contains(&entry.connection))
+            .copied()
+            .collect();
+        LateTrace { of, entries, around }
     }
 }
 
@@ -183,6 +207,7 @@ mod tests {
         trace.consider(collected(3, 300, 380));
         let late = trace.latest().unwrap();
         assert_eq!((late.of.event, late.entries.len()), (3, 3));
+        assert_eq!([2, 3].map(|event| trace.is_losing(event)), [false, true]);
         assert_eq!((late.entries[2].connection, late.entries[2].step), (3, MessageStep::Loss(9)));
     }
 

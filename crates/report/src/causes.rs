@@ -98,6 +98,9 @@ pub struct LateSummary {
     pub text: String,
     /// The causes, link by link.
     pub chain: Vec<LateCause>,
+    /// Share of its time that its ideal and the causes explain, 0 to 1; absent for an event that was not late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explained: Option<f64>,
 }
 
 impl LateSummary {
@@ -108,12 +111,23 @@ impl LateSummary {
             time_ms: late.time_ps as f64 / PS_PER_MS,
             text: late.text.clone(),
             chain: late.chain.clone(),
+            explained: late.explained,
         }
     }
 }
 
 /// Picoseconds in a millisecond.
 const PS_PER_MS: f64 = 1e9;
+
+/// Losses before the measured time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WarmupLosses {
+    /// Frames that switches dropped.
+    pub drops: u64,
+    /// Retransmission timers that expired.
+    pub timeouts: u64,
+}
 
 /// More events than the system handles.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -123,7 +137,8 @@ pub struct Overload {
     pub wanted_hz: f64,
     /// Events assigned a second of the measured time.
     pub assigned_hz: f64,
-    /// `link`, `losses`, `credits` or `units`; absent if the cause is none of them.
+    /// `link`, `losses`, `credits` or `units`; absent if the cause is none of them. The losses may be those
+    /// of the warm-up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// The same as a sentence.

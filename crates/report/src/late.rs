@@ -1,6 +1,6 @@
 //! The causes of an event's lateness as a sentence.
 
-use crate::LateEvent;
+use crate::{LateCause, LateEvent};
 
 /// The causes of an event's lateness, as a sentence.
 pub fn late_text(event: &LateEvent) -> String {
@@ -9,53 +9,89 @@ pub fn late_text(event: &LateEvent) -> String {
     let over = event.ideal_ps.filter(|&ideal| ideal > 0).map_or_else(String::new, |ideal| {
         format!(", {} times its ideal", crate::page::significant(event.time_ps as f64 / ideal as f64))
     });
-    let mut parts = Vec::new();
-    for cause in &event.chain {
-        let port = cause.port.as_deref().unwrap_or("a switch");
-        let count = cause.count.unwrap_or(0);
-        let sources = |struck: u64| match struck {
-            1 => "1 source".to_owned(),
-            struck if struck == event.sources_total => format!("all {struck} sources"),
-            struck => format!("{struck} of {} sources", event.sources_total),
-        };
-        let struck = sources(cause.sources.unwrap_or(0));
-        match cause.kind.as_str() {
-            "credit-wait" => {
-                parts.push(format!(
-                    "its last request waited {} for credits",
-                    ms(cause.until_ms - cause.from_ms)
-                ));
-            }
-            "request-wait" => {
-                parts.push(format!(
-                    "its last request was sent {} after its first",
-                    ms(cause.until_ms - cause.from_ms)
-                ));
-            }
-            "queue" => parts.extend(
-                cause
-                    .queue_bytes
-                    .map(|bytes| format!("up to {} waited at {port}", crate::page::bytes_text(bytes))),
-            ),
-            "loss" => parts.push(format!(
-                "{count} frames of {struck} were dropped at {port} from {} on",
-                ms(cause.from_ms)
-            )),
-            "tail-loss-probe" => parts.push(format!(
-                "{struck} waited for a tail loss probe ({count} sent, the last after {})",
-                ms(cause.until_ms)
-            )),
-            "rto" => parts.push(format!(
-                "{struck} waited for a retransmission timer ({count} expired, the last after {})",
-                ms(cause.until_ms)
-            )),
-            _ => {}
-        }
+    let mut causes: Vec<&LateCause> = event.chain.iter().collect();
+    // The cause that took longest comes first; those of equal time stay in the order of time.
+    causes.sort_by(|a, b| b.time_ms.unwrap_or(0.0).total_cmp(&a.time_ms.unwrap_or(0.0)));
+    let mut parts: Vec<String> = causes.into_iter().filter_map(|cause| cause_text(cause, event)).collect();
+    if let Some(ideal) = event.ideal_ps.filter(|_| !parts.is_empty()) {
+        parts.push(format!("its ideal is {}", ms(ideal as f64 / PS_PER_MS)));
+    }
+    if let Some(share) = event.explained.filter(|_| !parts.is_empty()) {
+        parts.push(match (100.0 * share).floor() {
+            share if share >= 99.0 => "this explains its whole time".to_owned(),
+            share => format!("this explains {share} % of its time"),
+        });
     }
     let why = if parts.is_empty() { String::new() } else { format!(": {}", parts.join("; ")) };
     let is_late = event.ideal_ps.is_none_or(|ideal| event.time_ps >= ideal + ideal / 2);
     let why = if is_late { why } else { "; no event was late".to_owned() };
     format!("Event {} took {}{over}{why}.", event.id, ms(time_ms))
+}
+
+/// A cause as a clause that begins with the time that it took. Results of earlier versions have no such times.
+fn cause_text(cause: &LateCause, event: &LateEvent) -> Option<String> {
+    let ms = |ms: f64| format!("{} ms", crate::page::significant(ms));
+    let port = cause.port.as_deref().unwrap_or("a switch");
+    let count = cause.count.unwrap_or(0);
+    let source = cause.source.as_deref().unwrap_or("a source");
+    let struck = match cause.sources.unwrap_or(0) {
+        1 => "1 source".to_owned(),
+        struck if struck == event.sources_total => format!("all {struck} sources"),
+        struck => format!("{struck} of {} sources", event.sources_total),
+    };
+    let time = cause.time_ms;
+    let took = time.filter(|&time| time > 0.0).map_or_else(String::new, |time| ms(time) + " ");
+    Some(match (cause.kind.as_str(), cause.event) {
+        ("credit-wait", _) => {
+            let waited = ms(time.unwrap_or(cause.until_ms - cause.from_ms));
+            format!("{waited} waiting for credits, until its last request")
+        }
+        ("request-wait", _) => {
+            let waited = ms(time.unwrap_or(cause.until_ms - cause.from_ms));
+            format!("{waited} until its last request, which waited for earlier answers")
+        }
+        ("earlier-answer", Some(earlier)) => {
+            let others = match count {
+                0 | 1 => String::new(),
+                2 => " and 1 more".to_owned(),
+                count => format!(" and {} more", count - 1),
+            };
+            format!("{took}behind the answers of event {earlier}{others} on the connection of {source}")
+        }
+        ("queue", earlier) => {
+            // A queue that added nothing is no cause.
+            let least = event.time_ps as f64 / PS_PER_MS / 1000.0;
+            if time.is_some_and(|time| time < least) {
+                return None;
+            }
+            let bytes = crate::page::bytes_text(cause.queue_bytes?);
+            let of = earlier.map_or_else(String::new, |earlier| format!(", most for event {earlier}"));
+            format!("{took}in the queue of {port}, where up to {bytes} waited{of}")
+        }
+        ("loss", _) => {
+            format!("{count} frames of {struck} were dropped at {port} from {} on", ms(cause.from_ms))
+        }
+        (kind @ ("tail-loss-probe" | "rto"), earlier) => {
+            let (timer, timers, ended) = match kind {
+                "rto" => ("a retransmission timer", "retransmission timers", "expired"),
+                _ => ("a tail loss probe", "tail loss probes", "sent"),
+            };
+            match earlier {
+                Some(earlier) => {
+                    let lost = cause.port.as_ref();
+                    let lost = lost.map_or_else(String::new, |port| format!(", after a loss at {port}"));
+                    format!(
+                        "{took}behind event {earlier}, which waited for {timer} on the connection of {source}{lost}"
+                    )
+                }
+                None => format!(
+                    "{took}waiting for {timers} ({count} {ended} at {struck}, the last after {})",
+                    ms(cause.until_ms)
+                ),
+            }
+        }
+        _ => return None,
+    })
 }
 
 /// Picoseconds in a millisecond.
@@ -74,5 +110,35 @@ mod tests {
             "Event 3 took 1.4 ms, 1.4 times its ideal; no event was late."
         );
         assert_eq!(late_text(&taking(1_600_000_000)), "Event 3 took 1.6 ms, 1.6 times its ideal.");
+    }
+    #[test]
+    fn the_cause_that_took_longest_comes_first() {
+        let cause = |kind: &str, time_ms, event| LateCause {
+            kind: kind.into(),
+            until_ms: 210.0,
+            time_ms: Some(time_ms),
+            event,
+            count: Some(1),
+            port: Some("tor:0->collector:0".into()),
+            queue_bytes: Some(999_000),
+            source: Some("readout:3".into()),
+            ..LateCause::default()
+        };
+        let event = LateEvent {
+            id: 3,
+            time_ps: 220_000_000_000,
+            ideal_ps: Some(2_000_000_000),
+            chain: vec![cause("queue", 8.0, None), cause("rto", 200.0, Some(1))],
+            explained: Some(0.955),
+            ..LateEvent::default()
+        };
+        assert_eq!(
+            late_text(&event),
+            "Event 3 took 220 ms, 110 times its ideal: 200 ms behind event 1, which waited for a retransmission timer \
+             on the connection of readout:3, after a loss at tor:0->collector:0; 8 ms in the queue of \
+             tor:0->collector:0, where up to 999\u{a0}kB waited; its ideal is 2 ms; this explains 95 % of its time."
+        );
+        let idle = LateEvent { chain: vec![cause("queue", 0.01, None)], explained: None, ..event };
+        assert!(!late_text(&idle).contains("queue"), "a queue that added nothing is no cause");
     }
 }

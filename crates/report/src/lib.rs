@@ -33,7 +33,9 @@ mod trace;
 #[cfg(feature = "arrow")]
 pub use arrow::{RowBatches, TableName};
 pub use capture::{Capture, InterfaceId};
-pub use causes::{ConnectionFigures, LateSummary, Overload, PortFigures, SourceDrops, worst_connections};
+pub use causes::{
+    ConnectionFigures, LateSummary, Overload, PortFigures, SourceDrops, WarmupLosses, worst_connections,
+};
 pub use compare::{
     Agreement, ComparedFigure, Comparison, Fact, GOALS, Goals, INCAST_SLOWDOWN, Subject, compare, is_incast,
 };

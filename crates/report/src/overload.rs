@@ -43,12 +43,25 @@ impl Summary {
             assigned_hz,
             cause: cause.map(str::to_owned),
             text: format!(
-                "The system does not keep up: supervisor.rate asks for {} events a second, {} were assigned{}.",
+                "{}: supervisor.rate asks for {} events a second, {} were assigned{}.",
+                if self.collapsed_in_warmup() {
+                    "Losses of the warm-up hold the system up"
+                } else {
+                    "The system does not keep up"
+                },
                 hertz(wanted.rate_hz),
                 hertz(assigned_hz),
                 why.map_or_else(String::new, |why| format!("; {why}"))
             ),
         });
+    }
+
+    /// True if losses of the warm-up are the cause of fewer events: timers for them expire in the measured time, or nothing moves.
+    pub(crate) fn collapsed_in_warmup(&self) -> bool {
+        let drops = self.network.as_ref().and_then(|network| network.drops).unwrap_or(0);
+        let timeouts = self.tcp.as_ref().and_then(|tcp| tcp.timeouts).unwrap_or(0);
+        let is_idle = self.events.as_ref().is_some_and(|events| events.assigned == 0);
+        self.warmup.is_some() && drops == 0 && (timeouts > 0 || is_idle)
     }
 
     /// The cause of an overload by its name and as a clause.
@@ -67,7 +80,21 @@ impl Summary {
         let drops = self.network.as_ref().and_then(|network| network.drops).unwrap_or(0);
         let timeouts = self.tcp.as_ref().and_then(|tcp| tcp.timeouts).unwrap_or(0);
         if drops > 0 && timeouts > 0 {
-            let text = format!("{drops} frames were dropped, and connections timed out {timeouts} times");
+            let times = if timeouts == 1 { "once".to_owned() } else { format!("{timeouts} times") };
+            let text = format!("{drops} frames were dropped, and connections timed out {times}");
+            return Some(("losses", text));
+        }
+        if let Some(warmup) = self.warmup.filter(|_| self.collapsed_in_warmup()) {
+            let after = self.tcp.as_ref().and_then(|tcp| tcp.timeouts).unwrap_or(0);
+            let timers = match warmup.timeouts + after {
+                0 => String::new(),
+                1 => ", and 1 retransmission timer expired since".to_owned(),
+                count => format!(", and {count} retransmission timers expired since"),
+            };
+            let text = format!(
+                "{} frames were dropped within the warm-up{timers}; the events of the measured time wait for them",
+                warmup.drops
+            );
             return Some(("losses", text));
         }
         let collection_ms = self.collection_time_ms.as_ref()?.mean;
@@ -94,7 +121,7 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EventCounts, Load, Network, ResultKind, ScenarioName, Shaping, Tcp, Times};
+    use crate::{EventCounts, Load, Network, ResultKind, ScenarioName, Shaping, Tcp, Times, WarmupLosses};
 
     const WANTED: WantedEvents =
         WantedEvents { rate_hz: 1000.0, is_random: false, units: 100, processing_ms: 100.0 };
@@ -136,6 +163,19 @@ mod tests {
         let (name, text) = cause(busy.clone());
         assert_eq!(name.as_deref(), Some("units"));
         assert!(text.contains("all 100 processing units are busy, 200 ms with each event"), "{text}");
+        // Nothing was collected: timers of the warm-up are still waited for.
+        let mut collapsed = summary(10, 10.0);
+        collapsed.collection_time_ms = None;
+        collapsed.network = Some(Network { drops: Some(0), ..Network::default() });
+        collapsed.tcp = Some(Tcp { timeouts: Some(40), ..Tcp::default() });
+        collapsed.warmup = Some(WarmupLosses { drops: 900, timeouts: 60 });
+        let (name, text) = cause(collapsed);
+        assert_eq!(name.as_deref(), Some("losses"));
+        assert!(text.starts_with("Losses of the warm-up hold the system up:"), "{text}");
+        assert!(
+            text.contains("900 frames were dropped within the warm-up, and 100 retransmission"),
+            "{text}"
+        );
         let (name, text) = cause(summary(1000, 10.0));
         assert_eq!(name, None, "half of the units are idle");
         assert!(text.ends_with("500 were assigned."), "{text}");

@@ -71,6 +71,10 @@ impl RunResult {
                 (1.., _) => {
                     format!("Fewer than {EVENTS_MIN} {noun} were measured: means and quantiles say little")
                 }
+                (0, Some(events)) if events.assigned == 0 && self.summary.collapsed_in_warmup() => {
+                    "No event was measured: losses of the warm-up hold all events up. Lengthen run.duration"
+                        .to_owned()
+                }
                 (0, Some(events)) if events.assigned == 0 => {
                     "No event was measured: none was assigned in the measured time. Look at supervisor.rate, \
                      run.duration and shaping"

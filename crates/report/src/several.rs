@@ -110,13 +110,18 @@ fn rows(compared: &Value) -> impl Iterator<Item = (&str, &Value)> {
     })
 }
 
-/// The title of a comparison's page, and the notes below its table: techniques that are not possible.
+/// The title of a comparison's page, and the notes below its table: techniques that are not possible, or without effect.
 pub fn compared_words(compared: &Value) -> (String, Vec<String>) {
     let scenarios = list(&compared["scenarios"]);
     let names: Vec<&str> = scenarios.iter().filter_map(|scenario| scenario["scenario"].as_str()).collect();
     let notes = rows(compared).filter_map(|(scenario, row)| {
         let of = if names.len() > 1 { format!(" on {scenario}") } else { String::new() };
-        Some(format!("{}{of} is not possible: {}.", row["name"].as_str()?, row["refused"].as_str()?))
+        let name = row["name"].as_str()?;
+        match (row["refused"].as_str(), row["remark"].as_str()) {
+            (Some(why), _) => Some(format!("{name}{of} is not possible: {why}.")),
+            (None, Some(remark)) => Some(format!("{name}{of} has {remark}.")),
+            _ => None,
+        }
     });
     let notes = notes.collect();
     (format!("Techniques on {}", names.join(", ")), notes)

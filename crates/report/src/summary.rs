@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::PlanSummary;
-use crate::causes::{ConnectionFigures, LateSummary, Overload, PortFigures};
+use crate::causes::{ConnectionFigures, LateSummary, Overload, PortFigures, WarmupLosses};
 
 /// The schema this crate writes and reads.
 pub const SCHEMA: &str = "fanin.summary/1";
@@ -224,6 +224,9 @@ section!(
         pauses: u64,
         /// The most bytes that waited in one queue.
         queue_bytes_max: u64,
+        /// Share of the measured events or requests of which a switch dropped a frame, 0 to 1. A dropped frame counts for the
+        /// first event of its connection whose answer is not complete.
+        losing_share: f64,
     }
 );
 
@@ -385,6 +388,9 @@ pub struct Summary {
     /// The rate of events that the system does not keep up with; absent where it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overload: Option<Overload>,
+    /// Losses and timeouts of the warm-up, which may hold up what is measured; absent where no frame was dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<WarmupLosses>,
     /// Fragment bytes delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goodput_bps: Option<Goodput>,
@@ -448,6 +454,7 @@ impl Summary {
             connections: Vec::new(),
             late: None,
             overload: None,
+            warmup: None,
             goodput_bps: None,
             load: None,
             network: None,

@@ -5,7 +5,7 @@ use std::fs;
 use fanin_report::{
     ConnectionFigures, EventCounts, Goodput, Ideal, LateCause, LateSummary, Load, MeasuredPeriod, Network,
     Overload, PlanBracket, PlanLink, PlanQueue, PlanRow, PlanSummary, PlanVerdict, RequestCounts, ResultKind,
-    ScenarioName, Shaping, Slowdown, Speed, Summary, Tcp, Times,
+    ScenarioName, Shaping, Slowdown, Speed, Summary, Tcp, Times, WarmupLosses,
 };
 
 /// The range of a queue's losses.
@@ -73,7 +73,9 @@ fn everything() -> Summary {
         ecn_marks: Some(0),
         pauses: Some(0),
         queue_bytes_max: Some(412_000),
+        losing_share: Some(0.02),
     });
+    summary.warmup = Some(WarmupLosses { drops: 900, timeouts: 60 });
     summary.tcp = Some(Tcp {
         segments: Some(7_000_000),
         retransmits: Some(0),
@@ -149,9 +151,12 @@ fn everything() -> Summary {
         chain: vec![LateCause {
             kind: "rto".into(),
             until_ms: 200.0,
+            time_ms: Some(180.0),
+            event: Some(5),
             count: Some(3),
             ..LateCause::default()
         }],
+        explained: Some(0.9),
     });
     summary.overload = Some(Overload {
         wanted_hz: 1000.0,

@@ -148,6 +148,8 @@ pub struct Row {
     pub technique: &'static Technique,
     /// Its figures, or why it is impossible here.
     pub figures: Result<Figures, String>,
+    /// The reason why it had no effect, although it is possible here.
+    pub remark: Option<String>,
 }
 
 /// The rows of one scenario.
@@ -163,7 +165,22 @@ pub struct Compared {
     pub rows: Vec<Row>,
 }
 
+/// The technique that leaves everything as it is.
+const PLAIN: &str = "none";
+
 impl Compared {
+    /// Remarks the techniques whose figures are those of no technique.
+    fn remark_equals(&mut self) {
+        let is_plain = |row: &&Row| row.technique.name == PLAIN;
+        let Some(Ok(plain)) = self.rows.iter().find(is_plain).map(|row| row.figures.clone()) else { return };
+        for row in self.rows.iter_mut().filter(|row| row.technique.name != PLAIN && row.remark.is_none()) {
+            let is_equal = row.figures.as_ref().is_ok_and(|figures| {
+                figures.completed > 0 && Figures { cpu_s: plain.cpu_s, ..figures.clone() } == plain
+            });
+            row.remark = is_equal.then(|| format!("no effect here: all figures are those of {PLAIN}"));
+        }
+    }
+
     /// Additional bytes that a row sends back, as a share of the row without avoidance and losses; `None` without it.
     pub fn extra_reverse(&self, figures: &Figures) -> Option<f64> {
         let is_reference = |row: &&Row| row.technique.name == REFERENCE;
@@ -229,7 +246,14 @@ pub fn compare(
                 }
             },
         };
-        compared[number / asked].rows.push(Row { technique: techniques[number % asked], figures });
+        let remark = match (loaded, &figures) {
+            (Ok(loaded), Ok(figures)) => unreached(&loaded.scenario, figures),
+            _ => None,
+        };
+        compared[number / asked].rows.push(Row { technique: techniques[number % asked], figures, remark });
+    }
+    for compared in &mut compared {
+        compared.remark_equals();
     }
     Ok(compared)
 }
@@ -246,6 +270,22 @@ fn no_effect(scenario: &Scenario) -> Option<String> {
     let least = Bytes::new(red.min.get() * scenario.transport.mtu.get());
     (red.mode == EcnMode::RedDrop && room < least).then(|| {
         format!("no effect: RED drops from {} packets on, which exceed the buffer of {room}", red.min.get())
+    })
+}
+
+/// The reason why RED did nothing in a run: no queue held as much as its least threshold, which its average has to reach.
+fn unreached(scenario: &Scenario, figures: &Figures) -> Option<String> {
+    let red = &scenario.tor.ecn;
+    let least = red.min.get() * scenario.transport.mtu.get();
+    let has_red = matches!(red.mode, EcnMode::RedDrop | EcnMode::RedMark);
+    let kilobytes = |bytes: u64| format!("{:.0} kB", bytes as f64 / 1e3);
+    (has_red && figures.queue_bytes_max < least).then(|| {
+        format!(
+            "no effect here: RED acts from {} packets ({}) on, and at most {} waited",
+            red.min.get(),
+            kilobytes(least),
+            kilobytes(figures.queue_bytes_max)
+        )
     })
 }
 
@@ -346,6 +386,20 @@ mod tests {
         let red = figures("red-drop").as_ref().unwrap_err();
         assert_eq!(red, "no effect: RED drops from 100 packets on, which exceed the buffer of 64 kB");
         assert!(figures("none").is_ok() && figures("ecn-red").is_ok());
+        let remark = |compared: &Compared, name: &str| {
+            compared.rows.iter().find(|row| row.technique.name == name).unwrap().remark.clone()
+        };
+        // Thresholds within the buffer that nothing reaches.
+        let sets =
+            ["run.duration=5 ms", "workload.senders=2", "workload.request_size=40 kB", "tor.buffer=500 kB"];
+        let few = all("incast", &sets);
+        let why = remark(&few, "red-drop").expect("a remark");
+        assert!(
+            why.starts_with("no effect here: RED acts from 100 packets (150 kB) on, and at most"),
+            "{why}"
+        );
+        assert_eq!(remark(&few, "none"), None);
+        assert!(remark(&few, "daqring").is_some() || remark(&few, "pause").is_some(), "{few:?}");
         let wrong = compare(
             &["no-such".to_owned()],
             &[&TECHNIQUES[0]],

@@ -332,7 +332,7 @@ fn a_late_event_names_the_tail_loss_probes_that_it_waited_for() {
     assert!(probes > 0);
     let late = outcome.picture.unwrap().late.unwrap();
     let cause = late.chain.iter().find(|cause| cause.kind == "tail-loss-probe").expect(&late.text);
-    assert!(late.text.contains("waited for a tail loss probe ("), "{}", late.text);
+    assert!(late.text.contains("waiting for tail loss probes ("), "{}", late.text);
     let sent: Vec<u64> = late.sources.iter().flat_map(|source| source.probes_ps.iter().copied()).collect();
     let count = cause.count.unwrap();
     assert!((1..=sent.len() as u64).contains(&count) && sent.len() as u64 <= probes, "{count} {sent:?}");

@@ -197,6 +197,9 @@ enum RowOutcome<'a> {
         cpu_s: f64,
         #[serde(skip_serializing_if = "Option::is_none")]
         stalled: Option<&'a str>,
+        /// The reason why it had no effect.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        remark: Option<&'a str>,
         /// All figures of the run, from which `fanin report` makes the page.
         #[serde(skip_serializing_if = "Option::is_none")]
         summary: Option<&'a Summary>,
@@ -234,6 +237,7 @@ fn table<'a>(compared: &'a [Compared], heads: &'a [RunResult], are_several: bool
                             extra_reverse: compared.extra_reverse(figures),
                             cpu_s: figures.cpu_s,
                             stalled: figures.stalled.as_deref(),
+                            remark: row.remark.as_deref(),
                             summary: summary_of(&label(&compared.name, row.technique, are_several)),
                         },
                     },
@@ -302,6 +306,9 @@ fn text(compared: &[Compared]) -> String {
                     for (cell, heading) in cells(compared, figures).iter().zip(COLUMNS) {
                         let _ = write!(out, "  {cell:>width$}", width = heading.len());
                     }
+                    if let Some(remark) = &row.remark {
+                        let _ = write!(out, "  {remark}");
+                    }
                 }
             }
             out.push('\n');
@@ -351,7 +358,9 @@ fn markdown(arguments: &Arguments, techniques: &[&'static Technique], compared: 
                 Err(why) => format!("not possible: {why}{}", " |".repeat(COLUMNS.len() - 1)),
                 Ok(figures) => cells(compared, figures).join(" | "),
             };
-            let _ = writeln!(out, "| `{}` | {cells} | {} |", row.technique.name, row.technique.tuning);
+            let remark = row.remark.as_ref().map_or_else(String::new, |remark| format!("; {remark}"));
+            let _ =
+                writeln!(out, "| `{}` | {cells} | {}{remark} |", row.technique.name, row.technique.tuning);
         }
         out.push('\n');
     }

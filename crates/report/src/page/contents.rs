@@ -109,6 +109,7 @@ pub(crate) const SECTIONS: &[(&str, &[Figure])] = &[
         "Network",
         &[
             row("/network/drops", "Frames refused by a full buffer", Number),
+            row("/network/losing_share", "Events or requests that lost frames", Share),
             row("/network/queue_bytes_max", "Deepest queue", Bytes),
             row("/network/packets", "Frames sent", Number),
             row("/network/bytes", "Bytes on the wire", Bytes),

@@ -178,23 +178,23 @@ fn ports(result: &RunResult, data: &Value, out: &mut String) {
         return;
     }
     out.push_str(
-        "<h2>Where</h2>\n<table class=\"ports\">\n<thead><tr><th scope=\"col\">Port</th><th scope=\"col\" class=\"n\">Dropped</th>\
+        "<h2>Where</h2>\n<table class=\"ports where\">\n<thead><tr><th scope=\"col\">Port</th><th scope=\"col\" class=\"n\">Dropped</th>\
          <th scope=\"col\" class=\"n\">Deepest</th><th scope=\"col\" class=\"n\">Limit</th><th scope=\"col\" class=\"n\">Used</th></tr></thead>\n<tbody>\n",
     );
     for (row, port) in result.summary.ports.iter().enumerate() {
-        let cell = |key: &str, form| {
+        let cell = |key: &str, label: &str, form| {
             let cell = figure(data, &format!("/results/0/summary/ports/{row}/{key}"), form);
-            format!("<td class=\"n\">{}</td>", cell.unwrap_or_else(|| "–".into()))
+            format!("<td class=\"n\" data-label=\"{label}\">{}</td>", cell.unwrap_or_else(|| "–".into()))
         };
         let _ = writeln!(
             out,
             "<tr><th scope=\"row\"><bdi>{}</bdi>{}</th>{}{}{}{}</tr>",
             escape(&format::typeset(&port.name)),
             losses(row, data),
-            cell("drops", FigureForm::Number),
-            cell("queue_bytes_max", FigureForm::Bytes),
-            cell("limit_bytes", FigureForm::Bytes),
-            cell("utilisation", FigureForm::Share)
+            cell("drops", "Dropped", FigureForm::Number),
+            cell("queue_bytes_max", "Deepest", FigureForm::Bytes),
+            cell("limit_bytes", "Limit", FigureForm::Bytes),
+            cell("utilisation", "Used", FigureForm::Share)
         );
     }
     out.push_str("</tbody>\n</table>\n");

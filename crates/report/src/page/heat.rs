@@ -4,11 +4,12 @@ use std::fmt::Write;
 
 use serde_json::json;
 
+use super::following::leading_and_following;
 use super::format::{significant, typeset};
 use super::many::unbroken;
 use super::markup::escape;
 use super::pictured::Drawing;
-use super::swept::{self, quantity, swept};
+use super::swept::{self, quantity};
 use super::verdict::{Standing, headline};
 use crate::RunResult;
 
@@ -45,7 +46,7 @@ impl Grid {
 
 /// The grid of results that differ in two settings, each with three values or more that are numbers.
 pub(super) fn grid(results: &[RunResult]) -> Option<Grid> {
-    let differing = swept(results);
+    let (differing, _) = leading_and_following(results);
     let [(first, first_values), (second, second_values)] = &differing[..] else { return None };
     let axis = |values: &[Option<String>]| -> Option<Vec<String>> {
         let mut known: Vec<(f64, String)> = Vec::new();
@@ -83,6 +84,14 @@ pub(super) fn grid(results: &[RunResult]) -> Option<Grid> {
         .collect();
     let is_known = cells.iter().flatten().any(Option::is_some);
     is_known.then(|| Grid { keys: [first.clone(), second.clone()], values, cells, is_bad })
+}
+
+/// The setting without any effect: 0 if all columns of a grid are equal, 1 if all rows are.
+fn without_effect(cells: &[Vec<Option<f64>>]) -> Option<usize> {
+    if cells.iter().all(|row| row.windows(2).all(|pair| pair[0] == pair[1])) {
+        return Some(0);
+    }
+    cells.windows(2).all(|pair| pair[0] == pair[1]).then_some(1)
 }
 
 /// The heat map; none where results do not differ in two settings with three values or more each.
@@ -123,9 +132,13 @@ pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
         }
         html += "</tr>\n";
     }
+    let idle = without_effect(&cells).map(|along| [&columns, &rows][along]);
+    let idle = idle.map_or_else(String::new, |key| {
+        format!("{} has no effect here: all its values give the same times. ", escape(key))
+    });
     let _ = write!(
         html,
-        "</tbody></table></div>\n<figcaption class=\"note\">The darker a cell, the longer the time, on a logarithmic \
+        "</tbody></table></div>\n<figcaption class=\"note\">{idle}The darker a cell, the longer the time, on a logarithmic \
          scale{}. ✕: frames were lost, or worse.</figcaption>\n</figure>\n",
         if swept::has_seeds(results) { "; means over seeds" } else { "" }
     );
@@ -163,6 +176,17 @@ mod tests {
         assert_eq!(grid(&wide).unwrap().upright(4).values[0].len(), 4);
         let turned = grid(&wide).unwrap().upright(3);
         assert_eq!((turned.keys[0].as_str(), turned.values[0].len()), ("workload.senders", 3));
+        assert_eq!(without_effect(&found.cells), None);
+        assert_eq!(without_effect(&[vec![Some(1.0); 2], vec![Some(2.0); 2]]), Some(0));
+        assert_eq!(without_effect(&[vec![Some(1.0), Some(2.0)], vec![Some(1.0), Some(2.0)]]), Some(1));
+        let same: Vec<_> = [48, 96, 480]
+            .iter()
+            .flat_map(|&credits| {
+                [4, 8, 10]
+                    .map(|senders| RunResult { summary: at(1, senders).summary, ..at(credits, senders) })
+            })
+            .collect();
+        assert!(draw(&same).unwrap().html.contains("Credits has no effect here"));
         assert_eq!(turned.cells[3], [1920.0, 3840.0, 4800.0].map(Some));
     }
 }

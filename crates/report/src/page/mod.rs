@@ -24,6 +24,7 @@ mod claims;
 mod compared;
 mod contents;
 mod dots;
+mod following;
 mod format;
 mod head;
 mod heat;
@@ -147,7 +148,8 @@ pub(crate) fn label_by_settings(results: &mut [RunResult]) {
     {
         return;
     }
-    let differing = swept::differing(results);
+    // Settings that only repeat the value of another, as defaults do, are not named.
+    let differing = swept::swept(results);
     let has_seeds = swept::has_seeds(results);
     if differing.len() > 3 || differing.is_empty() && !has_seeds {
         return;

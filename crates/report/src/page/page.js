@@ -177,7 +177,12 @@
 
     svg.addEventListener("pointermove", function (event) { show(along(event)); });
     svg.addEventListener("pointerdown", function (event) {
-      if (event.pointerType === "mouse") { dragged = along(event); }
+      if (event.pointerType === "mouse") {
+        // A drag would select the text of the page.
+        event.preventDefault();
+        svg.focus();
+        dragged = along(event);
+      }
     });
     svg.addEventListener("pointerup", function (event) {
       var ends = dragged === null ? [0, 0] : [dragged, along(event)].sort(function (a, b) { return a - b; });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::chart::{Axis, Chart, LOOKS, Mark, Series, Shape, swatch};
-use super::format::{FigureForm, shortened, significant};
+use super::format::{FigureForm, significant};
 use super::swept;
 use crate::{EventRow, QueueRow, RunResult, SAMPLES_OF_P99};
 
@@ -15,8 +15,6 @@ const PS_PER_MS: f64 = 1e9;
 const BINS: usize = 100;
 /// Ratio of largest to smallest above which a time axis is logarithmic.
 const LOG_FROM: f64 = 20.0;
-/// Letters of a result's name in a legend.
-const LABEL_MAX: usize = 60;
 /// Queues or connections shown of a single result.
 const LINES_MAX: usize = 3;
 /// Points of all charts together, so that a page of many results stays small.
@@ -99,11 +97,7 @@ fn collection_times(results: &[&RunResult], budget: usize) -> Vec<Chart> {
     let times: Vec<MeasuredTimes> = results
         .iter()
         .enumerate()
-        .map(|(look, result)| MeasuredTimes {
-            label: shortened(&result.label, LABEL_MAX),
-            look,
-            times: times_ms(result),
-        })
+        .map(|(look, result)| MeasuredTimes { label: result.label.clone(), look, times: times_ms(result) })
         .filter(|measured| !measured.times.is_empty())
         .collect();
     let low = times.iter().map(|measured| measured.times[0]).fold(f64::INFINITY, f64::min);

@@ -8,6 +8,7 @@ use toml::Value;
 
 use super::chart::{Axis, Chart, LOOKS, Mark, Series, Shape};
 use super::contents::{SETTINGS, matters};
+use super::following::{leading_and_following, with_note};
 use super::format::{FigureForm, significant, words};
 use crate::{RunResult, Summary};
 
@@ -214,7 +215,7 @@ const SHOWN: [Shown; 3] = [
 
 /// Charts over the differing setting, if one or two settings differ.
 pub(crate) fn charts(results: &[RunResult]) -> Vec<Chart> {
-    let differing = swept(results);
+    let (differing, following) = leading_and_following(results);
     if results.len() < 2 || differing.is_empty() || differing.len() > 2 {
         return Vec::new();
     }
@@ -224,12 +225,11 @@ pub(crate) fn charts(results: &[RunResult]) -> Vec<Chart> {
         return Vec::new();
     }
     let Some(along) = along(&differing) else { return Vec::new() };
-    let distinct: BTreeSet<u64> = along.at.iter().map(|x| x.to_bits()).collect();
     // Two points are a comparison, not a curve.
-    if distinct.len() < 3 {
+    if along.at.iter().map(|x| x.to_bits()).collect::<BTreeSet<u64>>().len() < 3 {
         return Vec::new();
     }
-    SHOWN.iter().filter_map(|shown| chart(shown, results, &differing, &along)).collect()
+    with_note(SHOWN.iter().filter_map(|shown| chart(shown, results, &differing, &along)), &following)
 }
 
 fn chart(
@@ -381,7 +381,7 @@ impl Along {
 }
 
 /// A heading's words within a sentence; abbreviations stay as they are.
-fn lower(text: &str) -> String {
+pub(super) fn lower(text: &str) -> String {
     let mut characters = text.chars();
     match (characters.next(), characters.clone().next()) {
         (Some(first), Some(second)) if second.is_lowercase() || second == ' ' => {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::format::FigureForm;
 use super::markup::{escape, figure, pointer_part, ratio};
-use crate::{PlanVerdict, ResultKind, Summary};
+use crate::{LateCause, PlanVerdict, ResultKind, Summary};
 
 /// Verdicts of more results stand in a table.
 pub(super) const VERDICTS_MAX: usize = 4;
@@ -128,17 +128,35 @@ pub(super) fn headline(summary: &Summary) -> (Standing, &'static str) {
             "Frames are dropped, and senders wait to probe for the last of a burst",
         ),
         (
+            summary.overload.is_some() && summary.collapsed_in_warmup(),
+            Standing::Bad,
+            "Incast in the warm-up: frames are dropped and connections time out before the measured time",
+        ),
+        (
             summary.overload.is_some(),
             Standing::Bad,
             "Too many events: the system does not keep up with supervisor.rate",
         ),
         (above(drops), Standing::Bad, "Frames are dropped, and recovered without a timeout"),
         (above(timeouts), Standing::Bad, "Connections time out, though no frame was dropped"),
+        (
+            drops == Some(0) && credit_wait(summary).is_some(),
+            Standing::Open,
+            "Lossless, but events wait for credits",
+        ),
         (drops == Some(0), Standing::Good, "Lossless"),
     ];
     rows.into_iter()
         .find(|(applies, ..)| *applies)
         .map_or((Standing::Open, "No verdict"), |(_, standing, words)| (standing, words))
+}
+
+/// The place of the credit wait among the causes of the slowest event, if that waited longest for them.
+fn credit_wait(summary: &Summary) -> Option<usize> {
+    let chain = &summary.late.as_ref()?.chain;
+    let time = |cause: &LateCause| cause.time_ms.unwrap_or(0.0);
+    let longest = (0..chain.len()).max_by(|&a, &b| time(&chain[a]).total_cmp(&time(&chain[b])))?;
+    (chain[longest].kind == "credit-wait" && time(&chain[longest]) > 0.0).then_some(longest)
 }
 
 fn sentence(summary: &Summary, data: &Value, at: &str) -> String {
@@ -172,6 +190,12 @@ fn sentence(summary: &Summary, data: &Value, at: &str) -> String {
         summary.tcp.as_ref().and_then(|tcp| tcp.tail_loss_probes).is_some_and(|probes| probes > 0);
     if let Some(probes) = get("/tcp/tail_loss_probes", FigureForm::Number).filter(|_| has_probes) {
         parts.push(format!("Tail loss probes: {probes}; one may wait as long as a timeout."));
+    }
+    if let Some(place) = credit_wait(summary)
+        && let Some(wait) = get(&format!("/late/chain/{place}/time_ms"), FigureForm::Millis)
+        && let Some(time) = get("/late/time_ms", FigureForm::Millis)
+    {
+        parts.push(format!("The slowest event waited {wait} of its {time} for credits."));
     }
     parts.join(" ")
 }

@@ -36,14 +36,21 @@ pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> 
     let height = TOP + ROW * rows.len() as f64 + 44.0;
     let bottom = TOP + ROW * rows.len() as f64;
     let is_alone = of.is_empty();
+    // Requests that are sent at once, as usual, have no wait to draw.
+    let wait = late.chain.iter().find_map(|cause| match cause.kind.as_str() {
+        "credit-wait" => Some("waits for credits, not yet asked"),
+        "request-wait" => Some("not yet asked"),
+        _ => None,
+    });
     let mut html = format!(
         "<figure class=\"picture waterfall{}\" data-late=\"{id}\">\n<h3>{}</h3>\n<p class=\"note\">{}</p>\n\
-         <ul class=\"legend\"><li><span class=\"key-wait\"></span>asked, no byte yet</li><li><span class=\"key-data\"></span>data \
+         <ul class=\"legend\">{}<li><span class=\"key-wait\"></span>asked, no byte yet</li><li><span class=\"key-data\"></span>data \
          arrive</li>{}<li><span class=\"key-drop\"></span>frame dropped</li><li><span class=\"key-rto\"></span>retransmission timer \
          expires</li>{}</ul>\n",
         if is_alone { " alone" } else { "" },
         escape(&title),
         escape(&typeset(&late.text)),
+        wait.map_or_else(String::new, |words| format!("<li><span class=\"key-credit\"></span>{words}</li>")),
         if rows.iter().any(|source| !stalls(source).is_empty()) {
             "<li><span class=\"key-stall\"></span>loss not yet repaired</li>"
         } else {
@@ -92,6 +99,9 @@ pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> 
                     (px(to) - px(from)).max(1.0)
                 )
             };
+            if wait.is_some() && begin > late.assigned_ps {
+                html += &bar(late.assigned_ps, begin, "credit", 3.0);
+            }
             html += &bar(begin, first, "wait", 3.0);
             let mut from = first;
             for (lost, repaired) in stalls(source) {
@@ -175,6 +185,7 @@ fn time_axis_of(mut steps: Vec<u64>, end: u64, unit: (&str, f64)) -> Axis {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::LateCause;
 
     #[test]
     fn nothing_arrives_between_a_loss_and_its_timer() {
@@ -185,6 +196,35 @@ mod tests {
             ..LateSource::default()
         };
         assert_eq!(stalls(&source), [(12, 200), (250, 300)]);
+    }
+
+    #[test]
+    fn a_wait_for_credits_is_drawn() {
+        let source = LateSource {
+            name: "readout:0".into(),
+            request_ps: Some(900),
+            first_byte_ps: Some(950),
+            last_byte_ps: Some(1000),
+            ..LateSource::default()
+        };
+        let cause = |kind: &str| LateCause { kind: kind.into(), ..LateCause::default() };
+        let drawn = |kind: &str| {
+            let late = LateEvent {
+                collected_ps: 1000,
+                time_ps: 1000,
+                sources: vec![source.clone()],
+                sources_total: 1,
+                chain: vec![cause(kind)],
+                ..LateEvent::default()
+            };
+            draw(&late, 0, "").unwrap().html
+        };
+        let html = drawn("credit-wait");
+        assert!(html.contains("waits for credits, not yet asked"), "{html}");
+        let bar = html.split("<rect class=\"credit\"").nth(1).expect("a bar of the wait");
+        let width = bar.split("width=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        assert!(width.parse::<f64>().unwrap() > 800.0, "nine tenths of the axis: {width}");
+        assert!(!drawn("queue").contains("class=\"credit\""));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use clap::ValueEnum;
-use fanin_report::{ADVICE_PARTS, ADVICE_SCHEMA, named_figure};
+use fanin_report::{ADVICE_PARTS, ADVICE_SCHEMA, SAMPLES_OF_P99, named_figure};
 use fanin_scenario::Loaded;
 use fanin_tune::{Constraint, Target, TriedPoint, TunedKey};
 use serde_json::{Map, Value, json};
@@ -148,10 +148,20 @@ impl AdviceLine {
         let samples = best.and_then(|best| tuned.samples(best));
         let answer = match samples {
             Some((count, seeds)) => {
+                let unseen = (is_met && count < SAMPLES_OF_P99).then(|| unseen_share(count));
                 let is_barrier = tuned.played.iter().any(|played| played.result.summary.requests.is_some());
                 let word = if is_barrier { "request" } else { "event" };
-                more.insert("samples".to_owned(), json!({ format!("{word}s"): count, "seeds": seeds }));
-                format!("{answer} ({}, {})", counted(count, word), counted(seeds as u64, "seed"))
+                let mut value = json!({ format!("{word}s"): count, "seeds": seeds });
+                let few = unseen.map_or_else(String::new, |share| {
+                    value["unseen_share"] = json!(share);
+                    format!(
+                        "; too few: what happens in up to {:.0} % of the {word}s may not have been seen, so lengthen \
+                         run.duration or take more --seeds",
+                        (100.0 * share).ceil()
+                    )
+                });
+                more.insert("samples".to_owned(), value);
+                format!("{answer} ({}, {}{few})", counted(count, word), counted(seeds as u64, "seed"))
             }
             None => answer,
         };
@@ -167,6 +177,11 @@ impl AdviceLine {
             more,
         }
     }
+}
+
+/// The largest share of events of which a number of events shows none, with a confidence of 95 %.
+fn unseen_share(count: u64) -> f64 {
+    1.0 - 0.05_f64.powf(1.0 / count.max(1) as f64)
 }
 
 /// A number of something, as `1 seed` or `3 seeds`.
@@ -320,5 +335,17 @@ impl Advice {
             std::fs::write(&path, text).map_err(|error| Failure::Write { path, error })?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_events_leave_a_large_share_unseen() {
+        // The rule of three: of 100 events without one, 3 % are not excluded.
+        assert!((unseen_share(100) - 0.0295).abs() < 1e-3 && (unseen_share(1) - 0.95).abs() < 1e-12);
+        assert!(unseen_share(9) > 0.28);
     }
 }
