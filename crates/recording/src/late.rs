@@ -22,7 +22,7 @@ const LATE_MIN: f64 = 1.5;
 const LINK_BYTES: u64 = 20;
 /// Bytes of a full frame that are no payload: Ethernet, IP and TCP with time stamps.
 const HEADER_BYTES: u64 = 70;
-/// Losses, timeouts and probes that are kept of each of them.
+/// Most losses, timeouts and probes that are kept of each source.
 const MARKS_MAX: usize = 64;
 
 /// Reads the times of one kind from a source.
@@ -77,7 +77,7 @@ impl Finished<'_> {
         event
     }
 
-    /// The largest queue of an output from one time until another; `None` where it was not noted.
+    /// The largest queue of an output from one time until another; `None` if it was not recorded.
     fn queue_during(&self, port: PortIndex, [from, until]: [u64; 2]) -> Option<u64> {
         let timeline = &self.recorder.timeline;
         let queue_bytes = &timeline.row(port)?.queue_bytes;
@@ -112,7 +112,7 @@ impl Finished<'_> {
     fn fullest_on_the_way(&self, late: &LateTrace, during: [u64; 2]) -> Option<(PortIndex, u64)> {
         let is_last_byte = |entry: &&TraceEntry| matches!(entry.step, MessageStep::LastByte);
         let last = late.entries.iter().filter(is_last_byte).max_by_key(|entry| entry.at)?;
-        // The collector is the first end. The network was played: it has a path for every connection.
+        // The collector is the first end. The network was simulated: it has a path for every connection.
         let side = (last.connection as usize, 1);
         let path = find_route(self.scenario, self.network, self.roles, self.connections, side).ok()?;
         let last_hop = path.last().copied();
@@ -166,7 +166,7 @@ impl Finished<'_> {
         let has_credits = matches!(method, ShapingMethod::Credits | ShapingMethod::PacedCredits);
         let path = CriticalPath::of(late, begin, has_credits);
         if let (Some(&first), Some(&last)) = (requests.iter().min(), requests.iter().max()) {
-            // Events that came before hold the credits of the first request, too.
+            // Earlier events may hold the credits that the first request needs.
             let is_held = has_credits && last.saturating_sub(late.of.assigned) > HELD_MIN.get();
             if is_held || last > first {
                 let from = if is_held { begin } else { first };

@@ -81,7 +81,7 @@ pub(crate) struct MessageTrace {
     slowest: Option<CollectedEvent>,
     /// Events of which a frame was dropped, each on the connection of its first answer that was not complete.
     losing: BTreeSet<u32>,
-    /// The time of the newest entry when the history of `slowest` was last taken because the log was to forget it.
+    /// Time of the newest entry when the history of `slowest` was last saved from removal.
     taken_at: u64,
 }
 
@@ -139,7 +139,7 @@ impl MessageTrace {
         self.losing.contains(&(event as u32))
     }
 
-    /// The slowest event with its history; `None` before any is complete.
+    /// The slowest event with its history; `None` before any event is complete.
     pub(crate) fn latest(&self) -> Option<Cow<'_, LateTrace>> {
         let slowest = self.slowest.map(|slowest| Cow::Owned(self.history(slowest)));
         slowest.or(self.late.as_ref().map(Cow::Borrowed))
