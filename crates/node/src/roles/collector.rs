@@ -35,7 +35,7 @@ pub struct CollectorNode {
     credits: Option<u32>,
     has_loggers: bool,
     units: Option<UnitServer>,
-    /// Which of two supervisors it obeys; `None` where there is one.
+    /// The supervisor that it obeys, of two; `None` in a system without a standby.
     leader: Option<LeaderTracker>,
     /// Messages that were taken out before the supervisor changed.
     taken: VecDeque<(Peer, Message<Data>)>,

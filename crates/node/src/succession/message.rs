@@ -25,23 +25,23 @@ pub enum SuccessionMessage {
     },
     /// Supervisor to witness: accept this value for the term after `known`.
     Accept {
-        /// As above.
+        /// As in the message before.
         known: Leadership,
-        /// As above.
+        /// As in the message before.
         ballot: u64,
         /// The proposed value.
         value: Leadership,
     },
     /// Witness to supervisor: accepted, on disk.
     Accepted {
-        /// As above.
+        /// As in the message before.
         term: u64,
-        /// As above.
+        /// As in the message before.
         ballot: u64,
     },
     /// Witness to supervisor: a newer ballot was promised.
     Refused {
-        /// As above.
+        /// As in the message before.
         term: u64,
         /// The newer ballot.
         ballot: u64,
@@ -67,7 +67,7 @@ pub enum SuccessionMessage {
         term: u64,
         /// Where they belong.
         position: u64,
-        /// The lines.
+        /// Whole lines of the log.
         text: Vec<u8>,
     },
     /// Follower to leader: its log is on disk up to here.

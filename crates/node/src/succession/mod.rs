@@ -1,4 +1,4 @@
-//! Which of two supervisors leads, agreed by a majority of the readouts.
+//! The vote of the readouts on the supervisor that leads, of two.
 //!
 //! A [`Leadership`] has a term. Each term is decided once, by single-decree Paxos: the readouts are the acceptors
 //! ([`Witness`]), the two supervisors propose ([`Proposer`]). In a term, one supervisor leads alone, or is paired with the log

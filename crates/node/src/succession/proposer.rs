@@ -36,7 +36,7 @@ struct Attempt {
 }
 
 impl Proposer {
-    /// A proposer of supervisor `me` with so many witnesses.
+    /// A proposer of supervisor `me`; `witnesses` is their number.
     pub fn new(me: u8, witnesses: usize) -> Self {
         let (attempt, out) = (None, VecDeque::new());
         Self { me, majority: witnesses / 2 + 1, round: 0, attempt, attempts: 0, out }

@@ -72,7 +72,7 @@ fn a_witness_keeps_its_promise() {
 }
 
 /// Two proposers and their witnesses on a network that loses, delays and reorders.
-struct Vote {
+struct SimulatedVote {
     random: Random,
     now: Instant,
     witnesses: Vec<Witness>,
@@ -83,7 +83,7 @@ struct Vote {
     known: [Leadership; 2],
 }
 
-impl Vote {
+impl SimulatedVote {
     fn new(seed: u64, witnesses: usize) -> Self {
         Self {
             random: Random::new(seed),
@@ -152,7 +152,7 @@ impl Vote {
 fn a_term_is_decided_once_whatever_is_lost() {
     let mut terms = 0;
     for seed in 0..300 {
-        let mut vote = Vote::new(seed, 1 + seed as usize % 5);
+        let mut vote = SimulatedVote::new(seed, 1 + seed as usize % 5);
         (0..600).for_each(|_| vote.step());
         terms += vote.decided.len();
     }

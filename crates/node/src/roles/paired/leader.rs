@@ -1,4 +1,4 @@
-//! Which of two supervisors a collector or a readout obeys.
+//! The supervisor that a collector or a readout obeys, of two.
 
 use fanin_dataflow::{Message, Peer};
 

@@ -14,7 +14,7 @@ use crate::succession::{Leadership, SuccessionMessage, TermLine};
 const ALONE_AFTER: Duration = Duration::from_millis(150);
 /// And after this time if the partner is connected, and has not written what it was sent.
 const UNANSWERED_MAX: Duration = Duration::from_millis(1000);
-/// A follower that lacks at most so many bytes is close enough for a pairing.
+/// Most bytes that a follower lacks when a pairing begins.
 const PAIRING_LACK_MAX: u64 = 64 << 10;
 /// Bytes of the log in one message, and on their way.
 const CHUNK: u64 = 256 << 10;

@@ -477,7 +477,7 @@ impl RoleNode for PairedSupervisor {
                 && self.fresh.is_empty()
                 && self.changes.is_empty();
         }
-        // What a lost leader left is this one's to finish. A leader that is there leads alone first.
+        // This one finishes the events of a lost leader. A leader that is there leads alone first.
         !self.is_elected && (!self.may_take_over() || !self.has_leader && !self.look_for_outstanding())
     }
 
