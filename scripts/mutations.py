@@ -218,6 +218,68 @@ BUGS = [
         "            self.record(now, event, EventStep::Duplicated { collector, outcome });",
         "            self.record(now, event, EventStep::Completed { collector, outcome });",
     ),
+    Bug(
+        "a-leader-acts-before-its-partner-has-the-record",
+        f"{NODE}/roles/paired/mod.rs",
+        "        let limit = self.partner().map_or(u64::MAX, |_| self.acknowledged);",
+        "        let limit = u64::MAX;",
+    ),
+    Bug(
+        "a-partner-answers-before-its-disk",
+        f"{NODE}/roles/paired/mod.rs",
+        "                self.owes_answer = true;\n",
+        "                let (log, position) = (self.log.id(), self.log.end());\n"
+        "                self.say(peer, &SuccessionMessage::Held { log, position });\n",
+    ),
+    Bug(
+        "a-standby-takes-over-with-a-stale-log",
+        f"{NODE}/roles/paired/mod.rs",
+        "self.known.leader != self.me && self.known.partner == self.log.id()",
+        "self.known.leader != self.me",
+    ),
+    Bug(
+        "a-standby-takes-over-without-a-vote",
+        f"{NODE}/roles/paired/mod.rs",
+        "            self.proposer.propose(now, self.known, self.alone());\n        }\n    }\n",
+        "            let next = self.alone();\n            self.learn(now, next);\n        }\n    }\n",
+    ),
+    Bug(
+        "a-leader-goes-on-alone-without-a-vote",
+        f"{NODE}/roles/paired/mod.rs",
+        "            self.proposer.propose(now, self.known, self.alone());\n            // Once",
+        "            let next = self.alone();\n            self.learn(now, next);\n            // Once",
+    ),
+    Bug(
+        "a-replaced-leader-is-not-fenced",
+        f"{NODE}/roles/paired/mod.rs",
+        "            if !self.has_leader || decided.leader == self.me {\n"
+        "                self.step_down(now);\n            }\n",
+        "",
+    ),
+    Bug(
+        "a-vote-is-forgotten",
+        f"{NODE}/succession/witness.rs",
+        "        match *message {\n            SuccessionMessage::Prepare",
+        "        self.accepted = None;\n        match *message {\n            SuccessionMessage::Prepare",
+    ),
+    Bug(
+        "a-log-is-taken-for-the-beginning-of-another",
+        f"{NODE}/roles/paired/log.rs",
+        "here.map_or(0, |(here, _)| here.term) == term && (term > 0 || size == 0)",
+        "here.map_or(0, |(here, _)| here.term) + term < u64::MAX",
+    ),
+    Bug(
+        "a-new-log-keeps-the-identity",
+        f"{NODE}/roles/paired/log.rs",
+        "        let id = new_identity(machine, path, self.id)?;",
+        "        let (id, _) = (self.id, (machine, path));",
+    ),
+    Bug(
+        "messages-of-a-lost-connection-are-kept",
+        f"{NODE}/roles/paired/mod.rs",
+        "        self.held.retain(|(_, to, _)| *to != peer);\n",
+        "",
+    ),
 ]
 
 

@@ -88,7 +88,7 @@ impl Rack {
             }};
         }
         match peer {
-            Peer::Supervisor => drain!(&mut self.supervisor),
+            Peer::Supervisor | Peer::Standby => drain!(&mut self.supervisor),
             Peer::Collector(n) => drain!(&mut self.collectors[usize::from(n)]),
             Peer::Readout(n) => drain!(&mut self.readouts[usize::from(n)]),
             Peer::Logger(_) => unreachable!("there are no loggers"),
@@ -99,7 +99,7 @@ impl Rack {
         while let Some((from, to, message)) = self.wire.pop_front() {
             self.messages += 1;
             match to {
-                Peer::Supervisor => self.supervisor.handle_message(self.now, from, message),
+                Peer::Supervisor | Peer::Standby => self.supervisor.handle_message(self.now, from, message),
                 Peer::Collector(n) => self.collectors[usize::from(n)].handle_message(self.now, from, message),
                 Peer::Readout(n) => self.readouts[usize::from(n)].handle_message(self.now, from, message),
                 Peer::Logger(_) => unreachable!("there are no loggers"),

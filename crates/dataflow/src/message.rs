@@ -205,6 +205,8 @@ pub enum Message<P> {
         /// The stream of its file. Before a restart, the collector may have sent the event for another stream.
         stream: EventStream,
     },
+    /// Between drivers: which supervisor leads, and the log that the two share. Roles never receive it.
+    Succession(Box<[u8]>),
 }
 
 impl<P> Message<P> {
@@ -231,6 +233,7 @@ impl<P> Message<P> {
             Self::Withdraw { .. } => 13,
             Self::Event { .. } => 14,
             Self::Stored { .. } => 15,
+            Self::Succession(_) => 16,
         }
     }
 
@@ -245,9 +248,23 @@ impl<P> Message<P> {
 }
 
 /// Names by message type, from 1.
-const KINDS: [&str; 15] = [
-    "hello", "welcome", "ready", "done", "assign", "request", "answer", "clear", "flow", "offer", "grant",
-    "refuse", "withdraw", "event", "stored",
+const KINDS: [&str; 16] = [
+    "hello",
+    "welcome",
+    "ready",
+    "done",
+    "assign",
+    "request",
+    "answer",
+    "clear",
+    "flow",
+    "offer",
+    "grant",
+    "refuse",
+    "withdraw",
+    "event",
+    "stored",
+    "succession",
 ];
 
 impl<P: FragmentPayload> Message<P> {
@@ -288,6 +305,7 @@ impl<P: FragmentPayload> Message<P> {
                 L1_ID + STATUS
             }
             Self::Event { payload, .. } => return event_bytes(payload.size()),
+            Self::Succession(content) => content.len() as u64,
         };
         Bytes::new(FRAME_HEADER_BYTES + fields)
     }

@@ -17,8 +17,10 @@ impl fmt::Display for L1Id {
 /// The driver maps it to a host, address and connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Peer {
-    /// The one supervisor.
+    /// The supervisor that leads.
     Supervisor,
+    /// The supervisor of the standby host. Roles know the one that leads alone, and drivers tell the two apart.
+    Standby,
     /// A readout, by its number.
     Readout(u16),
     /// A collector, by its number.
@@ -31,6 +33,7 @@ impl fmt::Display for Peer {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Supervisor => write!(out, "supervisor"),
+            Self::Standby => write!(out, "standby"),
             Self::Readout(index) => write!(out, "readout {index}"),
             Self::Collector(index) => write!(out, "collector {index}"),
             Self::Logger(index) => write!(out, "logger {index}"),

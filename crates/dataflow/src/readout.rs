@@ -201,7 +201,7 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
                 }
                 self.connections[index] = self.connections[index].wrapping_add(1);
             }
-            Peer::Readout(_) | Peer::Logger(_) => {}
+            Peer::Standby | Peer::Readout(_) | Peer::Logger(_) => {}
         }
     }
 

@@ -92,7 +92,8 @@ impl Numbering {
     #[inline]
     pub const fn host(self, peer: Peer) -> u32 {
         match peer {
-            Peer::Supervisor => 0,
+            // The standby is not in a scenario's network.
+            Peer::Supervisor | Peer::Standby => 0,
             Peer::Readout(index) => 1 + index as u32,
             Peer::Collector(index) => collector_host(self.readouts, index as u32),
             Peer::Logger(index) => 1 + self.readouts + self.collectors + index as u32,
@@ -171,13 +172,13 @@ impl Numbering {
         assert_eq!(self, Self::new(roles), "connections of another system");
         let supervisor = roles.supervisor.expect("an event-building system has a supervisor");
         let node = |peer: Peer| match peer {
-            Peer::Supervisor => supervisor,
+            Peer::Supervisor | Peer::Standby => supervisor,
             Peer::Readout(index) => roles.readouts[usize::from(index)],
             Peer::Collector(index) => roles.collectors[usize::from(index)],
             Peer::Logger(index) => roles.loggers[usize::from(index)],
         };
         let role = |peer: Peer| match peer {
-            Peer::Supervisor => ("supervisor", 0),
+            Peer::Supervisor | Peer::Standby => ("supervisor", 0),
             Peer::Readout(index) => ("readout", u32::from(index)),
             Peer::Collector(index) => ("collector", u32::from(index)),
             Peer::Logger(index) => ("logger", u32::from(index)),

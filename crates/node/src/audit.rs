@@ -11,6 +11,7 @@ use fanin_units::Instant;
 use crate::journal::{self, JournalError};
 use crate::machine::HostMachine;
 use crate::store::{WRITING, sound, stream_name};
+use crate::succession;
 
 /// Findings that [`AuditFailure`] prints, and events that one of them names.
 const SHOWN_MAX: usize = 10;
@@ -298,7 +299,9 @@ fn examine(
     }
     let mut trails = Trails::default();
     let mut covered_since = 0;
-    for path in list(machine, scope.folders)? {
+    let mut journals = list(machine, scope.folders)?;
+    succession::keep_leading(machine, &mut journals)?;
+    for path in journals {
         if path.extension().is_none_or(|extension| extension != "journal") {
             continue;
         }

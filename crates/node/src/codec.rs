@@ -29,7 +29,7 @@ const STREAMS: [EventStream; 2] = [EventStream::Physics, EventStream::Debug];
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The type is of no message.
-    #[error("message type {0} is not in 1 to 15")]
+    #[error("message type {0} is not in 1 to 16")]
     Type(u32),
     /// The message ends before its fields do.
     #[error("{message}: {needed} more bytes for {field}, {left} left")]
@@ -139,6 +139,7 @@ pub fn encode(message: Message<Data>, out: &mut Vec<u8>) -> Data {
             l1(out, event);
             short(out, code(&STREAMS, stream));
         }
+        Message::Succession(content) => out.extend_from_slice(&content),
         Message::Event { event, stream, missing, payload } => {
             l1(out, event);
             short(out, code(&STREAMS, stream));
@@ -224,6 +225,7 @@ pub fn decode(kind: u32, stream: u32, body: &Chunk) -> Result<Message<Data>, Dec
             Message::Event { event, stream, missing, payload: fields.rest(body) }
         }
         15 => Message::Stored { event: fields.event()?, stream: fields.stream()? },
+        16 => Message::Succession(fields.all()),
         _ => return Err(DecodeError::Type(kind)),
     };
     if !fields.is_at_end() {
@@ -232,9 +234,23 @@ pub fn decode(kind: u32, stream: u32, body: &Chunk) -> Result<Message<Data>, Dec
     Ok(message)
 }
 
-const NAMES: [&str; 15] = [
-    "hello", "welcome", "ready", "done", "assign", "request", "answer", "clear", "flow", "offer", "grant",
-    "refuse", "withdraw", "event", "stored",
+const NAMES: [&str; 16] = [
+    "hello",
+    "welcome",
+    "ready",
+    "done",
+    "assign",
+    "request",
+    "answer",
+    "clear",
+    "flow",
+    "offer",
+    "grant",
+    "refuse",
+    "withdraw",
+    "event",
+    "stored",
+    "succession",
 ];
 
 fn name(kind: u32) -> Result<&'static str, DecodeError> {
@@ -380,6 +396,11 @@ impl Fields<'_> {
     fn share(&mut self) -> Result<Ratio, DecodeError> {
         let share = u64::from(self.word("a share")?);
         if share > Ratio::ONE.get() { Err(self.value("a share", share)) } else { Ok(Ratio::new(share)) }
+    }
+
+    fn all(&mut self) -> Box<[u8]> {
+        self.at = self.bytes.len();
+        self.bytes.into()
     }
 
     fn rest(&mut self, body: &Chunk) -> Data {

@@ -51,7 +51,7 @@ impl Numbers {
         let answers = match me {
             Peer::Readout(_) | Peer::Logger(_) => true,
             Peer::Collector(_) => other == Peer::Supervisor,
-            Peer::Supervisor => false,
+            Peer::Supervisor | Peer::Standby => false,
         };
         if answers { self.of_pair(me, other) } else { None }
     }

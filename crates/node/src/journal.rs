@@ -20,6 +20,7 @@ use fanin_units::{Bytes, Duration, Instant};
 
 use crate::lines;
 use crate::machine::{HostMachine, MachineFile, OpenMode};
+use crate::succession::TermLine;
 
 const HEADER: &str = "# fanin journal 1";
 /// Most bytes that wait in memory while the disk takes nothing.
@@ -98,6 +99,23 @@ impl Journal {
         epoch_us: u64,
         sync: bool,
     ) -> io::Result<Self> {
+        let mut journal = Self::open_shared(machine, path, process, epoch_us, sync)?;
+        journal.waiting = journal.header().into_bytes();
+        journal.commit()?;
+        Ok(journal)
+    }
+
+    /// The same for a log that two supervisors share: no line is added.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub fn open_shared(
+        machine: &HostMachine,
+        path: &Path,
+        process: &str,
+        epoch_us: u64,
+        sync: bool,
+    ) -> io::Result<Self> {
         lines::repair(machine, path, sync, is_whole())?;
         let mut file = machine.open(path, OpenMode::ReadWrite)?;
         let good = lines::whole(&mut file)?;
@@ -107,11 +125,11 @@ impl Journal {
             // A name that is not on disk takes the file with it.
             lines::sync_folder(machine, path)?;
         }
-        let mut journal = Self {
+        Ok(Self {
             machine: machine.clone(),
             file,
             path: path.to_owned(),
-            waiting: format!("{HEADER} {process} epoch-us {epoch_us}\n").into_bytes(),
+            waiting: Vec::new(),
             text: String::new(),
             good,
             has_rest: false,
@@ -120,9 +138,35 @@ impl Journal {
             process: process.to_owned(),
             epoch_us,
             rotation: Rotation::default(),
-        };
-        journal.commit()?;
-        Ok(journal)
+        })
+    }
+
+    /// The line that begins a life of the process.
+    pub fn header(&self) -> String {
+        format!("{HEADER} {} epoch-us {}\n", self.process, self.epoch_us)
+    }
+
+    /// Adds whole lines of another journal.
+    pub fn append(&mut self, text: &[u8]) {
+        self.waiting.extend_from_slice(text);
+    }
+
+    /// Bytes that are on file.
+    pub fn size(&self) -> u64 {
+        self.good
+    }
+
+    /// Puts the file aside under a name that no audit reads, and begins an empty one.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn restart(&mut self) -> io::Result<()> {
+        self.waiting.clear();
+        self.machine.rename(&self.path, &self.path.with_extension("journal-replaced"))?;
+        self.file = self.machine.open(&self.path, OpenMode::ReadWrite)?;
+        lines::sync_folder(&self.machine, &self.path)?;
+        (self.good, self.has_rest) = (0, false);
+        Ok(())
     }
 
     /// Puts the file aside from now on whenever it has grown to its size.
@@ -204,7 +248,7 @@ impl Journal {
         let parts = parts(&self.machine, &self.path)?;
         let number = parts.last().map_or(1, |(number, _)| number + 1);
         let next = self.path.with_extension(NEW_EXTENSION);
-        let header = format!("{HEADER} {} epoch-us {}\n", self.process, self.epoch_us);
+        let header = self.header();
         let mut file = self.machine.open(&next, OpenMode::Create)?;
         file.write_all(header.as_bytes())?;
         // A file put aside is not synchronised again: it must survive a loss of power without `sync`, too.
@@ -276,7 +320,7 @@ fn is_whole() -> impl FnMut(&str) -> bool {
             has_epoch = line.rsplit(' ').next().is_some_and(|us| us.parse::<u64>().is_ok());
             return has_epoch;
         }
-        has_epoch && parse(line).is_ok()
+        TermLine::parse(line.as_bytes()).is_some() || has_epoch && parse(line).is_ok()
     }
 }
 
@@ -383,6 +427,9 @@ pub fn read_on(
         if let Some(header) = line.strip_prefix(HEADER) {
             let us = header.rsplit(' ').next().and_then(|us| us.parse::<u64>().ok());
             epoch = Some(us.ok_or_else(|| wrong("its header names no epoch"))?);
+            continue;
+        }
+        if TermLine::parse(line.as_bytes()).is_some() {
             continue;
         }
         let epoch = epoch.ok_or_else(|| wrong("a journal begins with `# fanin journal 1`"))?;

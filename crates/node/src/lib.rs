@@ -44,6 +44,7 @@ pub mod roles;
 pub mod shared;
 pub mod source;
 pub mod store;
+pub mod succession;
 pub mod tcp;
 pub mod trace;
 pub mod transport;

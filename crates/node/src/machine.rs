@@ -170,6 +170,18 @@ impl HostMachine {
         self.open(path, OpenMode::Create)?.write_all(bytes)
     }
 
+    /// Replaces a small file as a whole; it is on disk afterwards.
+    ///
+    /// # Errors
+    /// Those of the system. The old content may stay.
+    pub fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let new = path.with_extension("new");
+        self.write(&new, bytes)?;
+        self.open(&new, OpenMode::Write)?.sync_data()?;
+        self.rename(&new, path)?;
+        crate::lines::sync_folder(self, path)
+    }
+
     /// Makes a folder, and those above it. A simulated machine has all folders.
     ///
     /// # Errors

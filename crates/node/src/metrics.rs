@@ -17,6 +17,7 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::config::PredictedBands;
 use crate::http::{self, HttpAnswer};
 use crate::journal::outcome_name;
+use crate::names::STANDBY;
 use crate::wire::PeerConnections;
 
 /// Age of metrics above which a process counts as hanging.
@@ -67,7 +68,10 @@ macro_rules! metrics {
         impl Metrics {
             /// Metrics of the process with this name, all zero.
             pub fn new(process: &str) -> Self {
-                let role = process.split('-').next().unwrap_or_default().to_owned();
+                let role = match process.split('-').next().unwrap_or_default() {
+                    STANDBY => "supervisor".to_owned(),
+                    role => role.to_owned(),
+                };
                 let labels = [
                     ("process".into(), process.to_owned().into()),
                     ("role".into(), role.clone().into()),
@@ -157,6 +161,10 @@ metrics! {
     reassigned: Counter, "events_reassigned", "Times that an event was taken from a lost collector", None, SUPERVISOR;
     /// Events that collectors have.
     outstanding: Gauge, "events_outstanding", "Events that are assigned and not finished with", None, SUPERVISOR;
+    /// True if it is the supervisor that leads.
+    leads: Gauge, "supervisor_leads", "1 in the supervisor that assigns events, 0 in its standby", None, SUPERVISOR;
+    /// The latest decided term.
+    term: Gauge, "supervisor_term", "Number of the latest decided term, where the system has a standby", None, SUPERVISOR;
     /// Number of free units.
     units_free: Gauge, "units_free", "Processing units that wait for an event", None, SUPERVISOR;
     /// Number of XOFF states entered.

@@ -4,10 +4,14 @@ use fanin_dataflow::Peer;
 
 use crate::config::Role;
 
+/// The name of the supervisor on the standby host.
+pub const STANDBY: &str = "standby";
+
 /// The name of a peer: `supervisor`, `readout-3`, `collector-0`, `logger-1`.
 pub fn name(peer: Peer) -> String {
     match peer {
         Peer::Supervisor => "supervisor".to_owned(),
+        Peer::Standby => STANDBY.to_owned(),
         Peer::Readout(place) => format!("readout-{place}"),
         Peer::Collector(place) => format!("collector-{place}"),
         Peer::Logger(place) => format!("logger-{place}"),
@@ -19,6 +23,9 @@ pub fn peer(name: &str) -> Option<Peer> {
     if name == "supervisor" {
         return Some(Peer::Supervisor);
     }
+    if name == STANDBY {
+        return Some(Peer::Standby);
+    }
     let (role, place) = name.split_once('-')?;
     let place = place.parse().ok()?;
     match role {
@@ -29,9 +36,13 @@ pub fn peer(name: &str) -> Option<Peer> {
     }
 }
 
-/// The name of a process by its role and index; the supervisor has no index.
+/// The name of a process by its role and index. Supervisor 1 is the standby.
 pub fn process_name(role: Role, index: u16) -> String {
-    if role == Role::Supervisor { role.name().to_owned() } else { format!("{}-{index}", role.name()) }
+    match (role, index) {
+        (Role::Supervisor, 0) => role.name().to_owned(),
+        (Role::Supervisor, _) => STANDBY.to_owned(),
+        _ => format!("{}-{index}", role.name()),
+    }
 }
 
 #[cfg(test)]
@@ -40,7 +51,9 @@ mod tests {
 
     #[test]
     fn names_and_peers_are_the_same() {
-        for one in [Peer::Supervisor, Peer::Readout(0), Peer::Collector(7), Peer::Logger(65_535)] {
+        for one in
+            [Peer::Supervisor, Peer::Standby, Peer::Readout(0), Peer::Collector(7), Peer::Logger(65_535)]
+        {
             assert_eq!(peer(&name(one)), Some(one));
         }
         for unknown in ["", "readout", "readout-", "readout-65536", "reader-1", "supervisor-1"] {

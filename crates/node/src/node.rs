@@ -13,6 +13,28 @@ use crate::source::SourceError;
 use crate::unit::client::ProcessorError;
 use crate::wire::WireError;
 
+/// A change of the log that two supervisors share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogChange {
+    /// Whole lines are added.
+    Append(Vec<u8>),
+    /// The header of this process is added, and these lines.
+    Begin(String),
+    /// The log is begun anew.
+    Restart,
+}
+
+/// The part of a supervisor in a pair of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SuccessionState {
+    /// The latest decided term that it knows.
+    pub term: u64,
+    /// It assigns events.
+    pub leads: bool,
+    /// It leads paired and proposes no other term, or it is the partner that may take over.
+    pub is_paired: bool,
+}
+
 /// A role as a process drives it.
 pub trait RoleNode {
     /// A connection stands.
@@ -44,6 +66,16 @@ pub trait RoleNode {
     fn poll_record(&mut self) -> Option<(EventRecord, u64)>;
     /// Time at which [`Self::handle_deadline`] must be called.
     fn poll_deadline(&mut self) -> Option<Instant>;
+    /// The next change of the journal that is no record of this process.
+    fn poll_log(&mut self) -> Option<LogChange> {
+        None
+    }
+    /// Everything before is in the journal, which has this size.
+    fn handle_committed(&mut self, _now: Instant, _size: u64) {}
+    /// The state of a supervisor that has a partner.
+    fn succession(&self) -> Option<SuccessionState> {
+        None
+    }
     /// True if nothing may be sent before it stands in the journal.
     fn needs_journal(&self) -> bool {
         false

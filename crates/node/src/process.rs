@@ -12,8 +12,8 @@ use crate::config::{Role, System};
 use crate::journal::{Journal, Rotation};
 use crate::metrics::{self, Metrics};
 use crate::names::name;
-use crate::node::{ProcessError, RoleNode};
-use crate::roles::{CollectorNode, LoggerNode, ReadoutNode, SupervisorNode};
+use crate::node::{LogChange, ProcessError, RoleNode, SuccessionState};
+use crate::roles::{CollectorNode, LoggerNode, PairedSupervisor, ReadoutNode, SupervisorNode};
 use crate::wake::Wake;
 use crate::wire::{PeerConnections, WireInput};
 
@@ -80,6 +80,12 @@ pub fn start(
         .map_err(|error| ProcessError::Folder { path: system.folder.clone(), error })?;
     let clock = ProcessClock::start_on(machine);
     Ok(match role {
+        Role::Supervisor if system.standby.is_some() => {
+            let me = if index == 0 { Peer::Supervisor } else { Peer::Standby };
+            Box::new(Process::start(system, me, clock, signals, |_| {
+                PairedSupervisor::new(system, me, clock.at(machine.now()))
+            })?)
+        }
         Role::Supervisor => Box::new(Process::start(system, Peer::Supervisor, clock, signals, |_| {
             SupervisorNode::new(system, clock.at(machine.now()))
         })?),
@@ -115,6 +121,8 @@ pub trait Turns {
     fn check(&self);
     /// Sizes of the process's queues, buffers and tables.
     fn held(&self) -> HeldByProcess;
+    /// The state of a supervisor that has a partner.
+    fn succession(&self) -> Option<SuccessionState>;
 }
 
 /// Sizes of the queues, buffers and tables of a process.
@@ -171,14 +179,21 @@ impl<N: RoleNode> Process<N> {
         let live = &system.scenario().live;
         // Nothing of a supervisor may be sent before it stands in the journal.
         let sync = me == Peer::Supervisor && live.journal_sync;
-        let rotation = Rotation { size: live.journal_size.get(), keep: live.journal_parts };
+        let mut rotation = Rotation { size: live.journal_size.get(), keep: live.journal_parts };
+        let is_shared = system.standby.is_some() && matches!(me, Peer::Supervisor | Peer::Standby);
         // Opening it repairs it, before a supervisor reads what is left to do.
-        let journal = Journal::open_on(&system.machine, &path, &process, clock.epoch_us(), sync)
-            .map_err(|error| ProcessError::JournalWrite { path, error })?;
+        let journal = if is_shared {
+            // Places in a shared log are bytes of one file.
+            rotation = Rotation::default();
+            Journal::open_shared(&system.machine, &path, &process, clock.epoch_us(), true)
+        } else {
+            Journal::open_on(&system.machine, &path, &process, clock.epoch_us(), sync)
+        };
+        let journal = journal.map_err(|error| ProcessError::JournalWrite { path, error })?;
         let waker = wire.waker();
         let node = make(Arc::new(move || waker.wake()))?;
         let metrics = Metrics::new(&process);
-        if me == Peer::Supervisor {
+        if matches!(me, Peer::Supervisor | Peer::Standby) {
             metrics.add_predicted(&system.predicted);
         }
         if let Some(address) = system.metrics {
@@ -209,13 +224,27 @@ impl<N: RoleNode> Process<N> {
 
     /// Brings records to the journal.
     fn record(&mut self) -> Result<(), ProcessError> {
+        while let Some(change) = self.node.poll_log() {
+            match change {
+                LogChange::Append(text) => self.journal.append(&text),
+                LogChange::Begin(text) => {
+                    let header = self.journal.header();
+                    self.journal.append(header.as_bytes());
+                    self.journal.append(text.as_bytes());
+                }
+                LogChange::Restart => self.journal.restart().map_err(|error| self.journal_write(error))?,
+            }
+        }
         while let Some((record, data)) = self.node.poll_record() {
             self.metrics.count(&record);
             self.journal.add(&record, data);
         }
         self.note_timeouts();
         match self.journal.commit() {
-            Ok(()) => self.journal_fails = false,
+            Ok(()) => {
+                self.journal_fails = false;
+                self.node.handle_committed(self.clock.at(self.system.machine.now()), self.journal.size());
+            }
             Err(error) if self.node.needs_journal() => return Err(self.journal_write(error)),
             Err(error) => {
                 if !std::mem::replace(&mut self.journal_fails, true) {
@@ -372,6 +401,10 @@ impl<N: RoleNode> Turns for Process<N> {
 
     fn check(&self) {
         self.node.check();
+    }
+
+    fn succession(&self) -> Option<SuccessionState> {
+        self.node.succession()
     }
 
     fn held(&self) -> HeldByProcess {

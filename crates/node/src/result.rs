@@ -8,6 +8,8 @@ use fanin_report::{EventOutcome, EventRow};
 use fanin_units::{Duration, Instant};
 
 use crate::journal::{self, JournalError, since};
+use crate::machine::HostMachine;
+use crate::succession;
 
 /// The tables that the journals of a run yield.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +39,7 @@ pub fn read_tables(folder: &Path, racks: &[u32]) -> Result<JournalTables, Journa
             paths.push(path);
         }
     }
+    succession::keep_leading(&HostMachine::Real, &mut paths)?;
     paths.sort();
     for path in &paths {
         journal::read(path, |epoch, line| {

@@ -58,6 +58,7 @@ fn message() -> impl Strategy<Value = Message<Data>> {
     prop_oneof![
         hello.prop_map(|(idle, busy, done)| Message::Hello(Box::new(Hello { idle, busy, done }))),
         events().prop_map(|events| Message::Welcome(events.into())),
+        prop::collection::vec(any::<u8>(), 0..40).prop_map(|bytes| Message::Succession(bytes.into())),
         (any::<u16>(), prop::option::of(done())).prop_map(|(unit, done)| Message::Ready { unit, done }),
         done().prop_map(Message::Done),
         (event(), any::<u16>(), any::<bool>(), selection(), data()).prop_map(
@@ -134,7 +135,7 @@ proptest! {
 fn errors_say_the_actual_and_the_needed_value() {
     let text =
         |kind, stream, bytes: &[u8]| decode(kind, stream, &bytes.to_vec().into()).unwrap_err().to_string();
-    assert_eq!(text(16, 0, b""), "message type 16 is not in 1 to 15");
+    assert_eq!(text(17, 0, b""), "message type 17 is not in 1 to 16");
     assert_eq!(text(9, 0, b"x"), "flow: 2 more bytes for the flag, 1 left");
     assert_eq!(text(9, 0, &[2, 0]), "flow: the flag is 2");
     assert_eq!(text(11, 0, &[0; 11]), "grant: 1 bytes after the last field");

@@ -3,7 +3,8 @@
 use crate::logs;
 use crate::plan::InjectedFault;
 use crate::shared::{Host, WorldStep};
-use crate::world::{HANG, MS, World};
+use crate::verdict;
+use crate::world::{HANG, MS, RESUME_MAX, World};
 
 impl World {
     pub(crate) fn begin_fault(&mut self, number: usize, now: u64) {
@@ -17,6 +18,7 @@ impl World {
                     self.plan_restart(host);
                 }
             }
+            InjectedFault::LoseForGood(host, has_power) => self.lose_for_good(number, host, has_power, now),
             InjectedFault::PowerLoss(host) => self.lose_power(host),
             InjectedFault::PowerLossAtChange(host, changes) => {
                 self.shared.lock().disks.of[host].changes_left = changes;
@@ -58,6 +60,42 @@ impl World {
             self.kill(host, true);
             self.plan_restart(host);
         }
+    }
+
+    /// A supervisor's machine is lost with its disk, if the other one can go on alone; else its process is killed.
+    fn lose_for_good(&mut self, number: usize, host: Host, has_power: bool, now: u64) {
+        let other = if host == 0 { self.children.len() - 1 } else { 0 };
+        let state =
+            |host: Host| self.children[host].process.as_ref().and_then(|process| process.succession());
+        let can = match (state(host), state(other)) {
+            // The partner may take over only where it knows of the pairing.
+            (Some(lost), Some(left)) => {
+                left.leads || lost.leads && lost.is_paired && left.is_paired && lost.term == left.term
+            }
+            (None, Some(left)) => left.leads,
+            _ => false,
+        };
+        if !can || !self.is_working() {
+            if self.children[host].process.is_some() {
+                self.kill(host, true);
+                self.plan_restart(host);
+            }
+            return;
+        }
+        let alone = |(other, fault): (usize, &crate::plan::PlannedFault)| {
+            other == number || fault.until + RESUME_MAX < now || fault.at > now + RESUME_MAX
+        };
+        let is_only = self.plan.faults.iter().enumerate().all(alone);
+        if is_only && self.is_complete() {
+            self.resumes = Some((now + RESUME_MAX, verdict::progress(self).assigned));
+        }
+        logs::world(&"lost for good", now);
+        if has_power {
+            self.kill(host, true);
+        } else {
+            self.lose_power(host);
+        }
+        self.lose(host);
     }
 
     /// The power of a machine fails: its process ends, its connections end without a word, and files are torn.
@@ -102,6 +140,7 @@ impl World {
             InjectedFault::DiskErrors(host, _) => core.disks.of[host].errors_per_mille = 0,
             InjectedFault::SlowDisk(host, _) => core.disks.of[host].delay_max_ns = 3 * MS,
             InjectedFault::Kill(_)
+            | InjectedFault::LoseForGood(..)
             | InjectedFault::Pause(_)
             | InjectedFault::CutOneWay(..)
             | InjectedFault::Cut(..)

@@ -16,6 +16,9 @@ use crate::shared::{Host, between};
 pub(crate) enum InjectedFault {
     /// A process ends at once; its machine closes its connections, and files stay as they are.
     Kill(Host),
+    /// A supervisor's machine is lost with its disk, with or without a word. Where the other supervisor could not go on
+    /// alone, its process is killed only.
+    LoseForGood(Host, bool),
     /// A machine loses its power: its connections end without a word, and files are torn.
     PowerLoss(Host),
     /// Loss of power at this change of its disk from now on, in the middle of a turn. Only for machines with tearable
@@ -96,7 +99,14 @@ impl WorldPlan {
             places.extend((0..count).map(|index| ProcessPlace { role, index: index as u16 }));
         }
         let scenario = scenario(random, readouts, collectors, loggers);
+        let has_standby = between(random, 1, 2) == 1;
+        if has_standby {
+            places.push(ProcessPlace { role: Role::Supervisor, index: 1 });
+        }
         let mut faults = faults(random, &places);
+        if has_standby {
+            add_loss(random, &mut faults, places.len() as u64);
+        }
         // Now and then the system is stopped while faults go on.
         let faults_end = faults.iter().map(|fault| fault.until).max().unwrap_or(0);
         let is_early = between(random, 1, 4) == 1;
@@ -132,6 +142,7 @@ impl WorldPlan {
             folder: folder.join("run"),
             run: 7,
             supervisor: address(Role::Supervisor).remove(0),
+            standby: address(Role::Supervisor).get(1).cloned(),
             readouts: address(Role::Readout),
             collectors: address(Role::Collector),
             loggers: address(Role::Logger),
@@ -192,6 +203,21 @@ fn scenario(random: &mut Random, readouts: u64, collectors: u64, loggers: u64) -
         [0, 2, 16][pick(0, 2) as usize],
     );
     text
+}
+
+/// Two of three worlds with a standby lose a supervisor for good, half of these without any other fault.
+fn add_loss(random: &mut Random, faults: &mut Vec<PlannedFault>, hosts: u64) {
+    if between(random, 1, 3) == 1 {
+        return;
+    }
+    if between(random, 1, 2) == 1 {
+        faults.clear();
+    }
+    let host = if between(random, 1, 4) == 1 { hosts as Host - 1 } else { 0 };
+    let at = between(random, 4 * FAULTS_FROM, FAULTS_TO);
+    let kind = InjectedFault::LoseForGood(host, between(random, 1, 2) == 1);
+    faults.push(PlannedFault { at, until: at + MS, kind });
+    faults.sort_by_key(|fault| fault.at);
 }
 
 fn faults(random: &mut Random, places: &[ProcessPlace]) -> Vec<PlannedFault> {

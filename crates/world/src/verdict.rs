@@ -13,7 +13,7 @@ use fanin_node::process::Turns;
 
 use crate::plan::ProcessPlace;
 use crate::shared::EPOCH_US;
-use crate::world::{RECOVERY_MAX, STOP_MAX, World};
+use crate::world::{RECOVERY_MAX, RESUME_MAX, STOP_MAX, World};
 
 const MS: u64 = 1_000_000;
 /// Turns of a process between two checks of its counts.
@@ -54,6 +54,8 @@ pub enum WorldFailure {
     },
     /// The faults were over, and the system did not become complete, or finished no event.
     NotRecovered(String),
+    /// A supervisor was lost for good, and no event was assigned for too long.
+    NotResumed(String),
     /// A system without faults lost a connection.
     LostConnection(String),
     /// The system did not stop in order.
@@ -79,6 +81,11 @@ impl fmt::Display for WorldFailure {
             Self::NotRecovered(text) => {
                 write!(out, "the system did not recover within {} s: {text}", RECOVERY_MAX / MS / 1000)
             }
+            Self::NotResumed(text) => write!(
+                out,
+                "no event was assigned within {} s after the loss of a supervisor: {text}",
+                RESUME_MAX / MS / 1000
+            ),
             Self::LostConnection(text) => write!(out, "a connection was lost without a fault: {text}"),
             Self::NotStopped(text) => {
                 write!(out, "the system did not stop within {} s: {text}", STOP_MAX / MS / 1000)
@@ -143,7 +150,7 @@ pub(crate) fn check_sockets(world: &World) -> Result<(), WorldFailure> {
 
 fn name(place: ProcessPlace) -> String {
     match place.role {
-        Role::Supervisor => place.role.to_string(),
+        Role::Supervisor => fanin_node::names::process_name(place.role, place.index),
         _ => format!("{}-{}", place.role, place.index),
     }
 }
@@ -174,7 +181,8 @@ fn journals(machine: &HostMachine, folder: &Path) -> Vec<std::path::PathBuf> {
 pub(crate) fn progress(world: &World) -> EventProgress {
     let machine = world.audit_machine();
     let mut progress = EventProgress::default();
-    for path in journals(&machine, &world.supervisor_folder()) {
+    let supervisors = world.folders().into_iter().filter(|(place, ..)| place.role == Role::Supervisor);
+    for path in supervisors.flat_map(|(_, folder, _)| journals(&machine, &folder)) {
         // A journal that cannot be read is a finding of the audit.
         let _ = journal::read_on(&machine, &path, |_, line| match line.record.step {
             EventStep::Assigned { .. } => progress.assigned = progress.assigned.max(line.record.event.0 + 1),
@@ -197,6 +205,11 @@ pub(crate) fn not_recovered(world: &World) -> WorldFailure {
         "{assigned} events assigned, not finished {open:?}; {}",
         running(world)
     ))
+}
+
+/// The state of a system that lost a supervisor and assigns nothing.
+pub(crate) fn not_resumed(world: &World, assigned: u64) -> WorldFailure {
+    WorldFailure::NotResumed(format!("{assigned} events assigned; {}", running(world)))
 }
 
 /// The state of a system that lost a connection without a fault.
@@ -224,8 +237,8 @@ fn running(world: &World) -> String {
 pub(crate) fn story(world: &World, event: u64) -> Vec<String> {
     let machine = world.audit_machine();
     let mut lines = Vec::new();
-    for (folder, &place) in world.folders().0.iter().zip(&world.plan.places) {
-        for path in journals(&machine, folder) {
+    for (place, folder, _) in world.folders() {
+        for path in journals(&machine, &folder) {
             let read = journal::read_on(&machine, &path, |epoch_us, line| {
                 if line.record.event.0 == event {
                     let at_us = epoch_us - EPOCH_US + line.record.at.get() / 1_000_000;
@@ -247,11 +260,9 @@ pub(crate) fn story(world: &World, event: u64) -> Vec<String> {
 /// Reads all journals and files when all processes have ended. Returns the number of assigned events.
 pub(crate) fn audit(world: &World) -> Result<u64, WorldFailure> {
     let machine = world.audit_machine();
-    let (folders, data) = world.folders();
+    let all = world.folders();
     let mut received: BTreeSet<L1Id> = BTreeSet::new();
-    for (folder, _) in
-        folders.iter().zip(&world.plan.places).filter(|(_, place)| place.role == Role::Collector)
-    {
+    for (_, folder, _) in all.iter().filter(|(place, ..)| place.role == Role::Collector) {
         for path in journals(&machine, folder) {
             journal::read_on(&machine, &path, |_, line| {
                 if matches!(line.record.step, EventStep::Received { .. }) {
@@ -261,8 +272,8 @@ pub(crate) fn audit(world: &World) -> Result<u64, WorldFailure> {
             .map_err(|error| journal_failure(&error))?;
         }
     }
-    let folders: Vec<&Path> = folders.iter().map(|path| &**path).collect();
-    let data: Vec<&Path> = data.iter().map(|path| &**path).collect();
+    let folders: Vec<&Path> = all.iter().map(|(_, folder, _)| &**folder).collect();
+    let data: Vec<&Path> = all.iter().map(|(.., data)| &**data).collect();
     // An event received by a collector was assigned, even if the supervisor's disk lost the record.
     let assigned_min = received.last().map_or(0, |event| event.0 + 1);
     let scope = AuditScope { folders: &folders, data: &data, loggers: true, assigned_min };

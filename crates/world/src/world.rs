@@ -23,6 +23,8 @@ const LOOK_EVERY: u64 = 20 * MS;
 /// A system without faults is complete again, and finishes an event, within this time. The pause before a start is 2 s at most. That
 /// before an attempt to connect is 5 s, and an attempt without an answer takes 5 s.
 pub(crate) const RECOVERY_MAX: u64 = 30_000 * MS;
+/// Events are assigned again within this time after the loss of a supervisor for good, in a system without other faults.
+pub(crate) const RESUME_MAX: u64 = 3_000 * MS;
 /// A system without faults stops in order within this time.
 pub(crate) const STOP_MAX: u64 = 60_000 * MS;
 /// The remains of a fault have ended by themselves this long after the system was complete.
@@ -42,6 +44,8 @@ pub(crate) struct Child {
     plan: RestartPlan,
     /// True if it has ended in order, and is not to be started again.
     has_ended: bool,
+    /// True if its machine is lost for good.
+    is_lost: bool,
     /// True if it was asked to stop in this life.
     is_asked: bool,
     turns: u64,
@@ -98,6 +102,8 @@ pub(crate) struct World {
     pub(crate) children: Vec<Child>,
     phase: WorldPhase,
     faults: u64,
+    /// Time until which another event has to be assigned than the first ones, after the loss of a supervisor.
+    pub(crate) resumes: Option<(u64, u64)>,
     /// Faults that are going on.
     pub(crate) active: usize,
 }
@@ -124,11 +130,12 @@ impl World {
             signals: Signals::default(),
             plan: RestartPlan::new(instant(0)),
             has_ended: false,
+            is_lost: false,
             is_asked: false,
             turns: 0,
         });
         let children = children.collect();
-        Self { shared, plan, systems, children, phase: WorldPhase::Work, faults: 0, active: 0 }
+        Self { shared, plan, systems, children, phase: WorldPhase::Work, faults: 0, resumes: None, active: 0 }
     }
 
     /// Lets the world run to its end.
@@ -367,21 +374,34 @@ impl World {
 
     /// Connections of a process when the system is complete.
     pub(crate) fn connections(&self, place: ProcessPlace) -> usize {
-        let count = |role| self.plan.places.iter().filter(|place| place.role == role).count();
+        let left = || self.children.iter().filter(|child| !child.is_lost);
+        let count = |role| left().filter(|child| child.place.role == role).count();
+        let supervisors = count(Role::Supervisor);
         match place.role {
-            Role::Supervisor => count(Role::Readout) + count(Role::Collector),
-            Role::Readout => 1 + count(Role::Collector),
-            Role::Collector => 1 + count(Role::Readout) + count(Role::Logger),
+            Role::Supervisor => supervisors - 1 + count(Role::Readout) + count(Role::Collector),
+            Role::Readout => supervisors + count(Role::Collector),
+            Role::Collector => supervisors + count(Role::Readout) + count(Role::Logger),
             Role::Logger | Role::Processor => count(Role::Collector),
         }
     }
 
     /// True if every process runs, with all its connections.
-    fn is_complete(&self) -> bool {
-        self.children.iter().all(|child| {
+    pub(crate) fn is_complete(&self) -> bool {
+        self.children.iter().filter(|child| !child.is_lost).all(|child| {
             let connected = child.process.as_ref().map(|process| process.held().connected);
             connected == Some(self.connections(child.place))
         })
+    }
+
+    /// True until the system is stopped.
+    pub(crate) fn is_working(&self) -> bool {
+        !matches!(self.phase, WorldPhase::Stop { .. } | WorldPhase::Over)
+    }
+
+    /// Takes a machine out of the world.
+    pub(crate) fn lose(&mut self, host: Host) {
+        let child = &mut self.children[host];
+        (child.has_ended, child.is_lost) = (true, true);
     }
 
     /// Connections that the processes of now have lost.
@@ -391,6 +411,13 @@ impl World {
 
     fn look(&mut self, now: u64) -> Result<(), WorldFailure> {
         verdict::check_sockets(self)?;
+        if let Some((until, assigned)) = self.resumes.filter(|_| self.is_working()) {
+            if verdict::progress(self).assigned > assigned {
+                self.resumes = None;
+            } else if now > until {
+                return Err(verdict::not_resumed(self, assigned));
+            }
+        }
         match self.phase {
             WorldPhase::Work => {
                 let no_faults = self.active == 0 && self.faults as usize == self.plan.faults.len();
@@ -479,21 +506,15 @@ impl World {
         &self.systems[host]
     }
 
-    /// The folders of journals and of stored events of all machines.
-    pub(crate) fn folders(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
-        let folders = self.systems.iter().map(|system| system.folder.clone()).collect();
-        let data = self.systems.iter().map(|system| system.data.clone()).collect();
-        (folders, data)
+    /// The folders of journals and of stored events of all machines that are not lost, with their processes.
+    pub(crate) fn folders(&self) -> Vec<(ProcessPlace, PathBuf, PathBuf)> {
+        let left = self.systems.iter().zip(&self.children).filter(|(_, child)| !child.is_lost);
+        left.map(|(system, child)| (child.place, system.folder.clone(), system.data.clone())).collect()
     }
 
     /// The lines of all journals about one event, with their processes, in the order of time.
     pub(crate) fn story(&self, event: u64) -> Vec<String> {
         verdict::story(self, event)
-    }
-
-    /// The journal of the supervisor.
-    pub(crate) fn supervisor_folder(&self) -> PathBuf {
-        self.systems[0].folder.clone()
     }
 
     /// All disks, to read.

@@ -29,6 +29,9 @@ pub(crate) struct Arguments {
     /// name decides.
     #[arg(long, env = "FANIN_INDEX", value_name = "N")]
     index: Option<u16>,
+    /// Run the supervisor of `hosts.standby`, which takes over when the other one is lost.
+    #[arg(long, conflicts_with = "index")]
+    standby: bool,
     /// The unit of its collector that a processor is, from 0. By default one without a processor.
     #[arg(long, value_name = "N")]
     unit: Option<u16>,
@@ -97,6 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     fanin_node::log::install(format, system.log_level);
     let index = match arguments.index {
+        _ if arguments.standby => 1,
         Some(index) => index,
         None => system.index_here(role, &host_name())?,
     };

@@ -380,7 +380,9 @@ impl Aggregator {
     fn sender_of(&self, peer: Peer) -> Option<usize> {
         match peer {
             Peer::Readout(sender) if usize::from(sender) < self.senders.len() => Some(usize::from(sender)),
-            Peer::Readout(_) | Peer::Supervisor | Peer::Collector(_) | Peer::Logger(_) => None,
+            Peer::Readout(_) | Peer::Supervisor | Peer::Standby | Peer::Collector(_) | Peer::Logger(_) => {
+                None
+            }
         }
     }
 

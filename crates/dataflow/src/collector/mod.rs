@@ -315,7 +315,7 @@ impl<P: FragmentPayload> Collector<P> {
                     self.offer_unshipped(now);
                 }
             }
-            Peer::Collector(_) => {}
+            Peer::Standby | Peer::Collector(_) => {}
         }
         self.settle(now);
     }
@@ -327,7 +327,7 @@ impl<P: FragmentPayload> Collector<P> {
             Peer::Supervisor => self.link = SupervisorLink::Down,
             Peer::Readout(readout) => self.readout_closed(now, readout),
             Peer::Logger(logger) => self.logger_closed(now, logger),
-            Peer::Collector(_) => {}
+            Peer::Standby | Peer::Collector(_) => {}
         }
         self.settle(now);
     }

@@ -177,7 +177,7 @@ impl<P: FragmentPayload> Supervisor<P> {
             }
             // A new connection means that the old one is dead, even if it seems open.
             Peer::Collector(_) => self.handle_closed(now, peer),
-            Peer::Supervisor | Peer::Logger(_) => {}
+            Peer::Supervisor | Peer::Standby | Peer::Logger(_) => {}
         }
     }
 
@@ -203,7 +203,7 @@ impl<P: FragmentPayload> Supervisor<P> {
                 }
                 self.take_from_lost(now);
             }
-            Peer::Supervisor | Peer::Logger(_) => {}
+            Peer::Supervisor | Peer::Standby | Peer::Logger(_) => {}
         }
         self.pump(now);
     }

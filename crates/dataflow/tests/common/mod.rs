@@ -144,7 +144,7 @@ impl World {
                 assert!(at >= self.now, "{peer} wants to be called in the past");
                 self.now = at;
                 match peer {
-                    Peer::Supervisor => self.supervisor.handle_deadline(at),
+                    Peer::Supervisor | Peer::Standby => self.supervisor.handle_deadline(at),
                     Peer::Collector(n) => self.collectors[usize::from(n)].handle_deadline(at),
                     Peer::Readout(n) => self.readouts[usize::from(n)].handle_deadline(at),
                     Peer::Logger(n) => self.loggers[usize::from(n)].handle_deadline(at),
@@ -190,7 +190,7 @@ impl World {
                 }
                 for (one, other) in [(a, b), (b, a)] {
                     match one {
-                        Peer::Supervisor => self.supervisor.handle_connected(self.now, other),
+                        Peer::Supervisor | Peer::Standby => self.supervisor.handle_connected(self.now, other),
                         Peer::Collector(n) => {
                             self.collectors[usize::from(n)].handle_connected(self.now, other);
                         }
@@ -241,7 +241,7 @@ impl World {
         }
         for _ in 0..if self.close_twice { 2 } else { 1 } {
             match end {
-                Peer::Supervisor => self.supervisor.handle_closed(self.now, other),
+                Peer::Supervisor | Peer::Standby => self.supervisor.handle_closed(self.now, other),
                 Peer::Collector(n) => self.collectors[usize::from(n)].handle_closed(self.now, other),
                 Peer::Readout(n) => self.readouts[usize::from(n)].handle_closed(self.now, other),
                 Peer::Logger(n) => self.loggers[usize::from(n)].handle_closed(self.now, other),
@@ -253,7 +253,7 @@ impl World {
     /// Replaces a dead process by a new one.
     fn replace(&mut self, peer: Peer) {
         match peer {
-            Peer::Supervisor => {
+            Peer::Supervisor | Peer::Standby => {
                 let mut config = self.parts.supervisor.clone();
                 config.events_max = config.events_max.map(|max| max - self.assigned);
                 config.start = self.now;
@@ -281,7 +281,7 @@ impl World {
     fn deliver(&mut self, from: Peer, to: Peer, message: Message<Bytes>) {
         self.messages += 1;
         let handled = match to {
-            Peer::Supervisor => self.supervisor.handle_message(self.now, from, message),
+            Peer::Supervisor | Peer::Standby => self.supervisor.handle_message(self.now, from, message),
             Peer::Collector(n) => self.collectors[usize::from(n)].handle_message(self.now, from, message),
             Peer::Readout(n) => self.readouts[usize::from(n)].handle_message(self.now, from, message),
             Peer::Logger(n) => self.loggers[usize::from(n)].handle_message(self.now, from, message),
@@ -291,14 +291,14 @@ impl World {
 
     fn drain(&mut self, peer: Peer) {
         match peer {
-            Peer::Supervisor => self.supervisor.check_invariants(),
+            Peer::Supervisor | Peer::Standby => self.supervisor.check_invariants(),
             Peer::Collector(n) => self.collectors[usize::from(n)].check_invariants(),
             Peer::Readout(n) => self.readouts[usize::from(n)].check_invariants(),
             Peer::Logger(n) => self.loggers[usize::from(n)].check_invariants(),
         }
         loop {
             let sent = match peer {
-                Peer::Supervisor => self.supervisor.poll_transmit(),
+                Peer::Supervisor | Peer::Standby => self.supervisor.poll_transmit(),
                 Peer::Collector(n) => self.collectors[usize::from(n)].poll_transmit(),
                 Peer::Readout(n) => self.readouts[usize::from(n)].poll_transmit(),
                 Peer::Logger(n) => self.loggers[usize::from(n)].poll_transmit(),
@@ -314,7 +314,7 @@ impl World {
         }
         loop {
             let record = match peer {
-                Peer::Supervisor => self.supervisor.poll_record(),
+                Peer::Supervisor | Peer::Standby => self.supervisor.poll_record(),
                 Peer::Collector(n) => self.collectors[usize::from(n)].poll_record(),
                 Peer::Readout(n) => self.readouts[usize::from(n)].poll_record(),
                 Peer::Logger(n) => self.loggers[usize::from(n)].poll_record(),

@@ -1,11 +1,12 @@
 //! The file of a live system: its scenario, and the host and port of each process.
 
+mod address;
 mod error;
 mod predicted;
 mod role;
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use fanin_dataflow::Peer;
@@ -17,12 +18,11 @@ use toml::Spanned;
 
 use crate::machine::HostMachine;
 
+use address::expand;
+pub use address::{listen_addresses, port};
 pub use error::ConfigError;
 pub use predicted::{PredictedBand, PredictedBands};
 pub use role::{Role, UnknownRole};
-
-/// Systems of more processes than this are not described by one file.
-const HOSTS_MAX: usize = 100_000;
 
 /// The remedy for an address without a port.
 const PORT_HELP: &str = "write host:port, with a port from 1 to 65535";
@@ -70,6 +70,7 @@ fn here() -> PathBuf {
 #[serde(deny_unknown_fields)]
 struct Hosts {
     supervisor: Spanned<String>,
+    standby: Option<Spanned<String>>,
     readouts: Spanned<Vec<String>>,
     collectors: Spanned<Vec<String>>,
     #[serde(default = "no_hosts")]
@@ -124,6 +125,8 @@ pub struct System {
     pub run: u32,
     /// Host and port of the supervisor.
     pub supervisor: String,
+    /// Host and port of the standby supervisor; `None` without one.
+    pub standby: Option<String>,
     /// Host and port of each readout.
     pub readouts: Vec<String>,
     /// The host of each collector.
@@ -242,9 +245,21 @@ impl System {
             let message = format!("`hosts.supervisor` is {supervisor:?}, which has no port");
             return Err(wrong(file.hosts.supervisor.span(), message, PORT_HELP.to_owned()));
         }
+        let standby = file.hosts.standby.as_ref().map(|standby| standby.get_ref().clone());
+        if let (Some(address), Some(given)) = (&standby, &file.hosts.standby) {
+            if port(address).is_none() {
+                let message = format!("`hosts.standby` is {address:?}, which has no port");
+                return Err(wrong(given.span(), message, PORT_HELP.to_owned()));
+            }
+            if wanted.readout.hosts == 0 {
+                let message = "`hosts.standby` is set, and the scenario has no readouts to vote".to_owned();
+                return Err(wrong(given.span(), message, "set `readout.hosts`".to_owned()));
+            }
+        }
         // Two processes cannot listen at one address.
         let listening = [
             ("supervisor", std::slice::from_ref(&supervisor), file.hosts.supervisor.span()),
+            ("standby", standby.as_slice(), file.hosts.standby.as_ref().map_or(0..0, Spanned::span)),
             ("readouts", &readouts[..], file.hosts.readouts.span()),
             ("loggers", &loggers[..], file.hosts.loggers.span()),
         ];
@@ -289,6 +304,7 @@ impl System {
             folder: base.join(file.folder),
             run: file.run,
             supervisor,
+            standby,
             readouts,
             collectors,
             loggers,
@@ -314,17 +330,24 @@ impl System {
     /// Number of processes of a role; of processors, those of one collector.
     pub fn count(&self, role: Role) -> usize {
         match role {
-            Role::Supervisor => 1,
+            Role::Supervisor => self.supervisors().len(),
             Role::Readout => self.readouts.len(),
             Role::Collector | Role::Processor => self.collectors.len(),
             Role::Logger => self.loggers.len(),
         }
     }
 
+    /// The supervisor, and its standby if there is one.
+    pub fn supervisors(&self) -> Vec<Peer> {
+        let standby = self.standby.as_ref().map(|_| Peer::Standby);
+        [Peer::Supervisor].into_iter().chain(standby).collect()
+    }
+
     /// Host and port of a process that listens.
     pub fn address(&self, peer: Peer) -> Option<&str> {
         match peer {
             Peer::Supervisor => Some(&self.supervisor),
+            Peer::Standby => self.standby.as_deref(),
             Peer::Readout(place) => self.readouts.get(usize::from(place)).map(String::as_str),
             Peer::Logger(place) => self.loggers.get(usize::from(place)).map(String::as_str),
             Peer::Collector(_) => None,
@@ -378,7 +401,7 @@ impl System {
     /// If neither the count nor the host name decides.
     pub fn index_here(&self, role: Role, host_name: &str) -> Result<u16, IndexError> {
         let count = self.count(role);
-        if count == 1 {
+        if count == 1 || role == Role::Supervisor {
             return Ok(0);
         }
         let all = match role {
@@ -407,59 +430,6 @@ pub struct IndexError {
     role: Role,
     count: usize,
     host: String,
-}
-
-/// The port in `host:port`.
-pub fn port(address: &str) -> Option<u16> {
-    let (host, port) = address.rsplit_once(':')?;
-    port.parse().ok().filter(|&port| port != 0 && !host.is_empty())
-}
-
-/// Returns the addresses at which a process listens: `address`, or all to which its host's name resolves. `listen`
-/// replaces the host.
-///
-/// # Errors
-/// If the name does not resolve.
-pub fn listen_addresses(address: &str, listen: Option<IpAddr>) -> std::io::Result<Vec<SocketAddr>> {
-    if let (Some(listen), Some(port)) = (listen, port(address)) {
-        return Ok(vec![SocketAddr::new(listen, port)]);
-    }
-    let mut found: Vec<SocketAddr> = address.to_socket_addrs()?.collect();
-    found.sort_unstable();
-    found.dedup();
-    Ok(found)
-}
-
-/// Names with a range of numbers in brackets, one by one.
-fn expand(list: &[String]) -> Result<Vec<String>, (String, &'static str)> {
-    let mut all = Vec::new();
-    for name in list {
-        let fail = |why| (name.clone(), why);
-        if name.is_empty() {
-            return Err(fail("a name is empty"));
-        }
-        let range = name.split_once('[').and_then(|(before, rest)| {
-            let (range, after) = rest.split_once(']')?;
-            range.split_once('-').map(|range| (before, range, after))
-        });
-        match range {
-            // An IPv6 address stands in brackets too, but has no such range.
-            Some((before, (from, to), after)) => {
-                let number = |text: &str| text.parse::<u32>().map_err(|_| fail("a range is written [0-23]"));
-                let (first, last) = (number(from)?, number(to)?);
-                if first > last || (last - first) as usize >= HOSTS_MAX {
-                    return Err(fail("a range goes from a lower to a higher number"));
-                }
-                let width = from.len();
-                all.extend((first..=last).map(|n| format!("{before}{n:0width$}{after}")));
-            }
-            None if name.contains(['[', ']']) && !name.starts_with('[') => {
-                return Err(fail("a range is written [0-23]"));
-            }
-            None => all.push(name.clone()),
-        }
-    }
-    Ok(all)
 }
 
 /// Text of a file for a system with all processes on this machine.

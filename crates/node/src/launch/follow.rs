@@ -89,7 +89,7 @@ impl JournalFollower {
         let mut words = line.split(|&byte| byte == b' ');
         if line.first() == Some(&b'#') {
             let epoch = words.next_back().unwrap_or_default();
-            if epoch != self.epoch {
+            if line.starts_with(b"# fanin journal ") && epoch != self.epoch {
                 self.epoch = epoch.to_vec();
                 self.lives += 1;
             }

@@ -1,6 +1,6 @@
 //! The collector's process: checks messages, and shows events to the processors of its host.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use fanin_dataflow::{
 use fanin_scenario::Processors;
 use fanin_units::{Bytes, Instant, Rate};
 
+use super::paired::{FromSupervisor, LeaderTracker};
 use super::{processor, settings};
 use crate::config::System;
 use crate::data::{Chunk, Data, check};
@@ -34,6 +35,10 @@ pub struct CollectorNode {
     credits: Option<u32>,
     has_loggers: bool,
     units: Option<UnitServer>,
+    /// The supervisor that it obeys, of two; `None` in a system without a standby.
+    leader: Option<LeaderTracker>,
+    /// Messages that were taken out before the supervisor changed.
+    taken: VecDeque<(Peer, Message<Data>)>,
     failure: Option<ProcessError>,
 }
 
@@ -99,7 +104,31 @@ impl CollectorNode {
             Processors::Timers => None,
         };
         let (data, proofs) = (HashMap::new(), HashMap::new());
-        Ok(Self { collector, sources, data, proofs, collections, credits, has_loggers, units, failure: None })
+        let leader = system.standby.is_some().then(LeaderTracker::default);
+        let (taken, failure) = (VecDeque::new(), None);
+        Ok(Self {
+            collector,
+            sources,
+            data,
+            proofs,
+            collections,
+            credits,
+            has_loggers,
+            units,
+            leader,
+            taken,
+            failure,
+        })
+    }
+
+    /// Ends the role's connection to its supervisor; messages that were meant for it are dropped.
+    fn end_supervisor(&mut self, now: Instant) {
+        while let Some(message) = self.collector.poll_transmit() {
+            if message.0 != Peer::Supervisor {
+                self.taken.push_back(message);
+            }
+        }
+        self.collector.handle_closed(now, Peer::Supervisor);
     }
 
     /// Passes the requests of the state machine on to the processors.
@@ -150,16 +179,44 @@ fn serve(system: &System, place: u16, wake: &Wake) -> Result<UnitServer, Process
 
 impl RoleNode for CollectorNode {
     fn handle_connected(&mut self, now: Instant, peer: Peer) {
+        // Of two supervisors, the one that leads says so first.
+        if self.leader.is_some() && matches!(peer, Peer::Supervisor | Peer::Standby) {
+            return;
+        }
         self.collector.handle_connected(now, peer);
         self.command();
     }
 
     fn handle_closed(&mut self, now: Instant, peer: Peer) {
-        self.collector.handle_closed(now, peer);
+        match &mut self.leader {
+            Some(leader) if matches!(peer, Peer::Supervisor | Peer::Standby) => {
+                if leader.handle_closed(peer) {
+                    self.end_supervisor(now);
+                }
+            }
+            _ => self.collector.handle_closed(now, peer),
+        }
         self.command();
     }
 
     fn handle_message(&mut self, now: Instant, peer: Peer, message: Message<Data>) -> Result<(), Unexpected> {
+        let (peer, message) = match &mut self.leader {
+            Some(leader) if matches!(peer, Peer::Supervisor | Peer::Standby) => {
+                match leader.handle_message(peer, message) {
+                    FromSupervisor::Nothing => return Ok(()),
+                    FromSupervisor::Leads { was_up } => {
+                        if was_up {
+                            self.end_supervisor(now);
+                        }
+                        self.collector.handle_connected(now, Peer::Supervisor);
+                        self.command();
+                        return Ok(());
+                    }
+                    FromSupervisor::Message(message) => (Peer::Supervisor, message),
+                }
+            }
+            _ => (peer, message),
+        };
         if let (Peer::Readout(readout), Message::Answer { tag, event, payload, .. }) = (peer, &message) {
             let mut bytes = 0;
             for part in payload.parts() {
@@ -233,7 +290,10 @@ impl RoleNode for CollectorNode {
     }
 
     fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)> {
-        let (peer, mut message) = self.collector.poll_transmit()?;
+        let (mut peer, mut message) = self.taken.pop_front().or_else(|| self.collector.poll_transmit())?;
+        if let (Peer::Supervisor, Some(leader)) = (peer, &self.leader) {
+            peer = leader.leader().unwrap_or(peer);
+        }
         if let Message::Event { event, payload, .. } = &mut message
             && let Some(proof) = self.proofs.get(&*event)
         {

@@ -2,6 +2,7 @@
 
 mod collector;
 mod logger;
+mod paired;
 pub mod processor;
 mod readout;
 pub mod settings;
@@ -9,5 +10,6 @@ mod supervisor;
 
 pub use collector::CollectorNode;
 pub use logger::LoggerNode;
+pub use paired::PairedSupervisor;
 pub use readout::ReadoutNode;
 pub use supervisor::SupervisorNode;

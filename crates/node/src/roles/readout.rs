@@ -1,18 +1,68 @@
 //! The readout's process: a memory that the detector fills and the data flow empties.
 
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
 use fanin_dataflow::{EventRecord, FragmentSource, Message, Peer, Readout, Unexpected};
 use fanin_units::Instant;
 
+use super::paired::{FromSupervisor, LeaderTracker};
 use super::settings;
 use crate::config::System;
 use crate::data::Data;
+use crate::machine::HostMachine;
 use crate::metrics::{self, Metrics};
+use crate::names::name;
 use crate::node::{ProcessError, RoleNode};
 use crate::source::{FragmentMemory, supply};
+use crate::succession::{SuccessionMessage, Witness};
 
 /// Runs the readout's state machine over connections.
 pub struct ReadoutNode {
     readout: Readout<Data, FragmentMemory>,
+    /// Its part where there are two supervisors.
+    vote: Option<Vote>,
+}
+
+/// The vote of a readout on the leading supervisor, and the one that it obeys.
+struct Vote {
+    machine: HostMachine,
+    path: PathBuf,
+    witness: Witness,
+    leader: LeaderTracker,
+    out: VecDeque<(Peer, Message<Data>)>,
+}
+
+impl Vote {
+    fn open(system: &System, place: u16) -> Result<Self, ProcessError> {
+        let machine = system.machine.clone();
+        let path = system.folder.join(format!("{}.witness", name(Peer::Readout(place))));
+        let own = |error| ProcessError::Own { failure: "cannot read the vote of this readout", error };
+        let witness = if machine.exists(&path).map_err(own)? {
+            let text = String::from_utf8_lossy(&machine.read(&path).map_err(own)?).into_owned();
+            let invalid = || ProcessError::Settings(format!("{} is no vote of a readout", path.display()));
+            Witness::parse(&text).ok_or_else(invalid)?
+        } else {
+            Witness::default()
+        };
+        Ok(Self { machine, path, witness, leader: LeaderTracker::default(), out: VecDeque::new() })
+    }
+
+    /// Answers a supervisor, once the answer is on disk.
+    fn answer(&mut self, peer: Peer, message: &SuccessionMessage) {
+        let mut next = self.witness;
+        let answer = next.handle(message);
+        if next != self.witness {
+            if let Err(error) = self.machine.replace(&self.path, next.to_text().as_bytes()) {
+                tracing::error!(%error, vote = %self.path.display(), "cannot write the vote; it does not count");
+                return;
+            }
+            self.witness = next;
+        }
+        if let Some(answer) = answer {
+            self.out.push_back((peer, Message::Succession(answer.encode())));
+        }
+    }
 }
 
 impl ReadoutNode {
@@ -27,20 +77,53 @@ impl ReadoutNode {
         let memory = FragmentMemory::new(supply, &sources, place, has_noise);
         let readout = Readout::new(settings::readout(system.scenario(), place), memory)
             .map_err(|error| ProcessError::Settings(error.to_string()))?;
-        Ok(Self { readout })
+        let vote = system.standby.is_some().then(|| Vote::open(system, place)).transpose()?;
+        Ok(Self { readout, vote })
     }
 }
 
 impl RoleNode for ReadoutNode {
     fn handle_connected(&mut self, now: Instant, peer: Peer) {
+        // Of two supervisors, the one that leads says so first.
+        if self.vote.is_some() && matches!(peer, Peer::Supervisor | Peer::Standby) {
+            return;
+        }
         self.readout.handle_connected(now, peer);
     }
 
     fn handle_closed(&mut self, now: Instant, peer: Peer) {
-        self.readout.handle_closed(now, peer);
+        match &mut self.vote {
+            Some(vote) if matches!(peer, Peer::Supervisor | Peer::Standby) => {
+                if vote.leader.handle_closed(peer) {
+                    self.readout.handle_closed(now, Peer::Supervisor);
+                }
+            }
+            _ => self.readout.handle_closed(now, peer),
+        }
     }
 
     fn handle_message(&mut self, now: Instant, peer: Peer, message: Message<Data>) -> Result<(), Unexpected> {
+        let (peer, message) = match &mut self.vote {
+            Some(vote) if matches!(peer, Peer::Supervisor | Peer::Standby) => {
+                if let Message::Succession(bytes) = &message
+                    && let Some(message) = SuccessionMessage::decode(bytes)
+                {
+                    vote.answer(peer, &message);
+                }
+                match vote.leader.handle_message(peer, message) {
+                    FromSupervisor::Nothing => return Ok(()),
+                    FromSupervisor::Leads { was_up } => {
+                        if was_up {
+                            self.readout.handle_closed(now, Peer::Supervisor);
+                        }
+                        self.readout.handle_connected(now, Peer::Supervisor);
+                        return Ok(());
+                    }
+                    FromSupervisor::Message(message) => (Peer::Supervisor, message),
+                }
+            }
+            _ => (peer, message),
+        };
         // The detector delivers an event at the latest when it is requested. A file cannot be late, and a
         // deleted event does not come again.
         if let (Peer::Collector(_), Message::Request { event, .. }) = (peer, &message)
@@ -67,7 +150,12 @@ impl RoleNode for ReadoutNode {
     }
 
     fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)> {
-        self.readout.poll_transmit()
+        if let Some(message) = self.vote.as_mut().and_then(|vote| vote.out.pop_front()) {
+            return Some(message);
+        }
+        let (peer, message) = self.readout.poll_transmit()?;
+        let leader = self.vote.as_ref().and_then(|vote| vote.leader.leader());
+        Some((if peer == Peer::Supervisor { leader.unwrap_or(peer) } else { peer }, message))
     }
 
     fn poll_record(&mut self) -> Option<(EventRecord, u64)> {

@@ -1,5 +1,7 @@
 //! The supervisor's process: after a restart it takes up the unfinished work that its journal names.
 
+use std::path::Path;
+
 use fanin_dataflow::{EventRecord, Message, Peer, Supervisor, Unexpected};
 use fanin_units::Instant;
 
@@ -23,8 +25,16 @@ impl SupervisorNode {
     /// # Errors
     /// If the scenario or the journal does not allow it.
     pub fn new(system: &System, now: Instant) -> Result<Self, ProcessError> {
+        Self::from_journal(system, &system.journal("supervisor"), now)
+    }
+
+    /// The same with another journal.
+    ///
+    /// # Errors
+    /// As above.
+    pub(super) fn from_journal(system: &System, path: &Path, now: Instant) -> Result<Self, ProcessError> {
         settings::check(system.scenario())?;
-        let left = journal::resume_on(&system.machine, &system.journal("supervisor"))?;
+        let left = journal::resume_on(&system.machine, path)?;
         let config = settings::supervisor(system.scenario(), left.next.map(|_| now))?;
         let mut supervisor =
             Supervisor::new(config).map_err(|error| ProcessError::Settings(error.to_string()))?;
@@ -102,6 +112,7 @@ impl RoleNode for SupervisorNode {
 
     fn measure(&self, metrics: &Metrics) {
         let counters = self.supervisor.counters();
+        metrics::level(&metrics.leads, 1);
         metrics::set(&metrics.assigned, counters.assigned);
         metrics::set(&metrics.reassigned, counters.reassigned);
         metrics::level(&metrics.outstanding, self.supervisor.outstanding().count() as u64);

@@ -25,11 +25,12 @@ impl Dialer {
     pub(super) fn partners(&self, system: &System) -> Vec<Peer> {
         match self.me {
             Peer::Supervisor | Peer::Logger(_) => Vec::new(),
-            Peer::Readout(_) => vec![Peer::Supervisor],
+            Peer::Standby => vec![Peer::Supervisor],
+            Peer::Readout(_) => system.supervisors(),
             Peer::Collector(_) => {
                 let readouts = (0..system.readouts.len() as u16).map(Peer::Readout);
                 let loggers = (0..system.loggers.len() as u16).map(Peer::Logger);
-                [Peer::Supervisor].into_iter().chain(readouts).chain(loggers).collect()
+                system.supervisors().into_iter().chain(readouts).chain(loggers).collect()
             }
         }
     }
@@ -38,7 +39,8 @@ impl Dialer {
     pub(super) fn connects_to(&self, peer: Peer) -> bool {
         match self.me {
             Peer::Supervisor | Peer::Logger(_) => false,
-            Peer::Readout(_) => peer == Peer::Supervisor,
+            Peer::Standby => peer == Peer::Supervisor,
+            Peer::Readout(_) => matches!(peer, Peer::Supervisor | Peer::Standby),
             Peer::Collector(_) => !matches!(peer, Peer::Collector(_)),
         }
     }

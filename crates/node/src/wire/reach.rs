@@ -30,8 +30,8 @@ struct MissingPeer {
 pub(super) struct Reachability {
     /// The role needs each of them.
     needed: Vec<Peer>,
-    /// The role needs one of them, unless the list is empty.
-    alternatives: Vec<Peer>,
+    /// The role needs one of each group.
+    alternatives: Vec<Vec<Peer>>,
     missing: BTreeMap<Peer, MissingPeer>,
 }
 
@@ -41,16 +41,20 @@ impl Reachability {
         let readouts = (0..system.readouts.len() as u16).map(Peer::Readout);
         let collectors = (0..system.collectors.len() as u16).map(Peer::Collector);
         let loggers = (0..system.loggers.len() as u16).map(Peer::Logger);
-        let (needed, alternatives): (Vec<Peer>, Vec<Peer>) = match me {
-            Peer::Supervisor => (readouts.collect(), collectors.collect()),
-            Peer::Readout(_) => (vec![Peer::Supervisor], Vec::new()),
+        // Where there is a standby, one of the two supervisors is enough.
+        let mut supervisors = system.supervisors();
+        let has_standby = supervisors.len() > 1;
+        let only: Vec<Peer> = if has_standby { Vec::new() } else { std::mem::take(&mut supervisors) };
+        let (needed, alternatives): (Vec<Peer>, Vec<Vec<Peer>>) = match me {
+            Peer::Supervisor | Peer::Standby => (readouts.collect(), vec![collectors.collect()]),
+            Peer::Readout(_) => (only, vec![supervisors]),
             Peer::Collector(_) => {
-                ([Peer::Supervisor].into_iter().chain(readouts).collect(), loggers.collect())
+                (only.into_iter().chain(readouts).collect(), vec![supervisors, loggers.collect()])
             }
-            Peer::Logger(_) => (Vec::new(), collectors.collect()),
+            Peer::Logger(_) => (Vec::new(), vec![collectors.collect()]),
         };
         let absent = |&peer: &Peer| (peer, MissingPeer { since: now, reason: None, logged: None });
-        let missing = needed.iter().chain(&alternatives).map(absent).collect();
+        let missing = needed.iter().chain(alternatives.iter().flatten()).map(absent).collect();
         Self { needed, alternatives, missing }
     }
 
@@ -63,7 +67,7 @@ impl Reachability {
     }
 
     pub(super) fn handle_closed(&mut self, now: Instant, peer: Peer, reason: String) {
-        if self.needed.contains(&peer) || self.alternatives.contains(&peer) {
+        if self.needed.contains(&peer) || self.alternatives.iter().flatten().any(|other| *other == peer) {
             let missing = MissingPeer { since: now, reason: Some(reason), logged: None };
             self.missing.entry(peer).or_insert(missing);
         }
@@ -85,11 +89,13 @@ impl Reachability {
             names.truncate(NAMES_MAX);
             names.push(format!("{more} more"));
         }
-        if let Some(one) = self.alternatives.first()
-            && self.alternatives.iter().all(|peer| self.missing.contains_key(peer))
-        {
-            let role = one.to_string();
-            names.push(format!("any {}", role.split(' ').next().unwrap_or_default()));
+        for group in &self.alternatives {
+            if let Some(one) = group.first()
+                && group.iter().all(|peer| self.missing.contains_key(peer))
+            {
+                let role = one.to_string();
+                names.push(format!("any {}", role.split(' ').next().unwrap_or_default()));
+            }
         }
         (!names.is_empty()).then(|| names.join(", "))
     }
@@ -125,9 +131,9 @@ mod tests {
     fn collector() -> (Reachability, Instant) {
         let now = Instant::now();
         let needed = vec![Peer::Supervisor, Peer::Readout(0), Peer::Readout(1)];
-        let alternatives = vec![Peer::Logger(0), Peer::Logger(1)];
+        let alternatives = vec![vec![Peer::Logger(0), Peer::Logger(1)]];
         let absent = |&peer: &Peer| (peer, MissingPeer { since: now, reason: None, logged: None });
-        let missing = needed.iter().chain(&alternatives).map(absent).collect();
+        let missing = needed.iter().chain(alternatives.iter().flatten()).map(absent).collect();
         (Reachability { needed, alternatives, missing }, now)
     }
 

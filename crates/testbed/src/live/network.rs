@@ -353,7 +353,7 @@ fn part(scenario: &Scenario, roles: &Roles, node: NodeIndex) -> Part {
         Peer::Collector(index) => Part::Role(Role::Collector, index),
         Peer::Readout(index) => Part::Role(Role::Readout, index),
         Peer::Logger(index) => Part::Role(Role::Logger, index),
-        Peer::Supervisor => Part::Role(Role::Supervisor, 0),
+        Peer::Supervisor | Peer::Standby => Part::Role(Role::Supervisor, 0),
     }
 }
 

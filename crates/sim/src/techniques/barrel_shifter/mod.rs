@@ -181,7 +181,7 @@ impl Shifter {
         match host {
             Peer::Readout(readout) => self.dead_readouts[usize::from(readout)] = true,
             Peer::Collector(collector) => self.dead_collectors[usize::from(collector)] = true,
-            Peer::Supervisor | Peer::Logger(_) => unreachable!("only readouts and collectors fail"),
+            _ => unreachable!("only readouts and collectors fail"),
         }
     }
 }
@@ -313,7 +313,7 @@ impl AnswerHooks for Shifter {
         match host {
             Peer::Readout(readout) => self.dead_readouts[usize::from(readout)],
             Peer::Collector(collector) => self.dead_collectors[usize::from(collector)],
-            Peer::Supervisor | Peer::Logger(_) => false,
+            Peer::Supervisor | Peer::Standby | Peer::Logger(_) => false,
         }
     }
 

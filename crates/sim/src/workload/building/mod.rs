@@ -277,7 +277,6 @@ impl Building {
         }
         let machines = &mut self.machines;
         match host {
-            Peer::Supervisor | Peer::Logger(_) => unreachable!("only readouts and collectors are excluded"),
             Peer::Readout(_) => {
                 machines.supervisor.handle_closed(now, host);
                 for collector in 0..self.machines.collectors.len() as u16 {
@@ -290,6 +289,7 @@ impl Building {
                 machines.loggers.iter_mut().for_each(|logger| logger.handle_closed(now, host));
                 machines.supervisor.handle_closed(now, host);
             }
+            _ => unreachable!("only readouts and collectors are excluded"),
         }
         self.drain(now, Peer::Supervisor, outbox);
     }

@@ -75,7 +75,7 @@ impl RoleMachines {
 
     pub(super) fn handle_connected(&mut self, now: Instant, role: Peer, peer: Peer) {
         match role {
-            Peer::Supervisor => self.supervisor.handle_connected(now, peer),
+            Peer::Supervisor | Peer::Standby => self.supervisor.handle_connected(now, peer),
             Peer::Readout(place) => self.readouts[usize::from(place)].handle_connected(now, peer),
             Peer::Collector(place) => self.collectors[usize::from(place)].handle_connected(now, peer),
             Peer::Logger(place) => self.loggers[usize::from(place)].handle_connected(now, peer),
@@ -85,7 +85,7 @@ impl RoleMachines {
     #[inline]
     pub(super) fn handle_message(&mut self, now: Instant, role: Peer, peer: Peer, message: Message<Bytes>) {
         expected(match role {
-            Peer::Supervisor => self.supervisor.handle_message(now, peer, message),
+            Peer::Supervisor | Peer::Standby => self.supervisor.handle_message(now, peer, message),
             Peer::Readout(place) => self.readouts[usize::from(place)].handle_message(now, peer, message),
             Peer::Collector(place) => self.collectors[usize::from(place)].handle_message(now, peer, message),
             Peer::Logger(place) => self.loggers[usize::from(place)].handle_message(now, peer, message),
@@ -94,7 +94,7 @@ impl RoleMachines {
 
     pub(super) fn handle_deadline(&mut self, now: Instant, role: Peer) {
         match role {
-            Peer::Supervisor => self.supervisor.handle_deadline(now),
+            Peer::Supervisor | Peer::Standby => self.supervisor.handle_deadline(now),
             Peer::Readout(place) => self.readouts[usize::from(place)].handle_deadline(now),
             Peer::Collector(place) => self.collectors[usize::from(place)].handle_deadline(now),
             Peer::Logger(place) => self.loggers[usize::from(place)].handle_deadline(now),
@@ -104,7 +104,7 @@ impl RoleMachines {
     #[inline]
     pub(super) fn poll_deadline(&mut self, role: Peer) -> Option<Instant> {
         match role {
-            Peer::Supervisor => self.supervisor.poll_deadline(),
+            Peer::Supervisor | Peer::Standby => self.supervisor.poll_deadline(),
             Peer::Readout(place) => self.readouts[usize::from(place)].poll_deadline(),
             Peer::Collector(place) => self.collectors[usize::from(place)].poll_deadline(),
             Peer::Logger(place) => self.loggers[usize::from(place)].poll_deadline(),
@@ -114,7 +114,7 @@ impl RoleMachines {
     #[inline]
     pub(super) fn poll_transmit(&mut self, role: Peer) -> Option<(Peer, Message<Bytes>)> {
         match role {
-            Peer::Supervisor => self.supervisor.poll_transmit(),
+            Peer::Supervisor | Peer::Standby => self.supervisor.poll_transmit(),
             Peer::Readout(place) => self.readouts[usize::from(place)].poll_transmit(),
             Peer::Collector(place) => self.collectors[usize::from(place)].poll_transmit(),
             Peer::Logger(place) => self.loggers[usize::from(place)].poll_transmit(),
@@ -164,7 +164,7 @@ impl RoleMachines {
     #[inline]
     pub(super) fn poll_record(&mut self, role: Peer) -> Option<EventRecord> {
         match role {
-            Peer::Supervisor => self.supervisor.poll_record(),
+            Peer::Supervisor | Peer::Standby => self.supervisor.poll_record(),
             Peer::Readout(place) => self.readouts[usize::from(place)].poll_record(),
             Peer::Collector(place) => self.collectors[usize::from(place)].poll_record(),
             Peer::Logger(place) => self.loggers[usize::from(place)].poll_record(),

@@ -1,0 +1,130 @@
+//! The work of a supervisor that leads: it ships its log, pairs, and gives its partner up.
+
+use std::io::{Read, Seek, SeekFrom};
+
+use fanin_units::{Duration, Instant};
+
+use super::{PairedSupervisor, is_supervisor};
+use crate::machine::OpenMode;
+use crate::node::{LogChange, RoleNode};
+use crate::roles::SupervisorNode;
+use crate::succession::{Leadership, SuccessionMessage, TermLine};
+
+/// A leader whose partner is not connected asks for a term alone after this time.
+const ALONE_AFTER: Duration = Duration::from_millis(150);
+/// And after this time if the partner is connected, and has not written what it was sent.
+const UNANSWERED_MAX: Duration = Duration::from_millis(1000);
+/// Most bytes that a follower lacks when a pairing begins.
+const PAIRING_LACK_MAX: u64 = 64 << 10;
+/// Bytes of the log in one message, and on their way.
+const CHUNK: u64 = 256 << 10;
+const ON_WAY_MAX: u64 = 1 << 20;
+
+/// The other supervisor as a leader sees it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Follower {
+    /// Identity of its log.
+    pub(super) log: u64,
+    /// Bytes that were sent.
+    pub(super) shipped: u64,
+    /// Bytes that it has on disk.
+    pub(super) held: u64,
+}
+
+impl PairedSupervisor {
+    /// Begins to lead with the state of the log.
+    pub(super) fn begin_lead(&mut self, now: Instant) {
+        self.is_elected = false;
+        match SupervisorNode::from_journal(&self.system, &self.path, now) {
+            Ok(lead) => self.lead = Some(Box::new(lead)),
+            Err(error) => {
+                self.failure = Some(error);
+                return;
+            }
+        }
+        (self.follower, self.reader, self.acknowledged) = (None, None, 0);
+        (self.partner_since, self.waiting_since, self.wants_turn) = (now, None, true);
+        let leads = SuccessionMessage::Leads(self.known);
+        for peer in self.peers.clone() {
+            self.say(peer, &leads);
+            if let Some(lead) = self.lead.as_mut().filter(|_| !is_supervisor(peer)) {
+                lead.handle_connected(now, peer);
+            }
+        }
+        if let Some(lead) = self.lead.as_mut().filter(|_| self.is_stopping) {
+            lead.handle_stop(now);
+        }
+    }
+
+    /// Sends the follower what it lacks.
+    pub(super) fn ship(&mut self) {
+        let size = self.log.size();
+        while let Some(follower) = self.follower
+            && follower.shipped < size
+            && follower.shipped.saturating_sub(follower.held) < ON_WAY_MAX
+        {
+            let from = follower.shipped;
+            let text = match self.read(from, size) {
+                Ok(text) if !text.is_empty() => text,
+                Ok(_) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot read the log for the other supervisor; trying again");
+                    self.reader = None;
+                    return;
+                }
+            };
+            if let Some(follower) = &mut self.follower {
+                follower.shipped += text.len() as u64;
+            }
+            let message = SuccessionMessage::Log { term: self.known.term, position: from, text };
+            self.say(self.other(), &message);
+        }
+    }
+
+    /// Whole lines of the log from a place on.
+    fn read(&mut self, from: u64, to: u64) -> std::io::Result<Vec<u8>> {
+        let mut reader = match self.reader.take() {
+            Some(reader) => reader,
+            None => self.system.machine.open(&self.path, OpenMode::Read)?,
+        };
+        reader.seek(SeekFrom::Start(from))?;
+        let mut text = vec![0; (to - from).min(CHUNK) as usize];
+        reader.read_exact(&mut text)?;
+        self.reader = Some(reader);
+        text.truncate(text.iter().rposition(|&byte| byte == b'\n').map_or(0, |place| place + 1));
+        Ok(text)
+    }
+
+    /// Pairs with a follower that is close, and has the pairing decided when its log has all lines.
+    pub(super) fn pair(&mut self, now: Instant) {
+        if let Some((value, end)) = self.log.pairing(self.known) {
+            if self.acknowledged >= end && !self.proposer.is_busy() {
+                self.proposer.propose(now, self.known, value);
+            }
+            return;
+        }
+        let Some(follower) = self.follower else { return };
+        let lacks = self.log.size().saturating_sub(follower.held);
+        // It has written since this term began, so that it is not one that hangs.
+        let has_written = follower.held > self.alone_from;
+        let is_free = !self.known.is_paired() && !self.proposer.is_busy() && !self.is_stopping;
+        if !is_free || !has_written || lacks > PAIRING_LACK_MAX {
+            return;
+        }
+        let value = Leadership { partner: follower.log, ..self.alone() };
+        let line = TermLine::Pairs(value).to_text();
+        self.log.begin_pairing(value);
+        self.acknowledged = follower.held;
+        self.changes.push_back(LogChange::Append(line.into_bytes()));
+        (self.wants_turn, self.wrote_term) = (true, true);
+    }
+
+    /// Time at which a leader gives its partner up.
+    pub(super) fn alone_at(&self) -> Option<Instant> {
+        let partner = self.partner().filter(|_| self.lead.is_some())?;
+        let is_here = self.follower.is_some_and(|follower| follower.log == partner);
+        let (since, limit) =
+            if is_here { (self.waiting_since?, UNANSWERED_MAX) } else { (self.partner_since, ALONE_AFTER) };
+        since.checked_add(limit)
+    }
+}

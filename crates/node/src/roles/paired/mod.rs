@@ -1,0 +1,577 @@
+//! A supervisor of two: it leads, or it follows the log of the other and takes over when that is lost.
+//!
+//! [`succession`](crate::succession) says who leads. A leader sends a message of its role once the records before it are on its disk and,
+//! while it is paired, on the partner's. A follower that takes over continues from its log as from the journal of an earlier life.
+
+mod leader;
+mod leading;
+mod log;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::path::PathBuf;
+
+use fanin_dataflow::{EventRecord, Message, Peer, Unexpected};
+use fanin_units::{Duration, Instant};
+
+use super::SupervisorNode;
+use crate::config::System;
+use crate::data::Data;
+use crate::journal;
+use crate::machine::MachineFile;
+use crate::metrics::{self, Metrics};
+use crate::names::name;
+use crate::node::{LogChange, ProcessError, RoleNode, SuccessionState};
+use crate::succession::{Leadership, Proposer, SuccessionMessage, TermLine};
+
+pub(super) use leader::{FromSupervisor, LeaderTracker};
+use leading::Follower;
+use log::SharedLog;
+
+/// A follower takes over when it has had no leader for this long.
+const TAKEOVER_AFTER: Duration = Duration::from_millis(500);
+/// A leader says that it leads at this interval, and is lost when it was silent for so long.
+const SAY_EVERY: Duration = Duration::from_millis(300);
+const SILENT_MAX: Duration = Duration::from_millis(1500);
+/// Interval at which a supervisor without a leader asks readouts for a later term.
+const ASK_EVERY: Duration = Duration::from_millis(500);
+
+/// One of two supervisors.
+pub struct PairedSupervisor {
+    system: System,
+    /// 0, or 1 for the standby.
+    me: u8,
+    path: PathBuf,
+    /// The latest decided term that it knows.
+    known: Leadership,
+    log: SharedLog,
+    proposer: Proposer,
+    peers: BTreeSet<Peer>,
+    /// Its own term was decided; it leads when that stands in the log.
+    is_elected: bool,
+    lead: Option<Box<SupervisorNode>>,
+    /// Messages of the role whose records are not in the log yet.
+    fresh: VecDeque<(Peer, Message<Data>)>,
+    /// Messages of the role by the size of the log that has their records.
+    held: VecDeque<(u64, Peer, Message<Data>)>,
+    out: VecDeque<(Peer, Message<Data>)>,
+    changes: VecDeque<LogChange>,
+    /// The other supervisor leads and said so on the present connection.
+    has_leader: bool,
+    /// Time since which it has no leader.
+    lost_since: Instant,
+    /// Time of the last message of the leader.
+    heard_at: Instant,
+    /// Time at which this leader last said so.
+    said_at: Instant,
+    asked_at: Instant,
+    /// Lines were received that the leader does not know to be on disk.
+    owes_answer: bool,
+    /// The other supervisor, while it follows.
+    follower: Option<Follower>,
+    /// Bytes of the log that the partner of the pair has on disk.
+    acknowledged: u64,
+    /// Size of the log when the present term began.
+    alone_from: u64,
+    /// Time of the last news of the partner.
+    partner_since: Instant,
+    waiting_since: Option<Instant>,
+    reader: Option<MachineFile>,
+    /// A line about a term was added to the log.
+    wrote_term: bool,
+    wants_turn: bool,
+    is_stopping: bool,
+    /// The log of a lost leader has events that are not finished, if that was looked at.
+    has_outstanding: Option<bool>,
+    failure: Option<ProcessError>,
+}
+
+impl PairedSupervisor {
+    /// One of two supervisors, with the log of its earlier life.
+    ///
+    /// # Errors
+    /// If the scenario or the log does not allow it.
+    pub fn new(system: &System, me: Peer, now: Instant) -> Result<Self, ProcessError> {
+        let path = system.journal(&name(me));
+        let log = SharedLog::open(&system.machine, &path)?;
+        // Settings that are wrong are found at the start.
+        super::settings::check(system.scenario())?;
+        let known = log.known();
+        let me = u8::from(me == Peer::Standby);
+        let mut node = Self {
+            system: system.clone(),
+            me,
+            path,
+            known,
+            log,
+            proposer: Proposer::new(me, system.readouts.len()),
+            peers: BTreeSet::new(),
+            is_elected: false,
+            lead: None,
+            fresh: VecDeque::new(),
+            held: VecDeque::new(),
+            out: VecDeque::new(),
+            changes: VecDeque::new(),
+            has_leader: false,
+            lost_since: now,
+            heard_at: now,
+            said_at: now,
+            asked_at: now,
+            owes_answer: false,
+            follower: None,
+            acknowledged: 0,
+            alone_from: 0,
+            partner_since: now,
+            waiting_since: None,
+            reader: None,
+            wrote_term: false,
+            wants_turn: true,
+            is_stopping: false,
+            has_outstanding: None,
+            failure: None,
+        };
+        if node.is_mine(known) {
+            node.is_elected = true;
+            node.changes.push_back(LogChange::Begin(String::new()));
+        } else if node.is_first() && node.log.end() == 0 {
+            // A log with a line keeps its identity, which is about to be proposed.
+            node.changes.push_back(LogChange::Begin(String::new()));
+        }
+        Ok(node)
+    }
+
+    fn other(&self) -> Peer {
+        if self.me == 0 { Peer::Standby } else { Peer::Supervisor }
+    }
+
+    /// True for a term in which this supervisor leads with its present log.
+    fn is_mine(&self, one: Leadership) -> bool {
+        one.term > 0 && one.leader == self.me && one.log == self.log.id()
+    }
+
+    /// True if this supervisor may ask for the first term.
+    fn is_first(&self) -> bool {
+        self.me == 0 && self.known.term == 0
+    }
+
+    /// True if this supervisor may take over: its log has all that was acted upon.
+    fn may_take_over(&self) -> bool {
+        self.known.term > 0 && self.known.leader != self.me && self.known.partner == self.log.id()
+    }
+
+    /// The log whose acknowledgement a leader needs.
+    fn partner(&self) -> Option<u64> {
+        let pairing = self.log.pairing(self.known).map(|(value, _)| value.partner);
+        pairing.or(self.known.is_paired().then_some(self.known.partner))
+    }
+
+    fn say(&mut self, to: Peer, message: &SuccessionMessage) {
+        if self.peers.contains(&to) {
+            self.out.push_back((to, Message::Succession(message.encode())));
+        }
+    }
+
+    fn say_to_readouts(&mut self, message: &SuccessionMessage) {
+        let readouts: Vec<Peer> =
+            self.peers.iter().copied().filter(|peer| matches!(peer, Peer::Readout(_))).collect();
+        readouts.into_iter().for_each(|readout| self.say(readout, message));
+    }
+
+    /// A term alone, after the one that is known.
+    fn alone(&self) -> Leadership {
+        Leadership { term: self.known.term + 1, leader: self.me, log: self.log.id(), partner: 0 }
+    }
+
+    fn learn(&mut self, now: Instant, decided: Leadership) {
+        if decided.term <= self.known.term {
+            return;
+        }
+        self.known = decided;
+        self.proposer.handle_decided(decided);
+        (self.waiting_since, self.partner_since, self.alone_from) = (None, now, self.log.end());
+        if !self.is_mine(decided) {
+            // A follower hears of later terms of its leader in the log.
+            if !self.has_leader || decided.leader == self.me {
+                self.step_down(now);
+            }
+            return;
+        }
+        let line = TermLine::Leads(decided).to_text();
+        let paired = decided.is_paired();
+        if self.lead.is_some() || self.is_elected {
+            tracing::info!(term = decided.term, paired, "leads in a new term");
+            self.changes.push_back(LogChange::Append(line.into_bytes()));
+        } else {
+            tracing::warn!(term = decided.term, "takes over: this supervisor leads from now on");
+            (self.is_elected, self.has_leader) = (true, false);
+            self.changes.push_back(LogChange::Begin(line));
+        }
+        (self.wants_turn, self.wrote_term) = (true, true);
+    }
+
+    fn step_down(&mut self, now: Instant) {
+        if self.lead.take().is_some() || self.is_elected {
+            tracing::error!(term = self.known.term, "stops assigning: the other supervisor has taken over");
+            // The audit judges a leader by its log: the other log has the later term.
+            self.log.forget_pairing();
+        }
+        (self.is_elected, self.has_leader, self.lost_since) = (false, false, now);
+        self.follower = None;
+        self.fresh.clear();
+        self.held.clear();
+        self.reader = None;
+        // A term's leader says so once more when it knows of a follower.
+        let known = SuccessionMessage::Learned(self.known);
+        self.say(self.other(), &known);
+    }
+
+    fn handle_succession(&mut self, now: Instant, peer: Peer, message: SuccessionMessage) {
+        let leads = self.lead.is_some();
+        if peer == self.other() {
+            self.heard_at = now;
+        }
+        match (peer, message) {
+            (_, SuccessionMessage::Learned(one)) => {
+                self.learn(now, one);
+                if peer == self.other() {
+                    if one.term < self.known.term {
+                        self.say(peer, &SuccessionMessage::Learned(self.known));
+                    } else if leads && self.lead.is_some() && self.follower.is_none() {
+                        self.say(peer, &SuccessionMessage::Leads(self.known));
+                    }
+                }
+            }
+            (Peer::Readout(readout), message) => {
+                if let Some(value) = self.proposer.handle(readout, &message) {
+                    let decided = SuccessionMessage::Learned(value);
+                    self.learn(now, value);
+                    self.say_to_readouts(&decided);
+                    self.say(self.other(), &decided);
+                }
+            }
+            (_, SuccessionMessage::Leads(one)) => {
+                self.learn(now, one);
+                if one == self.known && one.leader != self.me {
+                    self.proposer.withdraw();
+                    if !std::mem::replace(&mut self.has_leader, true) {
+                        self.follow();
+                    }
+                } else {
+                    self.say(peer, &SuccessionMessage::Learned(self.known));
+                }
+            }
+            (_, SuccessionMessage::Restart) if self.has_leader => {
+                tracing::warn!("begins the log anew: it is not the beginning of the leader's");
+                self.changes.clear();
+                self.changes.push_back(LogChange::Restart);
+                match self.log.restart(&self.system.machine, &self.path) {
+                    Ok(()) => self.follow(),
+                    Err(error) => self.failure = Some(error),
+                }
+            }
+            (_, SuccessionMessage::Log { term, position, text }) => {
+                if !self.has_leader || term > self.known.term {
+                    return;
+                }
+                if position != self.log.end() {
+                    // Lines between were dropped before this one knew of its leader.
+                    return self.follow();
+                }
+                self.log.append(&text);
+                self.changes.push_back(LogChange::Append(text));
+                self.owes_answer = true;
+                self.has_outstanding = None;
+            }
+            (_, SuccessionMessage::Follow { log, position, term }) => {
+                if !leads {
+                    self.say(peer, &SuccessionMessage::Learned(self.known));
+                } else if self.log.begins_with(position, term) {
+                    self.follower = Some(Follower { log, shipped: position, held: position });
+                    self.handle_held(now, log, position);
+                } else {
+                    self.follower = None;
+                    self.say(peer, &SuccessionMessage::Restart);
+                }
+                self.wants_turn = true;
+            }
+            (_, SuccessionMessage::Held { log, position }) if leads => {
+                if let Some(follower) = self.follower.as_mut().filter(|follower| follower.log == log) {
+                    follower.held = follower.held.max(position);
+                    self.handle_held(now, log, position);
+                }
+                self.wants_turn = true;
+            }
+            (_, SuccessionMessage::Leaves) if leads => {
+                self.follower = None;
+                if self.partner().is_some() {
+                    self.proposer.propose(now, self.known, self.alone());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn handle_held(&mut self, now: Instant, log: u64, position: u64) {
+        if self.partner() == Some(log) {
+            self.acknowledged = self.acknowledged.max(position);
+            self.partner_since = now;
+            self.waiting_since = None;
+        }
+    }
+
+    fn follow(&mut self) {
+        if self.is_stopping {
+            self.say(self.other(), &SuccessionMessage::Leaves);
+            return;
+        }
+        let (log, position, term) = (self.log.id(), self.log.end(), self.log.term());
+        self.say(self.other(), &SuccessionMessage::Follow { log, position, term });
+    }
+
+    /// Time at which something is due that concerns a missing leader.
+    fn without_leader_at(&self) -> Option<Instant> {
+        if self.lead.is_some() || self.is_elected || self.has_leader {
+            return None;
+        }
+        let asks = self.asked_at.checked_add(ASK_EVERY);
+        let acts = if self.proposer.is_busy() {
+            None
+        } else if self.is_first() {
+            Some(self.lost_since).filter(|_| self.log.size() > 0)
+        } else if self.may_take_over() {
+            self.lost_since.checked_add(TAKEOVER_AFTER)
+        } else {
+            None
+        };
+        asks.into_iter().chain(acts).min()
+    }
+
+    /// Time at which a leader tells its follower that it is there.
+    fn says_at(&self) -> Option<Instant> {
+        let says = self.lead.is_some() && self.peers.contains(&self.other());
+        self.said_at.checked_add(SAY_EVERY).filter(|_| says)
+    }
+
+    fn find_leader(&mut self, now: Instant) {
+        if now.saturating_since(self.asked_at) >= ASK_EVERY {
+            self.asked_at = now;
+            self.say_to_readouts(&SuccessionMessage::Learned(self.known));
+        }
+        let begins = self.is_first() && self.log.size() > 0;
+        let takes_over = self.may_take_over() && now.saturating_since(self.lost_since) >= TAKEOVER_AFTER;
+        if (begins || takes_over) && !self.proposer.is_busy() {
+            if takes_over {
+                tracing::warn!(term = self.known.term + 1, "no leader: asks the readouts to take over");
+            }
+            self.proposer.propose(now, self.known, self.alone());
+        }
+    }
+
+    /// Takes the role's messages out, so that none is sent before its records are in the log.
+    fn drain(&mut self) {
+        if let Some(lead) = &mut self.lead {
+            self.fresh.extend(std::iter::from_fn(|| lead.poll_transmit()));
+        }
+    }
+
+    fn look_for_outstanding(&mut self) -> bool {
+        if let Some(known) = self.has_outstanding {
+            return known;
+        }
+        let left = journal::resume_on(&self.system.machine, &self.path);
+        let has = left.map_or(true, |left| !left.outstanding.is_empty());
+        *self.has_outstanding.insert(has)
+    }
+}
+
+fn is_supervisor(peer: Peer) -> bool {
+    matches!(peer, Peer::Supervisor | Peer::Standby)
+}
+
+impl RoleNode for PairedSupervisor {
+    fn handle_connected(&mut self, now: Instant, peer: Peer) {
+        self.peers.insert(peer);
+        if self.lead.is_some() {
+            self.say(peer, &SuccessionMessage::Leads(self.known));
+        } else if peer == self.other() && self.known.term > 0 {
+            self.say(peer, &SuccessionMessage::Learned(self.known));
+        }
+        if let Some(lead) = self.lead.as_mut().filter(|_| !is_supervisor(peer)) {
+            lead.handle_connected(now, peer);
+        }
+    }
+
+    fn handle_closed(&mut self, now: Instant, peer: Peer) {
+        self.peers.remove(&peer);
+        self.drain();
+        // A message for the old connection has no place on the next.
+        self.fresh.retain(|(to, _)| *to != peer);
+        self.held.retain(|(_, to, _)| *to != peer);
+        self.out.retain(|(to, _)| *to != peer);
+        if peer == self.other() {
+            (self.follower, self.partner_since) = (None, now);
+            if std::mem::replace(&mut self.has_leader, false) {
+                self.lost_since = now;
+            }
+        } else if let Some(lead) = &mut self.lead {
+            lead.handle_closed(now, peer);
+        }
+    }
+
+    fn handle_message(&mut self, now: Instant, peer: Peer, message: Message<Data>) -> Result<(), Unexpected> {
+        match (message, &mut self.lead) {
+            (Message::Succession(bytes), _) => {
+                let why = "its content means nothing";
+                let unexpected = Unexpected { peer, message: "succession", why };
+                let message = SuccessionMessage::decode(&bytes).ok_or(unexpected)?;
+                self.handle_succession(now, peer, message);
+                Ok(())
+            }
+            (message, Some(lead)) => lead.handle_message(now, peer, message),
+            // The sender does not know yet that this one does not lead.
+            (_, None) => Ok(()),
+        }
+    }
+
+    fn handle_deadline(&mut self, now: Instant) {
+        self.proposer.handle_deadline(now);
+        if self.has_leader && now.saturating_since(self.heard_at) >= SILENT_MAX {
+            tracing::warn!("the leader is silent");
+            (self.has_leader, self.lost_since) = (false, self.heard_at);
+        }
+        if self.says_at().is_some_and(|at| at <= now) {
+            self.said_at = now;
+            self.say(self.other(), &SuccessionMessage::Leads(self.known));
+        }
+        if self.without_leader_at().is_some_and(|at| at <= now) {
+            self.find_leader(now);
+        }
+        if self.alone_at().is_some_and(|at| at <= now) {
+            tracing::warn!("the other supervisor is away: asks the readouts to lead alone");
+            self.proposer.propose(now, self.known, self.alone());
+            // Once is enough: the proposer repeats it until a term is decided.
+            (self.partner_since, self.waiting_since) = (Instant::FAR_FUTURE, None);
+        }
+        if let Some(lead) = &mut self.lead
+            && lead.poll_deadline().is_some_and(|at| at <= now)
+        {
+            lead.handle_deadline(now);
+        }
+    }
+
+    fn failure(&mut self) -> Option<ProcessError> {
+        self.failure.take()
+    }
+
+    fn handle_stop(&mut self, now: Instant) {
+        self.is_stopping = true;
+        match &mut self.lead {
+            Some(lead) => lead.handle_stop(now),
+            None => self.say(self.other(), &SuccessionMessage::Leaves),
+        }
+    }
+
+    fn is_idle(&mut self) -> bool {
+        if let Some(lead) = &mut self.lead {
+            return lead.is_idle()
+                && self.held.is_empty()
+                && self.fresh.is_empty()
+                && self.changes.is_empty();
+        }
+        // This one finishes the events of a lost leader. A leader that is there leads alone first.
+        !self.is_elected && (!self.may_take_over() || !self.has_leader && !self.look_for_outstanding())
+    }
+
+    fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)> {
+        while let Some(message) = self.proposer.poll_transmit() {
+            self.say_to_readouts(&message);
+        }
+        if let Some(message) = self.out.pop_front() {
+            return Some(message);
+        }
+        let limit = self.partner().map_or(u64::MAX, |_| self.acknowledged);
+        self.held.front().filter(|(size, ..)| *size <= limit)?;
+        let (_, peer, message) = self.held.pop_front()?;
+        Some((peer, message))
+    }
+
+    fn poll_record(&mut self) -> Option<(EventRecord, u64)> {
+        self.lead.as_mut()?.poll_record()
+    }
+
+    fn poll_log(&mut self) -> Option<LogChange> {
+        self.changes.pop_front()
+    }
+
+    fn handle_committed(&mut self, now: Instant, size: u64) {
+        self.wants_turn = false;
+        self.drain();
+        self.held.extend(self.fresh.drain(..).map(|(peer, message)| (size, peer, message)));
+        let has_terms = std::mem::take(&mut self.wrote_term);
+        if let Err(error) = self.log.handle_committed(&self.system.machine, &self.path, size, has_terms) {
+            self.failure = Some(error);
+        }
+        if std::mem::take(&mut self.owes_answer) && self.has_leader {
+            // Terms in the leader's lines are decided.
+            self.learn(now, self.log.known());
+            let log = self.log.id();
+            self.say(self.other(), &SuccessionMessage::Held { log, position: size });
+        }
+        if self.is_elected {
+            self.begin_lead(now);
+        }
+        if self.lead.is_some() {
+            self.ship();
+            self.pair(now);
+            if self.partner().is_some() && self.acknowledged < size {
+                self.waiting_since.get_or_insert(now);
+            } else {
+                self.waiting_since = None;
+            }
+        }
+    }
+
+    fn succession(&self) -> Option<SuccessionState> {
+        let leads = self.lead.is_some();
+        let is_quiet = self.known.is_paired() && !self.proposer.is_busy();
+        let is_paired = is_quiet && if leads { true } else { self.may_take_over() && self.has_leader };
+        Some(SuccessionState { term: self.known.term, leads, is_paired })
+    }
+
+    fn poll_deadline(&mut self) -> Option<Instant> {
+        let lead = self.lead.as_mut().and_then(|lead| lead.poll_deadline());
+        let silent = self.heard_at.checked_add(SILENT_MAX).filter(|_| self.has_leader);
+        let own = [
+            self.proposer.poll_deadline(),
+            self.without_leader_at(),
+            self.alone_at(),
+            self.says_at(),
+            silent,
+        ];
+        let turn = (self.wants_turn || !self.changes.is_empty()).then_some(Instant::START);
+        own.into_iter().chain([lead, turn]).flatten().min()
+    }
+
+    fn needs_journal(&self) -> bool {
+        true
+    }
+
+    fn check(&self) {
+        if let Some(lead) = &self.lead {
+            lead.check();
+        }
+    }
+
+    fn tables(&self) -> Vec<(&'static str, usize)> {
+        let mut tables = self.lead.as_ref().map_or_else(Vec::new, |lead| lead.tables());
+        tables.push(("messages held for the partner", self.held.len()));
+        tables
+    }
+
+    fn measure(&self, metrics: &Metrics) {
+        metrics::level(&metrics.leads, u64::from(self.lead.is_some()));
+        metrics::level(&metrics.term, self.known.term);
+        if let Some(lead) = &self.lead {
+            lead.measure(metrics);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Messages between supervisors, and between supervisors and witnesses, as bytes.
+
+use super::Leadership;
+
+/// A message about who leads, or a piece of the leader's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SuccessionMessage {
+    /// Leader to all: this connection is to the leader of a term.
+    Leads(Leadership),
+    /// Supervisor to witness: promise to accept no older ballot for the term after `known`.
+    Prepare {
+        /// The latest decided term that the proposer knows.
+        known: Leadership,
+        /// Number of the attempt.
+        ballot: u64,
+    },
+    /// Witness to supervisor: the promise.
+    Promise {
+        /// The term that is being decided.
+        term: u64,
+        /// As in the request.
+        ballot: u64,
+        /// The value that it accepted last, with its ballot.
+        accepted: Option<(u64, Leadership)>,
+    },
+    /// Supervisor to witness: accept this value for the term after `known`.
+    Accept {
+        /// As in the message before.
+        known: Leadership,
+        /// As in the message before.
+        ballot: u64,
+        /// The proposed value.
+        value: Leadership,
+    },
+    /// Witness to supervisor: accepted, on disk.
+    Accepted {
+        /// As in the message before.
+        term: u64,
+        /// As in the message before.
+        ballot: u64,
+    },
+    /// Witness to supervisor: a newer ballot was promised.
+    Refused {
+        /// As in the message before.
+        term: u64,
+        /// The newer ballot.
+        ballot: u64,
+    },
+    /// To all: a term that was decided. The answer is a later one, if the receiver knows one.
+    Learned(Leadership),
+    /// Follower to leader: send the log from this position on.
+    Follow {
+        /// Identity of its log.
+        log: u64,
+        /// Its size, bytes.
+        position: u64,
+        /// The last term in it.
+        term: u64,
+    },
+    /// Leader to follower: its log contradicts the leader's, and has to be begun anew.
+    Restart,
+    /// Follower to leader: it is about to end, and the leader has to lead alone.
+    Leaves,
+    /// Leader to follower: whole lines of the log.
+    Log {
+        /// The leader's term.
+        term: u64,
+        /// Where they belong.
+        position: u64,
+        /// Whole lines of the log.
+        text: Vec<u8>,
+    },
+    /// Follower to leader: its log is on disk up to here.
+    Held {
+        /// Identity of its log.
+        log: u64,
+        /// Its size, bytes.
+        position: u64,
+    },
+}
+
+impl SuccessionMessage {
+    /// The message as bytes, numbers little-endian.
+    pub fn encode(&self) -> Box<[u8]> {
+        let mut out = Vec::new();
+        let mut put = |tag: u8, numbers: &[u64]| {
+            out.push(tag);
+            numbers.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+        };
+        let of = |one: &Leadership| [one.term, u64::from(one.leader), one.log, one.partner];
+        match self {
+            Self::Leads(one) => put(1, &of(one)),
+            Self::Prepare { known, ballot } => put(2, &[&of(known)[..], &[*ballot]].concat()),
+            Self::Promise { term, ballot, accepted: None } => put(3, &[*term, *ballot]),
+            Self::Promise { term, ballot, accepted: Some((older, value)) } => {
+                put(4, &[&[*term, *ballot, *older], &of(value)[..]].concat());
+            }
+            Self::Accept { known, ballot, value } => {
+                put(5, &[&of(known)[..], &[*ballot], &of(value)[..]].concat());
+            }
+            Self::Accepted { term, ballot } => put(6, &[*term, *ballot]),
+            Self::Refused { term, ballot } => put(7, &[*term, *ballot]),
+            Self::Learned(one) => put(8, &of(one)),
+            Self::Follow { log, position, term } => put(9, &[*log, *position, *term]),
+            Self::Restart => put(10, &[]),
+            Self::Leaves => put(13, &[]),
+            Self::Log { term, position, text } => {
+                put(11, &[*term, *position]);
+                out.extend_from_slice(text);
+            }
+            Self::Held { log, position } => put(12, &[*log, *position]),
+        }
+        out.into()
+    }
+
+    /// Reads a message; `None` if the bytes are none.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (&tag, mut rest) = bytes.split_first()?;
+        let mut next = || {
+            let (number, more) = rest.split_first_chunk::<8>()?;
+            rest = more;
+            Some(u64::from_le_bytes(*number))
+        };
+        fn one(next: &mut impl FnMut() -> Option<u64>) -> Option<Leadership> {
+            let (term, leader) = (next()?, u8::try_from(next()?).ok()?);
+            Some(Leadership { term, leader, log: next()?, partner: next()? })
+        }
+        let message = match tag {
+            1 => Self::Leads(one(&mut next)?),
+            2 => Self::Prepare { known: one(&mut next)?, ballot: next()? },
+            3 => Self::Promise { term: next()?, ballot: next()?, accepted: None },
+            4 => {
+                let (term, ballot, older) = (next()?, next()?, next()?);
+                Self::Promise { term, ballot, accepted: Some((older, one(&mut next)?)) }
+            }
+            5 => Self::Accept { known: one(&mut next)?, ballot: next()?, value: one(&mut next)? },
+            6 => Self::Accepted { term: next()?, ballot: next()? },
+            7 => Self::Refused { term: next()?, ballot: next()? },
+            8 => Self::Learned(one(&mut next)?),
+            9 => Self::Follow { log: next()?, position: next()?, term: next()? },
+            10 => Self::Restart,
+            11 => {
+                let (term, position) = (next()?, next()?);
+                return Some(Self::Log { term, position, text: rest.to_vec() });
+            }
+            13 => Self::Leaves,
+            12 => Self::Held { log: next()?, position: next()? },
+            _ => return None,
+        };
+        rest.is_empty().then_some(message)
+    }
+}

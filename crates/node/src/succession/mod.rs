@@ -1,0 +1,64 @@
+//! The vote of the readouts on the supervisor that leads, of two.
+//!
+//! A [`Leadership`] has a term. Each term is decided once, by single-decree Paxos: the readouts are the acceptors
+//! ([`Witness`]), the two supervisors propose ([`Proposer`]). In a term, one supervisor leads alone, or is paired with the log
+//! of the other. A paired leader acts on a record once the partner has it on disk. It leads alone only after a term in which it is
+//! alone was decided, and the partner takes over only in the same way. Only one of the two can be decided, so that
+//!
+//! - a supervisor that takes over has every record that was acted upon;
+//! - a supervisor that was replaced can act on nothing more, whether it knows that or not.
+//!
+//! A log has an identity, which it gets when it is begun. A pairing names it: a standby that lost its disk is not
+//! the one of the pairing, and does not take over.
+
+mod log;
+mod message;
+mod proposer;
+mod witness;
+
+use std::fmt;
+
+pub(crate) use log::read_part;
+pub use log::{TermLine, keep_leading};
+pub use message::SuccessionMessage;
+pub use proposer::Proposer;
+pub use witness::Witness;
+
+/// A decided term: the supervisor that leads, and the log that has all its records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Leadership {
+    /// Number of the term, from 1; 0 before the first decision.
+    pub term: u64,
+    /// The supervisor that leads: 0, or 1 for the standby.
+    pub leader: u8,
+    /// Identity of its log.
+    pub log: u64,
+    /// Identity of the partner's log; 0: it leads alone.
+    pub partner: u64,
+}
+
+impl Leadership {
+    /// True if the leader acts on what its partner has on disk, too.
+    pub fn is_paired(&self) -> bool {
+        self.partner != 0
+    }
+
+    /// Reads the words that [`fmt::Display`] writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split(' ').map(str::parse::<u64>);
+        let mut next = || words.next()?.ok();
+        let (term, leader) = (next()?, u8::try_from(next()?).ok()?);
+        let (log, partner) = (next()?, next()?);
+        words.next().is_none().then_some(Self { term, leader, log, partner })
+    }
+}
+
+impl fmt::Display for Leadership {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { term, leader, log, partner } = self;
+        write!(out, "{term} {leader} {log} {partner}")
+    }
+}
+
+#[cfg(test)]
+mod tests;

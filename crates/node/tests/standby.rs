@@ -1,0 +1,218 @@
+//! A standby on real processes: the supervisor is killed and not started again.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::program;
+use fanin_dataflow::EventStep;
+use fanin_node::audit::{Audit, AuditScope, audit};
+use fanin_node::config::{Role, System, loopback_file};
+use fanin_node::journal;
+use fanin_node::launch::{Loopback, Placement};
+use fanin_node::names::process_name;
+use rustix::process::{Pid, Signal, kill_process};
+
+const SCENARIO: &str = r#"
+[readout]
+hosts = 3
+fragments_per_host = 2
+fragment_size = "1 kB"
+[collectors]
+hosts_per_rack = 2
+units_per_host = 2
+processing_time = "4 ms"
+[supervisor]
+rate = "150 Hz"
+clear_group = 20
+[logger]
+hosts = 2
+accept = "0.5"
+[live]
+processors = "timers"
+request_timeout = "500 ms"
+readout_wait = "400 ms"
+reassign_delay = "400 ms"
+silence_max = "1 s"
+drain = "20 s"
+"#;
+
+/// Processes of one system, which a test starts and ends by hand.
+struct Pair {
+    folder: PathBuf,
+    children: Vec<(Role, u16, Child)>,
+}
+
+impl Pair {
+    fn start(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("fanin-standby-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("scenario.toml"), SCENARIO).unwrap();
+        let mut place = Loopback::default();
+        let mut addresses = |role, count: u16| -> Vec<_> {
+            (0..count).map(|index| place.address(role, index).unwrap()).collect()
+        };
+        let supervisors = addresses(Role::Supervisor, 2);
+        let (readouts, loggers) = (addresses(Role::Readout, 3), addresses(Role::Logger, 2));
+        let text = loopback_file(Path::new("scenario.toml"), 3, supervisors[0], &readouts, 2, &loggers);
+        let text = text.replace("readouts =", &format!("standby = \"{}\"\nreadouts =", supervisors[1]));
+        std::fs::write(folder.join("system.toml"), format!("insecure = true\n{text}")).unwrap();
+        System::load(&folder.join("system.toml")).unwrap_or_else(|error| panic!("{error}"));
+        place.ready();
+        let mut pair = Self { folder, children: Vec::new() };
+        for (role, count) in
+            [(Role::Logger, 2), (Role::Readout, 3), (Role::Supervisor, 2), (Role::Collector, 2)]
+        {
+            (0..count).for_each(|index| pair.spawn(role, index));
+        }
+        pair
+    }
+
+    fn spawn(&mut self, role: Role, index: u16) {
+        let log = self.folder.join(format!("{}.log", process_name(role, index)));
+        let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
+        let mut command = Command::new(program());
+        command.args(["node", role.name()]).arg(self.folder.join("system.toml"));
+        command.args(["--index", &index.to_string()]).stdin(Stdio::null());
+        command.stdout(log.try_clone().unwrap()).stderr(log);
+        self.children.push((role, index, command.spawn().unwrap()));
+    }
+
+    /// Sends a signal, and waits for the end of the process.
+    fn end(&mut self, role: Role, index: u16, signal: Signal) {
+        let place = self.children.iter().position(|(of, number, _)| (*of, *number) == (role, index)).unwrap();
+        let (.., mut child) = self.children.swap_remove(place);
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let status = child.wait().unwrap();
+        assert!(signal == Signal::KILL || status.success(), "{role} {index}: {status}");
+    }
+
+    fn text(&self, process: &str) -> String {
+        let bytes = std::fs::read(self.folder.join(format!("{process}.journal"))).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn assigned(&self, process: &str) -> usize {
+        self.text(process).lines().filter(|line| line.contains(" assigned ")).count()
+    }
+
+    /// Waits, and shows the logs if it takes far too long.
+    fn wait(&self, wanted: &str, is_there: impl Fn(&Self) -> bool) {
+        let until = Instant::now() + Duration::from_secs(60);
+        while !is_there(self) {
+            if Instant::now() > until {
+                let log = |name: &str| std::fs::read_to_string(self.folder.join(name)).unwrap_or_default();
+                panic!("not {wanted}:\n{}\n{}", log("supervisor.log"), log("standby.log"));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until both logs have the same last term, in which the two are paired.
+    fn wait_paired(&self) {
+        let last = |pair: &Self, process: &str| {
+            let text = pair.text(process);
+            text.lines().rfind(|line| line.starts_with("# fanin leads")).map(str::to_owned)
+        };
+        self.wait("paired", |pair| {
+            let term = last(pair, "supervisor");
+            term == last(pair, "standby") && term.is_some_and(|term| !term.ends_with(" 0"))
+        });
+    }
+
+    fn finish(mut self, folders: &[&Path]) -> Audit {
+        for role in [Role::Supervisor, Role::Collector, Role::Logger, Role::Readout] {
+            for index in 0..3 {
+                if self.children.iter().any(|(of, number, _)| (*of, *number) == (role, index)) {
+                    self.end(role, index, Signal::TERM);
+                }
+            }
+        }
+        let data = self.folder.join("data");
+        let scope = AuditScope { folders, data: &[&data], loggers: true, assigned_min: 1 };
+        let audited = audit(&scope).unwrap_or_else(|finding| panic!("{}: {finding}", self.folder.display()));
+        std::fs::remove_dir_all(&self.folder).unwrap();
+        audited
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        for (.., child) in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The longest time between two assignments.
+fn longest_stop(path: &Path) -> Duration {
+    let mut times = Vec::new();
+    journal::read(path, |epoch_us, line| {
+        if matches!(line.record.step, EventStep::Assigned { direct: false, .. }) {
+            times.push(epoch_us + line.record.at.get() / 1_000_000);
+        }
+    })
+    .unwrap();
+    Duration::from_micros(times.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max().unwrap_or(0))
+}
+
+#[test]
+fn a_standby_goes_on_without_the_supervisor() {
+    let mut pair = Pair::start("takeover");
+    pair.wait("assigning", |pair| pair.assigned("standby") > 100);
+    pair.wait_paired();
+    pair.end(Role::Supervisor, 0, Signal::KILL);
+    let before = pair.assigned("standby");
+    pair.wait("assigning again", |pair| pair.assigned("standby") > before + 100);
+    let journal = pair.folder.join("standby.journal");
+    eprintln!("assignment stopped for {:?}", longest_stop(&journal));
+    // Of the first supervisor's disk nothing is left.
+    std::fs::remove_file(pair.folder.join("supervisor.journal")).unwrap();
+    let folder = pair.folder.clone();
+    let audited = pair.finish(&[&folder]);
+    assert!(audited.totals.assigned > 200, "{audited:?}");
+}
+
+#[test]
+fn both_supervisors_are_replaced_one_after_the_other() {
+    let mut pair = Pair::start("turns");
+    pair.wait("assigning", |pair| pair.assigned("standby") > 50);
+    pair.wait_paired();
+    // The standby takes over, and the first supervisor comes back as its standby.
+    pair.end(Role::Supervisor, 0, Signal::KILL);
+    let before = pair.assigned("standby");
+    pair.wait("assigning again", |pair| pair.assigned("standby") > before + 50);
+    pair.spawn(Role::Supervisor, 0);
+    pair.wait_paired();
+    // It has all events, and leads in its turn.
+    pair.end(Role::Supervisor, 1, Signal::KILL);
+    let before = pair.assigned("supervisor");
+    pair.wait("assigning once more", |pair| pair.assigned("supervisor") > before + 50);
+    let folder = pair.folder.clone();
+    let audited = pair.finish(&[&folder]);
+    assert!(audited.totals.assigned > 150, "{audited:?}");
+}
+
+#[test]
+fn a_supervisor_goes_on_without_its_standby() {
+    let mut pair = Pair::start("alone");
+    pair.wait("assigning", |pair| pair.assigned("standby") > 50);
+    pair.wait_paired();
+    pair.end(Role::Supervisor, 1, Signal::KILL);
+    let before = pair.assigned("supervisor");
+    pair.wait("assigning alone", |pair| pair.assigned("supervisor") > before + 50);
+    // A standby that lost its disk gets all events again.
+    std::fs::remove_file(pair.folder.join("standby.journal")).unwrap();
+    pair.spawn(Role::Supervisor, 1);
+    pair.wait_paired();
+    pair.end(Role::Supervisor, 0, Signal::KILL);
+    let before = pair.assigned("standby");
+    pair.wait("assigning again", |pair| pair.assigned("standby") > before + 50);
+    let folder = pair.folder.clone();
+    let audited = pair.finish(&[&folder]);
+    assert!(audited.totals.assigned > 150, "{audited:?}");
+}
