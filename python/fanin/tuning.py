@@ -21,7 +21,9 @@ from fanin._study import (
     RUNNING,
     best_trial,
     choices,
+    counted,
     distribution,
+    give_back,
     import_optuna,
     is_abandoned,
     open_study,
@@ -100,7 +102,7 @@ class Tuning:
     @property
     def points(self) -> list[TunedPoint]:
         """All finished trials, in the order in which they began."""
-        trials = self.study.get_trials(deepcopy=False)
+        trials = counted(self.study)
         return [_point_of(trial, self.folder) for trial in trials if trial.state.is_finished()]
 
     @property
@@ -175,7 +177,8 @@ def tune(
 
     `trials` is how many the study has in all: called again, a search goes on where it was, and no simulation
     runs twice. Simulations are stored in `out` as by `sweep`, and the study in ``study.journal`` there, or in
-    `storage` (a file, or one of Optuna's). Processes that call this with the same arguments share the study.
+    `storage` (a file, or one of Optuna's). Processes that call this with the same arguments share the study,
+    and make `trials` trials together.
     `executor`, `tasks`, `timeout` and `progress` are those of `sweep`.
     """
     optuna = import_optuna()
@@ -282,29 +285,45 @@ class _Search:
 
     def run(self, trials: int, batch: int) -> Iterator[int]:
         """Work until the study has `trials` trials; give the number of finished ones."""
-        if not self.study.get_trials(deepcopy=False):
+        if not counted(self.study):
             self.study.enqueue_trial(self._own_values(), skip_if_exists=True)
         RUNNING.add(self.owner)
         try:
             while True:
-                known = self.study.get_trials(deepcopy=False)
+                known = counted(self.study)
                 began = [trial for trial in known if trial.state != self.state.WAITING]
                 opened = self._abandoned(began)[:batch]
                 if not opened:
                     # The seed follows the study, so that one that goes on does not draw the same again.
                     self._renew_sampler(len(known))
                     left = min(batch, trials - len(began))
-                    opened = [self.study.ask(self.distributions) for _ in range(left)]
-                if not opened:
-                    self._assert_hope(is_last=True)
-                    return
+                    if left <= 0:
+                        self._assert_hope(is_last=True)
+                        return
+                    asked = [self.study.ask(self.distributions) for _ in range(left)]
+                    opened = self._within(asked, trials)
                 for trial in opened:
                     trial.set_user_attr("owner", self.owner)
                 self._work([self._open(trial) for trial in opened])
                 self._assert_hope()
-                yield sum(trial.state.is_finished() for trial in self.study.get_trials(deepcopy=False))
+                yield sum(trial.state.is_finished() for trial in counted(self.study))
         finally:
             RUNNING.discard(self.owner)
+
+    def _within(self, asked: list["optuna.Trial"], trials: int) -> list["optuna.Trial"]:
+        """Give back trials beyond the number of all; return the others.
+
+        Processes that share the study ask at the same time. The storage numbers trials in one order, so that
+        all of them find the same ones beyond.
+        """
+        places = {trial.number: place for place, trial in enumerate(counted(self.study))}
+        within = []
+        for trial in asked:
+            if places[trial.number] < trials:
+                within.append(trial)
+            else:
+                give_back(self.study, trial)
+        return within
 
     def _renew_sampler(self, trials: int = 0) -> None:
         self.study.sampler = sampler_of(self.optuna, self.sampler, self.scenario.seed, trials)
@@ -436,7 +455,7 @@ class _Search:
 
     def _assert_hope(self, is_last: bool = False) -> None:
         """Raise where no trial has had a result."""
-        finished = [trial for trial in self.study.get_trials(deepcopy=False) if trial.state.is_finished()]
+        finished = [trial for trial in counted(self.study) if trial.state.is_finished()]
         # A refused combination costs nothing, and says nothing about other values.
         ran = [trial for trial in finished if is_last or trial.user_attrs.get("state") != "refused"]
         if ran and all(trial.user_attrs.get("why") for trial in ran):
@@ -481,5 +500,7 @@ def _warn(tuning: Tuning, goal: _fanin.TuningGoal) -> None:
     if tuning.best is None:
         nearest = tuning.nearest
         near = "" if nearest is None else f"; nearest was {dict(nearest.settings)}"
-        text = f"no trial meets {', '.join(goal.constraints)}{near}"
+        others = sum(not trial.state.is_finished() for trial in counted(tuning.study))
+        still = f"; {others} trials are still open in other processes" if others else ""
+        text = f"no trial meets {', '.join(goal.constraints)}{near}{still}"
         warnings.warn(text, RunWarning, stacklevel=3)
