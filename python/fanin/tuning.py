@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import socket
-import tempfile
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanin import _fanin, units
+from fanin._arguments import (
+    check_ranges,
+    check_text,
+    check_type,
+    checked_list,
+    checked_texts,
+    checked_whole,
+    out_folder,
+    wrong,
+)
 from fanin._fanin import RecordTable
 from fanin._seeds import checked_seeds
 from fanin._space import Choice, Range, Values, space
@@ -34,7 +43,7 @@ from fanin._study import (
 from fanin._terminal import Progress, bar
 from fanin.result import Result, RunWarning, load
 from fanin.scenario import Scenario, ScenarioError, ScenarioWarning, Setting, _toml, problems
-from fanin.sweeping import Point, Sweep, _column, check_engine, make_points
+from fanin.sweeping import SCENARIO, Point, Sweep, _column, check_engine, make_points
 
 if TYPE_CHECKING:
     import optuna
@@ -185,14 +194,21 @@ def tune(
     objective = minimise if maximise is None else maximise
     if objective is None or (minimise is not None and maximise is not None):
         raise TypeError("give either `minimise` or `maximise`, for example minimise='mean'")
-    texts = [subject] if isinstance(subject, str) else list(subject)
+    check_type("scenario", scenario, Scenario, SCENARIO)
+    name = "minimise" if maximise is None else "maximise"
+    check_text(name, objective, 'a figure or a setting, such as "mean" or "tor.buffer"')
+    texts = checked_texts("subject", subject, 'a constraint such as "drops=0", or a list of them')
     goal = _fanin.TuningGoal(objective, maximise is not None, texts)
-    if trials < 1 or batch < 1:
-        raise ValueError(f"at least one trial is made, not trials={trials} and batch={batch}")
+    trials, batch = checked_whole("trials", trials, 1), checked_whole("batch", batch, 1)
+    if over is not None:
+        check_ranges("over", over)
+    backends = (str, os.PathLike, optuna.storages.BaseStorage)
+    if storage is not None and not isinstance(storage, backends):
+        raise wrong("storage", "a file or a storage of Optuna", storage)
     check_engine(tasks, timeout)
     ladder = _ladder(scenario, seeds, durations)
     axes = space(scenario, over or {}, goal.key)
-    folder = Path(tempfile.mkdtemp(prefix="fanin-tune-") if out is None else out).absolute()
+    folder = out_folder(out, "fanin-tune-")
     folder.mkdir(parents=True, exist_ok=True)
     described = [scenario.key, goal.name, maximise is not None, goal.constraints]
     described += [[(axis.key, axis.text) for axis in axes], ladder]
@@ -468,8 +484,10 @@ def _ladder(
 ) -> list[tuple[str | None, int]]:
     """Return the steps of a trial: the shorter durations with the first seed, then all seeds."""
     chosen = checked_seeds(seeds, scenario.seed, _SEEDS_MAX)
-    if isinstance(durations, str):
-        raise TypeError(f"`durations` is a list, such as [{durations!r}]")
+    right = 'a list of times, such as ["0.2 s"]'
+    durations = checked_list("durations", durations, right)
+    for text in durations:
+        check_text("durations", text, right)
     times = [units.duration(text) for text in (*durations, scenario.settings["run"]["duration"])]
     if any(one >= other for one, other in itertools.pairwise(times)):
         raise ValueError("`durations` rise, and all are shorter than the scenario's `run.duration`")

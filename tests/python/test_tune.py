@@ -396,10 +396,10 @@ def test_mistakes_are_refused_before_anything_runs(
         over={"tor.buffer": ["1 MB", "2 MB"]},
     )
     refused(ValueError, "1 to 1000 seeds", seeds=0)
-    refused(ValueError, "above 0 seconds, not nan", timeout=math.nan)
+    refused(ValueError, "a number of seconds above 0, not nan", timeout=math.nan)
     refused(ValueError, "`run.seed` is not varied here", over={"run.seed": "1..9"})
     refused(ValueError, "`run.seed` is not varied here", over={"run.seed": [1, 2, 3]})
-    refused(ValueError, "at least one trial", trials=0)
+    refused(ValueError, "a whole number from 1 on, not 0", trials=0)
     refused(ValueError, "all are shorter", durations=["1 s"])
     refused(TypeError, "is a list", durations="1 ms")
     refused(ValueError, "no sampler `best`; the samplers are tpe", sampler="best")
