@@ -233,4 +233,8 @@ def load(path: str | os.PathLike[str]) -> Result:
     folder = Path(checked_path("path", path, "the folder of a result, or the file of a summary"))
     if (folder / "sweep.json").is_file() and not (folder / "summary.json").is_file():
         raise ValueError(f"{folder} holds a sweep: load one of its folders, or read its sweep.parquet")
+    if not (folder / "summary.json").is_file() and any(folder.glob("[!.]*/summary.json")):
+        raise ValueError(
+            f"{folder} holds results of a sweep: load one of its folders, or draw all by `fanin report`"
+        )
     return Result(_fanin.load_result(os.fspath(path)))
