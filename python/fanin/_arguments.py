@@ -9,7 +9,7 @@ from typing import Any
 
 from fanin._seeds import is_whole
 
-# A value's text is cut behind so many characters.
+# Letters of a value in a message; the rest is cut.
 _SHOWN_MAX = 60
 
 

@@ -6,7 +6,7 @@ use crate::{ResultKind, RunResult};
 
 /// Settings that do not make another system.
 const IGNORED: &[&str] = &["run.duration", "run.warmup", "title", "source", "run.seed"];
-/// Those of them that change figures of simulations: the stretch that is measured.
+/// Number of leading settings in [`IGNORED`] that fix the measured stretch of a simulation.
 const OF_TIME: usize = 2;
 
 /// Settings to ignore in a comparison of results. Simulations of several durations differ in them, so that two sweeps in
