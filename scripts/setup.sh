@@ -19,7 +19,7 @@ fi
 
 has cargo || stop "cargo is missing: install Rust from https://rustup.rs (curl https://sh.rustup.rs -sSf | sh), then run this again."
 
-# Debian packages: one line each, "the test that it is there | the packages | what for".
+# Debian packages: one line each, "the test that it is there | the packages | what for". A test has no bar of its own.
 system_build=(
     'has cc|gcc libc6-dev|the linker'
     'has clang|clang|the BPF programs'
@@ -42,7 +42,7 @@ system_test=(
     'has node && has npm|nodejs npm|the test of traces in Perfetto'
     'has tshark && has text2pcap|tshark|the test of the Wireshark dissector'
     '(PATH=$PATH:/usr/sbin; has munged && has slurmctld && has slurmd && has sbatch)|munge slurmctld slurmd slurm-client|the test of sweeps on Slurm'
-    '(PATH=$PATH:/usr/sbin; has condor_master) || has patchelf|patchelf|the test of sweeps on HTCondor'
+    '! (PATH=$PATH:/usr/sbin; ! has condor_master && ! has patchelf)|patchelf|the test of sweeps on HTCondor'
     'has ovs-vswitchd|openvswitch-switch|the test of OpenFlow rules'
     'has systemd-analyze && test -x /lib/systemd/systemd|systemd|the units under deploy/, checked and run'
     'has crun|crun|containers of the image'

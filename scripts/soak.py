@@ -9,7 +9,9 @@ command starts it again. Its audit must be clean at the end. `switch` runs the s
 without a pause. In both, memory and descriptors of all processes are read from /proc once a second
 into --out (`samples.csv`). The first quarter of the time is for filling. After it, the median of the
 last quarter may lie above that of the second by 2 % for memory, and by 1 % and four for descriptors.
-Exit code 1 where an event was lost or something grew. Ctrl-C ends the run in order.
+Exit code 1 where an event was lost or something grew. A run that ends too early to be judged, such as
+one that is refused, prints its own error; the exit code is then that of the run, or 1. Ctrl-C ends the
+run in order.
 """
 
 import argparse
@@ -112,18 +114,28 @@ def watch(
     return process.returncode, samples, killed
 
 
-def quarters(samples: list[Sample], of_launcher: int | None) -> list[tuple[float, float]]:
-    """Median memory (MB) and descriptors in two quarters, of all processes or of one."""
+def parts_of(samples: list[Sample], of_launcher: int | None) -> list[list[list[int]]]:
+    """Add up memory (kB) and descriptors of all processes, or take one; for the second and last quarter."""
     sums: dict[float, list[int]] = defaultdict(lambda: [0, 0])
     for each in samples:
         if of_launcher in (None, each.pid):
             sums[each.at][0] += each.memory_kb
             sums[each.at][1] += each.descriptors
-    end = max(sums)
-    parts = [
+    end = max(sums, default=0.0)
+    return [
         [held for at, held in sums.items() if low * end <= at < high * end]
         for low, high in ((0.25, 0.5), (0.75, 0.98))
     ]
+
+
+def can_judge(samples: list[Sample]) -> bool:
+    """Tell whether there are samples in both quarters; a run of a few seconds has none."""
+    return bool(samples) and all(parts_of(samples, samples[0].pid))
+
+
+def quarters(samples: list[Sample], of_launcher: int | None) -> list[tuple[float, float]]:
+    """Median memory (MB) and descriptors in two quarters, of all processes or of one."""
+    parts = parts_of(samples, of_launcher)
     return [(median(m for m, _ in part) / 1e3, median(d for _, d in part)) for part in parts]
 
 
@@ -178,6 +190,10 @@ def main() -> int:
     if killed:
         by_role = ", ".join(f"{name} {count}" for name, count in sorted(killed.items()))
         print(f"killed {sum(killed.values())}: {by_role}")
+    if not can_judge(samples):
+        seconds = max((each.at for each in samples), default=0.0)
+        print(f"exit code of the run: {code}; it ended within {seconds + 1:.0f} s, too early to be judged")
+        return code if code > 0 else 1
     first = samples[0].pid
     grows = [judge("all processes", samples, None), judge("first process", samples, first)]
     print(f"exit code of the run: {code}")

@@ -4,8 +4,10 @@ Usage: wheels.py WHEEL...
 
 A wheel serves every Python from 3.11 on (`cp311-abi3`), and holds the typed package with its library. One for
 macOS may need libraries of the system alone. What it expects from the process that loads it is Python's.
+A Mac with an ARM processor loads nothing without a signature, so that its hashes are computed again.
 """
 
+import hashlib
 import struct
 import sys
 import zipfile
@@ -24,6 +26,10 @@ _MAGIC_64 = 0xFEEDFACF
 _CPUS = {0x01000007: "x86_64", 0x0100000C: "arm64"}
 _LOAD_COMMANDS = {0xC, 0x80000018, 0x8000001F}
 _SYMBOL_TABLE = 0x2
+_SIGNATURE = 0x1D
+# From <kern/cs_blobs.h>: big-endian, unlike the rest.
+_CODE_DIRECTORY = 0xFADE0C02
+_SHA256 = 2
 _TYPE_MASK, _UNDEFINED, _DEBUG_MASK = 0x0E, 0x0, 0xE0
 # Zig leaves 0 where others write that a symbol is looked up in the whole process.
 _LOOKED_UP = {0xFE, 0x0}
@@ -36,6 +42,8 @@ class MachLibrary:
     cpu: str
     libraries: tuple[str, ...]
     looked_up: tuple[str, ...]
+    #: True if a signature has the right hash of each page.
+    is_signed: bool
 
 
 def read_mach(code: bytes) -> MachLibrary:
@@ -45,6 +53,7 @@ def read_mach(code: bytes) -> MachLibrary:
         raise ValueError("it is no 64-bit Mach-O of a known processor")
     libraries: list[str] = []
     looked_up: list[str] = []
+    is_signed = False
     at = 32
     for _ in range(commands):
         kind, size = struct.unpack_from("<II", code, at)
@@ -53,8 +62,30 @@ def read_mach(code: bytes) -> MachLibrary:
             libraries.append(_text(code, at + name))
         if kind == _SYMBOL_TABLE:
             looked_up += _looked_up(code, *struct.unpack_from("<IIII", code, at + 8))
+        if kind == _SIGNATURE:
+            (start,) = struct.unpack_from("<I", code, at + 8)
+            is_signed = _is_signed(code, start)
         at += size
-    return MachLibrary(_CPUS[cpu], tuple(libraries), tuple(looked_up))
+    return MachLibrary(_CPUS[cpu], tuple(libraries), tuple(looked_up), is_signed)
+
+
+def _is_signed(code: bytes, start: int) -> bool:
+    """Compute the pages' hashes again, and compare them with those of a signature."""
+    (blobs,) = struct.unpack_from(">I", code, start + 8)
+    for blob in range(blobs):
+        (offset,) = struct.unpack_from(">I", code, start + 16 + 8 * blob)
+        at = start + offset
+        magic, _, _, _, hashes, _, _, pages, limit = struct.unpack_from(">9I", code, at)
+        if magic != _CODE_DIRECTORY:
+            continue
+        size, kind, _, shift = struct.unpack_from(">4B", code, at + 36)
+        page = 1 << shift
+        return kind == _SHA256 and all(
+            hashlib.sha256(code[number * page : min((number + 1) * page, limit)]).digest()[:size]
+            == code[at + hashes + number * size : at + hashes + (number + 1) * size]
+            for number in range(pages)
+        )
+    return False
 
 
 def _looked_up(code: bytes, symbols: int, count: int, strings: int, _size: int) -> Iterator[str]:
@@ -77,6 +108,8 @@ def faults_of_mach(code: bytes, platform: str) -> list[str]:
     faults += [f"expects {name} of its process" for name in library.looked_up if not name.startswith(PYTHON)]
     if not platform.endswith(library.cpu):
         faults.append(f"is for {library.cpu}")
+    if library.cpu == "arm64" and not library.is_signed:
+        faults.append("has no valid signature, so that no Mac loads it")
     return faults
 
 

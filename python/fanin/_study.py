@@ -24,6 +24,8 @@ _SAMPLERS = {
 }
 # Packages that Optuna imports at a sampler's first trials.
 _NEEDS = {"gp": ("scipy", "torch"), "cmaes": ("cmaes",)}
+# Set for a trial beyond the number of all, which two processes asked for at the same time.
+_GIVEN_BACK = "given_back"
 # Searches that run in this process; the trials of others with its number are abandoned.
 RUNNING: set[str] = set()
 
@@ -124,6 +126,17 @@ def best_trial(study: "optuna.Study") -> "FrozenTrial | None":
         return study.best_trial
     except ValueError:
         return None
+
+
+def counted(study: "optuna.Study") -> "list[FrozenTrial]":
+    """Return the trials of a study by number, without those that were given back."""
+    return [trial for trial in study.get_trials(deepcopy=False) if not trial.user_attrs.get(_GIVEN_BACK)]
+
+
+def give_back(study: "optuna.Study", trial: "optuna.Trial") -> None:
+    """End a trial that is not made; a study cannot forget it."""
+    trial.set_user_attr(_GIVEN_BACK, True)
+    study.tell(trial, state=import_optuna().trial.TrialState.FAIL)
 
 
 def is_abandoned(owner: str) -> bool:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from fanin._arguments import wrong
+
 #: Is called with what is done and what there is to do.
 Progress = Callable[[float, float], object]
 
@@ -22,6 +24,8 @@ def bar(wanted: bool | Progress | None, label: str) -> "tuple[Progress | None, C
     """
     if callable(wanted):
         return wanted, _nothing
+    if wanted is not None and not isinstance(wanted, bool):
+        raise wrong("progress", "True, False, None, or a function of two arguments", wanted)
     if wanted is False or (wanted is None and not (_is_notebook() or sys.stderr.isatty())):
         return None, _nothing
     shown = _Notebook(label) if _is_notebook() else _Terminal(label)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fanin import _fanin
+from fanin._arguments import checked_list, checked_path, checked_texts, out_folder
 from fanin._seeds import checked_seed, is_whole
 from fanin.result import Result, RunWarning, load
 
@@ -95,7 +96,7 @@ def run(
     _check("place", place, _PLACES)
     seed = None if seed is None else checked_seed(seed)
     program = _find(command)
-    folder = Path(tempfile.mkdtemp(prefix="fanin-run-python-") if out is None else out).absolute()
+    folder = out_folder(out, "fanin-run-python-")
     options = ["--place", place, "--out", str(folder), *([] if seed is None else ["--seed", str(seed)])]
     code, _, text = _play(program, "run", source, sets, options)
     if code in (_FAILED, _BOTTLENECK) and (folder / "summary.json").is_file():
@@ -117,16 +118,19 @@ def advise(
     command: str | os.PathLike[str] | None,
 ) -> Advice:
     """Do what `Scenario.advise` says."""
-    parts = [only] if isinstance(only, str) else list(only)
+    parts = checked_texts("only", only, 'a part such as "buffers", or a list of them')
     for part in parts:
         _check("part", part, _PARTS)
     if not is_whole(seeds) or not 1 <= seeds <= _SEEDS_MAX:
         raise ValueError(f"`seeds` is their number, from 1 to {_SEEDS_MAX}, not {seeds!r}")
-    folders = [measured] if isinstance(measured, str | os.PathLike) else list(measured)
+    right = "a folder, or a list of them"
+    given = [measured] if isinstance(measured, str | os.PathLike) else measured
+    folders = checked_list("measured", given, right)
     for folder in folders:
+        checked_path("measured", folder, right)
         if not Path(folder).is_dir():
             raise FileNotFoundError(f"there is no folder {os.fspath(folder)} of a measured laboratory")
-    constraints = [subject] if isinstance(subject, str) else list(subject)
+    constraints = checked_texts("subject", subject, 'a constraint such as "drops=0", or a list of them')
     # The command's own complaint would speak of its options.
     _fanin.TuningGoal("mean", False, constraints)
     program = _find(command)
@@ -136,11 +140,11 @@ def advise(
     if parts:
         options += ["--only", ",".join(parts)]
     if catalogue is not None:
-        options += ["--catalogue", os.fspath(catalogue)]
+        options += ["--catalogue", checked_path("catalogue", catalogue)]
     for folder in folders:
         options += ["--measured", os.fspath(folder)]
     if out is not None:
-        options += ["--out", os.fspath(out)]
+        options += ["--out", checked_path("out", out)]
     code, answer, text = _play(program, "advise", source, sets, options)
     if code != 0:
         _raise(code, text)
@@ -169,7 +173,7 @@ def _check(kind: str, given: str, known: Sequence[str]) -> None:
 
 def _find(command: str | os.PathLike[str] | None) -> str:
     """Return the path of the command."""
-    wanted = os.fspath(command) if command is not None else os.environ.get("FANIN_BIN", "fanin")
+    wanted = checked_path("command", command) if command is not None else os.environ.get("FANIN_BIN", "fanin")
     found = shutil.which(wanted)
     if found is None:
         raise FileNotFoundError(

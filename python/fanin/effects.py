@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from fanin import _fanin
+from fanin._arguments import check_ranges, check_type, checked_texts, checked_whole
 from fanin._fanin import RecordTable
 from fanin._seeds import checked_seeds
 from fanin._space import Choice, Range, Values, space
 from fanin._terminal import Progress
 from fanin.result import RunWarning
 from fanin.scenario import Scenario, Setting
-from fanin.sweeping import Point, Sweep, _numbers, sweep
+from fanin.sweeping import SCENARIO, Point, Sweep, _numbers, sweep
 
 __all__ = ["Effect", "Sensitivity", "sensitivity"]
 
@@ -96,17 +97,19 @@ def sensitivity(
     They are a sweep: stored in `out`, resumable, and on any `executor`; see `sweep` for the other arguments.
     Raise `ScenarioError` where the scenario refuses a point.
     """
+    check_type("scenario", scenario, Scenario, SCENARIO)
+    check_ranges("over", over)
     draw, analyse = _salib(method)
-    figures = [of] if isinstance(of, str) else list(of)
+    figures = checked_texts("of", of, 'a figure such as "mean", or a list of them')
     if not figures:
         raise ValueError("name at least one figure, for example of='mean'")
     for figure in figures:
         if "." not in figure:
             _fanin.check_figure(figure)
     default = _MORRIS_TRAJECTORIES if method == "morris" else _SOBOL_SAMPLES
-    count = default if samples is None else samples
-    if count < 2 or (method == "sobol" and count & (count - 1)):
-        raise ValueError(f"`samples` is at least 2, and for sobol a power of 2, not {count}")
+    count = default if samples is None else checked_whole("samples", samples, 2)
+    if method == "sobol" and count & (count - 1):
+        raise ValueError(f"`samples` is a power of 2 for sobol, not {count}")
     axes = space(scenario, over)
     problem = {
         "num_vars": len(axes),

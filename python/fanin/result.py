@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanin import _fanin
+from fanin._arguments import checked_path
 from fanin._fanin import RecordTable
 
 if TYPE_CHECKING:
@@ -152,11 +153,11 @@ class Result:
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write the files that ``fanin sim --out`` writes, and return their paths."""
-        return [Path(path) for path in self._loaded.write(os.fspath(folder))]
+        return [Path(path) for path in self._loaded.write(checked_path("folder", folder))]
 
     def trace(self, path: str | os.PathLike[str]) -> None:
         """Write events, ports, goodput and the latest event as a trace that https://ui.perfetto.dev opens."""
-        self._loaded.write_trace(os.fspath(path))
+        self._loaded.write_trace(checked_path("path", path))
 
     def store(self, root: str | os.PathLike[str], name: str) -> bool:
         """Write the result into the folder `name` of `root`, whole or not at all; False if it was there."""
@@ -229,7 +230,11 @@ def load(path: str | os.PathLike[str]) -> Result:
 
     Raise `OSError` where it cannot be read, and `ValueError` where it is no result or damaged.
     """
-    folder = Path(path)
+    folder = Path(checked_path("path", path, "the folder of a result, or the file of a summary"))
     if (folder / "sweep.json").is_file() and not (folder / "summary.json").is_file():
         raise ValueError(f"{folder} holds a sweep: load one of its folders, or read its sweep.parquet")
+    if not (folder / "summary.json").is_file() and any(folder.glob("[!.]*/summary.json")):
+        raise ValueError(
+            f"{folder} holds results of a sweep: load one of its folders, or draw all by `fanin report`"
+        )
     return Result(_fanin.load_result(os.fspath(path)))

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from fanin import _fanin, units
+from fanin._arguments import check_settings, check_text, checked_path
 from fanin._fanin import ScenarioError, presets
 from fanin._seeds import checked_seed
 from fanin._terminal import Progress, bar
@@ -29,6 +30,9 @@ __all__ = [
     "presets",
     "problems",
 ]
+
+# The argument `duration`, in words.
+_DURATION = 'a text with a unit, such as "2 s"'
 
 Setting = bool | int | float | str | Sequence["Setting"] | Mapping[str, "Setting"]
 
@@ -113,6 +117,8 @@ def _toml(value: Setting) -> str:
 
 def _sets(set: Mapping[str, Setting] | None) -> tuple[str, ...]:
     sets = []
+    if set is not None:
+        check_settings("set", set)
     for key, value in (set or {}).items():
         try:
             sets.append(f"{key}={_toml(value)}")
@@ -176,11 +182,14 @@ class Scenario:
 
         Raise `ScenarioError` with every problem and its line. Warn where a setting has no effect.
         """
-        return cls._checked(os.fspath(source), _sets(set))
+        path = checked_path("source", source, 'a file or the name of a preset, such as "incast"')
+        return cls._checked(path, _sets(set))
 
     @classmethod
     def load_text(cls, name: str, text: str, set: Mapping[str, Setting] | None = None) -> "Scenario":
         """Load a scenario from text that is not in a file; `extends` in it finds presets only."""
+        check_text("name", name, 'a text such as "mine"')
+        check_text("text", text, "a scenario as text (TOML)")
         return cls._checked((name, text), _sets(set))
 
     @classmethod
@@ -239,6 +248,8 @@ class Scenario:
         >>> incast.replace({"tor.buffer": "1 MB"}) == incast.replace(tor={"buffer": "1 MB"})
         True
         """
+        if set is not None:
+            check_settings("set", set)
         changes = dict(set or {})
         for section, value in sections.items():
             changes.update(_dotted(section, value))
@@ -277,6 +288,9 @@ class Scenario:
         >>> Scenario.load("thesis-a-1000hz").plan()["plan"]["verdict"]["loses_frames"]
         True
         """
+        check_text("quantile", quantile, 'a text such as "99.9 %"')
+        if fragment_mean is not None:
+            check_text("fragment_mean", fragment_mean, 'a text with a unit, such as "1.1 kB"')
         mean = None if fragment_mean is None else units.bytes(fragment_mean)
         summary: dict[str, Any] = json.loads(self._loaded.plan(units.ratio(quantile), cost, mean))
         return summary
@@ -305,6 +319,7 @@ class Scenario:
         if seed is not None:
             changes["run.seed"] = checked_seed(seed)
         if duration is not None:
+            check_text("duration", duration, _DURATION)
             changes["run.duration"] = duration
         if changes:
             scenario = self.replace(changes)
@@ -337,6 +352,8 @@ class Scenario:
         command, `PermissionError` without privileges, `ValueError` for what does not run live, and
         `RuntimeError` for other failures. Ctrl-C ends it; what was measured is in `out`.
         """
+        if duration is not None:
+            check_text("duration", duration, _DURATION)
         self.assert_unchanged()
         sets = () if duration is None else _sets({"run.duration": duration})
         return run(self._source, (*self._sets, *sets), seed, out, place, command)

@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import tempfile
 import threading
 import time
 import traceback
@@ -15,6 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from fanin import _fanin
+from fanin._arguments import (
+    check_seconds,
+    check_settings,
+    check_type,
+    checked_list,
+    checked_whole,
+    out_folder,
+)
 from fanin._fanin import RecordTable
 from fanin._seeds import checked_seeds, sets_seed
 from fanin._terminal import Progress, bar
@@ -23,6 +30,8 @@ from fanin.scenario import Scenario, Setting, plain
 
 __all__ = ["Point", "Sweep", "sweep"]
 
+# The argument `scenario`, in words.
+SCENARIO = 'a scenario, such as fanin.Scenario.load("incast")'
 # A task holds as many small points as fill about this long, so that sending it costs little.
 _TASK_SECONDS = 2.0
 _TASK_POINTS_MAX = 200
@@ -271,10 +280,12 @@ def sweep(
     >>> table["workload.senders"], table["seed"]
     ([4, 4, 8, 8], [1, 2, 1, 2])
     """
+    check_type("scenario", scenario, Scenario, SCENARIO)
     check_engine(tasks, timeout)
     if isinstance(over, Mapping):
+        check_settings("over", over)
         for key, values in over.items():
-            if isinstance(values, str) or not isinstance(values, Iterable):
+            if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
                 raise TypeError(f"{key} needs a list of values, such as [{values!r}], not {values!r}")
         # An iterator gives its values once.
         lists = {key: list(values) for key, values in over.items()}
@@ -285,23 +296,26 @@ def sweep(
             dict(zip(lists, map(plain, row), strict=True)) for row in itertools.product(*lists.values())
         ]
     else:
-        combinations = [{key: plain(value) for key, value in settings.items()} for settings in over]
+        right = 'a dictionary of lists such as {"tor.buffer": ["1 MB"]}, or a list of settings'
+        every = checked_list("over", over, right)
+        for settings in every:
+            check_settings("a point of over", settings)
+        combinations = [{key: plain(value) for key, value in settings.items()} for settings in every]
     if seeds is not None and any(map(sets_seed, combinations)):
         raise ValueError("`run.seed` is swept and `seeds` is given: leave one of them out")
     wanted: list[int | None] = [None] if seeds is None else [*checked_seeds(seeds, scenario.seed)]
-    folder = Path(tempfile.mkdtemp(prefix="fanin-sweep-") if out is None else out).absolute()
+    folder = out_folder(out, "fanin-sweep-")
     points = make_points(scenario, itertools.product(combinations, wanted), folder)
     folder.mkdir(parents=True, exist_ok=True)
     return Sweep(points, folder, executor, tasks, timeout, progress)
 
 
 def check_engine(tasks: int | None, timeout: float | None) -> None:
-    """Raise `ValueError` where simulations cannot run so."""
-    # A timeout that is no number is not above 0 either.
-    if timeout is not None and not timeout > 0:
-        raise ValueError(f"a timeout is above 0 seconds, not {timeout}")
-    if tasks is not None and tasks < 1:
-        raise ValueError(f"at least one task runs at a time, not {tasks}")
+    """Raise `TypeError` or `ValueError` where simulations cannot run so."""
+    if timeout is not None:
+        check_seconds("timeout", timeout)
+    if tasks is not None:
+        checked_whole("tasks", tasks, 1)
 
 
 def make_points(

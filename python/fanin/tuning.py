@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import socket
-import tempfile
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanin import _fanin, units
+from fanin._arguments import (
+    check_ranges,
+    check_text,
+    check_type,
+    checked_list,
+    checked_texts,
+    checked_whole,
+    out_folder,
+    wrong,
+)
 from fanin._fanin import RecordTable
 from fanin._seeds import checked_seeds
 from fanin._space import Choice, Range, Values, space
@@ -21,7 +30,9 @@ from fanin._study import (
     RUNNING,
     best_trial,
     choices,
+    counted,
     distribution,
+    give_back,
     import_optuna,
     is_abandoned,
     open_study,
@@ -32,7 +43,7 @@ from fanin._study import (
 from fanin._terminal import Progress, bar
 from fanin.result import Result, RunWarning, load
 from fanin.scenario import Scenario, ScenarioError, ScenarioWarning, Setting, _toml, problems
-from fanin.sweeping import Point, Sweep, _column, check_engine, make_points
+from fanin.sweeping import SCENARIO, Point, Sweep, _column, check_engine, make_points
 
 if TYPE_CHECKING:
     import optuna
@@ -100,7 +111,7 @@ class Tuning:
     @property
     def points(self) -> list[TunedPoint]:
         """All finished trials, in the order in which they began."""
-        trials = self.study.get_trials(deepcopy=False)
+        trials = counted(self.study)
         return [_point_of(trial, self.folder) for trial in trials if trial.state.is_finished()]
 
     @property
@@ -175,21 +186,29 @@ def tune(
 
     `trials` is how many the study has in all: called again, a search goes on where it was, and no simulation
     runs twice. Simulations are stored in `out` as by `sweep`, and the study in ``study.journal`` there, or in
-    `storage` (a file, or one of Optuna's). Processes that call this with the same arguments share the study.
+    `storage` (a file, or one of Optuna's). Processes that call this with the same arguments share the study,
+    and make `trials` trials together.
     `executor`, `tasks`, `timeout` and `progress` are those of `sweep`.
     """
     optuna = import_optuna()
     objective = minimise if maximise is None else maximise
     if objective is None or (minimise is not None and maximise is not None):
         raise TypeError("give either `minimise` or `maximise`, for example minimise='mean'")
-    texts = [subject] if isinstance(subject, str) else list(subject)
+    check_type("scenario", scenario, Scenario, SCENARIO)
+    name = "minimise" if maximise is None else "maximise"
+    check_text(name, objective, 'a figure or a setting, such as "mean" or "tor.buffer"')
+    texts = checked_texts("subject", subject, 'a constraint such as "drops=0", or a list of them')
     goal = _fanin.TuningGoal(objective, maximise is not None, texts)
-    if trials < 1 or batch < 1:
-        raise ValueError(f"at least one trial is made, not trials={trials} and batch={batch}")
+    trials, batch = checked_whole("trials", trials, 1), checked_whole("batch", batch, 1)
+    if over is not None:
+        check_ranges("over", over)
+    backends = (str, os.PathLike, optuna.storages.BaseStorage)
+    if storage is not None and not isinstance(storage, backends):
+        raise wrong("storage", "a file or a storage of Optuna", storage)
     check_engine(tasks, timeout)
     ladder = _ladder(scenario, seeds, durations)
     axes = space(scenario, over or {}, goal.key)
-    folder = Path(tempfile.mkdtemp(prefix="fanin-tune-") if out is None else out).absolute()
+    folder = out_folder(out, "fanin-tune-")
     folder.mkdir(parents=True, exist_ok=True)
     described = [scenario.key, goal.name, maximise is not None, goal.constraints]
     described += [[(axis.key, axis.text) for axis in axes], ladder]
@@ -282,29 +301,45 @@ class _Search:
 
     def run(self, trials: int, batch: int) -> Iterator[int]:
         """Work until the study has `trials` trials; give the number of finished ones."""
-        if not self.study.get_trials(deepcopy=False):
+        if not counted(self.study):
             self.study.enqueue_trial(self._own_values(), skip_if_exists=True)
         RUNNING.add(self.owner)
         try:
             while True:
-                known = self.study.get_trials(deepcopy=False)
+                known = counted(self.study)
                 began = [trial for trial in known if trial.state != self.state.WAITING]
                 opened = self._abandoned(began)[:batch]
                 if not opened:
                     # The seed follows the study, so that one that goes on does not draw the same again.
                     self._renew_sampler(len(known))
                     left = min(batch, trials - len(began))
-                    opened = [self.study.ask(self.distributions) for _ in range(left)]
-                if not opened:
-                    self._assert_hope(is_last=True)
-                    return
+                    if left <= 0:
+                        self._assert_hope(is_last=True)
+                        return
+                    asked = [self.study.ask(self.distributions) for _ in range(left)]
+                    opened = self._within(asked, trials)
                 for trial in opened:
                     trial.set_user_attr("owner", self.owner)
                 self._work([self._open(trial) for trial in opened])
                 self._assert_hope()
-                yield sum(trial.state.is_finished() for trial in self.study.get_trials(deepcopy=False))
+                yield sum(trial.state.is_finished() for trial in counted(self.study))
         finally:
             RUNNING.discard(self.owner)
+
+    def _within(self, asked: list["optuna.Trial"], trials: int) -> list["optuna.Trial"]:
+        """Give back trials beyond the number of all; return the others.
+
+        Processes that share the study ask at the same time. The storage numbers trials in one order, so that
+        all of them find the same ones beyond.
+        """
+        places = {trial.number: place for place, trial in enumerate(counted(self.study))}
+        within = []
+        for trial in asked:
+            if places[trial.number] < trials:
+                within.append(trial)
+            else:
+                give_back(self.study, trial)
+        return within
 
     def _renew_sampler(self, trials: int = 0) -> None:
         self.study.sampler = sampler_of(self.optuna, self.sampler, self.scenario.seed, trials)
@@ -436,7 +471,7 @@ class _Search:
 
     def _assert_hope(self, is_last: bool = False) -> None:
         """Raise where no trial has had a result."""
-        finished = [trial for trial in self.study.get_trials(deepcopy=False) if trial.state.is_finished()]
+        finished = [trial for trial in counted(self.study) if trial.state.is_finished()]
         # A refused combination costs nothing, and says nothing about other values.
         ran = [trial for trial in finished if is_last or trial.user_attrs.get("state") != "refused"]
         if ran and all(trial.user_attrs.get("why") for trial in ran):
@@ -449,8 +484,10 @@ def _ladder(
 ) -> list[tuple[str | None, int]]:
     """Return the steps of a trial: the shorter durations with the first seed, then all seeds."""
     chosen = checked_seeds(seeds, scenario.seed, _SEEDS_MAX)
-    if isinstance(durations, str):
-        raise TypeError(f"`durations` is a list, such as [{durations!r}]")
+    right = 'a list of times, such as ["0.2 s"]'
+    durations = checked_list("durations", durations, right)
+    for text in durations:
+        check_text("durations", text, right)
     times = [units.duration(text) for text in (*durations, scenario.settings["run"]["duration"])]
     if any(one >= other for one, other in itertools.pairwise(times)):
         raise ValueError("`durations` rise, and all are shorter than the scenario's `run.duration`")
@@ -481,5 +518,7 @@ def _warn(tuning: Tuning, goal: _fanin.TuningGoal) -> None:
     if tuning.best is None:
         nearest = tuning.nearest
         near = "" if nearest is None else f"; nearest was {dict(nearest.settings)}"
-        text = f"no trial meets {', '.join(goal.constraints)}{near}"
+        others = sum(not trial.state.is_finished() for trial in counted(tuning.study))
+        still = f"; {others} trials are still open in other processes" if others else ""
+        text = f"no trial meets {', '.join(goal.constraints)}{near}{still}"
         warnings.warn(text, RunWarning, stacklevel=3)

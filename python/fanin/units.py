@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from fanin import _fanin
+from fanin._arguments import check_text
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Quantity:
 
     def __call__(self, text: str) -> int:
         """Return how many base units `text` stands for; raise `ValueError` where it is not exact."""
+        check_text("text", text, f'a text such as "{self.text(10**6)}"')
         return _fanin.parse_quantity(self.name, text)
 
     def text(self, value: int) -> str:

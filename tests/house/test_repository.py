@@ -103,3 +103,15 @@ def test_make_help_lists_every_target_that_people_call(root: Path) -> None:
     output = subprocess.run(["make", "help"], cwd=root, check=True, capture_output=True, text=True).stdout
     listed = {line.split()[1] for line in output.splitlines() if line.startswith("  make ")}
     assert {"help", "run", "test", "bench", "docs", "lint", "clean"} <= listed
+
+
+def test_each_need_of_the_setup_has_a_test_packages_and_a_purpose(root: Path) -> None:
+    text = (root / "scripts" / "setup.sh").read_text()
+    needs = re.findall(r"^    '(.*)'$", text, re.MULTILINE)
+    assert len(needs) > 20
+    for need in needs:
+        # Read as the script does, by bars.
+        check, packages, purpose = need.split("|")
+        assert check.strip(), need
+        assert re.fullmatch(r"[a-z0-9+-]+( [a-z0-9+-]+)*", packages), need
+        assert purpose.strip(), need

@@ -29,6 +29,22 @@ def test_processes_are_killed_and_no_event_is_lost(root: Path, tmp_path: Path) -
     assert (tmp_path / "live" / "samples.csv").read_text().count("logger") > 10
 
 
+def test_a_run_that_is_refused_shows_its_own_error_and_exit_code(root: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "scripts/soak.py", "live", "--minutes", "0.2", "--set", "supervisor.rte=20 Hz"]
+    command += ["--binary", os.environ["FANIN_BIN"], "--out", str(tmp_path)]
+    run = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300, check=False)
+    assert "Traceback" not in run.stderr, run.stderr
+    assert "unknown key `rte`" in run.stdout
+    assert "exit code of the run: 2" in run.stdout
+    assert run.returncode == 2
+
+
+def test_few_samples_are_not_judged() -> None:
+    assert not soak.can_judge([])
+    assert not soak.can_judge(held([20_000] * 2, [12] * 2))
+    assert soak.can_judge(held([20_000] * 9, [12] * 9))
+
+
 def test_memory_that_fills_and_then_stays_is_no_leak(capsys: pytest.CaptureFixture[str]) -> None:
     filling = [min(1000 * second, 20_000) for second in range(100)]
     assert not soak.judge("a logger", held(filling, [12] * 100), None)

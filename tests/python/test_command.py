@@ -49,8 +49,10 @@ def test_a_run_without_the_command_or_privileges_says_so(scenario: fanin.Scenari
         scenario.run(command=poor)
     with pytest.raises(ValueError, match="no place `moon`; choose from auto, loopback, namespaces"):
         scenario.run(place="moon")
+    with pytest.warns(fanin.ScenarioWarning, match=r"`record.events` has no effect"):
+        recorded = scenario.replace({"record.events": [1]})
     with pytest.raises(ValueError, match=r"record.events"):
-        scenario.replace({"record.events": [1]}).run(place="loopback")
+        recorded.run(place="loopback")
     with pytest.raises(RuntimeError, match=r"^it broke$"):
         scenario.run(command=pretend(tmp_path / "broken", 1, "it broke"), out=tmp_path / "none")
 

@@ -111,7 +111,7 @@ def test_mistakes_are_refused(
     refused(ValueError, "no method `fast`; the methods are morris, sobol", method="fast")
     refused(ValueError, "no figure `speed`; the figures are", of="speed")
     refused(ValueError, "at least one figure", of=[])
-    refused(ValueError, "a power of 2, not 6", method="sobol", samples=6)
+    refused(ValueError, "a power of 2 for sobol, not 6", method="sobol", samples=6)
     refused(ValueError, "nothing to vary", over={})
     refused(fanin.ScenarioError, "did you mean", over={"link.dely": None})
     refused(ValueError, "has no `network.colour`", of="network.colour")

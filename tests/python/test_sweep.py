@@ -377,6 +377,10 @@ def test_a_key_without_values_and_a_folder_of_a_sweep_are_refused(
     (tmp_path / "sweep.json").write_text("{}")
     with pytest.raises(ValueError, match="holds a sweep"):
         fanin.load(tmp_path)
+    # A sweep of Python has no such file.
+    points = fanin.sweep(scenario, {"workload.senders": [2]}, out=tmp_path / "points", progress=False).run()
+    with pytest.raises(ValueError, match="holds results of a sweep: load one of its folders"):
+        fanin.load(points.folder)
     # A scenario is found from any working directory.
     (tmp_path / "mine.toml").write_text('extends = "incast"\n')
     monkeypatch.chdir(tmp_path)

@@ -61,11 +61,19 @@ SYSTEM = "/System/Library/Frameworks/CoreFoundation.framework/Versions/A/CoreFou
 
 def test_a_library_that_needs_the_system_and_python_is_whole(tmp_path: Path) -> None:
     code = link(tmp_path, ("CFRelease", "PyErr_Clear"), SYSTEM)
-    assert wheels.read_mach(code) == wheels.MachLibrary("arm64", (SYSTEM,), ("_PyErr_Clear",))
+    assert wheels.read_mach(code) == wheels.MachLibrary("arm64", (SYSTEM,), ("_PyErr_Clear",), True)
     assert wheels.faults_of_mach(code, "macosx_11_0_arm64") == []
     assert wheels.faults_of_mach(code, "macosx_10_12_x86_64") == ["is for arm64"]
     with pytest.raises(ValueError, match="no 64-bit Mach-O"):
         wheels.read_mach(b"\x7fELF" + bytes(60))
+
+
+def test_a_library_that_was_changed_after_its_signature_is_found(tmp_path: Path) -> None:
+    code = bytearray(link(tmp_path, ("CFRelease",), SYSTEM))
+    # As a tool that strips it would; behind the header nothing is read but the hashes.
+    code[code.index(b"_CFRelease") + 1] ^= 1
+    faults = wheels.faults_of_mach(bytes(code), "macosx_11_0_arm64")
+    assert faults == ["has no valid signature, so that no Mac loads it"]
 
 
 def test_missing_features_of_a_mac_are_found(tmp_path: Path) -> None:

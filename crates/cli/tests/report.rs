@@ -78,6 +78,26 @@ fn a_sweep_and_a_measurement_are_read_as_they_were_written() {
 }
 
 #[test]
+fn sweeps_of_several_durations_in_one_folder_stay_apart() {
+    let scratch = Folder::new("durations");
+    let (points, page) = (scratch.file("points"), scratch.file("page.html"));
+    for duration in ["run.duration=50 ms", "run.duration=100 ms"] {
+        let sweep =
+            ["--sweep", "workload.senders=4,8", "--set", duration, "--quiet", "--resume", "--out", &points];
+        let output = fanin(&[&["sim", "incast"][..], &sweep].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    let output = fanin(&["report", &points, "--out", &page]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let rows = stdout(&output);
+    for named in ["duration 50 ms, Senders 4,", "duration 100 ms, Senders 4,", "duration 50 ms, Senders 8,"] {
+        assert_eq!(rows.matches(named).count(), 1, "{named}: {rows}");
+    }
+    let html = std::fs::read_to_string(page).unwrap();
+    assert!(html.contains("duration 50 ms"), "the page names the durations");
+}
+
+#[test]
 fn results_of_reproduce_have_names_of_their_own() {
     let scratch = Folder::new("reproduced");
     let (folder, json, page) =

@@ -144,16 +144,26 @@ fn columns(table: &SweepTable) -> Vec<(String, crate::tables::AnyColumn)> {
 }
 
 /// Calls the points of sweeps by the settings that were swept, as the page of the sweep does. `paths` are the folders of the
-/// results; a sweep's file stands above them.
+/// results; a sweep's file stands above them. A folder that also holds points of another sweep has no such labels: they do not
+/// say in which settings the sweeps differ.
 pub(crate) fn label_points(paths: &[PathBuf], results: &mut [RunResult]) {
     let mut sweeps: BTreeMap<PathBuf, Option<Value>> = BTreeMap::new();
-    for (path, result) in paths.iter().zip(&mut *results) {
+    let mut labels: Vec<(usize, PathBuf, Option<String>)> = Vec::new();
+    for (index, (path, result)) in paths.iter().zip(&*results).enumerate() {
         let Some(folder) = path.canonicalize().ok().and_then(|path| Some(path.parent()?.to_owned())) else {
             continue;
         };
-        let sweep = sweeps.entry(folder).or_insert_with_key(|folder| sweep_in(folder));
-        if let Some(label) = sweep.as_ref().and_then(|sweep| point_label(sweep, &result.summary)) {
-            result.label = label;
+        let sweep = sweeps.entry(folder.clone()).or_insert_with_key(|folder| sweep_in(folder));
+        if let Some(sweep) = sweep {
+            labels.push((index, folder, point_label(sweep, &result.summary)));
+        }
+    }
+    let is_mixed = |folder: &Path| labels.iter().any(|(_, other, label)| other == folder && label.is_none());
+    for (index, folder, label) in &labels {
+        if let Some(label) = label
+            && !is_mixed(folder)
+        {
+            results[*index].label.clone_from(label);
         }
     }
     if sweeps.len() < 2 {

@@ -221,6 +221,7 @@ fn a_lossless_queue_of_sonic_is_paused_and_marked() {
     assert!(threshold.contains("2^-3 times") && threshold.contains("1.333333 MB"), "{threshold}");
     assert!(why(&imported, "BUFFER_PROFILE|pg_lossless_100000_5m_profile|xoff").contains("headroom"));
     assert!(why(&imported, "BUFFER_POOL|ingress_lossless_pool|xoff").contains("shared headroom"));
+    assert!(why(&imported, "BUFFER_PROFILE|pg_lossless_100000_5m_profile|size").contains("priority group"));
     let ecn = &tor.ecn;
     assert_eq!((ecn.mode, ecn.unit), (EcnMode::RedMark, QueueUnit::Bytes));
     assert_eq!(
@@ -271,6 +272,75 @@ fn a_queue_that_no_entry_is_about_is_refused() {
     assert!(said.contains("no entry is about queue 9; the queues are 0, 0-2, 3"), "{said}");
     let other = r#"{"PORT": {"Ethernet0": {"speed": "100000"}}, "BUFFER_POOL": {}}"#;
     assert!(import("file", other, &queue(9)).is_ok(), "a file without queues has none to compare with");
+}
+
+#[test]
+fn keys_of_sonic_that_are_not_read_are_named_with_table_and_row() {
+    let changed = CONFIG_DB
+        .replace("\"Ethernet4|0-2\": {\"profile\"", "\"Ethernet4|0-2\": {\"proflie\"")
+        .replace(
+            "\"mode\": \"dynamic\", \"size\": \"7719936\"",
+            "\"percentage\": \"40\", \"size\": \"7719936\"",
+        )
+        .replace("\"dynamic_th\": \"-2\"", "\"dynamic_th\": \"-2\", \"packet_discard_action\": \"drop\"")
+        .replace("\"Ethernet0|6\": {\"profile\": \"pg", "\"Ethernet0:6\": {\"profile\": \"pg")
+        .replace("\"pfc_enable\": \"3,4,6\"", "\"pfc_enabled\": \"3,4,6\"")
+        .replace("\"ecn\": \"ecn_none\"", "\"ecn\": \"ecn_none\", \"green_drop_probabilty\": \"5\"");
+    let (imported, scenario) = read(&changed, &queue(0));
+    assert_eq!(scenario.tor.buffer, Bytes::new(7_719_936), "the other row has the profile");
+    for (key, parts) in [
+        ("BUFFER_QUEUE|Ethernet4|0-2|proflie", ["did you mean `profile`?", "Read here: profile"]),
+        ("BUFFER_POOL|egress_lossy_pool|percentage", ["unknown key", "Read here: size, xoff"]),
+        (
+            "BUFFER_PROFILE|egress_lossy_profile|packet_discard_action",
+            ["unknown key", "dynamic_th, static_th"],
+        ),
+        ("BUFFER_PG|Ethernet0:6", ["not read", "such as Ethernet0|3-4"]),
+        ("PORT_QOS_MAP.*.pfc_enabled", ["in the rows Ethernet0, Ethernet4", "did you mean `pfc_enable`?"]),
+        ("PORT_QOS_MAP.*: dscp_to_tc_map, tc_to_queue_map", ["one class", "only pfc_enable is read"]),
+        (
+            "WRED_PROFILE|DROPS|green_drop_probabilty",
+            ["did you mean `green_drop_probability`?", "Read here: ecn"],
+        ),
+        ("QUEUE.*: scheduler", ["serves one queue", "only wred_profile is read"]),
+        ("DEVICE_METADATA.*: hwsku, type", ["not about buffers", "only hostname is read"]),
+    ] {
+        let said = why(&imported, key);
+        assert!(parts.iter().all(|part| said.contains(part)), "{key}: {said}");
+    }
+}
+
+#[test]
+fn tables_rows_and_fields_of_sonic_of_another_type_are_refused() {
+    let change = |from: &str, to: &str| {
+        assert!(CONFIG_DB.contains(from), "{from}");
+        message(&CONFIG_DB.replace(from, to), &queue(0))
+    };
+    for (from, to, said) in [
+        (
+            "\"QUEUE\": {",
+            "\"QUEUE\": [], \"OTHER\": {",
+            "`QUEUE` is missing or wrong; needed: an object of rows",
+        ),
+        ("{\"wred_profile\": \"STEP\"}", "\"STEP\"", "`QUEUE|Ethernet0|6` is missing or wrong"),
+        (
+            "\"pfc_enable\": \"3,4,6\"",
+            "\"pfc_enable\": 3",
+            "`PORT_QOS_MAP|Ethernet0|pfc_enable` is missing or wrong; needed: a text",
+        ),
+        ("\"pfc_enable\": \"3,4,6\"", "\"pfc_enable\": \"3-4\"", "priorities from 0 to 7"),
+        ("\"profile\": \"egress_lossy_profile\"", "\"profile\": 7", "`BUFFER_QUEUE|Ethernet0|0-2|profile`"),
+        (
+            "\"ecn\": \"ecn_none\"",
+            "\"ecn\": \"none\"",
+            "`WRED_PROFILE|DROPS|ecn` is missing or wrong; needed: `ecn_none`",
+        ),
+        ("\"wred_green_enable\": \"true\"}", "\"wred_green_enable\": \"yes\"}", "`true` or `false`"),
+        ("\"admin_status\": \"down\"", "\"admin_status\": \"off\"", "`PORT|Ethernet8|admin_status`"),
+    ] {
+        let error = change(from, to);
+        assert!(error.contains(said), "{error}");
+    }
 }
 
 #[test]

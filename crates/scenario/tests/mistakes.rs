@@ -231,6 +231,7 @@ fn settings_that_nothing_reads_are_pointed_out() {
         ("[network]\ntopology = 'star'\ncores = 1\n", "no core routers"),
         ("[network]\nreadouts_per_group = 0\n[aggregation]\nbuffering = 'shared'\n", "no groups of readouts"),
         ("[supervisor]\ntie_break = 'random'\n", "is not \"node-load-balancing\""),
+        ("extends = 'incast'\n[record]\nevents = [3]\n", "workload.kind is a barrier workload"),
     ];
     for (text, why) in cases {
         let found = warned(text);

@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from fanin._arguments import check_type, checked_path
 from fanin.figures.engine import Drawn, Store, draw_all
 from fanin.figures.spec import FULL, GALLERY, PAPERS, TINY, Figure, Mark, Panel, Quality, Run, Series, Undrawn
 from fanin.figures.table import FIGURES, UNDRAWN, chosen
@@ -46,6 +47,7 @@ def draw(
 
     Runs that are stored in `out` are not simulated again. Raise `ValueError` for a name that is no figure.
     """
-    folder = Path(out)
+    folder = Path(checked_path("out", out))
+    check_type("quality", quality, Quality, "figures.GALLERY or figures.FULL")
     store = Store(folder / f"runs-{quality.name}", quality)
     return draw_all(chosen(list(names)), store, folder, is_quiet=is_quiet)

@@ -19,6 +19,7 @@ use self::plots::swatch_of;
 use crate::{ResultKind, RunResult};
 
 mod advised;
+mod alike;
 mod chart;
 mod claims;
 mod compared;

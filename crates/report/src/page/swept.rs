@@ -6,35 +6,34 @@ use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 use serde_json::json;
 use toml::Value;
 
+use super::alike::ignored;
 use super::chart::{Axis, Chart, LOOKS, Mark, Series, Shape};
 use super::contents::{SETTINGS, matters};
 use super::following::{leading_and_following, with_note};
 use super::format::{FigureForm, significant, words};
 use crate::{RunResult, Summary};
 
-/// Settings that do not make another system.
-const IGNORED: &[&str] = &["title", "source", "run.seed", "run.duration", "run.warmup"];
 /// Ratio of largest to smallest above which an axis is logarithmic.
 const LOG_FROM: f64 = 20.0;
 
 /// A result's settings by their dotted names.
 type Flat = BTreeMap<String, Value>;
 
-fn flatten(prefix: &str, tree: &toml::Table, out: &mut Flat) {
+fn flatten(prefix: &str, tree: &toml::Table, ignored: &[&str], out: &mut Flat) {
     for (key, value) in tree {
         let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
         match value {
-            Value::Table(table) => flatten(&name, table, out),
-            _ if IGNORED.contains(&name.as_str()) => {}
+            Value::Table(table) => flatten(&name, table, ignored, out),
+            _ if ignored.contains(&name.as_str()) => {}
             _ => _ = out.insert(name, value.clone()),
         }
     }
 }
 
-fn flat(result: &RunResult) -> Option<Flat> {
+fn flat(result: &RunResult, ignored: &[&str]) -> Option<Flat> {
     let tree = result.scenario_toml.as_ref()?.parse::<toml::Table>().ok()?;
     let mut out = Flat::new();
-    flatten("", &tree, &mut out);
+    flatten("", &tree, ignored, &mut out);
     // The JSON of a sweep has the swept settings alone, which do not say.
     if out.contains_key("workload.kind") {
         let tree = Value::Table(tree);
@@ -50,7 +49,8 @@ fn plain(value: &Value) -> String {
 /// Settings that differ between results, each with every result's value (absent if it has none), in order. Results
 /// without a known scenario count as equal.
 pub(crate) fn differing(results: &[RunResult]) -> Vec<(String, Vec<Option<String>>)> {
-    let flats: Vec<Option<Flat>> = results.iter().map(flat).collect();
+    let ignored = ignored(results);
+    let flats: Vec<Option<Flat>> = results.iter().map(|result| flat(result, ignored)).collect();
     let known: Vec<&Flat> = flats.iter().flatten().collect();
     let keys: BTreeSet<&String> = known.iter().flat_map(|flat| flat.keys()).collect();
     keys.into_iter()

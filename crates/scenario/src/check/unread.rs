@@ -101,6 +101,7 @@ fn workload(s: &Scenario) -> Vec<SettingRow> {
             !barrier && s.supervisor.policy == Policy::NodeLoadBalancing,
             "supervisor.policy is not \"node-load-balancing\"",
         ),
+        row("record.events", !barrier, only_barrier),
     ]
 }
 

@@ -9,6 +9,7 @@ mod graph;
 mod miniedit;
 mod options;
 mod sonic;
+mod sonic_keys;
 
 use serde_json::Value;
 

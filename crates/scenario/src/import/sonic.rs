@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::draft::Draft;
 use super::error::{ImportError, SECTIONS, list};
 use super::options::ImportOptions;
+use super::sonic_keys::{assert_shape, name_unread};
 
 /// Tables that are read; one of them makes a file one of SONiC.
 pub(super) const TABLES: [&str; 9] = [
@@ -36,6 +37,17 @@ const REFUSED_TABLES: [(&str, &str); 8] = [
 const FRAME_BYTES: u64 = 1518;
 /// `dynamic_th` is the binary logarithm of alpha, from 1/128 to 128 where chips have it.
 const DYNAMIC_MAX: i64 = 10;
+/// Values of `ecn`.
+const ECN_MODES: [&str; 8] = [
+    "ecn_none",
+    "ecn_green",
+    "ecn_yellow",
+    "ecn_red",
+    "ecn_green_yellow",
+    "ecn_green_red",
+    "ecn_yellow_red",
+    "ecn_all",
+];
 /// `pause.xoff` of a scenario where none is given.
 const XOFF_DEFAULT: u64 = 64_000;
 
@@ -53,10 +65,14 @@ pub(super) fn read(tree: &Value, options: &ImportOptions, draft: &mut Draft) -> 
     if !SECTIONS.contains(&section) {
         return Err(ImportError::UnknownSection(section.to_owned()));
     }
+    assert_shape(tree)?;
     let db = ConfigDb { tree, section, queue: options.queue };
     db.assert_queue()?;
-    let metadata = db.entry("DEVICE_METADATA", "localhost");
-    draft.is_from("SONiC", metadata.and_then(|host| text(host, "hostname")));
+    let hostname = match db.entry("DEVICE_METADATA", "localhost") {
+        Some(host) => text(host, "hostname", "DEVICE_METADATA|localhost")?,
+        None => None,
+    };
+    draft.is_from("SONiC", hostname);
     let queue = options.queue.map_or_else(String::new, |queue| format!(", for the traffic of queue {queue}"));
     draft.remark(format!(
         "Settings of the switches `{section}`{queue}. Hosts, workload and TCP are defaults: set them."
@@ -65,6 +81,7 @@ pub(super) fn read(tree: &Value, options: &ImportOptions, draft: &mut Draft) -> 
     let buffer = db.buffers(draft)?;
     db.pause(buffer, draft)?;
     db.marks(draft)?;
+    name_unread(tree, draft);
     db.others(draft);
     Ok(())
 }
@@ -103,10 +120,11 @@ impl<'a> ConfigDb<'a> {
             others.extend(
                 entry.keys().map(String::as_str).filter(|key| !["speed", "admin_status"].contains(key)),
             );
-            if text(entry, "admin_status") == Some("down") {
+            let place = format!("PORT|{port}");
+            if choice(entry, "admin_status", &place, &["up", "down"], "`up` or `down`")? == Some("down") {
                 continue;
             }
-            if let Some(speed) = whole(entry, "speed", &format!("PORT|{port}"))? {
+            if let Some(speed) = whole(entry, "speed", &place)? {
                 *rates.entry(speed).or_default() += 1;
             }
         }
@@ -134,23 +152,34 @@ impl<'a> ConfigDb<'a> {
     }
 
     /// The names that entries `PORT|QUEUE` of a table refer to by a field, for the traffic's queue.
-    fn referred(&self, table: &str, field: &str, queue: Option<u8>) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
+    fn referred(
+        &self,
+        table: &str,
+        field: &str,
+        queue: Option<u8>,
+    ) -> Result<BTreeMap<&'a str, BTreeSet<&'a str>>, ImportError> {
         let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (key, entry) in self.table(table) {
             let Some((_, range)) = key.rsplit_once('|') else { continue };
             if queue.is_none_or(|queue| holds(range, queue))
-                && let Some(name) = text(entry, field)
+                && let Some(name) = text(entry, field, &format!("{table}|{key}"))?
             {
                 found.entry(reference(name)).or_default().insert(range);
             }
         }
-        found
+        Ok(found)
     }
 
     /// The only name of [`Self::referred`]; several are refused.
-    fn chosen(&self, table: &str, field: &str, queue: Option<u8>, draft: &mut Draft) -> Option<&'a str> {
-        let found = self.referred(table, field, queue);
-        match found.len() {
+    fn chosen(
+        &self,
+        table: &str,
+        field: &str,
+        queue: Option<u8>,
+        draft: &mut Draft,
+    ) -> Result<Option<&'a str>, ImportError> {
+        let found = self.referred(table, field, queue)?;
+        Ok(match found.len() {
             0 => {
                 if self.table(table).next().is_some() {
                     let which = queue.map_or_else(String::new, |queue| format!(" of queue {queue}"));
@@ -168,12 +197,12 @@ impl<'a> ConfigDb<'a> {
                 draft.refuse(table, format!("{all}: {remedy}"));
                 None
             }
-        }
+        })
     }
 
     /// The pool and the threshold of the queue's profile. Returns the pool's size if it is taken.
     fn buffers(&self, draft: &mut Draft) -> Result<Option<u64>, ImportError> {
-        let Some(name) = self.chosen("BUFFER_QUEUE", "profile", self.queue, draft) else {
+        let Some(name) = self.chosen("BUFFER_QUEUE", "profile", self.queue, draft)? else {
             if self.table("BUFFER_QUEUE").next().is_none() && self.table("BUFFER_PROFILE").next().is_some() {
                 draft.refuse(
                     "BUFFER_PROFILE",
@@ -225,7 +254,7 @@ impl<'a> ConfigDb<'a> {
         place: &str,
         draft: &mut Draft,
     ) -> Result<Option<u64>, ImportError> {
-        let name = text(profile, "pool").map(reference);
+        let name = text(profile, "pool", place)?.map(reference);
         let Some((name, pool)) = name.and_then(|name| Some((name, self.entry("BUFFER_POOL", name)?))) else {
             draft.refuse(format!("{place}|pool"), "the file does not have that pool");
             return Ok(None);
@@ -246,11 +275,10 @@ impl<'a> ConfigDb<'a> {
 
     /// PFC of the traffic's priority, and the thresholds of its priority group.
     fn pause(&self, buffer: Option<u64>, draft: &mut Draft) -> Result<(), ImportError> {
-        let maps: BTreeSet<&str> = self
-            .table("PORT_QOS_MAP")
-            .filter(|(port, _)| *port != "global")
-            .map(|(_, entry)| text(entry, "pfc_enable").unwrap_or(""))
-            .collect();
+        let mut maps: BTreeSet<&str> = BTreeSet::new();
+        for (port, entry) in self.table("PORT_QOS_MAP").filter(|(port, _)| *port != "global") {
+            maps.insert(priorities(entry, &format!("PORT_QOS_MAP|{port}"))?);
+        }
         let all: Vec<String> = maps.iter().map(|map| format!("`{map}`")).collect();
         let enabled = match (maps.first(), maps.len()) {
             (None, _) => return Ok(()),
@@ -278,7 +306,7 @@ impl<'a> ConfigDb<'a> {
         }
         draft.take(self.key("pause.mode"), "priority", format!("pfc_enable = {enabled}"));
         draft.remark(format!("Priority, priority group and queue {queue} are taken to be the same traffic, as in SONiC's defaults."));
-        let Some(name) = self.chosen("BUFFER_PG", "profile", Some(queue), draft) else { return Ok(()) };
+        let Some(name) = self.chosen("BUFFER_PG", "profile", Some(queue), draft)? else { return Ok(()) };
         let place = format!("BUFFER_PROFILE|{name}");
         let Some(profile) = self.entry("BUFFER_PROFILE", name) else {
             draft.refuse(
@@ -295,6 +323,9 @@ impl<'a> ConfigDb<'a> {
                 let why = format!("{} is not below pause.xoff, {}", Bytes::new(xon), Bytes::new(xoff));
                 draft.refuse(format!("{place}|xon"), why);
             }
+        }
+        if whole(profile, "size", &place)?.is_some_and(|reserved| reserved > 0) {
+            draft.refuse(format!("{place}|size"), "a scenario reserves no memory for a priority group");
         }
         for (key, why) in [
             ("xoff", "SONiC's xoff is headroom behind the threshold, and pause.xoff the threshold itself"),
@@ -350,7 +381,7 @@ impl<'a> ConfigDb<'a> {
         if self.table("WRED_PROFILE").next().is_none() {
             return Ok(());
         }
-        let Some(name) = self.chosen("QUEUE", "wred_profile", self.queue, draft) else {
+        let Some(name) = self.chosen("QUEUE", "wred_profile", self.queue, draft)? else {
             let all: Vec<String> = self.table("WRED_PROFILE").map(|(name, _)| name.to_owned()).collect();
             draft.refuse("WRED_PROFILE", format!("the queue has none of {}, or not one alone", list(&all)));
             return Ok(());
@@ -360,9 +391,18 @@ impl<'a> ConfigDb<'a> {
             draft.refuse(place, "QUEUE refers to it, and the file does not have it");
             return Ok(());
         };
-        let ecn = text(profile, "ecn").unwrap_or("ecn_none");
+        let ecn = choice(
+            profile,
+            "ecn",
+            &place,
+            &ECN_MODES,
+            "`ecn_none`, `ecn_all`, or colours as in `ecn_green_yellow`",
+        )?;
+        let ecn = ecn.unwrap_or("ecn_none");
         let is_marked = ecn == "ecn_all" || ecn.contains("green");
-        let is_dropped = text(profile, "wred_green_enable") == Some("true");
+        let is_dropped =
+            choice(profile, "wred_green_enable", &place, &["true", "false"], "`true` or `false`")?
+                == Some("true");
         if profile
             .keys()
             .any(|key| key.contains("yellow") || key.contains("red_") && !key.starts_with("wred_green"))
@@ -424,8 +464,33 @@ impl<'a> ConfigDb<'a> {
 }
 
 /// A field as text.
-fn text<'a>(entry: &'a Map<String, Value>, field: &str) -> Option<&'a str> {
-    entry.get(field).and_then(Value::as_str)
+fn text<'a>(entry: &'a Map<String, Value>, field: &str, place: &str) -> Result<Option<&'a str>, ImportError> {
+    let Some(value) = entry.get(field) else { return Ok(None) };
+    value.as_str().map(Some).ok_or_else(|| ImportError::Key(format!("{place}|{field}"), "a text"))
+}
+
+/// A field that is one of some words.
+fn choice<'a>(
+    entry: &'a Map<String, Value>,
+    field: &str,
+    place: &str,
+    words: &[&str],
+    needed: &'static str,
+) -> Result<Option<&'a str>, ImportError> {
+    match text(entry, field, place)? {
+        Some(word) if !words.contains(&word) => Err(ImportError::Key(format!("{place}|{field}"), needed)),
+        word => Ok(word),
+    }
+}
+
+/// The priorities with PFC, as in the file; empty where PFC is off.
+fn priorities<'a>(entry: &'a Map<String, Value>, place: &str) -> Result<&'a str, ImportError> {
+    let enabled = text(entry, "pfc_enable", place)?.unwrap_or("");
+    let is_priority = |one: &str| matches!(one.trim().parse::<u8>(), Ok(0..8));
+    if enabled.is_empty() || enabled.split(',').all(is_priority) {
+        return Ok(enabled);
+    }
+    Err(ImportError::Key(format!("{place}|pfc_enable"), "priorities from 0 to 7 with commas, such as `3,4`"))
 }
 
 /// A name, which older versions write as `[TABLE|name]`.
@@ -434,11 +499,15 @@ fn reference(text: &str) -> &str {
     inner.rsplit(['|', ':']).next().unwrap_or(inner)
 }
 
-/// True if a range of queues such as `3-4` or `0` holds one.
-fn holds(range: &str, queue: u8) -> bool {
+/// The ends of a range of queues such as `3-4` or `0`.
+pub(super) fn ends(range: &str) -> Option<(u8, u8)> {
     let (low, high) = range.split_once('-').unwrap_or((range, range));
-    let ends = (low.parse::<u8>(), high.parse::<u8>());
-    matches!(ends, (Ok(low), Ok(high)) if (low..=high).contains(&queue))
+    Some((low.parse().ok()?, high.parse().ok()?))
+}
+
+/// True if a range of queues holds one.
+fn holds(range: &str, queue: u8) -> bool {
+    ends(range).is_some_and(|(low, high)| (low..=high).contains(&queue))
 }
 
 /// A number, which SONiC writes as text.

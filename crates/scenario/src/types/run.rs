@@ -43,8 +43,8 @@ pub struct Record {
     /// Connections with traced congestion windows, by number from 0. Those with fragments come first, collector by
     /// collector and readout by readout.
     pub windows: Vec<u32>,
-    /// Events with traced traffic into and out of the collector's switch (ICC'15 figs 6 and 10), by number; simulations
-    /// only.
+    /// Events with traced traffic into and out of the collector's switch (ICC'15 figs 6 and 10), by number; only in
+    /// simulations of event building.
     pub events: Vec<u64>,
     /// The link that `--pcap` captures.
     pub capture: String,
