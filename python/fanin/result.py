@@ -235,6 +235,7 @@ def load(path: str | os.PathLike[str]) -> Result:
         raise ValueError(f"{folder} holds a sweep: load one of its folders, or read its sweep.parquet")
     if not (folder / "summary.json").is_file() and any(folder.glob("[!.]*/summary.json")):
         raise ValueError(
-            f"{folder} holds results of a sweep: load one of its folders, or draw all by `fanin report`"
+            f"{folder} is not a result: it holds results of a sweep: load one of its folders, "
+            "or draw all by `fanin report`"
         )
     return Result(_fanin.load_result(os.fspath(path)))
