@@ -29,6 +29,13 @@ pub enum Peer {
     Logger(u16),
 }
 
+impl Peer {
+    /// True for both supervisors.
+    pub const fn is_supervisor(self) -> bool {
+        matches!(self, Self::Supervisor | Self::Standby)
+    }
+}
+
 impl fmt::Display for Peer {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -10,8 +10,8 @@ use fanin_units::Instant;
 
 use crate::journal::{self, JournalError};
 use crate::machine::HostMachine;
+use crate::replaced;
 use crate::store::{WRITING, sound, stream_name};
-use crate::succession;
 
 /// Findings that [`AuditFailure`] prints, and events that one of them names.
 const SHOWN_MAX: usize = 10;
@@ -300,7 +300,7 @@ fn examine(
     let mut trails = Trails::default();
     let mut covered_since = 0;
     let mut journals = list(machine, scope.folders)?;
-    succession::keep_leading(machine, &mut journals)?;
+    replaced::keep_leading(machine, &mut journals)?;
     for path in journals {
         if path.extension().is_none_or(|extension| extension != "journal") {
             continue;

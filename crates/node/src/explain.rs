@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::journal::{self, JournalError, JournalLine, outcome_name};
 use crate::machine::HostMachine;
-use crate::succession;
+use crate::replaced;
 
 /// A collection that takes this many times the run's median is late.
 const LATE_FACTOR: f64 = 1.5;
@@ -91,7 +91,7 @@ impl Journals {
         let Ok(files) = std::fs::read_dir(folder) else { return Ok(journals) };
         let mut paths: Vec<_> = files.flatten().map(|file| file.path()).collect();
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "journal"));
-        succession::keep_leading(&HostMachine::Real, &mut paths)?;
+        replaced::keep_leading(&HostMachine::Real, &mut paths)?;
         paths.sort();
         for path in paths {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

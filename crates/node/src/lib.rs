@@ -38,6 +38,7 @@ pub mod names;
 pub mod node;
 pub mod process;
 mod proof;
+mod replaced;
 pub mod result;
 pub mod roles;
 #[allow(unsafe_code, reason = "mappings of shared memory")]

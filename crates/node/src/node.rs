@@ -29,9 +29,9 @@ pub enum LogChange {
 pub struct SuccessionState {
     /// The latest decided term that it knows.
     pub term: u64,
-    /// It assigns events.
+    /// True if it assigns events.
     pub leads: bool,
-    /// It leads paired and proposes no other term, or it is the partner that may take over.
+    /// True if it leads paired and proposes no other term, or is the partner that may take over.
     pub is_paired: bool,
 }
 

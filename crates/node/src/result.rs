@@ -9,7 +9,7 @@ use fanin_units::{Duration, Instant};
 
 use crate::journal::{self, JournalError, since};
 use crate::machine::HostMachine;
-use crate::succession;
+use crate::replaced;
 
 /// The tables that the journals of a run yield.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +39,7 @@ pub fn read_tables(folder: &Path, racks: &[u32]) -> Result<JournalTables, Journa
             paths.push(path);
         }
     }
-    succession::keep_leading(&HostMachine::Real, &mut paths)?;
+    replaced::keep_leading(&HostMachine::Real, &mut paths)?;
     paths.sort();
     for path in &paths {
         journal::read(path, |epoch, line| {

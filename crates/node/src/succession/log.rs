@@ -1,15 +1,13 @@
-//! The lines about terms in the journals of two supervisors, and which of the two counts.
+//! The lines about terms in the journals of two supervisors.
 //!
 //! The two journals are one log: equal bytes, up to the place where the leader was lost. `# fanin leads TERM LEADER LOG PARTNER` says that
 //! a term was decided, `# fanin pairs …` that a pairing may be decided from there on.
 
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::Leadership;
-use crate::journal::JournalError;
 use crate::machine::{HostMachine, OpenMode};
-use crate::names::STANDBY;
 
 const LEADS: &str = "# fanin leads ";
 const PAIRS: &str = "# fanin pairs ";
@@ -50,28 +48,4 @@ pub(crate) fn read_part(machine: &HostMachine, path: &Path, from: u64, to: u64) 
     let mut text = vec![0; (to - from) as usize];
     file.read_exact(&mut text)?;
     Ok(text)
-}
-
-/// Takes out the journal of a supervisor that was replaced: the other one has all that was acted upon.
-///
-/// # Errors
-/// If one of the two cannot be read.
-pub fn keep_leading(machine: &HostMachine, paths: &mut Vec<PathBuf>) -> Result<(), JournalError> {
-    let find = |name: &str| {
-        let name = format!("{name}.journal");
-        paths.iter().position(|path| path.file_name().is_some_and(|file| *file == *name))
-    };
-    let (Some(first), Some(second)) = (find("supervisor"), find(STANDBY)) else { return Ok(()) };
-    // Of one term, the longer one: the other is its beginning.
-    let rank = |place: usize| {
-        let path = &paths[place];
-        let bytes = machine.read(path).map_err(|error| JournalError::Io { path: path.clone(), error })?;
-        let terms = bytes.split(|&byte| byte == b'\n').filter_map(TermLine::parse);
-        let last =
-            terms.filter_map(|line| if let TermLine::Leads(one) = line { Some(one.term) } else { None });
-        Ok::<_, JournalError>((last.max().unwrap_or(0), bytes.len()))
-    };
-    let replaced = if rank(first)? >= rank(second)? { second } else { first };
-    paths.remove(replaced);
-    Ok(())
 }

@@ -65,7 +65,7 @@ pub enum SuccessionMessage {
     Log {
         /// The leader's term.
         term: u64,
-        /// Where they belong.
+        /// Place of the first one in the log, bytes.
         position: u64,
         /// Whole lines of the log.
         text: Vec<u8>,

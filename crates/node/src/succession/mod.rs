@@ -18,8 +18,8 @@ mod witness;
 
 use std::fmt;
 
+pub use log::TermLine;
 pub(crate) use log::read_part;
-pub use log::{TermLine, keep_leading};
 pub use message::SuccessionMessage;
 pub use proposer::Proposer;
 pub use witness::Witness;

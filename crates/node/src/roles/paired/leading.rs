@@ -4,7 +4,7 @@ use std::io::{Read, Seek, SeekFrom};
 
 use fanin_units::{Duration, Instant};
 
-use super::{PairedSupervisor, is_supervisor};
+use super::PairedSupervisor;
 use crate::machine::OpenMode;
 use crate::node::{LogChange, RoleNode};
 use crate::roles::SupervisorNode;
@@ -19,17 +19,6 @@ const PAIRING_LACK_MAX: u64 = 64 << 10;
 /// Bytes of the log in one message, and on their way.
 const CHUNK: u64 = 256 << 10;
 const ON_WAY_MAX: u64 = 1 << 20;
-
-/// The other supervisor as a leader sees it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Follower {
-    /// Identity of its log.
-    pub(super) log: u64,
-    /// Bytes that were sent.
-    pub(super) shipped: u64,
-    /// Bytes that it has on disk.
-    pub(super) held: u64,
-}
 
 impl PairedSupervisor {
     /// Begins to lead with the state of the log.
@@ -47,7 +36,7 @@ impl PairedSupervisor {
         let leads = SuccessionMessage::Leads(self.known);
         for peer in self.peers.clone() {
             self.say(peer, &leads);
-            if let Some(lead) = self.lead.as_mut().filter(|_| !is_supervisor(peer)) {
+            if let Some(lead) = self.lead.as_mut().filter(|_| !peer.is_supervisor()) {
                 lead.handle_connected(now, peer);
             }
         }

@@ -3,6 +3,7 @@
 //! [`succession`](crate::succession) says who leads. A leader sends a message of its role once the records before it are on its disk and,
 //! while it is paired, on the partner's. A follower that takes over continues from its log as from the journal of an earlier life.
 
+mod follower;
 mod leader;
 mod leading;
 mod log;
@@ -23,8 +24,8 @@ use crate::names::name;
 use crate::node::{LogChange, ProcessError, RoleNode, SuccessionState};
 use crate::succession::{Leadership, Proposer, SuccessionMessage, TermLine};
 
+use follower::Follower;
 pub(super) use leader::{FromSupervisor, LeaderTracker};
-use leading::Follower;
 use log::SharedLog;
 
 /// A follower takes over when it has had no leader for this long.
@@ -383,10 +384,6 @@ impl PairedSupervisor {
     }
 }
 
-fn is_supervisor(peer: Peer) -> bool {
-    matches!(peer, Peer::Supervisor | Peer::Standby)
-}
-
 impl RoleNode for PairedSupervisor {
     fn handle_connected(&mut self, now: Instant, peer: Peer) {
         self.peers.insert(peer);
@@ -395,7 +392,7 @@ impl RoleNode for PairedSupervisor {
         } else if peer == self.other() && self.known.term > 0 {
             self.say(peer, &SuccessionMessage::Learned(self.known));
         }
-        if let Some(lead) = self.lead.as_mut().filter(|_| !is_supervisor(peer)) {
+        if let Some(lead) = self.lead.as_mut().filter(|_| !peer.is_supervisor()) {
             lead.handle_connected(now, peer);
         }
     }
