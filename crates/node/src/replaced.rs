@@ -30,3 +30,44 @@ pub(crate) fn keep_leading(machine: &HostMachine, paths: &mut Vec<PathBuf>) -> R
     paths.remove(replaced);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// The journals that are kept, if those of the two supervisors have these lines.
+    fn kept(test: &str, supervisor: &str, standby: &str) -> Vec<String> {
+        let folder = std::env::temp_dir().join(format!("fanin-replaced-{test}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.join(format!("{name}.journal"));
+            fs::write(&path, format!("# fanin journal 1 {name} epoch-us 1000\n{text}")).unwrap();
+            path
+        };
+        let mut paths = vec![file("collector-0", ""), file("supervisor", supervisor), file(STANDBY, standby)];
+        keep_leading(&HostMachine::Real, &mut paths).unwrap();
+        fs::remove_dir_all(folder).unwrap();
+        paths.iter().map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn the_journal_of_the_latest_term_is_kept() {
+        let first = "# fanin leads 1 0 7 8\n0 1 assigned 0 0 0 0\n";
+        let later = "# fanin leads 1 0 7 8\n# fanin leads 2 1 8 0\n";
+        // The replaced one may be longer: no process acted upon its last lines.
+        assert_eq!(kept("standby", &first.repeat(3), later), ["collector-0", STANDBY]);
+        assert_eq!(kept("supervisor", later, &first.repeat(3)), ["collector-0", "supervisor"]);
+    }
+
+    #[test]
+    fn of_one_term_the_longer_journal_is_kept() {
+        let (short, long) = ("# fanin leads 1 0 7 8\n", "# fanin leads 1 0 7 8\n0 1 assigned 0 0 0 0\n");
+        assert_eq!(kept("short-standby", long, short), ["collector-0", "supervisor"]);
+        assert_eq!(kept("long-standby", short, long), ["collector-0", STANDBY]);
+        // A pairing that was not decided is no term.
+        let asked = "# fanin leads 1 0 7 8\n# fanin pairs 5 1 8 7\n";
+        assert_eq!(kept("asked", &format!("{long}{long}"), asked), ["collector-0", "supervisor"]);
+    }
+}

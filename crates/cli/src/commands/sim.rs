@@ -195,7 +195,7 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
     }
     let has_hashes = arguments.resume || arguments.shard.is_some();
     if let Some(root) = &arguments.out {
-        assert_layout(root, has_hashes)?;
+        require_layout(root, has_hashes)?;
     }
     let mut combinations: Vec<Vec<String>> = vec![Vec::new()];
     for sweep in &arguments.sweep {
@@ -276,7 +276,7 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Refuses a folder whose points are named in the other way: a page would list each point of both twice.
-fn assert_layout(root: &Path, has_hashes: bool) -> Result<(), Failure> {
+fn require_layout(root: &Path, has_hashes: bool) -> Result<(), Failure> {
     let names = std::fs::read_dir(root).into_iter().flatten().flatten();
     let points = names.filter(|entry| entry.path().join(fanin_report::SUMMARY_FILE).is_file());
     for name in points.map(|entry| entry.file_name().to_string_lossy().into_owned()) {
