@@ -513,12 +513,14 @@ def _warn(tuning: Tuning, goal: _fanin.TuningGoal) -> None:
     """Say what is not as it should be."""
     failed = [point for point in tuning.points if point.state == "failed"]
     if failed:
-        text = f"{len(failed)} trials have no result; the first: {failed[0].why}"
+        trials = "1 trial has" if len(failed) == 1 else f"{len(failed)} trials have"
+        text = f"{trials} no result; the first: {failed[0].why}"
         warnings.warn(text, RunWarning, stacklevel=3)
     if tuning.best is None:
         nearest = tuning.nearest
         near = "" if nearest is None else f"; nearest was {dict(nearest.settings)}"
         others = sum(not trial.state.is_finished() for trial in counted(tuning.study))
-        still = f"; {others} trials are still open in other processes" if others else ""
+        trials = "1 trial is" if others == 1 else f"{others} trials are"
+        still = f"; {trials} still open in other processes" if others else ""
         text = f"no trial meets {', '.join(goal.constraints)}{near}{still}"
         warnings.warn(text, RunWarning, stacklevel=3)
