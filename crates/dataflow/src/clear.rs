@@ -36,6 +36,11 @@ impl ClearBatch {
         Self { config, events: Vec::new(), flush_at: None }
     }
 
+    /// The most events of a group.
+    pub(crate) fn group_len(&self) -> usize {
+        self.config.clear_group.into()
+    }
+
     pub(crate) fn add(&mut self, now: Instant, event: L1Id) {
         if self.events.is_empty() {
             self.flush_at = now.checked_add(self.config.delay_max);

@@ -10,7 +10,6 @@
 //! A journal that has grown to its size is renamed to `PROCESS.NUMBER.journal`, and a new one is begun. A process that
 //! reads a folder's journals reads these as well; their names sort in the order in which they were written.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -22,7 +21,7 @@ use crate::lines;
 use crate::machine::{HostMachine, MachineFile, OpenMode};
 use crate::succession::TermLine;
 
-const HEADER: &str = "# fanin journal 1";
+pub(crate) const HEADER: &str = "# fanin journal 1";
 /// Most bytes that wait in memory while the disk takes nothing.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
@@ -277,7 +276,7 @@ const EXTENSION: &str = "journal";
 const NEW_EXTENSION: &str = "journal-new";
 
 /// The rotated files of a journal by number, the oldest first.
-fn parts(machine: &HostMachine, path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+pub(crate) fn parts(machine: &HostMachine, path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return Ok(Vec::new()) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut parts = Vec::new();
@@ -537,62 +536,4 @@ pub fn since(epoch_us: u64, earlier_us: u64, record: EventRecord) -> EventRecord
         step => step,
     };
     EventRecord { at: shift(record.at), step, ..record }
-}
-
-/// The state that a restarted supervisor takes up.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Resume {
-    /// The next event to assign, unless nothing was ever assigned.
-    pub next: Option<L1Id>,
-    /// Unfinished events, each with its collector.
-    pub outstanding: Vec<(L1Id, u16)>,
-    /// Finished events that the readouts may still hold.
-    pub uncleared: Vec<L1Id>,
-}
-
-/// Reads the unfinished work from a supervisor's journal and its rotated parts. Without a journal there is none.
-///
-/// # Errors
-/// As for [`read`].
-pub fn resume(path: &Path) -> Result<Resume, JournalError> {
-    resume_on(&HostMachine::Real, path)
-}
-
-/// The same on any machine.
-///
-/// # Errors
-/// As for [`read`].
-pub fn resume_on(machine: &HostMachine, path: &Path) -> Result<Resume, JournalError> {
-    let mut resume = Resume::default();
-    let mut outstanding = BTreeMap::new();
-    let mut uncleared = BTreeMap::new();
-    let io = |error| JournalError::Io { path: path.to_owned(), error };
-    let mut paths: Vec<PathBuf> = Vec::new();
-    let has_folder = |folder: &Path| folder.as_os_str().is_empty() || machine.exists(folder).unwrap_or(true);
-    if path.parent().is_none_or(has_folder) {
-        paths.extend(parts(machine, path).map_err(io)?.into_iter().map(|(_, path)| path));
-    }
-    if machine.exists(path).map_err(io)? {
-        paths.push(path.to_owned());
-    }
-    let mut take = |JournalLine { record, .. }: JournalLine| match record.step {
-        EventStep::Assigned { collector, .. } => {
-            resume.next = resume.next.max(Some(L1Id(record.event.0 + 1)));
-            outstanding.insert(record.event, collector);
-        }
-        EventStep::Completed { .. } => {
-            outstanding.remove(&record.event);
-            uncleared.insert(record.event, ());
-        }
-        EventStep::Cleared => {
-            uncleared.remove(&record.event);
-        }
-        _ => {}
-    };
-    for path in &paths {
-        read_on(machine, path, |_, line| take(line))?;
-    }
-    resume.outstanding = outstanding.into_iter().collect();
-    resume.uncleared = uncleared.into_keys().collect();
-    Ok(resume)
 }

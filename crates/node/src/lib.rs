@@ -40,6 +40,7 @@ pub mod process;
 mod proof;
 mod replaced;
 pub mod result;
+pub mod resume;
 pub mod roles;
 #[allow(unsafe_code, reason = "mappings of shared memory")]
 pub mod shared;

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use fanin_dataflow::{EventRecord, EventStep, EventStream, L1Id, Outcome};
-use fanin_node::journal::{Journal, JournalLine, Resume, Rotation, read, resume};
+use fanin_node::journal::{Journal, JournalLine, Rotation, read};
+use fanin_node::resume::{Resume, resume};
 use fanin_units::{Bytes, Instant};
 
 fn folder(name: &str) -> PathBuf {
@@ -104,7 +105,12 @@ fn a_supervisor_resumes_from_any_torn_journal() {
     }
     journal.commit().unwrap();
     drop(journal);
-    let whole = Resume { next: Some(L1Id(3)), outstanding: vec![(L1Id(1), 2)], uncleared: vec![L1Id(2)] };
+    let whole = Resume {
+        next: Some(L1Id(3)),
+        outstanding: vec![(L1Id(1), 2)],
+        uncleared: vec![L1Id(2)],
+        cleared: vec![L1Id(0)],
+    };
     assert_eq!(resume(&path).unwrap(), whole);
 
     let bytes = std::fs::read(&path).unwrap();

@@ -150,9 +150,13 @@ impl<P: FragmentPayload> Supervisor<P> {
 
     /// Sends clears for events that were finished before the restart, as the readouts may have missed them. Call it after
     /// [`Self::restore`].
-    pub fn restore_clears(&mut self, now: Instant, events: impl IntoIterator<Item = L1Id>) {
+    ///
+    /// `cleared` are events whose clears were recorded: each readout receives them again when it connects.
+    pub fn restore_clears(&mut self, now: Instant, events: impl IntoIterator<Item = L1Id>, cleared: &[L1Id]) {
         if let Some(clear) = &mut self.clear {
             events.into_iter().for_each(|event| clear.add(now, event));
+            let groups = cleared.chunks(clear.group_len()).map(Arc::from).rev().take(CLEARS_KEPT_MAX);
+            groups.for_each(|group| self.cleared.push_front(group));
         }
     }
 

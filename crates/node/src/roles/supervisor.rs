@@ -8,10 +8,11 @@ use fanin_units::Instant;
 use super::settings;
 use crate::config::System;
 use crate::data::Data;
-use crate::journal;
 use crate::metrics::{self, Metrics};
 use crate::node::{ProcessError, RoleNode};
 use crate::proof::AssignmentProofs;
+use crate::resume::resume_on;
+use crate::succession::identity_path;
 
 /// Runs the supervisor's state machine over connections.
 pub struct SupervisorNode {
@@ -25,7 +26,16 @@ impl SupervisorNode {
     /// # Errors
     /// If the scenario or the journal does not allow it.
     pub fn new(system: &System, now: Instant) -> Result<Self, ProcessError> {
-        Self::from_journal(system, &system.journal("supervisor"), now)
+        let path = system.journal("supervisor");
+        let identity = identity_path(&path);
+        if system.machine.exists(&identity).is_ok_and(|exists| exists) {
+            return Err(ProcessError::Settings(format!(
+                "{}: this journal was shared with a standby, which may have assigned events since; keep `standby` in the system's \
+                 file, or begin a new run with a new folder",
+                path.display()
+            )));
+        }
+        Self::from_journal(system, &path, now)
     }
 
     /// The same with another journal.
@@ -34,7 +44,7 @@ impl SupervisorNode {
     /// As above.
     pub(super) fn from_journal(system: &System, path: &Path, now: Instant) -> Result<Self, ProcessError> {
         settings::check(system.scenario())?;
-        let left = journal::resume_on(&system.machine, path)?;
+        let left = resume_on(&system.machine, path)?;
         let config = settings::supervisor(system.scenario(), left.next.map(|_| now))?;
         let mut supervisor =
             Supervisor::new(config).map_err(|error| ProcessError::Settings(error.to_string()))?;
@@ -51,7 +61,7 @@ impl SupervisorNode {
                     "the journal has event {event} on a collector that does not exist"
                 ))
             })?;
-            supervisor.restore_clears(now, left.uncleared);
+            supervisor.restore_clears(now, left.uncleared, &left.cleared);
         }
         Ok(Self { supervisor, proofs: AssignmentProofs::of(system) })
     }

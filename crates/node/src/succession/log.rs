@@ -4,7 +4,7 @@
 //! a term was decided, `# fanin pairs …` that a pairing may be decided from there on.
 
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Leadership;
 use crate::machine::{HostMachine, OpenMode};
@@ -39,6 +39,11 @@ impl TermLine {
             Self::Pairs(one) => format!("{PAIRS}{one}\n"),
         }
     }
+}
+
+/// The file with the identity of the log in this journal. A journal without one was never shared.
+pub(crate) fn identity_path(journal: &Path) -> PathBuf {
+    journal.with_extension("log-identity")
 }
 
 /// Reads bytes of a file.

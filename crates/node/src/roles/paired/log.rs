@@ -1,10 +1,11 @@
 //! The log that two supervisors share, as one of them has it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::journal::HEADER;
 use crate::machine::HostMachine;
 use crate::node::ProcessError;
-use crate::succession::{Leadership, TermLine, read_part};
+use crate::succession::{Leadership, TermLine, identity_path, read_part};
 
 /// The log of one supervisor: its identity, its size and the terms in it.
 #[derive(Debug)]
@@ -13,12 +14,23 @@ pub(super) struct SharedLog {
     /// Bytes on disk, and with those that wait.
     size: u64,
     end: u64,
-    /// The terms in it, each with the end of its line.
-    terms: Vec<(Leadership, u64)>,
+    /// The terms in it.
+    terms: Vec<LoggedTerm>,
     /// The pairing under way, and the end of its line when that is on disk.
     pairing: Option<(Leadership, u64)>,
     /// Bytes whose terms were noted.
     scanned: u64,
+    /// Begin of the last of their lines, if it is a header.
+    header: Option<u64>,
+}
+
+/// A term in a log, by the place of its line in bytes.
+#[derive(Debug, Clone, Copy)]
+struct LoggedTerm {
+    value: Leadership,
+    /// Begin of the line, or of the header before it: a supervisor that takes over writes both.
+    begin: u64,
+    end: u64,
 }
 
 impl SharedLog {
@@ -35,7 +47,7 @@ impl SharedLog {
         };
         let end = bytes.len() as u64;
         let (terms, pairing) = (Vec::new(), None);
-        let mut log = Self { id: 0, size: end, end, terms, pairing, scanned: 0 };
+        let mut log = Self { id: 0, size: end, end, terms, pairing, scanned: 0, header: None };
         match stored.filter(|_| end > 0) {
             Some(id) => log.id = id,
             None => log.id = new_identity(machine, path, stored.unwrap_or(0))?,
@@ -65,7 +77,7 @@ impl SharedLog {
 
     /// The last term in it.
     pub(super) fn known(&self) -> Leadership {
-        self.terms.last().map(|(term, _)| *term).unwrap_or_default()
+        self.terms.last().map(|term| term.value).unwrap_or_default()
     }
 
     /// The pairing that follows `known`, and where its line ends.
@@ -81,10 +93,17 @@ impl SharedLog {
         self.pairing = None;
     }
 
-    /// True if a log of this size, with this last term, is the beginning of this one: one supervisor alone writes in a term.
+    /// True if a log of this size, with this last term, is the beginning of this one: one supervisor alone writes in a term. It
+    /// ends before the next term begins here: behind that place, the other supervisor wrote on in the old term.
     pub(super) fn begins_with(&self, size: u64, term: u64) -> bool {
-        let here = self.terms.iter().rev().find(|(_, end)| *end <= size);
-        size <= self.size && here.map_or(0, |(here, _)| here.term) == term && (term > 0 || size == 0)
+        if size == 0 {
+            return term == 0;
+        }
+        let Some(place) = self.terms.iter().position(|logged| logged.value.term == term) else {
+            return false;
+        };
+        let limit = self.terms.get(place + 1).map_or(self.size, |next| next.begin);
+        self.terms[place].end <= size && size <= limit
     }
 
     /// Takes note of lines of the leader.
@@ -95,11 +114,15 @@ impl SharedLog {
 
     fn scan(&mut self, text: &[u8]) {
         for line in text.split_inclusive(|&byte| byte == b'\n') {
+            let begin = self.scanned;
             self.scanned += line.len() as u64;
+            let header = self.header.take();
             match TermLine::parse(line) {
-                Some(TermLine::Leads(value)) => self.terms.push((value, self.scanned)),
+                Some(TermLine::Leads(value)) => {
+                    self.terms.push(LoggedTerm { value, begin: header.unwrap_or(begin), end: self.scanned });
+                }
                 Some(TermLine::Pairs(value)) => self.pairing = Some((value, self.scanned)),
-                None => {}
+                None => self.header = line.starts_with(HEADER.as_bytes()).then_some(begin),
             }
         }
     }
@@ -117,20 +140,20 @@ impl SharedLog {
             let text = read_part(machine, path, self.scanned, size).map_err(read)?;
             self.scan(&text);
         }
-        (self.size, self.end, self.scanned) = (size, size, size);
+        (self.size, self.end) = (size, size);
+        if self.scanned != size {
+            // Lines of records lie between.
+            (self.scanned, self.header) = (size, None);
+        }
         Ok(())
     }
 
     /// The log is begun anew.
     pub(super) fn restart(&mut self, machine: &HostMachine, path: &Path) -> Result<(), ProcessError> {
         let id = new_identity(machine, path, self.id)?;
-        *self = Self { id, size: 0, end: 0, terms: Vec::new(), pairing: None, scanned: 0 };
+        *self = Self { id, size: 0, end: 0, terms: Vec::new(), pairing: None, scanned: 0, header: None };
         Ok(())
     }
-}
-
-fn identity_path(path: &Path) -> PathBuf {
-    path.with_extension("log-identity")
 }
 
 /// Gives the log an identity that no log had before.
@@ -140,4 +163,34 @@ fn new_identity(machine: &HostMachine, path: &Path, older: u64) -> Result<u64, P
         .replace(&identity_path(path), id.to_string().as_bytes())
         .map_err(|error| ProcessError::JournalWrite { path: path.to_owned(), error })?;
     Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_goes_on_behind_a_takeover_is_no_beginning() {
+        let folder = std::env::temp_dir().join(format!("fanin-shared-log-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("standby.journal");
+        let term = |term, leader, partner| {
+            TermLine::Leads(Leadership { term, leader, log: 7 + u64::from(leader), partner }).to_text()
+        };
+        let header = |process: &str| format!("{HEADER} {process} epoch-us 1000\n");
+        let first = format!("{}{}0 1 assigned 0 0 0 0\n", header("supervisor"), term(1, 0, 8));
+        let again = format!("{}{}", term(2, 0, 8), header("supervisor"));
+        let taken = format!("{}{}1 2 assigned 0 0 0 0\n", header("standby"), term(3, 1, 0));
+        std::fs::write(&path, format!("{first}{again}{taken}")).unwrap();
+        let log = SharedLog::open(&HostMachine::Real, &path).unwrap();
+        std::fs::remove_dir_all(folder).unwrap();
+        let (one, two, all) = (first.len(), first.len() + again.len(), log.size() as usize);
+        let begins = |size: usize, term| log.begins_with(size as u64, term);
+        assert!(begins(0, 0) && begins(one, 1) && begins(two, 2) && begins(all, 3));
+        // The replaced leader wrote on: a header of its next life, or lines that were not acknowledged.
+        for more in 1..=taken.len() {
+            assert!(!begins(two + more, 2), "{more} bytes behind the takeover");
+        }
+        assert!(!begins(one, 2) && !begins(one, 0) && !begins(0, 1) && !begins(all + 1, 3));
+    }
 }

@@ -22,6 +22,7 @@ use crate::machine::MachineFile;
 use crate::metrics::{self, Metrics};
 use crate::names::name;
 use crate::node::{LogChange, ProcessError, RoleNode, SuccessionState};
+use crate::resume::resume_on;
 use crate::succession::{Leadership, Proposer, SuccessionMessage, TermLine};
 
 use follower::Follower;
@@ -93,6 +94,15 @@ impl PairedSupervisor {
     /// If the scenario or the log does not allow it.
     pub fn new(system: &System, me: Peer, now: Instant) -> Result<Self, ProcessError> {
         let path = system.journal(&name(me));
+        let parts = journal::parts(&system.machine, &path)
+            .map_err(|error| ProcessError::Own { failure: "cannot list the parts of the journal", error })?;
+        if let Some((_, part)) = parts.first() {
+            return Err(ProcessError::Settings(format!(
+                "{}: a supervisor with a standby has a journal of one file, and its partner would lack this part; begin a new run \
+                 with a new folder, or leave `standby` out",
+                part.display()
+            )));
+        }
         let log = SharedLog::open(&system.machine, &path)?;
         // Settings that are wrong are found at the start.
         super::settings::check(system.scenario())?;
@@ -229,6 +239,8 @@ impl PairedSupervisor {
         let leads = self.lead.is_some();
         if peer == self.other() {
             self.heard_at = now;
+        } else if !matches!(peer, Peer::Readout(_)) {
+            return;
         }
         match (peer, message) {
             (_, SuccessionMessage::Learned(one)) => {
@@ -294,7 +306,7 @@ impl PairedSupervisor {
                 }
                 self.wants_turn = true;
             }
-            (_, SuccessionMessage::Held { log, position }) if leads => {
+            (_, SuccessionMessage::Held { log, position }) if leads && position <= self.log.end() => {
                 if let Some(follower) = self.follower.as_mut().filter(|follower| follower.log == log) {
                     follower.held = follower.held.max(position);
                     self.handle_held(now, log, position);
@@ -378,7 +390,7 @@ impl PairedSupervisor {
         if let Some(known) = self.has_outstanding {
             return known;
         }
-        let left = journal::resume_on(&self.system.machine, &self.path);
+        let left = resume_on(&self.system.machine, &self.path);
         let has = left.map_or(true, |left| !left.outstanding.is_empty());
         *self.has_outstanding.insert(has)
     }
