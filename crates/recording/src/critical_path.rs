@@ -26,11 +26,11 @@ pub(crate) struct CriticalPath {
     pub(crate) request_wait: u64,
     /// The stalls on the path, each as long as it delayed the event.
     pub(crate) stalls: Vec<Stall>,
-    /// Time behind answers of earlier events on the connection of the last answer.
-    pub(crate) earlier_wait: u64,
+    /// Time behind answers of other events on the connection of the last answer.
+    pub(crate) others_wait: u64,
     /// The events of these answers, in the order of their last bytes.
-    pub(crate) earlier: Vec<u32>,
-    /// The begin of the rest: the last answer is on its way, and no earlier one is in front on its connection.
+    pub(crate) others: Vec<u32>,
+    /// The begin of the rest: the last answer is on its way, and no other one is in front on its connection.
     pub(crate) rest_from: u64,
     /// The rest without stalls.
     pub(crate) rest: u64,
@@ -42,42 +42,22 @@ struct CompleteAnswer {
     at: u64,
     connection: u32,
     event: u32,
-    /// Its place among the answers of its event on its connection.
-    place: usize,
+    /// Time of its request; `None` if that was made before the log begins.
+    requested: Option<u64>,
 }
 
 impl CriticalPath {
     /// The path of an event that began at `begin`. If any event can hold its credits, any answer can free them.
     pub(crate) fn of(late: &LateTrace, begin: u64, has_credits: bool) -> Self {
         let own = late.of.event as u32;
-        let mut requests: BTreeMap<(u32, u32), Vec<u64>> = BTreeMap::new();
-        let mut counts: BTreeMap<(u32, u32), usize> = BTreeMap::new();
-        let mut answers = Vec::new();
-        for entry in &late.around {
-            let of = (entry.connection, entry.event);
-            match entry.step {
-                MessageStep::Request => requests.entry(of).or_default().push(entry.at),
-                MessageStep::LastByte => {
-                    let count = counts.entry(of).or_default();
-                    let TraceEntry { at, connection, event, .. } = *entry;
-                    answers.push(CompleteAnswer { at, connection, event, place: *count });
-                    *count += 1;
-                }
-                _ => {}
-            }
-        }
+        let answers = complete_answers(&late.around);
         let mut path = Self { rest_from: begin, ..Self::default() };
         let Some(mut index) = answers.iter().rposition(|answer| answer.event == own) else { return path };
         let last = answers[index];
         let stalls = stalls(&late.around);
         loop {
             let answer = answers[index];
-            let of = (answer.connection, answer.event);
-            let known: &[u64] = requests.get(&of).map_or(&[], Vec::as_slice);
-            // Of an earlier event, the first requests were sent before this event was assigned.
-            let unknown = counts[&of].saturating_sub(known.len());
-            let request = answer.place.checked_sub(unknown).and_then(|place| known.get(place));
-            let start = request.map_or(begin, |&at| at.max(begin));
+            let start = answer.requested.map_or(begin, |at| at.max(begin));
             let mut stalled = 0;
             for stall in stalls.iter().filter(|stall| stall.connection == answer.connection) {
                 let (from, until) = (stall.from.max(start), stall.until.min(answer.at));
@@ -89,13 +69,14 @@ impl CriticalPath {
             if answer.at == last.at && answer.connection == last.connection {
                 path.split_last(&answers, answer, start);
             } else {
-                path.request_wait += (answer.at - start).saturating_sub(stalled);
+                path.request_wait += answer.at.saturating_sub(start).saturating_sub(stalled);
             }
             let freed = answers[..index]
                 .iter()
                 .rposition(|one| one.at <= start && one.at > begin && (has_credits || one.event == own));
             let Some(freed) = freed.filter(|_| start > begin) else {
                 path.request_wait += start - begin;
+                path.leave_out((late.of.at - begin).saturating_sub(late.of.time));
                 return path;
             };
             path.request_wait += start - answers[freed].at;
@@ -103,7 +84,22 @@ impl CriticalPath {
         }
     }
 
-    /// Splits the time of the last answer since its request at `start`: behind earlier answers, and the rest.
+    /// Leaves out the processing between the steps of a collection, which is no part of its time. A stall that lasted meanwhile
+    /// delayed the event by less.
+    fn leave_out(&mut self, processing: u64) {
+        let waiting = self.request_wait.min(processing);
+        self.request_wait -= waiting;
+        let mut left = processing - waiting;
+        // The stalls are in reverse order of time.
+        for stall in self.stalls.iter_mut().rev() {
+            let cut = left.min(stall.until - stall.from);
+            stall.from += cut;
+            left -= cut;
+        }
+        self.stalls.retain(|stall| stall.from < stall.until);
+    }
+
+    /// Splits the time of the last answer since its request at `start`: behind other answers, and the rest.
     fn split_last(&mut self, answers: &[CompleteAnswer], last: CompleteAnswer, start: u64) {
         let in_front = |one: &&CompleteAnswer| {
             one.connection == last.connection
@@ -116,7 +112,7 @@ impl CriticalPath {
         for answer in answers.iter().filter(in_front) {
             self.rest_from = answer.at;
             if seen.insert(answer.event) {
-                self.earlier.push(answer.event);
+                self.others.push(answer.event);
             }
         }
         let stalled = |from: u64, until: u64| -> u64 {
@@ -126,9 +122,45 @@ impl CriticalPath {
             });
             within.sum()
         };
-        self.earlier_wait = (self.rest_from - start).saturating_sub(stalled(start, self.rest_from));
-        self.rest = (last.at - self.rest_from).saturating_sub(stalled(self.rest_from, last.at));
+        self.others_wait = (self.rest_from - start).saturating_sub(stalled(start, self.rest_from));
+        self.rest = last.at.saturating_sub(self.rest_from).saturating_sub(stalled(self.rest_from, last.at));
     }
+}
+
+/// The complete answers of all events, each with its request. The answers of an event on a connection come in the order of its
+/// requests. The log may begin between the two.
+fn complete_answers(entries: &[TraceEntry]) -> Vec<CompleteAnswer> {
+    #[derive(Default)]
+    struct AnswerPairing {
+        requests: Vec<u64>,
+        /// Places in the list of answers.
+        answers: Vec<usize>,
+        /// Answers without a request in the log: no request comes after its answer.
+        unknown: usize,
+    }
+    let mut pairings: BTreeMap<(u32, u32), AnswerPairing> = BTreeMap::new();
+    let mut answers = Vec::new();
+    for entry in entries {
+        let &TraceEntry { at, event, connection, step } = entry;
+        if !matches!(step, MessageStep::Request | MessageStep::LastByte) {
+            continue;
+        }
+        let pairing = pairings.entry((connection, event)).or_default();
+        if step == MessageStep::Request {
+            pairing.requests.push(at);
+        } else {
+            pairing.answers.push(answers.len());
+            pairing.unknown =
+                pairing.unknown.max(pairing.answers.len().saturating_sub(pairing.requests.len()));
+            answers.push(CompleteAnswer { at, connection, event, requested: None });
+        }
+    }
+    for pairing in pairings.into_values() {
+        for (&answer, &request) in pairing.answers.iter().skip(pairing.unknown).zip(&pairing.requests) {
+            answers[answer].requested = Some(request);
+        }
+    }
+    answers
 }
 
 /// The stalls of all connections. A timer that expires without a loss before it is no stall: its segments wait in a queue.
@@ -187,11 +219,11 @@ mod tests {
 
     fn sum(path: &CriticalPath) -> u64 {
         let stalled: u64 = path.stalls.iter().map(|stall| stall.until - stall.from).sum();
-        path.request_wait + stalled + path.earlier_wait + path.rest
+        path.request_wait + stalled + path.others_wait + path.rest
     }
 
     #[test]
-    fn a_timer_of_an_earlier_event_on_the_connection_is_found() {
+    fn a_timer_of_another_event_on_the_connection_is_found() {
         // Event 1 lost a frame before event 2 was assigned; the answer of event 2 waits in the send buffer.
         let late = late(
             330,
@@ -210,7 +242,7 @@ mod tests {
         let path = CriticalPath::of(&late, 100, false);
         let stall = Stall { from: 100, until: 300, step: Timeout, connection: 7, event: 1 };
         assert_eq!(path.stalls, [stall]);
-        assert_eq!((path.earlier_wait, path.earlier.as_slice(), path.rest), (10, &[1][..], 20));
+        assert_eq!((path.others_wait, path.others.as_slice(), path.rest), (10, &[1][..], 20));
         assert_eq!((sum(&path), path.rest_from), (230, 310));
     }
 
@@ -239,5 +271,46 @@ mod tests {
         let late = late(330, &[(100, 2, 7, Request), (300, 2, 7, Timeout), (330, 2, 7, LastByte)]);
         let path = CriticalPath::of(&late, 100, true);
         assert_eq!((path.stalls.len(), path.rest), (0, 230));
+    }
+
+    #[test]
+    fn an_answer_belongs_to_no_later_request() {
+        // Event 1 has one request before event 2 was assigned and one after it, and is incomplete at the end of event 2.
+        let entries = [
+            (90, 1, 7, Request),
+            (100, 2, 7, Request),
+            (110, 1, 7, LastByte),
+            (120, 1, 7, Request),
+            (130, 2, 7, Request),
+            (140, 2, 7, LastByte),
+            (150, 2, 7, LastByte),
+        ];
+        for known in [&entries[..], &entries[1..]] {
+            let path = CriticalPath::of(&late(150, known), 100, true);
+            assert_eq!((path.request_wait, path.rest, sum(&path)), (30, 20, 50));
+            let start = complete_answers(&late(150, known).around)[0].requested;
+            assert_eq!(start.is_some_and(|at| at > 110), false, "{start:?}");
+        }
+    }
+
+    #[test]
+    fn the_processing_between_steps_is_no_wait() {
+        // A step from 100 to 110, processing until 160, and a step until 200.
+        let entries = [
+            (100, 2, 7, Request),
+            (110, 2, 7, LastByte),
+            (160, 2, 8, Request),
+            (170, 2, 8, FirstByte),
+            (200, 2, 8, LastByte),
+        ];
+        let mut late = late(200, &entries);
+        late.of.time = 50;
+        let path = CriticalPath::of(&late, 100, false);
+        assert_eq!((path.request_wait, path.rest, sum(&path)), (10, 40, 50));
+        // A stall of another event delayed this one only until it was processed.
+        let mut path = CriticalPath { request_wait: 20, ..path };
+        path.stalls.push(Stall { from: 105, until: 160, step: Timeout, connection: 9, event: 1 });
+        path.leave_out(50);
+        assert_eq!((path.request_wait, path.stalls[0].until - path.stalls[0].from), (0, 25));
     }
 }

@@ -28,6 +28,16 @@ const MARKS_MAX: usize = 64;
 /// Reads the times of one kind from a source.
 type TimesOf<'a> = &'a dyn Fn(&LateSource) -> Vec<u64>;
 
+/// The output that held up an answer. The longest one is the greatest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct FullestOutput {
+    /// Most time for which it held up the answer, in picoseconds.
+    held: u64,
+    /// The time that its link takes for its largest queue; `None` if the queue was not recorded.
+    drain: Option<u64>,
+    port: PortIndex,
+}
+
 impl Finished<'_> {
     /// The late event with its sources and the causes of its lateness.
     pub(crate) fn late_event(&self, late: &LateTrace) -> LateEvent {
@@ -108,8 +118,8 @@ impl Finished<'_> {
         self.network.link(port).rate.checked_time_to_send(Bytes::new(on_wire)).map(Duration::get)
     }
 
-    /// The output on the path of the last answer that held it up longest from one time until another, and for how long at most.
-    fn fullest_on_the_way(&self, late: &LateTrace, during: [u64; 2]) -> Option<(PortIndex, u64)> {
+    /// The output on the path of the last answer that held it up longest from one time until another.
+    fn fullest_on_the_way(&self, late: &LateTrace, during: [u64; 2]) -> Option<FullestOutput> {
         let is_last_byte = |entry: &&TraceEntry| matches!(entry.step, MessageStep::LastByte);
         let last = late.entries.iter().filter(is_last_byte).max_by_key(|entry| entry.at)?;
         // The collector is the first end. The network was simulated: it has a path for every connection.
@@ -118,15 +128,16 @@ impl Finished<'_> {
         let last_hop = path.last().copied();
         let held =
             path.into_iter().filter(|&port| !self.network.is_host(self.network.source(port))).map(|port| {
-                let queue = self.queue_during(port, during).and_then(|bytes| {
+                let drain = self.queue_during(port, during).and_then(|bytes| {
                     self.network.link(port).rate.checked_time_to_send(Bytes::new(bytes)).map(Duration::get)
                 });
                 let busy = self.busy_during(port, during);
                 let answers =
                     (Some(port) == last_hop).then(|| self.answers_during(late, port, during)).flatten();
-                ([queue, busy, answers].into_iter().flatten().max().unwrap_or(0), queue, port)
+                let held = [drain, busy, answers].into_iter().flatten().max().unwrap_or(0);
+                FullestOutput { held, drain, port }
             });
-        held.max().filter(|(held, ..)| *held > 0).map(|(held, _, port)| (port, held))
+        held.max().filter(|fullest| fullest.held > 0)
     }
 
     /// The time that the answers took on a collector's link, which were complete from one time until another.
@@ -156,7 +167,8 @@ impl Finished<'_> {
     /// The causes of an event's lateness, in the order of time, and the share of its time that they explain.
     fn chain(&self, late: &LateTrace, sources: &[LateSource], ideal: u64) -> (Vec<LateCause>, Option<f64>) {
         let mut chain = Vec::new();
-        let requests: Vec<u64> = sources.iter().filter_map(|source| source.request_ps).collect();
+        let is_request = |entry: &&TraceEntry| matches!(entry.step, MessageStep::Request);
+        let requests: Vec<u64> = late.entries.iter().filter(is_request).map(|entry| entry.at).collect();
         // The collection time begins when the collector makes the requests. With several steps it is the sum over them.
         let begin = late.of.at.saturating_sub(late.of.time).max(late.of.assigned);
         let begin = requests.iter().copied().fold(begin, u64::min);
@@ -186,36 +198,38 @@ impl Finished<'_> {
             .filter(|entry| entry.step == MessageStep::LastByte)
             .max_by_key(|entry| entry.at);
         let source_name = |connection: u32| self.name(self.connections[connection as usize].nodes[1]);
-        if let (Some(&event), Some(last)) = (path.earlier.last(), last_source)
-            && path.earlier_wait > 0
+        if let (Some(&event), Some(last)) = (path.others.last(), last_source)
+            && path.others_wait > 0
         {
             chain.push(LateCause {
-                kind: "earlier-answer".into(),
-                from_ms: since(path.rest_from.saturating_sub(path.earlier_wait)),
+                kind: "other-answer".into(),
+                from_ms: since(path.rest_from.saturating_sub(path.others_wait)),
                 until_ms: since(path.rest_from),
-                time_ms: ms(path.earlier_wait),
+                time_ms: ms(path.others_wait),
                 event: Some(u64::from(event)),
-                count: Some(path.earlier.len() as u64),
+                count: Some(path.others.len() as u64),
                 source: Some(source_name(last.connection)),
                 ..LateCause::default()
             });
         }
         let rest = [path.rest_from, late.of.at];
-        let (port, held) = self.fullest_on_the_way(late, rest).unzip();
+        let fullest = self.fullest_on_the_way(late, rest);
         // Of the rest, its own data take the ideal on an idle network.
         let alone = ideal.min(path.rest);
-        let explained = path.rest.min(held.unwrap_or(0)).max(alone);
-        if let Some(port) = port
-            && let Some(queue_bytes) = self.queue_during(port, [late.of.assigned, late.of.at])
+        let explained = path.rest.min(fullest.map_or(0, |fullest| fullest.held)).max(alone);
+        if let Some(FullestOutput { drain, port, .. }) = fullest
+            && let added = explained - alone
+            && let is_queue = drain.is_some_and(|drain| added <= drain)
+            && (is_queue || added > 0)
         {
             chain.push(LateCause {
-                kind: "queue".into(),
-                from_ms: 0.0,
+                kind: if is_queue { "queue" } else { "link" }.into(),
+                from_ms: since(path.rest_from),
                 until_ms: since(late.of.at),
-                time_ms: ms(explained - alone),
+                time_ms: ms(added),
                 event: Self::main_event_during(late, rest),
                 port: Some(self.network.port_name(port)),
-                queue_bytes: Some(queue_bytes),
+                queue_bytes: self.queue_during(port, rest).filter(|_| is_queue),
                 ..LateCause::default()
             });
         }
@@ -289,9 +303,11 @@ impl Finished<'_> {
                 });
             }
             if let Some((first, last, count, struck, source)) = of(times) {
+                // The cause lasts from the loss, not from the first timer on.
+                let from = on_path(true).map(|stall| stall.from).fold(first, u64::min);
                 chain.push(LateCause {
                     kind: kind.into(),
-                    from_ms: since(first),
+                    from_ms: since(from),
                     until_ms: since(last),
                     time_ms: ms(time(true)),
                     count: Some(count),
@@ -301,8 +317,7 @@ impl Finished<'_> {
                 });
             }
         }
-        let whole = late.of.at - begin;
-        let share = 1.0 - (path.rest - explained) as f64 / whole.max(1) as f64;
+        let share = 1.0 - (path.rest - explained) as f64 / late.of.time.max(1) as f64;
         (chain, Some(share.clamp(0.0, 1.0)))
     }
 }

@@ -66,8 +66,7 @@ pub(crate) struct LateTrace {
     pub(crate) of: CollectedEvent,
     /// Its own entries.
     pub(crate) entries: Vec<TraceEntry>,
-    /// The entries of all events on its connections until it was complete. Of the time before its assignment, only losses, timeouts
-    /// and probes.
+    /// The entries of all events on its connections, from the begin of the log until it was complete.
     pub(crate) around: Vec<TraceEntry>,
 }
 
@@ -153,14 +152,8 @@ impl MessageTrace {
         let own = self.log.range(first..until).filter(|entry| entry.event == event);
         let entries: Vec<TraceEntry> = own.copied().collect();
         let connections: BTreeSet<u32> = entries.iter().map(|entry| entry.connection).collect();
-        let is_stall =
-            |step| matches!(step, MessageStep::Loss(_) | MessageStep::Timeout | MessageStep::Probe);
-        let before = self.log.range(..first).filter(|entry| is_stall(entry.step));
-        let around = before
-            .chain(self.log.range(first..until))
-            .filter(|entry| connections.contains(&entry.connection))
-            .copied()
-            .collect();
+        let known = self.log.range(..until);
+        let around = known.filter(|entry| connections.contains(&entry.connection)).copied().collect();
         LateTrace { of, entries, around }
     }
 }

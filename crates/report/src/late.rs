@@ -1,28 +1,26 @@
-//! The causes of an event's lateness as a sentence.
+//! The causes of an event's lateness as text.
 
 use crate::{LateCause, LateEvent};
 
-/// The causes of an event's lateness, as a sentence.
+/// The causes of an event's lateness, as text: each cause ends with a full stop.
 pub fn late_text(event: &LateEvent) -> String {
     let ms = |ms: f64| format!("{} ms", crate::page::significant(ms));
     let time_ms = event.time_ps as f64 / PS_PER_MS;
     let over = event.ideal_ps.filter(|&ideal| ideal > 0).map_or_else(String::new, |ideal| {
-        format!(", {} times its ideal", crate::page::significant(event.time_ps as f64 / ideal as f64))
+        let times = crate::page::significant(event.time_ps as f64 / ideal as f64);
+        format!(", {times} times its ideal of {}", ms(ideal as f64 / PS_PER_MS))
     });
     let mut causes: Vec<&LateCause> = event.chain.iter().collect();
     // The cause that took longest comes first; those of equal time stay in the order of time.
     causes.sort_by(|a, b| b.time_ms.unwrap_or(0.0).total_cmp(&a.time_ms.unwrap_or(0.0)));
     let mut parts: Vec<String> = causes.into_iter().filter_map(|cause| cause_text(cause, event)).collect();
-    if let Some(ideal) = event.ideal_ps.filter(|_| !parts.is_empty()) {
-        parts.push(format!("its ideal is {}", ms(ideal as f64 / PS_PER_MS)));
-    }
     if let Some(share) = event.explained.filter(|_| !parts.is_empty()) {
         parts.push(match (100.0 * share).floor() {
-            share if share >= 99.0 => "this explains its whole time".to_owned(),
-            share => format!("this explains {share} % of its time"),
+            share if share >= 99.0 => "With its own data, this explains its whole time".to_owned(),
+            share => format!("With its own data, this explains {share} % of its time"),
         });
     }
-    let why = if parts.is_empty() { String::new() } else { format!(": {}", parts.join("; ")) };
+    let why = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(". ")) };
     let is_late = event.ideal_ps.is_none_or(|ideal| event.time_ps >= ideal + ideal / 2);
     let why = if is_late { why } else { "; no event was late".to_owned() };
     format!("Event {} took {}{over}{why}.", event.id, ms(time_ms))
@@ -40,6 +38,11 @@ fn cause_text(cause: &LateCause, event: &LateEvent) -> Option<String> {
         struck => format!("{struck} of {} sources", event.sources_total),
     };
     let time = cause.time_ms;
+    // A wait or a queue that added nothing is no cause.
+    let added_nothing = time.is_some_and(|time| time < event.time_ps as f64 / PS_PER_MS / 1000.0);
+    if added_nothing && matches!(cause.kind.as_str(), "credit-wait" | "request-wait" | "queue" | "link") {
+        return None;
+    }
     let took = time.filter(|&time| time > 0.0).map_or_else(String::new, |time| ms(time) + " ");
     Some(match (cause.kind.as_str(), cause.event) {
         ("credit-wait", _) => {
@@ -50,38 +53,37 @@ fn cause_text(cause: &LateCause, event: &LateEvent) -> Option<String> {
             let waited = ms(time.unwrap_or(cause.until_ms - cause.from_ms));
             format!("{waited} until its last request, which waited for earlier answers")
         }
-        ("earlier-answer", Some(earlier)) => {
+        ("other-answer", Some(other)) => {
             let others = match count {
                 0 | 1 => String::new(),
                 2 => " and 1 more".to_owned(),
                 count => format!(" and {} more", count - 1),
             };
-            format!("{took}behind the answers of event {earlier}{others} on the connection of {source}")
+            format!("{took}behind the answers of event {other}{others} on the connection of {source}")
         }
-        ("queue", earlier) => {
-            // A queue that added nothing is no cause.
-            let least = event.time_ps as f64 / PS_PER_MS / 1000.0;
-            if time.is_some_and(|time| time < least) {
-                return None;
-            }
+        ("queue", other) => {
             let bytes = crate::page::bytes_text(cause.queue_bytes?);
-            let of = earlier.map_or_else(String::new, |earlier| format!(", most for event {earlier}"));
+            let of = other.map_or_else(String::new, |other| format!(", most for event {other}"));
             format!("{took}in the queue of {port}, where up to {bytes} waited{of}")
+        }
+        ("link", other) => {
+            let of = other.map_or_else(String::new, |other| format!(", most of it with event {other}"));
+            format!("{took}sharing the link of {port}{of}")
         }
         ("loss", _) => {
             format!("{count} frames of {struck} were dropped at {port} from {} on", ms(cause.from_ms))
         }
-        (kind @ ("tail-loss-probe" | "rto"), earlier) => {
+        (kind @ ("tail-loss-probe" | "rto"), other) => {
             let (timer, timers, ended) = match kind {
                 "rto" => ("a retransmission timer", "retransmission timers", "expired"),
                 _ => ("a tail loss probe", "tail loss probes", "sent"),
             };
-            match earlier {
-                Some(earlier) => {
+            match other {
+                Some(other) => {
                     let lost = cause.port.as_ref();
                     let lost = lost.map_or_else(String::new, |port| format!(", after a loss at {port}"));
                     format!(
-                        "{took}behind event {earlier}, which waited for {timer} on the connection of {source}{lost}"
+                        "{took}behind event {other}, which waited for {timer} on the connection of {source}{lost}"
                     )
                 }
                 None => format!(
@@ -107,9 +109,9 @@ mod tests {
             |time_ps| LateEvent { id: 3, time_ps, ideal_ps: Some(1_000_000_000), ..LateEvent::default() };
         assert_eq!(
             late_text(&taking(1_400_000_000)),
-            "Event 3 took 1.4 ms, 1.4 times its ideal; no event was late."
+            "Event 3 took 1.4 ms, 1.4 times its ideal of 1 ms; no event was late."
         );
-        assert_eq!(late_text(&taking(1_600_000_000)), "Event 3 took 1.6 ms, 1.6 times its ideal.");
+        assert_eq!(late_text(&taking(1_600_000_000)), "Event 3 took 1.6 ms, 1.6 times its ideal of 1 ms.");
     }
     #[test]
     fn the_cause_that_took_longest_comes_first() {
@@ -134,10 +136,18 @@ mod tests {
         };
         assert_eq!(
             late_text(&event),
-            "Event 3 took 220 ms, 110 times its ideal: 200 ms behind event 1, which waited for a retransmission timer \
-             on the connection of readout:3, after a loss at tor:0->collector:0; 8 ms in the queue of \
-             tor:0->collector:0, where up to 999\u{a0}kB waited; its ideal is 2 ms; this explains 95 % of its time."
+            "Event 3 took 220 ms, 110 times its ideal of 2 ms: 200 ms behind event 1, which waited for a retransmission \
+             timer on the connection of readout:3, after a loss at tor:0->collector:0. 8 ms in the queue of \
+             tor:0->collector:0, where up to 999\u{a0}kB waited. With its own data, this explains 95 % of its time."
         );
+        let shared = LateEvent { chain: vec![cause("link", 8.0, Some(7))], ..event.clone() };
+        let text = late_text(&shared);
+        assert!(
+            text.contains("8 ms sharing the link of tor:0->collector:0, most of it with event 7."),
+            "{text}"
+        );
+        let other = LateEvent { chain: vec![cause("other-answer", 8.0, Some(7))], ..event.clone() };
+        assert!(!late_text(&other).contains("earlier"), "event 7 is a later one");
         let idle = LateEvent { chain: vec![cause("queue", 0.01, None)], explained: None, ..event };
         assert!(!late_text(&idle).contains("queue"), "a queue that added nothing is no cause");
     }

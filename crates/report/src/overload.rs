@@ -37,6 +37,7 @@ impl Summary {
         }
         let assigned_hz = events.assigned as f64 / seconds;
         let (cause, why) = self.overload_cause(wanted, assigned_hz).unzip();
+        let is_held_up = cause == Some("losses") && self.collapsed_in_warmup();
         let hertz = crate::page::significant;
         self.overload = Some(Overload {
             wanted_hz: wanted.rate_hz,
@@ -44,7 +45,7 @@ impl Summary {
             cause: cause.map(str::to_owned),
             text: format!(
                 "{}: supervisor.rate asks for {} events a second, {} were assigned{}.",
-                if self.collapsed_in_warmup() {
+                if is_held_up {
                     "Losses of the warm-up hold the system up"
                 } else {
                     "The system does not keep up"

@@ -93,7 +93,7 @@ pub struct LateEvent {
     pub sources_total: u64,
     /// The causes of its lateness, in the order of time.
     pub chain: Vec<LateCause>,
-    /// Share of its time that its ideal and the causes explain, 0 to 1; absent for an event that was not late.
+    /// Share of its time that its own data and the causes explain, 0 to 1; absent for an event that was not late.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explained: Option<f64>,
     /// The same as a sentence.
@@ -130,7 +130,8 @@ pub struct LateSource {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LateCause {
-    /// `credit-wait`, `request-wait` (in steps, without credits), `earlier-answer`, `queue`, `loss`, `tail-loss-probe` or `rto`.
+    /// `credit-wait`, `request-wait` (in steps, without credits), `other-answer`, `queue`, `link` (shared for longer than its queue
+    /// takes to drain), `loss`, `tail-loss-probe` or `rto`.
     #[serde(rename = "what")]
     pub kind: String,
     /// Its begin, in milliseconds since the first request of the event was due.
@@ -138,13 +139,14 @@ pub struct LateCause {
     /// Its end, likewise.
     pub until_ms: f64,
     /// The time that it added to the event, in milliseconds. It is counted on the critical path, which
-    /// leads back from the last byte to its request, and to the answer that freed its credits. No time is counted twice.
+    /// leads back from the last byte to its request, and to the answer that freed its credits. No time is counted twice: the time
+    /// of the event's own data on an idle network belongs to no cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<f64>,
-    /// The earlier event to which it happened; absent where it happened to this one.
+    /// The other event to which it happened; absent where it happened to this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<u64>,
-    /// Requests that waited, earlier answers, frames refused, probes sent, or timers that expired.
+    /// Requests that waited, answers of other events, frames refused, probes sent, or timers that expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// Sources that it struck.

@@ -128,9 +128,9 @@ pub(super) fn headline(summary: &Summary) -> (Standing, &'static str) {
             "Frames are dropped, and senders wait to probe for the last of a burst",
         ),
         (
-            summary.overload.is_some() && summary.collapsed_in_warmup(),
+            is_overloaded_by(summary, "losses") && summary.collapsed_in_warmup(),
             Standing::Bad,
-            "Incast in the warm-up: frames are dropped and connections time out before the measured time",
+            "Frames dropped in the warm-up hold up the measured time",
         ),
         (
             summary.overload.is_some(),
@@ -149,6 +149,10 @@ pub(super) fn headline(summary: &Summary) -> (Standing, &'static str) {
     rows.into_iter()
         .find(|(applies, ..)| *applies)
         .map_or((Standing::Open, "No verdict"), |(_, standing, words)| (standing, words))
+}
+
+fn is_overloaded_by(summary: &Summary, cause: &str) -> bool {
+    summary.overload.as_ref().and_then(|overload| overload.cause.as_deref()) == Some(cause)
 }
 
 /// The place of the credit wait among the causes of the slowest event, if that waited longest for them.

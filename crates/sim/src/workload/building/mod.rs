@@ -6,7 +6,7 @@ mod settings;
 mod steps;
 mod travel;
 
-use fanin_dataflow::{EventRecord, EventStep, FragmentSet, L1Id, Message, Peer};
+use fanin_dataflow::{EventRecord, EventStep, FragmentSet, L1Id, Message, Outcome, Peer};
 use fanin_network::{Answers, Collection, Connection, Network, Numbering, Roles};
 use fanin_recording::CollectedEvent;
 use fanin_report::{EventOutcome, EventRow, Span, Summary};
@@ -54,8 +54,8 @@ pub(crate) struct Building {
     watched: Vec<u64>,
     assigned: u64,
     completed: u64,
-    /// The event that was collected last, until it is taken.
-    collected: Option<CollectedEvent>,
+    /// Events of which the last step was collected, until they are taken.
+    collected: Vec<CollectedEvent>,
     messages: u64,
     is_stopping: bool,
     /// Number of fragments of each readout.
@@ -107,7 +107,7 @@ impl Building {
             watched: scenario.record.events.clone(),
             assigned: 0,
             completed: 0,
-            collected: None,
+            collected: Vec::new(),
             messages: 0,
             is_stopping: false,
             fragments,
@@ -127,16 +127,6 @@ impl Building {
             self.answers.resize(self.rows.len(), Answers::NONE);
         }
         event.0 as usize
-    }
-
-    fn role(&self, host: u32) -> Peer {
-        self.numbering.peer(host)
-    }
-
-    /// The end at `from` of its connection to `to`.
-    #[inline]
-    fn end(&self, from: Peer, to: Peer) -> EndIndex {
-        self.numbering.end(from, to)
     }
 
     /// True if a readout and a collector are on different hosts.
@@ -185,7 +175,7 @@ impl Building {
             if self.push.is_some() || self.technique.is_some() {
                 self.send_scheduled(now, role, peer, bytes, message, outbox);
             } else {
-                outbox.send(self.end(role, peer), bytes, self.travel(now, message));
+                outbox.send(self.numbering.end(role, peer), bytes, self.travel(now, message));
             }
         }
         while let Some(record) = self.machines.poll_record(role) {
@@ -234,14 +224,14 @@ impl Building {
             }
             _ => {}
         }
-        outbox.send(self.end(role, peer), bytes, self.travel(now, message));
+        outbox.send(self.numbering.end(role, peer), bytes, self.travel(now, message));
     }
 
     /// Sends all readouts the collector of an event.
     fn send_destination(&self, event: L1Id, collector: u16, outbox: &mut WorkloadRequests<Travel>) {
         for readout in 0..self.machines.readouts.len() as u16 {
             if self.is_remote(collector, readout) {
-                let end = self.end(Peer::Supervisor, Peer::Readout(readout));
+                let end = self.numbering.end(Peer::Supervisor, Peer::Readout(readout));
                 outbox.send(end, DESTINATION_BYTES, Travel::Destination { event, collector });
             }
         }
@@ -259,10 +249,10 @@ impl Building {
         while let Some(action) = self.technique.as_mut().and_then(|technique| technique.poll_action()) {
             match action {
                 AnswerAction::Send { from, to, message } => {
-                    outbox.send(self.end(from, to), message.bytes, Travel::Control(message));
+                    outbox.send(self.numbering.end(from, to), message.bytes, Travel::Control(message));
                 }
                 AnswerAction::Release { readout, collector, bytes, message } => {
-                    let end = self.end(Peer::Readout(readout), Peer::Collector(collector));
+                    let end = self.numbering.end(Peer::Readout(readout), Peer::Collector(collector));
                     outbox.send(end, bytes, Travel::Role(message));
                 }
                 AnswerAction::Exclude(host) => self.exclude(now, host, outbox),
@@ -347,9 +337,11 @@ impl Building {
                 row.last_byte_ps = Some(at.get());
                 row.size_bytes = bytes.get();
                 row.outcome = EventOutcome::Collected;
-                let (event, assigned, ideal) = (event.0, row.assigned_ps, self.ideal(event.0 as usize));
-                self.collected = Some(CollectedEvent { event, assigned, at: at.get(), time, ideal });
+                if building || usize::from(step) + 1 >= self.steps.count() {
+                    self.note_collected(event.0 as usize);
+                }
             }
+            EventStep::Decided { outcome: Outcome::Rejected, .. } => self.note_collected(event.0 as usize),
             EventStep::Completed { outcome, .. } => {
                 self.completed += 1;
                 row.outcome = outcome.into();
@@ -357,6 +349,13 @@ impl Building {
             }
             _ => {}
         }
+    }
+
+    /// Notes an event whose last step is collected. An event that was noted before is the same as then.
+    fn note_collected(&mut self, event: usize) {
+        let (row, ideal) = (&self.rows[event], self.ideal(event));
+        let Some((at, time)) = row.last_byte_ps.zip(row.collection_time_ps) else { return };
+        self.collected.push(CollectedEvent { event: row.id, assigned: row.assigned_ps, at, time, ideal });
     }
 
     /// The least time that an event can take; `None` while its answers are not known.
@@ -380,7 +379,7 @@ impl Building {
     fn tap(&self, event: u64, on: bool, outbox: &mut WorkloadRequests<Travel>) {
         if self.watched.contains(&event) {
             let collector = self.rows[event as usize].collector as u16;
-            outbox.tap(self.end(Peer::Collector(collector), Peer::Readout(0)), on);
+            outbox.tap(self.numbering.end(Peer::Collector(collector), Peer::Readout(0)), on);
         }
     }
 }
@@ -394,10 +393,10 @@ impl HostWorkload for Building {
         assert!(may_cut || (0..self.hosts() as u32).all(plays), "this system is played in one partition");
         for end in 0..self.ends.len() {
             let (host, peer) = self.ends[end];
-            self.machines.handle_connected(now, self.role(host), peer);
+            self.machines.handle_connected(now, self.numbering.peer(host), peer);
         }
         for host in (0..self.hosts() as u32).filter(|&host| plays(host)) {
-            self.drain(now, self.role(host), outbox);
+            self.drain(now, self.numbering.peer(host), outbox);
         }
         if let Some(technique) = &mut self.technique {
             technique.on_start();
@@ -414,7 +413,7 @@ impl HostWorkload for Building {
         outbox: &mut WorkloadRequests<Travel>,
     ) {
         let (host, peer) = self.ends[end as usize];
-        let role = self.role(host);
+        let role = self.numbering.peer(host);
         if self.is_dead(role) || self.is_dead(peer) {
             return;
         }
@@ -446,7 +445,7 @@ impl HostWorkload for Building {
     }
 
     fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut WorkloadRequests<Travel>) {
-        let role = self.role(host);
+        let role = self.numbering.peer(host);
         if self.is_dead(role) {
             return;
         }
@@ -462,7 +461,7 @@ impl HostWorkload for Building {
 
     #[inline]
     fn poll_deadline(&mut self, host: u32) -> Instant {
-        let role = self.role(host);
+        let role = self.numbering.peer(host);
         if self.is_dead(role) {
             return Instant::FAR_FUTURE;
         }
@@ -492,7 +491,7 @@ impl HostWorkload for Building {
     }
 
     fn take_collected(&mut self) -> Option<CollectedEvent> {
-        self.collected.take()
+        self.collected.pop()
     }
 
     fn kind(&self, message: &Travel) -> MessageKind {
@@ -559,7 +558,7 @@ impl MeasuredWorkload for Building {
 
     fn wire_bytes(&self, row: &EventRow) -> Option<u64> {
         // The time of a collection in steps is the sum over its steps, without the time between them.
-        let answers = self.answers.get(row.id as usize).filter(|_| self.steps.is_empty())?;
+        let answers = self.answers.get(row.id as usize).filter(|_| self.steps.count() == 0)?;
         Some(answers.wire_bytes).filter(|&bytes| bytes > 0)
     }
 

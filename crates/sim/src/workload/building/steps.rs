@@ -19,9 +19,9 @@ impl Steps {
         Self { times: names.iter().map(|_| Vec::new()).collect(), names }
     }
 
-    /// True for a collection in one part.
-    pub(super) const fn is_empty(&self) -> bool {
-        self.names.is_empty()
+    /// Number of steps; none for a collection in one part.
+    pub(super) const fn count(&self) -> usize {
+        self.names.len()
     }
 
     /// Notes that all fragments of a step have arrived, in `time_ps` picoseconds.
