@@ -174,6 +174,9 @@ fn stalls(entries: &[TraceEntry]) -> Vec<Stall> {
     }
     let mut connections: BTreeMap<u32, StallSearch> = BTreeMap::new();
     let mut stalls = Vec::new();
+    if !entries.iter().any(|entry| matches!(entry.step, MessageStep::Timeout | MessageStep::Probe)) {
+        return stalls;
+    }
     for entry in entries {
         let &TraceEntry { at, event, connection, step } = entry;
         let progress = connections.entry(connection).or_default();

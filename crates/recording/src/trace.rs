@@ -151,9 +151,12 @@ impl MessageTrace {
         let event = of.event as u32;
         let own = self.log.range(first..until).filter(|entry| entry.event == event);
         let entries: Vec<TraceEntry> = own.copied().collect();
-        let connections: BTreeSet<u32> = entries.iter().map(|entry| entry.connection).collect();
+        let connections = entries.iter().map(|entry| entry.connection as usize);
+        let mut is_own = vec![false; connections.clone().max().map_or(0, |most| most + 1)];
+        connections.for_each(|connection| is_own[connection] = true);
         let known = self.log.range(..until);
-        let around = known.filter(|entry| connections.contains(&entry.connection)).copied().collect();
+        let around =
+            known.filter(|entry| is_own.get(entry.connection as usize) == Some(&true)).copied().collect();
         LateTrace { of, entries, around }
     }
 }
