@@ -180,7 +180,7 @@ impl<N: RoleNode> Process<N> {
         // Nothing of a supervisor may be sent before it stands in the journal.
         let sync = me == Peer::Supervisor && live.journal_sync;
         let mut rotation = Rotation { size: live.journal_size.get(), keep: live.journal_parts };
-        let is_shared = system.standby.is_some() && matches!(me, Peer::Supervisor | Peer::Standby);
+        let is_shared = system.standby.is_some() && me.is_supervisor();
         // Opening it repairs it, before a supervisor reads what is left to do.
         let journal = if is_shared {
             // Places in a shared log are bytes of one file.
@@ -193,7 +193,7 @@ impl<N: RoleNode> Process<N> {
         let waker = wire.waker();
         let node = make(Arc::new(move || waker.wake()))?;
         let metrics = Metrics::new(&process);
-        if matches!(me, Peer::Supervisor | Peer::Standby) {
+        if me.is_supervisor() {
             metrics.add_predicted(&system.predicted);
         }
         if let Some(address) = system.metrics {

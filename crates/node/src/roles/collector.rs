@@ -180,7 +180,7 @@ fn serve(system: &System, place: u16, wake: &Wake) -> Result<UnitServer, Process
 impl RoleNode for CollectorNode {
     fn handle_connected(&mut self, now: Instant, peer: Peer) {
         // Of two supervisors, the one that leads says so first.
-        if self.leader.is_some() && matches!(peer, Peer::Supervisor | Peer::Standby) {
+        if self.leader.is_some() && peer.is_supervisor() {
             return;
         }
         self.collector.handle_connected(now, peer);
@@ -189,7 +189,7 @@ impl RoleNode for CollectorNode {
 
     fn handle_closed(&mut self, now: Instant, peer: Peer) {
         match &mut self.leader {
-            Some(leader) if matches!(peer, Peer::Supervisor | Peer::Standby) => {
+            Some(leader) if peer.is_supervisor() => {
                 if leader.handle_closed(peer) {
                     self.end_supervisor(now);
                 }
@@ -201,20 +201,18 @@ impl RoleNode for CollectorNode {
 
     fn handle_message(&mut self, now: Instant, peer: Peer, message: Message<Data>) -> Result<(), Unexpected> {
         let (peer, message) = match &mut self.leader {
-            Some(leader) if matches!(peer, Peer::Supervisor | Peer::Standby) => {
-                match leader.handle_message(peer, message) {
-                    FromSupervisor::Nothing => return Ok(()),
-                    FromSupervisor::Leads { was_up } => {
-                        if was_up {
-                            self.end_supervisor(now);
-                        }
-                        self.collector.handle_connected(now, Peer::Supervisor);
-                        self.command();
-                        return Ok(());
+            Some(leader) if peer.is_supervisor() => match leader.handle_message(peer, message) {
+                FromSupervisor::Nothing => return Ok(()),
+                FromSupervisor::Leads { was_up } => {
+                    if was_up {
+                        self.end_supervisor(now);
                     }
-                    FromSupervisor::Message(message) => (Peer::Supervisor, message),
+                    self.collector.handle_connected(now, Peer::Supervisor);
+                    self.command();
+                    return Ok(());
                 }
-            }
+                FromSupervisor::Message(message) => (Peer::Supervisor, message),
+            },
             _ => (peer, message),
         };
         if let (Peer::Readout(readout), Message::Answer { tag, event, payload, .. }) = (peer, &message) {

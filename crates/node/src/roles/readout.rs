@@ -85,7 +85,7 @@ impl ReadoutNode {
 impl RoleNode for ReadoutNode {
     fn handle_connected(&mut self, now: Instant, peer: Peer) {
         // Of two supervisors, the one that leads says so first.
-        if self.vote.is_some() && matches!(peer, Peer::Supervisor | Peer::Standby) {
+        if self.vote.is_some() && peer.is_supervisor() {
             return;
         }
         self.readout.handle_connected(now, peer);
@@ -93,7 +93,7 @@ impl RoleNode for ReadoutNode {
 
     fn handle_closed(&mut self, now: Instant, peer: Peer) {
         match &mut self.vote {
-            Some(vote) if matches!(peer, Peer::Supervisor | Peer::Standby) => {
+            Some(vote) if peer.is_supervisor() => {
                 if vote.leader.handle_closed(peer) {
                     self.readout.handle_closed(now, Peer::Supervisor);
                 }
@@ -104,7 +104,7 @@ impl RoleNode for ReadoutNode {
 
     fn handle_message(&mut self, now: Instant, peer: Peer, message: Message<Data>) -> Result<(), Unexpected> {
         let (peer, message) = match &mut self.vote {
-            Some(vote) if matches!(peer, Peer::Supervisor | Peer::Standby) => {
+            Some(vote) if peer.is_supervisor() => {
                 if let Message::Succession(bytes) = &message
                     && let Some(message) = SuccessionMessage::decode(bytes)
                 {

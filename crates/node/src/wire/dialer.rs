@@ -40,7 +40,7 @@ impl Dialer {
         match self.me {
             Peer::Supervisor | Peer::Logger(_) => false,
             Peer::Standby => peer == Peer::Supervisor,
-            Peer::Readout(_) => matches!(peer, Peer::Supervisor | Peer::Standby),
+            Peer::Readout(_) => peer.is_supervisor(),
             Peer::Collector(_) => !matches!(peer, Peer::Collector(_)),
         }
     }

@@ -536,7 +536,7 @@ fn callers(system: &System, me: Peer) -> Vec<String> {
     let collectors = (0..system.collectors.len() as u16).map(Peer::Collector);
     let readouts = (0..system.readouts.len() as u16).map(Peer::Readout);
     let mut names: Vec<String> = collectors.map(name).collect();
-    if matches!(me, Peer::Supervisor | Peer::Standby) {
+    if me.is_supervisor() {
         names.extend(readouts.map(name));
     }
     if me == Peer::Supervisor && system.standby.is_some() {
