@@ -21,7 +21,7 @@ const DCTCP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/dctcp.bpf.o"));
 pub struct CongestionControl {
     name: &'static str,
     // The link must be dropped before the object that it belongs to.
-    _link: Link,
+    link: Link,
     object: Object,
 }
 
@@ -106,7 +106,16 @@ impl CongestionControl {
             libbpf_rs::ErrorKind::AlreadyExists => LoadError::Taken { name },
             _ => LoadError::Refused { name, doing: "attach", source },
         })?;
-        Ok(Self { name, _link: link, object })
+        Ok(Self { name, link, object })
+    }
+}
+
+impl Drop for CongestionControl {
+    fn drop(&mut self) {
+        // A process that another thread is about to start holds a copy of the link's descriptor until it executes its
+        // program, and closing ours removes nothing until then. Kernels before 6.10 refuse to detach; there it is
+        // removed with the last copy.
+        let _ = self.link.detach();
     }
 }
 
