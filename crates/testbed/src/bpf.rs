@@ -112,9 +112,8 @@ impl CongestionControl {
 
 impl Drop for CongestionControl {
     fn drop(&mut self) {
-        // A process that another thread is about to start holds a copy of the link's descriptor until it executes its
-        // program, and closing ours removes nothing until then. Kernels before 6.10 refuse to detach; there it is
-        // removed with the last copy.
+        // Closing the descriptor removes nothing while a copy exists. A process that another thread is about to start
+        // holds one until it executes its program. Kernels before 6.10 refuse to detach; the last copy's end removes it.
         let _ = self.link.detach();
     }
 }
