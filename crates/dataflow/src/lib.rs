@@ -86,7 +86,7 @@ pub use ictcp::{Ictcp, IctcpCounters};
 pub use logger::{Logger, LoggerConfig, LoggerCounters, LoggerError, StoreId, WriteJob, WriteModel};
 pub use message::{
     CONTROL_BYTES_MAX, EventStream, FRAME_HEADER_BYTES, FinishedEvent, Hello, Message, Outcome, Selection,
-    Wanted, answer_bytes, clear_bytes, event_bytes, request_bytes,
+    Wanted, answer_bytes, clear_bytes, event_bytes, message_name, request_bytes,
 };
 pub use paced_credits::{ByteCredit, PacedCredits, PacedCreditsConfig, RelativeSize};
 pub use payload::{FragmentPayload, FragmentSet, FragmentSource, UniformSource};

@@ -212,7 +212,7 @@ pub enum Message<P> {
 impl<P> Message<P> {
     /// The name of the kind of message.
     pub const fn name(&self) -> &'static str {
-        KINDS[self.message_type() as usize - 1]
+        NAMES[self.message_type() as usize - 1]
     }
 
     /// The first field of the frame header: the kind of message.
@@ -247,8 +247,13 @@ impl<P> Message<P> {
     }
 }
 
+/// The name of a message type, the first field of the frame header; nothing if no message has this type.
+pub fn message_name(message_type: u32) -> Option<&'static str> {
+    NAMES.get(message_type.checked_sub(1)? as usize).copied()
+}
+
 /// Names by message type, from 1.
-const KINDS: [&str; 16] = [
+const NAMES: [&str; 16] = [
     "hello",
     "welcome",
     "ready",

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use fanin_dataflow::{
-    EventStream, FinishedEvent, FragmentSet, Hello, L1Id, Message, Outcome, Selection, Wanted,
+    EventStream, FinishedEvent, FragmentSet, Hello, L1Id, Message, Outcome, Selection, Wanted, message_name,
 };
 use fanin_units::{Bytes, Ratio};
 
@@ -155,7 +155,8 @@ pub fn encode(message: Message<Data>, out: &mut Vec<u8>) -> Data {
 /// # Errors
 /// If the message contradicts itself.
 pub fn decode(kind: u32, stream: u32, body: &Chunk) -> Result<Message<Data>, DecodeError> {
-    let mut fields = Fields { message: name(kind)?, bytes: body, at: 0 };
+    let message = message_name(kind).ok_or(DecodeError::Type(kind))?;
+    let mut fields = Fields { message, bytes: body, at: 0 };
     let unit =
         |fields: &Fields<'_>| u16::try_from(stream).map_err(|_| fields.value("the unit", u64::from(stream)));
     let message = match kind {
@@ -232,30 +233,6 @@ pub fn decode(kind: u32, stream: u32, body: &Chunk) -> Result<Message<Data>, Dec
         return Err(DecodeError::Long { message: fields.message, left: fields.bytes.len() - fields.at });
     }
     Ok(message)
-}
-
-const NAMES: [&str; 16] = [
-    "hello",
-    "welcome",
-    "ready",
-    "done",
-    "assign",
-    "request",
-    "answer",
-    "clear",
-    "flow",
-    "offer",
-    "grant",
-    "refuse",
-    "withdraw",
-    "event",
-    "stored",
-    "succession",
-];
-
-fn name(kind: u32) -> Result<&'static str, DecodeError> {
-    let place = kind.checked_sub(1).ok_or(DecodeError::Type(kind))?;
-    NAMES.get(place as usize).copied().ok_or(DecodeError::Type(kind))
 }
 
 fn code<T: PartialEq + Copy>(all: &[T], one: T) -> u16 {
