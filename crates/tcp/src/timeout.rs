@@ -32,7 +32,7 @@ impl Endpoint {
             self.recovery_mut().undo.remember(prior_ssthresh, prior_cwnd);
         }
         if reduces || is_first {
-            self.congestion.on_timeout();
+            self.congestion.on_timeout(self.send.mss());
             self.recovery_mut().undo.begin(snd_una, 0);
         }
         let recovery = self.recovery_mut();

@@ -132,11 +132,11 @@ impl Algorithm {
         }
     }
 
-    /// Handles an expired retransmission timer.
-    pub(crate) fn on_timeout(&mut self) {
+    /// Handles an expired retransmission timer of a connection with segments of `mss` bytes.
+    pub(crate) fn on_timeout(&mut self, mss: u16) {
         match self {
             Self::Cubic(cubic) => cubic.reset(),
-            Self::Bbr(bbr) => bbr.on_timeout(),
+            Self::Bbr(bbr) => bbr.on_timeout(mss),
             Self::NewReno | Self::Dctcp(_) | Self::Swift(_) | Self::Static => {}
         }
     }

@@ -47,9 +47,8 @@ fn a_policer_is_found_by_two_intervals_of_equal_rate() {
             losses: 24,
             is_app_limited: false,
             is_round_start: true,
-            mss: 1448,
         };
-        rate.update(&sample, true);
+        rate.update(&sample, 1448, true);
         if rate.get().is_some() {
             found_at = Some(round);
             break;
@@ -58,6 +57,31 @@ fn a_policer_is_found_by_two_intervals_of_equal_rate() {
     assert!(found_at.is_some_and(|round| round < 16), "{found_at:?}");
     let segments_a_second = (rate.get().unwrap() * 1_000_000) >> RATE_SHIFT;
     assert!((9_000..=11_000).contains(&segments_a_second), "{segments_a_second}");
+}
+
+#[test]
+fn equal_rates_of_a_policer_are_judged_in_bytes() {
+    // An interval has four rounds. Rates alternate between 10 and 14 segments a second: 400 B/s apart with segments of
+    // 100 bytes.
+    let is_found = |mss| {
+        let mut rate = LongTermRate::default();
+        let (mut delivered, mut lost) = (0, 0);
+        for round in 1..40_u64 {
+            delivered += if round.div_ceil(4) % 2 == 0 { 10 } else { 14 };
+            lost += 4;
+            let sample = PolicedSample {
+                delivered,
+                lost,
+                delivered_at: round * 1_000_000 * MICROSECOND,
+                losses: 4,
+                is_app_limited: false,
+                is_round_start: true,
+            };
+            rate.update(&sample, mss, true);
+        }
+        rate.get().is_some()
+    };
+    assert!(is_found(100) && !is_found(1448));
 }
 
 #[test]
@@ -71,9 +95,8 @@ fn without_loss_there_is_no_policer() {
             losses: 0,
             is_app_limited: false,
             is_round_start: true,
-            mss: 1448,
         };
-        assert!(!rate.update(&sample, true));
+        assert!(!rate.update(&sample, 1448, true));
         assert_eq!(rate.get(), None);
     }
 }

@@ -69,7 +69,6 @@ pub(super) struct PolicedSample {
     pub(super) losses: u32,
     pub(super) is_app_limited: bool,
     pub(super) is_round_start: bool,
-    pub(super) mss: u64,
 }
 
 /// Finds the rate of a token-bucket policer: two intervals of equal rate with much loss (`bbr_lt_bw_sampling`).
@@ -104,9 +103,9 @@ impl LongTermRate {
         self.rounds = 0;
     }
 
-    /// Takes an ACK. Returns true if the rate was in use for so long that the network has to be probed again. `may_end`
-    /// is true while the connection cruises.
-    pub(super) fn update(&mut self, sample: &PolicedSample, may_end: bool) -> bool {
+    /// Takes an ACK of a connection with segments of `mss` bytes. Returns true if the rate was in use for so long that the
+    /// network has to be probed again. `may_end` is true while the connection cruises.
+    pub(super) fn update(&mut self, sample: &PolicedSample, mss: u16, may_end: bool) -> bool {
         if self.is_used {
             if may_end && sample.is_round_start {
                 self.rounds += 1;
@@ -144,17 +143,17 @@ impl LongTermRate {
         }
         let elapsed_ms = (sample.delivered_at / (1000 * MICROSECOND)).saturating_sub(self.begin_ms);
         if elapsed_ms >= 1 {
-            self.end_interval((delivered << RATE_SHIFT) / (elapsed_ms * 1000), sample);
+            self.end_interval((delivered << RATE_SHIFT) / (elapsed_ms * 1000), sample, mss);
         }
         false
     }
 
     /// Handles the end of an interval (`bbr_lt_bw_interval_done`).
-    fn end_interval(&mut self, rate: u64, sample: &PolicedSample) {
+    fn end_interval(&mut self, rate: u64, sample: &PolicedSample, mss: u16) {
         let difference = rate.abs_diff(self.rate);
         let is_same = self.rate > 0
             && (difference * POLICED_DIFFERENCE <= self.rate
-                || bytes_per_second(difference, UNIT, sample.mss) <= POLICED_DIFFERENCE_BYTES);
+                || bytes_per_second(difference, UNIT, mss.into()) <= POLICED_DIFFERENCE_BYTES);
         if is_same {
             self.rate = u64::midpoint(rate, self.rate);
             self.is_used = true;

@@ -236,23 +236,23 @@ impl Bbr {
     }
 
     /// Handles an expired retransmission timer (`bbr_set_state`): the bandwidth may have changed.
-    pub(super) fn on_timeout(&mut self) {
+    pub(super) fn on_timeout(&mut self, mss: u16) {
         self.prior_state = CongestionState::Loss;
         self.full_bandwidth = 0;
         self.is_round_start = true;
-        let sample = self.policed(1, false, 1460);
-        self.long_term.update(&sample, self.mode == Mode::ProbeBandwidth);
+        let sample = self.policed(1, false);
+        self.long_term.update(&sample, mss, self.mode == Mode::ProbeBandwidth);
     }
 
     /// Handles a needless recovery (`bbr_undo_cwnd`): the window has grown by then.
     pub(super) fn on_undo(&mut self) {
         self.full_bandwidth = 0;
         self.full_rounds = 0;
-        let sample = self.policed(0, false, 1460);
+        let sample = self.policed(0, false);
         self.long_term.reset(&sample);
     }
 
-    fn policed(&self, losses: u32, is_app_limited: bool, mss: u64) -> PolicedSample {
+    fn policed(&self, losses: u32, is_app_limited: bool) -> PolicedSample {
         PolicedSample {
             delivered: self.rate.delivered(),
             lost: self.lost,
@@ -260,7 +260,6 @@ impl Bbr {
             losses,
             is_app_limited,
             is_round_start: self.is_round_start,
-            mss,
         }
     }
 
@@ -301,8 +300,8 @@ impl Bbr {
             self.is_round_start = true;
             self.is_conserving = false;
         }
-        let policed = self.policed(delivery.lost, sample.is_app_limited, path.mss.into());
-        if self.long_term.update(&policed, self.mode == Mode::ProbeBandwidth) {
+        let policed = self.policed(delivery.lost, sample.is_app_limited);
+        if self.long_term.update(&policed, path.mss, self.mode == Mode::ProbeBandwidth) {
             self.probe_bandwidth(delivery.now, salt);
         }
         let rate = (delivered << RATE_SHIFT) / interval_us;
