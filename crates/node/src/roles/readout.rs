@@ -29,6 +29,8 @@ struct Vote {
     machine: HostMachine,
     path: PathBuf,
     witness: Witness,
+    /// The content of the file.
+    written: String,
     leader: LeaderTracker,
     out: VecDeque<(Peer, Message<Data>)>,
 }
@@ -38,26 +40,43 @@ impl Vote {
         let machine = system.machine.clone();
         let path = system.folder.join(format!("{}.witness", name(Peer::Readout(place))));
         let own = |error| ProcessError::Own { failure: "cannot read the vote of this readout", error };
-        let witness = if machine.exists(&path).map_err(own)? {
+        let (witness, written) = if machine.exists(&path).map_err(own)? {
             let text = String::from_utf8_lossy(&machine.read(&path).map_err(own)?).into_owned();
-            let invalid = || ProcessError::Settings(format!("{} is no vote of a readout", path.display()));
-            Witness::parse(&text).ok_or_else(invalid)?
+            let invalid = || {
+                ProcessError::Settings(format!(
+                    "{} is no vote of a readout; without the file, this readout votes again after two further terms",
+                    path.display()
+                ))
+            };
+            (Witness::parse(&text).ok_or_else(invalid)?, text)
         } else {
-            Witness::default()
+            (Witness::default(), String::new())
         };
-        Ok(Self { machine, path, witness, leader: LeaderTracker::default(), out: VecDeque::new() })
+        let (leader, out) = (LeaderTracker::default(), VecDeque::new());
+        Ok(Self { machine, path, witness, written, leader, out })
     }
 
     /// Answers a supervisor, once the answer is on disk.
     fn answer(&mut self, peer: Peer, message: &SuccessionMessage) {
         let mut next = self.witness;
         let answer = next.handle(message);
-        if next != self.witness {
-            if let Err(error) = self.machine.replace(&self.path, next.to_text().as_bytes()) {
+        let text = next.to_text();
+        if text != self.written {
+            if let Err(error) = self.machine.replace(&self.path, text.as_bytes()) {
                 tracing::error!(%error, vote = %self.path.display(), "cannot write the vote; it does not count");
                 return;
             }
-            self.witness = next;
+            self.written = text;
+        }
+        let before = std::mem::replace(&mut self.witness, next);
+        match (before.is_abstaining(), next.is_abstaining()) {
+            (false, true) => {
+                tracing::warn!(
+                    "has no record of earlier votes: abstains until two further terms are decided"
+                );
+            }
+            (true, false) => tracing::info!("votes on the leading supervisor again"),
+            _ => {}
         }
         if let Some(answer) = answer {
             self.out.push_back((peer, Message::Succession(answer.encode())));
@@ -94,6 +113,7 @@ impl RoleNode for ReadoutNode {
     fn handle_closed(&mut self, now: Instant, peer: Peer) {
         match &mut self.vote {
             Some(vote) if peer.is_supervisor() => {
+                vote.witness.handle_closed();
                 if vote.leader.handle_closed(peer) {
                     self.readout.handle_closed(now, Peer::Supervisor);
                 }

@@ -46,6 +46,11 @@ pub enum SuccessionMessage {
         /// The newer ballot.
         ballot: u64,
     },
+    /// Witness to supervisor: it has no record of its earlier votes, and does not vote in the term after this one.
+    Abstains {
+        /// The latest decided term that it knows.
+        term: u64,
+    },
     /// To all: a term that was decided. The answer is a later one, if the receiver knows one.
     Learned(Leadership),
     /// Follower to leader: send the log from this position on.
@@ -104,6 +109,7 @@ impl SuccessionMessage {
             Self::Follow { log, position, term } => put(9, &[*log, *position, *term]),
             Self::Restart => put(10, &[]),
             Self::Leaves => put(13, &[]),
+            Self::Abstains { term } => put(14, &[*term]),
             Self::Log { term, position, text } => {
                 put(11, &[*term, *position]);
                 out.extend_from_slice(text);
@@ -143,8 +149,9 @@ impl SuccessionMessage {
                 let (term, position) = (next()?, next()?);
                 return Some(Self::Log { term, position, text: rest.to_vec() });
             }
-            13 => Self::Leaves,
             12 => Self::Held { log: next()?, position: next()? },
+            13 => Self::Leaves,
+            14 => Self::Abstains { term: next()? },
             _ => return None,
         };
         rest.is_empty().then_some(message)

@@ -10,6 +10,26 @@
 //!
 //! A log has an identity, which it gets when it is begun. A pairing names it: a standby that lost its disk is not
 //! the one of the pairing, and does not take over.
+//!
+//! # A lost record of votes
+//!
+//! A readout that lost its file (or its disk) cannot know in which terms it voted, and a second vote could decide a term twice. It looks
+//! like a new one. It learns decided terms, but abstains until it knows a term in which it cannot have voted:
+//!
+//! - A request to decide term 1 says that no readout knows a decided term: earlier votes were in term 1, too. Only the first supervisor
+//!   asks for it, always for the same value while it has its log. Two votes for one value are one vote.
+//! - Else it waits for a request for promises (`Prepare`) and for the `Accept` of the same ballot, on one connection. Let them name the
+//!   decided term A. Its earlier life voted in term K + 1 at most, where K is the latest term that it knew. A majority had accepted K while it
+//!   knew K - 1. The `Accept` proves that a majority has promised since, knowing A. This readout is not in that majority, as it abstains.
+//!   A readout that votes is in both, and it forgets no term, so that A >= K - 1. The earlier life voted in term A + 2 at most: from
+//!   A + 3 on, this one votes.
+//!
+//! A readout in both majorities may have lost its own file in between. It voted again only after it knew a later term than its earlier
+//! life did, so that the argument holds for it, too.
+//!
+//! The leader hears that a readout abstains, and has the present term decided again under the next two numbers: then all vote. With
+//! one or two readouts there is no majority without the one that abstains. The leader goes on, and no further term is decided. Two
+//! leaders of one term need the loss of the first supervisor's log and of readouts' files at once, before either hears of a term.
 
 mod log;
 mod message;

@@ -108,6 +108,16 @@ impl PairedSupervisor {
         (self.wants_turn, self.wrote_term) = (true, true);
     }
 
+    /// A readout that knows this term has lost the record of its votes: it votes again after two further terms.
+    pub(super) fn renew(&mut self, now: Instant, term: u64) {
+        // A pairing under way brings the next term; one or two readouts are no majority without this one.
+        let is_free = !self.proposer.is_busy() && self.log.pairing(self.known).is_none();
+        if self.lead.is_some() && term == self.known.term && is_free && self.system.readouts.len() > 2 {
+            let value = Leadership { term: term + 1, ..self.known };
+            self.proposer.propose(now, self.known, value);
+        }
+    }
+
     /// Time at which a leader gives its partner up.
     pub(super) fn alone_at(&self) -> Option<Instant> {
         let partner = self.partner().filter(|_| self.lead.is_some())?;

@@ -253,6 +253,7 @@ impl PairedSupervisor {
                     }
                 }
             }
+            (Peer::Readout(_), SuccessionMessage::Abstains { term }) => self.renew(now, term),
             (Peer::Readout(readout), message) => {
                 if let Some(value) = self.proposer.handle(readout, &message) {
                     let decided = SuccessionMessage::Learned(value);
