@@ -436,7 +436,8 @@ pub fn read_on(
     }
 }
 
-fn parse(line: &str) -> Result<JournalLine, &'static str> {
+/// Reads the line of a record, without its end.
+pub(crate) fn parse(line: &str) -> Result<JournalLine, &'static str> {
     let mut words = line.split(' ');
     let mut next = || words.next().ok_or("it has too few words");
     fn number<T: std::str::FromStr>(word: &str) -> Result<T, &'static str> {

@@ -33,6 +33,8 @@ pub struct SuccessionState {
     pub leads: bool,
     /// True if it leads paired and proposes no other term, or is the partner that may take over.
     pub is_paired: bool,
+    /// True if a pairing with its log stands there, which is not known to be decided.
+    pub is_pairing: bool,
 }
 
 /// A role as a process drives it.

@@ -1,9 +1,10 @@
 //! The choice between the journals of two supervisors.
 
-use std::path::PathBuf;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
 
 use crate::journal::JournalError;
-use crate::machine::HostMachine;
+use crate::machine::{HostMachine, OpenMode};
 use crate::names::STANDBY;
 use crate::succession::TermLine;
 
@@ -20,15 +21,25 @@ pub(crate) fn keep_leading(machine: &HostMachine, paths: &mut Vec<PathBuf>) -> R
     // Of one term, the longer one: the other is its beginning.
     let rank = |place: usize| {
         let path = &paths[place];
-        let bytes = machine.read(path).map_err(|error| JournalError::Io { path: path.clone(), error })?;
-        let terms = bytes.split(|&byte| byte == b'\n').filter_map(TermLine::parse);
-        let last =
-            terms.filter_map(|line| if let TermLine::Leads(one) = line { Some(one.term) } else { None });
-        Ok::<_, JournalError>((last.max().unwrap_or(0), bytes.len()))
+        last_term(machine, path).map_err(|error| JournalError::Io { path: path.clone(), error })
     };
     let replaced = if rank(first)? >= rank(second)? { second } else { first };
     paths.remove(replaced);
     Ok(())
+}
+
+/// The last term of a journal, and its bytes.
+fn last_term(machine: &HostMachine, path: &Path) -> io::Result<(u64, usize)> {
+    let mut input = BufReader::new(machine.open(path, OpenMode::Read)?);
+    let (mut line, mut term, mut bytes) = (Vec::new(), 0, 0);
+    while input.read_until(b'\n', &mut line)? > 0 {
+        bytes += line.len();
+        if let Some(TermLine::Leads(one)) = TermLine::parse(&line) {
+            term = term.max(one.term);
+        }
+        line.clear();
+    }
+    Ok((term, bytes))
 }
 
 #[cfg(test)]

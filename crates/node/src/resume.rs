@@ -1,11 +1,14 @@
 //! The work that a supervisor of an earlier life has left, by its journal.
+//!
+//! A standby keeps this state up to date as lines of the leader's log arrive, so that a takeover reads no file. It takes 128 kB for the
+//! last cleared events, and some 30 bytes for each event that is not cleared.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
-use fanin_dataflow::{EventStep, L1Id};
+use fanin_dataflow::{EventRecord, EventStep, L1Id};
 
-use crate::journal::{self, JournalError, JournalLine};
+use crate::journal::{self, JournalError};
 use crate::machine::HostMachine;
 
 /// Most events that are cleared once more: those of several seconds, whose clears a readout may have missed.
@@ -24,6 +27,54 @@ pub struct Resume {
     pub cleared: Vec<L1Id>,
 }
 
+/// The work that the records of a journal leave, as of the last of them.
+#[derive(Debug, Default)]
+pub struct UnfinishedWork {
+    next: Option<L1Id>,
+    outstanding: BTreeMap<L1Id, u16>,
+    uncleared: BTreeSet<L1Id>,
+    cleared: VecDeque<L1Id>,
+}
+
+impl UnfinishedWork {
+    /// Takes the next record.
+    pub fn take(&mut self, record: &EventRecord) {
+        match record.step {
+            EventStep::Assigned { collector, .. } => {
+                self.next = self.next.max(Some(L1Id(record.event.0 + 1)));
+                self.outstanding.insert(record.event, collector);
+            }
+            EventStep::Completed { .. } => {
+                self.outstanding.remove(&record.event);
+                self.uncleared.insert(record.event);
+            }
+            EventStep::Cleared => {
+                self.uncleared.remove(&record.event);
+                if self.cleared.len() == CLEARED_MAX {
+                    self.cleared.pop_front();
+                }
+                self.cleared.push_back(record.event);
+            }
+            _ => {}
+        }
+    }
+
+    /// True if an event is assigned and not finished.
+    pub fn has_outstanding(&self) -> bool {
+        !self.outstanding.is_empty()
+    }
+
+    /// The state that a supervisor takes up.
+    pub fn to_resume(&self) -> Resume {
+        Resume {
+            next: self.next,
+            outstanding: self.outstanding.iter().map(|(&event, &collector)| (event, collector)).collect(),
+            uncleared: self.uncleared.iter().copied().collect(),
+            cleared: self.cleared.iter().copied().collect(),
+        }
+    }
+}
+
 /// Reads the unfinished work from a supervisor's journal and its rotated parts. Without a journal there is none.
 ///
 /// # Errors
@@ -37,10 +88,7 @@ pub fn resume(path: &Path) -> Result<Resume, JournalError> {
 /// # Errors
 /// As for [`journal::read`].
 pub fn resume_on(machine: &HostMachine, path: &Path) -> Result<Resume, JournalError> {
-    let mut next = None;
-    let mut outstanding = BTreeMap::new();
-    let mut uncleared = BTreeSet::new();
-    let mut cleared = VecDeque::new();
+    let mut work = UnfinishedWork::default();
     let io = |error| JournalError::Io { path: path.to_owned(), error };
     let mut paths: Vec<PathBuf> = Vec::new();
     let has_folder = |folder: &Path| folder.as_os_str().is_empty() || machine.exists(folder).unwrap_or(true);
@@ -50,27 +98,8 @@ pub fn resume_on(machine: &HostMachine, path: &Path) -> Result<Resume, JournalEr
     if machine.exists(path).map_err(io)? {
         paths.push(path.to_owned());
     }
-    let mut take = |JournalLine { record, .. }: JournalLine| match record.step {
-        EventStep::Assigned { collector, .. } => {
-            next = next.max(Some(L1Id(record.event.0 + 1)));
-            outstanding.insert(record.event, collector);
-        }
-        EventStep::Completed { .. } => {
-            outstanding.remove(&record.event);
-            uncleared.insert(record.event);
-        }
-        EventStep::Cleared => {
-            uncleared.remove(&record.event);
-            if cleared.len() == CLEARED_MAX {
-                cleared.pop_front();
-            }
-            cleared.push_back(record.event);
-        }
-        _ => {}
-    };
     for path in &paths {
-        journal::read_on(machine, path, |_, line| take(line))?;
+        journal::read_on(machine, path, |_, line| work.take(&line.record))?;
     }
-    let outstanding = outstanding.into_iter().collect();
-    Ok(Resume { next, outstanding, uncleared: uncleared.into_iter().collect(), cleared: cleared.into() })
+    Ok(work.to_resume())
 }

@@ -1,7 +1,5 @@
 //! The supervisor's process: after a restart it takes up the unfinished work that its journal names.
 
-use std::path::Path;
-
 use fanin_dataflow::{EventRecord, Message, Peer, Supervisor, Unexpected};
 use fanin_units::Instant;
 
@@ -11,7 +9,7 @@ use crate::data::Data;
 use crate::metrics::{self, Metrics};
 use crate::node::{ProcessError, RoleNode};
 use crate::proof::AssignmentProofs;
-use crate::resume::resume_on;
+use crate::resume::{Resume, resume_on};
 use crate::succession::identity_path;
 
 /// Runs the supervisor's state machine over connections.
@@ -35,16 +33,15 @@ impl SupervisorNode {
                 path.display()
             )));
         }
-        Self::from_journal(system, &path, now)
+        Self::continuing(system, resume_on(&system.machine, &path)?, now)
     }
 
-    /// The same with another journal.
+    /// The same with the work that a journal left.
     ///
     /// # Errors
-    /// As above.
-    pub(super) fn from_journal(system: &System, path: &Path, now: Instant) -> Result<Self, ProcessError> {
+    /// If the scenario does not allow it, or the work is none of this system.
+    pub(super) fn continuing(system: &System, left: Resume, now: Instant) -> Result<Self, ProcessError> {
         settings::check(system.scenario())?;
-        let left = resume_on(&system.machine, path)?;
         let config = settings::supervisor(system.scenario(), left.next.map(|_| now))?;
         let mut supervisor =
             Supervisor::new(config).map_err(|error| ProcessError::Settings(error.to_string()))?;

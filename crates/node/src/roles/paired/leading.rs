@@ -7,6 +7,7 @@ use fanin_units::{Duration, Instant};
 use super::PairedSupervisor;
 use crate::machine::OpenMode;
 use crate::node::{LogChange, RoleNode};
+use crate::resume::resume_on;
 use crate::roles::SupervisorNode;
 use crate::succession::{Leadership, SuccessionMessage, TermLine};
 
@@ -24,7 +25,13 @@ impl PairedSupervisor {
     /// Begins to lead with the state of the log.
     pub(super) fn begin_lead(&mut self, now: Instant) {
         self.is_elected = false;
-        match SupervisorNode::from_journal(&self.system, &self.path, now) {
+        let left = self.log.work();
+        if cfg!(debug_assertions)
+            && let Ok(read) = resume_on(&self.system.machine, &self.path)
+        {
+            assert_eq!(left, read, "the work that the journal leaves");
+        }
+        match SupervisorNode::continuing(&self.system, left, now) {
             Ok(lead) => self.lead = Some(Box::new(lead)),
             Err(error) => {
                 self.failure = Some(error);

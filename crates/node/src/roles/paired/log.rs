@@ -1,10 +1,14 @@
 //! The log that two supervisors share, as one of them has it.
 
+use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
 
-use crate::journal::HEADER;
-use crate::machine::HostMachine;
+use fanin_dataflow::EventRecord;
+
+use crate::journal::{self, HEADER};
+use crate::machine::{HostMachine, OpenMode};
 use crate::node::ProcessError;
+use crate::resume::{Resume, UnfinishedWork};
 use crate::succession::{Leadership, TermLine, identity_path, read_part};
 
 /// The log of one supervisor: its identity, its size and the terms in it.
@@ -22,6 +26,8 @@ pub(super) struct SharedLog {
     scanned: u64,
     /// Begin of the last of their lines, if it is a header.
     header: Option<u64>,
+    /// The work that its records leave, so that a takeover reads no file.
+    work: UnfinishedWork,
 }
 
 /// A term in a log, by the place of its line in bytes.
@@ -34,10 +40,17 @@ struct LoggedTerm {
 }
 
 impl SharedLog {
-    /// Reads the log of an earlier life; one without a line gets a new identity.
+    /// Reads the log of an earlier life, once; one without a line gets a new identity.
     pub(super) fn open(machine: &HostMachine, path: &Path) -> Result<Self, ProcessError> {
         let read = |error| ProcessError::JournalWrite { path: path.to_owned(), error };
-        let bytes = machine.read(path).map_err(read)?;
+        let mut log = Self::empty(0);
+        let mut input = BufReader::new(machine.open(path, OpenMode::Read).map_err(read)?);
+        let mut line = Vec::new();
+        while input.read_until(b'\n', &mut line).map_err(read)? > 0 {
+            log.append(&line)?;
+            line.clear();
+        }
+        log.size = log.end;
         let identity = identity_path(path);
         let stored = if machine.exists(&identity).map_err(read)? {
             let text = machine.read(&identity).map_err(read)?;
@@ -45,15 +58,24 @@ impl SharedLog {
         } else {
             None
         };
-        let end = bytes.len() as u64;
-        let (terms, pairing) = (Vec::new(), None);
-        let mut log = Self { id: 0, size: end, end, terms, pairing, scanned: 0, header: None };
-        match stored.filter(|_| end > 0) {
+        match stored.filter(|_| log.end > 0) {
             Some(id) => log.id = id,
             None => log.id = new_identity(machine, path, stored.unwrap_or(0))?,
         }
-        log.scan(&bytes);
         Ok(log)
+    }
+
+    fn empty(id: u64) -> Self {
+        Self {
+            id,
+            size: 0,
+            end: 0,
+            terms: Vec::new(),
+            pairing: None,
+            scanned: 0,
+            header: None,
+            work: UnfinishedWork::default(),
+        }
     }
 
     pub(super) fn id(&self) -> u64 {
@@ -106,10 +128,40 @@ impl SharedLog {
         self.terms[place].end <= size && size <= limit
     }
 
-    /// Takes note of lines of the leader.
-    pub(super) fn append(&mut self, text: &[u8]) {
+    /// The pairing with this log that its leader may have had decided in its last moment. Its line is on disk here, with every
+    /// record that was acted upon.
+    pub(super) fn pairing_with_this(&self, known: Leadership) -> Option<Leadership> {
+        let (value, end) = self.pairing(known)?;
+        (value.partner == self.id && end <= self.size).then_some(value)
+    }
+
+    /// The work that its records leave.
+    pub(super) fn work(&self) -> Resume {
+        self.work.to_resume()
+    }
+
+    /// True if an event of it is assigned and not finished.
+    pub(super) fn has_outstanding(&self) -> bool {
+        self.work.has_outstanding()
+    }
+
+    /// Takes note of a record of this process that is about to be added.
+    pub(super) fn note_record(&mut self, record: &EventRecord) {
+        self.work.take(record);
+    }
+
+    /// Takes note of whole lines of the leader.
+    pub(super) fn append(&mut self, text: &[u8]) -> Result<(), ProcessError> {
         self.end += text.len() as u64;
         self.scan(text);
+        for line in String::from_utf8_lossy(text).lines().filter(|line| !line.starts_with('#')) {
+            let wrong = |why| ProcessError::Own {
+                failure: "a line of the log is no record",
+                error: io::Error::new(io::ErrorKind::InvalidData, format!("{line}: {why}")),
+            };
+            self.work.take(&journal::parse(line).map_err(wrong)?.record);
+        }
+        Ok(())
     }
 
     fn scan(&mut self, text: &[u8]) {
@@ -151,7 +203,7 @@ impl SharedLog {
     /// The log is begun anew.
     pub(super) fn restart(&mut self, machine: &HostMachine, path: &Path) -> Result<(), ProcessError> {
         let id = new_identity(machine, path, self.id)?;
-        *self = Self { id, size: 0, end: 0, terms: Vec::new(), pairing: None, scanned: 0, header: None };
+        *self = Self::empty(id);
         Ok(())
     }
 }

@@ -5,8 +5,11 @@
 
 mod follower;
 mod leader;
+mod leaderless;
 mod leading;
 mod log;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -22,20 +25,15 @@ use crate::machine::MachineFile;
 use crate::metrics::{self, Metrics};
 use crate::names::name;
 use crate::node::{LogChange, ProcessError, RoleNode, SuccessionState};
-use crate::resume::resume_on;
 use crate::succession::{Leadership, Proposer, SuccessionMessage, TermLine};
 
 use follower::Follower;
 pub(super) use leader::{FromSupervisor, LeaderTracker};
 use log::SharedLog;
 
-/// A follower takes over when it has had no leader for this long.
-const TAKEOVER_AFTER: Duration = Duration::from_millis(500);
 /// A leader says that it leads at this interval, and is lost when it was silent for so long.
 const SAY_EVERY: Duration = Duration::from_millis(300);
 const SILENT_MAX: Duration = Duration::from_millis(1500);
-/// Interval at which a supervisor without a leader asks readouts for a later term.
-const ASK_EVERY: Duration = Duration::from_millis(500);
 
 /// One of two supervisors.
 pub struct PairedSupervisor {
@@ -82,8 +80,6 @@ pub struct PairedSupervisor {
     wrote_term: bool,
     wants_turn: bool,
     is_stopping: bool,
-    /// The log of a lost leader has events that are not finished, if that was looked at.
-    has_outstanding: Option<bool>,
     failure: Option<ProcessError>,
 }
 
@@ -137,7 +133,6 @@ impl PairedSupervisor {
             wrote_term: false,
             wants_turn: true,
             is_stopping: false,
-            has_outstanding: None,
             failure: None,
         };
         if node.is_mine(known) {
@@ -157,16 +152,6 @@ impl PairedSupervisor {
     /// True for a term in which this supervisor leads with its present log.
     fn is_mine(&self, one: Leadership) -> bool {
         one.term > 0 && one.leader == self.me && one.log == self.log.id()
-    }
-
-    /// True if this supervisor may ask for the first term.
-    fn is_first(&self) -> bool {
-        self.me == 0 && self.known.term == 0
-    }
-
-    /// True if this supervisor may take over: its log has all that was acted upon.
-    fn may_take_over(&self) -> bool {
-        self.known.term > 0 && self.known.leader != self.me && self.known.partner == self.log.id()
     }
 
     /// The log whose acknowledgement a leader needs.
@@ -220,12 +205,16 @@ impl PairedSupervisor {
     }
 
     fn step_down(&mut self, now: Instant) {
-        if self.lead.take().is_some() || self.is_elected {
+        let led = self.lead.take().is_some() || self.is_elected;
+        if led || self.has_leader {
+            self.lost_since = now;
+        }
+        if led {
             tracing::error!(term = self.known.term, "stops assigning: the other supervisor has taken over");
             // The audit judges a leader by its log: the other log has the later term.
             self.log.forget_pairing();
         }
-        (self.is_elected, self.has_leader, self.lost_since) = (false, false, now);
+        (self.is_elected, self.has_leader) = (false, false);
         self.follower = None;
         self.fresh.clear();
         self.held.clear();
@@ -290,10 +279,12 @@ impl PairedSupervisor {
                     // Lines between were dropped before this one knew of its leader.
                     return self.follow();
                 }
-                self.log.append(&text);
+                if let Err(error) = self.log.append(&text) {
+                    self.failure = Some(error);
+                    return;
+                }
                 self.changes.push_back(LogChange::Append(text));
                 self.owes_answer = true;
-                self.has_outstanding = None;
             }
             (_, SuccessionMessage::Follow { log, position, term }) => {
                 if !leads {
@@ -341,43 +332,10 @@ impl PairedSupervisor {
         self.say(self.other(), &SuccessionMessage::Follow { log, position, term });
     }
 
-    /// Time at which something is due that concerns a missing leader.
-    fn without_leader_at(&self) -> Option<Instant> {
-        if self.lead.is_some() || self.is_elected || self.has_leader {
-            return None;
-        }
-        let asks = self.asked_at.checked_add(ASK_EVERY);
-        let acts = if self.proposer.is_busy() {
-            None
-        } else if self.is_first() {
-            Some(self.lost_since).filter(|_| self.log.size() > 0)
-        } else if self.may_take_over() {
-            self.lost_since.checked_add(TAKEOVER_AFTER)
-        } else {
-            None
-        };
-        asks.into_iter().chain(acts).min()
-    }
-
     /// Time at which a leader tells its follower that it is there.
     fn says_at(&self) -> Option<Instant> {
         let says = self.lead.is_some() && self.peers.contains(&self.other());
         self.said_at.checked_add(SAY_EVERY).filter(|_| says)
-    }
-
-    fn find_leader(&mut self, now: Instant) {
-        if now.saturating_since(self.asked_at) >= ASK_EVERY {
-            self.asked_at = now;
-            self.say_to_readouts(&SuccessionMessage::Learned(self.known));
-        }
-        let begins = self.is_first() && self.log.size() > 0;
-        let takes_over = self.may_take_over() && now.saturating_since(self.lost_since) >= TAKEOVER_AFTER;
-        if (begins || takes_over) && !self.proposer.is_busy() {
-            if takes_over {
-                tracing::warn!(term = self.known.term + 1, "no leader: asks the readouts to take over");
-            }
-            self.proposer.propose(now, self.known, self.alone());
-        }
     }
 
     /// Takes the role's messages out, so that none is sent before its records are in the log.
@@ -385,15 +343,6 @@ impl PairedSupervisor {
         if let Some(lead) = &mut self.lead {
             self.fresh.extend(std::iter::from_fn(|| lead.poll_transmit()));
         }
-    }
-
-    fn look_for_outstanding(&mut self) -> bool {
-        if let Some(known) = self.has_outstanding {
-            return known;
-        }
-        let left = resume_on(&self.system.machine, &self.path);
-        let has = left.map_or(true, |left| !left.outstanding.is_empty());
-        *self.has_outstanding.insert(has)
     }
 }
 
@@ -488,7 +437,7 @@ impl RoleNode for PairedSupervisor {
                 && self.changes.is_empty();
         }
         // This one finishes the events of a lost leader. A leader that is there leads alone first.
-        !self.is_elected && (!self.may_take_over() || !self.has_leader && !self.look_for_outstanding())
+        !self.is_elected && (self.succeeding().is_none() || !self.has_leader && !self.log.has_outstanding())
     }
 
     fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)> {
@@ -505,7 +454,9 @@ impl RoleNode for PairedSupervisor {
     }
 
     fn poll_record(&mut self) -> Option<(EventRecord, u64)> {
-        self.lead.as_mut()?.poll_record()
+        let polled = self.lead.as_mut()?.poll_record()?;
+        self.log.note_record(&polled.0);
+        Some(polled)
     }
 
     fn poll_log(&mut self) -> Option<LogChange> {
@@ -544,7 +495,8 @@ impl RoleNode for PairedSupervisor {
         let leads = self.lead.is_some();
         let is_quiet = self.known.is_paired() && !self.proposer.is_busy();
         let is_paired = is_quiet && if leads { true } else { self.may_take_over() && self.has_leader };
-        Some(SuccessionState { term: self.known.term, leads, is_paired })
+        let is_pairing = self.log.pairing_with_this(self.known).is_some();
+        Some(SuccessionState { term: self.known.term, leads, is_paired, is_pairing })
     }
 
     fn poll_deadline(&mut self) -> Option<Instant> {

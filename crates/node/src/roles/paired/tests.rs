@@ -1,0 +1,235 @@
+use std::path::PathBuf;
+
+use fanin_scenario::load_text;
+
+use super::*;
+use crate::config::{LogFormat, PredictedBands};
+use crate::journal::Journal;
+use crate::machine::HostMachine;
+use crate::succession::Witness;
+
+const SCENARIO: &str = "[readout]\nhosts = 3\n[collectors]\nhosts_per_rack = 1\n[logger]\nhosts = 1\n";
+
+fn system(folder: &std::path::Path) -> System {
+    let address = |count: usize| vec!["127.0.0.1:7000".to_owned(); count];
+    let loaded = load_text("scenario.toml", SCENARIO, &[]).unwrap();
+    System {
+        path: folder.join("system.toml"),
+        ideal_rate: loaded.scenario.link.rate,
+        loaded,
+        scenario_folder: PathBuf::new(),
+        data: folder.join("data"),
+        folder: folder.to_owned(),
+        run: 1,
+        supervisor: address(1).remove(0),
+        standby: Some(address(1).remove(0)),
+        readouts: address(3),
+        collectors: address(1),
+        loggers: address(1),
+        listen: None,
+        key: None,
+        tls: None,
+        metrics: None,
+        predicted: PredictedBands::default(),
+        log_format: LogFormat::Text,
+        log_level: tracing::Level::INFO,
+        machine: HostMachine::Real,
+    }
+}
+
+/// A supervisor with its journal, and the votes of three readouts that it is connected to.
+struct Rig {
+    node: PairedSupervisor,
+    journal: Journal,
+    witnesses: [Witness; 3],
+    now: Instant,
+    folder: PathBuf,
+    /// Messages to the other supervisor.
+    said: Vec<SuccessionMessage>,
+}
+
+impl Rig {
+    fn new(test: &str, me: Peer) -> Self {
+        let folder = std::env::temp_dir().join(format!("fanin-paired-{test}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let system = system(&folder);
+        let path = system.journal(&name(me));
+        let journal = Journal::open_shared(&HostMachine::Real, &path, &name(me), 1000, false).unwrap();
+        let node = PairedSupervisor::new(&system, me, Instant::START).unwrap();
+        let witnesses = [Witness::default(); 3];
+        let mut rig = Self { node, journal, witnesses, now: Instant::START, folder, said: Vec::new() };
+        // The readouts took part from the begin.
+        let begin = SuccessionMessage::Prepare { known: Leadership::default(), ballot: 0 };
+        rig.witnesses.iter_mut().for_each(|witness| drop(witness.handle(&begin)));
+        for peer in [Peer::Readout(0), Peer::Readout(1), Peer::Readout(2), Peer::Collector(0)] {
+            rig.node.handle_connected(rig.now, peer);
+        }
+        rig
+    }
+
+    fn hear(&mut self, peer: Peer, message: &SuccessionMessage) {
+        self.node.handle_message(self.now, peer, Message::Succession(message.encode())).unwrap();
+        self.turns();
+    }
+
+    /// All that a process does until nothing is left to do, and the readouts' answers.
+    fn turns(&mut self) {
+        loop {
+            while let Some(change) = self.node.poll_log() {
+                match change {
+                    LogChange::Append(text) => self.journal.append(&text),
+                    LogChange::Begin(text) => {
+                        let header = self.journal.header();
+                        self.journal.append(&[header.as_bytes(), text.as_bytes()].concat());
+                    }
+                    LogChange::Restart => self.journal.restart().unwrap(),
+                }
+            }
+            while let Some((record, data)) = self.node.poll_record() {
+                self.journal.add(&record, data);
+            }
+            self.journal.commit().unwrap();
+            self.node.handle_committed(self.now, self.journal.size());
+            let sent: Vec<_> = std::iter::from_fn(|| self.node.poll_transmit()).collect();
+            let mut is_idle = true;
+            for (to, message) in sent {
+                let Message::Succession(bytes) = message else { continue };
+                let message = SuccessionMessage::decode(&bytes).unwrap();
+                match to {
+                    Peer::Readout(place) => {
+                        if let Some(answer) = self.witnesses[usize::from(place)].handle(&message) {
+                            is_idle = false;
+                            let answer = Message::Succession(answer.encode());
+                            self.node.handle_message(self.now, to, answer).unwrap();
+                        }
+                    }
+                    to if to.is_supervisor() => self.said.push(message),
+                    _ => {}
+                }
+            }
+            if let Some(failure) = self.node.failure() {
+                panic!("{failure}");
+            }
+            if is_idle && self.node.poll_deadline().is_none_or(|at| at > self.now) {
+                return;
+            }
+            self.node.handle_deadline(self.now);
+        }
+    }
+
+    fn pass(&mut self, ms: u64) {
+        for _ in 0..ms / 10 {
+            self.now = self.now.checked_add(Duration::from_millis(10)).unwrap();
+            self.turns();
+        }
+    }
+
+    /// A leader of term 1 ships its log, in which a pairing with this one begins and an event is not finished.
+    fn follow(&mut self) -> (Leadership, Leadership) {
+        let alone = Leadership { term: 1, leader: 0, log: 5, partner: 0 };
+        let pairing = Leadership { term: 2, partner: self.node.log.id(), ..alone };
+        self.witnesses
+            .iter_mut()
+            .for_each(|witness| drop(witness.handle(&SuccessionMessage::Learned(alone))));
+        self.node.handle_connected(self.now, Peer::Supervisor);
+        self.hear(Peer::Supervisor, &SuccessionMessage::Leads(alone));
+        let text = format!(
+            "# fanin journal 1 supervisor epoch-us 1000\n{}1 0 assigned 0 0 0 0\n2 1 assigned 0 1 0 0\n3 0 completed 0 stored\n{}",
+            TermLine::Leads(alone).to_text(),
+            TermLine::Pairs(pairing).to_text()
+        );
+        self.hear(Peer::Supervisor, &SuccessionMessage::Log { term: 1, position: 0, text: text.into() });
+        (alone, pairing)
+    }
+
+    fn lose_leader(&mut self) {
+        self.node.handle_closed(self.now, Peer::Supervisor);
+        self.pass(3000);
+    }
+
+    fn outstanding(&self) -> usize {
+        self.node.tables().iter().find(|(table, _)| *table == "outstanding").map_or(0, |(_, size)| *size)
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[test]
+fn a_takeover_does_not_read_the_journal() {
+    let mut rig = Rig::new("read", Peer::Standby);
+    let (_, pairing) = rig.follow();
+    rig.hear(Peer::Supervisor, &SuccessionMessage::Learned(pairing));
+    // A reader would refuse this.
+    let file = std::fs::OpenOptions::new().write(true).open(rig.journal.path()).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, b"no journal", 0).unwrap();
+    rig.lose_leader();
+    assert!(rig.node.lead.is_some());
+    assert_eq!((rig.node.known.term, rig.outstanding()), (3, 1));
+}
+
+#[test]
+fn a_log_knows_the_work_that_it_leaves() {
+    let mut rig = Rig::new("work", Peer::Standby);
+    rig.follow();
+    let left = crate::resume::resume(rig.journal.path()).unwrap();
+    assert_eq!((left.outstanding.len(), left.uncleared.len()), (1, 1));
+    assert_eq!(rig.node.log.work(), left);
+    let open = SharedLog::open(&HostMachine::Real, rig.journal.path()).unwrap();
+    assert_eq!(open.work(), left);
+    rig.hear(Peer::Supervisor, &SuccessionMessage::Restart);
+    assert_eq!(rig.node.log.work(), crate::resume::Resume::default());
+}
+
+/// The leader is lost before it can say that the pairing was decided, or before it was.
+#[test]
+fn a_standby_takes_over_if_the_leader_is_lost_while_it_pairs() {
+    for is_decided in [false, true] {
+        let mut rig = Rig::new(&format!("pairing-{is_decided}"), Peer::Standby);
+        let (known, value) = rig.follow();
+        if is_decided {
+            for witness in &mut rig.witnesses[..2] {
+                witness.handle(&SuccessionMessage::Prepare { known, ballot: 2 });
+                witness.handle(&SuccessionMessage::Accept { known, ballot: 2, value });
+            }
+        }
+        assert!(rig.node.succession().unwrap().is_pairing);
+        rig.lose_leader();
+        assert!(rig.node.lead.is_some());
+        assert_eq!(rig.node.known, Leadership { term: 3, leader: 1, log: value.partner, partner: 0 });
+    }
+}
+
+#[test]
+fn a_standby_takes_nothing_over_from_a_leader_that_went_on_alone() {
+    let mut rig = Rig::new("alone", Peer::Standby);
+    let (known, _) = rig.follow();
+    let value = Leadership { term: 2, ..known };
+    for witness in &mut rig.witnesses[..2] {
+        witness.handle(&SuccessionMessage::Prepare { known, ballot: 2 });
+        witness.handle(&SuccessionMessage::Accept { known, ballot: 2, value });
+    }
+    rig.lose_leader();
+    assert!(rig.node.lead.is_none());
+    assert_eq!(rig.node.known, value);
+}
+
+#[test]
+fn a_readout_that_lost_its_file_votes_again_after_two_terms_of_the_same_leader() {
+    let mut rig = Rig::new("renew", Peer::Supervisor);
+    rig.turns();
+    assert_eq!((rig.node.known.term, rig.node.lead.is_some()), (1, true));
+    rig.node.handle_closed(rig.now, Peer::Readout(2));
+    rig.witnesses[2] = Witness::default();
+    rig.pass(1000);
+    assert_eq!(rig.node.known.term, 1);
+    rig.node.handle_connected(rig.now, Peer::Readout(2));
+    rig.pass(1000);
+    assert!(!rig.witnesses[2].is_abstaining());
+    let alone = Leadership { term: 3, leader: 0, log: rig.node.log.id(), partner: 0 };
+    assert_eq!((rig.node.known, rig.node.lead.is_some()), (alone, true));
+}
