@@ -119,8 +119,8 @@ type Float = Counter<f64, AtomicU64>;
 metrics! {
     /// True if it works, or is stopping.
     up: Gauge, "up", "1 while the process takes work, 0 while it stops", None, ALL;
-    /// True if it has the connections that its role needs.
-    ready: Gauge, "ready", "1 while the process has every connection that its role needs, 0 otherwise", None, ALL;
+    /// True if it has all that its role needs.
+    ready: Gauge, "ready", "1 while the process has all that its role needs, 0 otherwise: /readyz says what it lacks", None, ALL;
     /// Number of connected peers.
     connections: Gauge, "connections", "Peers that are connected", None, ALL;
     /// Number of connections lost.
@@ -165,6 +165,8 @@ metrics! {
     leads: Gauge, "supervisor_leads", "1 in the supervisor that assigns events, 0 in its standby", None, SUPERVISOR;
     /// The latest decided term.
     term: Gauge, "supervisor_term", "Number of the latest decided term, where the system has a standby", None, SUPERVISOR;
+    /// True if two supervisors are paired.
+    paired: Gauge, "supervisor_paired", "1 in a leader that is paired and in its partner, which may take over; 0 otherwise", None, SUPERVISOR;
     /// Number of free units.
     units_free: Gauge, "units_free", "Processing units that wait for an event", None, SUPERVISOR;
     /// Number of XOFF states entered.
@@ -289,7 +291,7 @@ impl Metrics {
     }
 
     /// Updates the metrics of all roles.
-    pub fn measure(&self, wire: &PeerConnections, journal_dropped: u64, up: bool) {
+    pub fn measure(&self, wire: &PeerConnections, lacks: Option<&str>, journal_dropped: u64, up: bool) {
         let counters = wire.counters();
         self.up.set(i64::from(up));
         level(&self.connections, wire.connected() as u64);
@@ -310,9 +312,9 @@ impl Metrics {
         set(&self.tcp_acked_bytes, tcp.acked_bytes);
         level(&self.tcp_window, tcp.cwnd);
         self.tcp_rtt.set(tcp.rtt_ns as f64 / 1e9);
-        let lacks = wire.lacks();
-        level(&self.ready, u64::from(up && lacks.is_none()));
-        let unready = lacks.map(|lacks| format!("no connection to {lacks}"));
+        let peers = wire.lacks().map(|peers| format!("no connection to {peers}"));
+        let unready = peers.or_else(|| lacks.map(str::to_owned));
+        level(&self.ready, u64::from(up && unready.is_none()));
         *self.unready.lock().unwrap_or_else(PoisonError::into_inner) = unready;
         self.healthy.store(up, Ordering::Relaxed);
         self.measured_ms.store(now_ms(), Ordering::Relaxed);

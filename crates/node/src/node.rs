@@ -78,6 +78,10 @@ pub trait RoleNode {
     fn succession(&self) -> Option<SuccessionState> {
         None
     }
+    /// The thing besides connections that it lacks for its work, in words; `None` if it is ready.
+    fn lacks(&self) -> Option<&'static str> {
+        None
+    }
     /// True if nothing may be sent before it stands in the journal.
     fn needs_journal(&self) -> bool {
         false

@@ -274,7 +274,8 @@ impl<N: RoleNode> Process<N> {
         if self.stopping.is_none() {
             self.wire.log_unreachable(now);
         }
-        self.metrics.measure(&self.wire, self.journal.dropped(), self.stopping.is_none());
+        let is_up = self.stopping.is_none();
+        self.metrics.measure(&self.wire, self.node.lacks(), self.journal.dropped(), is_up);
         self.node.measure(&self.metrics);
     }
 
@@ -360,7 +361,7 @@ impl<N: RoleNode> Turns for Process<N> {
             return Ok(true);
         }
         if self.is_finished(now) {
-            self.metrics.measure(&self.wire, self.journal.dropped(), false);
+            self.metrics.measure(&self.wire, None, self.journal.dropped(), false);
             self.wire.begin_close();
             self.closing = Some(now + CLOSE_MAX);
             return Ok(true);

@@ -331,6 +331,10 @@ impl RoleNode for CollectorNode {
         self.collector.poll_deadline()
     }
 
+    fn lacks(&self) -> Option<&'static str> {
+        self.leader.as_ref().and_then(LeaderTracker::lacks)
+    }
+
     fn check(&self) {
         self.collector.check_invariants();
     }

@@ -186,6 +186,10 @@ impl RoleNode for ReadoutNode {
         self.readout.poll_deadline()
     }
 
+    fn lacks(&self) -> Option<&'static str> {
+        self.vote.as_ref().and_then(|vote| vote.leader.lacks())
+    }
+
     fn check(&self) {
         self.readout.check_invariants();
     }

@@ -32,6 +32,11 @@ impl LeaderTracker {
         self.leader
     }
 
+    /// Says so if no supervisor leads on a connection of this process.
+    pub(in crate::roles) fn lacks(&self) -> Option<&'static str> {
+        self.leader.is_none().then_some("no supervisor leads")
+    }
+
     /// True if the connection that ended was the leader's.
     pub(in crate::roles) fn handle_closed(&mut self, peer: Peer) -> bool {
         self.leader.take_if(|leader| *leader == peer).is_some()

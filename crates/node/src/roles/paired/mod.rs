@@ -499,6 +499,16 @@ impl RoleNode for PairedSupervisor {
         Some(SuccessionState { term: self.known.term, leads, is_paired, is_pairing })
     }
 
+    fn lacks(&self) -> Option<&'static str> {
+        match (self.lead.is_some(), self.has_leader) {
+            (true, _) => None,
+            (false, false) => Some("no supervisor leads"),
+            (false, true) => {
+                (!self.may_take_over()).then_some("the leader is not paired with this supervisor")
+            }
+        }
+    }
+
     fn poll_deadline(&mut self) -> Option<Instant> {
         let lead = self.lead.as_mut().and_then(|lead| lead.poll_deadline());
         let silent = self.heard_at.checked_add(SILENT_MAX).filter(|_| self.has_leader);
@@ -532,6 +542,8 @@ impl RoleNode for PairedSupervisor {
     fn measure(&self, metrics: &Metrics) {
         metrics::level(&metrics.leads, u64::from(self.lead.is_some()));
         metrics::level(&metrics.term, self.known.term);
+        let is_paired = if self.lead.is_some() { self.known.is_paired() } else { self.lacks().is_none() };
+        metrics::level(&metrics.paired, u64::from(is_paired));
         if let Some(lead) = &self.lead {
             lead.measure(metrics);
         }

@@ -151,6 +151,14 @@ impl Rig {
     fn outstanding(&self) -> usize {
         self.node.tables().iter().find(|(table, _)| *table == "outstanding").map_or(0, |(_, size)| *size)
     }
+
+    fn metric(&self, wanted: &str) -> String {
+        let metrics = Metrics::new("standby");
+        self.node.measure(&metrics);
+        let text = metrics.text();
+        let line = text.lines().find(|line| line.starts_with(wanted)).unwrap();
+        line.rsplit(' ').next().unwrap().to_owned()
+    }
 }
 
 impl Drop for Rig {
@@ -216,6 +224,26 @@ fn a_standby_takes_nothing_over_from_a_leader_that_went_on_alone() {
     rig.lose_leader();
     assert!(rig.node.lead.is_none());
     assert_eq!(rig.node.known, value);
+}
+
+#[test]
+fn a_supervisor_says_whether_it_is_paired_and_what_it_lacks() {
+    let mut rig = Rig::new("metrics", Peer::Standby);
+    assert_eq!(rig.node.lacks(), Some("no supervisor leads"));
+    let (_, pairing) = rig.follow();
+    assert_eq!(rig.node.lacks(), Some("the leader is not paired with this supervisor"));
+    assert_eq!(rig.metric("fanin_supervisor_paired"), "0");
+    rig.hear(Peer::Supervisor, &SuccessionMessage::Learned(pairing));
+    assert_eq!(rig.node.lacks(), None);
+    assert_eq!(rig.metric("fanin_supervisor_paired"), "1");
+    assert_eq!(rig.metric("fanin_supervisor_term"), "2");
+    rig.lose_leader();
+    // It leads alone: it can work, and has no partner.
+    assert_eq!(rig.node.lacks(), None);
+    assert_eq!(
+        (rig.metric("fanin_supervisor_leads"), rig.metric("fanin_supervisor_paired")),
+        ("1".into(), "0".into())
+    );
 }
 
 #[test]
