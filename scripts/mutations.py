@@ -90,15 +90,15 @@ BUGS = [
     ),
     Bug(
         "resumed-at-the-last-event",
-        f"{NODE}/journal.rs",
+        f"{NODE}/resume.rs",
         "Some(L1Id(record.event.0 + 1))",
         "Some(L1Id(record.event.0))",
     ),
     Bug(
         "unfinished-events-not-resumed",
-        f"{NODE}/journal.rs",
-        "            outstanding.insert(record.event, collector);\n",
-        "            let _ = collector;\n",
+        f"{NODE}/resume.rs",
+        "                self.outstanding.insert(record.event, collector);\n",
+        "                let _ = collector;\n",
     ),
     Bug(
         "stored-before-it-is-on-disk",
@@ -178,7 +178,7 @@ BUGS = [
     Bug(
         "clear-before-stored",
         f"{FLOW}/collector/ship.rs",
-        "        // A copy stays here until the logger has the event on disk.\n",
+        "        // A copy stays here until the event is on the logger's disk.\n",
         "        self.clear_later(now, event);\n"
         "        self.finish(now, index, Outcome::Stored);\n        return Ok(());\n",
     ),
@@ -233,15 +233,15 @@ BUGS = [
     ),
     Bug(
         "a-standby-takes-over-with-a-stale-log",
-        f"{NODE}/roles/paired/mod.rs",
+        f"{NODE}/roles/paired/leaderless.rs",
         "self.known.leader != self.me && self.known.partner == self.log.id()",
         "self.known.leader != self.me",
     ),
     Bug(
         "a-standby-takes-over-without-a-vote",
-        f"{NODE}/roles/paired/mod.rs",
-        "            self.proposer.propose(now, self.known, self.alone());\n        }\n    }\n",
-        "            let next = self.alone();\n            self.learn(now, next);\n        }\n    }\n",
+        f"{NODE}/roles/paired/leaderless.rs",
+        "            self.proposer.propose(now, self.known, next);\n",
+        "            self.learn(now, next);\n",
     ),
     Bug(
         "a-leader-goes-on-alone-without-a-vote",
@@ -259,14 +259,14 @@ BUGS = [
     Bug(
         "a-vote-is-forgotten",
         f"{NODE}/succession/witness.rs",
-        "        match *message {\n            SuccessionMessage::Prepare",
-        "        self.accepted = None;\n        match *message {\n            SuccessionMessage::Prepare",
+        "        let term = self.known.term + 1;\n",
+        "        let term = self.known.term + 1;\n        self.accepted = None;\n",
     ),
     Bug(
         "a-log-is-taken-for-the-beginning-of-another",
         f"{NODE}/roles/paired/log.rs",
-        "here.map_or(0, |(here, _)| here.term) == term && (term > 0 || size == 0)",
-        "here.map_or(0, |(here, _)| here.term) + term < u64::MAX",
+        "        self.terms[place].end <= size && size <= limit\n",
+        "        self.terms[place].end <= size && limit > 0\n",
     ),
     Bug(
         "a-new-log-keeps-the-identity",
@@ -279,6 +279,30 @@ BUGS = [
         f"{NODE}/roles/paired/mod.rs",
         "        self.held.retain(|(_, to, _)| *to != peer);\n",
         "",
+    ),
+    Bug(
+        "a-readout-without-its-record-votes",
+        f"{NODE}/succession/witness.rs",
+        "votes_from: u64::MAX, promised",
+        "votes_from: 1, promised",
+    ),
+    Bug(
+        "a-readout-without-its-record-never-votes-again",
+        f"{NODE}/roles/paired/leading.rs",
+        "is_free && self.system.readouts.len() > 2",
+        "is_free && self.system.readouts.is_empty()",
+    ),
+    Bug(
+        "a-pairing-under-way-is-forgotten",
+        f"{NODE}/roles/paired/leaderless.rs",
+        "        self.log.pairing_with_this(self.known).filter(|pairing| pairing.leader != self.me)\n",
+        "        None\n",
+    ),
+    Bug(
+        "a-takeover-forgets-the-records-of-the-leader",
+        f"{NODE}/roles/paired/log.rs",
+        "            self.work.take(&journal::parse(line).map_err(wrong)?.record);\n",
+        "            journal::parse(line).map_err(wrong)?;\n",
     ),
 ]
 

@@ -278,6 +278,11 @@ impl Core {
         Ok(())
     }
 
+    /// Takes a file out of a machine's disk, whether it runs or not.
+    pub(crate) fn lose_file(&mut self, host: Host, path: &Path) {
+        self.disks.change_name(host, NameChange::Remove(path.to_owned()));
+    }
+
     pub(crate) fn list_files(&mut self, life: ProcessLife, folder: &Path) -> io::Result<Vec<PathBuf>> {
         self.disk_call(life)?;
         let names = self.disks.of[life.host].seen.keys();

@@ -1,10 +1,22 @@
 //! The faults of a world: how each begins and ends.
 
+use std::path::PathBuf;
+
+use fanin_node::succession::Witness;
+
 use crate::logs;
 use crate::plan::InjectedFault;
 use crate::shared::{Host, WorldStep};
 use crate::verdict;
 use crate::world::{HANG, MS, RESUME_MAX, World};
+
+/// A planned loss of a leader while it pairs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PairingLoss {
+    /// Nanoseconds after the pairing is on the follower's disk.
+    after: u64,
+    paired_at: Option<u64>,
+}
 
 impl World {
     pub(crate) fn begin_fault(&mut self, number: usize, now: u64) {
@@ -19,6 +31,17 @@ impl World {
                 }
             }
             InjectedFault::LoseForGood(host, has_power) => self.lose_for_good(number, host, has_power, now),
+            InjectedFault::LoseWhilePairing(after) => {
+                self.pairing_loss = Some(PairingLoss { after, paired_at: None });
+            }
+            InjectedFault::LoseVote(host) => {
+                self.kill(host, true);
+                if (1..=3).all(|other| other == host || self.votes(other)) {
+                    let vote = self.vote_of(host);
+                    self.shared.lock().lose_file(host, &vote);
+                }
+                self.plan_restart(host);
+            }
             InjectedFault::PowerLoss(host) => self.lose_power(host),
             InjectedFault::PowerLossAtChange(host, changes) => {
                 self.shared.lock().disks.of[host].changes_left = changes;
@@ -98,6 +121,42 @@ impl World {
         self.lose(host);
     }
 
+    /// The file with the vote of a readout.
+    fn vote_of(&self, host: Host) -> PathBuf {
+        self.folder(host).join(format!("readout-{}.witness", self.children[host].place.index))
+    }
+
+    /// True if a readout has a record of its votes.
+    fn votes(&self, host: Host) -> bool {
+        let bytes = self.audit_machine().read(&self.vote_of(host)).unwrap_or_default();
+        Witness::parse(&String::from_utf8_lossy(&bytes)).is_some_and(|witness| witness.votes())
+    }
+
+    /// Loses the machine of a leader while it pairs, if that is planned.
+    pub(crate) fn lose_while_pairing(&mut self, now: u64) {
+        let Some(loss) = self.pairing_loss.filter(|_| self.is_working()) else { return };
+        let standby = self.children.len() - 1;
+        let state =
+            |host: Host| self.children[host].process.as_ref().and_then(|process| process.succession());
+        let (Some(leader), Some(follower)) = (state(0), state(standby)) else { return };
+        if loss.paired_at.is_none() && follower.is_pairing {
+            self.pairing_loss = Some(PairingLoss { paired_at: Some(now), ..loss });
+        }
+        // A leader that leads alone again has events that its follower lacks.
+        let is_pair = leader.term == follower.term || leader.is_paired;
+        let is_due =
+            self.pairing_loss.and_then(|loss| loss.paired_at).is_some_and(|at| at + loss.after <= now);
+        if is_due && leader.leads && is_pair && (follower.is_pairing || follower.is_paired) {
+            self.pairing_loss = None;
+            if self.is_complete() {
+                self.resumes = Some((now + RESUME_MAX, verdict::progress(self).assigned));
+            }
+            logs::world(&"lost for good while it pairs", now);
+            self.lose_power(0);
+            self.lose(0);
+        }
+    }
+
     /// The power of a machine fails: its process ends, its connections end without a word, and files are torn.
     pub(crate) fn lose_power(&mut self, host: Host) {
         self.kill(host, false);
@@ -139,7 +198,12 @@ impl World {
             InjectedFault::DiskFull(host) => core.disks.of[host].is_full = false,
             InjectedFault::DiskErrors(host, _) => core.disks.of[host].errors_per_mille = 0,
             InjectedFault::SlowDisk(host, _) => core.disks.of[host].delay_max_ns = 3 * MS,
+            InjectedFault::LoseWhilePairing(_) => {
+                drop(core);
+                self.pairing_loss = None;
+            }
             InjectedFault::Kill(_)
+            | InjectedFault::LoseVote(_)
             | InjectedFault::LoseForGood(..)
             | InjectedFault::Pause(_)
             | InjectedFault::CutOneWay(..)

@@ -19,6 +19,12 @@ pub(crate) enum InjectedFault {
     /// A supervisor's machine is lost with its disk, with or without a word. Where the other supervisor could not go on
     /// alone, its process is killed only.
     LoseForGood(Host, bool),
+    /// The machine of a leader is lost with its disk this number of nanoseconds after its follower has a pairing on disk. The follower may
+    /// not know yet whether it was decided.
+    LoseWhilePairing(u64),
+    /// One of three readouts ends at once, and loses the record of its votes on the leading supervisor. Where the other two do not vote, it
+    /// keeps the record.
+    LoseVote(Host),
     /// A machine loses its power: its connections end without a word, and files are torn.
     PowerLoss(Host),
     /// Loss of power at this change of its disk from now on, in the middle of a turn. Only for machines with tearable
@@ -106,6 +112,13 @@ impl WorldPlan {
         let mut faults = faults(random, &places);
         if has_standby {
             add_loss(random, &mut faults, places.len() as u64);
+            // With fewer readouts there is no majority without the one that lost its vote.
+            if readouts == 3 && between(random, 1, 3) == 1 {
+                let at = between(random, FAULTS_FROM, FAULTS_TO);
+                let kind = InjectedFault::LoseVote(between(random, 1, readouts) as Host);
+                faults.push(PlannedFault { at, until: at + MS, kind });
+                faults.sort_by_key(|fault| fault.at);
+            }
         }
         // Now and then the system is stopped while faults go on.
         let faults_end = faults.iter().map(|fault| fault.until).max().unwrap_or(0);
@@ -212,6 +225,11 @@ fn add_loss(random: &mut Random, faults: &mut Vec<PlannedFault>, hosts: u64) {
     }
     if between(random, 1, 2) == 1 {
         faults.clear();
+        if between(random, 1, 3) == 1 {
+            let kind = InjectedFault::LoseWhilePairing(between(random, 0, 40) * MS);
+            faults.push(PlannedFault { at: MS, until: FAULTS_TO, kind });
+            return;
+        }
     }
     let host = if between(random, 1, 4) == 1 { hosts as Host - 1 } else { 0 };
     let at = between(random, 4 * FAULTS_FROM, FAULTS_TO);
@@ -263,9 +281,10 @@ fn keep_journals(faults: &mut Vec<PlannedFault>, places: &[ProcessPlace], is_ear
     let all = faults.clone();
     let dies = |host: Host| {
         all.iter().any(|fault| match fault.kind {
-            InjectedFault::Kill(victim) | InjectedFault::PowerLoss(victim) | InjectedFault::Pause(victim) => {
-                victim == host
-            }
+            InjectedFault::Kill(victim)
+            | InjectedFault::LoseVote(victim)
+            | InjectedFault::PowerLoss(victim)
+            | InjectedFault::Pause(victim) => victim == host,
             _ => false,
         })
     };

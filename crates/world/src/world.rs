@@ -1,6 +1,6 @@
 //! One world: the machines of a system, their processes, and the launcher that starts them again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -11,6 +11,7 @@ use fanin_node::machine::HostMachine;
 use fanin_node::node::ProcessError;
 use fanin_node::process::{self, Signals, Turns};
 
+use crate::faults::PairingLoss;
 use crate::logs;
 use crate::machine::{AuditMachine, ProcessLife, ProcessMachine};
 use crate::plan::{ProcessPlace, WorldPlan};
@@ -38,7 +39,7 @@ const HAPPENINGS_MAX: u64 = 3_000_000;
 
 /// A process as the launcher sees it.
 pub(crate) struct Child {
-    place: ProcessPlace,
+    pub(crate) place: ProcessPlace,
     pub(crate) process: Option<Box<dyn Turns>>,
     signals: Signals,
     plan: RestartPlan,
@@ -106,6 +107,7 @@ pub(crate) struct World {
     pub(crate) resumes: Option<(u64, u64)>,
     /// Faults that are going on.
     pub(crate) active: usize,
+    pub(crate) pairing_loss: Option<PairingLoss>,
 }
 
 impl World {
@@ -135,7 +137,17 @@ impl World {
             turns: 0,
         });
         let children = children.collect();
-        Self { shared, plan, systems, children, phase: WorldPhase::Work, faults: 0, resumes: None, active: 0 }
+        Self {
+            shared,
+            plan,
+            systems,
+            children,
+            phase: WorldPhase::Work,
+            faults: 0,
+            resumes: None,
+            active: 0,
+            pairing_loss: None,
+        }
     }
 
     /// Lets the world run to its end.
@@ -160,6 +172,10 @@ impl World {
             let failed = self.shared.lock().power_failed.take();
             if let Some(host) = failed {
                 self.lose_power(host);
+            }
+            if self.pairing_loss.is_some() {
+                let now = self.shared.lock().now;
+                self.lose_while_pairing(now);
             }
             count += 1;
             if count > HAPPENINGS_MAX {
@@ -504,6 +520,11 @@ impl World {
     #[cfg(test)]
     pub(crate) fn system(&self, host: Host) -> &System {
         &self.systems[host]
+    }
+
+    /// The folder of a machine's journals.
+    pub(crate) fn folder(&self, host: Host) -> &Path {
+        &self.systems[host].folder
     }
 
     /// The folders of journals and of stored events of all machines that are not lost, with their processes.
