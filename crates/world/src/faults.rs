@@ -129,7 +129,7 @@ impl World {
     /// True if a readout has a record of its votes.
     fn votes(&self, host: Host) -> bool {
         let bytes = self.audit_machine().read(&self.vote_of(host)).unwrap_or_default();
-        Witness::parse(&String::from_utf8_lossy(&bytes)).is_some_and(|witness| witness.votes())
+        Witness::parse(&String::from_utf8_lossy(&bytes)).is_some_and(|witness| witness.is_voter())
     }
 
     /// Loses the machine of a leader while it pairs, if that is planned.

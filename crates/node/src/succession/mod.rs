@@ -16,8 +16,9 @@
 //! A readout that lost its file (or its disk) cannot know in which terms it voted, and a second vote could decide a term twice. It looks
 //! like a new one. It learns decided terms, but abstains until it knows a term in which it cannot have voted:
 //!
-//! - A request to decide term 1 says that no readout knows a decided term: earlier votes were in term 1, too. Only the first supervisor
-//!   asks for it, always for the same value while it has its log. Two votes for one value are one vote.
+//! - It votes in term 1 when it is asked to. Only the first supervisor asks for that, always for the same value while it has its log. Two
+//!   votes for one value are one vote. The readout goes on voting only if term 1 is decided with the value that it accepted. If the
+//!   supervisor that asked still has its log, no readout knew a term either. If it lost the log, it asked for a new value.
 //! - Else it waits for a request for promises (`Prepare`) and for the `Accept` of the same ballot, on one connection. Let them name the
 //!   decided term A. Its earlier life voted in term K + 1 at most, where K is the latest term that it knew. A majority had accepted K while it
 //!   knew K - 1. The `Accept` proves that a majority has promised since, knowing A. This readout is not in that majority, as it abstains.
@@ -29,7 +30,7 @@
 //!
 //! The leader hears that a readout abstains, and has the present term decided again under the next two numbers: then all vote. With
 //! one or two readouts there is no majority without the one that abstains. The leader goes on, and no further term is decided. Two
-//! leaders of one term need the loss of the first supervisor's log and of readouts' files at once, before either hears of a term.
+//! leaders of one term need a first supervisor without its log and a majority without its files, before any of them hears of a term.
 
 mod log;
 mod message;

@@ -40,23 +40,29 @@ fn messages_are_read_as_they_are_written() {
     assert_eq!(SuccessionMessage::decode(&[99]), None);
 }
 
+/// A witness takes part in the vote on term 1.
+fn begin(witness: &mut Witness) {
+    let (known, ballot) = (Leadership::default(), 2);
+    witness.handle(&SuccessionMessage::Prepare { known, ballot });
+    let accept = SuccessionMessage::Accept { known, ballot, value: of(1, 0, 0) };
+    assert_eq!(witness.handle(&accept), Some(SuccessionMessage::Accepted { term: 1, ballot }));
+}
+
 #[test]
 fn a_vote_survives_its_process() {
     let mut witness = Witness::default();
     assert_eq!(Witness::parse(&witness.to_text()), Some(witness));
-    let start = SuccessionMessage::Prepare { known: Leadership::default(), ballot: 2 };
-    witness.handle(&start);
-    witness.handle_closed();
-    let known = of(2, 0, 9);
-    let (ballot, value) = (7, of(3, 1, 0));
-    let promise = SuccessionMessage::Promise { term: 3, ballot, accepted: None };
+    begin(&mut witness);
+    let known = of(1, 0, 0);
+    let (ballot, value) = (7, of(2, 1, 9));
+    let promise = SuccessionMessage::Promise { term: 2, ballot, accepted: None };
     assert_eq!(witness.handle(&SuccessionMessage::Prepare { known, ballot }), Some(promise));
-    let accepted = SuccessionMessage::Accepted { term: 3, ballot };
+    let accepted = SuccessionMessage::Accepted { term: 2, ballot };
     assert_eq!(witness.handle(&SuccessionMessage::Accept { known, ballot, value }), Some(accepted));
     let read = Witness::parse(&witness.to_text()).unwrap();
     witness.handle_closed();
     assert_eq!(read, witness);
-    let text = "# fanin witness 1\n2 0 100 9 1 7 7 3 1 101 0\n";
+    let text = "# fanin witness 1\n1 0 100 0 1 7 7 2 1 101 9\n";
     assert_eq!(witness.to_text(), text);
     for wrong in [
         "# fanin witness 1\n1 2 3\n",
@@ -100,6 +106,23 @@ fn a_witness_without_its_record_abstains_for_two_terms() {
     assert_eq!(ask(prepare(of(9, 0, 0), 2)), Some(promise));
 }
 
+/// The first supervisor begins with an empty folder, and asks for term 1, while the other one leads in a later term.
+#[test]
+fn a_request_for_term_1_ends_no_abstention() {
+    for accepted in [None, Some(Leadership { log: 200, ..of(1, 0, 0) })] {
+        for decided in [of(1, 0, 0), of(5, 1, 0)] {
+            let mut witness = Witness::default();
+            let (known, ballot) = (Leadership::default(), 2);
+            witness.handle(&SuccessionMessage::Prepare { known, ballot });
+            if let Some(value) = accepted {
+                witness.handle(&SuccessionMessage::Accept { known, ballot, value });
+            }
+            witness.handle(&SuccessionMessage::Learned(decided));
+            assert!(witness.is_abstaining(), "{accepted:?} {decided}");
+        }
+    }
+}
+
 #[test]
 fn a_request_on_an_older_connection_ends_no_abstention() {
     let mut witness = Witness::default();
@@ -127,6 +150,7 @@ fn a_witness_keeps_its_promise() {
     let promise = SuccessionMessage::Promise { term: 1, ballot: 5, accepted: Some((4, of(1, 0, 0))) };
     assert_eq!(witness.handle(&prepare(5)), Some(promise));
     // A later term is decided elsewhere: its news replace all that.
+    assert_eq!(witness.handle(&SuccessionMessage::Learned(of(1, 0, 0))), None);
     assert_eq!(witness.handle(&SuccessionMessage::Learned(of(2, 1, 0))), None);
     assert_eq!(witness.handle(&prepare(9)), Some(SuccessionMessage::Learned(of(2, 1, 0))));
 }
@@ -273,9 +297,8 @@ fn vote(proposer: &mut Proposer, witnesses: &mut [Witness], reached: &[usize]) -
 
 #[test]
 fn a_lost_file_gives_no_second_leader_of_a_term() {
-    let begin = SuccessionMessage::Prepare { known: Leadership::default(), ballot: 0 };
     let mut witnesses = [Witness::default(); 3];
-    witnesses.iter_mut().for_each(|witness| drop(witness.handle(&begin)));
+    witnesses.iter_mut().for_each(begin);
     let (first, known, mut now) = (of(2, 0, 0), of(1, 0, 0), Instant::START);
     let mut proposers = [Proposer::new(0, 3), Proposer::new(1, 3)];
     proposers[0].propose(now, known, first);

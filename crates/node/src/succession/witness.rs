@@ -34,6 +34,10 @@ impl Witness {
             _ => return None,
         };
         if known.term > self.known.term {
+            // One that did not vote for the first term of which it hears may have voted before.
+            if self.known.term == 0 && self.accepted.is_none_or(|(_, value)| value != *known) {
+                self.votes_from = u64::MAX;
+            }
             (self.known, self.promised, self.accepted) = (*known, 0, None);
         } else if known.term < self.known.term {
             return Some(SuccessionMessage::Learned(self.known));
@@ -82,9 +86,13 @@ impl Witness {
         self.asked = None;
     }
 
-    /// True if it votes in the next term.
-    pub fn votes(&self) -> bool {
+    fn votes(&self) -> bool {
         self.votes_from <= self.known.term + 1
+    }
+
+    /// True if it knows a decided term, and votes in all later ones.
+    pub fn is_voter(&self) -> bool {
+        self.known.term > 0 && self.votes()
     }
 
     /// True if a term was decided, and it does not vote in the next one.

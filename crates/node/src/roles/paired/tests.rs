@@ -59,9 +59,6 @@ impl Rig {
         let node = PairedSupervisor::new(&system, me, Instant::START).unwrap();
         let witnesses = [Witness::default(); 3];
         let mut rig = Self { node, journal, witnesses, now: Instant::START, folder, said: Vec::new() };
-        // The readouts took part from the begin.
-        let begin = SuccessionMessage::Prepare { known: Leadership::default(), ballot: 0 };
-        rig.witnesses.iter_mut().for_each(|witness| drop(witness.handle(&begin)));
         for peer in [Peer::Readout(0), Peer::Readout(1), Peer::Readout(2), Peer::Collector(0)] {
             rig.node.handle_connected(rig.now, peer);
         }
@@ -129,9 +126,12 @@ impl Rig {
     fn follow(&mut self) -> (Leadership, Leadership) {
         let alone = Leadership { term: 1, leader: 0, log: 5, partner: 0 };
         let pairing = Leadership { term: 2, partner: self.node.log.id(), ..alone };
-        self.witnesses
-            .iter_mut()
-            .for_each(|witness| drop(witness.handle(&SuccessionMessage::Learned(alone))));
+        let (known, ballot) = (Leadership::default(), 2);
+        for witness in &mut self.witnesses {
+            witness.handle(&SuccessionMessage::Prepare { known, ballot });
+            witness.handle(&SuccessionMessage::Accept { known, ballot, value: alone });
+            witness.handle(&SuccessionMessage::Learned(alone));
+        }
         self.node.handle_connected(self.now, Peer::Supervisor);
         self.hear(Peer::Supervisor, &SuccessionMessage::Leads(alone));
         let text = format!(
