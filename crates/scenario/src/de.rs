@@ -39,6 +39,12 @@ impl Error {
         self
     }
 
+    /// The possible name that is most like an unknown key or value.
+    pub(crate) fn near_choice(&self) -> Option<&'static str> {
+        let (wrong, expected) = self.near.as_ref()?;
+        nearest(wrong, expected.iter().copied())
+    }
+
     pub(crate) fn into_problem(self) -> Problem {
         let mut problem = match self.place {
             Some(place) => Problem::at(place, self.message),

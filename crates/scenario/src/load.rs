@@ -11,6 +11,7 @@ use crate::check;
 use crate::de::nearest;
 use crate::errors::{Errors, Problem, Warnings};
 use crate::presets::{Preset, preset, presets};
+use crate::reference::keys;
 use crate::tree::{self, Origin, SourcePlace, SourceText, TomlNode, TomlTable, Value};
 use crate::types::{Scenario, profile_defaults};
 
@@ -404,7 +405,8 @@ fn of_section(key: &str, value: &Value) -> Option<String> {
     let defaults = own_text(&toml::to_string(&Scenario::default()).ok()?);
     if let Some(TomlNode { value: Value::Table(section), .. }) = defaults.child(key) {
         let first = section.0.first().filter(|_| !matches!(value, Value::Table(_)))?;
-        return Some(format!("`{key}` is a section; set one of its keys, such as `{key}.{}`", first.0));
+        let help = format!("`{key}` is a section; set one of its keys, such as ");
+        return Some(help + &key_for(key, value).unwrap_or_else(|| format!("`{key}.{}`", first.0)));
     }
     if matches!(key, "switch" | "switches") {
         return Some("the switches' sections are tor, core, aggregation, leaf and spine".to_owned());
@@ -414,6 +416,29 @@ fn of_section(key: &str, value: &Value) -> Option<String> {
     let sections: Vec<&str> =
         defaults.0.iter().filter(|(_, node)| has_key(node)).map(|(name, _)| name.as_str()).collect();
     (!sections.is_empty()).then(|| format!("`{key}` is a key of a section: {}", sections.join(", ")))
+}
+
+/// The only key of a section that takes a value, or has a choice like it, as a setting in back quotes.
+fn key_for(section: &str, value: &Value) -> Option<String> {
+    let (mut taking, mut like) = (Vec::new(), Vec::new());
+    for key in keys() {
+        let Some((_, key)) =
+            key.split_once('.').filter(|(first, key)| *first == section && !key.contains('.'))
+        else {
+            continue;
+        };
+        let node = |value| TomlNode { value, origin: Origin::Default, key: None };
+        let inner = TomlTable(vec![(key.to_owned(), node(value.clone()))]);
+        let one = TomlTable(vec![(section.to_owned(), node(Value::Table(inner)))]);
+        let setting = |value: &str| format!("`{section}.{key} = \"{value}\"`");
+        match (Scenario::deserialize(&one), value) {
+            (Ok(_), Value::String(text)) => taking.push(setting(text)),
+            (Ok(_), _) => taking.push(format!("`{section}.{key}`")),
+            (Err(error), _) => like.extend(error.near_choice().map(setting)),
+        }
+    }
+    let found = if taking.is_empty() { like } else { taking };
+    <[String; 1]>::try_from(found).ok().map(|[setting]| setting)
 }
 
 /// Reads each section by itself, so that one mistake does not hide another.

@@ -319,7 +319,19 @@ fn a_wrong_value_is_reported_once() {
 
 #[test]
 fn keys_of_the_top_level_name_their_section() {
-    one("transport = 'linux-6'\n", 1, 13, &["expected a section with keys", "such as `transport.profile`"]);
+    // The key that takes the value, or has a choice like it; else a key of the section.
+    for (value, setting) in [
+        ("transport = 'linux-6'\n", "such as `transport.profile = \"linux-6\"`"),
+        ("transport = 'linux6'\n", "such as `transport.profile = \"linux-6\"`"),
+        ("transport = 'cubic'\n", "such as `transport.congestion_control = \"cubic\"`"),
+        ("network = 'star'\n", "such as `network.topology = \"star\"`"),
+        ("transport = 7\n", "such as `transport.profile`"),
+    ] {
+        let column = value.find('=').unwrap() + 3;
+        one(value, 1, column, &["expected a section with keys", setting]);
+    }
+    let set = load("incast", &["transport=linux-6".to_owned()]).unwrap_err().to_string();
+    assert!(set.contains("such as `transport.profile = \"linux-6\"`"), "{set}");
     one("buffer = '1 MB'\n", 1, 1, &["unknown key `buffer`", "key of a section: tor, core"]);
     one("[switch]\nbuffer = '1 MB'\n", 1, 2, &["unknown key `switch`", "sections are tor, core"]);
 }
