@@ -11,7 +11,7 @@ use super::markup::escape;
 use super::pictured::Drawing;
 use super::swept::{self, quantity};
 use super::verdict::{Standing, headline};
-use crate::RunResult;
+use crate::{RunResult, Summary};
 
 /// Columns that a sheet has room for.
 const COLUMNS_MAX: usize = 16;
@@ -26,6 +26,32 @@ pub(super) struct Grid {
     cells: Vec<Vec<Option<f64>>>,
     /// Row by row, true where a result dropped frames, or worse.
     is_bad: Vec<Vec<bool>>,
+    /// Row by row, the figures of each result by which an effect is judged.
+    effects: Vec<Vec<Vec<Effect>>>,
+}
+
+/// Times, losses and timers of a result. A setting has an effect if one of them differs between its values.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Effect {
+    /// Mean, 99th percentile and maximum.
+    times: Option<[f64; 3]>,
+    /// Dropped frames, retransmission timeouts, tail loss probes and lost events.
+    counts: [Option<u64>; 4],
+}
+
+impl Effect {
+    fn of(summary: &Summary) -> Self {
+        let tcp = summary.tcp.as_ref();
+        Self {
+            times: summary.times().map(|times| [times.mean, times.p99, times.max]),
+            counts: [
+                summary.network.as_ref().and_then(|network| network.drops),
+                tcp.and_then(|tcp| tcp.timeouts),
+                tcp.and_then(|tcp| tcp.tail_loss_probes),
+                summary.events.as_ref().map(|events| events.lost),
+            ],
+        }
+    }
 }
 
 impl Grid {
@@ -39,8 +65,10 @@ impl Grid {
         let cells = (0..columns).map(turned).collect();
         let turned = |column: usize| self.is_bad.iter().map(|row| row[column]).collect();
         let is_bad = (0..columns).map(turned).collect();
+        let turned = |column: usize| self.effects.iter().map(|row| row[column].clone()).collect();
+        let effects = (0..columns).map(turned).collect();
         let ([first, second], [across, down]) = (self.keys, self.values);
-        Self { keys: [second, first], values: [down, across], cells, is_bad }
+        Self { keys: [second, first], values: [down, across], cells, is_bad, effects }
     }
 }
 
@@ -61,33 +89,33 @@ pub(super) fn grid(results: &[RunResult]) -> Option<Grid> {
         (known.len() >= 3).then(|| known.into_iter().map(|(_, text)| text).collect())
     };
     let values = [axis(first_values)?, axis(second_values)?];
-    let time_at = |column: &String, row: &String| {
+    let at = |column: &String, row: &String| {
         let here = |index: &usize| {
             first_values[*index].as_ref() == Some(column) && second_values[*index].as_ref() == Some(row)
         };
-        let times = (0..results.len()).filter(here);
+        let results: Vec<&Summary> =
+            (0..results.len()).filter(here).map(|index| &results[index].summary).collect();
+        results
+    };
+    fn cells_of<T>(values: &[Vec<String>; 2], cell: impl Fn(&String, &String) -> T) -> Vec<Vec<T>> {
+        values[1].iter().map(|row| values[0].iter().map(|column| cell(column, row)).collect()).collect()
+    }
+    let cells = cells_of(&values, |column, row| {
+        let results = at(column, row);
         let times: Vec<f64> =
-            times.filter_map(|index| results[index].summary.times().map(|times| times.mean)).collect();
+            results.iter().filter_map(|summary| summary.times().map(|times| times.mean)).collect();
         (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
-    };
-    let cells: Vec<Vec<Option<f64>>> =
-        (values[1].iter()).map(|row| values[0].iter().map(|column| time_at(column, row)).collect()).collect();
-    let is_bad_at = |column: &String, row: &String| {
-        results.iter().zip(first_values.iter().zip(second_values)).any(|(result, (one, other))| {
-            one.as_ref() == Some(column)
-                && other.as_ref() == Some(row)
-                && headline(&result.summary).0 == Standing::Bad
-        })
-    };
-    let is_bad = (values[1].iter())
-        .map(|row| values[0].iter().map(|column| is_bad_at(column, row)).collect())
-        .collect();
+    });
+    let is_bad = cells_of(&values, |column, row| {
+        at(column, row).into_iter().any(|summary| headline(summary).0 == Standing::Bad)
+    });
+    let effects = cells_of(&values, |column, row| at(column, row).into_iter().map(Effect::of).collect());
     let is_known = cells.iter().flatten().any(Option::is_some);
-    is_known.then(|| Grid { keys: [first.clone(), second.clone()], values, cells, is_bad })
+    is_known.then(|| Grid { keys: [first.clone(), second.clone()], values, cells, is_bad, effects })
 }
 
 /// The setting without any effect: 0 if all columns of a grid are equal, 1 if all rows are.
-fn without_effect(cells: &[Vec<Option<f64>>]) -> Option<usize> {
+fn without_effect<T: PartialEq>(cells: &[Vec<T>]) -> Option<usize> {
     if cells.iter().all(|row| row.windows(2).all(|pair| pair[0] == pair[1])) {
         return Some(0);
     }
@@ -96,7 +124,7 @@ fn without_effect(cells: &[Vec<Option<f64>>]) -> Option<usize> {
 
 /// The heat map; none where results do not differ in two settings with three values or more each.
 pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
-    let Grid { keys, values, cells, is_bad } = grid(results)?.upright(COLUMNS_MAX);
+    let Grid { keys, values, cells, is_bad, effects } = grid(results)?.upright(COLUMNS_MAX);
     let [columns, rows] = [&keys[0], &keys[1]].map(|key| swept::label(key));
     let known = || cells.iter().flatten().flatten().copied();
     let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
@@ -132,9 +160,12 @@ pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
         }
         html += "</tr>\n";
     }
-    let idle = without_effect(&cells).map(|along| [&columns, &rows][along]);
+    let idle = without_effect(&effects).map(|along| [&columns, &rows][along]);
     let idle = idle.map_or_else(String::new, |key| {
-        format!("{} has no effect here: all its values give the same times. ", escape(key))
+        format!(
+            "{} has no effect here: all its values give the same times, drops and timeouts. ",
+            escape(key)
+        )
     });
     let _ = write!(
         html,
@@ -149,7 +180,7 @@ pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{RequestCounts, ResultKind, ScenarioName, Summary, Times};
+    use crate::{Network, RequestCounts, ResultKind, ScenarioName, Tcp, Times};
 
     #[test]
     fn two_settings_with_three_values_each_make_a_grid() {
@@ -176,9 +207,9 @@ mod tests {
         assert_eq!(grid(&wide).unwrap().upright(4).values[0].len(), 4);
         let turned = grid(&wide).unwrap().upright(3);
         assert_eq!((turned.keys[0].as_str(), turned.values[0].len()), ("workload.senders", 3));
-        assert_eq!(without_effect(&found.cells), None);
-        assert_eq!(without_effect(&[vec![Some(1.0); 2], vec![Some(2.0); 2]]), Some(0));
-        assert_eq!(without_effect(&[vec![Some(1.0), Some(2.0)], vec![Some(1.0), Some(2.0)]]), Some(1));
+        assert_eq!(without_effect(&found.effects), None);
+        assert_eq!(without_effect(&[[1; 2].to_vec(), [2; 2].to_vec()]), Some(0));
+        assert_eq!(without_effect(&[[1, 2].to_vec(), [1, 2].to_vec()]), Some(1));
         let same: Vec<_> = [48, 96, 480]
             .iter()
             .flat_map(|&credits| {
@@ -187,6 +218,25 @@ mod tests {
             })
             .collect();
         assert!(draw(&same).unwrap().html.contains("Credits has no effect here"));
+        // Equal means hide a worse tail, and losses that cost no time on average.
+        let differing = |change: fn(&mut Summary)| {
+            let mut results = same.clone();
+            change(&mut results[0].summary);
+            draw(&results).unwrap().html
+        };
+        let p99 = |summary: &mut Summary| {
+            let requests = summary.requests.as_mut().unwrap();
+            requests.time_ms.as_mut().unwrap().p99 = 200.0;
+        };
+        let drops = |summary: &mut Summary| {
+            summary.network = Some(Network { drops: Some(3), ..Network::default() });
+        };
+        let timeouts = |summary: &mut Summary| {
+            summary.tcp = Some(Tcp { timeouts: Some(1), ..Tcp::default() });
+        };
+        for change in [p99, drops, timeouts] {
+            assert!(!differing(change).contains("no effect"));
+        }
         assert_eq!(turned.cells[3], [1920.0, 3840.0, 4800.0].map(Some));
     }
 }
