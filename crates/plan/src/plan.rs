@@ -172,10 +172,13 @@ impl Plan {
         let first = |outcome| self.queues.iter().find(|queue| queue.outcome == outcome);
         if let Some(link) = self.links.iter().find(|link| link.load.value > Ratio::ONE) {
             let load = brief(link.load.value);
-            return (
-                BurstOutcome::Loses,
-                format!("cannot keep up: {} is offered {load} of its rate", link.name),
-            );
+            let why = format!("{} cannot keep up, offered {load} of its rate", link.name);
+            let text = match (self.losses(), self.losing()) {
+                (Losses::Always, _) => format!("always loses frames: {why}"),
+                (Losses::InShare(_), Some(queue)) => format!("{}: {why}", self.in_share(queue)),
+                _ => format!("depends on how long it lasts: {why}"),
+            };
+            return (BurstOutcome::Loses, text);
         }
         if let (Losses::Never, Ok(proof)) = (self.losses(), &self.proof) {
             return (BurstOutcome::Fits, format!("never loses frames: {proof}"));

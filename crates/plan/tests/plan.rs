@@ -185,6 +185,16 @@ fn pause_that_comes_too_late_loses() {
 }
 
 #[test]
+fn an_overloaded_link_has_one_of_the_four_verdicts() {
+    let why = "core->tor cannot keep up, offered 271.14 % of its rate";
+    let losing = planned("thesis-a-1000hz", &["supervisor.rate=3 kHz"]);
+    assert_eq!(losing.verdict(), (BurstOutcome::Loses, format!("always loses frames: {why}")));
+    let sets = ["supervisor.rate=3 kHz", "tor.buffering=unlimited", "core.buffering=unlimited"];
+    let growing = planned("thesis-a-1000hz", &sets);
+    assert_eq!(growing.verdict().1, format!("depends on how long it lasts: {why}"));
+}
+
+#[test]
 fn large_events_in_the_tail_are_seen() {
     let size = "readout.fragment_size={distribution=\"log-normal\", mean=\"1.1 kB\", sigma=0.25}";
     let sets = [size, "supervisor.policy=node-round-robin"];

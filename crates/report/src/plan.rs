@@ -105,6 +105,9 @@ pub struct PlanQueue {
     pub name: String,
     /// As in [`PlanVerdict::outcome`], or `may-lose` where only some orders of hosts overfill it.
     pub outcome: String,
+    /// As in [`PlanVerdict::losses`]; absent in plans of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub losses: Option<String>,
     /// The most that arrives, in bit/s.
     pub inflow_bps: u64,
     /// The departure rate, in bit/s.

@@ -118,6 +118,7 @@ fn everything() -> Summary {
         queues: vec![PlanQueue {
             name: "tor->collector".into(),
             outcome: "loses".into(),
+            losses: Some("always".into()),
             inflow_bps: 20_000_000_000,
             outflow_bps: 1_000_000_000,
             burst_bytes: 2_286_240,

@@ -23,6 +23,27 @@ pub(super) fn outcome_words(outcome: &str) -> (&'static str, Option<bool>) {
     }
 }
 
+/// The verdict on a queue as markup: never, in a share of the events, always, or an expectation. Plans of earlier versions have its outcome.
+fn losses_words(plan: &PlanSummary, row: usize, data: &Value, at: &str) -> String {
+    let queue = &plan.queues[row];
+    let is_never = plan.verdict.as_ref().is_some_and(|verdict| verdict.losses.as_deref() == Some("never"));
+    let share = |key: &str| figure(data, &format!("{at}/queues/{row}/{key}"), FigureForm::Share);
+    match (queue.outcome.as_str(), queue.losses.as_deref()) {
+        ("holds-back" | "unlimited", _) | (_, None) => outcome_words(&queue.outcome).0.to_owned(),
+        _ if is_never => "never".to_owned(),
+        (_, Some("always")) => "always".to_owned(),
+        (_, Some("in-share")) => {
+            share("overflow_share").map_or("in some".into(), |share| format!("in {share}"))
+        }
+        _ => match queue.bracket.as_ref().and_then(|bracket| bracket.losing_share_expected) {
+            Some(0.0) => "expected never".to_owned(),
+            Some(1.0) => "expected always".to_owned(),
+            _ => share("bracket/losing_share_expected")
+                .map_or("depends".into(), |share| format!("expected in {share}")),
+        },
+    }
+}
+
 pub(crate) fn sections(result: &RunResult, data: &Value, index: usize, several: bool, out: &mut String) {
     let Some(plan) = &result.summary.plan else { return };
     let at = format!("/results/{index}/summary/plan");
@@ -101,7 +122,7 @@ fn queues(plan: &PlanSummary, data: &Value, at: &str, of: &str, out: &mut String
         let place = |key: &str| format!("{at}/queues/{row}/{key}");
         let bytes = |key: &str| figure(data, &place(key), FigureForm::Bytes);
         let holds = bytes("capacity_bytes").or_else(|| Some("no limit".into()));
-        let (verdict, good) = outcome_words(&queue.outcome);
+        let (_, good) = outcome_words(&queue.outcome);
         let _ = writeln!(
             out,
             "<tr><th scope=\"row\"><bdi>{}</bdi></th>{}{}{}{}{}<td class=\"bar\">{}</td></tr>",
@@ -110,7 +131,7 @@ fn queues(plan: &PlanSummary, data: &Value, at: &str, of: &str, out: &mut String
             cell("Waits", bytes("peak_bytes")),
             cell("Holds", holds),
             cell("Filled", ratio(data, &place("peak_bytes"), &place("capacity_bytes"), FigureForm::Share)),
-            cell("Verdict", Some(verdict.into())),
+            cell("Verdict", Some(losses_words(plan, row, data, at))),
             queue.capacity_bytes.map_or(String::new(), |_| {
                 bar(fill(queue.peak_bytes, queue.capacity_bytes), longest, good == Some(false))
             })

@@ -38,6 +38,30 @@ fn a_plan_has_a_badge_for_how_often_it_loses() {
 }
 
 #[test]
+fn a_queue_of_a_plan_says_how_often_it_loses() {
+    let said = |losses: &str, share: Option<f64>, expected: Option<f64>| {
+        let mut plan = planned();
+        let queue = &mut plan.summary.plan.as_mut().unwrap().queues[0];
+        queue.outcome = "loses".into();
+        (queue.losses, queue.overflow_share) = (Some(losses.into()), share);
+        queue.bracket = Some(PlanBracket { losing_share_expected: expected, ..PlanBracket::default() });
+        let html = page(&[plan]);
+        let document = parsed(&html);
+        let cell =
+            document.descendants().find(|node| node.attribute("data-label") == Some("Verdict")).unwrap();
+        cell.descendants()
+            .filter_map(|node| node.text().filter(|_| node.is_text()))
+            .collect::<String>()
+            .replace('\u{a0}', " ")
+    };
+    assert_eq!(said("always", Some(1.0), None), "always");
+    assert_eq!(said("in-share", Some(0.031), None), "in 3.1 %");
+    assert_eq!(said("depends", None, Some(0.0)), "expected never");
+    assert_eq!(said("depends", None, Some(0.25)), "expected in 25.0 %");
+    assert_eq!(said("depends", None, None), "depends");
+}
+
+#[test]
 fn few_events_have_no_p99_and_a_barrier_no_readouts() {
     let shown = |events: u64, more: &str| {
         let mut result = run_result(ResultKind::Sim, "a", 3);
