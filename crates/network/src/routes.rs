@@ -35,7 +35,7 @@ pub fn find_routes<E: From<NetworkError>>(
     find(scenario, network, roles, connections, |_| true, found)
 }
 
-/// Finds the route of one side of one connection.
+/// Finds the route of one side of one connection, with its ring as in [`ConnectionRoute`].
 ///
 /// # Errors
 /// [`NetworkError::NoPath`].
@@ -45,8 +45,8 @@ pub fn find_route(
     roles: &Roles,
     connections: &[Connection],
     side: (usize, usize),
-) -> Result<Vec<PortIndex>, NetworkError> {
-    let mut path = Vec::new();
+) -> Result<(Vec<PortIndex>, Option<u32>), NetworkError> {
+    let mut found = (Vec::new(), None);
     let _ = find(
         scenario,
         network,
@@ -54,11 +54,11 @@ pub fn find_route(
         connections,
         |one| one == side,
         |route| {
-            path.extend(route.path);
+            found = (route.path.to_vec(), route.ring);
             Ok::<_, NetworkError>(ControlFlow::Break(()))
         },
     )?;
-    Ok(path)
+    Ok(found)
 }
 
 /// Finds the routes of the requested sides of connections, each given by its connection and its side.

@@ -164,7 +164,7 @@ fn complete_answers(entries: &[TraceEntry]) -> Vec<CompleteAnswer> {
 }
 
 /// The stalls of all connections. A timer that expires without a loss before it is no stall: its segments wait in a queue.
-fn stalls(entries: &[TraceEntry]) -> Vec<Stall> {
+pub(crate) fn stalls(entries: &[TraceEntry]) -> Vec<Stall> {
     #[derive(Default)]
     struct StallSearch {
         lost: Option<u64>,
@@ -211,13 +211,12 @@ mod tests {
 
     /// An event 2 that was assigned at 100, with the entries of all events (time, event, connection, step).
     fn late(at: u64, entries: &[(u64, u32, u32, MessageStep)]) -> LateTrace {
-        let around: Vec<TraceEntry> = entries
+        let all = entries
             .iter()
             .map(|&(at, event, connection, step)| TraceEntry { at, event, connection, step })
             .collect();
-        let entries = around.iter().filter(|entry| entry.event == 2).copied().collect();
         let of = CollectedEvent { event: 2, assigned: 100, at, time: at - 100, ideal: Some(10) };
-        LateTrace { of, entries, around }
+        LateTrace::new(of, all)
     }
 
     fn sum(path: &CriticalPath) -> u64 {
@@ -257,6 +256,7 @@ mod tests {
             (300, 1, 7, Timeout),
             (310, 1, 7, LastByte),
             (310, 2, 8, Request),
+            (311, 2, 7, FirstByte),
             (320, 2, 8, FirstByte),
             (325, 2, 8, LastByte),
         ];

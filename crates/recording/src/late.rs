@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use fanin_network::{PortIndex, find_route};
-use fanin_report::{LateCause, LateEvent, LateSource};
+use fanin_network::PortIndex;
+use fanin_report::{LateCause, LateEvent, LateSource, LateStall};
 use fanin_scenario::ShapingMethod;
-use fanin_units::{Bytes, Duration};
+use fanin_units::Duration;
 
-use crate::critical_path::{CriticalPath, Stall};
+use crate::critical_path::{CriticalPath, Stall, stalls};
 use crate::picture::Finished;
 use crate::trace::{LateTrace, MessageStep, TraceEntry};
 
@@ -18,25 +18,11 @@ const LATE_SOURCES_MAX: usize = 512;
 const HELD_MIN: Duration = Duration::from_millis(1);
 /// Least slowdown of a late event; an event below it is not late, and has no causes.
 const LATE_MIN: f64 = 1.5;
-/// Bytes that a full frame takes on a link besides itself: preamble and gap.
-const LINK_BYTES: u64 = 20;
-/// Bytes of a full frame that are no payload: Ethernet, IP and TCP with time stamps.
-const HEADER_BYTES: u64 = 70;
 /// Most losses, timeouts and probes that are kept of each source.
 const MARKS_MAX: usize = 64;
 
 /// Reads the times of one kind from a source.
 type TimesOf<'a> = &'a dyn Fn(&LateSource) -> Vec<u64>;
-
-/// The output that held up an answer. The longest one is the greatest.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct FullestOutput {
-    /// Most time for which it held up the answer, in picoseconds.
-    held: u64,
-    /// The time that its link takes for its largest queue; `None` if the queue was not recorded.
-    drain: Option<u64>,
-    port: PortIndex,
-}
 
 impl Finished<'_> {
     /// The late event with its sources and the causes of its lateness.
@@ -59,6 +45,20 @@ impl Finished<'_> {
                 MessageStep::Loss(_) => keep(&mut source.losses_ps),
                 MessageStep::Timeout => keep(&mut source.timeouts_ps),
                 MessageStep::Probe => keep(&mut source.probes_ps),
+            }
+        }
+        // Timers of other events that hold up these sources' connections.
+        for stall in stalls(&late.around) {
+            let is_other = stall.event != late.of.event as u32 && stall.until > late.of.assigned;
+            if let Some(source) = sources.get_mut(&stall.connection).filter(|_| is_other)
+                && source.held_by.len() < MARKS_MAX
+            {
+                source.held_by.push(LateStall {
+                    event: u64::from(stall.event),
+                    from_ps: stall.from.max(late.of.assigned),
+                    until_ps: stall.until,
+                    is_probe: stall.step == MessageStep::Probe,
+                });
             }
         }
         let collector =
@@ -85,83 +85,6 @@ impl Finished<'_> {
         event.text = fanin_report::late_text(&event);
         event.sources.truncate(LATE_SOURCES_MAX);
         event
-    }
-
-    /// The largest queue of an output from one time until another; `None` if it was not recorded.
-    fn queue_during(&self, port: PortIndex, [from, until]: [u64; 2]) -> Option<u64> {
-        let timeline = &self.recorder.timeline;
-        let queue_bytes = &timeline.row(port)?.queue_bytes;
-        let bin = |at: u64| ((at / timeline.width) as usize).min(queue_bytes.len() - 1);
-        queue_bytes[bin(from)..=bin(until)].iter().max().copied()
-    }
-
-    /// The time for which an output sent payload from one time until another, as far as its bins tell.
-    fn busy_during(&self, port: PortIndex, [from, until]: [u64; 2]) -> Option<u64> {
-        let timeline = &self.recorder.timeline;
-        let bins = timeline.bins();
-        let delivered = timeline.row(port)?.delivered_until(bins, self.after.port_payload[port as usize]);
-        let bytes: f64 = (0_u64..)
-            .zip(&delivered)
-            .map(|(bin, &bytes)| {
-                let begin = bin * timeline.width;
-                let within = until.min(begin + timeline.width).saturating_sub(from.max(begin));
-                bytes as f64 * within as f64 / timeline.width as f64
-            })
-            .sum();
-        self.time_to_send(port, bytes as u64)
-    }
-
-    /// The time that a link takes for payload, in full frames.
-    fn time_to_send(&self, port: PortIndex, payload: u64) -> Option<u64> {
-        let frame = u64::from(self.network.frame_bytes);
-        let on_wire = payload.saturating_mul(frame + LINK_BYTES) / (frame - HEADER_BYTES).max(1);
-        self.network.link(port).rate.checked_time_to_send(Bytes::new(on_wire)).map(Duration::get)
-    }
-
-    /// The output on the path of the last answer that held it up longest from one time until another.
-    fn fullest_on_the_way(&self, late: &LateTrace, during: [u64; 2]) -> Option<FullestOutput> {
-        let is_last_byte = |entry: &&TraceEntry| matches!(entry.step, MessageStep::LastByte);
-        let last = late.entries.iter().filter(is_last_byte).max_by_key(|entry| entry.at)?;
-        // The collector is the first end. The network was simulated: it has a path for every connection.
-        let side = (last.connection as usize, 1);
-        let path = find_route(self.scenario, self.network, self.roles, self.connections, side).ok()?;
-        let last_hop = path.last().copied();
-        let held =
-            path.into_iter().filter(|&port| !self.network.is_host(self.network.source(port))).map(|port| {
-                let drain = self.queue_during(port, during).and_then(|bytes| {
-                    self.network.link(port).rate.checked_time_to_send(Bytes::new(bytes)).map(Duration::get)
-                });
-                let busy = self.busy_during(port, during);
-                let answers =
-                    (Some(port) == last_hop).then(|| self.answers_during(late, port, during)).flatten();
-                let held = [drain, busy, answers].into_iter().flatten().max().unwrap_or(0);
-                FullestOutput { held, drain, port }
-            });
-        held.max().filter(|fullest| fullest.held > 0)
-    }
-
-    /// The time that the answers took on a collector's link, which were complete from one time until another.
-    fn answers_during(&self, late: &LateTrace, port: PortIndex, [from, until]: [u64; 2]) -> Option<u64> {
-        let answers = late.entries.iter().filter(|entry| entry.step == MessageStep::LastByte).count();
-        let complete = late
-            .around
-            .iter()
-            .filter(|entry| entry.step == MessageStep::LastByte && entry.at > from && entry.at <= until);
-        let bytes: u64 =
-            complete.filter_map(|entry| self.rows.get(entry.event as usize)).map(|row| row.size_bytes).sum();
-        self.time_to_send(port, bytes / answers.max(1) as u64)
-    }
-
-    /// The other event with most answers that were complete from one time until another, if it has more than the event itself.
-    fn main_event_during(late: &LateTrace, [from, until]: [u64; 2]) -> Option<u64> {
-        let mut answers: BTreeMap<u32, u64> = BTreeMap::new();
-        for entry in &late.around {
-            if entry.step == MessageStep::LastByte && entry.at > from && entry.at <= until {
-                *answers.entry(entry.event).or_default() += 1;
-            }
-        }
-        let (event, _) = answers.into_iter().max_by_key(|&(event, count)| (count, Reverse(event)))?;
-        (event != late.of.event as u32).then_some(u64::from(event))
     }
 
     /// The causes of an event's lateness, in the order of time, and the share of its time that they explain.
@@ -192,13 +115,8 @@ impl Finished<'_> {
                 });
             }
         }
-        let last_source = late
-            .entries
-            .iter()
-            .filter(|entry| entry.step == MessageStep::LastByte)
-            .max_by_key(|entry| entry.at);
         let source_name = |connection: u32| self.name(self.connections[connection as usize].nodes[1]);
-        if let (Some(&event), Some(last)) = (path.others.last(), last_source)
+        if let (Some(&event), Some(last)) = (path.others.last(), late.last_byte())
             && path.others_wait > 0
         {
             chain.push(LateCause {
@@ -212,27 +130,8 @@ impl Finished<'_> {
                 ..LateCause::default()
             });
         }
-        let rest = [path.rest_from, late.of.at];
-        let fullest = self.fullest_on_the_way(late, rest);
-        // Of the rest, its own data take the ideal on an idle network.
-        let alone = ideal.min(path.rest);
-        let explained = path.rest.min(fullest.map_or(0, |fullest| fullest.held)).max(alone);
-        if let Some(FullestOutput { drain, port, .. }) = fullest
-            && let added = explained - alone
-            && let is_queue = drain.is_some_and(|drain| added <= drain)
-            && (is_queue || added > 0)
-        {
-            chain.push(LateCause {
-                kind: if is_queue { "queue" } else { "link" }.into(),
-                from_ms: since(path.rest_from),
-                until_ms: since(late.of.at),
-                time_ms: ms(added),
-                event: Self::main_event_during(late, rest),
-                port: Some(self.network.port_name(port)),
-                queue_bytes: self.queue_during(port, rest).filter(|_| is_queue),
-                ..LateCause::default()
-            });
-        }
+        let rest = self.rest_causes(late, &path, ideal, &since);
+        chain.extend(rest.causes);
         let mut by_port: BTreeMap<PortIndex, u64> = BTreeMap::new();
         for entry in &late.entries {
             if let MessageStep::Loss(port) = entry.step {
@@ -259,6 +158,7 @@ impl Finished<'_> {
                 kind: "loss".into(),
                 from_ms: since(first),
                 until_ms: since(last),
+                time_ms: ms(rest.repair).filter(|_| rest.repair > 0),
                 count: Some(losses),
                 sources: Some(struck),
                 port: losing.map(|(port, _)| self.network.port_name(port)),
@@ -317,7 +217,7 @@ impl Finished<'_> {
                 });
             }
         }
-        let share = 1.0 - (path.rest - explained) as f64 / late.of.time.max(1) as f64;
+        let share = 1.0 - rest.unexplained as f64 / late.of.time.max(1) as f64;
         (chain, Some(share.clamp(0.0, 1.0)))
     }
 }

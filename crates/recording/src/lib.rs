@@ -13,6 +13,7 @@ mod late;
 mod losses;
 mod picture;
 mod recorder;
+mod rest;
 mod ring_bins;
 mod samples;
 mod summary;

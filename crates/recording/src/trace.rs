@@ -1,7 +1,6 @@
 //! The trace of messages: a bounded log of the requests, answers, losses, timeouts and probes of the last events. The
 //! history of a late event is taken from this log when the event is complete.
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 
 use fanin_network::PortIndex;
@@ -68,6 +67,34 @@ pub(crate) struct LateTrace {
     pub(crate) entries: Vec<TraceEntry>,
     /// The entries of all events on its connections, from the begin of the log until it was complete.
     pub(crate) around: Vec<TraceEntry>,
+    /// The entries of all connections, likewise.
+    pub(crate) all: Vec<TraceEntry>,
+}
+
+impl LateTrace {
+    /// The history of an event in the log as it was when the event was complete.
+    pub(crate) fn new(of: CollectedEvent, all: Vec<TraceEntry>) -> Self {
+        let event = of.event as u32;
+        let is_own = |entry: &&TraceEntry| entry.event == event && entry.at >= of.assigned;
+        let entries: Vec<TraceEntry> = all.iter().filter(is_own).copied().collect();
+        let connections = entries.iter().map(|entry| entry.connection as usize);
+        let mut is_its = vec![false; connections.clone().max().map_or(0, |most| most + 1)];
+        connections.for_each(|connection| is_its[connection] = true);
+        let is_around = |entry: &&TraceEntry| is_its.get(entry.connection as usize) == Some(&true);
+        let around = all.iter().filter(is_around).copied().collect();
+        Self { of, entries, around, all }
+    }
+
+    /// The end of its last answer.
+    pub(crate) fn last_byte(&self) -> Option<&TraceEntry> {
+        self.entries.iter().filter(|entry| entry.step == MessageStep::LastByte).max_by_key(|entry| entry.at)
+    }
+}
+
+/// A late event with the log until it was complete.
+struct SavedLog {
+    of: CollectedEvent,
+    log: Vec<TraceEntry>,
 }
 
 /// The log of messages, with the slowest event; see the [module](self).
@@ -75,7 +102,7 @@ pub(crate) struct MessageTrace {
     log: VecDeque<TraceEntry>,
     /// Events assigned before this time are ignored.
     from: u64,
-    late: Option<LateTrace>,
+    late: Option<SavedLog>,
     /// The slowest event for its ideal, if it exceeds `late` by less than a twentieth. Its history is still in the log.
     slowest: Option<CollectedEvent>,
     /// Events of which a frame was dropped, each on the connection of its first answer that was not complete.
@@ -111,7 +138,7 @@ impl MessageTrace {
         if let Some(slowest) = self.slowest.take_if(|slowest| slowest.assigned <= oldest)
             && (oldest > self.taken_at || self.taken_at == 0)
         {
-            self.late = Some(self.history(slowest));
+            self.save(slowest);
             self.taken_at = newest;
         }
     }
@@ -129,7 +156,7 @@ impl MessageTrace {
             self.slowest = Some(collected);
         } else {
             self.slowest = None;
-            self.late = Some(self.history(collected));
+            self.save(collected);
         }
     }
 
@@ -139,25 +166,26 @@ impl MessageTrace {
     }
 
     /// The slowest event with its history; `None` before any event is complete.
-    pub(crate) fn latest(&self) -> Option<Cow<'_, LateTrace>> {
-        let slowest = self.slowest.map(|slowest| Cow::Owned(self.history(slowest)));
-        slowest.or(self.late.as_ref().map(Cow::Borrowed))
+    pub(crate) fn latest(&self) -> Option<LateTrace> {
+        let saved = self.late.as_ref().map(|saved| (saved.of, saved.log.clone()));
+        let slowest = self.slowest.map(|slowest| (slowest, self.log_until(slowest, Vec::new())));
+        slowest.or(saved).map(|(of, log)| LateTrace::new(of, log))
     }
 
-    /// The entries of an event in the log, and those of others on its connections, until it was complete.
-    fn history(&self, of: CollectedEvent) -> LateTrace {
-        let first = self.log.partition_point(|entry| entry.at < of.assigned);
+    /// Saves the log of a complete event. Copies it whole: the entries that matter are selected after the run.
+    fn save(&mut self, of: CollectedEvent) {
+        let memory = self.late.take().map_or_else(Vec::new, |saved| saved.log);
+        self.late = Some(SavedLog { of, log: self.log_until(of, memory) });
+    }
+
+    /// The log until an event was complete, in this memory.
+    fn log_until(&self, of: CollectedEvent, mut memory: Vec<TraceEntry>) -> Vec<TraceEntry> {
         let until = self.log.partition_point(|entry| entry.at <= of.at);
-        let event = of.event as u32;
-        let own = self.log.range(first..until).filter(|entry| entry.event == event);
-        let entries: Vec<TraceEntry> = own.copied().collect();
-        let connections = entries.iter().map(|entry| entry.connection as usize);
-        let mut is_own = vec![false; connections.clone().max().map_or(0, |most| most + 1)];
-        connections.for_each(|connection| is_own[connection] = true);
-        let known = self.log.range(..until);
-        let around =
-            known.filter(|entry| is_own.get(entry.connection as usize) == Some(&true)).copied().collect();
-        LateTrace { of, entries, around }
+        let (first, second) = self.log.as_slices();
+        memory.clear();
+        memory.extend_from_slice(&first[..until.min(first.len())]);
+        memory.extend_from_slice(&second[..until.saturating_sub(first.len())]);
+        memory
     }
 }
 

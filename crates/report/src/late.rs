@@ -40,7 +40,7 @@ fn cause_text(cause: &LateCause, event: &LateEvent) -> Option<String> {
     let time = cause.time_ms;
     // A wait or a queue that added nothing is no cause.
     let added_nothing = time.is_some_and(|time| time < event.time_ps as f64 / PS_PER_MS / 1000.0);
-    if added_nothing && matches!(cause.kind.as_str(), "credit-wait" | "request-wait" | "queue" | "link") {
+    if added_nothing && !matches!(cause.kind.as_str(), "loss" | "tail-loss-probe" | "rto") {
         return None;
     }
     let took = time.filter(|&time| time > 0.0).map_or_else(String::new, |time| ms(time) + " ");
@@ -66,12 +66,32 @@ fn cause_text(cause: &LateCause, event: &LateEvent) -> Option<String> {
             let of = other.map_or_else(String::new, |other| format!(", most for event {other}"));
             format!("{took}in the queue of {port}, where up to {bytes} waited{of}")
         }
+        ("ring", other) => {
+            let bytes = cause.queue_bytes.map(crate::page::bytes_text);
+            let waited = bytes.map_or_else(String::new, |bytes| format!(", where up to {bytes} waited"));
+            let rate = cause.rate_bps.map(|rate| fanin_units::Rate::new(rate).to_string());
+            let rate = rate.map_or_else(String::new, |rate| format!(", limited to {rate}"));
+            let of = other.map_or_else(String::new, |other| format!(", most for event {other}"));
+            format!("{took}in its collector's ring at {port}{rate}{waited}{of}")
+        }
+        ("timeslot-wait", _) => format!("{took}in no queue, waiting for timeslots of the arbiter"),
+        ("phase-wait", _) => format!("{took}in no queue, waiting for its phases of the barrel shifter"),
+        ("grant-wait", _) => format!("{took}in no queue, waiting for credit of the receiver"),
+        ("pause-wait", _) => {
+            format!("{took}in no queue of a switch, waiting for ports that PAUSE had stopped")
+        }
         ("link", other) => {
             let of = other.map_or_else(String::new, |other| format!(", most of it with event {other}"));
             format!("{took}sharing the link of {port}{of}")
         }
         ("loss", _) => {
-            format!("{count} frames of {struck} were dropped at {port} from {} on", ms(cause.from_ms))
+            let repair = if took.is_empty() { "" } else { "until dropped frames had been sent again: " };
+            let dropped = if count == 1 { "frame" } else { "frames" };
+            let were = if count == 1 { "was" } else { "were" };
+            format!(
+                "{took}{repair}{count} {dropped} of {struck} {were} dropped at {port} from {} on",
+                ms(cause.from_ms)
+            )
         }
         (kind @ ("tail-loss-probe" | "rto"), other) => {
             let (timer, timers, ended) = match kind {
@@ -148,6 +168,27 @@ mod tests {
         );
         let other = LateEvent { chain: vec![cause("other-answer", 8.0, Some(7))], ..event.clone() };
         assert!(!late_text(&other).contains("earlier"), "event 7 is a later one");
+        let ring = LateCause { rate_bps: Some(344_000_000), ..cause("ring", 8.0, Some(7)) };
+        let text = late_text(&LateEvent { chain: vec![ring], ..event.clone() });
+        assert!(
+            text.contains(
+                "8 ms in its collector's ring at tor:0->collector:0, limited to 344 Mb/s, where up to 999\u{a0}kB waited, \
+                 most for event 7."
+            ),
+            "{text}"
+        );
+        for (kind, words) in [
+            ("timeslot-wait", "8 ms in no queue, waiting for timeslots of the arbiter."),
+            ("phase-wait", "8 ms in no queue, waiting for its phases of the barrel shifter."),
+            ("grant-wait", "8 ms in no queue, waiting for credit of the receiver."),
+            ("pause-wait", "8 ms in no queue of a switch, waiting for ports that PAUSE had stopped."),
+            ("loss", "8 ms until dropped frames had been sent again: 1 frame of"),
+        ] {
+            let text = late_text(&LateEvent { chain: vec![cause(kind, 8.0, None)], ..event.clone() });
+            assert!(text.contains(words), "{text}");
+            let none = late_text(&LateEvent { chain: vec![cause(kind, 0.0, None)], ..event.clone() });
+            assert!(kind == "loss" || !none.contains("in no queue"), "{none}");
+        }
         let idle = LateEvent { chain: vec![cause("queue", 0.01, None)], explained: None, ..event };
         assert!(!late_text(&idle).contains("queue"), "a queue that added nothing is no cause");
     }

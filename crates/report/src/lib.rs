@@ -51,8 +51,8 @@ pub use named::{FigureUnit, NAMED_FIGURES, NamedFigure, named_figure};
 pub use overload::WantedEvents;
 pub use page::{ADVICE_PARTS, Headline, JudgedClaim, SWEEP_PAGE, advice_page, headline, page, page_of};
 pub use picture::{
-    LateCause, LateEvent, LateSource, LinkGroup, NetworkGroups, NodeGroup, PICTURE_SCHEMA, PortTimeline,
-    RingTimeline, RunPicture, RunTimeline,
+    LateCause, LateEvent, LateSource, LateStall, LinkGroup, NetworkGroups, NodeGroup, PICTURE_SCHEMA,
+    PortTimeline, RingTimeline, RunPicture, RunTimeline,
 };
 pub use plan::{
     PlanBracket, PlanComparison, PlanCost, PlanLink, PlanQueue, PlanRow, PlanSummary, PlanVerdict,

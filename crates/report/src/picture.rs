@@ -124,14 +124,32 @@ pub struct LateSource {
     /// Times at which it sent a tail loss probe.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub probes_ps: Vec<u64>,
+    /// Losses of other events on its connection, during which its answer waited.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held_by: Vec<LateStall>,
+}
+
+/// A loss of another event that held up a connection until a timer repaired it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LateStall {
+    /// The other event.
+    pub event: u64,
+    /// The loss, the last data before the timer, or the assignment of the late event.
+    pub from_ps: u64,
+    /// Time at which the timer expired.
+    pub until_ps: u64,
+    /// True for a tail loss probe, false for a retransmission timer.
+    pub is_probe: bool,
 }
 
 /// One link in the chain of causes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LateCause {
-    /// `credit-wait`, `request-wait` (in steps, without credits), `other-answer`, `queue`, `link` (shared for longer than its queue
-    /// takes to drain), `loss`, `tail-loss-probe` or `rto`.
+    /// `credit-wait`, `request-wait` (in steps, without credits), `other-answer`, `queue`, `ring`, `link` (shared for longer than its
+    /// queue takes to drain), `loss`, `tail-loss-probe` or `rto`. Time that passes in none of these is `timeslot-wait` (Fastpass),
+    /// `phase-wait` (the barrel shifter), `grant-wait` (SIRD) or `pause-wait`, where something holds data back at hosts.
     #[serde(rename = "what")]
     pub kind: String,
     /// Its begin, in milliseconds since the first request of the event was due.
@@ -158,6 +176,9 @@ pub struct LateCause {
     /// The largest queue there meanwhile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_bytes: Option<u64>,
+    /// The rate of the ring, in bit/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_bps: Option<u64>,
     /// The source that it held up longest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,

@@ -409,6 +409,7 @@ mod tests {
             losses_ps: vec![30 * us, 310 * us],
             timeouts_ps: vec![300 * us, 800 * us],
             probes_ps: vec![40 * us],
+            held_by: Vec::new(),
         };
         let pushed =
             LateSource { name: "readout:2".into(), last_byte_ps: Some(50 * us), ..LateSource::default() };

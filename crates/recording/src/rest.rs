@@ -1,0 +1,260 @@
+//! The rest of a late event's time, and its causes.
+//!
+//! The rest lasts from the request of the last answer until its last byte. It begins later if answers of other events are in front. Its
+//! causes are the outputs on the way, the hosts' own outputs, frames sent again, and a technique that holds data back.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use fanin_network::{NodeIndex, PortIndex, find_route};
+use fanin_report::LateCause;
+use fanin_scenario::{CongestionControl, PauseMode, ShapingMethod};
+use fanin_units::{Bytes, Duration, Rate};
+
+use crate::critical_path::CriticalPath;
+use crate::picture::Finished;
+use crate::trace::{LateTrace, MessageStep, TraceEntry};
+
+/// Bytes that a full frame takes on a link besides itself: preamble and gap.
+const LINK_BYTES: u64 = 20;
+/// Bytes of a full frame that are no payload: Ethernet, IP and TCP with time stamps.
+const HEADER_BYTES: u64 = 70;
+
+/// An output that held up an answer.
+#[derive(Clone, Copy)]
+struct FullestOutput {
+    /// Most time for which it held up the answer, in picoseconds.
+    held: u64,
+    /// The time that it takes for its largest queue; `None` if the queue was not recorded.
+    drain: Option<u64>,
+    /// That queue in bytes.
+    queue_bytes: Option<u64>,
+    port: PortIndex,
+    /// The rate of the collector's ring, if that is less than the link's.
+    ring: Option<Rate>,
+}
+
+/// The causes of the rest.
+#[derive(Default)]
+pub(crate) struct RestCauses {
+    /// Its begin and its end.
+    during: [u64; 2],
+    pub(crate) causes: Vec<LateCause>,
+    /// The time in which frames of the last answer that had been dropped were sent again, in picoseconds.
+    pub(crate) repair: u64,
+    /// The rest that has no cause, in picoseconds.
+    pub(crate) unexplained: u64,
+}
+
+impl RestCauses {
+    /// Takes the part that a cause explains, at most `held`.
+    fn take(&mut self, held: u64) -> u64 {
+        let added = self.unexplained.min(held);
+        self.unexplained -= added;
+        added
+    }
+
+    /// Adds a cause, for at most `held`. A queue is named even if it added nothing.
+    fn add(&mut self, held: u64, cause: LateCause, since: &dyn Fn(u64) -> f64) {
+        let added = self.take(held);
+        if added > 0 || cause.queue_bytes.is_some() {
+            let [from_ms, until_ms] = self.during.map(since);
+            let time_ms = Some(Duration::new(added).as_millis_f64());
+            self.causes.push(LateCause { from_ms, until_ms, time_ms, ..cause });
+        }
+    }
+}
+
+impl Finished<'_> {
+    /// Shares out the rest of a path, of which the data alone take `ideal` at most. `since` converts a time for the report.
+    pub(crate) fn rest_causes(
+        &self,
+        late: &LateTrace,
+        path: &CriticalPath,
+        ideal: u64,
+        since: &dyn Fn(u64) -> f64,
+    ) -> RestCauses {
+        let during = [path.rest_from, late.of.at];
+        let alone = ideal.min(path.rest);
+        let mut found = RestCauses { during, unexplained: path.rest - alone, ..RestCauses::default() };
+        let Some(last) = late.last_byte() else { return found };
+        // The collector is the first end. The network was simulated: it has a path for every connection.
+        let side = (last.connection as usize, 1);
+        let way = find_route(self.scenario, self.network, self.roles, self.connections, side);
+        let (way, ring) = way.unwrap_or_default();
+        if let Some(fullest) = self.fullest(late, &way, ring, during) {
+            let held = fullest.held.saturating_sub(alone);
+            let is_queue = fullest.drain.is_some_and(|drain| found.unexplained.min(held) <= drain);
+            let kind = match fullest.ring {
+                Some(_) => "ring",
+                None if is_queue => "queue",
+                None => "link",
+            };
+            let cause = LateCause {
+                kind: kind.into(),
+                event: Self::main_event_during(late, during),
+                port: Some(self.network.port_name(fullest.port)),
+                queue_bytes: fullest.queue_bytes.filter(|_| is_queue),
+                rate_bps: fullest.ring.map(Rate::get),
+                ..LateCause::default()
+            };
+            found.add(held, cause, since);
+        }
+        let holding = self.holding_technique();
+        // A source's answers to other collectors share its output. So do the requests of a collector whose host has answers to send.
+        if holding.is_none() {
+            let nodes = self.connections[last.connection as usize].nodes;
+            let side = (last.connection as usize, 0);
+            let back = find_route(self.scenario, self.network, self.roles, self.connections, side);
+            let outputs = [way.first().copied(), back.unwrap_or_default().0.first().copied()];
+            for (node, output) in [nodes[1], nodes[0]].into_iter().zip(outputs) {
+                if let Some(port) = output {
+                    let cause = LateCause {
+                        kind: "link".into(),
+                        port: Some(self.network.port_name(port)),
+                        ..LateCause::default()
+                    };
+                    found.add(self.sent_during(late, node, port, during), cause, since);
+                }
+            }
+        }
+        let is_loss = |entry: &&TraceEntry| {
+            matches!(entry.step, MessageStep::Loss(_)) && entry.connection == last.connection
+        };
+        let lost = late.entries.iter().find(is_loss).map(|entry| entry.at.max(during[0]));
+        found.repair = found.take(lost.map_or(0, |lost| during[1].saturating_sub(lost)));
+        if let Some(kind) = holding {
+            found.add(u64::MAX, LateCause { kind: kind.into(), ..LateCause::default() }, since);
+        }
+        found
+    }
+
+    /// The cause of time that passes in no queue, if something holds data back at hosts. `None` with random delays of answers, which
+    /// may be the cause themselves.
+    fn holding_technique(&self) -> Option<&'static str> {
+        let has_pause = self.network.switches_used().any(|kind| kind.settings.pause.mode != PauseMode::Off);
+        let kind = match (self.scenario.shaping.method, self.scenario.transport.congestion_control) {
+            (ShapingMethod::Fastpass, _) => "timeslot-wait",
+            (ShapingMethod::BarrelShifter, _) => "phase-wait",
+            (_, CongestionControl::Sird) => "grant-wait",
+            _ if has_pause => "pause-wait",
+            _ => return None,
+        };
+        self.scenario.readout.response_delay_sd.is_zero().then_some(kind)
+    }
+
+    /// The output of a switch on the way that held up the last answer longest from one time until another.
+    fn fullest(
+        &self,
+        late: &LateTrace,
+        way: &[PortIndex],
+        ring: Option<u32>,
+        during: [u64; 2],
+    ) -> Option<FullestOutput> {
+        let outputs = way.iter().filter_map(|&port| {
+            let kind = self.network.switch(self.network.source(port))?;
+            let link = self.network.link(port).rate;
+            let shaped = kind.settings.daqring.rate;
+            let ring =
+                ring.filter(|_| kind.settings.buffering.has_rings() && !shaped.is_zero() && shaped < link);
+            let is_last = Some(&port) == way.last();
+            let rate = if ring.is_some() { shaped } else { link };
+            let queue_bytes = match ring {
+                Some(host) => self.ring_during(port, host, during),
+                None => self.queue_during(port, during),
+            };
+            let drain =
+                queue_bytes.and_then(|bytes| rate.checked_time_to_send(Bytes::new(bytes))).map(Duration::get);
+            // Other rings do not hold up this one.
+            let busy = self.busy_during(port, during).filter(|_| ring.is_none());
+            let answers =
+                (is_last || ring.is_some()).then(|| self.answers_during(late, rate, during)).flatten();
+            let held = [drain, busy, answers].into_iter().flatten().max().unwrap_or(0);
+            Some(FullestOutput { held, drain, queue_bytes, port, ring: ring.map(|_| rate) })
+        });
+        outputs.max_by_key(|output| (output.held, output.drain, output.port)).filter(|output| output.held > 0)
+    }
+
+    /// The largest queue of an output from one time until another; `None` if it was not recorded.
+    fn queue_during(&self, port: PortIndex, during: [u64; 2]) -> Option<u64> {
+        self.largest(&self.recorder.timeline.row(port)?.queue_bytes, during)
+    }
+
+    /// The same of the ring for a host.
+    fn ring_during(&self, port: PortIndex, host: u32, during: [u64; 2]) -> Option<u64> {
+        let rings = self.recorder.timeline.rings.of(port);
+        let (_, bins) = rings.into_iter().find(|(of, _)| *of == host)?;
+        self.largest(bins, during)
+    }
+
+    /// The largest value of bins from one time until another.
+    fn largest(&self, bins: &[u64], [from, until]: [u64; 2]) -> Option<u64> {
+        let bin = |at: u64| ((at / self.recorder.timeline.width) as usize).min(bins.len() - 1);
+        bins[bin(from)..=bin(until)].iter().max().copied()
+    }
+
+    /// The time for which an output sent payload from one time until another, as far as its bins tell.
+    fn busy_during(&self, port: PortIndex, [from, until]: [u64; 2]) -> Option<u64> {
+        let timeline = &self.recorder.timeline;
+        let bins = timeline.bins();
+        let delivered = timeline.row(port)?.delivered_until(bins, self.after.port_payload[port as usize]);
+        let bytes: f64 = (0_u64..)
+            .zip(&delivered)
+            .map(|(bin, &bytes)| {
+                let begin = bin * timeline.width;
+                let within = until.min(begin + timeline.width).saturating_sub(from.max(begin));
+                bytes as f64 * within as f64 / timeline.width as f64
+            })
+            .sum();
+        self.time_to_send(self.network.link(port).rate, bytes as u64)
+    }
+
+    /// The time that a link or a ring of this rate takes for payload, in full frames.
+    fn time_to_send(&self, rate: Rate, payload: u64) -> Option<u64> {
+        let frame = u64::from(self.network.frame_bytes);
+        let on_wire = payload.saturating_mul(frame + LINK_BYTES) / (frame - HEADER_BYTES).max(1);
+        rate.checked_time_to_send(Bytes::new(on_wire)).map(Duration::get)
+    }
+
+    /// The time at this rate for the answers to the collector that were complete from one time until another.
+    fn answers_during(&self, late: &LateTrace, rate: Rate, during: [u64; 2]) -> Option<u64> {
+        self.time_to_send(rate, self.answer_bytes(late, late.around.iter(), during))
+    }
+
+    /// The time that an output of a host took for its answers that were complete from one time until another, without those of the event.
+    fn sent_during(&self, late: &LateTrace, node: NodeIndex, port: PortIndex, during: [u64; 2]) -> u64 {
+        let own = late.of.event as u32;
+        let sent = late.all.iter().filter(|entry| {
+            entry.event != own && self.connections[entry.connection as usize].nodes[1] == node
+        });
+        let bytes = self.answer_bytes(late, sent, during);
+        self.time_to_send(self.network.link(port).rate, bytes).unwrap_or(0)
+    }
+
+    /// Payload of the answers that were complete from one time until another. All events have as many answers as the late one.
+    fn answer_bytes<'a>(
+        &self,
+        late: &LateTrace,
+        entries: impl Iterator<Item = &'a TraceEntry>,
+        [from, until]: [u64; 2],
+    ) -> u64 {
+        let answers = late.entries.iter().filter(|entry| entry.step == MessageStep::LastByte).count();
+        let complete = entries
+            .filter(|entry| entry.step == MessageStep::LastByte && entry.at > from && entry.at <= until);
+        let bytes: u64 =
+            complete.filter_map(|entry| self.rows.get(entry.event as usize)).map(|row| row.size_bytes).sum();
+        bytes / answers.max(1) as u64
+    }
+
+    /// The other event with most answers that were complete from one time until another, if it has more than the event itself.
+    fn main_event_during(late: &LateTrace, [from, until]: [u64; 2]) -> Option<u64> {
+        let mut answers: BTreeMap<u32, u64> = BTreeMap::new();
+        for entry in &late.around {
+            if entry.step == MessageStep::LastByte && entry.at > from && entry.at <= until {
+                *answers.entry(entry.event).or_default() += 1;
+            }
+        }
+        let (event, _) = answers.into_iter().max_by_key(|&(event, count)| (count, Reverse(event)))?;
+        (event != late.of.event as u32).then_some(u64::from(event))
+    }
+}
