@@ -46,7 +46,7 @@ pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> 
         "<figure class=\"picture waterfall{}\" data-late=\"{id}\">\n<h3>{}</h3>\n<p class=\"note\">{}</p>\n\
          <ul class=\"legend\">{}<li><span class=\"key-wait\"></span>asked, no byte yet</li><li><span class=\"key-data\"></span>data \
          arrive</li>{}<li><span class=\"key-drop\"></span>frame dropped</li><li><span class=\"key-rto\"></span>retransmission timer \
-         expires</li>{}</ul>\n",
+         expires</li>{}{}</ul>\n",
         if is_alone { " alone" } else { "" },
         escape(&title),
         escape(&typeset(&late.text)),
@@ -58,6 +58,11 @@ pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> 
         },
         if rows.iter().any(|source| !source.probes_ps.is_empty()) {
             "<li><span class=\"key-probe\"></span>tail loss probe sent</li>"
+        } else {
+            ""
+        },
+        if rows.iter().any(|source| !source.held_by.is_empty()) {
+            "<li><span class=\"key-other\"></span>loss of another event on the connection, until its timer</li>"
         } else {
             ""
         }
@@ -103,6 +108,9 @@ pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> 
                 html += &bar(late.assigned_ps, begin, "credit", 3.0);
             }
             html += &bar(begin, first, "wait", 3.0);
+            for other in &source.held_by {
+                html += &bar(other.from_ps.min(last), other.until_ps.min(last), "other", 7.0);
+            }
             let mut from = first;
             for (lost, repaired) in stalls(source) {
                 let (lost, repaired) = (lost.clamp(from, last), repaired.clamp(from, last));
@@ -121,6 +129,15 @@ pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> 
             html += &marks(&source.losses_ps, "drop", 4.0);
             html += &marks(&source.probes_ps, "probe", 5.5);
             html += &marks(&source.timeouts_ps, "rto", 5.5);
+            let timers = |is_probe: bool| -> Vec<u64> {
+                let own = source
+                    .held_by
+                    .iter()
+                    .filter(|other| other.is_probe == is_probe && other.until_ps <= last);
+                own.map(|other| other.until_ps).collect()
+            };
+            html += &marks(&timers(true), "probe other", 5.5);
+            html += &marks(&timers(false), "rto other", 5.5);
         }
         html += "</g>\n";
         html += &labels;
@@ -147,7 +164,9 @@ pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> 
 fn steps<'a>(source: &'a LateSource, late: &LateEvent) -> impl Iterator<Item = u64> + use<'a> {
     let ends = [source.request_ps, source.first_byte_ps, source.last_byte_ps.or(Some(late.collected_ps))];
     let marks = source.losses_ps.iter().chain(&source.timeouts_ps).chain(&source.probes_ps);
-    ends.into_iter().flatten().chain(marks.copied())
+    let end = late.collected_ps;
+    let others = source.held_by.iter().map(move |other| other.until_ps.min(end));
+    ends.into_iter().flatten().chain(marks.copied()).chain(others)
 }
 
 /// The times without data: from a loss until the timer or the probe that repairs it.
@@ -185,7 +204,7 @@ fn time_axis_of(mut steps: Vec<u64>, end: u64, unit: (&str, f64)) -> Axis {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LateCause;
+    use crate::{LateCause, LateStall};
 
     #[test]
     fn nothing_arrives_between_a_loss_and_its_timer() {
@@ -225,6 +244,35 @@ mod tests {
         let width = bar.split("width=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
         assert!(width.parse::<f64>().unwrap() > 800.0, "nine tenths of the axis: {width}");
         assert!(!drawn("queue").contains("class=\"credit\""));
+    }
+
+    #[test]
+    fn a_timer_of_another_event_is_drawn_where_it_holds_one_up() {
+        let stall = |is_probe| LateStall { event: 1, from_ps: 0, until_ps: 800, is_probe };
+        let drawn = |held_by: Vec<LateStall>| {
+            let source = LateSource {
+                first_byte_ps: Some(900),
+                last_byte_ps: Some(1000),
+                held_by,
+                ..LateSource::default()
+            };
+            let late = LateEvent {
+                collected_ps: 1000,
+                time_ps: 1000,
+                sources: vec![source],
+                sources_total: 1,
+                ..LateEvent::default()
+            };
+            draw(&late, 0, "").unwrap().html
+        };
+        let html = drawn(vec![stall(false)]);
+        assert!(html.contains("loss of another event on the connection"), "{html}");
+        assert!(html.contains("<path class=\"rto other\"") && !html.contains("<path class=\"probe other\""));
+        let bar = html.split("<rect class=\"other\"").nth(1).expect("a bar of the stall");
+        let width = bar.split("width=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        assert!(width.parse::<f64>().unwrap() > 700.0, "four fifths of the axis: {width}");
+        assert!(drawn(vec![stall(true)]).contains("<path class=\"probe other\""));
+        assert!(!drawn(Vec::new()).contains("other"));
     }
 
     #[test]
