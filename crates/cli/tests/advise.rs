@@ -99,6 +99,13 @@ fn each_line_is_simulated_and_linked() {
     assert!(of("dctcp")["about"].as_str().unwrap().contains("RFC 8257"));
     let text = std::fs::read_to_string(folder.path().join("advice/advice.txt")).unwrap();
     assert!(text.contains("buffers-tor.buffer/index.html"), "{text}");
+    let headings = [
+        "Smallest buffers (each with all other buffers large)",
+        "Ranges that work (mean within 10 % of the best)",
+    ];
+    for expected in headings {
+        assert!(text.contains(expected), "{text}");
+    }
     let page = std::fs::read_to_string(folder.path().join("advice/index.html")).unwrap();
     assert!(page.contains("<a href=\"buffers-tor.buffer/index.html\"><bdi>tor.buffer</bdi></a>"), "{page}");
     assert_eq!(json(&std::fs::read_to_string(folder.path().join("advice/advice.json")).unwrap()), value);

@@ -6,7 +6,8 @@ use common::{Folder, fanin, stderr, stdout};
 use serde_json::Value;
 
 fn simulated(arguments: &[&str]) -> (Value, String, String) {
-    let folder = Folder::new("answers");
+    // Tests run in threads of one process.
+    let folder = Folder::new(&format!("answers-{:?}", std::thread::current().id()));
     let out = folder.file("out");
     let output = fanin(&[&["sim"][..], arguments, &["--out", &out]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -176,10 +177,48 @@ fn the_causes_of_the_slowest_event_account_for_its_time() {
         said.contains("after a loss at tor:0->collector:0") && text.contains(first.trim_end_matches('.'))
     );
     assert!(page.contains(&format!("behind event {earlier}, which waited")));
+    // The waterfall marks that timer in the row of its connection.
+    for expected in ["loss of another event on the connection, until its timer", "<path class=\"rto other\""]
+    {
+        assert!(page.contains(expected), "the page lacks {expected}");
+    }
     // Many events lost frames.
     let share = number(&summary["network"]["losing_share"]);
     assert!(share > 0.3 && share < 1.0, "{share}");
     assert!(text.contains(&format!("lost frames       {:.1} % of the events\n", 100.0 * share)), "{text}");
+}
+
+#[test]
+fn a_wait_outside_the_ports_of_switches_is_explained() {
+    let short = ["run.duration=30 ms", "run.warmup=10 ms"];
+    let plain = "tor.buffering=dedicated";
+    let cases: [(&str, &[&str], &str, &str); 5] = [
+        ("lcn15-all-to-all", &[], "ring", "in its collector's ring at tor:0->readout:"),
+        ("lcn15-all-to-all", &["tor.buffering=unlimited"], "link", "sharing the link of readout:"),
+        ("multihost", &[], "ring", "in its collector's ring at software:0->core:0, limited to 344 Mb/s"),
+        (
+            "icc15-39dcm",
+            &["shaping.method=fastpass"],
+            "timeslot-wait",
+            "waiting for timeslots of the arbiter",
+        ),
+        (
+            "lcn15-all-to-all",
+            &["transport.congestion_control=sird", plain],
+            "grant-wait",
+            "waiting for credit of the receiver",
+        ),
+    ];
+    for (scenario, more, kind, words) in cases {
+        let sets: Vec<&str> = short.iter().chain(more).flat_map(|set| ["--set", set]).collect();
+        let (summary, ..) = simulated(&[&[scenario][..], &sets].concat());
+        let late = &summary["late"];
+        let chain = late["chain"].as_array().unwrap();
+        let cause = chain.iter().find(|cause| cause["what"] == kind && cause["time_ms"].as_f64() > Some(0.0));
+        assert!(cause.is_some(), "{scenario} {more:?}: {late}");
+        assert!(late["text"].as_str().unwrap().contains(words), "{scenario} {more:?}: {late}");
+        assert!(late["explained"].as_f64().unwrap() > 0.97, "{scenario} {more:?}: {late}");
+    }
 }
 
 #[test]
@@ -299,6 +338,43 @@ fn a_limit_that_falls_is_given_as_it_was_and_all_drops_are_counted() {
     let named: u64 = ports.iter().map(|port| number(&port["drops"])).sum();
     let others = number(&summary["network"]["drops"]) - named;
     assert!(others > 0 && text.contains(&format!("other ports: {others} dropped")), "{others}: {text}");
+}
+
+#[test]
+fn a_sweep_says_what_its_curves_bands_and_cells_are() {
+    let folder = Folder::new("answers-sweep");
+    let out = folder.file("out");
+    let output = fanin(&[
+        "sim",
+        "incast",
+        "--sweep=workload.senders=2..4:1",
+        "--sweep=tor.buffer=log:64..256:3 kB",
+        "--repeat=2",
+        "--set=run.duration=60 ms",
+        "--set=run.warmup=0 s",
+        "--set=workload.request_size=32 kB",
+        "--out",
+        &out,
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let read = |name: &str| std::fs::read_to_string(folder.path().join("out").join(name)).unwrap();
+    let sweep: Value = serde_json::from_str(&read("sweep.json")).unwrap();
+    assert_eq!(sweep["keys"], serde_json::json!(["workload.senders", "tor.buffer"]), "no derived key");
+    let rows = read("sweep.csv");
+    assert!(
+        rows.starts_with("workload.senders,tor.buffer,seed,") && rows.lines().count() == 1 + 18,
+        "{rows}"
+    );
+    let page = read("index.html");
+    for expected in [
+        "Lines join the means over seeds. Bands reach from the least seed to the largest.",
+        "The darker a cell, the longer the time, on a logarithmic scale; means over seeds. ✕: frames were lost, or worse.",
+        "18 of 18 results: The run measures 60 ms, less than five minimum RTOs of 200 ms: timeouts hardly show.",
+        "results: Fewer than 10 requests were measured: means and quantiles say little.",
+        "10 of 18 results, evenly chosen",
+    ] {
+        assert!(page.contains(expected), "the page lacks {expected}");
+    }
 }
 
 #[test]
