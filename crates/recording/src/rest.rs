@@ -102,7 +102,7 @@ impl Finished<'_> {
         }
         let holding = self.holding_technique();
         // A source's answers to other collectors share its output. So do the requests of a collector whose host has answers to send.
-        if holding.is_none() {
+        if holding.is_none() && found.unexplained > 0 {
             let nodes = self.connections[last.connection as usize].nodes;
             let side = (last.connection as usize, 0);
             let back = find_route(self.scenario, self.network, self.roles, self.connections, side);
