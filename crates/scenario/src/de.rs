@@ -163,9 +163,28 @@ impl<'de> Deserializer<'de> for &TomlNode {
         result.map_err(|error: Error| error.or_at(self.place()))
     }
 
+    /// Refuses a list, which serde would read as a section's keys in the order of its fields.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        let Value::Array(nodes) = &self.value else { return self.deserialize_any(visitor) };
+        let has_tables = nodes.iter().any(|node| matches!(node.value, Value::Table(_)));
+        let error: Error = if has_tables {
+            de::Error::custom(
+                "there is one section of this name: write it with single brackets, […], and once",
+            )
+        } else {
+            de::Error::invalid_type(de::Unexpected::Other("a list"), &visitor)
+        };
+        Err(error.or_at(self.place()))
+    }
+
     serde::forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
-        newtype_struct seq tuple tuple_struct map struct identifier ignored_any
+        newtype_struct seq tuple tuple_struct map identifier ignored_any
     }
 }
 

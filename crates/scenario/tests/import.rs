@@ -267,6 +267,21 @@ fn without_a_queue_nothing_is_guessed() {
 }
 
 #[test]
+fn a_wred_profile_that_the_file_lacks_is_named() {
+    let file = |more: &str| {
+        format!(
+            r#"{{"PORT": {{"Ethernet0": {{"speed": "100000"}}}},
+            "QUEUE": {{"Ethernet0|3": {{"wred_profile": "GONE"}}{more}}}}}"#
+        )
+    };
+    let (imported, _) = read(&file(""), &queue(3));
+    assert!(why(&imported, "WRED_PROFILE|GONE").contains("QUEUE refers to it"));
+    let other = r#", "Ethernet0|4": {"wred_profile": "AWAY"}"#;
+    let (imported, _) = read(&file(other), &ImportOptions::default());
+    assert!(why(&imported, "QUEUE").contains("AWAY for 4; GONE for 3: choose one with --queue"));
+}
+
+#[test]
 fn a_queue_that_no_entry_is_about_is_refused() {
     let said = message(CONFIG_DB, &queue(9));
     assert!(said.contains("no entry is about queue 9; the queues are 0, 0-2, 3"), "{said}");

@@ -337,6 +337,18 @@ fn keys_of_the_top_level_name_their_section() {
 }
 
 #[test]
+fn a_section_is_no_list() {
+    // A list would fill the section's keys in their order.
+    let no_list = "invalid type: a list, expected a section with keys";
+    one("tor = [1]\n", 1, 7, &[no_list]);
+    one("supervisor = []\n", 1, 14, &[no_list]);
+    one("[tor]\npause = ['priority']\n", 2, 9, &[no_list]);
+    one("[[tor]]\nbuffer = '1 MB'\n", 1, 1, &["one section of this name", "single brackets"]);
+    let set = load("incast", &["tor=[1]".to_owned()]).unwrap_err().to_string();
+    assert!(set.contains("`tor` is a section"), "{set}");
+}
+
+#[test]
 fn a_file_that_is_no_scenario_says_why() {
     let folder = std::env::temp_dir().join(format!("fanin-no-scenario-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

@@ -54,7 +54,11 @@ impl FileNetwork {
         }
         let readouts = hosts.len() - shape.collectors.len();
         let collecting: Vec<String> = shape.collectors.iter().map(|&name| name.to_owned()).collect();
-        draft.remark(format!("Collectors: {}. The other {readouts} hosts are readouts.", list(&collecting)));
+        let others = match readouts {
+            1 => "The other host is a readout".to_owned(),
+            _ => format!("The other {readouts} hosts are readouts"),
+        };
+        draft.remark(format!("Collectors: {}. {others}.", list(&collecting)));
         draft.remark(
             "The scenario adds a supervisor and the loggers. Workload, TCP and buffers are its defaults: set them.",
         );

@@ -378,12 +378,15 @@ impl<'a> ConfigDb<'a> {
 
     /// ECN or RED of the queue's WRED profile.
     fn marks(&self, draft: &mut Draft) -> Result<(), ImportError> {
-        if self.table("WRED_PROFILE").next().is_none() {
+        let all: Vec<String> = self.table("WRED_PROFILE").map(|(name, _)| name.to_owned()).collect();
+        if all.is_empty() && self.referred("QUEUE", "wred_profile", self.queue)?.is_empty() {
             return Ok(());
         }
         let Some(name) = self.chosen("QUEUE", "wred_profile", self.queue, draft)? else {
-            let all: Vec<String> = self.table("WRED_PROFILE").map(|(name, _)| name.to_owned()).collect();
-            draft.refuse("WRED_PROFILE", format!("the queue has none of {}, or not one alone", list(&all)));
+            if !all.is_empty() {
+                let why = format!("the queue has none of {}, or not one alone", list(&all));
+                draft.refuse("WRED_PROFILE", why);
+            }
             return Ok(());
         };
         let place = format!("WRED_PROFILE|{name}");
