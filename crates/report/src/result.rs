@@ -83,7 +83,29 @@ impl RunResult {
                 (0, _) => format!("None of the {noun} was completed: nothing was measured"),
             });
         }
+        cautions.extend(tree.as_ref().and_then(|tree| self.unrecorded(tree)));
         cautions
+    }
+
+    /// A sentence on the events of `record.events` that have no traffic, if the tables were read.
+    fn unrecorded(&self, tree: &toml::Table) -> Option<String> {
+        // A barrier workload has no such records, as the scenario's own warning says.
+        self.summary.events.as_ref()?;
+        let asked = tree.get("record")?.get("events")?.as_array()?;
+        let last = self.records.events.iter().map(|row| row.id).max()?;
+        let missing: Vec<String> = asked
+            .iter()
+            .filter_map(|event| u64::try_from(event.as_integer()?).ok())
+            .filter(|event| self.records.io.iter().all(|row| row.event != *event))
+            .map(|event| event.to_string())
+            .collect();
+        (!missing.is_empty()).then(|| {
+            format!(
+                "No traffic was recorded of {} in record.events: the run has events 0 to {last}, and records those \
+                 that were collected",
+                missing.join(", ")
+            )
+        })
     }
 
     /// True if fewer events were assigned than the scenario asks for.
@@ -113,7 +135,7 @@ pub fn cautions_of(results: &[RunResult]) -> Vec<(String, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EventCounts, RequestCounts, ScenarioName, Tcp};
+    use crate::{EventCounts, EventRow, IoRow, RequestCounts, ScenarioName, Tcp};
 
     #[test]
     fn short_runs_and_few_events_are_said() {
@@ -140,5 +162,19 @@ mod tests {
         result.summary.requests = None;
         result.summary.events = Some(EventCounts::default());
         assert!(result.cautions()[0].contains("none was assigned"), "{:?}", result.cautions());
+    }
+
+    #[test]
+    fn events_without_recorded_traffic_are_named() {
+        let mut result = RunResult::new(Summary::new(ResultKind::Sim, "1", ScenarioName::default()));
+        result.summary.events = Some(EventCounts { collected: 10, ..EventCounts::default() });
+        result.scenario_toml = Some("[record]\nevents = [2, 40, 5]\n".into());
+        assert!(result.cautions().is_empty(), "a summary alone has no tables: {:?}", result.cautions());
+        result.records.events = (0..9).map(|id| EventRow { id, ..EventRow::default() }).collect();
+        result.records.io.push(IoRow { event: 2, ..IoRow::default() });
+        let cautions = result.cautions();
+        assert!(cautions[0].contains("of 40, 5 in record.events: the run has events 0 to 8"), "{cautions:?}");
+        result.records.io.extend([5, 40].map(|event| IoRow { event, ..IoRow::default() }));
+        assert!(result.cautions().is_empty(), "{:?}", result.cautions());
     }
 }

@@ -187,6 +187,10 @@ pub(crate) const SETTINGS: &[(&str, &str)] = &[
     ("transport.mss", "MSS"),
 ];
 
+/// Labels of settings that the head leaves out; a sweep over them shows them.
+pub(super) const OTHER_LABELS: &[(&str, &str)] =
+    &[("run.duration", "Measured time"), ("run.warmup", "Warm-up"), ("run.seed", "Seed")];
+
 /// True if a setting has an effect in this system, as far as the scenario's other settings say.
 pub(super) fn matters(name: &str, tree: &toml::Value) -> bool {
     let is = |name: &str, values: &[&str]| {

@@ -8,7 +8,7 @@ use toml::Value;
 
 use super::alike::ignored;
 use super::chart::{Axis, Chart, LOOKS, Mark, Series, Shape};
-use super::contents::{SETTINGS, matters};
+use super::contents::{OTHER_LABELS, SETTINGS, matters};
 use super::following::{leading_and_following, with_note};
 use super::format::{FigureForm, significant, words};
 use crate::{RunResult, Summary};
@@ -101,7 +101,7 @@ pub(super) fn swept(results: &[RunResult]) -> Vec<(String, Vec<Option<String>>)>
 
 /// The label of a setting on the page.
 pub(crate) fn label(key: &str) -> String {
-    let known = SETTINGS.iter().find(|(name, _)| *name == key);
+    let known = SETTINGS.iter().chain(OTHER_LABELS).find(|(name, _)| *name == key);
     known.map_or_else(|| words(&key.replace('.', ": ")), |(_, label)| (*label).to_owned())
 }
 
