@@ -32,7 +32,10 @@ def checked_path(name: str, value: Any, right: str = "a path, as a text or a pat
 
 def out_folder(out: Any, prefix: str) -> Path:
     """Return the folder to write into: `out`, or a new temporary one."""
-    return Path(tempfile.mkdtemp(prefix=prefix) if out is None else checked_path("out", out)).absolute()
+    folder = Path(tempfile.mkdtemp(prefix=prefix) if out is None else checked_path("out", out)).absolute()
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"`out` is a folder, and {folder} is a file")
+    return folder
 
 
 def check_text(name: str, value: Any, right: str) -> None:

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import re
+import tomllib
 import warnings
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,8 @@ __all__ = ["RecordTable", "Result", "RunWarning", "load"]
 
 _PS_PER_MS = 1e9
 _BINS = 40
+# Names of folders in a message.
+_NAMES_SHOWN = 3
 _STYLE = 'font-size="11" font-family="sans-serif" fill="currentColor"'
 
 
@@ -90,8 +93,24 @@ class Result:
 
     @cached_property
     def io(self) -> RecordTable:
-        """The traffic of the events that ``record.events`` names."""
-        return self._loaded.table("io")
+        """The traffic of the events that ``record.events`` names; warn where one was not collected."""
+        table = self._loaded.table("io")
+        recorded = set(table["event"])
+        missing = [str(event) for event in self._recorded_events() if event not in recorded]
+        if missing:
+            events = self.events["id"]
+            known = f"the run has events 0 to {max(events)}" if events else "the run has no events"
+            text = f"no traffic was recorded of {', '.join(missing)} in `record.events`: {known}"
+            # Between the caller and here lies a function of functools.
+            warnings.warn(text, RunWarning, stacklevel=3)
+        return table
+
+    def _recorded_events(self) -> list[int]:
+        """Return the events that the scenario names for records; those of a barrier workload have none."""
+        if self.scenario_toml is None or "events" not in self.summary:
+            return []
+        events: list[int] = tomllib.loads(self.scenario_toml).get("record", {}).get("events", [])
+        return events
 
     @cached_property
     def drops(self) -> RecordTable:
@@ -231,11 +250,15 @@ def load(path: str | os.PathLike[str]) -> Result:
     Raise `OSError` where it cannot be read, and `ValueError` where it is no result or damaged.
     """
     folder = Path(checked_path("path", path, "the folder of a result, or the file of a summary"))
-    if (folder / "sweep.json").is_file() and not (folder / "summary.json").is_file():
-        raise ValueError(f"{folder} holds a sweep: load one of its folders, or read its sweep.parquet")
-    if not (folder / "summary.json").is_file() and any(folder.glob("[!.]*/summary.json")):
-        raise ValueError(
-            f"{folder} is not a result: it holds results of a sweep: load one of its folders, "
-            "or draw all by `fanin report`"
-        )
+    if folder.is_dir() and not (folder / "summary.json").is_file():
+        names = sorted(found.parent.name for found in folder.glob("[!.]*/summary.json"))
+        if (folder / "sweep.json").is_file():
+            raise ValueError(f"{folder} holds a sweep: load one of its folders, or read its sweep.parquet")
+        if names:
+            some = ", ".join(names[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else "")
+            count = "1 folder with a result" if len(names) == 1 else f"{len(names)} folders with results"
+            raise ValueError(
+                f"{folder} is not a result, but has {count}: {some}; load one of them, "
+                f"or draw all by `fanin report {folder}`"
+            )
     return Result(_fanin.load_result(os.fspath(path)))

@@ -1,14 +1,17 @@
 """Sweeps: one scenario with many settings and seeds, on any executor, kept on disk point by point."""
 
+import difflib
 import itertools
 import os
 import threading
 import time
 import traceback
+import uuid
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +42,8 @@ _TASK_POINTS_MAX = 200
 _GRACE_SECONDS = 1.0
 _POLL_SECONDS = 0.01
 _ATTEMPTS_MAX = 3
+# Runs of sweeps that Ctrl-C has ended in this process, which may be a worker.
+_INTERRUPTED: set[str] = set()
 _UNITS = {"ms": "ms", "us": "us", "ps": "ps", "s": "s", "bps": "bit/s", "hz": "Hz", "bytes": "bytes"}
 
 
@@ -151,7 +156,10 @@ class Sweep:
         names = list(figures) or list(dict.fromkeys(itertools.chain.from_iterable(summaries)))
         unknown = [name for name in names if summaries and not any(name in summary for summary in summaries)]
         if unknown:
-            raise KeyError(f"no summary has {', '.join(unknown)}")
+            known = dict.fromkeys(itertools.chain.from_iterable(summaries))
+            alike = difflib.get_close_matches(unknown[0], known, 1)
+            remedy = f"; did you mean `{alike[0]}`?" if alike else ""
+            raise KeyError(f"no summary has {', '.join(unknown)}{remedy}")
         keys = dict.fromkeys(key for point in points for key in point.settings)
         columns: dict[str, list[object]] = {
             key: _column(point.settings.get(key) for point in points) for key in keys
@@ -174,7 +182,12 @@ class Sweep:
         stop = threading.Event()
         if self._executor is not None:
             submit, width = _submitter(self._executor)
-            yield from self._spread(missing, submit, width, None)
+            try:
+                # Threads of this process see the event; workers elsewhere do not.
+                shared = stop if type(self._executor) is ThreadPoolExecutor else None
+                yield from self._spread(missing, submit, width, shared)
+            finally:
+                stop.set()
             return
         threads = self._tasks or os.cpu_count() or 1
         with ThreadPoolExecutor(threads) as pool:
@@ -191,10 +204,27 @@ class Sweep:
         width: Callable[[], int],
         stop: threading.Event | None,
     ) -> Iterator[Point]:
-        """Hand out points in tasks, and give each as its result is there."""
+        """Hand out points in tasks, and give each as its result is there; left early, cancel the tasks."""
+        running: dict[Any, tuple[list[str], float]] = {}
+        try:
+            yield from self._hand_out(missing, submit, width, stop, running)
+        finally:
+            for task in running:
+                # One that has begun may refuse, and a batch system may not answer.
+                with suppress(Exception):
+                    task.cancel()
+
+    def _hand_out(
+        self,
+        missing: dict[str, Point],
+        submit: Callable[..., Any],
+        width: Callable[[], int],
+        stop: threading.Event | None,
+        running: dict[Any, tuple[list[str], float]],
+    ) -> Iterator[Point]:
         waiting = deque(missing)
         attempts = dict.fromkeys(missing, 0)
-        running: dict[Any, tuple[list[str], float]] = {}
+        terms = _Terms(str(self.folder), self._timeout, uuid.uuid4().hex, _fanin.VERSION)
         # Jobs given up are kept: without its job a hung worker would look idle.
         given_up: list[Any] = []
         more = [] if stop is None else [stop]
@@ -208,9 +238,7 @@ class Sweep:
                 for key in keys:
                     attempts[key] += 1
                 try:
-                    task = submit(
-                        _work, str(self.folder), [missing[key].scenario for key in keys], self._timeout, *more
-                    )
+                    task = submit(_work, terms, [missing[key].scenario for key in keys], *more)
                 except Exception as error:
                     why = f"the executor takes nothing any more: {type(error).__name__}: {error}"
                     self.failed.update(dict.fromkeys([*keys, *waiting], why))
@@ -281,7 +309,7 @@ def sweep(
     ([4, 4, 8, 8], [1, 2, 1, 2])
     """
     check_type("scenario", scenario, Scenario, SCENARIO)
-    check_engine(tasks, timeout)
+    check_engine(executor, tasks, timeout)
     if isinstance(over, Mapping):
         check_settings("over", over)
         for key, values in over.items():
@@ -310,8 +338,12 @@ def sweep(
     return Sweep(points, folder, executor, tasks, timeout, progress)
 
 
-def check_engine(tasks: int | None, timeout: float | None) -> None:
+def check_engine(executor: Any, tasks: int | None, timeout: float | None) -> None:
     """Raise `TypeError` or `ValueError` where simulations cannot run so."""
+    if isinstance(executor, type):
+        raise TypeError(f"`executor` is an object, such as `{executor.__name__}(…)`, not the class itself")
+    if executor is not None:
+        _submitter(executor)
     if timeout is not None:
         check_seconds("timeout", timeout)
     if tasks is not None:
@@ -353,17 +385,35 @@ def _outcome(task: Any) -> tuple[str, dict[str, str], float]:
     return "its worker stopped", reasons, took
 
 
+@dataclass(frozen=True)
+class _Terms:
+    """What all tasks of a run of a sweep share."""
+
+    folder: str
+    timeout: float | None
+    #: Tells this run from others in a worker's memory.
+    token: str
+    #: That of Fanin where the sweep runs.
+    version: str
+
+
 def _work(
-    root: str, scenarios: Sequence[Scenario], timeout: float | None, stop: threading.Event | None = None
+    terms: _Terms, scenarios: Sequence[Scenario], stop: threading.Event | None = None
 ) -> tuple[dict[str, str], float]:
-    """Simulate and store points; return why some failed, and the mean seconds of the others."""
+    """Simulate and store points; return why some failed, and the mean seconds of the others.
+
+    Ctrl-C reaches the processes of a pool too. One that it has interrupted begins nothing of the same run.
+    """
+    if terms.version != _fanin.VERSION:
+        # Its points would have other names, so that the sweep would not find them.
+        raise RuntimeError(f"it has Fanin {_fanin.VERSION}, and the sweep has {terms.version}: install one")
     failed: dict[str, str] = {}
     times = []
     for scenario in scenarios:
-        if stop is not None and stop.is_set():
+        if terms.token in _INTERRUPTED or (stop is not None and stop.is_set()):
             break
         # Another worker may have done it in the meantime.
-        if _fanin.is_stored(root, scenario.key):
+        if _fanin.is_stored(terms.folder, scenario.key):
             continue
         start = time.monotonic()
 
@@ -373,16 +423,19 @@ def _work(
                 return
             if stop is not None and stop.is_set():
                 raise InterruptedError("the sweep was ended")
-            if timeout is not None and time.monotonic() - start > timeout:
-                raise TimeoutError(f"it took longer than {timeout:g} s")
+            if terms.timeout is not None and time.monotonic() - start > terms.timeout:
+                raise TimeoutError(f"it took longer than {terms.timeout:g} s")
 
         try:
             result = scenario.play(look)
             if result.end == "complete":
-                result.store(root, scenario.key)
+                result.store(terms.folder, scenario.key)
                 times.append(time.monotonic() - start)
             else:
                 failed[scenario.key] = result.diagnosis or result.end
+        except KeyboardInterrupt:
+            _INTERRUPTED.add(terms.token)
+            raise
         except Exception as error:
             failed[scenario.key] = "".join(traceback.format_exception_only(error)).strip()
     return failed, sum(times) / len(times) if times else 0.0

@@ -205,7 +205,7 @@ def tune(
     backends = (str, os.PathLike, optuna.storages.BaseStorage)
     if storage is not None and not isinstance(storage, backends):
         raise wrong("storage", "a file or a storage of Optuna", storage)
-    check_engine(tasks, timeout)
+    check_engine(executor, tasks, timeout)
     ladder = _ladder(scenario, seeds, durations)
     axes = space(scenario, over or {}, goal.key)
     folder = out_folder(out, "fanin-tune-")

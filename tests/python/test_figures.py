@@ -4,6 +4,8 @@ import dataclasses
 import json
 import re
 import string
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +240,13 @@ def test_the_simulator_still_gives_the_gallery_its_numbers(tmp_path: Path) -> No
     # The picture shows four waits; the caption counts them.
     assert (look(run).flats, drawn.numbers[:22]) == (4, "4 such periods, and 6 ")
     assert look(run).own_ideal_ms <= look(run).least_ms
+
+
+def test_a_list_may_be_cut_by_its_reader() -> None:
+    command = f"{sys.executable} -m fanin.figures --list | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("thesis-4.3")
+    assert done.stderr == ""
 
 
 def test_the_command_says_why_and_refuses_in_a_sentence(

@@ -92,6 +92,14 @@ def test_a_scenario_is_replaced_and_never_changed(tmp_path: Path) -> None:
     assert copy.deepcopy(scenario.settings) == scenario.settings
 
 
+def test_a_section_given_as_a_list_is_refused() -> None:
+    tor: Any = [1]
+    with pytest.raises(fanin.ScenarioError, match="a list, expected a section with keys") as caught:
+        fanin.Scenario.load("incast").replace(tor=tor)
+    (problem,) = fanin.problems(caught.value)
+    assert "`tor` is a section; set one of its keys" in problem.help[0]
+
+
 def test_a_file_that_changed_is_not_taken_for_the_scenario(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('extends = "incast"\n[workload]\nsenders = 32\n')

@@ -155,6 +155,18 @@ def test_drops_have_one_schema_and_need_a_watched_queue(result: fanin.Result) ->
     assert caught[0].filename == __file__, "it names the line here"
 
 
+def test_an_event_without_recorded_traffic_is_said(tmp_path: Path) -> None:
+    rack = fanin.Scenario.load("thesis-a-1000hz", {**RACK, "record.events": [2, 4_000_000]})
+    simulated = rack.simulate(progress=False)
+    simulated.write(tmp_path)
+    said = "no traffic was recorded of 4000000 in `record.events`: the run has events 0 to "
+    for result in (simulated, fanin.load(tmp_path)):
+        with pytest.warns(fanin.RunWarning, match=said) as caught:
+            assert set(result.io["event"]) == {2}
+        assert caught[0].filename == __file__, "it names the line here"
+    assert "No traffic was recorded of 4000000 in record.events" in simulated.page()
+
+
 def test_the_page_and_the_picture(result: fanin.Result, folder: Path) -> None:
     assert ElementTree.fromstring(result.page().removeprefix("<!DOCTYPE html>")).tag == "html"
     shown = result._repr_html_()

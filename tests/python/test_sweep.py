@@ -1,5 +1,6 @@
 """Sweeps run each point once, whatever becomes of workers, and agree with the command's."""
 
+import dataclasses
 import json
 import math
 import os
@@ -8,9 +9,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -97,6 +99,8 @@ def test_a_table_holds_settings_and_figures_with_units(scenario: fanin.Scenario)
     assert "goodput_bps.total" in sweep.table().columns
     with pytest.raises(KeyError, match="colour"):
         sweep.table("colour")
+    with pytest.raises(KeyError, match=r"no summary has network.drop; did you mean `network.drops`"):
+        sweep.table("network.drop")
 
 
 def test_a_sweep_loads_each_point_once(
@@ -147,7 +151,14 @@ def test_wrong_points_are_refused_before_anything_runs(scenario: fanin.Scenario,
         fanin.sweep(scenario, {"workload.sender": [1]}, out=tmp_path / "x")
     assert not (tmp_path / "x").exists()
     with pytest.raises(TypeError, match="no executor"):
-        fanin.sweep(scenario, {"workload.senders": [4]}, executor=7, out=tmp_path).run()
+        fanin.sweep(scenario, {"workload.senders": [4]}, executor=7, out=tmp_path / "x")
+    executor: Any = ProcessPoolExecutor
+    with pytest.raises(TypeError, match=r"an object, such as `ProcessPoolExecutor\(…\)`, not the class"):
+        fanin.sweep(scenario, {"workload.senders": [4]}, executor=executor, out=tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match=r"`out` is a folder, and .*file is a file"):
+        fanin.sweep(scenario, {"workload.senders": [4]}, out=tmp_path / "file")
     for timeout in (0, math.nan):
         with pytest.raises(ValueError, match="above 0"):
             fanin.sweep(scenario, {}, timeout=timeout)
@@ -246,6 +257,19 @@ def test_processes_take_points_and_a_lost_one_costs_its_own(scenario: fanin.Scen
     assert left.items() <= written(tmp_path).items()
 
 
+def test_a_worker_of_another_version_says_so(scenario: fanin.Scenario, tmp_path: Path) -> None:
+    def submit(work: Any, terms: Any, *more: Any) -> Any:
+        return pool.submit(work, dataclasses.replace(terms, version="0.0.1"), *more)
+
+    with ThreadPoolExecutor(1) as pool:
+        executor = SimpleNamespace(submit=submit)
+        sweep = fanin.sweep(scenario, {}, out=tmp_path, executor=executor, progress=False)
+        said = f"it has Fanin {fanin.version}, and the sweep has 0.0.1: install one"
+        with pytest.warns(fanin.RunWarning, match=said):
+            sweep.run()
+    assert not written(tmp_path)
+
+
 @pytest.fixture
 def cluster() -> Iterator[Any]:
     distributed = pytest.importorskip("distributed")
@@ -301,22 +325,38 @@ def test_jobs_of_submitit_take_points(scenario: fanin.Scenario, tmp_path: Path) 
     assert len(sweep.run()) == len(written(tmp_path / "out")) == 2
 
 
-def test_ctrl_c_ends_a_sweep_and_it_goes_on_later(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pool", ["nullcontext", "ThreadPoolExecutor", "ProcessPoolExecutor"])
+def test_ctrl_c_ends_a_sweep_and_it_goes_on_later(pool: str, tmp_path: Path) -> None:
+    # Of several long points one waits in the pool's own queue.
     script = tmp_path / "sweep.py"
     script.write_text(
         "import sys, fanin\n"
-        "scenario = fanin.Scenario.load('incast', {'run.duration': '60 ms'})\n"
-        "over = [{'workload.senders': 4}, {'run.duration': '80000 s'}]\n"
-        "for point in fanin.sweep(scenario, over, out=sys.argv[1], tasks=2, progress=False):\n"
-        "    print('done', flush=True)\n"
+        "from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor\n"
+        "from contextlib import nullcontext\n"
+        "if __name__ == '__main__':\n"
+        "    scenario = fanin.Scenario.load('incast', {'run.duration': '60 ms'})\n"
+        "    long = [{'run.duration': '80000 s', 'workload.senders': count} for count in (8, 9, 10, 11)]\n"
+        "    over = [{'workload.senders': 4}, *long]\n"
+        f"    with {pool}({'' if pool == 'nullcontext' else 2}) as pool:\n"
+        "        sweep = fanin.sweep(\n"
+        "            scenario, over, out=sys.argv[1], executor=pool, tasks=2, progress=False\n"
+        "        )\n"
+        "        for point in sweep:\n"
+        "            print('done', flush=True)\n"
     )
     command = [sys.executable, str(script), str(tmp_path / "out")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "done\n"
-        time.sleep(0.2)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+    pipe = subprocess.PIPE
+    # A terminal sends the signal to all processes of the session.
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "done\n"
+            time.sleep(0.5)
+            os.killpg(process.pid, signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
     assert "KeyboardInterrupt" in errors
     assert len(written(tmp_path / "out")) == 1
 
@@ -379,8 +419,14 @@ def test_a_key_without_values_and_a_folder_of_a_sweep_are_refused(
         fanin.load(tmp_path)
     # A sweep of Python has no such file.
     points = fanin.sweep(scenario, {"workload.senders": [2]}, out=tmp_path / "points", progress=False).run()
-    with pytest.raises(ValueError, match="holds results of a sweep: load one of its folders"):
+    with pytest.raises(ValueError, match=r"has 1 folder with a result: [0-9a-f]{32}; load one of them"):
         fanin.load(points.folder)
+    for name in ("a", "b", "c", "d"):
+        next(iter(points)).result.write(tmp_path / "mixed" / name)
+    with pytest.raises(
+        ValueError, match="not a result, but has 4 folders with results: a, b, c, …; load one"
+    ):
+        fanin.load(tmp_path / "mixed")
     # A scenario is found from any working directory.
     (tmp_path / "mine.toml").write_text('extends = "incast"\n')
     monkeypatch.chdir(tmp_path)

@@ -1,6 +1,7 @@
 """Draws the papers' figures: `python -m fanin.figures [NAME]...`."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,4 +67,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    # A reader that has enough, such as `head`, ends it without a word.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.exit(main(sys.argv[1:]))

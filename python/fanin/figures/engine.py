@@ -134,7 +134,8 @@ def draw_all(
     out.mkdir(parents=True, exist_ok=True)
     missing, seconds = estimate(figures, store)
     if missing:
-        say(f"{missing} runs are missing: about {_about(seconds)}")
+        runs = "1 run is" if missing == 1 else f"{missing} runs are"
+        say(f"{runs} missing: about {_about(seconds)}")
     counter = _Counter(missing, is_quiet)
     drawn: list[Drawn] = []
     try:

@@ -1,12 +1,13 @@
 """Numbers of runs for figures: of events assigned in the measured time, over all seeds."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from fanin.figures.spec import Panel, Run, Series
-from fanin.result import Result
+from fanin.result import Result, RunWarning
 
 __all__ = ["Caption", "Measured", "quantile"]
 
@@ -227,7 +228,10 @@ class Measured:
 
     def table(self, name: str) -> Any:
         """Return a table of the first seed."""
-        return getattr(self._results[0], name)
+        with warnings.catch_warnings():
+            # A tiny run ends before the event that a figure shows.
+            warnings.simplefilter("ignore", RunWarning)
+            return getattr(self._results[0], name)
 
     @property
     def summary(self) -> dict[str, Any]:
