@@ -319,7 +319,8 @@ fn take_equal(draft: &mut Draft, key: &str, values: Vec<Option<String>>) {
     };
     match counts.iter().next() {
         Some((Some(value), count)) if counts.len() == 1 => {
-            draft.take(key, value.clone(), format!("of {count} links"));
+            let links = if *count == 1 { "link" } else { "links" };
+            draft.take(key, value.clone(), format!("of {count} {links}"));
         }
         Some((None, _)) if counts.len() == 1 => {
             draft.refuse(key, "the file has none; the default of a scenario is in force");
