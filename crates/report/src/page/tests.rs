@@ -522,3 +522,10 @@ fn no_p99_of_few_events() {
     let html = page(&[result]);
     assert!(html.contains("One in a hundred") && html.contains("<dt>p99</dt>"));
 }
+
+#[test]
+fn settings_that_the_head_leaves_out_have_labels_too() {
+    assert_eq!(swept::label("run.duration"), "Measured time");
+    assert_eq!(swept::label("tor.buffer"), "Rack switch buffer");
+    assert_eq!(swept::label("live.drain"), "Live: drain");
+}
