@@ -17,8 +17,8 @@ __all__ = [
     "ScenarioError",
     "TunedRange",
     "TuningGoal",
-    "check_figure",
     "figure_of",
+    "figure_unit",
     "format_quantity",
     "import_text",
     "is_clearly_worse",
@@ -157,6 +157,9 @@ class TunedRange:
         """The scenario's own value, held within the ends."""
     def text(self, /, value: SupportsIndex) -> str:
         """The text of a value, as a scenario has it."""
+    @property
+    def unit(self, /) -> str | None:
+        """The base unit, or None for counts."""
 
 @final
 class TuningGoal:
@@ -179,11 +182,11 @@ class TuningGoal:
     def name(self, /) -> str:
         """The objective's name."""
 
-def check_figure(name: str) -> None:
-    """Raises `ValueError` with all names unless a figure has this short name."""
-
 def figure_of(name: str, result: LoadedResult) -> float | None:
     """A figure of a result by its short name, or None where it does not apply; an unknown name raises `ValueError`."""
+
+def figure_unit(name: str) -> str | None:
+    """The unit of the figure with this short name, or None for counts and factors; an unknown name raises `ValueError`."""
 
 def format_quantity(name: str, value: SupportsIndex) -> str:
     """The shortest text that stands for a whole number of base units."""

@@ -15,7 +15,7 @@ from fanin._space import Choice, Range, Values, space
 from fanin._terminal import Progress
 from fanin.result import RunWarning
 from fanin.scenario import Scenario, Setting
-from fanin.sweeping import SCENARIO, Point, Sweep, _numbers, sweep
+from fanin.sweeping import SCENARIO, Point, Sweep, _numbers, _unit, sweep
 
 __all__ = ["Effect", "Sensitivity", "sensitivity"]
 
@@ -34,6 +34,8 @@ class Effect:
     #: Morris: `mu`, `mu_star`, `mu_star_conf`, `sigma`, in the figure's unit for the whole range.
     #: Sobol: `S1`, `S1_conf`, `ST`, `ST_conf`, shares of the variance; None where the figure never changes.
     values: Mapping[str, float | None]
+    #: The figure's unit, such as `ms`; None for counts and factors.
+    unit: str | None
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,9 @@ class Sensitivity:
             "figure": [effect.figure for effect in self.effects],
             "key": [effect.key for effect in self.effects],
         }
+        if self.method == "morris":
+            # Sobol's indices are shares.
+            columns["unit"] = [effect.unit for effect in self.effects]
         for name in _METHODS[self.method]:
             columns[name] = [effect.values[name] for effect in self.effects]
         return RecordTable.of_columns(columns, {})
@@ -103,9 +108,9 @@ def sensitivity(
     figures = checked_texts("of", of, 'a figure such as "mean", or a list of them')
     if not figures:
         raise ValueError("name at least one figure, for example of='mean'")
-    for figure in figures:
-        if "." not in figure:
-            _fanin.check_figure(figure)
+    unit_of = {
+        figure: _unit(figure) if "." in figure else _fanin.figure_unit(figure) for figure in figures
+    }
     default = _MORRIS_TRAJECTORIES if method == "morris" else _SOBOL_SAMPLES
     count = default if samples is None else checked_whole("samples", samples, 2)
     if method == "sobol" and count & (count - 1):
@@ -137,7 +142,7 @@ def sensitivity(
         found = analyse(problem, shares, values[figure], seed)
         for number, axis in enumerate(axes):
             row = {name: found[name][number] for name in _METHODS[method]}
-            effects.append(Effect(figure, axis.key, row))
+            effects.append(Effect(figure, axis.key, row, unit_of[figure]))
     return Sensitivity(method, tuple(effects), swept)
 
 

@@ -99,7 +99,7 @@ class TunedPoint:
 class Tuning:
     """The result of a search, and the study of Optuna behind it."""
 
-    def __init__(self, study: "optuna.Study", folder: Path, objective: str) -> None:
+    def __init__(self, study: "optuna.Study", folder: Path, objective: str, unit: str | None) -> None:
         """Take what `tune` has made."""
         #: The study; `optuna.visualization` draws it.
         self.study = study
@@ -107,6 +107,8 @@ class Tuning:
         self.folder = folder
         #: The objective's name.
         self.objective = objective
+        #: The objective's unit, such as `ms`; None for a count or a factor.
+        self.unit = unit
 
     @property
     def points(self) -> list[TunedPoint]:
@@ -140,7 +142,8 @@ class Tuning:
             columns[f"far from {text}"] = [point.far.get(text) for point in points]
         columns["state"] = [point.state for point in points]
         columns["why"] = [point.why for point in points]
-        return RecordTable.of_columns(columns, {})
+        unit_of = {} if self.unit is None else {name: self.unit, "half_interval": self.unit}
+        return RecordTable.of_columns(columns, unit_of)
 
     def __repr__(self) -> str:
         """Return the best point, or say that there is none."""
@@ -149,7 +152,8 @@ class Tuning:
             return f"<fanin.Tuning of {self.objective}: no trial meets the constraints>"
         settings = ", ".join(f"{key} = {_toml(value)}" for key, value in best.settings.items())
         half = "" if best.half is None else f" ± {best.half:.3g}"
-        return f"<fanin.Tuning: {self.objective} {best.value:.6g}{half} at {settings}>"
+        unit = "" if self.unit is None else f" {self.unit}"
+        return f"<fanin.Tuning: {self.objective} {best.value:.6g}{half}{unit} at {settings}>"
 
 
 def tune(
@@ -208,6 +212,10 @@ def tune(
     check_engine(executor, tasks, timeout)
     ladder = _ladder(scenario, seeds, durations)
     axes = space(scenario, over or {}, goal.key)
+    if goal.key is None:
+        unit = _fanin.figure_unit(goal.name)
+    else:
+        unit = next(axis.numbers.unit for axis in axes if isinstance(axis, Range) and axis.key == goal.key)
     folder = out_folder(out, "fanin-tune-")
     folder.mkdir(parents=True, exist_ok=True)
     described = [scenario.key, goal.name, maximise is not None, goal.constraints]
@@ -232,7 +240,7 @@ def tune(
                 update(trials, trials)
         finally:
             close()
-    tuning = Tuning(study, folder, goal.name)
+    tuning = Tuning(study, folder, goal.name, unit)
     _warn(tuning, goal)
     return tuning
 

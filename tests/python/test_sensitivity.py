@@ -60,6 +60,7 @@ def test_morris_ranks_settings_for_each_figure(scenario: fanin.Scenario, tmp_pat
     frame = polars.DataFrame(found.table())
     assert frame["figure"].to_list() == [figure for figure in figures for _ in over]
     assert frame["key"].to_list() == list(over) * 3
+    assert frame["unit"].to_list() == ["ms"] * 3 + [None] * 3 + ["bit/s"] * 3
     times = frame.filter(polars.col("figure") == "mean")
     # Four answers, 50 to 500 kB, at 1 Gb/s: the whole range is about 15 ms.
     assert times["mu"][1] == pytest.approx(15, rel=0.5)

@@ -43,6 +43,8 @@ def test_a_table_shows_its_first_rows_with_units(scenario: fanin.Scenario) -> No
     columns: dict[str, list[object]] = {"<a>": ["x & y", None], "b": [1.5, 2.0]}
     small = RecordTable.of_columns(columns, {"b": "ms"})
     assert cells(small._repr_html_()) == [["<a>", "bms"], ["x & y", "1.5"], ["", "2"]]
+    one: dict[str, list[object]] = {"a": [1]}
+    assert repr(RecordTable.of_columns(one, {})) == "<fanin.RecordTable, 1 row: a>"
     empty: dict[str, list[object]] = {"a": []}
     assert cells(RecordTable.of_columns(empty, {})._repr_html_()) == [["a"]]
 

@@ -97,7 +97,8 @@ def test_the_smallest_buffer_is_the_one_that_holds_all_answers(
     assert (
         frame.filter(polars.col("far from drops=0") == 0)["tor.buffer (objective)"].min() == found.best.value
     )
-    assert "tor.buffer" in repr(found)
+    assert f"{found.best.value:.6g} bytes at tor.buffer" in repr(found)
+    assert found.table().units == {"tor.buffer (objective)": "bytes", "half_interval": "bytes"}
 
 
 def test_a_choice_of_values_is_searched_too(scenario: fanin.Scenario, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ mod _fanin {
     #[pymodule_export]
     use super::table::{RecordTable, RowIterator};
     #[pymodule_export]
-    use super::tune::{TunedRange, TuningGoal, check_figure, figure_of, is_clearly_worse, mean_interval};
+    use super::tune::{TunedRange, TuningGoal, figure_of, figure_unit, is_clearly_worse, mean_interval};
     #[pymodule_export]
     use super::units::{format_quantity, parse_quantity};
 

@@ -97,7 +97,7 @@ impl RecordTable {
 
     /// The number of rows and the columns, on one line.
     fn __repr__(&self) -> String {
-        format!("<fanin.RecordTable, {} rows: {}>", self.__len__(), self.columns().join(", "))
+        format!("<fanin.RecordTable, {}: {}>", rows_in_words(self.__len__()), self.columns().join(", "))
     }
 
     /// The first rows as HTML, for a notebook.
@@ -116,7 +116,7 @@ impl RecordTable {
         let rows = self.__len__();
         let more =
             if rows > SHOWN_ROWS { format!(", the first {SHOWN_ROWS} of them") } else { String::new() };
-        Ok(html + &format!("</tbody></table><small>{rows} rows{more}</small>"))
+        Ok(html + &format!("</tbody></table><small>{}{more}</small>", rows_in_words(rows)))
     }
 
     /// The names of the columns.
@@ -198,6 +198,10 @@ impl RecordTable {
         let batch = RecordBatch::try_new(schema.clone(), arrays).map_err(|error| wrong(&error))?;
         Ok(Self { schema, cells: Cells::Batch(batch) })
     }
+}
+
+fn rows_in_words(count: usize) -> String {
+    if count == 1 { "1 row".to_owned() } else { format!("{count} rows") }
 }
 
 /// Goes through the rows of a table.

@@ -1,7 +1,7 @@
 //! Goals and ranges of `fanin.tune` and `fanin.sensitivity`, in the words of `fanin tune`.
 
-use fanin_report::named_figure;
-use fanin_tune::{Constraint, Goal, KeyRange, Objective, Sense, Target, TunedKey, TunedKeyError};
+use fanin_report::{FigureUnit, named_figure};
+use fanin_tune::{Constraint, Goal, KeyRange, NumberKind, Objective, Sense, Target, TunedKey, TunedKeyError};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 
@@ -107,6 +107,20 @@ impl TunedRange {
         self.key.kind.text(value)
     }
 
+    /// The base unit, or None for counts.
+    #[getter]
+    fn unit(&self) -> Option<&'static str> {
+        match self.key.kind {
+            NumberKind::Count => None,
+            NumberKind::Bytes => Some("bytes"),
+            NumberKind::Duration => Some("ps"),
+            NumberKind::Rate => Some("bit/s"),
+            NumberKind::Packets => Some("packets"),
+            NumberKind::Frequency => Some("mHz"),
+            NumberKind::Ratio => Some("ppm"),
+        }
+    }
+
     /// The value with three digits that is nearest to another one.
     fn rounded(&self, value: u64) -> u64 {
         self.key.axis.rounded(value)
@@ -138,10 +152,15 @@ pub(crate) fn figure_of(name: &str, result: &LoadedResult) -> PyResult<Option<f6
     Ok(named(name)?.of(result.head_summary()))
 }
 
-/// Raises `ValueError` with all names unless a figure has this short name.
+/// The unit of the figure with this short name, or None for counts and factors; an unknown name raises `ValueError`.
 #[pyfunction]
-pub(crate) fn check_figure(name: &str) -> PyResult<()> {
-    named(name).map(drop)
+pub(crate) fn figure_unit(name: &str) -> PyResult<Option<&'static str>> {
+    Ok(match named(name)?.unit {
+        FigureUnit::Millis => Some("ms"),
+        FigureUnit::Bytes => Some("bytes"),
+        FigureUnit::BitsPerSecond => Some("bit/s"),
+        FigureUnit::Count | FigureUnit::Factor => None,
+    })
 }
 
 fn named(name: &str) -> PyResult<&'static fanin_report::NamedFigure> {
