@@ -387,7 +387,7 @@ def _outcome(task: Any) -> tuple[str, dict[str, str], float]:
 
 @dataclass(frozen=True)
 class _Terms:
-    """What all tasks of a run of a sweep share."""
+    """The terms that all tasks of one run of a sweep share."""
 
     folder: str
     timeout: float | None
