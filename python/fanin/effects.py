@@ -108,9 +108,7 @@ def sensitivity(
     figures = checked_texts("of", of, 'a figure such as "mean", or a list of them')
     if not figures:
         raise ValueError("name at least one figure, for example of='mean'")
-    unit_of = {
-        figure: _unit(figure) if "." in figure else _fanin.figure_unit(figure) for figure in figures
-    }
+    unit_of = {figure: _unit(figure) if "." in figure else _fanin.figure_unit(figure) for figure in figures}
     default = _MORRIS_TRAJECTORIES if method == "morris" else _SOBOL_SAMPLES
     count = default if samples is None else checked_whole("samples", samples, 2)
     if method == "sobol" and count & (count - 1):

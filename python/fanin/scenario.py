@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from fanin import _fanin, units
-from fanin._arguments import check_settings, check_text, checked_path
+from fanin._arguments import check_settings, check_text, check_type, checked_path
 from fanin._fanin import ScenarioError, presets
 from fanin._seeds import checked_seed
 from fanin._terminal import Progress, bar
@@ -54,6 +54,7 @@ class Problem:
 
 def problems(error: ScenarioError) -> list[Problem]:
     """Return what an error complains about, one by one."""
+    check_type("error", error, ScenarioError, "the ScenarioError that was raised")
     return [_problem(*fields) for fields in error.fields]
 
 

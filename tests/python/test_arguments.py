@@ -7,6 +7,7 @@ import pytest
 
 import fanin
 from fanin import figures
+from fanin.mininet import import_script
 
 
 @pytest.fixture
@@ -118,6 +119,16 @@ def test_arguments_of_plans_advice_and_quantities(scenario: fanin.Scenario) -> N
     value: Any = 3
     refused(lambda: fanin.duration(value), "text", 3)
     refused(lambda: figures.draw("m21tcp-5", quality=value), "quality", 3)
+
+
+def test_names_are_texts(tmp_path: Path) -> None:
+    name: Any = ["multihost-4"]
+    refused(lambda: figures.draw(name, out=tmp_path), "names", name)
+    value: Any = 3
+    refused(lambda: figures.chosen(value), "names", 3)
+    refused(lambda: fanin.problems(value), "error", 3)
+    refused(lambda: import_script("incast.py", collectors=value), "collectors", 3)
+    refused(lambda: import_script(value, collectors="h1"), "path", 3)
 
 
 def test_a_long_value_is_cut(scenario: fanin.Scenario) -> None:

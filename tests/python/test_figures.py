@@ -249,6 +249,17 @@ def test_a_list_may_be_cut_by_its_reader() -> None:
     assert done.stderr == ""
 
 
+def test_ctrl_c_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "_draw", interrupted)
+    assert command(["m21tcp-5", "--out", str(tmp_path)]) == 130
+    assert f"the same command goes on with what {tmp_path} has" in capsys.readouterr().err
+
+
 def test_the_command_says_why_and_refuses_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

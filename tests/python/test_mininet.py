@@ -89,6 +89,7 @@ def wrong(folder: Path, text: str, topology: str = "") -> str:
 
 def test_a_class_of_topo_is_a_star_with_its_rates_and_delays(tmp_path: Path) -> None:
     text = import_script(write(tmp_path, STAR), collectors=["client"])
+    assert import_script(write(tmp_path, STAR), collectors="client") == text
     scenario = Scenario.load_text("daq", text)
     settings = scenario.settings
     assert settings["title"] == "IncastTopo, imported from Mininet"

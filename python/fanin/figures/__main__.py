@@ -11,6 +11,8 @@ from fanin.figures.engine import Store, draw_all
 from fanin.figures.spec import FULL, GALLERY
 from fanin.figures.table import FIGURES, UNDRAWN, chosen
 
+_INTERRUPTED = 130
+
 
 def main(arguments: Sequence[str]) -> int:
     """Draw, list or check figures; return the exit code."""
@@ -52,7 +54,11 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"cannot write into {options.out}: {error.strerror}")
     quality = FULL if options.full else GALLERY
     store = Store(options.out / f"runs-{quality.name}", quality)
-    drawn = draw_all(figures, store, options.out)
+    try:
+        drawn = draw_all(figures, store, options.out)
+    except KeyboardInterrupt:
+        print(f"stopped; the same command goes on with what {options.out} has", file=sys.stderr)
+        return _INTERRUPTED
     for one in drawn:
         if one.failed:
             continue

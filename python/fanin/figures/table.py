@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from fanin._arguments import checked_texts
 from fanin.figures import icc15, lcn15, m21tcp, multihost, thesis4, thesis5, thesis6
 from fanin.figures.spec import Figure, Undrawn
 
@@ -17,7 +18,7 @@ def chosen(names: str | Sequence[str]) -> list[Figure]:
 
     Raise `ValueError` for a name that is neither.
     """
-    names = [names] if isinstance(names, str) else names
+    names = checked_texts("names", names, 'a figure or a paper, such as "thesis-4.3"')
     if not names:
         return list(FIGURES)
     for name in names:

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from fanin import _fanin
+from fanin._arguments import checked_path, checked_texts
 from fanin.mininet import _standin
 
 __all__ = ["MininetError", "import_script"]
@@ -34,8 +35,8 @@ def import_script(
     path: str | os.PathLike[str],
     topology: str = "",
     *,
-    collectors: Sequence[str],
-    switches: Sequence[str] = (),
+    collectors: str | Sequence[str],
+    switches: str | Sequence[str] = (),
     extends: str | None = None,
 ) -> str:
     """Return the scenario that a Mininet script describes, as TOML; the script is executed.
@@ -45,10 +46,12 @@ def import_script(
     collect and `switches` the hosts that forward; names may end in `*`. Raise `ValueError` with the reason
     where the script has no such topology, or where no scenario has its shape.
     """
-    path = Path(path)
+    path = Path(checked_path("path", path))
+    collecting = checked_texts("collectors", collectors, 'a host such as "h1", or a list of them')
+    forwarding = checked_texts("switches", switches, 'a host such as "r1", or a list of them')
     name, nodes = _read(path, topology)
-    text = json.dumps(_miniedit(name, nodes, switches))
-    return _fanin.import_text(path.stem, text, list(collectors), extends)
+    text = json.dumps(_miniedit(name, nodes, forwarding))
+    return _fanin.import_text(path.stem, text, collecting, extends)
 
 
 def _read(path: Path, topology: str) -> tuple[str, Any]:
