@@ -9,7 +9,7 @@ import tomllib
 import warnings
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from fanin import _fanin
 from fanin._arguments import checked_path
@@ -181,6 +181,13 @@ class Result:
     def store(self, root: str | os.PathLike[str], name: str) -> bool:
         """Write the result into the folder `name` of `root`, whole or not at all; False if it was there."""
         return self._loaded.write_once(os.fspath(root), name)
+
+    def __reduce__(self) -> NoReturn:
+        """Raise: its tables may be large, and stay where they are."""
+        raise TypeError(
+            "a Result does not travel to another process: `fanin.sweep` leaves results in a folder that all "
+            "see, and so does `result.write(folder)`, where `fanin.load(folder)` reads them"
+        )
 
     def __repr__(self) -> str:
         """Return name and verdict."""

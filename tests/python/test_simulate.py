@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import pty
 import signal
 import subprocess
@@ -155,6 +156,11 @@ def test_drops_have_one_schema_and_need_a_watched_queue(result: fanin.Result) ->
     assert caught[0].filename == __file__, "it names the line here"
 
 
+def test_a_result_stays_in_its_process(result: fanin.Result) -> None:
+    with pytest.raises(TypeError, match=r"does not travel to another process: `fanin.sweep` leaves results"):
+        pickle.dumps(result)
+
+
 def test_an_event_without_recorded_traffic_is_said(tmp_path: Path) -> None:
     rack = fanin.Scenario.load("thesis-a-1000hz", {**RACK, "record.events": [2, 4_000_000]})
     simulated = rack.simulate(progress=False)
@@ -283,6 +289,14 @@ def test_the_last_progress_is_the_end(scenario: fanin.Scenario) -> None:
     scenario.simulate(duration="20 ms", progress=lambda now, end: calls.append((now, end)))
     assert calls[-1] == (0.03, 0.03), "with the warm-up"
     assert all(now <= end == 0.03 for now, end in calls)
+
+
+def test_the_end_is_reached_once_events_in_progress_are_finished() -> None:
+    # A rack in collapse needs far longer than its 51 ms to finish what it has begun.
+    rack = fanin.Scenario.load("thesis-a-1000hz", {"run.warmup": "1 ms", "run.duration": "50 ms"})
+    calls: list[tuple[float, float]] = []
+    rack.simulate(progress=lambda now, end: calls.append((now, end)))
+    assert [now < end for now, end in calls] == [True] * (len(calls) - 1) + [False]
 
 
 @pytest.fixture

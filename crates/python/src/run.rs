@@ -29,7 +29,9 @@ pub(crate) fn simulate(
     let end = scenario.run.warmup.get() + scenario.run.duration.get();
     let at = Mutex::new((0, end));
     let follow = |now: fanin_units::Instant, end: fanin_units::Instant| {
-        *at.lock().expect("nothing panics while it holds this") = (now.get(), end.get());
+        // Events in progress are finished after the end, which is reported once all are.
+        let now = now.get().min(end.get().saturating_sub(1));
+        *at.lock().expect("nothing panics while it holds this") = (now, end.get());
     };
     let control = RunControl { stop: &stop, progress: &follow, capture: false };
     let outcome = py.detach(|| {
