@@ -103,7 +103,7 @@ pub(crate) struct MessageTrace {
     /// Events assigned before this time are ignored.
     from: u64,
     late: Option<SavedLog>,
-    /// The slowest event for its ideal, if it exceeds `late` by less than a twentieth. Its history is still in the log.
+    /// The slowest event for its ideal, if it exceeds `late` by less than a fifth. Its history is still in the log.
     slowest: Option<CollectedEvent>,
     /// Events of which a frame was dropped, each on the connection of its first answer that was not complete.
     losing: BTreeSet<u32>,
@@ -130,29 +130,34 @@ impl MessageTrace {
         self.log.push_back(TraceEntry { at, event: event as u32, connection: end / 2, step });
     }
 
-    /// Saves the history of the slowest event, if that begins with the oldest entry. It does so at most once for a whole
-    /// log, which bounds the cost.
+    /// Saves the history of the slowest event, if that begins with the oldest entry. An event that exceeds the saved one by
+    /// less than a twentieth is saved at most once for a whole log, which bounds the cost.
     #[cold]
     fn keep_slowest(&mut self) {
         let (oldest, newest) = (self.log[0].at, self.log[self.log.len() - 1].at);
+        let saved = self.saved_slowdown();
         if let Some(slowest) = self.slowest.take_if(|slowest| slowest.assigned <= oldest)
-            && (oldest > self.taken_at || self.taken_at == 0)
+            && (oldest > self.taken_at || self.taken_at == 0 || slowest.slowdown() > saved * 1.05)
         {
             self.save(slowest);
             self.taken_at = newest;
         }
     }
 
-    /// Considers a completed event. If its slowdown is a twentieth above that of the saved event, its history is saved at
-    /// once. An event with a smaller excess is only remembered, so that slowly rising times cost little.
+    fn saved_slowdown(&self) -> f64 {
+        self.late.as_ref().map_or(0.0, |late| late.of.slowdown())
+    }
+
+    /// Considers a completed event. If its slowdown is a fifth above that of the saved event, its history is saved at
+    /// once. An event with a smaller excess is only remembered, so that rising times cost little.
     pub(crate) fn consider(&mut self, collected: CollectedEvent) {
-        let taken = self.late.as_ref().map_or(0.0, |late| late.of.slowdown());
-        let largest = self.slowest.map_or(taken, |slowest| slowest.slowdown());
+        let saved = self.saved_slowdown();
+        let largest = self.slowest.map_or(saved, |slowest| slowest.slowdown());
         let slowdown = collected.slowdown();
         if collected.assigned < self.from || slowdown <= largest {
             return;
         }
-        if slowdown <= taken * 1.05 {
+        if slowdown <= saved * 1.2 {
             self.slowest = Some(collected);
         } else {
             self.slowest = None;
