@@ -30,7 +30,8 @@
 //!
 //! The leader hears that a readout abstains, and has the present term decided again under the next two numbers: then all vote. With
 //! one or two readouts there is no majority without the one that abstains. The leader goes on, and no further term is decided. Two
-//! leaders of one term need a first supervisor without its log and a majority without its files, before any of them hears of a term.
+//! leaders of one term need a first supervisor without its log and a majority without its files. None
+//! of them may have heard of a term.
 
 mod log;
 mod message;
