@@ -167,6 +167,8 @@ metrics! {
     term: Gauge, "supervisor_term", "Number of the latest decided term, where the system has a standby", None, SUPERVISOR;
     /// True if two supervisors are paired.
     paired: Gauge, "supervisor_paired", "1 in a leader that is paired and in its partner, which may take over; 0 otherwise", None, SUPERVISOR;
+    /// True if it votes on the leading supervisor.
+    votes: Gauge, "readout_votes", "1 in a readout that votes on the leading supervisor, 0 in one that abstains, and without a standby", None, READOUT;
     /// Number of free units.
     units_free: Gauge, "units_free", "Processing units that wait for an event", None, SUPERVISOR;
     /// Number of XOFF states entered.

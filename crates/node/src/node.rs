@@ -82,6 +82,10 @@ pub trait RoleNode {
     fn lacks(&self) -> Option<&'static str> {
         None
     }
+    /// True if the journal is its own. The journal of a supervisor that follows is a copy of the leader's.
+    fn owns_journal(&self) -> bool {
+        true
+    }
     /// True if nothing may be sent before it stands in the journal.
     fn needs_journal(&self) -> bool {
         false

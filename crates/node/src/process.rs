@@ -260,9 +260,12 @@ impl<N: RoleNode> Process<N> {
         ProcessError::JournalWrite { path: self.journal.path().to_owned(), error }
     }
 
-    /// Writes the events that TCP's timeouts held up to the journal.
+    /// Writes the events that TCP's timeouts held up to the journal, if that is this process's own.
     fn note_timeouts(&mut self) {
         while let Some((event, times)) = self.wire.poll_timed_out() {
+            if !self.node.owns_journal() {
+                continue;
+            }
             let record = EventRecord { at: self.now(), event, step: EventStep::TimedOut { times } };
             self.journal.add(&record, 0);
         }

@@ -203,5 +203,7 @@ impl RoleNode for ReadoutNode {
         metrics::level(&metrics.held_bytes, counters.held);
         metrics::set(&metrics.xoff, counters.xoffs);
         metrics::set_time(&metrics.xoff_seconds, counters.xoff_time);
+        let votes = self.vote.as_ref().is_some_and(|vote| !vote.witness.is_abstaining());
+        metrics::level(&metrics.votes, u64::from(votes));
     }
 }

@@ -523,6 +523,10 @@ impl RoleNode for PairedSupervisor {
         own.into_iter().chain([lead, turn]).flatten().min()
     }
 
+    fn owns_journal(&self) -> bool {
+        self.lead.is_some()
+    }
+
     fn needs_journal(&self) -> bool {
         true
     }
@@ -542,7 +546,7 @@ impl RoleNode for PairedSupervisor {
     fn measure(&self, metrics: &Metrics) {
         metrics::level(&metrics.leads, u64::from(self.lead.is_some()));
         metrics::level(&metrics.term, self.known.term);
-        let is_paired = if self.lead.is_some() { self.known.is_paired() } else { self.lacks().is_none() };
+        let is_paired = self.succession().is_some_and(|state| state.is_paired);
         metrics::level(&metrics.paired, u64::from(is_paired));
         if let Some(lead) = &self.lead {
             lead.measure(metrics);

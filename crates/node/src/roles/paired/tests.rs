@@ -230,6 +230,7 @@ fn a_standby_takes_nothing_over_from_a_leader_that_went_on_alone() {
 fn a_supervisor_says_whether_it_is_paired_and_what_it_lacks() {
     let mut rig = Rig::new("metrics", Peer::Standby);
     assert_eq!(rig.node.lacks(), Some("no supervisor leads"));
+    assert!(!rig.node.owns_journal(), "a line of its own would end the copy");
     let (_, pairing) = rig.follow();
     assert_eq!(rig.node.lacks(), Some("the leader is not paired with this supervisor"));
     assert_eq!(rig.metric("fanin_supervisor_paired"), "0");
@@ -240,6 +241,7 @@ fn a_supervisor_says_whether_it_is_paired_and_what_it_lacks() {
     rig.lose_leader();
     // It leads alone: it can work, and has no partner.
     assert_eq!(rig.node.lacks(), None);
+    assert!(rig.node.owns_journal());
     assert_eq!(
         (rig.metric("fanin_supervisor_leads"), rig.metric("fanin_supervisor_paired")),
         ("1".into(), "0".into())
