@@ -13,7 +13,7 @@ use fanin_units::{Bytes, Duration, Rate};
 
 use crate::critical_path::CriticalPath;
 use crate::picture::Finished;
-use crate::trace::{LateTrace, MessageStep, TraceEntry};
+use crate::trace::{LateTrace, MessageStep, TraceEntry, between};
 
 /// Bytes that a full frame takes on a link besides itself: preamble and gap.
 const LINK_BYTES: u64 = 20;
@@ -218,39 +218,33 @@ impl Finished<'_> {
 
     /// The time at this rate for the answers to the collector that were complete from one time until another.
     fn answers_during(&self, late: &LateTrace, rate: Rate, during: [u64; 2]) -> Option<u64> {
-        self.time_to_send(rate, self.answer_bytes(late, late.around.iter(), during))
+        self.time_to_send(rate, self.answer_bytes(late, between(&late.around, during).iter()))
     }
 
     /// The time that an output of a host took for its answers that were complete from one time until another, without those of the event.
     fn sent_during(&self, late: &LateTrace, node: NodeIndex, port: PortIndex, during: [u64; 2]) -> u64 {
         let own = late.of.event as u32;
-        let sent = late.all.iter().filter(|entry| {
+        let sent = between(&late.all, during).iter().filter(|entry| {
             entry.event != own && self.connections[entry.connection as usize].nodes[1] == node
         });
-        let bytes = self.answer_bytes(late, sent, during);
+        let bytes = self.answer_bytes(late, sent);
         self.time_to_send(self.network.link(port).rate, bytes).unwrap_or(0)
     }
 
-    /// Payload of the answers that were complete from one time until another. All events have as many answers as the late one.
-    fn answer_bytes<'a>(
-        &self,
-        late: &LateTrace,
-        entries: impl Iterator<Item = &'a TraceEntry>,
-        [from, until]: [u64; 2],
-    ) -> u64 {
+    /// Payload of the answers that these entries complete. All events have as many answers as the late one.
+    fn answer_bytes<'a>(&self, late: &LateTrace, entries: impl Iterator<Item = &'a TraceEntry>) -> u64 {
         let answers = late.entries.iter().filter(|entry| entry.step == MessageStep::LastByte).count();
-        let complete = entries
-            .filter(|entry| entry.step == MessageStep::LastByte && entry.at > from && entry.at <= until);
+        let complete = entries.filter(|entry| entry.step == MessageStep::LastByte);
         let bytes: u64 =
             complete.filter_map(|entry| self.rows.get(entry.event as usize)).map(|row| row.size_bytes).sum();
         bytes / answers.max(1) as u64
     }
 
     /// The other event with most answers that were complete from one time until another, if it has more than the event itself.
-    fn main_event_during(late: &LateTrace, [from, until]: [u64; 2]) -> Option<u64> {
+    fn main_event_during(late: &LateTrace, during: [u64; 2]) -> Option<u64> {
         let mut answers: BTreeMap<u32, u64> = BTreeMap::new();
-        for entry in &late.around {
-            if entry.step == MessageStep::LastByte && entry.at > from && entry.at <= until {
+        for entry in between(&late.around, during) {
+            if entry.step == MessageStep::LastByte {
                 *answers.entry(entry.event).or_default() += 1;
             }
         }

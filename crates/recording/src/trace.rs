@@ -75,8 +75,8 @@ impl LateTrace {
     /// The history of an event in the log as it was when the event was complete.
     pub(crate) fn new(of: CollectedEvent, all: Vec<TraceEntry>) -> Self {
         let event = of.event as u32;
-        let is_own = |entry: &&TraceEntry| entry.event == event && entry.at >= of.assigned;
-        let entries: Vec<TraceEntry> = all.iter().filter(is_own).copied().collect();
+        let since = &all[all.partition_point(|entry| entry.at < of.assigned)..];
+        let entries: Vec<TraceEntry> = since.iter().filter(|entry| entry.event == event).copied().collect();
         let connections = entries.iter().map(|entry| entry.connection as usize);
         let mut is_its = vec![false; connections.clone().max().map_or(0, |most| most + 1)];
         connections.for_each(|connection| is_its[connection] = true);
@@ -89,6 +89,13 @@ impl LateTrace {
     pub(crate) fn last_byte(&self) -> Option<&TraceEntry> {
         self.entries.iter().filter(|entry| entry.step == MessageStep::LastByte).max_by_key(|entry| entry.at)
     }
+}
+
+/// The entries after one time and until another, which are in the order of time.
+pub(crate) fn between(entries: &[TraceEntry], [from, until]: [u64; 2]) -> &[TraceEntry] {
+    let until = entries.partition_point(|entry| entry.at <= until);
+    let from = entries.partition_point(|entry| entry.at <= from);
+    &entries[from.min(until)..until]
 }
 
 /// A late event with the log until it was complete.
@@ -112,8 +119,10 @@ pub(crate) struct MessageTrace {
 }
 
 impl MessageTrace {
-    pub(crate) const fn new(from: u64) -> Self {
-        Self { log: VecDeque::new(), from, late: None, slowest: None, losing: BTreeSet::new(), taken_at: 0 }
+    pub(crate) fn new(from: u64) -> Self {
+        // Room for a short run, which is then never copied to grow.
+        let log = VecDeque::with_capacity(ENTRIES_MAX / 8);
+        Self { log, from, late: None, slowest: None, losing: BTreeSet::new(), taken_at: 0 }
     }
 
     /// Records a step of an event's message on the connection of an end.
@@ -172,9 +181,10 @@ impl MessageTrace {
 
     /// The slowest event with its history; `None` before any event is complete.
     pub(crate) fn latest(&self) -> Option<LateTrace> {
-        let saved = self.late.as_ref().map(|saved| (saved.of, saved.log.clone()));
-        let slowest = self.slowest.map(|slowest| (slowest, self.log_until(slowest, Vec::new())));
-        slowest.or(saved).map(|(of, log)| LateTrace::new(of, log))
+        if let Some(slowest) = self.slowest {
+            return Some(LateTrace::new(slowest, self.log_until(slowest, Vec::new())));
+        }
+        self.late.as_ref().map(|saved| LateTrace::new(saved.of, saved.log.clone()))
     }
 
     /// Saves the log of a complete event. Copies it whole: the entries that matter are selected after the run.
@@ -188,6 +198,7 @@ impl MessageTrace {
         let until = self.log.partition_point(|entry| entry.at <= of.at);
         let (first, second) = self.log.as_slices();
         memory.clear();
+        memory.reserve(until);
         memory.extend_from_slice(&first[..until.min(first.len())]);
         memory.extend_from_slice(&second[..until.saturating_sub(first.len())]);
         memory
