@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     output::print(&table::terminal(&judged))?;
     output::print(&table::findings(&judged))?;
     if let Some(path) = &arguments.markdown {
-        std::fs::write(path, table::page(&judged, baseline.conditions.as_deref()))
+        std::fs::write(path, table::page(&judged, &arguments.folder, baseline.conditions.as_deref()))
             .map_err(|error| Failure::Write { path: path.clone(), error })?;
     }
     if stopped {

@@ -1,6 +1,7 @@
 //! The table: on a terminal, and as a page of the documentation.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use fanin_report::{Agreement, ComparedFigure, Subject};
 
@@ -133,8 +134,8 @@ fn counted(cases: &[JudgedCase]) -> String {
     )
 }
 
-/// The page of the documentation; `conditions` is a sentence about the machine.
-pub(super) fn page(cases: &[JudgedCase], conditions: Option<&str>) -> String {
+/// The page of the documentation; `conditions` is a sentence about the cases and the machine.
+pub(super) fn page(cases: &[JudgedCase], folder: &Path, conditions: Option<&str>) -> String {
     let mut days: Vec<String> = Vec::new();
     let mut kernels: Vec<String> = Vec::new();
     let mut builds: Vec<String> = Vec::new();
@@ -158,7 +159,7 @@ pub(super) fn page(cases: &[JudgedCase], conditions: Option<&str>) -> String {
     }
     let mut out = format!(
         "# The simulation compared with this kernel\n\n\
-         Written by `fanin validate --markdown`; do not edit. Each case of `scenarios/validation/` is simulated with the\n\
+         Written by `fanin validate --markdown`; do not edit. Each case of `{}` is simulated with the\n\
          profile `linux-6` and run with real processes on a real kernel at the same rates. The processes are in namespaces\n\
          behind the software switch. Every figure is simulated / measured (measured over simulated); `!` stands at what differs beyond\n\
          its goal.\n\n\
@@ -166,6 +167,7 @@ pub(super) fn page(cases: &[JudgedCase], conditions: Option<&str>) -> String {
          the deepest queue within 15 %. Incast means that full buffers dropped frames and that the mean is more than 5 %\n\
          above the ideal. A measurement that was taken while the machine was the bottleneck does not count.\n\n\
          Measured on {}, Linux {}{}{}. {}.{}{}\n\n",
+        folder.display(),
         days.join(", "),
         kernels.join(", "),
         if builds.is_empty() { "" } else { ", programs built as " },
