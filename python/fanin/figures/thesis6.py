@@ -157,18 +157,22 @@ _FCFS = (
 )
 
 
-_LEFT_OUT = (
-    " Load balancing and FCFS are not drawn: the former lies close to round-robin, as in figures 6.1 to 6.4."
+_TWO_DRAWN = (
+    " Load balancing and FCFS are not drawn: the former lies close to round-robin, the latter far above, "
+    "as in figures 6.1 to 6.4."
 )
-#: Figures that draw two of the policies.
-_WITHOUT = ("6.5", "6.6", "6.9", "6.10", "6.11")
+_ONE_DRAWN = " Round-robin alone is drawn: the figure compares options of TCP, not policies."
+#: What is said of the figures that leave policies out.
+_LEFT_OUT = {
+    **dict.fromkeys(("6.5", "6.6", "6.9", "6.10", "6.11"), _TWO_DRAWN),
+    **dict.fromkeys(("6.7", "6.8"), _ONE_DRAWN),
+}
 
 
 def _figure(
     number: str, place: str, shows: str, panels: tuple[Panel, ...], stated: str, caption: str, why: str
 ) -> Figure:
-    left_out = _LEFT_OUT if number in _WITHOUT else ""
-    return Figure("thesis", number, place, shows, panels, stated, caption, why + left_out)
+    return Figure("thesis", number, place, shows, panels, stated, caption, why + _LEFT_OUT.get(number, ""))
 
 
 FIGURES = (
