@@ -76,6 +76,14 @@ def test_perfetto_finds_every_event_queue_and_window(result: fanin.Result, tmp_p
         assert row["dur"] == -1 if last is None else abs(row["dur"] - (last - assigned) / 1000) <= 2
     assert timeouts == [{"n": sum(lost > 0 for lost in events["timeouts"])}]
     assert timeouts[0]["n"] > 0, "a buffer of 30 kB drops frames"
+    # The latest event has a slice for each of its requests and for each timeout, one within the other.
+    requests, expired = ([row for row in slices if row["name"] == name] for name in ("request", "RTO"))
+    assert len(requests) == len({row["unit"] for row in requests}) == 8
+    assert expired
+    for row in expired:
+        around = next(request for request in requests if request["unit"] == row["unit"])
+        assert around["ts"] <= row["ts"]
+        assert row["ts"] + row["dur"] <= around["ts"] + around["dur"] + 1
     collections = [row for row in slices if row["name"] == "collection"]
     assert len(collections) == sum(last is not None for last in events["last_byte_ps"])
     units = set(zip(events["collector"], events["unit"], strict=True))
