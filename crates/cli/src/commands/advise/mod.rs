@@ -27,7 +27,7 @@ not a failure: the exit code is 0, and 130 after Ctrl-C.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     source: Source,
-    /// A constraint that each answer must meet, such as \"p99<20 ms\"; may be given several times. By default drops=0.
+    /// A constraint that each answer must meet, such as "p99<20 ms"; may be given several times. By default drops=0.
     #[arg(long, value_name = "CONSTRAINT")]
     subject: Vec<Constraint>,
     /// Only these parts of the advice.
