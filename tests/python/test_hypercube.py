@@ -10,6 +10,7 @@ import pytest
 import fanin
 
 ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = str(ROOT / "scripts" / "hypercube.py")
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import hypercube  # noqa: E402  a script, found by the path above
@@ -31,15 +32,7 @@ def test_every_drawn_case_can_be_played(seed: int, tmp_path: Path) -> None:
 
 
 def test_the_committed_cases_are_those_of_the_stated_seed(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        ROOT / "scripts" / "hypercube.py",
-        tmp_path,
-        "--cases",
-        "47",
-        "--seed",
-        "20261126",
-    ]
+    command = [sys.executable, SCRIPT, str(tmp_path), "--cases", "47", "--seed", "20261126"]
     subprocess.run(command, check=True, capture_output=True)
     drawn = {path.name: path.read_text() for path in tmp_path.glob("*.toml")}
     committed = {path.name: path.read_text() for path in (hypercube.BASES / "drawn").glob("drawn-*.toml")}
@@ -47,7 +40,7 @@ def test_the_committed_cases_are_those_of_the_stated_seed(tmp_path: Path) -> Non
 
 
 def test_no_cases_are_refused(tmp_path: Path) -> None:
-    command = [sys.executable, ROOT / "scripts" / "hypercube.py", tmp_path, "--cases", "0"]
+    command = [sys.executable, SCRIPT, str(tmp_path), "--cases", "0"]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 2
     assert "at least one case" in ended.stderr
