@@ -31,6 +31,12 @@ fn the_filter_gives_a_sample_of_the_last_ten_rounds_not_below_the_newest() {
     }
 }
 
+/// An ACK at the begin of a round that declares `losses` segments lost; `at_us` is the time in microseconds.
+fn policed(at_us: u64, [delivered, lost]: [u64; 2], losses: u32) -> PolicedSample {
+    let delivered_at = at_us * MICROSECOND;
+    PolicedSample { delivered, lost, delivered_at, losses, is_app_limited: false, is_round_start: true }
+}
+
 #[test]
 fn a_policer_is_found_by_two_intervals_of_equal_rate() {
     // A fifth is lost in each interval of four rounds; the rate is 10 segments a millisecond.
@@ -40,15 +46,7 @@ fn a_policer_is_found_by_two_intervals_of_equal_rate() {
     for round in 1..40_u64 {
         delivered += 80;
         lost += 24;
-        let sample = PolicedSample {
-            delivered,
-            lost,
-            delivered_at: round * 8_000 * MICROSECOND,
-            losses: 24,
-            is_app_limited: false,
-            is_round_start: true,
-        };
-        rate.update(&sample, 1448, true);
+        rate.update(&policed(round * 8_000, [delivered, lost], 24), 1448, true);
         if rate.get().is_some() {
             found_at = Some(round);
             break;
@@ -69,15 +67,7 @@ fn equal_rates_of_a_policer_are_judged_in_bytes() {
         for round in 1..40_u64 {
             delivered += if round.div_ceil(4) % 2 == 0 { 10 } else { 14 };
             lost += 4;
-            let sample = PolicedSample {
-                delivered,
-                lost,
-                delivered_at: round * 1_000_000 * MICROSECOND,
-                losses: 4,
-                is_app_limited: false,
-                is_round_start: true,
-            };
-            rate.update(&sample, mss, true);
+            rate.update(&policed(round * 1_000_000, [delivered, lost], 4), mss, true);
         }
         rate.get().is_some()
     };
@@ -88,15 +78,7 @@ fn equal_rates_of_a_policer_are_judged_in_bytes() {
 fn without_loss_there_is_no_policer() {
     let mut rate = LongTermRate::default();
     for round in 1..100_u64 {
-        let sample = PolicedSample {
-            delivered: 80 * round,
-            lost: 0,
-            delivered_at: round * 8_000 * MICROSECOND,
-            losses: 0,
-            is_app_limited: false,
-            is_round_start: true,
-        };
-        assert!(!rate.update(&sample, 1448, true));
+        assert!(!rate.update(&policed(round * 8_000, [80 * round, 0], 0), 1448, true));
         assert_eq!(rate.get(), None);
     }
 }
