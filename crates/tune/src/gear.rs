@@ -170,11 +170,16 @@ mod tests {
     #[test]
     fn the_built_in_catalogue_has_sizes_and_sources() {
         let gear = Gear::read(Gear::BUILT_IN).unwrap();
-        assert!(gear.len() >= 14);
+        let names: std::collections::BTreeSet<_> = gear.iter().map(|gear| &gear.name).collect();
+        assert_eq!(names.len(), gear.len(), "a name is the folder of its runs");
+        for port in ["10 Gb/s", "40 Gb/s", "100 Gb/s", "400 Gb/s", "800 Gb/s"] {
+            assert!(gear.iter().any(|gear| gear.port == port.parse().unwrap()), "{port}");
+        }
         assert!(gear.iter().all(|gear| !gear.buffer.is_zero() && !gear.source.is_empty()));
         assert!(GearMemory::ALL.iter().all(|memory| gear.iter().any(|gear| gear.memory == *memory)));
         let of = |name: &str| gear.iter().find(|gear| gear.name.contains(name)).unwrap();
         assert_eq!((of("Tomahawk (").pools, of("Spectrum (").pools), (4, 1));
+        assert_eq!(of("Tomahawk 5").buffer, Bytes::new(165_000_000));
         assert!(of("Jericho 2").price.as_ref().unwrap().text.contains("USD"));
     }
 
