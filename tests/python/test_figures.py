@@ -6,6 +6,7 @@ import re
 import string
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from fanin.figures.__main__ import main as command
 from fanin.figures.measure import Measured, quantile
 from fanin.figures.spec import Figure, Run
 
-#: Result figures by paper; LCN'15 is slides, whose figures have no numbers.
+#: Result figures by paper, and techniques; LCN'15 is slides, whose figures have no numbers.
 IN_THE_PAPERS = {
     "thesis": {
         *(f"4.{n}" for n in range(3, 13)),
@@ -29,6 +30,7 @@ IN_THE_PAPERS = {
     "lcn15": {"bandwidth", "rate-limit", "buffering", "memory bandwidth", "power"},
     "multihost": {"3", "4", "6"},
     "m21tcp": {str(n) for n in range(4, 10)},
+    "technique": {"DIATCP", "ICTCP", "Swift", "SIRD", "barrel shifter"},
 }
 UNIT = re.compile(r"\((ms|µs|kB|MB|MTUs|%|GB/s|Gb/s|Mb/s)\)$")
 #: Axes of numbers that have no unit.
@@ -36,10 +38,12 @@ COUNTS = {
     "area ratio",
     "credits",
     "dropped frames per event",
+    "events of a phase",
     "events under way for each collector",
     "fraction of the events",
     "fragments requested",
     "frames of the ring",
+    "outstanding credit B (BDPs)",
     "ports for hosts",
     "price ratio",
     "senders",
@@ -55,6 +59,7 @@ DRAWN = (
     "multihost-4",
     "m21tcp-4",
     "m21tcp-5",
+    "technique-ictcp",
 )
 
 
@@ -134,8 +139,8 @@ class Sample(Measured):
     def own_ideal_ms(self) -> float:
         return 7.0
 
-    def summed(self, *path: str) -> float:
-        return 1e9
+    def _each(self, *path: str) -> Iterator[float]:
+        yield 1e9
 
     def averaged(self, *path: str) -> float:
         return 1e9
@@ -144,7 +149,10 @@ class Sample(Measured):
         """Return a table of two rows, one second from the start."""
         rows: dict[str, list[float]] = {"id": [0, 1], "event": [0, 0], "first_request_ps": [0, 1]}
         rows["time_ps"] = [1e12, 1.001e12]
-        sizes = ("to_collector_bytes", "from_collector_bytes", "queue_bytes", "cwnd_bytes")
+        sizes = (
+            *("to_collector_bytes", "from_collector_bytes"),
+            *("queue_bytes", "cwnd_bytes", "in_flight_bytes"),
+        )
         return {**rows, "since_request_ps": [0, 1e9], **{size: [1000, 2000] for size in sizes}}
 
 
@@ -195,6 +203,19 @@ def test_unknown_names_are_refused_with_the_reason() -> None:
     assert len(figures.chosen("m21tcp")) == 6
     with pytest.raises(ValueError, match="m21 is no figure"):
         figures.chosen("m21")
+
+
+@pytest.mark.parametrize("page", ["techniques.md", "networks.md"])
+def test_every_technique_has_a_picture(page: str) -> None:
+    # These sections are no techniques: tables of means, and descriptions of networks and traffic.
+    others = {
+        "On the kernel's own TCP",
+        *("Hybrid", "Leaf-spine planes", "Push and all-to-all", "Collection in steps"),
+        "Memory of the readouts, and real sizes",
+    }
+    _, *sections = re.split(r"^## ", (gallery.PAGE.parent / page).read_text(), flags=re.MULTILINE)
+    without = {one.partition("\n")[0] for one in sections if "\n![" not in one}
+    assert without <= others, "draw a figure for it in fanin.figures"
 
 
 def test_the_gallery_is_up_to_date() -> None:

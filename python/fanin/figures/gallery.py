@@ -23,9 +23,10 @@ RECORD = FOLDER / "figures.json"
 _MISSING = "Not run for the gallery yet: `make figures ONLY={name}` draws it."
 _INTRODUCTION = """# The papers' figures, from our own runs
 
-Every result figure of the five papers, drawn by `make figures` from simulations of this repository. Numbers
-under "We get" come from the runs. The papers' values come from their texts, since their figures are pictures.
-Dotted lines mark values that a paper states.
+Every result figure of the five papers, and one figure for each technique that Fanin has to compare with.
+`make figures` draws them from simulations of this repository. Numbers under "We get" come from the runs. The
+papers' values come from their texts, since their figures are pictures. Dotted lines mark values that a paper
+states, and limits.
 
 - `make figures` simulates what is not stored yet in `out/figures`, and draws SVG and PNG there. An
   interrupted run goes on where it was.
@@ -104,6 +105,7 @@ def heading(paper: str) -> str:
         "lcn15": "LCN'15",
         "multihost": "Multi-host",
         "m21tcp": "M21TCP",
+        "technique": "Technique",
     }[paper]
 
 

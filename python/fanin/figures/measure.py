@@ -210,6 +210,16 @@ class Measured:
         return max(self._each("network", "queue_bytes_max")) / 1e3
 
     @property
+    def credit_kb(self) -> float:
+        """The most credit that a receiver of SIRD had outstanding, in kB."""
+        return max(self._each("sird", "credit_outstanding_bytes_max")) / 1e3
+
+    @property
+    def in_flight_kb(self) -> float:
+        """The most bytes that a watched connection had in flight, in kB."""
+        return max(self.table("windows")["in_flight_bytes"], default=0) / 1e3
+
+    @property
     def reverse_kb(self) -> float:
         """Bytes from the collector to the readouts for the recorded event, in kB."""
         return max(self.table("io")["from_collector_bytes"], default=0) / 1e3

@@ -25,7 +25,7 @@ __all__ = [
     "Undrawn",
 ]
 
-#: The papers, by the short names that figures carry.
+#: The papers, by the short names that figures carry; the last is a group of figures from several.
 PAPERS: Mapping[str, str] = {
     "thesis": "T. Colombo: optimising data collection in the ATLAS data-acquisition network (thesis)",
     "icc15": "Jereczek, Lehmann Miotto, Malone: analogues between tuning TCP for data acquisition and "
@@ -33,6 +33,7 @@ PAPERS: Mapping[str, str] = {
     "lcn15": "Jereczek: a lossless switch for data acquisition networks (LCN'15, slides)",
     "multihost": "Jereczek et al.: approaching incast congestion with multi-host Ethernet controllers",
     "m21tcp": "Adesanmi, Mhamdi: M21TCP, overcoming TCP incast congestion in data centres (CloudNet 2015)",
+    "technique": "Techniques of further papers, to compare with",
 }
 
 
@@ -162,6 +163,7 @@ class Figure:
     """A result figure of a paper, drawn from runs."""
 
     paper: str
+    #: The number in the paper; of a technique its name.
     number: str
     #: The place in the paper.
     place: str
@@ -180,7 +182,7 @@ class Figure:
     @property
     def name(self) -> str:
         """The name of its files, and the one to ask for it by."""
-        return f"{self.paper}-{self.number}"
+        return f"{self.paper}-{self.number}".lower().replace(" ", "-")
 
     def of(self, quality: Quality) -> tuple[Panel, ...]:
         """Return its panels at a quality."""

@@ -1,14 +1,14 @@
-"""The table of figures: every result figure of the five papers, in their order."""
+"""The table of figures: every result figure of the five papers in their order, then those of techniques."""
 
 from collections.abc import Sequence
 
 from fanin._arguments import checked_texts
-from fanin.figures import icc15, lcn15, m21tcp, multihost, thesis4, thesis5, thesis6
+from fanin.figures import icc15, lcn15, m21tcp, multihost, techniques, thesis4, thesis5, thesis6
 from fanin.figures.spec import Figure, Undrawn
 
 __all__ = ["FIGURES", "UNDRAWN", "chosen"]
 
-_TABLES = (thesis4, thesis5, thesis6, icc15, lcn15, multihost, m21tcp)
+_TABLES = (thesis4, thesis5, thesis6, icc15, lcn15, multihost, m21tcp, techniques)
 FIGURES: tuple[Figure, ...] = tuple(figure for table in _TABLES for figure in table.FIGURES)
 UNDRAWN: tuple[Undrawn, ...] = tuple(one for table in (icc15, lcn15) for one in table.UNDRAWN)
 
