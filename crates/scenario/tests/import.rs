@@ -286,7 +286,9 @@ fn a_queue_that_no_entry_is_about_is_refused() {
     let said = message(CONFIG_DB, &queue(9));
     assert!(said.contains("no entry is about queue 9; the queues are 0, 0-2, 3"), "{said}");
     let other = r#"{"PORT": {"Ethernet0": {"speed": "100000"}}, "BUFFER_POOL": {}}"#;
-    assert!(import("file", other, &queue(9)).is_ok(), "a file without queues has none to compare with");
+    let imported = import("file", other, &queue(9)).expect("a file without queues has none to compare with");
+    let toml = imported.to_toml();
+    assert!(toml.contains("speed of 1 port") && !toml.contains("1 ports"), "{toml}");
 }
 
 #[test]
@@ -304,18 +306,18 @@ fn keys_of_sonic_that_are_not_read_are_named_with_table_and_row() {
     let (imported, scenario) = read(&changed, &queue(0));
     assert_eq!(scenario.tor.buffer, Bytes::new(7_719_936), "the other row has the profile");
     for (key, parts) in [
-        ("BUFFER_QUEUE|Ethernet4|0-2|proflie", ["did you mean `profile`?", "Read here: profile"]),
-        ("BUFFER_POOL|egress_lossy_pool|percentage", ["unknown key", "Read here: size, xoff"]),
+        ("BUFFER_QUEUE|Ethernet4|0-2|proflie", ["Did you mean `profile`?", "Only this key is read: profile"]),
+        ("BUFFER_POOL|egress_lossy_pool|percentage", ["unknown key", "These keys are read: size, xoff"]),
         (
             "BUFFER_PROFILE|egress_lossy_profile|packet_discard_action",
             ["unknown key", "dynamic_th, static_th"],
         ),
         ("BUFFER_PG|Ethernet0:6", ["not read", "such as Ethernet0|3-4"]),
-        ("PORT_QOS_MAP.*.pfc_enabled", ["in the rows Ethernet0, Ethernet4", "did you mean `pfc_enable`?"]),
+        ("PORT_QOS_MAP.*.pfc_enabled", ["in the rows Ethernet0, Ethernet4", "Did you mean `pfc_enable`?"]),
         ("PORT_QOS_MAP.*: dscp_to_tc_map, tc_to_queue_map", ["one class", "only pfc_enable is read"]),
         (
             "WRED_PROFILE|DROPS|green_drop_probabilty",
-            ["did you mean `green_drop_probability`?", "Read here: ecn"],
+            ["Did you mean `green_drop_probability`?", "These keys are read: ecn"],
         ),
         ("QUEUE.*: scheduler", ["serves one queue", "only wred_profile is read"]),
         ("DEVICE_METADATA.*: hwsku, type", ["not about buffers", "only hostname is read"]),

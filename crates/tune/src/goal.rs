@@ -152,6 +152,9 @@ impl FromStr for Constraint {
             .find_map(|(sign, relation)| Some((sign, relation, rest.strip_prefix(sign)?)));
         let (sign, relation, limit) = found.ok_or_else(|| GoalError::NoRelation { text: text.to_owned() })?;
         let (name, limit) = (name.trim(), limit.trim());
+        if limit.starts_with(['<', '>', '=']) {
+            return Err(GoalError::NoRelation { text: text.to_owned() });
+        }
         let figure = named_figure(name).ok_or_else(|| GoalError::UnknownFigure { name: name.to_owned() })?;
         let (quantity, example) = words(figure.unit);
         let unit = || GoalError::Unit {
@@ -183,7 +186,7 @@ fn words(unit: FigureUnit) -> (&'static str, &'static str) {
         FigureUnit::Millis => ("a time", "20 ms"),
         FigureUnit::Bytes => ("a size", "90 kB"),
         FigureUnit::BitsPerSecond => ("a rate", "1 Gb/s"),
-        FigureUnit::Count => ("a whole number", "0"),
+        FigureUnit::Count => ("a whole number", "1"),
         FigureUnit::Factor => ("a number", "1.05"),
     }
 }
@@ -338,6 +341,10 @@ mod tests {
         assert!(message("p99<20 kB").contains("write for example \"p99<20 ms\""));
         assert!(message("drops=-1").contains("a whole number"));
         assert!(message("drops=").contains("a whole number"));
+        assert!(message("drops<x").contains("write for example \"drops<1\""), "no value is below 0");
+        for doubled in ["drops<<3", "drops=<3", "p99>=<20 ms"] {
+            assert!(message(doubled).contains("is no constraint: write for example drops=0"), "{doubled}");
+        }
         let objective = Objective::new(Sense::Minimise, "speed").unwrap_err();
         assert!(objective.to_string().contains("no figure"));
     }

@@ -139,7 +139,8 @@ impl<'a> ConfigDb<'a> {
         match (rates.len(), rates.first_key_value()) {
             (0, _) => {}
             (1, Some((speed, count))) if self.section == "tor" => {
-                draft.take("link.rate", megabits(*speed), format!("PORT|*|speed of {count} ports"));
+                let ports = if *count == 1 { "1 port".to_owned() } else { format!("{count} ports") };
+                draft.take("link.rate", megabits(*speed), format!("PORT|*|speed of {ports}"));
             }
             _ => {
                 let all: Vec<String> = rates.iter().map(in_words).collect();

@@ -141,17 +141,15 @@ pub(super) fn name_unread(tree: &Map<String, Value>, draft: &mut Draft) {
         }
         for (key, rows) in unknown {
             let meant = nearest(key, keys.read.iter().copied());
-            let meant = meant.map_or_else(String::new, |name| format!("did you mean `{name}`? "));
-            let read = keys.read.join(", ");
+            let meant = meant.map_or_else(String::new, |name| format!("Did you mean `{name}`? "));
+            let verb = if keys.read.len() == 1 { "Only this key is read" } else { "These keys are read" };
+            let read = format!("{verb}: {}", keys.read.join(", "));
             let [row] = rows.as_slice() else {
-                let why = format!("unknown key, in the rows {}; {meant}Read here: {read}", list(&rows));
+                let why = format!("unknown key, in the rows {}. {meant}{read}", list(&rows));
                 draft.refuse(format!("{}.*.{key}", keys.table), why);
                 continue;
             };
-            draft.refuse(
-                format!("{}|{row}|{key}", keys.table),
-                format!("unknown key; {meant}Read here: {read}"),
-            );
+            draft.refuse(format!("{}|{row}|{key}", keys.table), format!("unknown key. {meant}{read}"));
         }
     }
 }
