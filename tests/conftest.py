@@ -20,6 +20,14 @@ def root() -> Path:
 
 
 @pytest.fixture(scope="session")
+def binary() -> Path:
+    """Return the command, which `make test` has built."""
+    path = os.environ.get("FANIN_BIN")
+    assert path, "set FANIN_BIN to the fanin binary"
+    return Path(path)
+
+
+@pytest.fixture(scope="session")
 def packages() -> dict[str, dict[str, Any]]:
     """Return the workspace's packages by name, as cargo describes them."""
     command = ["cargo", "metadata", "--format-version=1", "--no-deps", "--locked"]

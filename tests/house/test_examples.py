@@ -42,14 +42,6 @@ CONTINUED = re.compile(r"\\\n\s*")
 BLOCK = re.compile(r"^( *)```console\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.fixture(scope="session")
-def binary() -> Path:
-    """Return the command, which `make test` has built."""
-    path = os.environ.get("FANIN_BIN")
-    assert path, "set FANIN_BIN to the fanin binary"
-    return Path(path)
-
-
 def examples() -> list[tuple[str, str]]:
     """Return every example with the document it stands in."""
     found = []
