@@ -159,7 +159,10 @@ impl<W: HostWorkload> Partition<W> {
         };
         let Some(occurrence) = occurrence else { return Err(time) };
         self.engine.advance(time);
-        Ok(self.handle(occurrence))
+        Ok(match occurrence {
+            Occurrence::Arrival(port) => self.handle_arrival(port),
+            _ => self.handle_rarer(occurrence),
+        })
     }
 
     /// Lets time pass up to `later`: closes the timeline's bins that end before it. Ends the run if it is after `until`.
@@ -174,14 +177,14 @@ impl<W: HostWorkload> Partition<W> {
         })
     }
 
-    /// Handles one occurrence; returns the reason if the run ends with it.
-    #[inline]
-    fn handle(&mut self, occurrence: Occurrence) -> Option<Ending> {
+    /// Handles an occurrence other than an arrival; returns the reason if the run ends with it.
+    #[inline(never)]
+    fn handle_rarer(&mut self, occurrence: Occurrence) -> Option<Ending> {
         let engine = &mut self.engine;
         let now = engine.now();
         let (fabric, schedule) = (&mut engine.fabric, &mut engine.schedule);
         match occurrence {
-            Occurrence::Arrival(port) => return self.handle_arrival(port),
+            Occurrence::Arrival(_) => unreachable!("an arrival is handled apart"),
             Occurrence::EndpointTimer(end) => self.handle_endpoint_timer(end),
             Occurrence::HostTimer(host) => return self.handle_host_timer(host),
             Occurrence::QueueSample => self.sample(),

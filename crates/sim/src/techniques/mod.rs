@@ -156,17 +156,17 @@ impl TechniqueSet {
         techniques.for_each(|technique| technique.on_start(engine));
     }
 
-    #[inline]
+    #[inline(never)]
     pub(crate) fn on_send(&mut self, engine: &mut Engine, end: EndIndex, place: u32) -> bool {
         self.acting.iter_mut().any(|technique| technique.on_send(engine, end, place))
     }
 
-    #[inline]
+    #[inline(never)]
     pub(crate) fn on_sent(&mut self, engine: &mut Engine, end: EndIndex) {
         self.acting.iter_mut().for_each(|technique| technique.on_sent(engine, end));
     }
 
-    #[inline]
+    #[inline(never)]
     pub(crate) fn on_segment(&mut self, engine: &mut Engine, end: EndIndex, payload: u32, wire_bytes: u32) {
         self.acting.iter_mut().for_each(|technique| technique.on_segment(engine, end, payload, wire_bytes));
     }
