@@ -83,6 +83,12 @@ impl<const WORDS: usize> Bitmap<WORDS> {
         self.words[place / 64 % WORDS] &= !(1 << (place % 64));
     }
 
+    /// Clears the first set bit of a word.
+    #[inline]
+    fn clear_first(&mut self, word: usize) {
+        self.words[word % WORDS] &= self.words[word % WORDS] - 1;
+    }
+
     /// The places of all set bits.
     fn places(&self) -> impl Iterator<Item = usize> {
         let above = |&bits: &u64| Some(bits & (bits - 1)).filter(|&bits| bits != 0);
@@ -308,7 +314,7 @@ impl Schedule {
             },
         };
         let mut node = self.buckets[slot].first;
-        let ScheduleNode { key, mut occurrence, mut next } = self.nodes[node as usize];
+        let ScheduleNode { key, mut next, .. } = self.nodes[node as usize];
         if key >> 1 > until {
             return Some((key >> 1, None));
         }
@@ -316,22 +322,29 @@ impl Schedule {
             self.taken = key;
             if next != NIL && self.nodes[next as usize].key == key {
                 node = self.order(slot, key);
-                ScheduleNode { occurrence, next, .. } = self.nodes[node as usize];
+                next = self.nodes[node as usize].next;
             }
         }
-        if node >= self.ports {
-            self.nodes[node as usize].next = self.free;
-            self.free = node;
-        }
+        // An arrival's node has the number of its port, so that the port need not wait for the node.
+        let occurrence = if node < self.ports { Occurrence::Arrival(node) } else { self.take_shared(node) };
         self.buckets[slot].first = next;
-        if next == NIL {
-            self.used_buckets.clear(slot);
-        }
         self.cursor = slot / 64;
+        if next == NIL {
+            self.used_buckets.clear_first(self.cursor);
+        }
         if key >= self.block_end {
             self.enter_block(self.block + 1);
         }
         Some((key >> 1, Some(occurrence)))
+    }
+
+    /// Frees a shared node; returns its occurrence.
+    #[cold]
+    fn take_shared(&mut self, node: u32) -> Occurrence {
+        let place = &mut self.nodes[node as usize];
+        place.next = self.free;
+        self.free = node;
+        place.occurrence
     }
 
     /// Sorts the occurrences at the front of a bucket that have this key by their ranks; returns the new first node.
