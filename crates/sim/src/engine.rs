@@ -248,12 +248,12 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn transmit(&mut self, index: EndIndex, place: u32) {
         let route = self.ends[index as usize].route;
-        let wire_bytes = self.fabric.send_from(place, &mut self.schedule, self.now, route, peer(index));
-        self.frames_sent += 1;
-        self.wire_bytes_sent += u64::from(wire_bytes);
+        let parcel = self.fabric.wrap(place, route, peer(index));
+        self.transmit_parcel(route.port, parcel);
     }
 
-    /// Sends a frame that was held back by a host's port.
+    /// Sends a frame by its host's port.
+    #[inline(always)]
     pub(crate) fn transmit_parcel(&mut self, port: PortIndex, parcel: Parcel) {
         self.fabric.send_parcel(&mut self.schedule, self.now, port, parcel);
         self.frames_sent += 1;

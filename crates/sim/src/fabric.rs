@@ -238,21 +238,6 @@ impl Fabric {
         place
     }
 
-    /// Sends the segment in the [free place](Self::free_place) by its host's port. Returns its bytes on the wire.
-    #[inline]
-    pub(crate) fn send_from(
-        &mut self,
-        place: u32,
-        schedule: &mut Schedule,
-        now: u64,
-        route: PathStep,
-        end: u32,
-    ) -> u32 {
-        let parcel = self.wrap(place, route, end);
-        self.send_parcel(schedule, now, route.port, parcel);
-        parcel.wire_bytes()
-    }
-
     /// Takes the [free place](Self::free_place).
     fn take_place(&mut self) -> u32 {
         let place = self.free_place();

@@ -12,18 +12,12 @@ use crate::schedule::NEVER;
 use crate::ties::Ties;
 
 impl Fabric {
-    /// Sends as [`send_from`](Self::send_from) does, a segment that lies elsewhere.
-    fn send(
-        &mut self,
-        schedule: &mut Schedule,
-        now: u64,
-        segment: &Segment,
-        route: PathStep,
-        end: u32,
-    ) -> u32 {
+    /// Sends a segment on a path to an end.
+    fn send(&mut self, schedule: &mut Schedule, now: u64, segment: &Segment, route: PathStep, end: u32) {
         let place = self.free_place();
         self.segments[place as usize] = *segment;
-        self.send_from(place, schedule, now, route, end)
+        let parcel = self.wrap(place, route, end);
+        self.send_parcel(schedule, now, route.port, parcel);
     }
 }
 
