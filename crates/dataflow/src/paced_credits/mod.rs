@@ -21,8 +21,11 @@ const OVERTAKING: f64 = 2.0;
 const OVERTAKING_BURST: f64 = 4.0;
 /// The most frames of the window for one more answer. A larger answer would add queue without hiding more delay.
 const ANSWER_FRAMES_MAX: u64 = 10;
+/// The least burst, in mean answers of at most [`ANSWER_FRAMES_MAX`] frames. It hides the delay of an event's first answer
+/// and variations shorter than an answer, which cause no overtaking.
+const BURST_ANSWERS_MIN: f64 = 0.5;
 /// Most answers of mean size in a burst. At high rates the variation of delays is more than a switch holds.
-const BURST_ANSWERS: f64 = 8.0;
+const BURST_ANSWERS_MAX: f64 = 8.0;
 /// Largest overtaking that counts, in delays; larger ones say nothing about usual answers.
 const OVERTAKING_DELAYS_MAX: f64 = 2.0;
 /// An answer is late after this many times the window's or the own queue's time on the link, whichever is longer.
@@ -265,7 +268,8 @@ impl PacedCredits {
         self.outstanding_max = self.outstanding_max.max(self.outstanding);
         // A pause earns as many bytes as the variation of delays will spread again.
         let burst = OVERTAKING_BURST * self.overtaking;
-        let burst = self.share * burst.min(BURST_ANSWERS * self.answer / self.link_rate());
+        let burst = burst.min(BURST_ANSWERS_MAX * self.answer / self.link_rate());
+        let burst = self.share * burst.max(BURST_ANSWERS_MIN * self.window_answer() / self.link_rate());
         let from = self.next.max(Instant::new(now.get().saturating_sub(burst as u64)));
         self.next = Instant::new(from.get().saturating_add((bytes as f64 / self.pace()) as u64));
         credit
@@ -373,8 +377,13 @@ impl PacedCredits {
     fn window_full(&self) -> f64 {
         // Until the delay is known, one request at a time.
         let Some(delay) = &self.delay else { return 0.0 };
-        let answer = self.answer.min((ANSWER_FRAMES_MAX * self.config.frame.get()) as f64);
-        (delay.base() + OVERTAKING * self.overtaking) * self.link_rate() + answer + 1.0
+        (delay.base() + OVERTAKING * self.overtaking) * self.link_rate() + self.window_answer() + 1.0
+    }
+
+    /// Mean bytes of an answer, as far as they count for the window and the burst.
+    #[inline]
+    fn window_answer(&self) -> f64 {
+        self.answer.min((ANSWER_FRAMES_MAX * self.config.frame.get()) as f64)
     }
 
     /// Lowers the share if an answer is later than the own queue explains, and raises it otherwise.

@@ -62,6 +62,19 @@ fn requests_keep_the_link_busy_and_little_more() {
 }
 
 #[test]
+fn after_a_pause_half_an_answer_is_requested_early() {
+    let (mut paced, end) = served(100, |_| 400);
+    let start = Instant::new(end.get() + 10_000_000_000);
+    assert!(paced.may_send(start));
+    paced.on_sent(start, 0, 12, RelativeSize::default());
+    // No answer overtook another, so that the least burst counts.
+    let next = paced.poll_deadline().unwrap();
+    let wait = next.get() - start.get();
+    assert!(wait.abs_diff(ANSWER_PS / 2) < 1_000_000, "the next request waits for {wait} ps");
+    assert!(!paced.may_send(Instant::new(next.get() - 1)) && paced.may_send(next));
+}
+
+#[test]
 fn delays_that_vary_are_hidden_by_more_requests() {
     let count = 4_000;
     let mut random = crate::Random::new(1);
@@ -153,10 +166,10 @@ fn the_next_large_answer_is_requested_before_the_first_ends() {
     let asked = paced.poll_deadline().unwrap();
     let whole = Instant::new(now.get() + 400_000_000 + credit.bytes().get() * 8_000);
     assert!(asked > now && asked < whole, "asked at {asked:?}, complete at {whole:?}");
-    // The answer to the second request follows on the first without a gap.
+    // The answer to the second request follows on the first without a gap, by half a mean answer early.
     let begins = Instant::new(asked.get() + 400_000_000);
     assert!(
-        begins.get() <= whole.get() + 1_000_000 && begins.get() + 20_000_000 >= whole.get(),
+        begins.get() <= whole.get() + 1_000_000 && begins.get() + ANSWER_PS / 2 + 20_000_000 >= whole.get(),
         "{begins:?} {whole:?}"
     );
     assert!(!paced.may_send(Instant::new(asked.get() - 1)) && paced.may_send(asked));
