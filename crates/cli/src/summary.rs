@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use fanin_report::{PortFigures, ResultKind, Summary, Times};
+use fanin_report::{FigureUnit, PortFigures, ResultKind, Summary, Times, seed_figures};
 use serde_json::Value;
 
 /// Column at which the figures begin.
@@ -194,6 +194,58 @@ pub(crate) fn table<'a>(rows: impl Iterator<Item = (String, &'a Summary)>) -> St
             count(summary.network.as_ref().and_then(|network| network.drops)),
             count(summary.tcp.as_ref().and_then(|tcp| tcp.timeouts)),
         );
+    }
+    out
+}
+
+/// Means over the seeds of each setting, with their intervals of 95 %. Empty where no setting has several seeds.
+pub(crate) fn over_seeds<'a>(rows: impl Iterator<Item = (String, &'a Summary)>) -> String {
+    let mut groups: Vec<(String, Vec<&Summary>)> = Vec::new();
+    for (name, summary) in rows {
+        match groups.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, summaries)) => summaries.push(summary),
+            None => groups.push((name, vec![summary])),
+        }
+    }
+    if groups.iter().all(|(_, summaries)| summaries.len() < 2) {
+        return String::new();
+    }
+    const SHOWN: [(&str, &str); 6] = [
+        ("mean", "mean ms"),
+        ("p99", "p99 ms"),
+        ("max", "max ms"),
+        ("goodput", "goodput"),
+        ("drops", "drops"),
+        ("timeouts", "timeouts"),
+    ];
+    let heads = SHOWN.iter().map(|(_, head)| (*head).to_owned());
+    let mut table: Vec<Vec<String>> = vec![["seeds".to_owned()].into_iter().chain(heads).collect()];
+    for (_, summaries) in &groups {
+        let figures = seed_figures(summaries);
+        let cell = |name: &str| {
+            let (figure, over) = figures.iter().find(|(figure, _)| figure.name == name)?;
+            Some(over.text(|value| match figure.unit {
+                FigureUnit::BitsPerSecond => rate(value),
+                FigureUnit::Count => format!("{value:.1}"),
+                _ => format!("{value:.2}"),
+            }))
+        };
+        let cells = SHOWN.iter().map(|(name, _)| cell(name).unwrap_or_else(|| "-".to_owned()));
+        table.push([summaries.len().to_string()].into_iter().chain(cells).collect());
+    }
+    let names = ["over seeds".to_owned()].into_iter().chain(groups.into_iter().map(|(name, _)| name));
+    let names: Vec<String> =
+        names.map(|name| if name.is_empty() { "all".to_owned() } else { name }).collect();
+    let width =
+        |cells: &mut dyn Iterator<Item = &String>| cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> =
+        (0..table[0].len()).map(|column| width(&mut table.iter().map(|row| &row[column]))).collect();
+    let first = width(&mut names.iter());
+    let mut out = "\nmean ± half of its interval of 95 %\n".to_owned();
+    for (name, row) in names.iter().zip(&table) {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
+        let _ = writeln!(out, "{name:<first$}  {}", cells.join("  "));
     }
     out
 }

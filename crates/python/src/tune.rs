@@ -174,7 +174,7 @@ fn named(name: &str) -> PyResult<&'static fanin_report::NamedFigure> {
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "a list can only be converted to an owned vector")]
 pub(crate) fn mean_interval(values: Vec<f64>) -> Option<(f64, Option<f64>)> {
-    fanin_tune::interval(&values).map(|interval| (interval.mean, interval.half))
+    fanin_report::interval(&values).map(|interval| (interval.mean, interval.half))
 }
 
 /// True if a value is clearly worse than the best point's on the same seed, by the rule of `fanin tune`.

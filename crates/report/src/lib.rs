@@ -22,6 +22,7 @@ mod picture;
 mod plan;
 mod result;
 mod rows;
+mod seeds;
 mod several;
 mod statistics;
 mod summary;
@@ -59,16 +60,19 @@ pub use plan::{
 };
 pub use result::{RunResult, SAMPLES_OF_P99, cautions_of};
 pub use rows::{EventOutcome, EventRow, FlowRow, IoRow, QueueRow, Records, WindowRow};
+pub use seeds::{SeedFigure, least, seed_figures, seed_values};
 pub use several::{
     ADVICE_SCHEMA, COMPARED_FILE, COMPARED_SCHEMA, compared_words, read_advice_page, read_compared,
 };
-pub use statistics::{Moments, moments, quantile};
+pub use statistics::{Interval, Moments, deviation, interval, moments, quantile};
 pub use summary::{
     Bound, EventCounts, Goodput, Ideal, Load, Machine, MeanP99, MeasuredPeriod, Network, NotFinite,
     RequestCounts, ResultKind, SCHEMA, ScenarioName, ScheduleTimes, Shaping, Slowdown, Speed, Summary, Tcp,
     Times,
 };
-pub use sweep::{SWEEP_CSV, SWEEP_FILE, SWEEP_SCHEMA, SWEEP_TABLE, SweepPoint, sweep_value, write_sweep};
+pub use sweep::{
+    SEEDS_CSV, SWEEP_CSV, SWEEP_FILE, SWEEP_SCHEMA, SWEEP_TABLE, SweepPoint, sweep_value, write_sweep,
+};
 #[cfg(feature = "parquet")]
 pub use tables::{TableReadError, TableWriteError};
 pub use trace::write_trace;

@@ -1,9 +1,9 @@
-//! Distributions: exact order statistics, and the mean and spread of integer samples.
+//! Distributions: exact order statistics, the mean and spread of integer samples, and confidence intervals.
 //!
 //! The quantile is the inverse of the empirical distribution function (type 1 of Hyndman and Fan 1996,
-//! `method="inverted_cdf"` in NumPy). The p-quantile of n samples is the ⌈p·n⌉-th smallest.·n⌉-th
-//! smallest. It is always a value that occurred, integer arithmetic finds it, and it lies on the drawn
-//! curve. With an even number of samples the median is the lower of the middle two.
+//! `method="inverted_cdf"` in NumPy). The p-quantile of n samples is the ⌈p·n⌉-th smallest. It is always a value
+//! that occurred, integer arithmetic finds it, and it lies on the drawn curve. With an even number of samples the
+//! median is the lower of the middle two.
 
 /// A quantile in thousandths, from 0 to 1000: 500 is the median; one sample in 1000 exceeds quantile 999.
 ///
@@ -47,6 +47,45 @@ pub fn moments(sorted: &[u64]) -> Option<Moments> {
     Some(Moments { mean: whole as f64 + rest, deviation: variance.sqrt() })
 }
 
+/// A mean and its confidence interval of 95 %.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// Half the width of the interval; `None` for a single value.
+    pub half: Option<f64>,
+}
+
+/// 97.5 % quantiles of Student's t distribution for 1, 2, … degrees of freedom; beyond the table, see
+/// [`NORMAL_EXCESS`].
+const STUDENT: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+];
+const NORMAL: f64 = 1.96;
+/// The excess of the quantile over the normal distribution's, times the degrees of freedom.
+const NORMAL_EXCESS: f64 = 2.4;
+
+/// The mean of independent values with its confidence interval of 95 %; `None` without values.
+pub fn interval(values: &[f64]) -> Option<Interval> {
+    let count = values.len();
+    let mean = (count > 0).then(|| values.iter().sum::<f64>() / count as f64)?;
+    let student =
+        |freedom: usize| STUDENT.get(freedom - 1).copied().unwrap_or(NORMAL + NORMAL_EXCESS / freedom as f64);
+    let half = (count > 1).then(|| student(count - 1) * deviation(values) / (count as f64).sqrt());
+    Some(Interval { mean, half })
+}
+
+/// Standard deviation of a sample (divided by n − 1); zero for a single value.
+pub fn deviation(values: &[f64]) -> f64 {
+    if values.len() < 2 {
+        return 0.0;
+    }
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (squares / (values.len() - 1) as f64).sqrt()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,6 +109,17 @@ mod tests {
         assert_eq!(moments(&[2, 4, 4, 4, 5, 5, 7, 9]), Some(Moments { mean: 5.0, deviation: 2.0 }));
         assert_eq!(moments(&[u64::MAX; 3]).unwrap().deviation, 0.0);
         assert_eq!(moments(&[]), None);
+    }
+
+    #[test]
+    fn the_interval_is_students() {
+        assert_eq!(interval(&[]), None);
+        assert_eq!(interval(&[3.0]), Some(Interval { mean: 3.0, half: None }));
+        // Deviation 1, three values: 4.303 / √3.
+        let of_three = interval(&[1.0, 2.0, 3.0]).unwrap();
+        assert!((of_three.half.unwrap() - 2.4843).abs() < 1e-3, "{of_three:?}");
+        let many: Vec<f64> = (0..100).map(|number| f64::from(number % 2)).collect();
+        assert!((interval(&many).unwrap().half.unwrap() - 1.984 * 0.050_25).abs() < 1e-4);
     }
 
     #[test]

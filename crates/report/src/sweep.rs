@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::files::{WriteError, write_text};
 use crate::named::{NAMED_FIGURES, NamedFigure};
 use crate::page::SWEEP_PAGE;
+use crate::seeds::{seed_figures, seed_values};
 use crate::{RunResult, Summary};
 
 /// The schema of a sweep's JSON.
@@ -16,7 +17,9 @@ pub const SWEEP_SCHEMA: &str = "fanin.sweep/1";
 pub const SWEEP_FILE: &str = "sweep.json";
 /// The same as a table of text.
 pub const SWEEP_CSV: &str = "sweep.csv";
-/// The same as a table.
+/// A table of text with a row for each point over its seeds, where points have several.
+pub const SEEDS_CSV: &str = "seeds.csv";
+/// The rows of [`SWEEP_CSV`] as a table.
 pub const SWEEP_TABLE: &str = "sweep.parquet";
 
 /// One point of a sweep: the swept settings in the given order, and the result.
@@ -26,6 +29,57 @@ pub struct SweepPoint<'a> {
     pub set: &'a [String],
     /// Summary of the run.
     pub summary: &'a Summary,
+}
+
+/// The points of a sweep that differ in their seeds alone.
+struct SeedPoints<'a> {
+    set: &'a [String],
+    summaries: Vec<&'a Summary>,
+}
+
+/// The points by their settings, in their order; empty where each has one seed.
+fn over_seeds<'a>(points: &[SweepPoint<'a>]) -> Vec<SeedPoints<'a>> {
+    let mut groups: Vec<SeedPoints<'a>> = Vec::new();
+    for point in points {
+        match groups.iter_mut().find(|group| group.set == point.set) {
+            Some(group) => group.summaries.push(point.summary),
+            None => groups.push(SeedPoints { set: point.set, summaries: vec![point.summary] }),
+        }
+    }
+    if groups.len() < points.len() { groups } else { Vec::new() }
+}
+
+/// A row for each point over its seeds: the mean of each figure, and half the width of its interval of 95 %.
+fn seeds_csv(keys: &[String], groups: &[SeedPoints<'_>]) -> String {
+    let rows: Vec<_> = groups.iter().map(|group| seed_figures(&group.summaries)).collect();
+    let is_known = |figure: &&NamedFigure| rows.iter().flatten().any(|(other, _)| other == figure);
+    let known: Vec<&NamedFigure> = NAMED_FIGURES.iter().filter(is_known).collect();
+    let head = keys.iter().map(|key| quoted(key)).chain(["seeds".to_owned()]);
+    let columns =
+        known.iter().flat_map(|figure| ["", "_half", "_seeds"].map(|end| format!("{}{end}", figure.column)));
+    let mut text = head.chain(columns).collect::<Vec<_>>().join(",") + "\n";
+    for (group, row) in groups.iter().zip(&rows) {
+        let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+        let cells = known.iter().flat_map(|figure| {
+            let over = row.iter().find(|(other, _)| other == figure).map(|(_, over)| over);
+            let interval = over.map(|over| over.interval);
+            [
+                number(interval.map(|interval| interval.mean)),
+                number(interval.and_then(|interval| interval.half)),
+                over.map_or(0, |over| over.known).to_string(),
+            ]
+        });
+        let values = group.set.iter().map(|set| quoted(&split(set).1));
+        let cells = values.chain([group.summaries.len().to_string()]).chain(cells);
+        text += &(cells.collect::<Vec<_>>().join(",") + "\n");
+    }
+    text
+}
+
+/// The key and the value of a setting.
+fn split(set: &str) -> (String, String) {
+    let (key, value) = set.split_once('=').unwrap_or((set, ""));
+    (key.trim().to_owned(), value.trim().to_owned())
 }
 
 /// The table of a sweep: every cell is a text or a number, or absent.
@@ -44,10 +98,6 @@ struct SweepRow {
 
 impl SweepTable {
     fn of(points: &[SweepPoint<'_>]) -> Self {
-        let split = |set: &str| {
-            let (key, value) = set.split_once('=').unwrap_or((set, ""));
-            (key.trim().to_owned(), value.trim().to_owned())
-        };
         let keys: Vec<String> =
             points.first().map_or(&[][..], |point| point.set).iter().map(|set| split(set).0).collect();
         let trees: Vec<Value> =
@@ -90,12 +140,22 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// The sweep as JSON: the keys that were swept, and each point's settings and summary.
+/// The sweep as JSON: the keys that were swept, and each point's settings and summary. Where points have several seeds, also the
+/// means of their figures with intervals.
 pub fn sweep_value(points: &[SweepPoint<'_>]) -> Value {
     let table = SweepTable::of(points);
+    let groups = over_seeds(points);
     let points: Vec<Value> =
         points.iter().map(|point| json!({ "set": point.set, "summary": point.summary })).collect();
-    json!({ "schema": SWEEP_SCHEMA, "keys": table.keys, "points": points })
+    let mut value = json!({ "schema": SWEEP_SCHEMA, "keys": table.keys, "points": points });
+    if !groups.is_empty() {
+        let of = |group: &SeedPoints<'_>| {
+            let seeds: Vec<Option<u64>> = group.summaries.iter().map(|summary| summary.seed).collect();
+            json!({ "set": group.set, "seeds": seeds, "figures": seed_values(&group.summaries) })
+        };
+        value["over_seeds"] = groups.iter().map(of).collect();
+    }
+    value
 }
 
 /// Writes a sweep's JSON, tables and page into the folder of its points; returns the written files.
@@ -111,6 +171,10 @@ pub fn write_sweep(
     let mut written = Vec::new();
     let table = SweepTable::of(points);
     write_text(directory, SWEEP_CSV, &table.csv(), &mut written)?;
+    let groups = over_seeds(points);
+    if !groups.is_empty() {
+        write_text(directory, SEEDS_CSV, &seeds_csv(&table.keys, &groups), &mut written)?;
+    }
     #[cfg(feature = "parquet")]
     {
         let path = directory.join(SWEEP_TABLE);
@@ -242,6 +306,32 @@ mod tests {
         assert_eq!(at(2, "time_ms_mean"), "2.5");
         assert!(lines[3].starts_with("\"a,b\",1 ms,7,0,"), "{csv}");
         assert_eq!(sweep_value(&points)["keys"], json!(["workload.senders", "x.y"]));
+    }
+
+    #[test]
+    fn points_with_seeds_have_intervals() {
+        let of = |seed, completed, mean| Summary { seed: Some(seed), ..summary(completed, mean) };
+        let summaries = [of(1, 200, 1.0), of(2, 200, 2.0), of(3, 0, 0.0), of(1, 200, 7.0)];
+        let sets: Vec<Vec<String>> = [4, 4, 4, 8].map(|value| vec![format!("a.b={value}")]).into();
+        let points: Vec<SweepPoint<'_>> =
+            sets.iter().zip(&summaries).map(|(set, summary)| SweepPoint { set, summary }).collect();
+        let value = sweep_value(&points);
+        let over = &value["over_seeds"];
+        assert_eq!((&over[0]["set"], &over[0]["seeds"]), (&json!(["a.b=4"]), &json!([1, 2, 3])));
+        let mean = &over[0]["figures"]["time_ms_mean"];
+        assert_eq!((&mean["mean"], &mean["seeds"]), (&json!(1.5), &json!(2)), "the third seed has none");
+        assert!(mean["low"].as_f64() < Some(1.5) && mean["high"].as_f64() > Some(1.5), "{mean}");
+        let alone = &over[1]["figures"]["time_ms_mean"];
+        assert!(alone["mean"] == 7.0 && alone.get("low").is_none(), "one seed has no interval: {alone}");
+        let csv = seeds_csv(&["a.b".to_owned()], &over_seeds(&points));
+        let lines: Vec<&str> = csv.lines().collect();
+        assert_eq!(lines.len(), 3, "{csv}");
+        assert!(lines[0].starts_with("a.b,seeds,requests_completed,requests_completed_half,"), "{csv}");
+        let place = lines[0].split(',').position(|name| name == "time_ms_mean").unwrap();
+        let cells = |line: usize| lines[line].split(',').skip(place).take(3).collect::<Vec<_>>();
+        assert_eq!((cells(1)[0], cells(1)[2]), ("1.5", "2"), "{csv}");
+        assert_eq!(cells(2), ["7", "", "1"], "{csv}");
+        assert!(sweep_value(&points[2..]).get("over_seeds").is_none(), "one seed a point");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The outcome of a search: the tried points, the best of them, its confidence interval and how flat the objective is
 //! there.
 
+use fanin_report::{Interval, interval};
+
 use crate::search::Score;
 
 /// A point that was tried.
@@ -68,59 +70,9 @@ impl SearchOutcome {
     }
 }
 
-/// A mean and its confidence interval of 95 %.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Interval {
-    /// The arithmetic mean.
-    pub mean: f64,
-    /// Half the width of the interval; `None` for a single value.
-    pub half: Option<f64>,
-}
-
-/// 97.5 % quantiles of Student's t distribution for 1, 2, … degrees of freedom; beyond the table, see
-/// [`NORMAL_EXCESS`].
-const STUDENT: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-];
-const NORMAL: f64 = 1.96;
-/// The excess of the quantile over the normal distribution's, times the degrees of freedom.
-const NORMAL_EXCESS: f64 = 2.4;
-
-/// The mean of independent values with its confidence interval of 95 %; `None` without values.
-pub fn interval(values: &[f64]) -> Option<Interval> {
-    let count = values.len();
-    let mean = (count > 0).then(|| values.iter().sum::<f64>() / count as f64)?;
-    let student =
-        |freedom: usize| STUDENT.get(freedom - 1).copied().unwrap_or(NORMAL + NORMAL_EXCESS / freedom as f64);
-    let half = (count > 1).then(|| student(count - 1) * deviation(values) / (count as f64).sqrt());
-    Some(Interval { mean, half })
-}
-
-/// Standard deviation of a sample (divided by n − 1); zero for a single value.
-pub(crate) fn deviation(values: &[f64]) -> f64 {
-    if values.len() < 2 {
-        return 0.0;
-    }
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (squares / (values.len() - 1) as f64).sqrt()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_interval_is_students() {
-        assert_eq!(interval(&[]), None);
-        assert_eq!(interval(&[3.0]), Some(Interval { mean: 3.0, half: None }));
-        // Deviation 1, three values: 4.303 / √3.
-        let of_three = interval(&[1.0, 2.0, 3.0]).unwrap();
-        assert!((of_three.half.unwrap() - 2.4843).abs() < 1e-3, "{of_three:?}");
-        let many: Vec<f64> = (0..100).map(|number| f64::from(number % 2)).collect();
-        assert!((interval(&many).unwrap().half.unwrap() - 1.984 * 0.050_25).abs() < 1e-4);
-    }
 
     #[test]
     fn the_flat_range_ends_at_the_first_worse_point() {

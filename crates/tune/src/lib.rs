@@ -27,7 +27,7 @@ mod number;
 mod search;
 
 pub use axis::SearchAxis;
-pub use found::{Interval, SearchOutcome, TriedPoint, interval};
+pub use found::{SearchOutcome, TriedPoint};
 pub use gear::{Gear, GearError, GearMemory, GearPrice};
 pub use goal::{Constraint, Goal, GoalError, Objective, Sense, Target};
 pub use key::{KeyRange, TunedKey, TunedKeyError};

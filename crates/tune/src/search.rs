@@ -15,8 +15,10 @@
 
 use std::cmp::Ordering;
 
+use fanin_report::deviation;
+
 use crate::axis::SearchAxis;
-use crate::found::{SearchOutcome, TriedPoint, deviation};
+use crate::found::{SearchOutcome, TriedPoint};
 
 /// One simulation that a search requests.
 #[derive(Clone, Debug, PartialEq, Eq)]

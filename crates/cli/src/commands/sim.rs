@@ -35,7 +35,8 @@ pub(crate) struct Arguments {
     /// log:FROM..TO:COUNT for equal factors.
     #[arg(long, value_name = "KEY=V1,V2,...")]
     sweep: Vec<Sweep>,
-    /// Run the scenario, or each point of a sweep, with N seeds: `run.seed` and those that follow. Curves get bands.
+    /// Run the scenario, or each point of a sweep, with N seeds: `run.seed` and those that follow. Figures get means with
+    /// intervals of 95 %, curves get bands.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     repeat: Option<u16>,
     /// Run only every Nth point of a sweep from the Ith on, so that N machines share it; folders are those of
@@ -267,6 +268,11 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
             .zip(&combinations)
             .map(|(result, sets)| (named(sets, result, " ", repeats), &result.summary));
         output::print(&summary::table(rows))?;
+        if repeats > 1 {
+            let summaries = results.iter().map(|result| &result.summary);
+            let names = combinations.iter().map(|sets| sets.join(" "));
+            output::print(&summary::over_seeds(names.zip(summaries)))?;
+        }
         caution(&results);
         if let Some(folder) = whole {
             output::print(&format!("\nThe page: {}\n", folder.join(fanin_report::SWEEP_PAGE).display()))?;

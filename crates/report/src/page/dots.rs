@@ -9,8 +9,9 @@ use super::format::{FigureForm, format_f64, shortened};
 use super::heat;
 use super::markup::escape;
 use super::pictured::{Drawing, RIGHT, SHEETS, open};
-use super::swept;
 use super::verdict::{Standing, VERDICTS_MAX, headline};
+use super::{seeded, swept};
+use crate::seeds::{self, SeedGroup};
 use crate::{RunResult, Times};
 
 /// Results that are drawn; the table has all of them.
@@ -20,26 +21,83 @@ const TOP: f64 = 22.0;
 /// Ratio of largest to smallest above which the time axis is logarithmic.
 const LOG_FROM: f64 = 20.0;
 
-/// The drawing; none for few results, for a sweep, and where fewer than two have times.
+/// A row of the drawing: a result, or the results of one system over its seeds. Times are in milliseconds.
+struct Row<'a> {
+    label: &'a str,
+    is_bad: bool,
+    mean: f64,
+    min: f64,
+    max: f64,
+    p99: Option<f64>,
+    ideal: Option<f64>,
+    /// The ends of the mean's interval over seeds.
+    interval: Option<[f64; 2]>,
+}
+
+impl<'a> Row<'a> {
+    fn of(result: &'a RunResult) -> Option<Self> {
+        let Times { mean, min, max, p99, ideal, .. } = *result.summary.times()?;
+        Some(Self {
+            label: &result.label,
+            is_bad: headline(&result.summary).0 == Standing::Bad,
+            mean,
+            min,
+            max,
+            p99: result.summary.has_p99().then_some(p99),
+            ideal,
+            interval: None,
+        })
+    }
+
+    /// One row for a system over its seeds; its p99 is the mean of theirs.
+    fn over_seeds(group: &'a SeedGroup, results: &'a [RunResult]) -> Option<Self> {
+        let mean = seeded::mean_ms(group, results)?;
+        let rows: Vec<Row<'a>> = group.places.iter().filter_map(|&place| Row::of(&results[place])).collect();
+        let p99: Option<Vec<f64>> = rows.iter().map(|row| row.p99).collect();
+        Some(Self {
+            label: &group.name,
+            is_bad: rows.iter().any(|row| row.is_bad),
+            mean: mean.interval.mean,
+            min: rows.iter().map(|row| row.min).fold(f64::INFINITY, f64::min),
+            max: rows.iter().map(|row| row.max).fold(0.0, f64::max),
+            p99: p99.map(|all| all.iter().sum::<f64>() / all.len() as f64),
+            ideal: rows.first()?.ideal,
+            interval: mean.ends(),
+        })
+    }
+}
+
+/// The drawing; none for few results unless they are seeds, none for a sweep, and where fewer than two rows have times.
 pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
-    if results.len() <= VERDICTS_MAX || heat::grid(results).is_some() || !swept::charts(results).is_empty() {
+    let seeds = seeds::groups(results);
+    if results.len() <= VERDICTS_MAX && seeds.is_empty()
+        || heat::grid(results).is_some()
+        || !swept::charts(results).is_empty()
+    {
         return None;
     }
-    let known: Vec<(&RunResult, &Times)> =
-        results.iter().filter_map(|result| Some((result, result.summary.times()?))).collect();
+    let known: Vec<Row<'_>> = match seeds.as_slice() {
+        [] | [_] => results.iter().filter_map(Row::of).collect(),
+        several => several.iter().filter_map(|group| Row::over_seeds(group, results)).collect(),
+    };
+    let of_all = match seeds.as_slice() {
+        [only] => Row::over_seeds(only, results).and_then(|row| Some((row.mean, row.interval?))),
+        _ => None,
+    };
     let drawn = &known[..known.len().min(ROWS_MAX)];
     if drawn.len() < 2 {
         return None;
     }
-    let ideals = || drawn.iter().filter_map(|(_, times)| times.ideal);
+    let ideals = || drawn.iter().filter_map(|row| row.ideal);
     let ideal = ideals().fold(f64::INFINITY, f64::min);
     // Results of several systems each have their own.
     let is_one_ideal = ideals().all(|other| other <= 1.01 * ideal);
-    let low = drawn.iter().map(|(_, times)| times.min).fold(ideal, f64::min);
-    let high = drawn.iter().map(|(_, times)| times.max).fold(0.0, f64::max);
+    let low = drawn.iter().map(|row| row.min).fold(ideal, f64::min);
+    let high = drawn.iter().map(|row| row.max).fold(0.0, f64::max);
     if !(low.is_finite() && low > 0.0 && high > low) {
         return None;
     }
+    let high = drawn.iter().filter_map(|row| row.interval).map(|ends| ends[1]).fold(high, f64::max);
     let log = high / low > LOG_FROM;
     let scale = if log { ", logarithmic" } else { "" };
     let axis = Axis {
@@ -48,16 +106,27 @@ pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
         min: if log { low / 1.1 } else { 0.0 },
         max: high * if log { 1.1 } else { 1.04 },
     };
-    let title = "Times of all results";
-    let text =
-        "The dot is the mean, the bar reaches from the smallest time to the largest, the tick is the p99.";
+    let title = if of_all.is_some() { "Times of all seeds" } else { "Times of all results" };
+    let text = match (of_all, drawn.iter().any(|row| row.interval.is_some())) {
+        (Some(_), _) => {
+            "The dot is the mean of a seed, the bar reaches from the smallest time to the largest, the tick is the p99. The band is \
+             the interval of 95 % of the mean over the seeds."
+        }
+        (None, true) => {
+            "The dot is the mean over the seeds, the frame around it its interval of 95 %. The bar reaches from the smallest time of \
+             all seeds to the largest, the tick is the mean p99."
+        }
+        (None, false) => {
+            "The dot is the mean, the bar reaches from the smallest time to the largest, the tick is the p99."
+        }
+    };
     let mut html = format!(
         "<figure class=\"picture dots\">\n<h3>{title}</h3>\n<p class=\"note\">{text} Red: frames were lost, or worse.{}</p>\n",
         if is_one_ideal { "" } else { " Dotted: the ideal of its system." }
     );
     for sheet in &SHEETS {
         let room = if sheet.name == "wide" { 44 } else { 14 };
-        let names: Vec<String> = drawn.iter().map(|(result, _)| shortened(&result.label, room)).collect();
+        let names: Vec<String> = drawn.iter().map(|row| shortened(row.label, room)).collect();
         let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
         // On narrow pages text is larger than the drawing's own.
         let left = 1.15 * CHARACTER * longest as f64 + 12.0;
@@ -86,33 +155,52 @@ pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
                 TOP - 6.0
             );
         }
-        for (row, (result, times)) in drawn.iter().enumerate() {
-            let y = TOP + ROW * (row as f64 + 0.5);
-            let is_bad = headline(&result.summary).0 == Standing::Bad;
-            let class = if is_bad { "bad" } else { "good" };
+        if let Some((mean, ends)) = of_all {
+            let [from, to] = ends.map(|end| px(end.clamp(axis.min, axis.max)));
+            let _ = write!(
+                html,
+                "<rect class=\"of-seeds\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\"/>\
+                 <path class=\"of-seeds\" d=\"M{:.1} {TOP}V{bottom}\"/>",
+                (to - from).max(1.0),
+                bottom - TOP,
+                px(mean)
+            );
+        }
+        for (place, row) in drawn.iter().enumerate() {
+            let y = TOP + ROW * (place as f64 + 0.5);
+            let class = if row.is_bad { "bad" } else { "good" };
             let _ = write!(
                 html,
                 "<g class=\"{class}\"><title>{}: mean {}, largest {}</title><text class=\"name\" x=\"{:.1}\" y=\"{:.1}\" \
                  text-anchor=\"end\">{}</text><path class=\"range\" d=\"M{:.1} {y:.1}H{:.1}\"/>",
-                escape(&result.label),
-                format_f64(times.mean, FigureForm::Millis),
-                format_f64(times.max, FigureForm::Millis),
+                escape(row.label),
+                format_f64(row.mean, FigureForm::Millis),
+                format_f64(row.max, FigureForm::Millis),
                 left - 8.0,
                 y + 4.0,
-                escape(&names[row]),
-                px(times.min),
-                px(times.max)
+                escape(&names[place]),
+                px(row.min),
+                px(row.max)
             );
-            if let Some(own) = times.ideal.filter(|_| !is_one_ideal) {
+            if let Some(ends) = row.interval {
+                let [from, to] = ends.map(|end| px(end.clamp(axis.min, axis.max)));
+                let _ = write!(
+                    html,
+                    "<rect class=\"interval\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"14\"/>",
+                    y - 7.0,
+                    (to - from).max(1.0)
+                );
+            }
+            if let Some(own) = row.ideal.filter(|_| !is_one_ideal) {
                 let _ = write!(html, "<path class=\"own\" d=\"M{:.1} {:.1}v14\"/>", px(own), y - 7.0);
             }
-            if result.summary.has_p99() {
-                let _ = write!(html, "<path class=\"p99\" d=\"M{:.1} {:.1}v10\"/>", px(times.p99), y - 5.0);
+            if let Some(p99) = row.p99 {
+                let _ = write!(html, "<path class=\"p99\" d=\"M{:.1} {:.1}v10\"/>", px(p99), y - 5.0);
             }
             let _ = writeln!(
                 html,
                 "<circle class=\"mean\" cx=\"{:.1}\" cy=\"{y:.1}\" r=\"4\"/></g>",
-                px(times.mean)
+                px(row.mean)
             );
         }
         let _ = writeln!(
@@ -134,7 +222,7 @@ pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
     html += "</figure>\n";
     let rows: Vec<_> = drawn
         .iter()
-        .map(|(result, times)| json!({ "label": result.label, "mean_ms": times.mean, "max_ms": times.max }))
+        .map(|row| json!({ "label": row.label, "mean_ms": row.mean, "max_ms": row.max }))
         .collect();
     Some(Drawing { id: "dots".to_owned(), data: json!({ "title": title, "rows": rows }), html })
 }

@@ -10,8 +10,8 @@ use super::markup::{escape, figure, ratio};
 use super::pictured::Pictures;
 use super::plots::swatch_of;
 use super::verdict::{self, VERDICTS_MAX};
-use super::{JudgedClaim, claims, many, planned};
-use crate::{RunResult, cautions_of};
+use super::{JudgedClaim, claims, many, planned, seeded};
+use crate::{RunResult, cautions_of, seeds};
 
 /// The head of the page: the verdicts, and of one result its figures and picture.
 pub(super) fn head(
@@ -38,18 +38,23 @@ pub(super) fn head(
     }
     claims::head(judged, out);
     let several = results.len() > 1;
-    if results.len() > VERDICTS_MAX {
-        if judged.is_empty() {
-            many::together(results, data, out);
-        }
-        compared::head(pairs, results, data, out);
-        cautions(results, out);
-        out.push_str("</header>\n");
-        return;
-    }
     let is_split = !pictures.first.is_empty();
     if is_split {
         out.push_str("<div class=\"first\">\n<div class=\"said\">\n");
+    }
+    let has_seeds = seeds::groups(results).len() == 1;
+    if results.len() > VERDICTS_MAX || has_seeds {
+        if judged.is_empty() {
+            many::together(results, data, out);
+        }
+        if has_seeds {
+            seeded::tiles(data, out);
+        } else {
+            compared::head(pairs, results, data, out);
+        }
+        cautions(results, out);
+        shown(is_split, pictures, out);
+        return;
     }
     if several {
         let _ = writeln!(out, "<div class=\"verdicts of-{}\">", results.len());
@@ -93,6 +98,11 @@ pub(super) fn head(
         key_figures(result, data, out);
         ports(result, data, out);
     }
+    shown(is_split, pictures, out);
+}
+
+/// Writes the pictures next to the verdict, and ends the head.
+fn shown(is_split: bool, pictures: &Pictures, out: &mut String) {
     if is_split {
         out.push_str("</div>\n<div class=\"shown\">\n");
         pictures.first.iter().for_each(|drawing| out.push_str(&drawing.html));

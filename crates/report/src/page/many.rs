@@ -5,12 +5,12 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::contents::{Figure, POINT};
-use super::format::{FigureForm, format_f64, typeset};
+use super::format::typeset;
 use super::markup::{escape, figure};
 use super::plots::swatch_of;
 use super::verdict::{self, Standing, VERDICTS_MAX};
-use super::{points, swept};
-use crate::RunResult;
+use super::{points, seeded, swept};
+use crate::{RunResult, seeds};
 
 /// Names of results that stand in the verdict; more stand in the table only.
 const NAMES_MAX: usize = 6;
@@ -62,6 +62,7 @@ pub(super) fn together(results: &[RunResult], data: &Value, out: &mut String) {
         );
     }
     let are_points = !points::columns(results).is_empty();
+    let noun = if seeds::groups(results).len() == 1 { "seeds" } else { "results" };
     for group in &groups {
         let are_few = groups.len() > 1 && group.labels.len() <= NAMES_MAX && !are_points;
         let names = if are_few {
@@ -72,42 +73,20 @@ pub(super) fn together(results: &[RunResult], data: &Value, out: &mut String) {
         };
         let _ = writeln!(
             out,
-            "<p class=\"{}\"><strong>{}:</strong> {} of {} results{names}.</p>",
+            "<p class=\"{}\"><strong>{}:</strong> {} of {} {noun}{names}.</p>",
             group.standing.class(),
             escape(group.words),
             group.labels.len(),
             results.len()
         );
     }
-    over_seeds(results, out);
+    seeded::leading(results, out);
     out.push_str("</div>\n");
-}
-
-/// Says how far the mean time spreads over seeds, where results differ in nothing else.
-fn over_seeds(results: &[RunResult], out: &mut String) {
-    if !swept::has_seeds(results) || !swept::differing(results).is_empty() {
-        return;
-    }
-    let means: Vec<f64> = results.iter().filter_map(|result| Some(result.summary.times()?.mean)).collect();
-    if means.len() < results.len() {
-        return;
-    }
-    let ms = |value: f64| format_f64(value, FigureForm::Millis);
-    let (low, high) =
-        (means.iter().copied().fold(f64::INFINITY, f64::min), means.iter().copied().fold(0.0, f64::max));
-    let _ = writeln!(
-        out,
-        "<p>The mean time over {} seeds is {}, from {} to {}.</p>",
-        means.len(),
-        ms(means.iter().sum::<f64>() / means.len() as f64),
-        ms(low),
-        ms(high)
-    );
 }
 
 /// Many results, a line each, below their pictures.
 pub(super) fn many(results: &[RunResult], notes: &[String], data: &Value, out: &mut String) {
-    if results.len() > VERDICTS_MAX || !notes.is_empty() {
+    if results.len() > VERDICTS_MAX || !notes.is_empty() || !seeds::groups(results).is_empty() {
         out.push_str("<section>\n<h2>All results</h2>\n");
         table(results, data, out);
         for note in notes {

@@ -16,7 +16,7 @@ use self::format::FigureForm;
 use self::markup::{escape, figure, json_for_script, ratio};
 use self::pictured::Pictures;
 use self::plots::swatch_of;
-use crate::{ResultKind, RunResult};
+use crate::{ResultKind, RunResult, seeds};
 
 mod advised;
 mod alike;
@@ -36,6 +36,7 @@ mod pictured;
 mod planned;
 mod plots;
 mod points;
+mod seeded;
 mod swept;
 mod systems;
 #[cfg(test)]
@@ -100,6 +101,7 @@ pub fn page_of(
     }
     compared::section(&pairs, results, &data, &mut out);
     claims::section(claims, &mut out);
+    seeded::section(results, &data, &mut out);
     many::many(results, notes, &data, &mut out);
     for (index, result) in results.iter().enumerate() {
         if result.summary.plan.is_some() {
@@ -177,7 +179,7 @@ pub(crate) fn label_by_settings(results: &mut [RunResult]) {
 
 /// The page's data: summaries, chosen settings, comparisons, and the charts' points.
 fn data(results: &[RunResult], charts: &[Chart], pictures: &Pictures, pairs: &[ComparedPair]) -> Value {
-    let results: Vec<Value> = results
+    let values: Vec<Value> = results
         .iter()
         .map(|result| {
             // A summary that holds a figure JSON has no word for shows nothing of it.
@@ -189,7 +191,7 @@ fn data(results: &[RunResult], charts: &[Chart], pictures: &Pictures, pairs: &[C
     let drawn = drawn.map(|drawing| (drawing.id.clone(), drawing.data.clone()));
     let charts: Map<String, Value> =
         charts.iter().map(|chart| (chart.id.clone(), chart.data())).chain(drawn).collect();
-    json!({ "results": results, "pairs": compared::data(pairs), "charts": charts })
+    json!({ "results": values, "seeds": seeded::data(results), "pairs": compared::data(pairs), "charts": charts })
 }
 
 fn title(results: &[RunResult]) -> Vec<String> {
@@ -200,7 +202,8 @@ fn title(results: &[RunResult]) -> Vec<String> {
             let first = &several[0].summary.scenario.name;
             let same = several.iter().all(|result| result.summary.scenario.name == *first);
             let name = if same { first.clone() } else { "Comparison".into() };
-            vec![name, format!("{} results", several.len())]
+            let noun = if seeds::groups(several).len() == 1 { "seeds" } else { "results" };
+            vec![name, format!("{} {noun}", several.len())]
         }
     }
 }

@@ -9,7 +9,7 @@ use super::format::{FigureForm, format_f64, significant, typeset};
 use super::markup::escape;
 use super::plots::{bytes_unit, time_unit};
 use super::{dots, heat, network, waterfall};
-use crate::{EventRow, PortTimeline, RunPicture, RunResult, RunTimeline};
+use crate::{EventRow, PortTimeline, RunPicture, RunResult, RunTimeline, seeds};
 
 /// The place of the values under the pointer, with a word on zooming while it is empty.
 pub(super) const OUTPUT: &str = "<output aria-live=\"polite\" data-hint=\"Drag to zoom, double-click to zoom out; keys + − 0\"></output>\n";
@@ -61,7 +61,12 @@ pub(super) fn pictures(results: &[RunResult]) -> Pictures {
     let several = results.len() > 1;
     let mut pictures = Pictures { first: Vec::new(), others: Vec::new() };
     pictures.others.extend(heat::draw(results));
-    pictures.others.extend(dots::draw(results));
+    let dots = dots::draw(results);
+    if seeds::groups(results).len() == 1 {
+        pictures.first.extend(dots)
+    } else {
+        pictures.others.extend(dots)
+    }
     if results.len() > RESULTS_MAX {
         return pictures;
     }

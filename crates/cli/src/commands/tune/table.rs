@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use fanin_report::{FigureUnit, NAMED_FIGURES, NamedFigure, RunResult, ScenarioName, SweepPoint};
-use fanin_tune::{
-    Goal, Interval, SearchLimits, SearchOutcome, Sense, Target, TriedPoint, TunedKey, interval,
+use fanin_report::{
+    FigureUnit, Interval, NAMED_FIGURES, NamedFigure, RunResult, ScenarioName, SweepPoint, interval,
 };
+use fanin_tune::{Goal, SearchLimits, SearchOutcome, Sense, Target, TriedPoint, TunedKey};
 use fanin_units::Bytes;
 use serde_json::{Map, Value, json};
 
