@@ -146,6 +146,8 @@ pub struct Figures {
 pub struct Row {
     /// The technique that was compared.
     pub technique: &'static Technique,
+    /// Seed of the run.
+    pub seed: u64,
     /// Its figures, or why it is impossible here.
     pub figures: Result<Figures, String>,
     /// The reason why it had no effect, although it is possible here.
@@ -161,38 +163,57 @@ pub struct Compared {
     pub title: String,
     /// Measured time of each run, as the scenario writes it.
     pub duration: String,
-    /// Rows in the order of the requested techniques; a stop leaves out later ones.
+    /// Rows in the order of the requested techniques, those of a technique in the order of the seeds. An impossible technique has one
+    /// row; a stop leaves out later ones.
     pub rows: Vec<Row>,
+    /// True if a stop left out rows.
+    pub is_stopped: bool,
 }
 
 /// The technique that leaves everything as it is.
 const PLAIN: &str = "none";
 
 impl Compared {
-    /// Remarks the techniques whose figures are those of no technique.
+    /// The figures of a technique with a seed.
+    fn of(&self, technique: &str, seed: u64) -> Option<&Figures> {
+        let is_own = |row: &&Row| row.technique.name == technique && row.seed == seed;
+        self.rows.iter().find(is_own)?.figures.as_ref().ok()
+    }
+
+    /// Remarks the techniques whose figures are those of no technique with each seed.
     fn remark_equals(&mut self) {
-        let is_plain = |row: &&Row| row.technique.name == PLAIN;
-        let Some(Ok(plain)) = self.rows.iter().find(is_plain).map(|row| row.figures.clone()) else { return };
-        for row in self.rows.iter_mut().filter(|row| row.technique.name != PLAIN && row.remark.is_none()) {
-            let is_equal = row.figures.as_ref().is_ok_and(|figures| {
-                figures.completed > 0 && Figures { cpu_s: plain.cpu_s, ..figures.clone() } == plain
-            });
-            row.remark = is_equal.then(|| format!("no effect here: all figures are those of {PLAIN}"));
+        let is_plain = |row: &Row| {
+            let (Some(plain), Ok(figures)) = (self.of(PLAIN, row.seed), &row.figures) else { return false };
+            figures.completed > 0 && Figures { cpu_s: plain.cpu_s, ..figures.clone() } == *plain
+        };
+        let equal: Vec<bool> = self
+            .rows
+            .iter()
+            .map(|row| {
+                let mut own = self.rows.iter().filter(|other| other.technique == row.technique);
+                row.technique.name != PLAIN && own.all(is_plain)
+            })
+            .collect();
+        for (row, _) in
+            self.rows.iter_mut().zip(equal).filter(|(row, is_equal)| *is_equal && row.remark.is_none())
+        {
+            row.remark = Some(format!("no effect here: all figures are those of {PLAIN}"));
         }
     }
 
-    /// Additional bytes that a row sends back, as a share of the row without avoidance and losses; `None` without it.
-    pub fn extra_reverse(&self, figures: &Figures) -> Option<f64> {
-        let is_reference = |row: &&Row| row.technique.name == REFERENCE;
-        let reference = self.rows.iter().find(is_reference)?.figures.as_ref().ok()?;
+    /// Additional bytes that a row sends back, as a share of the row without avoidance and losses with the same seed; `None`
+    /// without it.
+    pub fn extra_reverse(&self, row: &Row) -> Option<f64> {
+        let reference = self.of(REFERENCE, row.seed)?;
+        let figures = row.figures.as_ref().ok()?;
         (reference.reverse_bytes_each > 0.0)
             .then(|| figures.reverse_bytes_each / reference.reverse_bytes_each - 1.0)
     }
 }
 
 /// Simulates every technique on every scenario, on `threads` threads; `first` are settings that the techniques may
-/// change, `last` override them. A refused technique has a row with the reason. After a stop the finished rows are
-/// returned. `each` receives every outcome at the end.
+/// change, `last` override them. Each is run with `seeds` seeds: the scenario's and those that follow. A refused technique has a row
+/// with the reason. After a stop the finished rows are returned. `each` receives every outcome at the end.
 ///
 /// # Errors
 /// Where a scenario is wrong by itself.
@@ -200,30 +221,45 @@ pub fn compare(
     scenarios: &[String],
     techniques: &[&'static Technique],
     [first, last]: [&[String]; 2],
+    seeds: u16,
     threads: usize,
     stop: &AtomicBool,
     progress: Progress<'_>,
     each: &mut dyn FnMut(&'static Technique, &Loaded, &RunOutcome),
 ) -> Result<Vec<Compared>, Errors> {
-    let with = |source: &str, sets: &[&str]| -> Result<Loaded, Errors> {
+    let with = |source: &str, sets: &[&str], seed: Option<u64>| -> Result<Loaded, Errors> {
         let sets = sets.iter().map(|&set| set.to_owned());
-        load(source, &first.iter().cloned().chain(sets).chain(last.iter().cloned()).collect::<Vec<_>>())
+        let seed = seed.map(|seed| format!("run.seed={seed}"));
+        let sets = first.iter().cloned().chain(sets).chain(last.iter().cloned()).chain(seed);
+        load(source, &sets.collect::<Vec<_>>())
     };
     let mut compared = Vec::new();
-    let mut loaded = Vec::new();
+    let mut loaded: Vec<PlannedRow> = Vec::new();
     for source in scenarios {
-        let plain = with(source, &[])?;
+        let plain = with(source, &[], None)?;
         compared.push(Compared {
             name: plain.name.clone(),
             title: plain.scenario.title.clone(),
             duration: plain.scenario.run.duration.to_string(),
             rows: Vec::new(),
+            is_stopped: false,
         });
-        loaded.extend(techniques.iter().map(|technique| with(source, technique.sets)));
+        let scenario = compared.len() - 1;
+        for &technique in techniques {
+            for place in 0..seeds.max(1) {
+                let seed = plain.scenario.run.seed.saturating_add(u64::from(place));
+                let with = with(source, technique.sets, (place > 0).then_some(seed));
+                let is_refused = with.is_err();
+                loaded.push(PlannedRow { scenario, technique, seed, loaded: with });
+                if is_refused {
+                    break;
+                }
+            }
+        }
     }
     let points: Vec<SweepRun> = loaded
         .iter()
-        .flatten()
+        .filter_map(|row| row.loaded.as_ref().ok())
         .map(|loaded| SweepRun { scenario: loaded.scenario.clone(), seed: loaded.scenario.run.seed })
         .collect();
     let done = AtomicUsize::new(0);
@@ -233,29 +269,43 @@ pub fn compare(
         progress(done.fetch_add(1, Ordering::Relaxed) + 1, points.len());
     });
     let mut outcomes = outcomes.into_iter();
-    let asked = techniques.len();
-    for (number, loaded) in loaded.iter().enumerate() {
-        let figures = match loaded {
-            Err(errors) => Err(reason(errors)),
+    for PlannedRow { scenario, technique, seed, loaded } in loaded {
+        let compared = &mut compared[scenario];
+        let (figures, remark) = match &loaded {
+            Err(errors) => (Err(reason(errors)), None),
             Ok(with) => match outcomes.next() {
-                None | Some(Ok(RunOutcome { end: RunEnd::Stopped, .. })) => continue,
-                Some(Err(error)) => Err(error.to_string()),
+                None | Some(Ok(RunOutcome { end: RunEnd::Stopped, .. })) => {
+                    compared.is_stopped = true;
+                    continue;
+                }
+                Some(Err(error)) => (Err(error.to_string()), None),
                 Some(Ok(outcome)) => {
-                    each(techniques[number % asked], with, &outcome);
-                    no_effect(&with.scenario).map_or_else(|| Ok(figures(&outcome)), Err)
+                    each(technique, with, &outcome);
+                    let figures = no_effect(&with.scenario).map_or_else(|| Ok(figures(&outcome)), Err);
+                    let remark = figures.as_ref().ok().and_then(|figures| unreached(&with.scenario, figures));
+                    (figures, remark)
                 }
             },
         };
-        let remark = match (loaded, &figures) {
-            (Ok(loaded), Ok(figures)) => unreached(&loaded.scenario, figures),
-            _ => None,
-        };
-        compared[number / asked].rows.push(Row { technique: techniques[number % asked], figures, remark });
+        let is_known = |row: &Row| row.technique == technique && row.figures.is_err();
+        // What is impossible with one seed is so with all.
+        if figures.is_ok() || !compared.rows.iter().any(is_known) {
+            compared.rows.push(Row { technique, seed, figures, remark });
+        }
     }
     for compared in &mut compared {
         compared.remark_equals();
     }
     Ok(compared)
+}
+
+/// A row to be simulated.
+struct PlannedRow {
+    /// Place of the scenario.
+    scenario: usize,
+    technique: &'static Technique,
+    seed: u64,
+    loaded: Result<Loaded, Errors>,
 }
 
 /// The first problem.
@@ -334,7 +384,7 @@ mod tests {
         let last: Vec<String> = last.iter().map(|&set| set.to_owned()).collect();
         let techniques: Vec<&Technique> = TECHNIQUES.iter().collect();
         let scenarios = [scenario.to_owned()];
-        compare(&scenarios, &techniques, [&[], &last], 2, &NEVER, &|_, _| (), &mut |_, _, _| ())
+        compare(&scenarios, &techniques, [&[], &last], 1, 2, &NEVER, &|_, _| (), &mut |_, _, _| ())
             .unwrap()
             .pop()
             .unwrap()
@@ -368,8 +418,9 @@ mod tests {
                     figures.times_ms.mean >= figures.times_ms.min && figures.reverse_bytes_each > 10_000.0
                 );
             }
-            let reference = compared.rows[1].figures.as_ref().unwrap();
-            assert_eq!((compared.extra_reverse(reference), reference.drops), (Some(0.0), 0));
+            let reference = &compared.rows[1];
+            let drops = reference.figures.as_ref().unwrap().drops;
+            assert_eq!((compared.extra_reverse(reference), drops), (Some(0.0), 0));
         }
     }
 
@@ -404,6 +455,7 @@ mod tests {
             &["no-such".to_owned()],
             &[&TECHNIQUES[0]],
             [&[], &[]],
+            1,
             1,
             &NEVER,
             &|_, _| (),

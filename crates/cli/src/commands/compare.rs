@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use fanin_report::{COMPARED_FILE, COMPARED_SCHEMA, RunResult, SAMPLES_OF_P99, Summary};
-use fanin_reproduce::{Compared, Figures, TECHNIQUES, Technique};
+use fanin_report::{COMPARED_FILE, COMPARED_SCHEMA, RunResult, SAMPLES_OF_P99, SeedFigure, Summary};
+use fanin_reproduce::{Compared, Figures, Row, TECHNIQUES, Technique};
 use serde::Serialize;
 
 use super::kept::{KeptResults, labelled};
@@ -46,6 +46,9 @@ pub(crate) struct Arguments {
     /// Seed of all random streams, in place of the scenarios' `run.seed`.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Run each technique with N seeds: `run.seed` and those that follow. Figures get means with intervals of 95 %.
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..))]
+    repeat: u16,
     /// Runs at a time; results never depend on it. By default one for each core.
     #[arg(long, value_name = "N", value_parser = crate::commands::sim::threads)]
     threads: Option<u16>,
@@ -87,7 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     arguments.json.as_ref().map_or(Ok(()), Json::prove)?;
     let mut kept = arguments.out.as_deref().map(KeptResults::new);
-    let are_several = scenarios.len() > 1;
+    let shape = Shape { has_scenarios: scenarios.len() > 1, has_seeds: arguments.repeat > 1 };
     let mut first =
         vec![format!("run.duration={}", arguments.duration), format!("run.warmup={}", arguments.warmup)];
     first.extend(arguments.seed.map(|seed| format!("run.seed={seed}")));
@@ -98,6 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         &scenarios,
         &techniques,
         [&first, &arguments.sets],
+        arguments.repeat,
         arguments.threads.map_or(cores, usize::from),
         interrupt::flag(),
         &|done, of| {
@@ -105,7 +109,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             bar.set_position(done as u64);
         },
         &mut |technique, loaded, outcome| {
-            let label = label(&loaded.name, technique, are_several);
+            let label = label(&loaded.name, technique, loaded.scenario.run.seed, shape);
             let mut head = RunResult::new(labelled(&label, loaded, outcome));
             head.scenario_toml = Some(loaded.to_toml());
             heads.push(head);
@@ -116,7 +120,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     );
     bar.finish_and_clear();
     let compared = compared?;
-    let table = table(&compared, &heads, are_several);
+    let table = table(&compared, &heads, shape);
     if let (Some(folder), Some(kept)) = (&arguments.out, kept) {
         // Values of JSON alone: no figure is missing or infinite.
         let value = serde_json::to_value(&table).expect("a comparison is JSON");
@@ -137,16 +141,58 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let rows = compared.iter().flat_map(|compared| &compared.rows);
     let stalled = rows.filter_map(|row| row.figures.as_ref().ok()?.stalled.clone()).next();
-    if compared.iter().any(|compared| compared.rows.len() < techniques.len()) {
+    if compared.iter().any(|compared| compared.is_stopped) {
         return Err(Failure::Stopped);
     }
     stalled.map_or(Ok(()), |diagnosis| Err(Failure::Stalled { diagnosis }))
 }
 
-/// The name of a run: its technique, and its scenario where there are several.
-fn label(scenario: &str, technique: &Technique, are_several: bool) -> String {
-    let scenario = if are_several { format!("{scenario}, ") } else { String::new() };
-    scenario + technique.name
+/// The parts that tell runs apart, besides their techniques.
+#[derive(Clone, Copy)]
+struct Shape {
+    has_scenarios: bool,
+    has_seeds: bool,
+}
+
+/// The name of a run: its technique, and its scenario and seed where there are several.
+fn label(scenario: &str, technique: &Technique, seed: u64, shape: Shape) -> String {
+    let scenario = if shape.has_scenarios { format!("{scenario}, ") } else { String::new() };
+    let seed = if shape.has_seeds { format!(", run.seed={seed}") } else { String::new() };
+    scenario + technique.name + &seed
+}
+
+/// The rows of each technique, one for each seed.
+fn by_technique(compared: &Compared) -> impl Iterator<Item = &[Row]> {
+    compared.rows.chunk_by(|one, other| one.technique == other.technique)
+}
+
+/// The technique with the least mean time over the seeds, and those whose intervals overlap its own.
+fn least<'a>(compared: &'a Compared) -> Vec<(&'static Technique, SeedFigure)> {
+    let mean = |rows: &'a [Row]| {
+        let of = |row: &Row| {
+            row.figures.as_ref().ok().and_then(|figures| of_events(figures, figures.times_ms.mean))
+        };
+        SeedFigure::new(&rows.iter().map(of).collect::<Vec<_>>())
+    };
+    let rivals: Vec<(&'static Technique, Option<SeedFigure>)> =
+        by_technique(compared).map(|rows| (rows[0].technique, mean(rows))).collect();
+    let means: Vec<Option<SeedFigure>> = rivals.iter().map(|(_, mean)| *mean).collect();
+    let places = fanin_report::least(&means).into_iter();
+    places.filter_map(|place| Some((rivals[place].0, rivals[place].1?))).collect()
+}
+
+/// A sentence on the least mean time; empty without several seeds.
+fn least_text(compared: &Compared) -> String {
+    let least = least(compared);
+    let Some(((first, mean), others)) = least.split_first() else { return String::new() };
+    let also = if others.is_empty() {
+        String::new()
+    } else {
+        let names: Vec<&str> = others.iter().map(|(technique, _)| technique.name).collect();
+        format!("; the intervals of {} overlap it: these seeds name no best one", names.join(", "))
+    };
+    let mean = mean.text(|value| format!("{value:.1}"));
+    format!("least mean: {} with {mean} ms (95 % confidence){also}", first.name)
 }
 
 #[derive(Serialize)]
@@ -160,6 +206,19 @@ struct ComparedScenario<'a> {
     scenario: &'a str,
     duration: &'a str,
     techniques: Vec<TechniqueRow<'a>>,
+    /// Means over the seeds, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    over_seeds: Vec<TechniqueSeeds<'a>>,
+    /// The technique with the least mean time over the seeds, then those whose intervals overlap its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    least_mean: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct TechniqueSeeds<'a> {
+    name: &'a str,
+    seeds: Vec<u64>,
+    figures: serde_json::Value,
 }
 
 #[derive(Serialize)]
@@ -169,6 +228,9 @@ struct TechniqueRow<'a> {
     description: &'a str,
     tuning: &'a str,
     set: &'a [&'a str],
+    /// Seed of the run, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
     #[serde(flatten)]
     outcome: RowOutcome<'a>,
 }
@@ -206,13 +268,27 @@ enum RowOutcome<'a> {
     },
 }
 
-fn table<'a>(compared: &'a [Compared], heads: &'a [RunResult], are_several: bool) -> ComparedTable<'a> {
+fn table<'a>(compared: &'a [Compared], heads: &'a [RunResult], shape: Shape) -> ComparedTable<'a> {
     let summary_of = |label: &str| {
         heads.iter().map(|head| &head.summary).find(|summary| summary.label.as_deref() == Some(label))
+    };
+    let over_seeds = |compared: &'a Compared| {
+        let of = |rows: &'a [Row]| {
+            let run = |row: &Row| summary_of(&label(&compared.name, row.technique, row.seed, shape));
+            let summaries: Vec<&Summary> = rows.iter().filter_map(run).collect();
+            rows[0].figures.is_ok().then(|| TechniqueSeeds {
+                name: rows[0].technique.name,
+                seeds: rows.iter().map(|row| row.seed).collect(),
+                figures: fanin_report::seed_values(&summaries),
+            })
+        };
+        if shape.has_seeds { by_technique(compared).filter_map(of).collect() } else { Vec::new() }
     };
     let scenarios = compared
         .iter()
         .map(|compared| ComparedScenario {
+            over_seeds: over_seeds(compared),
+            least_mean: least(compared).into_iter().map(|(technique, _)| technique.name).collect(),
             scenario: &compared.name,
             duration: &compared.duration,
             techniques: compared
@@ -223,6 +299,7 @@ fn table<'a>(compared: &'a [Compared], heads: &'a [RunResult], are_several: bool
                     description: row.technique.description,
                     tuning: row.technique.tuning,
                     set: row.technique.sets,
+                    seed: shape.has_seeds.then_some(row.seed).filter(|_| row.figures.is_ok()),
                     outcome: match &row.figures {
                         Err(why) => RowOutcome::Refused { refused: why },
                         Ok(figures) => RowOutcome::Figures {
@@ -234,11 +311,11 @@ fn table<'a>(compared: &'a [Compared], heads: &'a [RunResult], are_several: bool
                             timeouts: figures.timeouts,
                             queue_bytes_max: figures.queue_bytes_max,
                             reverse_bytes_each: of_events(figures, figures.reverse_bytes_each),
-                            extra_reverse: compared.extra_reverse(figures),
+                            extra_reverse: compared.extra_reverse(row),
                             cpu_s: figures.cpu_s,
                             stalled: figures.stalled.as_deref(),
                             remark: row.remark.as_deref(),
-                            summary: summary_of(&label(&compared.name, row.technique, are_several)),
+                            summary: summary_of(&label(&compared.name, row.technique, row.seed, shape)),
                         },
                     },
                 })
@@ -271,21 +348,29 @@ fn p99(figures: &Figures) -> Option<f64> {
     (figures.completed >= SAMPLES_OF_P99).then_some(figures.times_ms.p99)
 }
 
-fn cells(compared: &Compared, figures: &Figures) -> [String; 9] {
-    let times = &figures.times_ms;
-    let tenths = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.1}"));
-    let extra = compared.extra_reverse(figures);
-    let worst = tenths(of_events(figures, times.max));
+/// The cells of a technique: its figures, or their means over the seeds with intervals.
+fn cells(compared: &Compared, rows: &[Row]) -> [String; 9] {
+    let of = |figure: &dyn Fn(&Row, &Figures) -> Option<f64>| {
+        let values = rows.iter().map(|row| figure(row, row.figures.as_ref().ok()?));
+        SeedFigure::new(&values.collect::<Vec<_>>())
+    };
+    let text = |over: Option<SeedFigure>, decimals: usize| {
+        over.map_or_else(|| "–".to_owned(), |over| over.text(|value| format!("{value:.decimals$}")))
+    };
+    let count = usize::from(rows.len() > 1);
+    let extra = of(&|row, _| Some(100.0 * compared.extra_reverse(row)?));
+    let is_stalled = |row: &Row| row.figures.as_ref().is_ok_and(|figures| figures.stalled.is_some());
+    let worst = text(of(&|_, figures| of_events(figures, figures.times_ms.max)), 1);
     [
-        tenths(of_events(figures, times.mean)),
-        tenths(p99(figures)),
-        if figures.stalled.is_some() { "stalled".to_owned() } else { worst },
-        figures.drops.to_string(),
-        figures.timeouts.to_string(),
-        format!("{:.0}", figures.queue_bytes_max as f64 / 1e3),
-        tenths(of_events(figures, figures.reverse_bytes_each / 1e3)),
-        extra.map_or_else(String::new, |share| format!("{:+.0} %", 100.0 * share)),
-        figures.completed.to_string(),
+        text(of(&|_, figures| of_events(figures, figures.times_ms.mean)), 1),
+        text(of(&|_, figures| p99(figures)), 1),
+        if rows.iter().any(is_stalled) { "stalled".to_owned() } else { worst },
+        text(of(&|_, figures| Some(figures.drops as f64)), count),
+        text(of(&|_, figures| Some(figures.timeouts as f64)), count),
+        text(of(&|_, figures| Some(figures.queue_bytes_max as f64 / 1e3)), 0),
+        text(of(&|_, figures| of_events(figures, figures.reverse_bytes_each / 1e3)), 1),
+        extra.map_or_else(String::new, |extra| format!("{:+.0} %", extra.interval.mean)),
+        text(of(&|_, figures| Some(figures.completed as f64)), count),
     ]
 }
 
@@ -294,17 +379,34 @@ fn text(compared: &[Compared]) -> String {
     for compared in compared {
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{} ({}), {} measured", compared.name, compared.title, compared.duration);
-        let width = compared.rows.iter().map(|row| row.technique.name.len()).max().unwrap_or(0).max(9);
-        let _ = writeln!(out, "{:<width$}  {}", "technique", COLUMNS.join("  "));
-        for row in &compared.rows {
+        let seeds = by_technique(compared).map(<[Row]>::len).max().unwrap_or(1);
+        if seeds > 1 {
+            let _ = writeln!(out, "means over {seeds} seeds ± half of their intervals of 95 %");
+        }
+        let rows: Vec<(&Row, Result<[String; 9], &String>)> = by_technique(compared)
+            .map(|rows| (&rows[0], rows[0].figures.as_ref().map(|_| cells(compared, rows))))
+            .collect();
+        let width = rows.iter().map(|(row, _)| row.technique.name.len()).max().unwrap_or(0).max(9);
+        let of_cell = |(_, cells): &(&Row, Result<[String; 9], &String>), column: usize| {
+            cells.as_ref().map_or(0, |cells| cells[column].chars().count())
+        };
+        let widths: Vec<usize> = (0..COLUMNS.len())
+            .map(|column| {
+                rows.iter().map(|row| of_cell(row, column)).max().unwrap_or(0).max(COLUMNS[column].len())
+            })
+            .collect();
+        let heads: Vec<String> =
+            COLUMNS.iter().zip(&widths).map(|(head, &width)| format!("{head:>width$}")).collect();
+        let _ = writeln!(out, "{:<width$}  {}", "technique", heads.join("  "));
+        for (row, cells) in &rows {
             let _ = write!(out, "{:<width$}", row.technique.name);
-            match &row.figures {
+            match cells {
                 Err(why) => {
                     let _ = write!(out, "  not possible: {why}");
                 }
-                Ok(figures) => {
-                    for (cell, heading) in cells(compared, figures).iter().zip(COLUMNS) {
-                        let _ = write!(out, "  {cell:>width$}", width = heading.len());
+                Ok(cells) => {
+                    for (cell, &width) in cells.iter().zip(&widths) {
+                        let _ = write!(out, "  {cell:>width$}");
                     }
                     if let Some(remark) = &row.remark {
                         let _ = write!(out, "  {remark}");
@@ -312,6 +414,10 @@ fn text(compared: &[Compared]) -> String {
                 }
             }
             out.push('\n');
+        }
+        let least = least_text(compared);
+        if !least.is_empty() {
+            let _ = writeln!(out, "{least}");
         }
         out.push('\n');
     }
@@ -335,6 +441,10 @@ fn markdown(arguments: &Arguments, techniques: &[&'static Technique], compared: 
         "# The techniques side by side\n\nMade by `fanin compare --markdown`; do not edit. Each run measures ",
     );
     let seed = arguments.seed.map_or_else(|| "the scenario's seed".to_owned(), |seed| format!("seed {seed}"));
+    let seed = match arguments.repeat {
+        1 => seed,
+        repeat => format!("{repeat} seeds from {seed} on (means ± half of their intervals of 95 %)"),
+    };
     let sets: Vec<String> = arguments.sets.iter().map(|set| format!("`{set}`")).collect();
     let _ = writeln!(
         out,
@@ -353,10 +463,11 @@ fn markdown(arguments: &Arguments, techniques: &[&'static Technique], compared: 
         let _ = writeln!(out, "## {}: {}{ideal}\n", compared.name, compared.title);
         let _ = writeln!(out, "| technique | {} | tuning |", COLUMNS.join(" | "));
         let _ = writeln!(out, "|---|{}---|", "---:|".repeat(COLUMNS.len()));
-        for row in &compared.rows {
+        for rows in by_technique(compared) {
+            let row = &rows[0];
             let cells = match &row.figures {
                 Err(why) => format!("not possible: {why}{}", " |".repeat(COLUMNS.len() - 1)),
-                Ok(figures) => cells(compared, figures).join(" | "),
+                Ok(_) => cells(compared, rows).join(" | "),
             };
             let remark = row.remark.as_ref().map_or_else(String::new, |remark| format!("; {remark}"));
             let _ =
