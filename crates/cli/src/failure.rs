@@ -299,6 +299,12 @@ pub(crate) enum Failure {
         /// The file in the place of a folder.
         path: PathBuf,
     },
+    /// A file that was asked for has the name of a folder.
+    #[error("cannot write {}: it is a folder; name a file in it, such as {}", path.display(), path.join("result.json").display())]
+    NotAFile {
+        /// The folder in the place of a file.
+        path: PathBuf,
+    },
     /// A setting is swept by two options.
     #[error("`{key}` is swept twice: give all its values at once, as in --sweep {key}=V1,V2")]
     SweptTwice {
@@ -431,6 +437,7 @@ impl Failure {
             | Self::Baseline { .. }
             | Self::Read(_)
             | Self::NotAFolder { .. }
+            | Self::NotAFile { .. }
             | Self::Exists { .. }
             | Self::SweptTwice { .. }
             | Self::SeedTwice { .. }

@@ -88,6 +88,10 @@ pub(crate) fn prove_folder(path: &Path) -> Result<(), Failure> {
 
 /// Checks that a file can be written. An existing file stays as it is; a new one is removed again.
 pub(crate) fn prove_file(path: &Path) -> Result<(), Failure> {
+    let ends_as_folder = path.as_os_str().as_encoded_bytes().last() == Some(&b'/');
+    if path.is_dir() || ends_as_folder {
+        return Err(Failure::NotAFile { path: path.to_owned() });
+    }
     let is_new = !path.exists();
     // To open a pipe would end it.
     if !is_new && !path.is_file() {

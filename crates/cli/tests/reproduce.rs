@@ -31,17 +31,25 @@ fn explained_deviations_are_no_failure_and_the_table_says_why() {
     assert!(stdout(&output).contains("| explained: "), "{}", stdout(&output));
 }
 
-/// A claim that needs more time than it is given does not hold, or has nothing to be judged by. The exit code says so.
+#[test]
+fn claims_that_were_not_judged_have_a_count_of_their_own() {
+    let output = fanin(&["reproduce", "I016", "--duration", "10 ms"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let end = "0 hold, 0 do not for a known reason, 0 fail, 1 were not judged\n";
+    assert!(stdout(&output).ends_with(end), "{}", stdout(&output));
+}
+
+/// A claim that needs more time than it is given may fail, or has nothing to be judged by.
 #[test]
 fn a_claim_that_fails_is_one() {
-    for (claim, duration, status) in [
-        ("I012", "50 ms", "FAILS"),
-        ("I011", "1 ms", "not judged: too short"),
-        ("I016", "10 ms", "not judged: too short"),
+    for (claim, duration, status, code) in [
+        ("I012", "50 ms", "FAILS", 1),
+        ("I011", "1 ms", "not judged: too short", 0),
+        ("I016", "10 ms", "not judged: too short", 0),
     ] {
         let output = fanin(&["reproduce", claim, "--duration", duration, "--json", "-"]);
-        assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
-        assert!(stderr(&output).contains(claim), "{}", stderr(&output));
+        assert_eq!(output.status.code(), Some(code), "{}", stdout(&output));
+        assert_eq!(stderr(&output).contains(claim), code == 1, "{}", stderr(&output));
         let table: Value = serde_json::from_str(stdout(&output)).expect("JSON alone");
         let judged = &table["claims"][0];
         assert_eq!(judged["status"], status, "{judged}");
@@ -55,6 +63,10 @@ fn wrong_arguments_exit_with_two() {
     for (arguments, expected) in [
         (&["reproduce", "X9"][..], "no claim's number begins with X9"),
         (&["reproduce", "I016", "--duration", "soon"], "soon"),
+        (
+            &["reproduce", "I016", "--json", "/tmp/"],
+            "it is a folder; name a file in it, such as /tmp/result.json",
+        ),
         (&["reproduce", "I016", "--threads", "0"], "a whole number from 1 to 65535"),
         (&["reproduce", "I016", "--duration", "10 ms", "--json", "/dev/null/x"], "cannot write /dev/null/x"),
     ] {

@@ -18,7 +18,8 @@ use crate::output::{self, Json};
 
 A claim that does not hold for an understood reason is `explained` (docs/papers.md gives the reasons). The exit code is 1
 if a claim fails without such a reason, holds against it, or has a figure outside its known range. Ranges are those of
-the claims' own times, so they are not checked with --duration.")]
+the claims' own times, so they are not checked with --duration. A claim for which --duration is too short is not judged,
+and does not fail.")]
 pub(crate) struct Arguments {
     /// Only claims with numbers that begin so; all claims by default.
     #[arg(value_name = "ID")]
@@ -154,7 +155,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .iter()
         .zip(&judged)
         .filter(|(claim, judged)| {
-            !judged.status(claim.known.as_ref(), arguments.duration.is_none()).is_sound()
+            let status = judged.status(claim.known.as_ref(), arguments.duration.is_none());
+            // A run that the user shortened says nothing against a claim.
+            !status.is_sound() && (status != Status::Unmeasured || arguments.duration.is_none())
         })
         .map(|(claim, _)| claim.id)
         .collect();
@@ -184,12 +187,13 @@ fn text(rows: &[ClaimRow<'_>]) -> String {
         }
     }
     let count = |status: Status| rows.iter().filter(|row| row.status == status.name()).count();
-    let (holds, explained) = (count(Status::Holds), count(Status::Explained));
+    let [holds, explained, open] = [Status::Holds, Status::Explained, Status::Unmeasured].map(count);
+    let not_judged = if open > 0 { format!(", {open} were not judged") } else { String::new() };
     let _ = writeln!(
         out,
-        "\n{} claims: {holds} hold, {explained} do not for a known reason, {} fail",
+        "\n{} claims: {holds} hold, {explained} do not for a known reason, {} fail{not_judged}",
         rows.len(),
-        rows.len() - holds - explained
+        rows.len() - holds - explained - open
     );
     out
 }

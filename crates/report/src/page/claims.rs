@@ -27,10 +27,16 @@ pub struct JudgedClaim {
 }
 
 impl JudgedClaim {
+    /// True if the run was too short to judge it.
+    fn is_unmeasured(&self) -> bool {
+        self.status.starts_with("not judged")
+    }
+
     fn class(&self) -> &'static str {
         match self.status.as_str() {
             "holds" => "good",
             "explained" => "open",
+            _ if self.is_unmeasured() => "open",
             _ => "bad",
         }
     }
@@ -43,6 +49,7 @@ pub(super) fn head(claims: &[JudgedClaim], out: &mut String) {
     }
     let count = |class: &str| claims.iter().filter(|claim| claim.class() == class).count();
     let (good, open, bad) = (count("good"), count("open"), count("bad"));
+    let unmeasured = claims.iter().filter(|claim| claim.is_unmeasured()).count();
     let class = match (open, bad) {
         (_, 1..) => "bad",
         (1.., 0) => "open",
@@ -50,14 +57,22 @@ pub(super) fn head(claims: &[JudgedClaim], out: &mut String) {
     };
     let words = match (open, bad) {
         (0, 0) => "All claims hold",
+        (_, 0) if unmeasured == claims.len() => "No claim was judged",
+        (_, 0) if unmeasured > 0 => "No claim fails, but some were not judged",
         (_, 0) => "All claims hold, or are explained",
         _ => "Some claims do not hold",
     };
     let _ = writeln!(
         out,
-        "<div class=\"verdict {class}\"><p><strong>{words}.</strong> {good} of {} hold, {open} do not for a known reason, {bad} \
-         fail.</p></div>",
-        claims.len()
+        "<div class=\"verdict {class}\"><p><strong>{words}.</strong> {good} of {} hold, {} do not for a known reason, {bad} \
+         fail{}.</p></div>",
+        claims.len(),
+        open - unmeasured,
+        if unmeasured > 0 {
+            format!(", {unmeasured} were not judged: the runs were too short")
+        } else {
+            String::new()
+        }
     );
 }
 
