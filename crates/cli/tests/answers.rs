@@ -341,6 +341,40 @@ fn a_limit_that_falls_is_given_as_it_was_and_all_drops_are_counted() {
 }
 
 #[test]
+fn seeds_alone_give_means_with_intervals() {
+    let folder = Folder::new("answers-seeds");
+    let run = |repeat: &str, out: &str| {
+        let sets = ["--set=run.duration=1 s", "--set=run.warmup=0 s", "--set=workload.senders=10"];
+        let output = fanin(&[&["sim", "incast", "--repeat", repeat][..], &sets, &["--out", out]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output).to_owned()
+    };
+    let out = folder.file("three");
+    let text = run("3", &out);
+    let line = text.lines().find(|line| line.starts_with("all ")).unwrap_or_else(|| panic!("{text}"));
+    assert!(line.contains(" ± "), "{text}");
+    let read = |name: &str| std::fs::read_to_string(folder.path().join("three").join(name)).unwrap();
+    let value: Value = serde_json::from_str(&read("sweep.json")).unwrap();
+    let over = &value["over_seeds"][0];
+    assert_eq!((&over["set"], &over["seeds"]), (&serde_json::json!([]), &serde_json::json!([1, 2, 3])));
+    assert!(over["figures"]["time_ms_mean"]["low"].is_f64(), "{over}");
+    assert!(read("seeds.csv").starts_with("seeds,requests_completed,"), "{}", read("seeds.csv"));
+    let page = read("index.html");
+    let head = &page[..page.find("</header>").unwrap()];
+    for expected in
+        ["3 of 3 seeds", "<dt>Mean time</dt>", "<small>± ", "class=\"of-seeds\"", "intervals of 95 %"]
+    {
+        assert!(head.contains(expected), "the first screen lacks {expected}");
+    }
+    let reported = fanin(&["report", &out, "--out", &folder.file("page.html")]);
+    assert_eq!(reported.status.code(), Some(0), "{}", stderr(&reported));
+    assert!(std::fs::read_to_string(folder.file("page.html")).unwrap().contains("3 of 3 seeds"));
+    // One seed is a run as any other.
+    let one = run("1", &folder.file("one"));
+    assert!(!one.contains('±') && folder.path().join("one/summary.json").is_file(), "{one}");
+}
+
+#[test]
 fn a_sweep_says_what_its_curves_bands_and_cells_are() {
     let folder = Folder::new("answers-sweep");
     let out = folder.file("out");

@@ -49,6 +49,52 @@ fn techniques_stand_side_by_side() {
 }
 
 #[test]
+fn seeds_give_intervals_and_overlaps_are_said() {
+    let folder = Folder::new("compare-seeds");
+    let out = folder.file("out");
+    let techniques = ["--techniques", "none,deep-buffers,static,barrel-shifter", "--repeat", "3"];
+    let sets = ["--set", "workload.senders=10", "--duration", "1 s", "--warmup", "0 s"];
+    let arguments = [&["compare", "incast"][..], &techniques, &sets].concat();
+    let output = fanin(&[&arguments[..], &["--json", "-", "--out", &out]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let table: Value = serde_json::from_str(stdout(&output)).expect("JSON alone");
+    let scenario = &table["scenarios"][0];
+    let rows = scenario["techniques"].as_array().unwrap();
+    assert_eq!(rows.len(), 10, "a row for each run, and one for the impossible technique");
+    let seeds: Vec<_> = rows[..3].iter().map(|row| row["seed"].as_u64().unwrap()).collect();
+    assert_eq!(seeds, [1, 2, 3]);
+    let over = scenario["over_seeds"].as_array().unwrap();
+    assert_eq!((over.len(), &over[0]["seeds"]), (3, &serde_json::json!([1, 2, 3])));
+    let mean = &over[0]["figures"]["time_ms_mean"];
+    let of_rows = rows[..3].iter().map(|row| row["mean_ms"].as_f64().unwrap()).sum::<f64>() / 3.0;
+    assert!((mean["mean"].as_f64().unwrap() - of_rows).abs() < 1e-9, "{mean} {of_rows}");
+    assert!(mean["low"].as_f64().unwrap() < of_rows && of_rows < mean["high"].as_f64().unwrap());
+    // Those that lose nothing take as long as each other, those that collapse do not.
+    let least: Vec<&str> =
+        scenario["least_mean"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert!(!least.contains(&"none") && !least.is_empty(), "{least:?}");
+
+    let page = std::fs::read_to_string(folder.path().join("out/index.html")).unwrap();
+    for words in
+        ["Over the seeds", "Least mean time:", "barrel-shifter is not possible", "class=\"interval\""]
+    {
+        assert!(page.contains(words), "{words}");
+    }
+    assert_eq!(page.matches("barrel-shifter is not possible").count(), 1);
+    let reported = fanin(&["report", &out, "--out", &folder.file("page.html")]);
+    assert_eq!(reported.status.code(), Some(0), "{}", stderr(&reported));
+    let again = std::fs::read_to_string(folder.file("page.html")).unwrap();
+    assert!(again.contains("Over the seeds") && again.contains("Least mean time:"), "of the folder");
+
+    let output = fanin(&arguments);
+    let text = stdout(&output);
+    assert!(text.contains("means over 3 seeds ± half of their intervals of 95 %"), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("none ") && line.contains(" ± ")), "{text}");
+    assert!(text.contains("least mean: "), "{text}");
+    assert!(fanin(&["compare", "incast", "--repeat", "0"]).status.code() == Some(2));
+}
+
+#[test]
 fn settings_of_each_technique_are_listed() {
     let output = fanin(&["compare", "--list", "--techniques", "static"]);
     assert_eq!(output.status.code(), Some(0));

@@ -50,7 +50,9 @@ pub use files::{
 pub use late::late_text;
 pub use named::{FigureUnit, NAMED_FIGURES, NamedFigure, named_figure};
 pub use overload::WantedEvents;
-pub use page::{ADVICE_PARTS, Headline, JudgedClaim, SWEEP_PAGE, advice_page, headline, page, page_of};
+pub use page::{
+    ADVICE_PARTS, Headline, JudgedClaim, PageWords, SWEEP_PAGE, advice_page, headline, page, page_of,
+};
 pub use picture::{
     LateCause, LateEvent, LateSource, LateStall, LinkGroup, NetworkGroups, NodeGroup, PICTURE_SCHEMA,
     PortTimeline, RingTimeline, RunPicture, RunTimeline,
@@ -63,6 +65,7 @@ pub use rows::{EventOutcome, EventRow, FlowRow, IoRow, QueueRow, Records, Window
 pub use seeds::{SeedFigure, least, seed_figures, seed_values};
 pub use several::{
     ADVICE_SCHEMA, COMPARED_FILE, COMPARED_SCHEMA, compared_words, read_advice_page, read_compared,
+    read_tuned, tuned_words,
 };
 pub use statistics::{Interval, Moments, deviation, interval, moments, quantile};
 pub use summary::{

@@ -30,9 +30,10 @@ impl SeedFigure {
         half.map(|half| [mean - half, mean + half])
     }
 
-    /// The figure as text in the form `12.3 ± 0.4`. `text` writes a number. Says how many seeds have the figure where some lack it.
+    /// The figure as text in the form `12.3 ± 0.4`; values that are all equal have no interval. `text` writes a number. Says how many seeds have the figure where some lack it.
     pub fn text(&self, text: impl Fn(f64) -> String) -> String {
         let Interval { mean, half } = self.interval;
+        let half = half.filter(|half| *half > 0.0);
         let half = half.map_or_else(String::new, |half| format!(" ± {}", text(half)));
         let known =
             if self.known < self.of { format!(" ({} of {})", self.known, self.of) } else { String::new() };

@@ -21,6 +21,8 @@ pub const ADVICE_SCHEMA: &str = "fanin.advice/1";
 const ADVICE_FILE: &str = "advice.json";
 /// The schema of a search.
 const TUNE_SCHEMA: &str = "fanin.tune/1";
+/// The file of a search in the folder of its simulations.
+const TUNE_FILE: &str = "tune.json";
 
 /// Schemas of files that stand above the folders of their results.
 const SCHEMAS: [&str; 5] = [SWEEP_SCHEMA, CLAIMS_SCHEMA, COMPARED_SCHEMA, ADVICE_SCHEMA, TUNE_SCHEMA];
@@ -114,7 +116,14 @@ fn rows(compared: &Value) -> impl Iterator<Item = (&str, &Value)> {
 pub fn compared_words(compared: &Value) -> (String, Vec<String>) {
     let scenarios = list(&compared["scenarios"]);
     let names: Vec<&str> = scenarios.iter().filter_map(|scenario| scenario["scenario"].as_str()).collect();
+    let mut named: Vec<(&str, &str)> = Vec::new();
     let notes = rows(compared).filter_map(|(scenario, row)| {
+        // Rows of several seeds share a note.
+        let this = (scenario, row["name"].as_str()?);
+        if named.contains(&this) {
+            return None;
+        }
+        named.push(this);
         let of = if names.len() > 1 { format!(" on {scenario}") } else { String::new() };
         let name = row["name"].as_str()?;
         match (row["refused"].as_str(), row["remark"].as_str()) {
@@ -140,6 +149,26 @@ pub fn read_compared(paths: &[PathBuf]) -> Result<Option<(String, Vec<String>)>,
     Ok(None)
 }
 
+/// The title of a search's page, and the sentences of its answer.
+pub fn tuned_words(tuned: &Value) -> (String, Vec<String>) {
+    let name = tuned["scenario"]["name"].as_str().unwrap_or_default();
+    let sentences = list(&tuned["answer"]).iter().filter_map(Value::as_str).map(str::to_owned);
+    (format!("Tuned {name}"), sentences.collect())
+}
+
+/// The title and the answer of the first search among files and folders.
+///
+/// # Errors
+/// If a file is damaged.
+pub fn read_tuned(paths: &[PathBuf]) -> Result<Option<(String, Vec<String>)>, ReadError> {
+    for path in paths {
+        if let Some(tuned) = value_of(path, TUNE_SCHEMA, TUNE_FILE)? {
+            return Ok(Some(tuned_words(&tuned)));
+        }
+    }
+    Ok(None)
+}
+
 /// The page of the advice in a JSON file or a folder; `None` for another one. It links to no simulations: it may lie anywhere.
 ///
 /// # Errors
@@ -155,7 +184,7 @@ pub fn read_advice_page(path: &Path) -> Result<Option<String>, ReadError> {
 }
 
 /// Names that commands give such files within the folder of `--out`.
-const OWN_NAMES: [&str; 5] = [sweep::SWEEP_FILE, CLAIMS_FILE, COMPARED_FILE, ADVICE_FILE, "tune.json"];
+const OWN_NAMES: [&str; 5] = [sweep::SWEEP_FILE, CLAIMS_FILE, COMPARED_FILE, ADVICE_FILE, TUNE_FILE];
 
 /// One point of a sweep, or one run. Of its scenario only what was set for it is known.
 fn result(sweep: &Value, point: &Value) -> Result<RunResult, serde_json::Error> {

@@ -54,6 +54,7 @@ impl NumberKind {
             Self::Bytes => Bytes::new(value).to_string(),
             Self::Duration => Duration::new(value).to_string(),
             Self::Rate => Rate::new(value).to_string(),
+            Self::Packets if value == 1 => "1 packet".to_owned(),
             Self::Packets => Packets::new(value).to_string(),
             Self::Frequency => Frequency::new(value).to_string(),
             Self::Ratio => Ratio::new(value).to_string(),
@@ -86,6 +87,7 @@ mod tests {
             ("200 ms", NumberKind::Duration),
             ("10 Gb/s", NumberKind::Rate),
             ("2 packets", NumberKind::Packets),
+            ("1 packet", NumberKind::Packets),
             ("2 kHz", NumberKind::Frequency),
             ("0.25", NumberKind::Ratio),
         ];

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use fanin_report::{JudgedClaim, PAGE_FILE, Records, RunResult, SWEEP_PAGE, ScenarioName, Summary};
+use fanin_report::{
+    JudgedClaim, PAGE_FILE, PageWords, Records, RunResult, SWEEP_PAGE, ScenarioName, Summary,
+};
 use fanin_runs::RunOutcome;
 use fanin_scenario::Loaded;
 
@@ -55,7 +57,8 @@ impl KeptResults {
             return Err(failure);
         }
         let path = self.folder.join(SWEEP_PAGE);
-        let page = fanin_report::page_of(&self.results, Some(name), claims, notes);
+        let words = PageWords { name: Some(name), claims, notes, ..PageWords::default() };
+        let page = fanin_report::page_of(&self.results, &words);
         std::fs::write(&path, page).map_err(|error| Failure::Write { path, error })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use fanin_report::ResultKind;
+use fanin_report::{PageWords, ResultKind};
 
 use super::reproduce::CLAIMS_TITLE;
 use crate::failure::Failure;
@@ -41,8 +41,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let claims = fanin_report::read_claims(&arguments.results)?;
     let compared = fanin_report::read_compared(&arguments.results)?;
     let (title, notes) = compared.map_or((None, Vec::new()), |(title, notes)| (Some(title), notes));
-    let name = if claims.is_empty() { title.as_deref() } else { Some(CLAIMS_TITLE) };
-    write(fanin_report::page_of(&results, name, &claims, &notes))?;
+    let (tuned, answer) = fanin_report::read_tuned(&arguments.results)?.unzip();
+    let name = if claims.is_empty() { title.or(tuned) } else { Some(CLAIMS_TITLE.to_owned()) };
+    let words = PageWords {
+        name: name.as_deref(),
+        claims: &claims,
+        notes: &notes,
+        answer: answer.as_deref().unwrap_or_default(),
+    };
+    write(fanin_report::page_of(&results, &words))?;
     // A plan has none of the table's figures.
     let measured = results.iter().filter(|result| result.summary.kind != ResultKind::Plan);
     // Rows of one scenario are kept apart by the names of their folders.

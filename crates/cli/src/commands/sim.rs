@@ -218,6 +218,7 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
     let repeats = arguments.repeat.map_or(1, usize::from);
     let mut combinations: Vec<Vec<String>> =
         combinations.into_iter().flat_map(|sets| std::iter::repeat_n(sets, repeats)).collect();
+    let count = loaded.len();
     if let Some(shard) = arguments.shard {
         let mut number = 0..;
         combinations.retain(|_| number.next().is_some_and(|number: usize| number % shard.of == shard.index));
@@ -267,6 +268,14 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
             .iter()
             .zip(&combinations)
             .map(|(result, sets)| (named(sets, result, " ", repeats), &result.summary));
+        if let Some(shard) = arguments.shard.filter(|_| loaded.is_empty()) {
+            let Shard { index, of } = shard;
+            output::print(&format!(
+                "shard {}/{of} has no point: the sweep has {count} runs in all\n",
+                index + 1
+            ))?;
+            return ending;
+        }
         output::print(&summary::table(rows))?;
         if repeats > 1 {
             let summaries = results.iter().map(|result| &result.summary);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::format::typeset;
 use super::markup::escape;
-use super::{STYLE, SWEEP_PAGE};
+use super::{STYLE, SWEEP_PAGE, ranked};
 use crate::ScenarioName;
 
 /// The parts of an advice in the order of its page: their keys in the JSON and their titles.
@@ -30,8 +30,13 @@ struct AdviceHead {
     cautions: Vec<String>,
 }
 
+/// The key of the part that is drawn.
+const TECHNIQUES: &str = "techniques";
+
 /// A part of an advice.
 struct AdvicePagePart {
+    /// Its key in the JSON.
+    key: &'static str,
     /// Heading of its table.
     title: String,
     /// Lines of its table.
@@ -53,6 +58,9 @@ struct AdvicePageLine {
     is_met: Option<bool>,
     /// The folder of its simulations, relative to the advice.
     folder: Option<String>,
+    /// The search behind it, with the figures of its best point.
+    #[serde(default)]
+    search: Value,
 }
 
 /// The page of an advice, which is given as its JSON: a whole HTML document that is well-formed XML too.
@@ -64,7 +72,11 @@ pub fn advice_page(advice: &Value) -> Result<String, serde_json::Error> {
     let mut parts = Vec::new();
     for (key, title) in ADVICE_PARTS {
         if let Some(lines) = advice.get(key) {
-            parts.push(AdvicePagePart { title: title.replace('`', ""), lines: Vec::deserialize(lines)? });
+            parts.push(AdvicePagePart {
+                key,
+                title: title.replace('`', ""),
+                lines: Vec::deserialize(lines)?,
+            });
         }
     }
     Ok(page(&head, &parts))
@@ -94,6 +106,10 @@ fn page(AdviceHead { scenario, constraints, cautions }: &AdviceHead, parts: &[Ad
         let _ = writeln!(out, "<p class=\"note\">Some simulations: {}.</p>", escape(caution));
     }
     out.push_str("</header>\n");
+    let techniques = parts.iter().filter(|part| part.key == TECHNIQUES).flat_map(|part| &part.lines);
+    if let Some(drawing) = ranked::draw(techniques.map(|line| (&*line.name, &line.search))) {
+        let _ = writeln!(out, "<section class=\"charts\">\n{drawing}</section>");
+    }
     for part in parts {
         let title = escape(&part.title);
         let _ = writeln!(
@@ -116,7 +132,7 @@ fn page(AdviceHead { scenario, constraints, cautions }: &AdviceHead, parts: &[Ad
             let _ = writeln!(
                 out,
                 "<tr class=\"{class}\"><th scope=\"row\">{name}</th><td><span class=\"says\">{}</span>{about}</td></tr>",
-                escape(&typeset(&line.answer))
+                with_code(&typeset(&line.answer))
             );
         }
         out.push_str("</tbody>\n</table>\n</div>\n</section>\n");
@@ -146,12 +162,28 @@ fn answers(part: &AdvicePagePart, judged: usize) -> String {
     }
 }
 
-/// Text as markup. An address in square brackets becomes a link that shows its host.
+/// Text as markup, with words between backticks as code.
+fn with_code(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    // A backtick without a second one stays.
+    let is_paired = parts.len() % 2 == 1;
+    let mut out = String::new();
+    for (place, part) in parts.iter().enumerate() {
+        let _ = match (place % 2 == 1, is_paired) {
+            (true, true) => write!(out, "<code>{}</code>", escape(part)),
+            (_, false) if place > 0 => write!(out, "`{}", escape(part)),
+            _ => write!(out, "{}", escape(part)),
+        };
+    }
+    out
+}
+
+/// Text as markup. Words between backticks are code. An address in square brackets becomes a link that shows its host.
 fn with_links(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('[') {
-        out.push_str(&escape(before));
+        out.push_str(&with_code(before));
         let Some((source, after)) = after.split_once(']') else {
             rest = after;
             out.push('[');
@@ -168,7 +200,7 @@ fn with_links(text: &str) -> String {
         }
         rest = after;
     }
-    out + &escape(rest)
+    out + &with_code(rest)
 }
 
 #[cfg(test)]
@@ -204,6 +236,40 @@ mod tests {
         ] {
             assert!(page.contains(text), "{text}: {page}");
         }
+    }
+
+    #[test]
+    fn techniques_are_drawn_the_fastest_first() {
+        let line = |name: &str, slowdown: f64, drops: u64| {
+            let figures = serde_json::json!({
+                "slowdown_mean": { "mean": slowdown, "low": slowdown - 0.1, "high": slowdown + 0.1 },
+                "drops": { "mean": drops }
+            });
+            serde_json::json!({ "name": name, "answer": "yes", "meets": drops == 0, "search": { "best": { "figures": figures } } })
+        };
+        let advice = |techniques: &[Value]| {
+            let head = serde_json::json!({ "name": "incast", "hash": "" });
+            advice_page(
+                &serde_json::json!({ "scenario": head, "subject": ["drops=0"], "techniques": techniques }),
+            )
+            .unwrap()
+        };
+        let page = advice(&[
+            line("none", 9.8, 1234),
+            line("static", 1.05, 0),
+            serde_json::json!({ "name": "x", "answer": "" }),
+        ]);
+        let figure = &page[page.find("<figure").unwrap()..page.find("</figure>").unwrap()];
+        assert!(figure.find(">static<").unwrap() < figure.find(">none<").unwrap(), "{figure}");
+        assert!(figure.contains(">1234 dropped<"), "{figure}");
+        assert_eq!(figure.matches("class=\"interval\"").count(), 4, "two sheets of two techniques");
+        assert!(!advice(&[line("none", 9.8, 1)]).contains("<figure"), "one is no comparison");
+    }
+
+    #[test]
+    fn words_between_backticks_are_code() {
+        assert_eq!(with_links("set `a<b` [docs/x.md]"), "set <code>a&lt;b</code> [docs/x.md]");
+        assert_eq!(with_code("5` tall"), "5` tall");
     }
 
     #[test]

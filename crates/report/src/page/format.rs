@@ -211,7 +211,7 @@ pub(crate) fn shortened(label: &str, room: usize) -> String {
     format!("{start}…{}", end.trim_start())
 }
 
-fn sentence(text: &str) -> String {
+pub(crate) fn sentence(text: &str) -> String {
     let mut characters = text.chars();
     let first: String = characters.next().map(|first| first.to_uppercase().collect()).unwrap_or_default();
     let end = if text.is_empty() || text.ends_with(['.', '!', '?']) { "" } else { "." };

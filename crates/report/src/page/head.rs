@@ -10,7 +10,7 @@ use super::markup::{escape, figure, ratio};
 use super::pictured::Pictures;
 use super::plots::swatch_of;
 use super::verdict::{self, VERDICTS_MAX};
-use super::{JudgedClaim, claims, many, planned, seeded};
+use super::{PageWords, claims, many, planned, seeded};
 use crate::{RunResult, cautions_of, seeds};
 
 /// The head of the page: the verdicts, and of one result its figures and picture.
@@ -20,7 +20,7 @@ pub(super) fn head(
     title: &[String],
     pictures: &Pictures,
     pairs: &[ComparedPair],
-    judged: &[JudgedClaim],
+    words: &PageWords<'_>,
     out: &mut String,
 ) {
     let [name, kind] = title else {
@@ -36,7 +36,8 @@ pub(super) fn head(
     if let Some(title) = system_title(results).filter(|title| title != name) {
         let _ = writeln!(out, "<p class=\"kind\">{}</p>", escape(&title));
     }
-    claims::head(judged, out);
+    claims::head(words.claims, out);
+    answer(words.answer, out);
     let several = results.len() > 1;
     let is_split = !pictures.first.is_empty();
     if is_split {
@@ -44,7 +45,7 @@ pub(super) fn head(
     }
     let has_seeds = seeds::groups(results).len() == 1;
     if results.len() > VERDICTS_MAX || has_seeds {
-        if judged.is_empty() {
+        if words.claims.is_empty() && words.answer.is_empty() {
             many::together(results, data, out);
         }
         if has_seeds {
@@ -99,6 +100,20 @@ pub(super) fn head(
         ports(result, data, out);
     }
     shown(is_split, pictures, out);
+}
+
+/// Writes the answer of a command: its second sentence is the finding.
+fn answer(sentences: &[String], out: &mut String) {
+    if sentences.is_empty() {
+        return;
+    }
+    out.push_str("<div class=\"verdict answer\">\n");
+    for (place, sentence) in sentences.iter().enumerate() {
+        let sentence = escape(&format::sentence(&format::typeset(sentence)));
+        let sentence = if place == 1 { format!("<strong>{sentence}</strong>") } else { sentence };
+        let _ = writeln!(out, "<p>{sentence}</p>");
+    }
+    out.push_str("</div>\n");
 }
 
 /// Writes the pictures next to the verdict, and ends the head.

@@ -36,6 +36,7 @@ mod pictured;
 mod planned;
 mod plots;
 mod points;
+mod ranked;
 mod seeded;
 mod swept;
 mod systems;
@@ -64,22 +65,30 @@ const SCRIPT: &str = include_str!("page.js");
 ///
 /// The document is well-formed XML too. Results without rows have tables but no charts.
 pub fn page(results: &[RunResult]) -> String {
-    page_of(results, None, &[], &[])
+    page_of(results, &PageWords::default())
 }
 
-/// The page of results under a name of their own, with the claims that they judge. `notes` stand below the table of the results.
-pub fn page_of(
-    results: &[RunResult],
-    name: Option<&str>,
-    claims: &[JudgedClaim],
-    notes: &[String],
-) -> String {
+/// Words of a command on a page of its results.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PageWords<'a> {
+    /// The page's name.
+    pub name: Option<&'a str>,
+    /// The claims that the results judge.
+    pub claims: &'a [JudgedClaim],
+    /// Notes below the table of the results.
+    pub notes: &'a [String],
+    /// Sentences at the head of the page, in place of a verdict on all results.
+    pub answer: &'a [String],
+}
+
+/// The page of results with words of the command that made them.
+pub fn page_of(results: &[RunResult], words: &PageWords<'_>) -> String {
     let charts = plots::charts(results);
     let pairs = compared::pairs(results);
     let pictures = pictured::pictures(results);
     let data = data(results, &charts, &pictures, &pairs);
     let mut title = title(results);
-    if let (Some(name), Some(own)) = (name, title.first_mut()) {
+    if let (Some(name), Some(own)) = (words.name, title.first_mut()) {
         name.clone_into(own);
     }
     let mut out = String::with_capacity(1 << 18);
@@ -92,7 +101,7 @@ pub fn page_of(
         escape(&title.join(" · ")),
         if results.len() == 1 { "one" } else { "several" }
     );
-    head::head(results, &data, &title, &pictures, &pairs, claims, &mut out);
+    head::head(results, &data, &title, &pictures, &pairs, words, &mut out);
     if !charts.is_empty() || !pictures.others.is_empty() {
         out.push_str("<section class=\"charts\">\n<h2>What happened</h2>\n");
         pictures.others.iter().for_each(|drawing| out.push_str(&drawing.html));
@@ -100,9 +109,9 @@ pub fn page_of(
         out.push_str("</section>\n");
     }
     compared::section(&pairs, results, &data, &mut out);
-    claims::section(claims, &mut out);
+    claims::section(words.claims, &mut out);
     seeded::section(results, &data, &mut out);
-    many::many(results, notes, &data, &mut out);
+    many::many(results, words.notes, &data, &mut out);
     for (index, result) in results.iter().enumerate() {
         if result.summary.plan.is_some() {
             planned::sections(result, &data, index, results.len() > 1, &mut out);

@@ -56,9 +56,11 @@ fn cell(data: &Value, group: usize, column: &str) -> Option<String> {
     let mean = figure(data, &format!("{at}/mean"), form)?;
     let known = data.pointer(&format!("{at}/seeds"))?.as_u64()?;
     let of = data.pointer(&format!("/seeds/{group}/seeds"))?.as_u64()?;
-    let mut below = match figure(data, &format!("{at}/half"), form) {
-        Some(half) => format!("± {half}"),
-        None => "one seed".to_owned(),
+    let half = data.pointer(&format!("{at}/half")).and_then(Value::as_f64);
+    let mut below = match (half, figure(data, &format!("{at}/half"), form)) {
+        (Some(0.0), _) => "the same each time".to_owned(),
+        (_, Some(half)) => format!("± {half}"),
+        (_, None) => "one seed".to_owned(),
     };
     if 1 < known && known < of {
         let _ = write!(below, ", {known} of {of} seeds");
@@ -134,7 +136,7 @@ pub(super) fn section(results: &[RunResult], data: &Value, out: &mut String) {
         (0..SHOWN.len()).filter(|&column| rows.iter().any(|row| row[column].is_some())).collect();
     out.push_str(
         "<section>\n<h2>Over the seeds</h2>\n<div class=\"scroll\" role=\"region\" aria-label=\"Over the seeds\" \
-         tabindex=\"0\">\n<table class=\"points seeds\">\n<thead><tr><th scope=\"col\">Result</th><th scope=\"col\" class=\"n\">Seeds</th>",
+         tabindex=\"0\">\n<table class=\"seeds points\">\n<thead><tr><th scope=\"col\">Result</th><th scope=\"col\" class=\"n\">Seeds</th>",
     );
     for &column in &shown {
         let _ = write!(out, "<th scope=\"col\" class=\"n\">{}</th>", SHOWN[column].1);

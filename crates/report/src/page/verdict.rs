@@ -144,11 +144,21 @@ pub(super) fn headline(summary: &Summary) -> (Standing, &'static str) {
             Standing::Open,
             "Lossless, but events wait for credits",
         ),
+        (drops == Some(0) && is_slow(summary), Standing::Open, "Slow, though no frame is dropped"),
         (drops == Some(0), Standing::Good, "Lossless"),
     ];
     rows.into_iter()
         .find(|(applies, ..)| *applies)
         .map_or((Standing::Open, "No verdict"), |(_, standing, words)| (standing, words))
+}
+
+/// Requests that take this many times the ideal are slow.
+const SLOW: f64 = 3.0;
+
+/// True if the requests of a closed loop take several times the ideal: what they wait for is no queue of others.
+fn is_slow(summary: &Summary) -> bool {
+    let times = summary.requests.as_ref().and_then(|requests| requests.time_ms.as_ref());
+    times.is_some_and(|times| times.ideal.is_some_and(|ideal| times.mean > SLOW * ideal))
 }
 
 fn is_overloaded_by(summary: &Summary, cause: &str) -> bool {

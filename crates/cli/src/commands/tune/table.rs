@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use fanin_report::{
-    FigureUnit, Interval, NAMED_FIGURES, NamedFigure, RunResult, ScenarioName, SweepPoint, interval,
+    FigureUnit, Interval, NAMED_FIGURES, NamedFigure, PageWords, RunResult, SWEEP_PAGE, ScenarioName,
+    SweepPoint, interval,
 };
 use fanin_tune::{Goal, SearchLimits, SearchOutcome, Sense, Target, TriedPoint, TunedKey};
 use fanin_units::Bytes;
@@ -42,6 +43,11 @@ pub(crate) fn figure_text(figure: &NamedFigure, value: f64) -> String {
         FigureUnit::Count => format!("{value:.1}"),
         FigureUnit::Factor => format!("{value:.3}"),
     }
+}
+
+/// True if a value is an end of its setting's range.
+fn is_end(key: &TunedKey, value: u64) -> bool {
+    value == key.axis.low || value == key.axis.high
 }
 
 impl Tuned<'_> {
@@ -138,53 +144,80 @@ impl Tuned<'_> {
             out.push_str("note: that is all that --simulations allows; more may find a better value\n");
         }
         if let Some(best) = best.filter(|best| best.is_feasible()) {
-            self.describe(best, &mut out);
+            for line in self.described(best) {
+                let _ = writeln!(out, "{line}");
+            }
         }
         out
     }
 
-    /// The best point in words.
-    fn describe(&self, best: &TriedPoint, out: &mut String) {
+    /// The answer in sentences: the question, the best point with its confidence, how flat the objective is there, and whether the best
+    /// lies at the end of a range.
+    fn answer(&self) -> Vec<String> {
+        let sense = if self.goal.objective.sense == Sense::Minimise { "smallest" } else { "largest" };
+        let over: Vec<String> =
+            self.keys.iter().map(|key| format!("{} within {}", key.key, key.range())).collect();
+        let question = format!(
+            "Objective: the {sense} {}. Constraints: {}. Tried: {}, {} points in {} simulations",
+            self.goal.objective.name(),
+            self.constraints(),
+            over.join(", "),
+            self.found.tried.len(),
+            self.found.simulations
+        );
+        let mut answer = vec![question];
+        match self.found.best() {
+            Some(best) if best.is_feasible() => {
+                answer.extend(self.described(best));
+                if !self.keys.iter().zip(&best.values).any(|(key, value)| is_end(key, *value)) {
+                    answer.push("the best lies within each range, at no end of one".to_owned());
+                }
+            }
+            Some(best) => answer.push(self.nearest(best)),
+            None => answer.push("nothing was simulated".to_owned()),
+        }
+        answer
+    }
+
+    /// The best point in words, a line for each statement.
+    fn described(&self, best: &TriedPoint) -> Vec<String> {
         let set = self.set(best).join(" ");
         let objective = &self.goal.objective;
-        let _ = match &objective.target {
+        let mut lines = vec![match &objective.target {
             Target::Figure(figure) => {
                 let half = self.figure(figure, best).and_then(|interval| interval.half);
                 let sure = match half {
                     Some(_) => format!(" (95 % confidence over {} seeds)", best.scores.len()),
                     None => " (one seed; --seeds 3 gives an interval)".to_owned(),
                 };
-                writeln!(out, "best: {set} with {} {}{sure}", figure.name, self.cell(figure, best))
+                format!("best: {set} with {} {}{sure}", figure.name, self.cell(figure, best))
             }
             Target::Key(_) => {
                 let which = if objective.sense == Sense::Minimise { "smallest" } else { "largest" };
                 let constraints = self.constraints();
                 let seeds = best.scores.len();
-                writeln!(
-                    out,
+                format!(
                     "best: {set}, the {which} tried that meets {constraints} with {seeds} of {} seeds",
                     self.limits.seeds
                 )
             }
-        };
-        if !matches!(objective.target, Target::Figure(_)) {
-            return;
-        }
+        }];
         for (number, key) in self.keys.iter().enumerate() {
-            if let Some((low, high)) = self.found.flat(number, FLAT) {
+            let flat =
+                self.found.flat(number, FLAT).filter(|_| matches!(objective.target, Target::Figure(_)));
+            if let Some((low, high)) = flat {
                 let (low, high) = (key.kind.text(low), key.kind.text(high));
-                let _ = writeln!(out, "within 5 % of it: {} from {low} to {high}", key.key);
+                lines.push(format!("within 5 % of it: {} from {low} to {high}", key.key));
             }
-            let value = best.values[number];
-            if value == key.axis.low || value == key.axis.high {
-                let _ = writeln!(
-                    out,
+            if is_end(key, best.values[number]) {
+                lines.push(format!(
                     "note: {} is at the end of its range {}; a wider one may hold a better value",
                     key.key,
                     key.range()
-                );
+                ));
             }
         }
+        lines
     }
 
     fn constraints(&self) -> String {
@@ -240,6 +273,7 @@ impl Tuned<'_> {
             "precision": self.limits.precision,
             "simulations": self.found.simulations,
             "stopped": self.found.is_stopped,
+            "answer": self.answer(),
         });
         if let Some(best) = self.found.best() {
             let mut about = self.point(best);
@@ -323,6 +357,11 @@ impl Tuned<'_> {
         };
         let results: Vec<RunResult> = self.played.iter().map(labelled).collect();
         fanin_report::write_sweep(folder, &points, &results)?;
+        let (title, answer) = fanin_report::tuned_words(value);
+        let words = PageWords { name: Some(&title), answer: &answer, ..PageWords::default() };
+        let page = folder.join(SWEEP_PAGE);
+        std::fs::write(&page, fanin_report::page_of(&results, &words))
+            .map_err(|error| Failure::Write { path: page.clone(), error })?;
         // Values of JSON alone: no figure is missing or infinite.
         let mut text = serde_json::to_string_pretty(value).expect("a search is JSON");
         text.push('\n');

@@ -109,9 +109,16 @@ fn claims_stand_on_the_page_with_those_that_fail_first() {
     };
     let html = page_of(
         &[run_result(ResultKind::Sim, "a", 3)],
-        Some("Claims of the papers"),
-        &[claim("A1", "holds"), claim("A2", "fails"), claim("A3", "explained")],
-        &["pause is not possible: <why>.".to_owned()],
+        &PageWords {
+            name: Some("Claims of the papers"),
+            claims: &[claim("A1", "holds"), claim("A2", "fails"), claim("A3", "explained")],
+            notes: &["pause is not possible: <why>.".to_owned()],
+            answer: &["objective: <x>".to_owned(), "best: y".to_owned()],
+        },
+    );
+    assert!(
+        html.contains("<p>Objective: &lt;x&gt;.</p>\n<p><strong>Best: y.</strong></p>"),
+        "the answer of a search"
     );
     assert!(html.contains("<p class=\"note\">pause is not possible: &lt;why&gt;.</p>"));
     parsed(&html);
