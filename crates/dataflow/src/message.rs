@@ -114,7 +114,8 @@ pub enum Message<P> {
     /// Collector to supervisor: the first message of a connection.
     Hello(Box<Hello>),
     /// Supervisor to collector: the answer to [`Message::Hello`]. It names events of its `busy` and `done` that other
-    /// collectors have been given meanwhile. The collector forgets them.
+    /// collectors have been given meanwhile. The collector forgets them. It also answers the [`Message::Flow`] of a collector:
+    /// no assignment follows.
     Welcome(Box<[L1Id]>),
     /// Collector to supervisor: a unit is ready for an event; often it just rejected one.
     Ready {
@@ -160,7 +161,8 @@ pub enum Message<P> {
     },
     /// Collector or supervisor to readout: these events are finished, and their fragments may be deleted.
     Clear(Arc<[L1Id]>),
-    /// Readout to supervisor: memory is full, or no longer full (XOFF, XON).
+    /// Readout to supervisor: memory is full, or no longer full (XOFF, XON). A readout that stops in order says full, too.
+    /// Collector to supervisor, only with `stop`: it stops in order, and its units take no further event.
     Flow {
         /// True: the trigger stops.
         stop: bool,

@@ -109,6 +109,8 @@ pub struct Readout<P, S> {
     /// The number of lost connections of each collector.
     connections: Vec<u32>,
     supervisor_up: bool,
+    /// True if it stops in order, and the supervisor is to assign nothing meanwhile.
+    is_stopping: bool,
     full_since: Option<Instant>,
     out: VecDeque<(Peer, Message<P>)>,
     records: VecDeque<EventRecord>,
@@ -135,6 +137,7 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
             kept: VecDeque::new(),
             connections: Vec::new(),
             supervisor_up: false,
+            is_stopping: false,
             full_since: None,
             out: VecDeque::new(),
             records: VecDeque::new(),
@@ -184,7 +187,7 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
     pub fn handle_connected(&mut self, _now: Instant, peer: Peer) {
         if peer == Peer::Supervisor {
             self.supervisor_up = true;
-            if self.full_since.is_some() {
+            if self.is_stopping || self.full_since.is_some() {
                 self.out.push_back((Peer::Supervisor, Message::Flow { stop: true }));
             }
         }
@@ -203,6 +206,19 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
             }
             Peer::Standby | Peer::Readout(_) | Peer::Logger(_) => {}
         }
+    }
+
+    /// Begins to stop in order: the supervisor assigns nothing, so that events are finished and their fragments deleted.
+    pub fn handle_stop(&mut self) {
+        let says = !core::mem::replace(&mut self.is_stopping, true) && self.full_since.is_none();
+        if says && self.supervisor_up {
+            self.out.push_back((Peer::Supervisor, Message::Flow { stop: true }));
+        }
+    }
+
+    /// True if no answer is in preparation, and no supervisor is connected or no fragment is kept.
+    pub fn is_idle(&self) -> bool {
+        self.answers_count == 0 && (!self.supervisor_up || self.counters.events == 0)
     }
 
     /// Handles a message.
@@ -367,7 +383,7 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
             self.full_since = Some(now);
             self.counters.xoffs += 1;
         }
-        if self.supervisor_up {
+        if self.supervisor_up && !self.is_stopping {
             self.out.push_back((Peer::Supervisor, Message::Flow { stop: full }));
         }
     }

@@ -47,10 +47,14 @@ struct Pair {
 
 impl Pair {
     fn start(name: &str) -> Self {
+        Self::start_with(name, SCENARIO)
+    }
+
+    fn start_with(name: &str, scenario: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("fanin-standby-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("scenario.toml"), SCENARIO).unwrap();
+        std::fs::write(folder.join("scenario.toml"), scenario).unwrap();
         let mut place = Loopback::default();
         let mut addresses = |role, count: u16| -> Vec<_> {
             (0..count).map(|index| place.address(role, index).unwrap()).collect()
@@ -215,4 +219,30 @@ fn a_supervisor_goes_on_without_its_standby() {
     let folder = pair.folder.clone();
     let audited = pair.finish(&[&folder]);
     assert!(audited.totals.assigned > 150, "{audited:?}");
+}
+
+#[test]
+fn every_process_is_restarted_in_order_and_nothing_is_lost() {
+    // Processes of a busy machine may take long to start.
+    let scenario = SCENARIO
+        .replace("request_timeout = \"500 ms\"", "request_timeout = \"30 s\"")
+        .replace("readout_wait = \"400 ms\"", "readout_wait = \"30 s\"");
+    let mut pair = Pair::start_with("rolling", &scenario);
+    let assigned = |pair: &Pair| pair.assigned("supervisor").max(pair.assigned("standby"));
+    pair.wait("assigning", |pair| assigned(pair) > 50);
+    for (role, count) in [(Role::Logger, 2), (Role::Readout, 3), (Role::Collector, 2), (Role::Supervisor, 2)]
+    {
+        for index in 0..count {
+            pair.wait_paired();
+            pair.end(role, index, Signal::TERM);
+            pair.spawn(role, index);
+            let before = assigned(&pair);
+            // More events than there are units: events are finished again.
+            pair.wait("assigning again", |pair| assigned(pair) > before + 50);
+        }
+    }
+    let folder = pair.folder.clone();
+    let audited = pair.finish(&[&folder]);
+    assert_eq!((audited.totals.debug, audited.missing), (0, 0), "{audited:?}");
+    assert_eq!(audited.totals.assigned, audited.totals.rejected + audited.totals.stored, "{audited:?}");
 }

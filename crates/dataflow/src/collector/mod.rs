@@ -211,6 +211,8 @@ pub struct Collector<P> {
     /// Idle units that are not announced because `shipping_max` events wait for storage.
     withheld: Vec<u16>,
     link: SupervisorLink,
+    /// True if it stops in order, and announces no unit.
+    is_stopping: bool,
     readouts: Vec<ReadoutLink>,
     loggers: Vec<bool>,
     next_logger: u16,
@@ -267,6 +269,7 @@ impl<P: FragmentPayload> Collector<P> {
             announced: vec![false; usize::from(config.units)],
             withheld: Vec::new(),
             link: SupervisorLink::Down,
+            is_stopping: false,
             readouts: config.readouts.iter().map(link).collect(),
             loggers: vec![false; usize::from(config.loggers)],
             next_logger: 0,
@@ -297,7 +300,7 @@ impl<P: FragmentPayload> Collector<P> {
                 self.link = SupervisorLink::Greeting;
                 let idle = (0..self.config.units)
                     .filter(|unit| self.units[usize::from(*unit)].state() == UnitState::Idle)
-                    .filter(|unit| !self.withheld.contains(unit));
+                    .filter(|unit| !self.is_stopping && !self.withheld.contains(unit));
                 let idle: Vec<u16> = idle.collect();
                 self.announced.fill(false);
                 idle.iter().for_each(|&unit| self.announced[usize::from(unit)] = true);
@@ -307,6 +310,9 @@ impl<P: FragmentPayload> Collector<P> {
                     done: self.done.iter().copied().collect(),
                 };
                 self.out.push_back((peer, Message::Hello(Box::new(hello))));
+                if self.is_stopping {
+                    self.tell_supervisor(Message::Flow { stop: true });
+                }
             }
             Peer::Readout(readout) => self.readout_connected(readout),
             Peer::Logger(logger) => {
@@ -332,6 +338,14 @@ impl<P: FragmentPayload> Collector<P> {
         self.settle(now);
     }
 
+    /// Begins to stop in order: no unit is announced any more, and events that are here are finished. [`Self::has_left`]
+    /// says when no other event comes.
+    pub fn handle_stop(&mut self) {
+        if !core::mem::replace(&mut self.is_stopping, true) {
+            self.tell_supervisor(Message::Flow { stop: true });
+        }
+    }
+
     /// Handles a message.
     ///
     /// # Errors
@@ -353,6 +367,12 @@ impl<P: FragmentPayload> Collector<P> {
             (Peer::Supervisor, Message::Welcome(events)) if self.link == SupervisorLink::Greeting => {
                 self.link = SupervisorLink::Up;
                 events.iter().for_each(|&event| self.abandon(now, event));
+                Ok(())
+            }
+            (Peer::Supervisor, Message::Welcome(_))
+                if self.link == SupervisorLink::Up && self.is_stopping =>
+            {
+                self.link = SupervisorLink::Left;
                 Ok(())
             }
             (Peer::Logger(logger), Message::Grant { event }) => self.granted(now, logger, event),
@@ -453,8 +473,7 @@ impl<P: FragmentPayload> Collector<P> {
         }
         let timer = self.timers.first().map(|(at, _)| at);
         let request = self.timeouts.front().map(|&(at, _)| at);
-        let clear =
-            self.clear.as_ref().filter(|_| self.link == SupervisorLink::Up).and_then(ClearBatch::deadline);
+        let clear = self.clear.as_ref().filter(|_| self.link.is_up()).and_then(ClearBatch::deadline);
         let paced = self.paced.as_ref().filter(|_| self.credits.waiting() > 0);
         let paced = paced.and_then(PacedCredits::poll_deadline);
         [timer, request, clear, paced].into_iter().flatten().min()

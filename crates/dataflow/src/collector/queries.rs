@@ -1,6 +1,7 @@
 //! The state of a collector, for metrics, diagnoses and tests.
 
 use super::slot::Phase;
+use super::state::SupervisorLink;
 use super::{Collector, CollectorCounters};
 use crate::{FragmentPayload, L1Id, PacedCredits, ProcessingUnit, UnitState};
 
@@ -68,6 +69,11 @@ impl<P: FragmentPayload> Collector<P> {
             };
             (slot.event, waits)
         })
+    }
+
+    /// True if no supervisor assigns an event to it: it stops in order and its supervisor has answered, or none is connected.
+    pub fn has_left(&self) -> bool {
+        matches!(self.link, SupervisorLink::Down | SupervisorLink::Left)
     }
 
     /// True if an event is here.

@@ -4,7 +4,7 @@ use fanin_units::{Duration, Instant};
 
 use super::Collector;
 use super::slot::Phase;
-use super::state::{CLEARS_OWED_MAX, CollectorTimer, SupervisorLink};
+use super::state::{CLEARS_OWED_MAX, CollectorTimer};
 use crate::timers::later;
 use crate::{EventStep, EventStream, FragmentPayload, L1Id, Message, Outcome, Peer};
 
@@ -170,7 +170,7 @@ impl<P: FragmentPayload> Collector<P> {
     /// Sends due clears. They wait for a supervisor's connection: it may have given the events to another collector.
     #[inline]
     pub(super) fn flush_clear(&mut self, now: Instant) {
-        if self.link != SupervisorLink::Up {
+        if !self.link.is_up() {
             return;
         }
         let Some(events) = self.clear.as_mut().and_then(|clear| clear.take_due(now)) else { return };

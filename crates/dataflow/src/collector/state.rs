@@ -16,6 +16,15 @@ pub(super) enum SupervisorLink {
     /// The hello was sent; the answer, with the events to forget, is outstanding.
     Greeting,
     Up,
+    /// This collector stops in order, and the supervisor has answered that it assigns nothing more.
+    Left,
+}
+
+impl SupervisorLink {
+    /// True if the supervisor has answered the hello.
+    pub(super) fn is_up(self) -> bool {
+        matches!(self, Self::Up | Self::Left)
+    }
 }
 
 #[derive(Debug)]

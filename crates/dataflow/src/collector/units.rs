@@ -157,7 +157,7 @@ impl<P: FragmentPayload> Collector<P> {
         if let Some(done) = done {
             self.remember(done);
         }
-        if self.shipping >= self.config.shipping_max {
+        if self.is_stopping || self.shipping >= self.config.shipping_max {
             self.withheld.push(unit);
             if let Some(done) = done {
                 self.tell_supervisor(Message::Done(done));
@@ -183,7 +183,7 @@ impl<P: FragmentPayload> Collector<P> {
 
     fn one_less_shipping(&mut self) {
         self.shipping -= 1;
-        if self.shipping >= self.config.shipping_max {
+        if self.is_stopping || self.shipping >= self.config.shipping_max {
             return;
         }
         // All of them, although each may bring another event into storage: there may be more units than places.
@@ -236,7 +236,7 @@ impl<P: FragmentPayload> Collector<P> {
         self.done.push_back(done);
     }
 
-    fn tell_supervisor(&mut self, message: Message<P>) {
+    pub(super) fn tell_supervisor(&mut self, message: Message<P>) {
         if self.link != SupervisorLink::Down {
             self.out.push_back((Peer::Supervisor, message));
         }

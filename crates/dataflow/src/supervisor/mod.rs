@@ -248,6 +248,12 @@ impl<P: FragmentPayload> Supervisor<P> {
                         self.add_free(now, number);
                     }
                     Message::Done(done) => self.done(now, collector, done),
+                    Message::Flow { stop: true } => {
+                        for unit in self.layout.units_of(collector) {
+                            self.remove_free(unit);
+                        }
+                        self.out.push_back((peer, Message::Welcome(Box::default())));
+                    }
                     message => return Err(unexpected(&message, "a collector does not send this here")),
                 }
             }

@@ -137,6 +137,29 @@ fn a_full_memory_stops_the_trigger() {
 }
 
 #[test]
+fn a_readout_that_stops_waits_until_its_fragments_are_deleted() {
+    let memory = Some(Bytes::new(2_000));
+    let mut readout = Readout::new(ReadoutConfig { memory, ..ReadoutConfig::default() }, KILOBYTE).unwrap();
+    readout.handle_connected(ms(0), Peer::Supervisor);
+    assert!(readout.handle_fragments(ms(0), L1Id(1), Bytes::new(1_000)));
+    readout.handle_stop();
+    readout.handle_stop();
+    assert_eq!(drain!(readout.poll_transmit()), [(Peer::Supervisor, Message::Flow { stop: true })]);
+    // Another event was assigned before; memory is full, and no longer full.
+    assert!(readout.handle_fragments(ms(1), L1Id(2), Bytes::new(1_000)));
+    clear(&mut readout, ms(2), &[1]);
+    assert!(!readout.is_idle());
+    readout.handle_closed(ms(2), Peer::Supervisor);
+    assert!(readout.is_idle(), "nobody deletes them");
+    readout.handle_connected(ms(2), Peer::Supervisor);
+    assert_eq!(drain!(readout.poll_transmit()), [(Peer::Supervisor, Message::Flow { stop: true })]);
+    assert!(!readout.is_idle());
+    clear(&mut readout, ms(3), &[2]);
+    assert!(readout.is_idle());
+    assert_eq!(drain!(readout.poll_transmit()), []);
+}
+
+#[test]
 fn too_long_a_history_is_full_too() {
     let config =
         ReadoutConfig { memory: Some(Bytes::new(30_000)), events_max: 4, ..ReadoutConfig::default() };

@@ -50,6 +50,27 @@ fn run(supervisor: &mut Supervisor<Bytes>, end: Instant) {
 }
 
 #[test]
+fn a_collector_that_stops_is_given_nothing_more() {
+    let mut supervisor = Supervisor::new(config()).unwrap();
+    hello(&mut supervisor, ms(0), 0, &[0, 1]);
+    hello(&mut supervisor, ms(0), 1, &[0]);
+    assert_eq!(assigned(&mut supervisor), [(0, 0, 0, false)]);
+    supervisor.handle_message(ms(0), Peer::Collector(0), Message::Flow { stop: true }).unwrap();
+    assert_eq!(drain!(supervisor.poll_transmit()), [(Peer::Collector(0), Message::Welcome(Box::default()))]);
+    run(&mut supervisor, ms(10));
+    assert_eq!(assigned(&mut supervisor), [(1, 1, 0, false)]);
+    supervisor.check_invariants();
+    // It finishes what it has, and ends.
+    let done = FinishedEvent { event: L1Id(0), outcome: Outcome::Rejected };
+    supervisor.handle_message(ms(10), Peer::Collector(0), Message::Done(done)).unwrap();
+    supervisor.handle_closed(ms(10), Peer::Collector(0));
+    run(&mut supervisor, ms(10_000));
+    assert_eq!(supervisor.counters().reassigned, 0);
+    let resumed = supervisor.handle_message(ms(10), Peer::Collector(1), Message::Flow { stop: false });
+    assert!(resumed.is_err(), "a collector takes nothing back");
+}
+
+#[test]
 fn events_fall_due_at_the_rate_and_are_held_at_xoff() {
     let mut supervisor = Supervisor::new(config()).unwrap();
     hello(&mut supervisor, ms(0), 0, &[0, 1]);

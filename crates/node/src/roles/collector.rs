@@ -283,8 +283,12 @@ impl RoleNode for CollectorNode {
         self.failure.take()
     }
 
+    fn handle_stop(&mut self, _now: Instant) {
+        self.collector.handle_stop();
+    }
+
     fn is_idle(&mut self) -> bool {
-        self.collector.waits().next().is_none()
+        self.collector.has_left() && self.collector.waits().next().is_none()
     }
 
     fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)> {

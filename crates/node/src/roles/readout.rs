@@ -165,8 +165,12 @@ impl RoleNode for ReadoutNode {
         self.readout.handle_deadline(now);
     }
 
+    fn handle_stop(&mut self, _now: Instant) {
+        self.readout.handle_stop();
+    }
+
     fn is_idle(&mut self) -> bool {
-        self.readout.poll_deadline().is_none()
+        self.readout.is_idle()
     }
 
     fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)> {
