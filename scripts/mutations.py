@@ -1,7 +1,7 @@
 """Check that simulated worlds find bugs: plant each of a list of bugs, and play worlds until one fails.
 
-Usage: scripts/mutations.py [--seeds 20000] [--only NAME...] [--list]. Each bug is a small change of one file,
-which is taken back afterwards. The files must have no changes of their own. See docs/engineering/worlds.md.
+Usage: scripts/mutations.py [--seeds 20000] [--limit 1800] [--only NAME...] [--list]. Each bug is a small
+change of one file, which is taken back afterwards. The files must have no changes of their own. See docs/engineering/worlds.md.
 """
 
 import argparse
@@ -190,6 +190,33 @@ BUGS = [
         "            self.counters.reshipped += u64::from(self.slots[index].phase == Phase::Sent(logger));",
     ),
     Bug(
+        "a-collector-that-stops-announces-units",
+        f"{FLOW}/collector/units.rs",
+        "        if self.is_stopping || self.shipping >= self.config.shipping_max {\n"
+        "            self.withheld",
+        "        if self.shipping >= self.config.shipping_max {\n            self.withheld",
+    ),
+    Bug(
+        "a-collector-stops-without-an-answer",
+        f"{NODE}/roles/collector.rs",
+        "        self.collector.has_left() && self.collector.waits()",
+        "        self.collector.waits()",
+    ),
+    Bug(
+        "a-collector-that-stops-is-given-events",
+        f"{FLOW}/supervisor/mod.rs",
+        "                        for unit in self.layout.units_of(collector) {\n"
+        "                            self.remove_free(unit);\n                        }\n"
+        "                        self.out",
+        "                        self.out",
+    ),
+    Bug(
+        "a-readout-stops-with-fragments",
+        f"{FLOW}/readout.rs",
+        "self.answers_count == 0 && (!self.supervisor_up || self.counters.events == 0)",
+        "self.answers_count == 0",
+    ),
+    Bug(
         "stored-at-arrival",
         f"{FLOW}/logger.rs",
         "                self.write(now, collector, event, stream, missing, payload);\n",
@@ -307,13 +334,16 @@ BUGS = [
 ]
 
 
-def world(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command of the worlds."""
+def world(*arguments: str, limit_s: float) -> subprocess.CompletedProcess[str] | None:
+    """Run the command of the worlds; nothing if it takes longer than the limit."""
     command = [str(ROOT / "target" / "debug" / "fanin-world"), *arguments]
-    return subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
+    try:
+        return subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False, timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        return None
 
 
-def check(bug: Bug, seeds: int) -> str:
+def check(bug: Bug, seeds: int, limit_s: float) -> str:
     """Plant a bug, play worlds, take it back, and return what came out."""
     path = ROOT / bug.path
     text = path.read_text()
@@ -326,7 +356,9 @@ def check(bug: Bug, seeds: int) -> str:
         if built.returncode != 0:
             return f"| {bug.name} | does not build: {re.findall('error.*', built.stderr)[:2]} |"
         start = time.monotonic()
-        said = world("campaign", "--seeds", str(seeds), "--failures", "1")
+        said = world("campaign", "--seeds", str(seeds), "--failures", "1", limit_s=limit_s)
+        if said is None:
+            return f"| {bug.name} | **no end** within {limit_s:.0f} s |"
         found = re.search(r"^seed (\d+) fails: (.*)$", said.stdout, re.MULTILINE)
         if found is None:
             return f"| {bug.name} | **not found** in {seeds} seeds |"
@@ -340,6 +372,7 @@ def main() -> None:
     """Check the bugs that were asked for, and say which were found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20_000)
+    parser.add_argument("--limit", type=float, default=1800.0, help="seconds for the worlds of one bug")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
@@ -352,7 +385,7 @@ def main() -> None:
     if subprocess.run(changed, cwd=ROOT, check=False).returncode != 0:
         sys.exit("commit the changes of these files first: " + " ".join(files))
     for bug in bugs:
-        sys.stdout.write(check(bug, arguments.seeds) + "\n")
+        sys.stdout.write(check(bug, arguments.seeds, arguments.limit) + "\n")
         sys.stdout.flush()
 
 

@@ -21,9 +21,14 @@ pub(crate) struct PairingLoss {
 impl World {
     pub(crate) fn begin_fault(&mut self, number: usize, now: u64) {
         let fault = self.plan.faults[number];
+        if let InjectedFault::Restart(host) = fault.kind {
+            return self.restart(number, host, now);
+        }
+        self.faults += 1;
         self.active += 1;
         logs::world(&fault.kind, fault.until);
         match fault.kind {
+            InjectedFault::Restart(_) => {}
             InjectedFault::Kill(host) => {
                 if self.children[host].process.is_some() {
                     self.kill(host, true);
@@ -83,6 +88,22 @@ impl World {
             self.kill(host, true);
             self.plan_restart(host);
         }
+    }
+
+    /// Asks a process to stop, once the system is complete, a standby paired, and the restart before has ended.
+    fn restart(&mut self, number: usize, host: Host, now: u64) {
+        let is_next = self.faults as usize == number && self.active == 0;
+        let is_paired = self
+            .running()
+            .all(|(_, process)| process.succession().is_none_or(|state| state.is_paired || state.leads));
+        if !is_next || !is_paired || !self.is_complete() {
+            return self.shared.lock().at(now + 50 * MS, WorldStep::InjectedFault(number));
+        }
+        self.faults += 1;
+        self.active += 1;
+        logs::world(&self.plan.faults[number].kind, now);
+        self.children[host].restarts = true;
+        self.ask(host, now);
     }
 
     /// A supervisor's machine is lost with its disk, if the other one can go on alone; else its process is killed.
@@ -203,6 +224,7 @@ impl World {
                 self.pairing_loss = None;
             }
             InjectedFault::Kill(_)
+            | InjectedFault::Restart(_)
             | InjectedFault::LoseVote(_)
             | InjectedFault::LoseForGood(..)
             | InjectedFault::Pause(_)

@@ -16,6 +16,8 @@ use crate::shared::{Host, between};
 pub(crate) enum InjectedFault {
     /// A process ends at once; its machine closes its connections, and files stay as they are.
     Kill(Host),
+    /// A process is asked to stop, and started again when it has ended. Only for a system that is complete: else it waits.
+    Restart(Host),
     /// A supervisor's machine is lost with its disk, with or without a word. Where the other supervisor could not go on
     /// alone, its process is killed only.
     LoseForGood(Host, bool),
@@ -84,6 +86,9 @@ pub(crate) struct WorldPlan {
     pub(crate) is_long: bool,
     /// True if processes prove that they share a key.
     pub(crate) has_key: bool,
+    /// True if all processes are restarted in order, one after the other, and nothing else happens: no event may be stored
+    /// undecided or without a fragment.
+    pub(crate) is_rolling: bool,
 }
 
 const MS: u64 = 1_000_000;
@@ -104,13 +109,14 @@ impl WorldPlan {
         {
             places.extend((0..count).map(|index| ProcessPlace { role, index: index as u16 }));
         }
-        let scenario = scenario(random, readouts, collectors, loggers);
+        let is_rolling = between(random, 1, 8) == 1;
+        let scenario = scenario(random, readouts, collectors, loggers, is_rolling);
         let has_standby = between(random, 1, 2) == 1;
         if has_standby {
             places.push(ProcessPlace { role: Role::Supervisor, index: 1 });
         }
-        let mut faults = faults(random, &places);
-        if has_standby {
+        let mut faults = if is_rolling { restarts(random, places.len()) } else { faults(random, &places) };
+        if has_standby && !is_rolling {
             add_loss(random, &mut faults, places.len() as u64);
             // With fewer readouts there is no majority without the one that lost its vote.
             if readouts == 3 && between(random, 1, 3) == 1 {
@@ -122,7 +128,7 @@ impl WorldPlan {
         }
         // Now and then the system is stopped while faults go on.
         let faults_end = faults.iter().map(|fault| fault.until).max().unwrap_or(0);
-        let is_early = between(random, 1, 4) == 1;
+        let is_early = !is_rolling && between(random, 1, 4) == 1;
         let stop_at = if is_early { between(random, 200 * MS, FAULTS_TO) } else { faults_end };
         keep_journals(&mut faults, &places, is_early);
         let latencies = [100_000, 1_000_000, 5_000_000, 20_000_000];
@@ -136,6 +142,7 @@ impl WorldPlan {
             latency_max_ns: latencies[between(random, 0, 3) as usize],
             has_key: between(random, 1, 4) != 1,
             is_long: between(random, 1, 6) == 1,
+            is_rolling,
         }
     }
 
@@ -173,7 +180,7 @@ impl WorldPlan {
 }
 
 /// The text of a small scenario with short times.
-fn scenario(random: &mut Random, readouts: u64, collectors: u64, loggers: u64) -> String {
+fn scenario(random: &mut Random, readouts: u64, collectors: u64, loggers: u64, is_rolling: bool) -> String {
     let mut pick = |least, most| between(random, least, most);
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -204,9 +211,10 @@ fn scenario(random: &mut Random, readouts: u64, collectors: u64, loggers: u64) -
          readout_wait = \"{} ms\"\nlogger_timeout = \"{} ms\"\nreassign_delay = \"{} ms\"\n\
          silence_max = \"{} ms\"\nlogger_memory = \"{} kB\"\nshipping_max = {}\nfile_size = \"{} kB\"\n\
          journal_sync = true\njournal_size = \"{} kB\"\njournal_parts = 0\ndrain = \"60 s\"\n",
-        pick(100, 500),
+        if is_rolling { 3000 } else { pick(100, 500) },
         pick(0, 2),
-        pick(100, 600),
+        // A readout that is restarted is back within this time.
+        if is_rolling { 10_000 } else { pick(100, 600) },
         pick(300, 1500),
         pick(50, 600),
         pick(600, 1500),
@@ -236,6 +244,19 @@ fn add_loss(random: &mut Random, faults: &mut Vec<PlannedFault>, hosts: u64) {
     let kind = InjectedFault::LoseForGood(host, between(random, 1, 2) == 1);
     faults.push(PlannedFault { at, until: at + MS, kind });
     faults.sort_by_key(|fault| fault.at);
+}
+
+/// The orderly restarts of all processes, in an order by chance.
+fn restarts(random: &mut Random, hosts: usize) -> Vec<PlannedFault> {
+    let mut order: Vec<Host> = (0..hosts).collect();
+    for place in (1..hosts).rev() {
+        order.swap(place, between(random, 0, place as u64) as usize);
+    }
+    let restart = |(place, host)| {
+        let at = FAULTS_FROM + 100 * MS * place as u64;
+        PlannedFault { at, until: FAULTS_TO, kind: InjectedFault::Restart(host) }
+    };
+    order.into_iter().enumerate().map(restart).collect()
 }
 
 fn faults(random: &mut Random, places: &[ProcessPlace]) -> Vec<PlannedFault> {

@@ -56,6 +56,13 @@ pub enum WorldFailure {
     NotRecovered(String),
     /// A supervisor was lost for good, and no event was assigned for too long.
     NotResumed(String),
+    /// Orderly restarts, one after the other, cost decisions or fragments.
+    Restart {
+        /// Events that were stored undecided.
+        debug: u64,
+        /// Fragments that are missing in stored events.
+        missing: u64,
+    },
     /// A system without faults lost a connection.
     LostConnection(String),
     /// The system did not stop in order.
@@ -86,6 +93,9 @@ impl fmt::Display for WorldFailure {
                 "no event was assigned within {} s after the loss of a supervisor: {text}",
                 RESUME_MAX / MS / 1000
             ),
+            Self::Restart { debug, missing } => {
+                write!(out, "restarts in order cost {debug} decisions and {missing} fragments")
+            }
             Self::LostConnection(text) => write!(out, "a connection was lost without a fault: {text}"),
             Self::NotStopped(text) => {
                 write!(out, "the system did not stop within {} s: {text}", STOP_MAX / MS / 1000)
@@ -278,6 +288,9 @@ pub(crate) fn audit(world: &World) -> Result<u64, WorldFailure> {
     let assigned_min = received.last().map_or(0, |event| event.0 + 1);
     let scope = AuditScope { folders: &folders, data: &data, loggers: true, assigned_min };
     match audit_on(&machine, &scope) {
+        Ok(audit) if world.plan.is_rolling && (audit.totals.debug > 0 || audit.missing > 0) => {
+            Err(WorldFailure::Restart { debug: audit.totals.debug, missing: audit.missing })
+        }
         Ok(audit) => Ok(audit.totals.assigned),
         Err(failure) => Err(WorldFailure::Audit(failure.to_string())),
     }

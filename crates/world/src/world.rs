@@ -14,7 +14,7 @@ use fanin_node::process::{self, Signals, Turns};
 use crate::faults::PairingLoss;
 use crate::logs;
 use crate::machine::{AuditMachine, ProcessLife, ProcessMachine};
-use crate::plan::{ProcessPlace, WorldPlan};
+use crate::plan::{InjectedFault, ProcessPlace, WorldPlan};
 use crate::shared::{Core, Host, SharedCore, WorldStep, instant, nanoseconds};
 use crate::verdict::{self, WorldFailure};
 
@@ -49,6 +49,8 @@ pub(crate) struct Child {
     is_lost: bool,
     /// True if it was asked to stop in this life.
     is_asked: bool,
+    /// True if it is started again when it has ended in order.
+    pub(crate) restarts: bool,
     turns: u64,
 }
 
@@ -102,7 +104,7 @@ pub(crate) struct World {
     systems: Vec<System>,
     pub(crate) children: Vec<Child>,
     phase: WorldPhase,
-    faults: u64,
+    pub(crate) faults: u64,
     /// Time until which another event has to be assigned than the first ones, after the loss of a supervisor.
     pub(crate) resumes: Option<(u64, u64)>,
     /// Faults that are going on.
@@ -134,6 +136,7 @@ impl World {
             has_ended: false,
             is_lost: false,
             is_asked: false,
+            restarts: false,
             turns: 0,
         });
         let children = children.collect();
@@ -160,7 +163,9 @@ impl World {
             }
             for (number, fault) in self.plan.faults.iter().enumerate() {
                 core.at(fault.at, WorldStep::InjectedFault(number));
-                core.at(fault.until, WorldStep::Heal(number));
+                if !matches!(fault.kind, InjectedFault::Restart(_)) {
+                    core.at(fault.until, WorldStep::Heal(number));
+                }
             }
             core.at(LOOK_EVERY, WorldStep::Look);
         }
@@ -235,7 +240,6 @@ impl World {
                 Ok(())
             }
             WorldStep::InjectedFault(number) => {
-                self.faults += 1;
                 self.begin_fault(number, now);
                 Ok(())
             }
@@ -295,6 +299,11 @@ impl World {
         (state.is_running, state.turn_at, state.store, state.store_at) = (false, u64::MAX, None, u64::MAX);
         core.close_all(host, true);
         match error {
+            None if std::mem::take(&mut child.restarts) => {
+                self.active -= 1;
+                let now = core.now;
+                core.at(now, WorldStep::Start(host));
+            }
             None => child.has_ended = true,
             Some(error) => {
                 tracing::warn!(%error, "the process ended");
@@ -497,10 +506,7 @@ impl World {
                 continue;
             }
             is_over = false;
-            if child.process.is_some() && !std::mem::replace(&mut child.is_asked, true) {
-                child.signals.stop.store(true, Ordering::Relaxed);
-                self.shared.lock().call(host, now);
-            }
+            self.ask(host, now);
         }
         if is_over {
             for child in self.children.iter_mut().filter(|child| child.place.role == role) {
@@ -509,6 +515,15 @@ impl World {
             self.phase = WorldPhase::Stop { since, step: step + 1 };
         }
         Ok(())
+    }
+
+    /// Asks a process to stop.
+    pub(crate) fn ask(&mut self, host: Host, now: u64) {
+        let child = &mut self.children[host];
+        if child.process.is_some() && !std::mem::replace(&mut child.is_asked, true) {
+            child.signals.stop.store(true, Ordering::Relaxed);
+            self.shared.lock().call(host, now);
+        }
     }
 
     /// The processes that run, each with its place.
