@@ -13,7 +13,7 @@ pub struct SeedFigure {
     pub interval: Interval,
     /// Seeds that have the figure.
     pub known: usize,
-    /// All seeds.
+    /// Number of all seeds.
     pub of: usize,
 }
 
@@ -70,8 +70,9 @@ pub fn seed_values(summaries: &[&Summary]) -> Value {
     )
 }
 
-/// Places of the candidates that may have the least value: the one with the least mean, and those whose intervals overlap its own,
-/// in ascending order of their means. A candidate counts if all of its seeds have the figure; without an interval nothing is least.
+/// Places of the candidates that may have the least value, in ascending order of their means. These are the one with the
+/// least mean, and those whose intervals overlap its own. A candidate counts if all of its seeds have the figure; without
+/// an interval nothing is least.
 pub fn least(candidates: &[Option<SeedFigure>]) -> Vec<usize> {
     let known = candidates.iter().enumerate().filter_map(|(place, figure)| {
         let figure = figure.filter(|figure| figure.known == figure.of)?;

@@ -211,17 +211,26 @@ impl Compared {
     }
 }
 
-/// Simulates every technique on every scenario, on `threads` threads; `first` are settings that the techniques may
-/// change, `last` override them. Each is run with `seeds` seeds: the scenario's and those that follow. A refused technique has a row
-/// with the reason. After a stop the finished rows are returned. `each` receives every outcome at the end.
+/// Settings of all runs of a comparison, each `KEY=VALUE`, as for `--set`.
+#[derive(Clone, Copy, Debug)]
+pub struct ComparedSettings<'a> {
+    /// Settings that the techniques may change.
+    pub first: &'a [String],
+    /// Settings that override those of the techniques.
+    pub last: &'a [String],
+    /// Seeds of each technique: the scenario's and those that follow.
+    pub seeds: u16,
+}
+
+/// Simulates every technique on every scenario, on `threads` threads. A refused technique has a row with the reason. After
+/// a stop the finished rows are returned. `each` receives every outcome at the end.
 ///
 /// # Errors
 /// Where a scenario is wrong by itself.
 pub fn compare(
     scenarios: &[String],
     techniques: &[&'static Technique],
-    [first, last]: [&[String]; 2],
-    seeds: u16,
+    &ComparedSettings { first, last, seeds }: &ComparedSettings<'_>,
     threads: usize,
     stop: &AtomicBool,
     progress: Progress<'_>,
@@ -288,7 +297,7 @@ pub fn compare(
             },
         };
         let is_known = |row: &Row| row.technique == technique && row.figures.is_err();
-        // What is impossible with one seed is so with all.
+        // A technique is impossible with all seeds, or with none.
         if figures.is_ok() || !compared.rows.iter().any(is_known) {
             compared.rows.push(Row { technique, seed, figures, remark });
         }
@@ -384,10 +393,18 @@ mod tests {
         let last: Vec<String> = last.iter().map(|&set| set.to_owned()).collect();
         let techniques: Vec<&Technique> = TECHNIQUES.iter().collect();
         let scenarios = [scenario.to_owned()];
-        compare(&scenarios, &techniques, [&[], &last], 1, 2, &NEVER, &|_, _| (), &mut |_, _, _| ())
-            .unwrap()
-            .pop()
-            .unwrap()
+        compare(
+            &scenarios,
+            &techniques,
+            &ComparedSettings { first: &[], last: &last, seeds: 1 },
+            2,
+            &NEVER,
+            &|_, _| (),
+            &mut |_, _, _| (),
+        )
+        .unwrap()
+        .pop()
+        .unwrap()
     }
 
     #[test]
@@ -454,8 +471,7 @@ mod tests {
         let wrong = compare(
             &["no-such".to_owned()],
             &[&TECHNIQUES[0]],
-            [&[], &[]],
-            1,
+            &ComparedSettings { first: &[], last: &[], seeds: 1 },
             1,
             &NEVER,
             &|_, _| (),

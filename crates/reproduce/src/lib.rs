@@ -20,7 +20,7 @@ mod thesis;
 mod windows;
 
 pub use claim::Claim;
-pub use compare::{Compared, Figures, Row, TECHNIQUES, Technique, compare};
+pub use compare::{Compared, ComparedSettings, Figures, Row, TECHNIQUES, Technique, compare};
 pub use judge::{Judged, Known, Status};
 pub use lab::{ClaimRun, DURATION, LabError, PointResult, Progress, reproduce};
 pub use needs::{TECHNIQUE_NEEDS, TechniqueNeeds};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use fanin_report::{COMPARED_FILE, COMPARED_SCHEMA, RunResult, SAMPLES_OF_P99, SeedFigure, Summary};
-use fanin_reproduce::{Compared, Figures, Row, TECHNIQUES, Technique};
+use fanin_reproduce::{Compared, ComparedSettings, Figures, Row, TECHNIQUES, Technique};
 use serde::Serialize;
 
 use super::kept::{KeptResults, labelled};
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     arguments.json.as_ref().map_or(Ok(()), Json::prove)?;
     let mut kept = arguments.out.as_deref().map(KeptResults::new);
-    let shape = Shape { has_scenarios: scenarios.len() > 1, has_seeds: arguments.repeat > 1 };
+    let shape = RunNames { has_scenarios: scenarios.len() > 1, has_seeds: arguments.repeat > 1 };
     let mut first =
         vec![format!("run.duration={}", arguments.duration), format!("run.warmup={}", arguments.warmup)];
     first.extend(arguments.seed.map(|seed| format!("run.seed={seed}")));
@@ -100,8 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let compared = fanin_reproduce::compare(
         &scenarios,
         &techniques,
-        [&first, &arguments.sets],
-        arguments.repeat,
+        &ComparedSettings { first: &first, last: &arguments.sets, seeds: arguments.repeat },
         arguments.threads.map_or(cores, usize::from),
         interrupt::flag(),
         &|done, of| {
@@ -149,13 +148,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// The parts that tell runs apart, besides their techniques.
 #[derive(Clone, Copy)]
-struct Shape {
+struct RunNames {
     has_scenarios: bool,
     has_seeds: bool,
 }
 
 /// The name of a run: its technique, and its scenario and seed where there are several.
-fn label(scenario: &str, technique: &Technique, seed: u64, shape: Shape) -> String {
+fn label(scenario: &str, technique: &Technique, seed: u64, shape: RunNames) -> String {
     let scenario = if shape.has_scenarios { format!("{scenario}, ") } else { String::new() };
     let seed = if shape.has_seeds { format!(", run.seed={seed}") } else { String::new() };
     scenario + technique.name + &seed
@@ -268,7 +267,7 @@ enum RowOutcome<'a> {
     },
 }
 
-fn table<'a>(compared: &'a [Compared], heads: &'a [RunResult], shape: Shape) -> ComparedTable<'a> {
+fn table<'a>(compared: &'a [Compared], heads: &'a [RunResult], shape: RunNames) -> ComparedTable<'a> {
     let summary_of = |label: &str| {
         heads.iter().map(|head| &head.summary).find(|summary| summary.label.as_deref() == Some(label))
     };

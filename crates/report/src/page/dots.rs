@@ -22,7 +22,7 @@ const TOP: f64 = 22.0;
 const LOG_FROM: f64 = 20.0;
 
 /// A row of the drawing: a result, or the results of one system over its seeds. Times are in milliseconds.
-struct Row<'a> {
+struct DotRow<'a> {
     label: &'a str,
     is_bad: bool,
     mean: f64,
@@ -34,7 +34,7 @@ struct Row<'a> {
     interval: Option<[f64; 2]>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> DotRow<'a> {
     fn of(result: &'a RunResult) -> Option<Self> {
         let Times { mean, min, max, p99, ideal, .. } = *result.summary.times()?;
         Some(Self {
@@ -52,7 +52,8 @@ impl<'a> Row<'a> {
     /// One row for a system over its seeds; its p99 is the mean of theirs.
     fn over_seeds(group: &'a SeedGroup, results: &'a [RunResult]) -> Option<Self> {
         let mean = seeded::mean_ms(group, results)?;
-        let rows: Vec<Row<'a>> = group.places.iter().filter_map(|&place| Row::of(&results[place])).collect();
+        let rows: Vec<DotRow<'a>> =
+            group.places.iter().filter_map(|&place| DotRow::of(&results[place])).collect();
         let p99: Option<Vec<f64>> = rows.iter().map(|row| row.p99).collect();
         Some(Self {
             label: &group.name,
@@ -76,12 +77,12 @@ pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
     {
         return None;
     }
-    let known: Vec<Row<'_>> = match seeds.as_slice() {
-        [] | [_] => results.iter().filter_map(Row::of).collect(),
-        several => several.iter().filter_map(|group| Row::over_seeds(group, results)).collect(),
+    let known: Vec<DotRow<'_>> = match seeds.as_slice() {
+        [] | [_] => results.iter().filter_map(DotRow::of).collect(),
+        several => several.iter().filter_map(|group| DotRow::over_seeds(group, results)).collect(),
     };
     let of_all = match seeds.as_slice() {
-        [only] => Row::over_seeds(only, results).and_then(|row| Some((row.mean, row.interval?))),
+        [only] => DotRow::over_seeds(only, results).and_then(|row| Some((row.mean, row.interval?))),
         _ => None,
     };
     let drawn = &known[..known.len().min(ROWS_MAX)];

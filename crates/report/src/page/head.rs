@@ -10,7 +10,8 @@ use super::markup::{escape, figure, ratio};
 use super::pictured::Pictures;
 use super::plots::swatch_of;
 use super::verdict::{self, VERDICTS_MAX};
-use super::{PageWords, claims, many, planned, seeded};
+use super::words::PageWords;
+use super::{claims, many, planned, seeded};
 use crate::{RunResult, cautions_of, seeds};
 
 /// The head of the page: the verdicts, and of one result its figures and picture.

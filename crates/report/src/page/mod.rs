@@ -44,6 +44,7 @@ mod systems;
 mod tests;
 mod verdict;
 mod waterfall;
+mod words;
 
 pub(crate) use self::format::significant;
 
@@ -54,6 +55,7 @@ pub(crate) fn bytes_text(bytes: u64) -> String {
 
 pub use self::advised::{ADVICE_PARTS, advice_page};
 pub use self::claims::JudgedClaim;
+pub use self::words::PageWords;
 
 /// The page of several results, in the folder that holds them.
 pub const SWEEP_PAGE: &str = "index.html";
@@ -66,19 +68,6 @@ const SCRIPT: &str = include_str!("page.js");
 /// The document is well-formed XML too. Results without rows have tables but no charts.
 pub fn page(results: &[RunResult]) -> String {
     page_of(results, &PageWords::default())
-}
-
-/// Words of a command on a page of its results.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PageWords<'a> {
-    /// The page's name.
-    pub name: Option<&'a str>,
-    /// The claims that the results judge.
-    pub claims: &'a [JudgedClaim],
-    /// Notes below the table of the results.
-    pub notes: &'a [String],
-    /// Sentences at the head of the page, in place of a verdict on all results.
-    pub answer: &'a [String],
 }
 
 /// The page of results with words of the command that made them.

@@ -63,9 +63,9 @@ pub(super) fn pictures(results: &[RunResult]) -> Pictures {
     pictures.others.extend(heat::draw(results));
     let dots = dots::draw(results);
     if seeds::groups(results).len() == 1 {
-        pictures.first.extend(dots)
+        pictures.first.extend(dots);
     } else {
-        pictures.others.extend(dots)
+        pictures.others.extend(dots);
     }
     if results.len() > RESULTS_MAX {
         return pictures;

@@ -106,10 +106,10 @@ pub(super) fn leading(results: &[RunResult], out: &mut String) {
             .collect();
         let _ = match named.as_slice() {
             [] => Ok(()),
-            [first] => writeln!(out, "<p><strong>Least mean time{of}:</strong> {first}.</p>"),
+            [first] => writeln!(out, "<p class=\"open\"><strong>Least mean time{of}:</strong> {first}.</p>"),
             [first, others @ ..] => writeln!(
                 out,
-                "<p><strong>Least mean time{of}:</strong> {first}, and as far as these seeds tell also {}: the intervals \
+                "<p class=\"open\"><strong>Least mean time{of}:</strong> {first}, and as far as these seeds tell also {}: the intervals \
                  overlap.</p>",
                 others.join(", ")
             ),

@@ -151,8 +151,8 @@ impl Tuned<'_> {
         out
     }
 
-    /// The answer in sentences: the question, the best point with its confidence, how flat the objective is there, and whether the best
-    /// lies at the end of a range.
+    /// The answer in sentences: the question, and the best point with its confidence. Then how flat the objective is there,
+    /// and whether the point is at the end of a range.
     fn answer(&self) -> Vec<String> {
         let sense = if self.goal.objective.sense == Sense::Minimise { "smallest" } else { "largest" };
         let over: Vec<String> =
