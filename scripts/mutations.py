@@ -1,7 +1,8 @@
 """Check that simulated worlds find bugs: plant each of a list of bugs, and play worlds until one fails.
 
 Usage: scripts/mutations.py [--seeds 20000] [--limit 1800] [--only NAME...] [--list]. Each bug is a small
-change of one file, which is taken back afterwards. The files must have no changes of their own. See docs/engineering/worlds.md.
+change of one file, which is taken back afterwards. The files must have no changes of their own.
+See docs/engineering/worlds.md.
 """
 
 import argparse
@@ -209,12 +210,6 @@ BUGS = [
         "                            self.remove_free(unit);\n                        }\n"
         "                        self.out",
         "                        self.out",
-    ),
-    Bug(
-        "a-readout-stops-with-fragments",
-        f"{FLOW}/readout.rs",
-        "self.answers_count == 0 && (!self.supervisor_up || self.counters.events == 0)",
-        "self.answers_count == 0",
     ),
     Bug(
         "stored-at-arrival",
