@@ -86,8 +86,8 @@ pub(crate) struct WorldPlan {
     pub(crate) is_long: bool,
     /// True if processes prove that they share a key.
     pub(crate) has_key: bool,
-    /// True if all processes are restarted in order, one after the other, and nothing else happens: no event may be stored
-    /// undecided or without a fragment.
+    /// True if all processes are restarted in order, one after the other, and nothing else happens. No event may be stored undecided or
+    /// without a fragment then.
     pub(crate) is_rolling: bool,
 }
 

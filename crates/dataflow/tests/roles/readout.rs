@@ -150,7 +150,7 @@ fn a_readout_that_stops_waits_until_its_fragments_are_deleted() {
     clear(&mut readout, ms(2), &[1]);
     assert!(!readout.is_idle());
     readout.handle_closed(ms(2), Peer::Supervisor);
-    assert!(readout.is_idle(), "nobody deletes them");
+    assert!(readout.is_idle(), "no supervisor deletes them");
     readout.handle_connected(ms(2), Peer::Supervisor);
     assert_eq!(drain!(readout.poll_transmit()), [(Peer::Supervisor, Message::Flow { stop: true })]);
     assert!(!readout.is_idle());
