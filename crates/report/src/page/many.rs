@@ -10,32 +10,34 @@ use super::markup::{escape, figure};
 use super::plots::swatch_of;
 use super::verdict::{self, Standing, VERDICTS_MAX};
 use super::{points, seeded, swept};
-use crate::{RunResult, seeds};
+use crate::RunResult;
+use crate::seeds::{self, SeedGroup};
 
 /// Names of results that stand in the verdict; more stand in the table only.
 const NAMES_MAX: usize = 6;
 
 /// The results of one verdict.
-struct VerdictGroup<'a> {
+struct VerdictGroup {
     standing: Standing,
     words: &'static str,
-    labels: Vec<&'a str>,
+    /// Places of the results.
+    places: Vec<usize>,
 }
 
 /// The verdict on many results: how many came out which way, the most frequent first.
 pub(super) fn together(results: &[RunResult], data: &Value, out: &mut String) {
-    let mut groups: Vec<VerdictGroup<'_>> = Vec::new();
+    let mut groups: Vec<VerdictGroup> = Vec::new();
     let mut is_good: Vec<bool> = Vec::new();
     for (index, result) in results.iter().enumerate() {
         let verdict = verdict::verdict(&result.summary, data, &format!("/results/{index}/summary"));
         let (standing, words) = (verdict.standing, verdict.short());
         is_good.push(standing == Standing::Good);
         match groups.iter_mut().find(|group| group.words == words) {
-            Some(group) => group.labels.push(&result.label),
-            None => groups.push(VerdictGroup { standing, words, labels: vec![&result.label] }),
+            Some(group) => group.places.push(index),
+            None => groups.push(VerdictGroup { standing, words, places: vec![index] }),
         }
     }
-    groups.sort_by_key(|group| std::cmp::Reverse(group.labels.len()));
+    groups.sort_by_key(|group| std::cmp::Reverse(group.places.len()));
     let has = |standing: Standing| groups.iter().any(|group| group.standing == standing);
     let class = match (has(Standing::Bad), has(Standing::Open)) {
         (true, _) => "bad",
@@ -62,26 +64,43 @@ pub(super) fn together(results: &[RunResult], data: &Value, out: &mut String) {
         );
     }
     let are_points = !points::columns(results).is_empty();
-    let noun = if seeds::groups(results).len() == 1 { "seeds" } else { "results" };
+    let systems = seeds::groups(results);
+    let noun = if systems.len() == 1 { "seeds" } else { "results" };
     for group in &groups {
-        let are_few = groups.len() > 1 && group.labels.len() <= NAMES_MAX && !are_points;
-        let names = if are_few {
-            let names = group.labels.iter().map(|label| format!("<bdi>{}</bdi>", escape(label)));
-            format!(": {}", names.collect::<Vec<_>>().join(", "))
-        } else {
-            String::new()
-        };
+        let named = names(results, &systems, &group.places);
+        let are_few = groups.len() > 1 && named.len() <= NAMES_MAX && !are_points;
+        let names = if are_few { format!(": {}", named.join(", ")) } else { String::new() };
         let _ = writeln!(
             out,
             "<p class=\"{}\"><strong>{}:</strong> {} of {} {noun}{names}.</p>",
             group.standing.class(),
             escape(group.words),
-            group.labels.len(),
+            group.places.len(),
             results.len()
         );
     }
     seeded::leading(results, out);
     out.push_str("</div>\n");
+}
+
+/// The names of results: of those with several seeds the system's name, once, and the number of its seeds if not all are meant.
+fn names(results: &[RunResult], systems: &[SeedGroup], places: &[usize]) -> Vec<String> {
+    // Seeds of one system have no other name.
+    let systems = if systems.len() == 1 { &[] } else { systems };
+    let is_meant = |place: &usize| places.contains(place);
+    let of_system = |system: &SeedGroup| {
+        let (meant, all) =
+            (system.places.iter().filter(|place| is_meant(place)).count(), system.places.len());
+        let name = escape(&system.name);
+        match meant {
+            0 => None,
+            _ if meant == all => Some(format!("<bdi>{name}</bdi>")),
+            _ => Some(format!("<bdi>{name}</bdi> ({meant} of {all} seeds)")),
+        }
+    };
+    let alone = places.iter().filter(|place| systems.iter().all(|system| !system.places.contains(place)));
+    let alone = alone.map(|&place| format!("<bdi>{}</bdi>", escape(&results[place].label)));
+    systems.iter().filter_map(of_system).chain(alone).collect()
 }
 
 /// Many results, a line each, below their pictures.
