@@ -192,7 +192,7 @@ fn the_causes_of_the_slowest_event_account_for_its_time() {
 fn a_wait_outside_the_ports_of_switches_is_explained() {
     let short = ["run.duration=30 ms", "run.warmup=10 ms"];
     let plain = "tor.buffering=dedicated";
-    let cases: [(&str, &[&str], &str, &str); 5] = [
+    let cases: [(&str, &[&str], &str, &str); 6] = [
         ("lcn15-all-to-all", &[], "ring", "in its collector's ring at tor:0->readout:"),
         ("lcn15-all-to-all", &["tor.buffering=unlimited"], "link", "sharing the link of readout:"),
         ("multihost", &[], "ring", "in its collector's ring at software:0->core:0, limited to 344 Mb/s"),
@@ -207,6 +207,17 @@ fn a_wait_outside_the_ports_of_switches_is_explained() {
             &["transport.congestion_control=sird", plain],
             "grant-wait",
             "waiting for credit of the receiver",
+        ),
+        (
+            "thesis-a-500hz",
+            &[
+                "link.rate=25 Gb/s",
+                "tor.buffer=16 MB",
+                "readout.fragments_per_host=1",
+                "readout.response_delay_sd=200 us",
+            ],
+            "response-delay",
+            "ms in no queue, until readout:",
         ),
     ];
     for (scenario, more, kind, words) in cases {

@@ -118,6 +118,12 @@ impl Finished<'_> {
                 }
             }
         }
+        if holding.is_none() && self.delays_answers() {
+            let source = self.name(self.connections[last.connection as usize].nodes[1]);
+            let cause =
+                LateCause { kind: "response-delay".into(), source: Some(source), ..LateCause::default() };
+            found.add(Self::wait_for_first_byte(late, last.connection, during[0]), cause, since);
+        }
         let is_loss = |entry: &&TraceEntry| {
             matches!(entry.step, MessageStep::Loss(_)) && entry.connection == last.connection
         };
@@ -127,6 +133,21 @@ impl Finished<'_> {
             found.add(u64::MAX, LateCause { kind: kind.into(), ..LateCause::default() }, since);
         }
         found
+    }
+
+    /// True if sources take time to answer. An ideal counts the shortest of an event's delays alone.
+    fn delays_answers(&self) -> bool {
+        let (readout, workload) = (&self.scenario.readout, &self.scenario.workload);
+        let delays = [readout.response_delay, readout.response_delay_sd, workload.service_delay_max];
+        delays.into_iter().any(|delay| !delay.is_zero())
+    }
+
+    /// The time from the begin of the rest until the first byte of a connection's answer, if nothing of it was lost before.
+    fn wait_for_first_byte(late: &LateTrace, connection: u32, from: u64) -> u64 {
+        let own = || late.entries.iter().filter(|entry| entry.connection == connection);
+        let first = own().find(|entry| entry.step == MessageStep::FirstByte).map_or(0, |entry| entry.at);
+        let is_lost = own().any(|entry| matches!(entry.step, MessageStep::Loss(_)) && entry.at < first);
+        if is_lost { 0 } else { first.saturating_sub(from) }
     }
 
     /// The cause of time that passes in no queue, if something holds data back at hosts. `None` with random delays of answers, which

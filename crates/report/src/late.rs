@@ -80,6 +80,7 @@ fn cause_text(cause: &LateCause, event: &LateEvent) -> Option<String> {
         ("pause-wait", _) => {
             format!("{took}in no queue of a switch, waiting for ports that PAUSE had stopped")
         }
+        ("response-delay", _) => format!("{took}in no queue, until {source} began to answer"),
         ("link", other) => {
             let of = other.map_or_else(String::new, |other| format!(", most of it with event {other}"));
             format!("{took}sharing the link of {port}{of}")
@@ -179,6 +180,7 @@ mod tests {
         );
         for (kind, words) in [
             ("timeslot-wait", "8 ms in no queue, waiting for timeslots of the arbiter."),
+            ("response-delay", "8 ms in no queue, until a source began to answer."),
             ("phase-wait", "8 ms in no queue, waiting for its phases of the barrel shifter."),
             ("grant-wait", "8 ms in no queue, waiting for credit of the receiver."),
             ("pause-wait", "8 ms in no queue of a switch, waiting for ports that PAUSE had stopped."),

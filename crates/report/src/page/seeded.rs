@@ -5,8 +5,9 @@ use std::fmt::Write;
 use serde_json::{Map, Value, json};
 
 use super::format::FigureForm;
+use super::many::unbroken;
 use super::markup::{escape, figure};
-use super::points;
+use super::points::{self, PointColumn};
 use crate::seeds::{SeedFigure, SeedGroup, groups, least, seed_figures};
 use crate::{FigureUnit, RunResult, Summary};
 
@@ -58,7 +59,7 @@ fn cell(data: &Value, group: usize, column: &str) -> Option<String> {
     let of = data.pointer(&format!("/seeds/{group}/seeds"))?.as_u64()?;
     let half = data.pointer(&format!("{at}/half")).and_then(Value::as_f64);
     let mut below = match (half, figure(data, &format!("{at}/half"), form)) {
-        (Some(0.0), _) => "the same each time".to_owned(),
+        (Some(0.0), _) => "each the same".to_owned(),
         (_, Some(half)) => format!("± {half}"),
         (_, None) => "one seed".to_owned(),
     };
@@ -123,6 +124,16 @@ pub(super) fn mean_ms(group: &SeedGroup, results: &[RunResult]) -> Option<SeedFi
     SeedFigure::new(&summaries(group, results).into_iter().map(mean).collect::<Vec<_>>())
 }
 
+/// The columns of settings, without the seed.
+fn own_columns(results: &[RunResult], groups: &[SeedGroup]) -> Vec<PointColumn> {
+    let mut columns = points::columns(results);
+    let is_own = |column: &PointColumn, group: &SeedGroup| {
+        group.places.iter().all(|&place| column.values[place] == column.values[group.places[0]])
+    };
+    columns.retain(|column| groups.iter().all(|group| is_own(column, group)));
+    columns
+}
+
 /// A line for each system over its seeds, where there are several systems.
 pub(super) fn section(results: &[RunResult], data: &Value, out: &mut String) {
     let groups = groups(results);
@@ -136,19 +147,29 @@ pub(super) fn section(results: &[RunResult], data: &Value, out: &mut String) {
         (0..SHOWN.len()).filter(|&column| rows.iter().any(|row| row[column].is_some())).collect();
     out.push_str(
         "<section>\n<h2>Over the seeds</h2>\n<div class=\"scroll\" role=\"region\" aria-label=\"Over the seeds\" \
-         tabindex=\"0\">\n<table class=\"seeds points\">\n<thead><tr><th scope=\"col\">Result</th><th scope=\"col\" class=\"n\">Seeds</th>",
+         tabindex=\"0\">\n<table class=\"seeds points\">\n<thead><tr>",
     );
+    let keys = own_columns(results, &groups);
+    if keys.is_empty() {
+        out.push_str("<th scope=\"col\">Result</th>");
+    }
+    for (number, key) in keys.iter().enumerate() {
+        let class = if number > 0 { " class=\"n\"" } else { "" };
+        let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", escape(&key.label));
+    }
+    out.push_str("<th scope=\"col\" class=\"n\">Seeds</th>");
     for &column in &shown {
         let _ = write!(out, "<th scope=\"col\" class=\"n\">{}</th>", SHOWN[column].1);
     }
     out.push_str("</tr></thead>\n<tbody>\n");
     for (group, row) in groups.iter().zip(&rows) {
-        let _ = write!(
-            out,
-            "<tr><th scope=\"row\"><bdi>{}</bdi></th><td class=\"n\">{}</td>",
-            escape(&group.name),
-            group.places.len()
-        );
+        let value = |key: &PointColumn| unbroken(&key.values[group.places[0]]);
+        let name = keys.first().map_or_else(|| group.name.clone(), value);
+        let _ = write!(out, "<tr><th scope=\"row\"><bdi>{}</bdi></th>", escape(&name));
+        for key in keys.iter().skip(1) {
+            let _ = write!(out, "<td class=\"n\">{}</td>", escape(&value(key)));
+        }
+        let _ = write!(out, "<td class=\"n\">{}</td>", group.places.len());
         for &column in &shown {
             let _ = write!(out, "<td class=\"n\">{}</td>", row[column].as_deref().unwrap_or("–"));
         }
