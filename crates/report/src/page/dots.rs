@@ -126,11 +126,11 @@ pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
         if is_one_ideal { "" } else { " Dotted: the ideal of its system." }
     );
     for sheet in &SHEETS {
-        let room = if sheet.name == "wide" { 44 } else { 14 };
+        // Text keeps its size where the drawing is smaller than its own width, as the wide one is on paper.
+        let (room, larger) = if sheet.name == "wide" { (36, 1.4) } else { (14, 1.15) };
         let names: Vec<String> = drawn.iter().map(|row| shortened(row.label, room)).collect();
         let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-        // On narrow pages text is larger than the drawing's own.
-        let left = 1.15 * CHARACTER * longest as f64 + 12.0;
+        let left = larger * CHARACTER * longest as f64 + 12.0;
         let right = sheet.width - RIGHT;
         let bottom = TOP + ROW * drawn.len() as f64;
         let px = |value: f64| left + axis.place(value) * (right - left);
