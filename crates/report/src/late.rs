@@ -180,7 +180,7 @@ mod tests {
         );
         for (kind, words) in [
             ("timeslot-wait", "8 ms in no queue, waiting for timeslots of the arbiter."),
-            ("response-delay", "8 ms in no queue, until a source began to answer."),
+            ("response-delay", "8 ms in no queue, until readout:3 began to answer."),
             ("phase-wait", "8 ms in no queue, waiting for its phases of the barrel shifter."),
             ("grant-wait", "8 ms in no queue, waiting for credit of the receiver."),
             ("pause-wait", "8 ms in no queue of a switch, waiting for ports that PAUSE had stopped."),

@@ -149,8 +149,8 @@ pub struct LateStall {
 pub struct LateCause {
     /// `credit-wait`, `request-wait` (in steps, without credits), `other-answer`, `queue`, `ring`, `link` (shared for longer than its
     /// queue takes to drain), `loss`, `tail-loss-probe` or `rto`. Time that passes in none of these is `timeslot-wait` (Fastpass),
-    /// `phase-wait` (the barrel shifter), `grant-wait` (SIRD) or `pause-wait`, where something holds data back at hosts; or
-    /// `response-delay`, the time that the source of the last answer took before its first byte.
+    /// `phase-wait` (the barrel shifter), `grant-wait` (SIRD) or `pause-wait`, where something holds data back at hosts.
+    /// `response-delay` is the time that the source of the last answer took before its first byte.
     #[serde(rename = "what")]
     pub kind: String,
     /// Its begin, in milliseconds since the first request of the event was due.
