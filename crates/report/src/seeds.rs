@@ -86,7 +86,7 @@ pub fn least(candidates: &[Option<SeedFigure>]) -> Vec<usize> {
 
 /// Results of one system that differ in their seeds.
 pub(crate) struct SeedGroup {
-    /// Their label without the seed; empty where all results are of one system.
+    /// Their label without the seed, or the scenario's name if that is all; empty where all results are of one system.
     pub(crate) name: String,
     /// Their places among the results.
     pub(crate) places: Vec<usize>,
@@ -109,13 +109,26 @@ pub(crate) fn groups(results: &[RunResult]) -> Vec<SeedGroup> {
         seeds.windows(2).all(|pair| pair[0] != pair[1])
     };
     let have_seeds = groups.iter().all(differ) && groups.iter().any(|group| group.places.len() > 1);
-    if have_seeds { groups } else { Vec::new() }
+    if !have_seeds {
+        return Vec::new();
+    }
+    if groups.len() > 1 {
+        for group in groups.iter_mut().filter(|group| group.name.is_empty()) {
+            group.name.clone_from(&results[group.places[0]].summary.scenario.name);
+        }
+    }
+    groups
 }
 
 /// A label without its part that names the seed.
 fn without_seed(label: &str) -> String {
-    let is_seed = |part: &&str| part.starts_with("run.seed=") || part.to_lowercase().starts_with("seed ");
-    label.split(", ").filter(|part| !is_seed(part)).collect::<Vec<_>>().join(", ")
+    let is_seed = |part: &str| part.starts_with("run.seed=") || part.to_lowercase().starts_with("seed ");
+    let kept = |part| match str::split_once(part, ": ") {
+        // The first part may begin with its folder's name.
+        Some((folder, rest)) if is_seed(rest) => Some(folder),
+        _ => (!is_seed(part)).then_some(part),
+    };
+    label.split(", ").filter_map(kept).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -178,6 +191,13 @@ mod tests {
         let techniques =
             [labelled("none, run.seed=1", 1), labelled("none, run.seed=2", 2), labelled("a.b=1, Seed 3", 3)];
         assert_eq!(names(&techniques), [("none".to_owned(), 2), ("a.b=1".to_owned(), 1)]);
+        // Folders that were joined, and a folder of seeds alone next to another result.
+        let joined =
+            [labelled("a: run.seed=1", 1), labelled("a: run.seed=2", 2), labelled("b: run.seed=1", 1)];
+        assert_eq!(names(&joined), [("a".to_owned(), 2), ("b".to_owned(), 1)]);
+        let mut mixed = [labelled("run.seed=1", 1), labelled("run.seed=2", 2), labelled("other", 1)];
+        mixed[0].summary.scenario.name = "incast".to_owned();
+        assert_eq!(names(&mixed), [("incast".to_owned(), 2), ("other".to_owned(), 1)]);
         // Results of one name that share a seed are something else.
         assert!(names(&[labelled("one", 1), labelled("one", 1)]).is_empty());
     }

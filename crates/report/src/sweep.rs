@@ -233,16 +233,21 @@ pub(crate) fn label_points(paths: &[PathBuf], results: &mut [RunResult]) {
     if sweeps.len() < 2 {
         return;
     }
-    // Points of several sweeps are kept apart by the names of their folders.
+    // Points of several sweeps are kept apart by the names of their folders. Seeds alone say nothing next to other results.
     let labels: Vec<String> = results.iter().map(|result| result.label.clone()).collect();
     for (path, result) in paths.iter().zip(results) {
         let above = path.canonicalize().ok().and_then(|path| Some(path.parent()?.file_name()?.to_owned()));
-        if let Some(above) =
-            above.filter(|_| labels.iter().filter(|label| **label == result.label).count() > 1)
-        {
+        if let Some(above) = above.filter(|_| {
+            is_seed(&result.label) || labels.iter().filter(|label| **label == result.label).count() > 1
+        }) {
             result.label = format!("{}: {}", above.to_string_lossy(), result.label);
         }
     }
+}
+
+/// True for the label of a point that has no setting but its seed.
+fn is_seed(label: &str) -> bool {
+    label.starts_with("run.seed=") && !label.contains(", ")
 }
 
 /// The JSON of the sweep in a folder.

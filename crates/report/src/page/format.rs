@@ -188,7 +188,12 @@ pub(crate) fn typeset(text: &str) -> String {
 /// A label of at most `room` characters. Settings lose their sections, and long labels their middle.
 pub(crate) fn shortened(label: &str, room: usize) -> String {
     let bare = |part: &str| match part.split_once('=') {
-        Some((key, value)) => format!("{}={value}", key.rsplit('.').next().unwrap_or(key)),
+        Some((key, value)) => {
+            // The name of a folder may stand in front.
+            let (folder, key) = key.split_once(": ").map_or(("", key), |(folder, key)| (folder, key));
+            let between = if folder.is_empty() { "" } else { ": " };
+            format!("{folder}{between}{}={value}", key.rsplit('.').next().unwrap_or(key))
+        }
         None => part.to_owned(),
     };
     // A word says as much without its key, a number with the last word of its key.
@@ -201,7 +206,11 @@ pub(crate) fn shortened(label: &str, room: usize) -> String {
     };
     let each = |form: &dyn Fn(&str) -> String| label.split(", ").map(form).collect::<Vec<_>>().join(", ");
     let fits = |label: &String| label.chars().count() <= room;
-    if let Some(label) = [each(&bare), each(&brief)].into_iter().find(fits) {
+    let value = |part: &str| part.split_once('=').map_or(part, |(_, value)| value).to_owned();
+    // Values alone tell settings apart, if nothing else is in the name.
+    let are_settings = label.split(", ").all(|part| part.contains('=') && !part.contains(": "));
+    let values = are_settings.then(|| each(&value));
+    if let Some(label) = [Some(each(&bare)), Some(each(&brief)), values].into_iter().flatten().find(fits) {
         return label;
     }
     let label = each(&brief);
@@ -309,5 +318,7 @@ mod tests {
         assert_eq!(shortened(long, 27), "icc15-147, static, window=2");
         assert_eq!(shortened("transport.receive_offload=false", 16), "offload=false");
         assert_eq!(shortened("icc15-147, transport.static_window=2", 15), "icc15…window=2");
+        assert_eq!(shortened("workload.senders=4, workload.request_size=64 kB", 14), "4, 64 kB");
+        assert_eq!(shortened("r1: run.seed=2", 14), "r1: seed=2");
     }
 }

@@ -71,7 +71,8 @@ pub(super) fn draw<'a>(lines: impl Iterator<Item = (&'a str, &'a Value)>) -> Opt
     let mut html =
         format!("<figure class=\"picture dots\">\n<h3>{title}</h3>\n<p class=\"note\">{text}</p>\n");
     for sheet in &SHEETS {
-        let room = if sheet.name == "wide" { 44 } else { 16 };
+        // Text keeps its size where the drawing is smaller than its own width, as the wide one is on paper.
+        let (room, larger) = if sheet.name == "wide" { (36, 1.4) } else { (16, 1.15) };
         let drops_of = |row: &RankedRow<'_>| match row.drops {
             0.0 => String::new(),
             drops => format!("{} dropped", format_f64(drops.round(), FigureForm::Number)),
@@ -81,9 +82,8 @@ pub(super) fn draw<'a>(lines: impl Iterator<Item = (&'a str, &'a Value)>) -> Opt
         };
         let longest = widest(&mut rows.iter().map(|row| shortened(row.name, room)));
         let drops = widest(&mut rows.iter().map(drops_of));
-        // On narrow pages text is larger than the drawing's own.
-        let left = 1.15 * CHARACTER * longest as f64 + 12.0;
-        let right = sheet.width - RIGHT - 1.15 * CHARACTER * drops as f64;
+        let left = larger * CHARACTER * longest as f64 + 12.0;
+        let right = sheet.width - RIGHT - larger * CHARACTER * drops as f64;
         let bottom = TOP + ROW * rows.len() as f64;
         let px = |value: f64| left + axis.place(value) * (right - left);
         html += &open(sheet, bottom + 42.0, "techniques", [title, &text], "");
@@ -132,8 +132,9 @@ pub(super) fn draw<'a>(lines: impl Iterator<Item = (&'a str, &'a Value)>) -> Opt
         }
         let _ = writeln!(
             html,
-            "<path class=\"base\" d=\"M{left} {bottom}H{right}\"/><text class=\"axis\" x=\"{right}\" y=\"{:.1}\" \
+            "<path class=\"base\" d=\"M{left} {bottom}H{right}\"/><text class=\"axis\" x=\"{:.1}\" y=\"{:.1}\" \
              text-anchor=\"end\">{}</text></svg>",
+            sheet.width - 4.0,
             bottom + 34.0,
             axis.title
         );

@@ -100,6 +100,11 @@ pub(super) fn leading(results: &[RunResult], out: &mut String) {
     for name in &scenarios {
         let rivals: Vec<&SeedGroup> = groups.iter().filter(|group| scenario(group) == *name).collect();
         let means: Vec<Option<SeedFigure>> = rivals.iter().map(|group| mean_ms(group, results)).collect();
+        // No interval tells whether a rival with one seed is slower.
+        let is_single = |mean: &Option<SeedFigure>| mean.is_some_and(|mean| mean.ends().is_none());
+        if means.iter().any(is_single) {
+            continue;
+        }
         let of = if scenarios.len() > 1 { format!(" of <bdi>{}</bdi>", escape(name)) } else { String::new() };
         let named: Vec<String> = least(&means)
             .iter()
