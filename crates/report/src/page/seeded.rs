@@ -102,7 +102,10 @@ pub(super) fn leading(results: &[RunResult], out: &mut String) {
         let means: Vec<Option<SeedFigure>> = rivals.iter().map(|group| mean_ms(group, results)).collect();
         // No interval tells whether a rival with one seed is slower.
         let is_single = |mean: &Option<SeedFigure>| mean.is_some_and(|mean| mean.ends().is_none());
-        if means.iter().any(is_single) {
+        // Times of other workloads say nothing about which is better.
+        let ideals = rivals.iter().filter_map(|group| results[group.places[0]].summary.times()?.ideal);
+        let [low, high] = ideals.fold([f64::INFINITY, 0.0], |[low, high], of| [of.min(low), of.max(high)]);
+        if means.iter().any(is_single) || high > 1.01 * low {
             continue;
         }
         let of = if scenarios.len() > 1 { format!(" of <bdi>{}</bdi>", escape(name)) } else { String::new() };
