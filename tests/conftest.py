@@ -1,10 +1,13 @@
 """Fixtures of the tests; in continuous integration (FANIN_REQUIRE_PRIVILEGES=1) a skipped test fails."""
 
+import importlib.util
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Generator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -42,6 +45,19 @@ def tracked() -> list[Path]:
     output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     paths = [ROOT / name for name in output.split("\0") if name]
     return [path for path in paths if path.is_file()]
+
+
+@pytest.fixture
+def runner(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Return scripts/test.py as a module that writes its logs elsewhere."""
+    spec = importlib.util.spec_from_file_location("runner", root / "scripts" / "test.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "runner", module)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "LOGS", tmp_path)
+    return module
 
 
 @pytest.hookimpl(wrapper=True)

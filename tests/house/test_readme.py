@@ -1,6 +1,5 @@
 """Every command of README.md runs in continuous integration: as an example, here, or where this file says."""
 
-import importlib.util
 import os
 import re
 import shutil
@@ -109,18 +108,6 @@ def recipe(target: str) -> list[str]:
     assert shutil.which("make")
     command = ["make", "--dry-run", target]
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
-
-
-@pytest.fixture
-def runner(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Return scripts/test.py as a module."""
-    spec = importlib.util.spec_from_file_location("runner", ROOT / "scripts" / "test.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "runner", module)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_continuous_integration_is_make_test() -> None:

@@ -1,24 +1,8 @@
 """A step of `make test` that cannot run here counts."""
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
-
-
-@pytest.fixture
-def runner(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Return scripts/test.py as a module that writes its logs elsewhere."""
-    spec = importlib.util.spec_from_file_location("runner", root / "scripts" / "test.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "runner", module)
-    spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "LOGS", tmp_path)
-    return module
 
 
 @pytest.mark.parametrize(
