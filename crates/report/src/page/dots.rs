@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use serde_json::json;
 
-use super::chart::{Axis, CHARACTER};
+use super::chart::Axis;
 use super::format::{FigureForm, format_f64, shortened};
 use super::heat;
 use super::markup::escape;
-use super::pictured::{Drawing, RIGHT, SHEETS, open};
+use super::pictured::{Drawing, RIGHT, SHEETS, open, text_room};
 use super::verdict::{Standing, VERDICTS_MAX, headline};
 use super::{seeded, swept};
 use crate::seeds::{self, SeedGroup};
@@ -126,11 +126,10 @@ pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
         if is_one_ideal { "" } else { " Dotted: the ideal of its system." }
     );
     for sheet in &SHEETS {
-        // Text keeps its size where the drawing is smaller than its own width, as the wide one is on paper.
-        let (room, larger) = if sheet.name == "wide" { (36, 1.4) } else { (14, 1.15) };
+        let room = if sheet.name == "wide" { 36 } else { 14 };
         let names: Vec<String> = drawn.iter().map(|row| shortened(row.label, room)).collect();
         let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-        let left = larger * CHARACTER * longest as f64 + 12.0;
+        let left = text_room(sheet, longest) + 12.0;
         let right = sheet.width - RIGHT;
         let bottom = TOP + ROW * drawn.len() as f64;
         let px = |value: f64| left + axis.place(value) * (right - left);

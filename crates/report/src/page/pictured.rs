@@ -39,6 +39,13 @@ pub(super) const SHEETS: [Sheet; 2] =
 pub(super) const LEFT: f64 = 52.0;
 pub(super) const RIGHT: f64 = 12.0;
 
+/// The width of a text by its number of characters, in units of a drawing. Text keeps its size where the drawing is smaller than its own
+/// width, as the wide one is on paper.
+pub(super) fn text_room(sheet: &Sheet, characters: usize) -> f64 {
+    let larger = if sheet.name == "wide" { 1.4 } else { 1.15 };
+    larger * CHARACTER * characters as f64
+}
+
 /// Opens a drawing.
 pub(super) fn open(sheet: &Sheet, height: f64, id: &str, words: [&str; 2], more: &str) -> String {
     let Sheet { name, width, .. } = sheet;

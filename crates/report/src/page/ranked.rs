@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::chart::{Axis, CHARACTER};
+use super::chart::Axis;
 use super::format::{FigureForm, format_f64, shortened, significant};
 use super::markup::escape;
-use super::pictured::{RIGHT, SHEETS, open};
+use super::pictured::{RIGHT, SHEETS, open, text_room};
 
 const ROW: f64 = 22.0;
 const TOP: f64 = 22.0;
@@ -71,8 +71,7 @@ pub(super) fn draw<'a>(lines: impl Iterator<Item = (&'a str, &'a Value)>) -> Opt
     let mut html =
         format!("<figure class=\"picture dots\">\n<h3>{title}</h3>\n<p class=\"note\">{text}</p>\n");
     for sheet in &SHEETS {
-        // Text keeps its size where the drawing is smaller than its own width, as the wide one is on paper.
-        let (room, larger) = if sheet.name == "wide" { (36, 1.4) } else { (16, 1.15) };
+        let room = if sheet.name == "wide" { 36 } else { 16 };
         let drops_of = |row: &RankedRow<'_>| match row.drops {
             0.0 => String::new(),
             drops => format!("{} dropped", format_f64(drops.round(), FigureForm::Number)),
@@ -82,8 +81,8 @@ pub(super) fn draw<'a>(lines: impl Iterator<Item = (&'a str, &'a Value)>) -> Opt
         };
         let longest = widest(&mut rows.iter().map(|row| shortened(row.name, room)));
         let drops = widest(&mut rows.iter().map(drops_of));
-        let left = larger * CHARACTER * longest as f64 + 12.0;
-        let right = sheet.width - RIGHT - larger * CHARACTER * drops as f64;
+        let left = text_room(sheet, longest) + 12.0;
+        let right = sheet.width - RIGHT - text_room(sheet, drops);
         let bottom = TOP + ROW * rows.len() as f64;
         let px = |value: f64| left + axis.place(value) * (right - left);
         html += &open(sheet, bottom + 42.0, "techniques", [title, &text], "");
