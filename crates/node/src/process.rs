@@ -1,14 +1,16 @@
 //! The main loop of a process: feeds its role with messages, time and signals, and carries out its outputs.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant as StdInstant};
 
-use fanin_dataflow::{EventRecord, EventStep, Peer};
+use fanin_dataflow::{EventRecord, EventStep, Message, Peer};
 use fanin_units::Instant;
 
 use crate::clock::{ProcessClock, std_duration};
 use crate::config::{Role, System};
+use crate::data::Data;
 use crate::journal::{Journal, Rotation};
 use crate::metrics::{self, Metrics};
 use crate::names::name;
@@ -132,6 +134,8 @@ pub struct HeldByProcess {
     pub connected: usize,
     /// Connections lost since the start of the process.
     pub connections_lost: u64,
+    /// Messages of peers that were refused since the start of the process.
+    pub messages_invalid: u64,
     /// Messages that wait for slow peers.
     pub backlog: usize,
     /// Bytes of received messages that are in use.
@@ -151,6 +155,8 @@ struct Process<N> {
     clock: ProcessClock,
     signals: Signals,
     node: N,
+    /// Messages that the role made before a connection ended, for other peers.
+    unsent: VecDeque<(Peer, Message<Data>)>,
     wire: PeerConnections,
     journal: Journal,
     journal_fails: bool,
@@ -206,6 +212,7 @@ impl<N: RoleNode> Process<N> {
             clock,
             signals: signals.clone(),
             node,
+            unsent: VecDeque::new(),
             wire,
             journal: journal.rotating(rotation),
             journal_fails: false,
@@ -286,7 +293,12 @@ impl<N: RoleNode> Process<N> {
         let now = self.now();
         match input {
             WireInput::Connected(peer) => self.node.handle_connected(now, peer),
-            WireInput::Closed(peer) => self.node.handle_closed(now, peer),
+            WireInput::Closed(peer) => {
+                // A message for the old connection has no place on the next, which may stand already.
+                self.unsent.extend(std::iter::from_fn(|| self.node.poll_transmit()));
+                self.unsent.retain(|(to, _)| *to != peer);
+                self.node.handle_closed(now, peer);
+            }
             WireInput::Message(peer, message) => {
                 if let Err(unexpected) = self.node.handle_message(now, peer, message) {
                     tracing::error!(%unexpected, "closed a connection: unexpected message from the peer");
@@ -345,7 +357,7 @@ impl<N: RoleNode> Turns for Process<N> {
         }
         self.is_busy = false;
         self.record()?;
-        while let Some((to, message)) = self.node.poll_transmit() {
+        while let Some((to, message)) = self.unsent.pop_front().or_else(|| self.node.poll_transmit()) {
             self.wire.send(to, message);
         }
         let now = self.system.machine.now();
@@ -416,6 +428,7 @@ impl<N: RoleNode> Turns for Process<N> {
         HeldByProcess {
             connected: self.wire.connected(),
             connections_lost: self.wire.counters().connections_lost,
+            messages_invalid: self.wire.counters().messages_invalid,
             backlog,
             receive_bytes,
             journal_bytes: self.journal.waiting_bytes(),

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use fanin_node::config::Role;
+use fanin_node::node::SuccessionState;
 use fanin_node::succession::Witness;
 
 use crate::logs;
@@ -111,12 +113,14 @@ impl World {
         let other = if host == 0 { self.children.len() - 1 } else { 0 };
         let state =
             |host: Host| self.children[host].process.as_ref().and_then(|process| process.succession());
+        // One that was replaced and does not know it yet leads no more.
+        let leads = |left: SuccessionState| left.leads && left.term >= self.newest_term();
         let can = match (state(host), state(other)) {
             // The partner may take over only where it knows of the pairing.
             (Some(lost), Some(left)) => {
-                left.leads || lost.leads && lost.is_paired && left.is_paired && lost.term == left.term
+                leads(left) || lost.leads && lost.is_paired && left.is_paired && lost.term == left.term
             }
-            (None, Some(left)) => left.leads,
+            (None, Some(left)) => leads(left),
             _ => false,
         };
         if !can || !self.is_working() {
@@ -147,10 +151,22 @@ impl World {
         self.folder(host).join(format!("readout-{}.witness", self.children[host].place.index))
     }
 
+    /// A readout's record of its votes.
+    fn witness(&self, host: Host) -> Option<Witness> {
+        let bytes = self.audit_machine().read(&self.vote_of(host)).ok()?;
+        Witness::parse(&String::from_utf8_lossy(&bytes))
+    }
+
     /// True if a readout has a record of its votes.
     fn votes(&self, host: Host) -> bool {
-        let bytes = self.audit_machine().read(&self.vote_of(host)).unwrap_or_default();
-        Witness::parse(&String::from_utf8_lossy(&bytes)).is_some_and(|witness| witness.is_voter())
+        self.witness(host).is_some_and(|witness| witness.is_voter())
+    }
+
+    /// The newest term for which a readout has accepted a leader, decided or not.
+    fn newest_term(&self) -> u64 {
+        let readouts =
+            (0..self.children.len()).filter(|&host| self.children[host].place.role == Role::Readout);
+        readouts.filter_map(|host| self.witness(host)).map(|witness| witness.newest_term()).max().unwrap_or(0)
     }
 
     /// Loses the machine of a leader while it pairs, if that is planned.

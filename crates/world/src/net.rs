@@ -1,7 +1,8 @@
 //! The sockets of a world: connections with latency, limited buffers, partial writes, cut and slow links.
 //!
 //! Bytes of one direction arrive in order and complete, as TCP promises, or the connection is reset. A cut link holds segments
-//! back; they arrive after it is mended. A machine without power answers nothing.
+//! back; they arrive after it is mended. A segment that overtakes another waits for it at the receiver. A machine without power
+//! answers nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -25,6 +26,8 @@ pub(crate) struct WorldSegment {
     from_host: Host,
     to: u64,
     to_host: Host,
+    /// Its place among the segments of its direction; `None` for a refusal or a reset, which wait for nothing.
+    order: Option<u64>,
     content: SegmentContent,
 }
 
@@ -57,12 +60,50 @@ struct SocketState {
     is_shut: bool,
     /// Bytes sent that the peer's process has not received.
     outstanding: usize,
-    /// Nothing that was sent may arrive before.
-    last_arrival: u64,
-    /// Nothing arrives here before: segments wait for a link.
-    floor: u64,
+    /// Number of segments that were sent.
+    segments_sent: u64,
+    /// Number of segments that arrived in order.
+    segments_received: u64,
+    /// Segments that arrived before an earlier one, by their places.
+    early: BTreeMap<u64, SegmentContent>,
     watch: Option<(u64, Interest)>,
     has_news: bool,
+}
+
+impl SocketState {
+    /// The place of the next segment.
+    fn next_order(&mut self) -> u64 {
+        self.segments_sent += 1;
+        self.segments_sent - 1
+    }
+
+    /// Takes a segment that is next in order. Returns a number that stands for it in the world's checksum.
+    fn take(&mut self, content: SegmentContent, from_host: Host) -> u64 {
+        match content {
+            SegmentContent::Bytes(bytes) => {
+                let length = bytes.len() as u64;
+                self.received.extend(bytes);
+                length
+            }
+            SegmentContent::Accepted { peer } => {
+                self.peer = Some((peer, from_host));
+                self.is_connected = true;
+                1 << 32
+            }
+            SegmentContent::Refused => {
+                self.error = Some(OsError(libc::ECONNREFUSED));
+                2 << 32
+            }
+            SegmentContent::End => {
+                self.has_ended = true;
+                3 << 32
+            }
+            SegmentContent::Reset => {
+                self.error = Some(OsError(libc::ECONNRESET));
+                4 << 32
+            }
+        }
+    }
 }
 
 /// A link between two machines, in one direction.
@@ -157,12 +198,9 @@ impl Core {
     }
 
     fn send_segment(&mut self, from: u64, from_host: Host, to: (u64, Host), content: SegmentContent) {
-        let mut at = self.arrival(from_host, to.1);
-        if let Some(socket) = self.net.sockets.get_mut(&from) {
-            at = at.max(socket.last_arrival);
-            socket.last_arrival = at;
-        }
-        let segment = WorldSegment { from, from_host, to: to.0, to_host: to.1, content };
+        let at = self.arrival(from_host, to.1);
+        let order = self.net.sockets.get_mut(&from).map(SocketState::next_order);
+        let segment = WorldSegment { from, from_host, to: to.0, to_host: to.1, order, content };
         self.at(at, WorldStep::Arrive(segment));
     }
 
@@ -207,17 +245,8 @@ impl Core {
             return;
         }
         let link = *self.net.link(from_host, to_host);
-        let floor = self.net.sockets.get(&segment.to).map_or(0, |socket| socket.floor);
-        let held = if link.cut_until > self.now { link.cut_until + link.resend_ns } else { floor };
-        if held > self.now {
-            // Later segments of this connection wait behind it.
-            if let Some(socket) = self.net.sockets.get_mut(&segment.to) {
-                socket.floor = held;
-            }
-            if let Some(sender) = self.net.sockets.get_mut(&segment.from) {
-                sender.last_arrival = sender.last_arrival.max(held);
-            }
-            return self.at(held, WorldStep::Arrive(segment));
+        if link.cut_until > self.now {
+            return self.at(link.cut_until + link.resend_ns, WorldStep::Arrive(segment));
         }
         let Some(socket) = self.net.sockets.get_mut(&segment.to) else {
             // The socket is closed, which the sender learns by a reset.
@@ -227,30 +256,16 @@ impl Core {
             return;
         };
         socket.has_news = true;
-        let word = match segment.content {
-            SegmentContent::Bytes(bytes) => {
-                let length = bytes.len() as u64;
-                socket.received.extend(bytes);
-                length
+        let mut word = 0;
+        if let Some(order) = segment.order {
+            socket.early.insert(order, segment.content);
+            while let Some(content) = socket.early.remove(&socket.segments_received) {
+                socket.segments_received += 1;
+                word ^= socket.take(content, from_host);
             }
-            SegmentContent::Accepted { peer } => {
-                socket.peer = Some((peer, from_host));
-                socket.is_connected = true;
-                1 << 32
-            }
-            SegmentContent::Refused => {
-                socket.error = Some(OsError(libc::ECONNREFUSED));
-                2 << 32
-            }
-            SegmentContent::End => {
-                socket.has_ended = true;
-                3 << 32
-            }
-            SegmentContent::Reset => {
-                socket.error = Some(OsError(libc::ECONNRESET));
-                4 << 32
-            }
-        };
+        } else {
+            word = socket.take(segment.content, from_host);
+        }
         self.note(word ^ segment.to << 40);
         let now = self.now;
         self.call(to_host, now);
@@ -267,8 +282,8 @@ impl Core {
 
     /// Closes a socket as its process does, or the kernel in its place.
     pub(crate) fn close_socket(&mut self, id: u64) {
-        let Some(socket) = self.net.remove(id) else { return };
-        for waiting in socket.waiting.into_iter().flatten() {
+        let Some(mut socket) = self.net.remove(id) else { return };
+        for waiting in std::mem::take(&mut socket.waiting).into_iter().flatten() {
             self.reset_socket(waiting);
         }
         if let Some(peer) = socket.peer.filter(|_| socket.error.is_none()) {
@@ -280,10 +295,9 @@ impl Core {
             } else {
                 SegmentContent::End
             };
-            let mut at = self.arrival(socket.host, peer.1);
-            at = at.max(socket.last_arrival);
-            let segment =
-                WorldSegment { from: id, from_host: socket.host, to: peer.0, to_host: peer.1, content };
+            let at = self.arrival(socket.host, peer.1);
+            let (from_host, order) = (socket.host, Some(socket.next_order()));
+            let segment = WorldSegment { from: id, from_host, to: peer.0, to_host: peer.1, order, content };
             self.at(at, WorldStep::Arrive(segment));
         }
     }

@@ -20,6 +20,7 @@ use fanin_units::Instant;
 
 use crate::machine::{ProcessLife, ProcessMachine};
 use crate::net::ProcessNetwork;
+use crate::plan::{InjectedFault, PlannedFault};
 use crate::shared::{Core, SharedCore, WorldStep, nanoseconds};
 use crate::world::World;
 
@@ -303,6 +304,35 @@ fn an_event_that_is_assigned_again_keeps_its_proof() {
     assert!(was_abandoned && proofs(&node) == 1);
 }
 
+/// An assignment that the state machine refuses leaves nothing behind.
+#[test]
+fn a_refused_assignment_leaves_no_proof() {
+    let mut node = collector();
+    let result = Data::new(Chunk::from(vec![1; 32]));
+    let region = Selection::Rest;
+    let assign = Message::Assign { event: L1Id(4), unit: 0, direct: false, region, result };
+    // No unit was announced, as the supervisor is not connected.
+    node.handle_message(Instant::START, Peer::Supervisor, assign).unwrap_err();
+    assert!(node.tables().iter().all(|(_, entries)| *entries == 0), "{:?}", node.tables());
+}
+
+/// A supervisor that was suspended makes assignments for connections that have ended. They must not be sent on the new ones, where the
+/// collectors have not said hello yet: `verdict` finds each message that a process refuses.
+#[test]
+fn messages_for_a_lost_connection_are_not_sent_on_the_next() {
+    let mut paused = 0;
+    for seed in (0..60).filter(|&seed| World::new(seed).system(0).standby.is_none()) {
+        let mut world = World::new(seed);
+        let (at, until) = (400_000_000, 2_700_000_000);
+        world.plan.faults = vec![PlannedFault { at, until, kind: InjectedFault::Pause(0) }];
+        world.plan.stop_at = 4_000_000_000;
+        (world.plan.is_rolling, world.plan.is_long) = (false, false);
+        world.run().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+        paused += 1;
+    }
+    assert!(paused > 20, "{paused}");
+}
+
 /// Two endpoints on two machines, which are polled whenever something happens.
 struct Pair {
     shared: SharedCore,
@@ -349,6 +379,31 @@ impl Pair {
             }
         }
     }
+}
+
+/// Segments that a cut link holds back arrive before those that were sent behind them, as TCP promises.
+#[test]
+fn segments_arrive_in_order_through_a_cut() {
+    let mut pair = Pair::new();
+    let address = "10.0.0.2:7000".parse().unwrap();
+    pair.ends[1].listen(address, Options::default()).unwrap();
+    let sender = pair.ends[0].connect("end-1", address, Options { backoff: None, ..Options::default() });
+    pair.run(500);
+    for number in 0..60_u32 {
+        if number % 20 == 5 {
+            let mut core = pair.shared.lock();
+            let until = core.now + 30_000_000;
+            core.net.cut(0, 1, until, 7_000_000);
+        }
+        pair.ends[0].send(sender, number, 0, &[]).unwrap();
+        pair.run(3);
+    }
+    pair.run(500);
+    let kinds = pair.events.iter().filter_map(|(_, event)| match event {
+        EndpointEvent::Message { kind, .. } => Some(*kind),
+        _ => None,
+    });
+    assert_eq!(kinds.collect::<Vec<_>>(), (0..60).collect::<Vec<_>>());
 }
 
 /// Bytes that wait after a suspension are no reason to stop looking for silence, or to send no heartbeats.

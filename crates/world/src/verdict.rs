@@ -124,6 +124,7 @@ pub(crate) fn check_turn(place: ProcessPlace, process: &dyn Turns, turns: u64) -
         ("received bytes", held.receive_bytes, RECEIVE_BYTES_MAX),
         ("bytes of its journal", held.journal_bytes as u64, JOURNAL_BYTES_MAX as u64),
         ("lines given up", held.journal_dropped, 0),
+        ("refused messages", held.messages_invalid, 0),
     ];
     match all.into_iter().find(|(_, held, limit)| held > limit) {
         Some((resource, held, limit)) => {

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use fanin_world::{Campaign, campaign, run};
 
-/// Worlds of `make test`; `scripts/worlds.py` plays more.
+/// Worlds of `make test`; `scripts/worlds.sh` plays more.
 const SEEDS: u64 = 5_000;
 
 #[test]

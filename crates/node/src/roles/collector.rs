@@ -234,16 +234,22 @@ impl RoleNode for CollectorNode {
             }
             self.collections.handle_answer(*event, readout);
         }
-        if let (Peer::Supervisor, Message::Assign { event, result, .. }) = (peer, &message) {
-            // A copy: a piece of what was received would keep the whole block in memory.
-            let bytes: Vec<u8> = result.parts().iter().flat_map(|part| part.to_vec()).collect();
-            self.proofs.insert(*event, Data::new(Chunk::from(bytes)));
-            self.data.insert(*event, 0);
-            self.collections.handle_assigned(*event);
+        let assigned = match (peer, &message) {
+            (Peer::Supervisor, Message::Assign { event, result, .. }) => {
+                // A copy: a piece of what was received would keep the whole block in memory.
+                let bytes: Vec<u8> = result.parts().iter().flat_map(|part| part.to_vec()).collect();
+                Some((*event, Data::new(Chunk::from(bytes))))
+            }
+            _ => None,
+        };
+        self.collector.handle_message(now, peer, message)?;
+        if let Some((event, proof)) = assigned {
+            self.proofs.insert(event, proof);
+            self.data.insert(event, 0);
+            self.collections.handle_assigned(event);
         }
-        let handled = self.collector.handle_message(now, peer, message);
         self.command();
-        handled
+        Ok(())
     }
 
     fn handle_deadline(&mut self, now: Instant) {

@@ -100,6 +100,11 @@ impl Witness {
         self.known.term > 0 && !self.votes()
     }
 
+    /// The newest term for which it knows or has accepted a leader, decided or not.
+    pub fn newest_term(&self) -> u64 {
+        self.known.term + u64::from(self.accepted.is_some())
+    }
+
     /// The state as a line of text.
     pub fn to_text(&self) -> String {
         let (ballot, value) = self.accepted.unwrap_or_default();
