@@ -15,6 +15,7 @@ local NAMES_EVENT = {
   [15] = true,
 }
 local GREETING = 0xffffff01
+local OTHER_VERSIONS = 0xffffff06
 local REFUSAL = 0xffffff03
 local HEADER_BYTES = 12
 local MESSAGE_BYTES_MAX = 64 * 1024 * 1024
@@ -27,7 +28,9 @@ local f = {
   stream = ProtoField.uint32("fanin.stream", "Stream"),
   size = ProtoField.uint32("fanin.size", "Payload bytes"),
   l1_id = ProtoField.uint64("fanin.l1_id", "L1 ID"),
-  version = ProtoField.uint16("fanin.version", "Version"),
+  layout = ProtoField.uint16("fanin.layout", "Layout"),
+  lowest = ProtoField.uint16("fanin.lowest", "Lowest version"),
+  highest = ProtoField.uint16("fanin.highest", "Highest version"),
   heartbeat = ProtoField.uint32("fanin.heartbeat", "Heartbeat interval, ms"),
   name = ProtoField.string("fanin.name", "Name"),
   expects = ProtoField.string("fanin.expects", "Expected name"),
@@ -38,7 +41,7 @@ local f = {
   measured = ProtoField.bool("fanin.measured", "Measured round"),
   rest = ProtoField.uint32("fanin.continued", "Bytes of an earlier message"),
 }
-fanin.fields = { f.kind, f.stream, f.size, f.l1_id, f.version, f.heartbeat, f.name, f.expects, f.reason, f.stop, f.offered,
+fanin.fields = { f.kind, f.stream, f.size, f.l1_id, f.layout, f.lowest, f.highest, f.heartbeat, f.name, f.expects, f.reason, f.stop, f.offered,
   f.round, f.measured, f.rest }
 
 local tcp_stream = Field.new("tcp.stream")
@@ -65,10 +68,15 @@ local function add_name(tree, field, tvb, at, last)
 end
 
 local function add_payload(tree, tvb, kind, at, last)
-  if kind == GREETING and last - at >= 10 then
-    tree:add_le(f.version, tvb(at + 4, 2))
+  if kind == GREETING and last - at >= 14 then
+    tree:add_le(f.layout, tvb(at + 4, 2))
     tree:add_le(f.heartbeat, tvb(at + 6, 4))
-    add_name(tree, f.expects, tvb, add_name(tree, f.name, tvb, at + 10, last), last)
+    tree:add_le(f.lowest, tvb(at + 10, 2))
+    tree:add_le(f.highest, tvb(at + 12, 2))
+    add_name(tree, f.expects, tvb, add_name(tree, f.name, tvb, at + 14, last), last)
+  elseif kind == OTHER_VERSIONS and last - at >= 4 then
+    tree:add_le(f.lowest, tvb(at, 2))
+    tree:add_le(f.highest, tvb(at + 2, 2))
   elseif kind == REFUSAL and last > at then
     tree:add(f.reason, tvb(at, last - at))
   elseif kind == 9 and last - at >= 2 then

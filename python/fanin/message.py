@@ -20,8 +20,9 @@ from types import TracebackType
 HEADER = struct.Struct("<III")
 #: Types from here on belong to the protocol itself.
 RESERVED_KINDS = 0xFFFF_FF00
-HELLO, HEARTBEAT, REFUSAL = 0xFFFF_FF01, 0xFFFF_FF02, 0xFFFF_FF03
-MAGIC, VERSION = b"FNIN", 1
+HELLO, HEARTBEAT, REFUSAL, OTHER_VERSIONS = 0xFFFF_FF01, 0xFFFF_FF02, 0xFFFF_FF03, 0xFFFF_FF06
+MAGIC, LAYOUT = b"FNIN", 2
+VERSIONS = struct.Struct("<HH")
 NAME_BYTES_MAX = 255
 CONTROL_BYTES_MAX = 1024
 #: Heartbeats of its own that a peer may miss before it counts as silent.
@@ -42,6 +43,10 @@ class TruncatedError(MessageError):
 
 class GreetingError(MessageError):
     """The greeting is missing, late, malformed, or names an unexpected peer."""
+
+
+class VersionError(GreetingError):
+    """The two sides speak no common version of the application's messages."""
 
 
 class RefusedError(MessageError):
@@ -76,6 +81,8 @@ class Options:
     #: A peer that promised heartbeats is given up after so long without any; 0 waits for ever.
     silence_max: float = 5.0
     drain_max: float = 5.0
+    #: Lowest and highest version of the application's messages that this side speaks.
+    versions: tuple[int, int] = (1, 1)
 
     def size_max(self, kind: int) -> int:
         """Return how many bytes a message of this type may have."""
@@ -84,9 +91,9 @@ class Options:
         return self.by_kind.get(kind, self.message_bytes_max)
 
 
-def pack_hello(name: str, expects: str, heartbeat: float) -> bytes:
+def pack_hello(name: str, expects: str, heartbeat: float, versions: tuple[int, int] = (1, 1)) -> bytes:
     """Return the payload of a greeting."""
-    parts = [MAGIC, struct.pack("<HI", VERSION, round(heartbeat * 1000))]
+    parts = [MAGIC, struct.pack("<HI", LAYOUT, round(heartbeat * 1000)), VERSIONS.pack(*versions)]
     for text in (name, expects):
         encoded = text.encode()
         if len(encoded) > NAME_BYTES_MAX:
@@ -95,15 +102,22 @@ def pack_hello(name: str, expects: str, heartbeat: float) -> bytes:
     return b"".join(parts)
 
 
-def unpack_hello(payload: bytes) -> tuple[str, str, float]:
-    """Return name, expected name and heartbeat of a greeting; raise `GreetingError` where it is none."""
+def unpack_hello(payload: bytes) -> tuple[str, str, float, tuple[int, int]]:
+    """Return name, expected name, heartbeat and versions of a greeting, or raise `GreetingError`."""
     if payload[:4] != MAGIC:
         raise GreetingError(f"it begins with {payload[:4]!r}, not with {MAGIC!r}")
     try:
-        version, heartbeat = struct.unpack_from("<HI", payload, 4)
-        if version != VERSION:
-            raise GreetingError(f"protocol version {version}, expected {VERSION}")
-        names, at = [], 10
+        layout, heartbeat = struct.unpack_from("<HI", payload, 4)
+        if layout != LAYOUT:
+            side = "sent" if layout < LAYOUT else "received"
+            raise GreetingError(
+                f"a greeting of layout {layout} arrived where layout {LAYOUT} is needed; "
+                f"upgrade the process that {side} it"
+            )
+        lowest, highest = VERSIONS.unpack_from(payload, 10)
+        if lowest > highest:
+            raise GreetingError(f"its versions are {lowest} to {highest}")
+        names, at = [], 14
         for _ in range(2):
             (size,) = struct.unpack_from("<H", payload, at)
             encoded = payload[at + 2 : at + 2 + size]
@@ -115,7 +129,21 @@ def unpack_hello(payload: bytes) -> tuple[str, str, float]:
         raise GreetingError(f"a greeting of {len(payload)} bytes is garbled: {error}") from None
     if at != len(payload):
         raise GreetingError(f"it has {len(payload)} bytes, its fields {at}")
-    return names[0], names[1], heartbeat / 1000
+    return names[0], names[1], heartbeat / 1000, (lowest, highest)
+
+
+def common_version(ours: tuple[int, int], theirs: tuple[int, int]) -> int | None:
+    """Return the highest version in both ranges; `None` if they have none in common."""
+    highest = min(ours[1], theirs[1])
+    return highest if highest >= max(ours[0], theirs[0]) else None
+
+
+def _no_common_version(ours: tuple[int, int], peer: str, theirs: tuple[int, int]) -> str:
+    older, needed = ("this side", theirs[0]) if ours[1] < theirs[0] else (repr(peer), ours[0])
+    return (
+        f"this side speaks versions {ours[0]} to {ours[1]} of the messages, "
+        f"{peer!r} {theirs[0]} to {theirs[1]}; upgrade {older} to a release that speaks version {needed}"
+    )
 
 
 class Connection:
@@ -127,6 +155,8 @@ class Connection:
         """Take over a pair of streams; greetings are up to the caller."""
         self.name = name
         self.options = options
+        #: The highest version of the application's messages that both sides speak.
+        self.version = 0
         self._reader = reader
         self._writer = writer
         self._silence: float | None = None
@@ -210,7 +240,7 @@ class Connection:
                 ) from None
             return None
         kind, stream, size = HEADER.unpack(header)
-        if greeting and kind not in (HELLO, REFUSAL):
+        if greeting and kind not in (HELLO, REFUSAL, OTHER_VERSIONS):
             raise GreetingError(f"the first message has type {kind:#x}, not a greeting's {HELLO:#x}")
         limit = self.options.size_max(kind)
         if size > limit:
@@ -241,8 +271,8 @@ class Connection:
     def _control(self, kind: int, payload: bytes) -> None:
         self._writer.write(HEADER.pack(kind, 0, len(payload)) + payload)
 
-    async def _hello(self) -> tuple[str, str]:
-        """Wait for the other side's greeting."""
+    async def _hello(self) -> tuple[str, str, tuple[int, int]]:
+        """Wait for the other side's greeting: its name, the expected name, its versions."""
         try:
             message = await asyncio.wait_for(self._frame(greeting=True), self.options.greeting_max)
         except TimeoutError:
@@ -251,10 +281,23 @@ class Connection:
             raise GreetingError("the connection ended before a greeting")
         if message.kind == REFUSAL:
             raise RefusedError(f"refused by the peer: {message.payload.decode(errors='replace')}")
-        name, expects, heartbeat = unpack_hello(message.payload)
+        if message.kind == OTHER_VERSIONS:
+            if len(message.payload) != VERSIONS.size:
+                raise GreetingError(f"versions of {len(message.payload)} bytes")
+            words = _no_common_version(self.options.versions, "the peer", VERSIONS.unpack(message.payload))
+            raise RefusedError(words)
+        name, expects, heartbeat, versions = unpack_hello(message.payload)
         if heartbeat > 0 and self.options.silence_max > 0:
             self._silence = max(self.options.silence_max, HEARTBEATS_MISSED_MAX * heartbeat)
-        return name, expects
+        return name, expects, versions
+
+    def _agree(self, versions: tuple[int, int]) -> None:
+        """Find the common version, or say which versions this side speaks."""
+        version = common_version(self.options.versions, versions)
+        if version is None:
+            self._control(OTHER_VERSIONS, VERSIONS.pack(*self.options.versions))
+            raise VersionError(_no_common_version(self.options.versions, self.name, versions))
+        self.version = version
 
     def _start(self) -> None:
         if self.options.heartbeat > 0:
@@ -287,12 +330,13 @@ async def connect(
     reader, writer = await asyncio.open_connection(host, port, ssl=tls, server_hostname=server_name)
     connection = Connection(reader, writer, "", options)
     try:
-        connection._control(HELLO, pack_hello(name, expects, options.heartbeat))
-        connection.name, _ = await connection._hello()
+        connection._control(HELLO, pack_hello(name, expects, options.heartbeat, options.versions))
+        connection.name, _, versions = await connection._hello()
         if expects and connection.name != expects:
             words = f"the peer is {connection.name!r}, expected {expects!r}"
             connection._control(REFUSAL, words.encode())
             raise GreetingError(words)
+        connection._agree(versions)
         connection._start()
     except BaseException:
         await connection.close()
@@ -320,16 +364,20 @@ async def serve(
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = Connection(reader, writer, "", settings)
         try:
-            connection.name, expects = await connection._hello()
+            connection.name, expects, versions = await connection._hello()
             if expects and expects != name:
                 raise GreetingError(f"{expects!r} is not accepted here, only {name}")
             if names and connection.name not in names:
                 raise GreetingError(
                     f"{connection.name!r} is not accepted here, only {', '.join(sorted(names))}"
                 )
-            connection._control(HELLO, pack_hello(name, connection.name, settings.heartbeat))
+            connection._agree(versions)
+            hello = pack_hello(name, connection.name, settings.heartbeat, settings.versions)
+            connection._control(HELLO, hello)
             connection._start()
             await handler(connection)
+        except VersionError:
+            pass
         except GreetingError as error:
             with contextlib.suppress(OSError):
                 connection._control(REFUSAL, str(error).encode()[:CONTROL_BYTES_MAX])

@@ -178,7 +178,7 @@ def test_sent_messages_are_checked() -> None:
 
 
 @pytest.mark.parametrize(
-    "payload", [b"", b"FNIN", b"FNIN\x02\0\0\0\0\0\0\0\0\0", b"FNIN\x01\0\0\0\0\0\x05\0abc\0\0"]
+    "payload", [b"", b"FNIN", b"FNIN\x01\0\0\0\0\0\0\0\0\0", b"FNIN\x02\0\0\0\0\0\1\0\1\0\x05\0abc\0\0"]
 )
 def test_garbled_greetings_are_refused(payload: bytes) -> None:
     with pytest.raises(message.GreetingError):
@@ -186,6 +186,21 @@ def test_garbled_greetings_are_refused(payload: bytes) -> None:
 
 
 def test_a_greeting_survives_the_wire() -> None:
-    packed = message.pack_hello("ros-7", "", 0.25)
-    assert packed == b"FNIN\x01\0\xfa\0\0\0\x05\0ros-7\0\0"
-    assert message.unpack_hello(packed) == ("ros-7", "", 0.25)
+    packed = message.pack_hello("ros-7", "", 0.25, (1, 3))
+    assert packed == b"FNIN\x02\0\xfa\0\0\0\x01\0\x03\0\x05\0ros-7\0\0"
+    assert message.unpack_hello(packed) == ("ros-7", "", 0.25, (1, 3))
+
+
+def test_both_sides_use_the_highest_common_version(echo: tuple[str, int]) -> None:
+    async def test() -> None:
+        async with await connect(*echo, name="python", options=Options(versions=(1, 4))) as connection:
+            assert connection.version == 1
+        words = "this side speaks versions 2 to 4 .* upgrade 'the peer' to a release that speaks version 2"
+        newer = Options(versions=(2, 4))
+        with pytest.raises(message.RefusedError, match=words):
+            await connect(*echo, name="python", options=newer)
+        async with echo_in_python() as port:
+            with pytest.raises(message.RefusedError, match=words):
+                await connect("127.0.0.1", port, options=newer)
+
+    run(test)

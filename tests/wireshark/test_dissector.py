@@ -46,7 +46,7 @@ def capture(tmp_path: Path) -> Path:
     event = struct.pack("<Q", 77)
     answer = message(ANSWER, 3, event + bytes(2992))
     segments = [
-        message(GREETING, 0, pack_hello("collector 0", "readout 1", 0.5)),
+        message(GREETING, 0, pack_hello("collector 0", "readout 1", 0.5, (1, 3))),
         message(REQUEST, 3, event + bytes(4)) + message(REQUEST, 4, struct.pack("<Q", 78)),
         answer[:1400],
         answer[1400:2800],
@@ -73,8 +73,8 @@ def test_each_message_is_read(root: Path, capture: Path) -> None:
         ["6", "0xffffff03", "", ""],
     ]
     assert tshark(root, capture, "fanin.reason", "fanin.reason") == [["unknown peer"]]
-    greeting = tshark(root, capture, "fanin.name", "fanin.name", "fanin.expects", "fanin.heartbeat")
-    assert greeting == [["collector 0", "readout 1", "500"]]
+    greeting = tshark(root, capture, "fanin.name", "fanin.name", "fanin.expects", "fanin.heartbeat", "fanin.highest")
+    assert greeting == [["collector 0", "readout 1", "500", "3"]]
 
 
 def test_the_window_of_m21tcp_is_read(root: Path, tmp_path: Path) -> None:

@@ -40,13 +40,15 @@ pub struct Counters {
     pub stalled: u64,
     /// Connections that ended because a greeting was missing, late, invalid or from the wrong peer.
     pub refused: u64,
+    /// Connections that ended because the two sides speak no common version.
+    pub no_common_version: u64,
     /// Messages accepted for sending and lost with their connection.
     pub messages_unsent: u64,
 }
 
 impl Counters {
     /// Returns each counter with its name, for metrics.
-    pub fn named(&self) -> [(&'static str, u64); 18] {
+    pub fn named(&self) -> [(&'static str, u64); 19] {
         [
             ("messages_in", self.messages_in),
             ("messages_out", self.messages_out),
@@ -65,6 +67,7 @@ impl Counters {
             ("silent", self.silent),
             ("stalled", self.stalled),
             ("refused", self.refused),
+            ("no_common_version", self.no_common_version),
             ("messages_unsent", self.messages_unsent),
         ]
     }

@@ -11,6 +11,7 @@ use crate::outbox::Unsent;
 use crate::pool::Payload;
 use crate::socket::{OptionError, OsError, SocketError};
 use crate::tcp_info::TcpInfo;
+use crate::versions::NoCommonVersion;
 
 /// Number of a peer.
 ///
@@ -53,6 +54,8 @@ pub enum EndpointEvent {
         peer: PeerId,
         /// Name in the peer's greeting; empty without greetings.
         name: Arc<str>,
+        /// The highest version that both sides speak; without greetings, that of this side.
+        version: u16,
         /// Listener that accepted the connection; `None` for an outgoing one.
         listener: Option<Listener>,
     },
@@ -190,6 +193,9 @@ pub enum Closed {
         /// The peer's name.
         actual: Arc<str>,
     },
+    /// The two sides speak no common version of the application's messages.
+    #[error("{0}")]
+    NoCommonVersion(Arc<NoCommonVersion>),
     /// The peer did not prove that it has the shared key.
     #[error("not authenticated: {0}")]
     Unauthenticated(&'static str),

@@ -58,6 +58,7 @@ mod socket;
 mod sys;
 mod tcp_info;
 mod tls;
+mod versions;
 mod wake;
 
 pub use assembler::{ArrivedMessage, Assembler, Partial, Starved};
@@ -76,4 +77,5 @@ pub use pool::Payload;
 pub use socket::{Misfit, OptionError, OsError, SocketError, SocketOptions, clamp_window};
 pub use tcp_info::TcpInfo;
 pub use tls::{Tls, TlsError};
+pub use versions::{NoCommonVersion, Versions};
 pub use wake::Waker;

@@ -8,12 +8,15 @@ use crate::backoff::Backoff;
 use crate::limits::{Limits, Timing};
 use crate::socket::SocketOptions;
 use crate::tls::Tls;
+use crate::versions::Versions;
 
 /// Settings of an endpoint.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// Name of this side in greetings.
     pub name: String,
+    /// Versions of the application's messages that this side speaks. Default: version 1 alone.
+    pub versions: Versions,
     /// Size limits of messages and memory.
     pub limits: Limits,
     /// Interface to the kernel.
@@ -39,8 +42,8 @@ pub enum Greeting {
     /// Peers exchange and check names before the first message, and send heartbeats.
     #[default]
     Names,
-    /// Frames only, from the first byte on, as in thesis §3.8.2: for peers without greetings. No names and no
-    /// heartbeats.
+    /// Frames only, from the first byte on, as in thesis §3.8.2: for peers without greetings. No names, no versions and
+    /// no heartbeats.
     Bare,
 }
 

@@ -11,6 +11,8 @@ mod hostile;
 mod skip;
 #[path = "suite/soak.rs"]
 mod soak;
+#[path = "suite/versions.rs"]
+mod versions;
 
 /// The backend of this suite.
 pub(crate) const BACKEND: fanin_message::Backend = fanin_message::Backend::Uring;

@@ -1,8 +1,9 @@
 //! The smallest program that runs a process of a live system, in place of `fanin node`. It serves tests, and as a
-//! start for programs that bring a role along.
+//! start for programs that bring a role along. With `--versions`, it speaks those of another release.
 
 use std::process::ExitCode;
 
+use fanin_message::Versions;
 use fanin_node::config::{Role, System};
 use fanin_node::node::ProcessError;
 use fanin_node::process::{self, Signals};
@@ -12,7 +13,10 @@ use fanin_node::roles::processor;
 pub(crate) fn run() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [node, role, config, options @ ..] = arguments.as_slice() else {
-        return Err("write: node ROLE CONFIG --index N [--unit N] [--metrics ADDRESS]".into());
+        return Err(
+            "write: node ROLE CONFIG --index N [--unit N] [--metrics ADDRESS] [--versions LOWEST-HIGHEST]"
+                .into(),
+        );
     };
     if node != "node" {
         return Err(format!("{node:?} in the place of \"node\"").into());
@@ -24,6 +28,9 @@ pub(crate) fn run() -> Result<(), Box<dyn std::error::Error>> {
     processor::end_with_parent()?;
     let mut system = System::load(config.as_ref())?;
     system.metrics = option("--metrics").map(|address| address.parse()).transpose()?;
+    if let Some((lowest, highest)) = option("--versions").and_then(|range| range.split_once('-')) {
+        system.versions = Versions { lowest: lowest.parse()?, highest: highest.parse()? };
+    }
     fanin_node::log::install(system.log_format, system.log_level);
     let index = option("--index").map_or(Ok(0), |index| index.parse())?;
     let unit = option("--unit").map(|unit| unit.parse()).transpose()?;

@@ -2,18 +2,33 @@
 //!
 //! All numbers are little-endian. The fields of each kind follow in this order. They take exactly as many bytes as
 //! [`Message::wire_bytes`] says, so that simulated and real networks carry equally many.
+//!
+//! The two sides of a connection agree on a version in their greetings. This file alone depends on it:
+//!
+//! | version | differs from the one before |
+//! |---|---|
+//! | 1 | |
+//! | 2 | messages about the leading supervisor end with the CRC-32 of their content: votes and the shared log tolerate no damaged byte |
 
 use std::sync::Arc;
 
 use fanin_dataflow::{
     EventStream, FinishedEvent, FragmentSet, Hello, L1Id, Message, Outcome, Selection, Wanted, message_name,
 };
+use fanin_message::Versions;
 use fanin_units::{Bytes, Ratio};
 
 use crate::data::{Chunk, Data};
 
 // The sizes of `fanin-dataflow` count the header that `fanin-message` writes.
 const _: () = assert!(fanin_dataflow::FRAME_HEADER_BYTES == fanin_message::HEADER_BYTES as u64);
+
+/// The versions of its messages that this release speaks.
+pub const VERSIONS: Versions = Versions { lowest: 1, highest: 2 };
+/// The first version in which messages about the leading supervisor have a checksum.
+const CHECKED_SUCCESSION: u16 = 2;
+/// Bytes of a checksum.
+const CHECKSUM_BYTES: usize = 4;
 
 /// Value of an outcome that is absent.
 const NO_OUTCOME: u16 = u16::MAX;
@@ -51,6 +66,16 @@ pub enum DecodeError {
         /// Number of bytes left.
         left: usize,
     },
+    /// The message was damaged on its way.
+    #[error("{message}: its checksum is {found:#010x}, that of its content {computed:#010x}")]
+    Checksum {
+        /// The kind of message.
+        message: &'static str,
+        /// The checksum that arrived.
+        found: u32,
+        /// The checksum of the content that arrived.
+        computed: u32,
+    },
     /// A field has a value that means nothing.
     #[error("{message}: {field} is {value}")]
     Value {
@@ -63,11 +88,11 @@ pub enum DecodeError {
     },
 }
 
-/// Writes the fields of a message, and gives back the payload that goes behind them.
+/// Writes the fields of a message in a version, and gives back the payload that goes behind them.
 ///
 /// # Panics
 /// If a list of wanted fragments names none of a readout, which has no form on the wire.
-pub fn encode(message: Message<Data>, out: &mut Vec<u8>) -> Data {
+pub fn encode(message: Message<Data>, version: u16, out: &mut Vec<u8>) -> Data {
     let l1 = |out: &mut Vec<u8>, event: L1Id| out.extend_from_slice(&event.0.to_le_bytes());
     let short = |out: &mut Vec<u8>, value: u16| out.extend_from_slice(&value.to_le_bytes());
     let word = |out: &mut Vec<u8>, value: u32| out.extend_from_slice(&value.to_le_bytes());
@@ -139,7 +164,12 @@ pub fn encode(message: Message<Data>, out: &mut Vec<u8>) -> Data {
             l1(out, event);
             short(out, code(&STREAMS, stream));
         }
-        Message::Succession(content) => out.extend_from_slice(&content),
+        Message::Succession(content) => {
+            out.extend_from_slice(&content);
+            if version >= CHECKED_SUCCESSION {
+                word(out, crc32fast::hash(&content));
+            }
+        }
         Message::Event { event, stream, missing, payload } => {
             l1(out, event);
             short(out, code(&STREAMS, stream));
@@ -150,11 +180,11 @@ pub fn encode(message: Message<Data>, out: &mut Vec<u8>) -> Data {
     Data::default()
 }
 
-/// Reads a message: the type and the stream of its frame's header, and the frame's body.
+/// Reads a message in a version: the type and the stream of its frame's header, and the frame's body.
 ///
 /// # Errors
 /// If the message contradicts itself.
-pub fn decode(kind: u32, stream: u32, body: &Chunk) -> Result<Message<Data>, DecodeError> {
+pub fn decode(kind: u32, stream: u32, body: &Chunk, version: u16) -> Result<Message<Data>, DecodeError> {
     let message = message_name(kind).ok_or(DecodeError::Type(kind))?;
     let mut fields = Fields { message, bytes: body, at: 0 };
     let unit =
@@ -226,6 +256,7 @@ pub fn decode(kind: u32, stream: u32, body: &Chunk) -> Result<Message<Data>, Dec
             Message::Event { event, stream, missing, payload: fields.rest(body) }
         }
         15 => Message::Stored { event: fields.event()?, stream: fields.stream()? },
+        16 if version >= CHECKED_SUCCESSION => Message::Succession(fields.all_checked()?),
         16 => Message::Succession(fields.all()),
         _ => return Err(DecodeError::Type(kind)),
     };
@@ -378,6 +409,18 @@ impl Fields<'_> {
     fn all(&mut self) -> Box<[u8]> {
         self.at = self.bytes.len();
         self.bytes.into()
+    }
+
+    /// All bytes but the checksum of them, which stands at the end.
+    fn all_checked(&mut self) -> Result<Box<[u8]>, DecodeError> {
+        self.needs("its checksum", CHECKSUM_BYTES as u64)?;
+        let content = &self.bytes[..self.bytes.len() - CHECKSUM_BYTES];
+        self.at = content.len();
+        let (found, computed) = (self.word("its checksum")?, crc32fast::hash(content));
+        if found != computed {
+            return Err(DecodeError::Checksum { message: self.message, found, computed });
+        }
+        Ok(content.into())
     }
 
     fn rest(&mut self, body: &Chunk) -> Data {

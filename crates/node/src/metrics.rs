@@ -125,6 +125,10 @@ metrics! {
     connections: Gauge, "connections", "Peers that are connected", None, ALL;
     /// Number of connections lost.
     connections_lost: Counter, "connections_lost", "Connections that broke", None, ALL;
+    /// Connections refused for the versions of their peers.
+    no_common_version: Counter, "no_common_version", "Connections that ended because the two sides speak no common version of the messages", None, ALL;
+    /// Connected peers with an older version.
+    connections_older: Gauge, "connections_older", "Connected peers that speak an older version of the messages than this process", None, ALL;
     /// Number of messages sent.
     messages_sent: Counter, "messages_sent", "Messages sent", None, ALL;
     /// Number of messages received.
@@ -298,6 +302,8 @@ impl Metrics {
         self.up.set(i64::from(up));
         level(&self.connections, wire.connected() as u64);
         set(&self.connections_lost, counters.connections_lost);
+        set(&self.no_common_version, counters.no_common_version);
+        level(&self.connections_older, wire.older() as u64);
         set(&self.messages_sent, counters.messages_sent);
         set(&self.messages_received, counters.messages_received);
         set(&self.messages_undeliverable, counters.messages_undeliverable);

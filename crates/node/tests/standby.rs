@@ -43,14 +43,31 @@ drain = "20 s"
 struct Pair {
     folder: PathBuf,
     children: Vec<(Role, u16, Child)>,
+    /// Versions of messages that processes speak.
+    versions: &'static str,
 }
+
+/// Versions of the release before this one, and of this one.
+const OLD: &str = "1-1";
+const NEW: &str = "1-2";
 
 impl Pair {
     fn start(name: &str) -> Self {
-        Self::start_with(name, SCENARIO)
+        Self::start_with(name, SCENARIO, NEW)
     }
 
-    fn start_with(name: &str, scenario: &str) -> Self {
+    fn start_with(name: &str, scenario: &str, versions: &'static str) -> Self {
+        let mut pair = Self::prepare(name, scenario, versions);
+        for (role, count) in
+            [(Role::Logger, 2), (Role::Readout, 3), (Role::Supervisor, 2), (Role::Collector, 2)]
+        {
+            (0..count).for_each(|index| pair.spawn(role, index));
+        }
+        pair
+    }
+
+    /// The folder of a system that does not run.
+    fn prepare(name: &str, scenario: &str, versions: &'static str) -> Self {
         let folder = std::env::temp_dir().join(format!("fanin-standby-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
@@ -66,21 +83,20 @@ impl Pair {
         std::fs::write(folder.join("system.toml"), format!("insecure = true\n{text}")).unwrap();
         System::load(&folder.join("system.toml")).unwrap_or_else(|error| panic!("{error}"));
         place.ready();
-        let mut pair = Self { folder, children: Vec::new() };
-        for (role, count) in
-            [(Role::Logger, 2), (Role::Readout, 3), (Role::Supervisor, 2), (Role::Collector, 2)]
-        {
-            (0..count).for_each(|index| pair.spawn(role, index));
-        }
-        pair
+        Self { folder, children: Vec::new(), versions }
     }
 
     fn spawn(&mut self, role: Role, index: u16) {
+        let versions = self.versions;
+        self.spawn_with(role, index, &["--versions", versions]);
+    }
+
+    fn spawn_with(&mut self, role: Role, index: u16, options: &[&str]) {
         let log = self.folder.join(format!("{}.log", process_name(role, index)));
         let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
         let mut command = Command::new(program());
         command.args(["node", role.name()]).arg(self.folder.join("system.toml"));
-        command.args(["--index", &index.to_string()]).stdin(Stdio::null());
+        command.args(["--index", &index.to_string()]).args(options).stdin(Stdio::null());
         command.stdout(log.try_clone().unwrap()).stderr(log);
         self.children.push((role, index, command.spawn().unwrap()));
     }
@@ -103,13 +119,16 @@ impl Pair {
         self.text(process).lines().filter(|line| line.contains(" assigned ")).count()
     }
 
+    fn log(&self, process: &str) -> String {
+        std::fs::read_to_string(self.folder.join(format!("{process}.log"))).unwrap_or_default()
+    }
+
     /// Waits, and shows the logs if it takes far too long.
     fn wait(&self, wanted: &str, is_there: impl Fn(&Self) -> bool) {
         let until = Instant::now() + Duration::from_secs(60);
         while !is_there(self) {
             if Instant::now() > until {
-                let log = |name: &str| std::fs::read_to_string(self.folder.join(name)).unwrap_or_default();
-                panic!("not {wanted}:\n{}\n{}", log("supervisor.log"), log("standby.log"));
+                panic!("not {wanted}:\n{}\n{}", self.log("supervisor"), self.log("standby"));
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -222,14 +241,16 @@ fn a_supervisor_goes_on_without_its_standby() {
 }
 
 #[test]
-fn every_process_is_restarted_in_order_and_nothing_is_lost() {
+fn every_process_is_upgraded_in_order_and_nothing_is_lost() {
     // Processes of a busy machine may take long to start.
     let scenario = SCENARIO
         .replace("request_timeout = \"500 ms\"", "request_timeout = \"30 s\"")
         .replace("readout_wait = \"400 ms\"", "readout_wait = \"30 s\"");
-    let mut pair = Pair::start_with("rolling", &scenario);
+    let mut pair = Pair::start_with("rolling", &scenario, OLD);
     let assigned = |pair: &Pair| pair.assigned("supervisor").max(pair.assigned("standby"));
     pair.wait("assigning", |pair| assigned(pair) > 50);
+    assert!(!pair.log("standby").contains("version=2"));
+    pair.versions = NEW;
     for (role, count) in [(Role::Logger, 2), (Role::Readout, 3), (Role::Collector, 2), (Role::Supervisor, 2)]
     {
         for index in 0..count {
@@ -241,8 +262,73 @@ fn every_process_is_restarted_in_order_and_nothing_is_lost() {
             pair.wait("assigning again", |pair| assigned(pair) > before + 50);
         }
     }
+    // The last connections between the supervisors, and to a readout that was upgraded before them.
+    for (process, peer) in [("standby", "supervisor"), ("supervisor", "standby"), ("supervisor", "readout 0")]
+    {
+        let log = pair.log(process);
+        let last = log.lines().rfind(|line| line.contains(&format!(" connected peer={peer} version=")));
+        assert!(last.is_some_and(|line| line.contains("version=2")), "{process}, {peer}: {last:?}");
+    }
     let folder = pair.folder.clone();
     let audited = pair.finish(&[&folder]);
     assert_eq!((audited.totals.debug, audited.missing), (0, 0), "{audited:?}");
     assert_eq!(audited.totals.assigned, audited.totals.rejected + audited.totals.stored, "{audited:?}");
+}
+
+#[test]
+fn a_process_of_other_versions_is_refused_until_it_is_replaced() {
+    let mut pair = Pair::prepare("versions", SCENARIO, NEW);
+    let metrics = Loopback::default().address(Role::Supervisor, 0).unwrap().to_string();
+    pair.spawn_with(Role::Supervisor, 0, &["--metrics", &metrics]);
+    pair.spawn_with(Role::Readout, 2, &["--versions", "3-4"]);
+    for (role, index) in [
+        (Role::Supervisor, 1),
+        (Role::Logger, 0),
+        (Role::Logger, 1),
+        (Role::Readout, 0),
+        (Role::Readout, 1),
+        (Role::Collector, 0),
+        (Role::Collector, 1),
+    ] {
+        pair.spawn(role, index);
+    }
+    let remedy = "upgrade \"supervisor\" to a release that speaks version 3";
+    let here = format!(
+        "\"supervisor\" speaks versions 1 to 2 of the messages, \"readout-2\" versions 3 to 4; {remedy}"
+    );
+    let there = format!(
+        "\"readout-2\" speaks versions 3 to 4 of the messages, \"supervisor\" versions 1 to 2; {remedy}"
+    );
+    pair.wait("refused", |pair| {
+        pair.log("supervisor").contains(&here) && pair.log("readout-2").contains(&there)
+    });
+    let counted = |pair: &Pair| {
+        let text = http_text(&metrics, "/metrics");
+        let line = text.lines().find(|line| line.starts_with("fanin_no_common_version_total{"));
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).unwrap_or_else(|| {
+            panic!("{text}\n{}", pair.log("supervisor"));
+        })
+    };
+    pair.wait("counted", |pair| counted(pair) > 0);
+    // The others work meanwhile, and one line says it all: attempts are repeated, and the log is not.
+    pair.wait("counted again", |pair| counted(pair) > 3);
+    assert_eq!(pair.log("supervisor").matches(&here).count(), 1);
+    pair.end(Role::Readout, 2, Signal::KILL);
+    pair.spawn(Role::Readout, 2);
+    pair.wait_paired();
+    let before = pair.assigned("supervisor");
+    pair.wait("assigning", |pair| pair.assigned("supervisor") > before + 50);
+    let folder = pair.folder.clone();
+    let audited = pair.finish(&[&folder]);
+    assert!(audited.totals.assigned > 50, "{audited:?}");
+}
+
+/// The body of the answer to a request.
+fn http_text(address: &str, path: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut text = String::new();
+    let Ok(mut stream) = std::net::TcpStream::connect(address) else { return text };
+    let _ = write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let _ = stream.read_to_string(&mut text);
+    text
 }

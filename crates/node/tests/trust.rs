@@ -204,7 +204,7 @@ fn a_logger_refuses_an_event_that_was_never_assigned() {
     let send = |endpoint: &mut MessageEndpoint, to, message: Message<Data>| {
         let (kind, stream) = (message.message_type(), message.stream_id());
         let mut bytes = Vec::new();
-        let payload = encode(message, &mut bytes);
+        let payload = encode(message, 1, &mut bytes);
         payload.parts().iter().for_each(|part| bytes.extend_from_slice(part));
         endpoint.send(to, kind, stream, &[bytes.as_slice()]).unwrap();
     };
@@ -218,7 +218,7 @@ fn a_logger_refuses_an_event_that_was_never_assigned() {
                 send(&mut endpoint, peer, Message::Offer { event, size });
             }
             Some(EndpointEvent::Message { peer, kind, stream, payload }) => {
-                match decode(kind, stream, &payload).unwrap() {
+                match decode(kind, stream, &payload, 1).unwrap() {
                     // The connection takes the place of collector-1's, and gets the answers that wait for it.
                     Message::Stored { event: other, .. } | Message::Grant { event: other }
                         if other != event => {}

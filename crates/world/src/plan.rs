@@ -4,7 +4,8 @@ use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
 use fanin_dataflow::Random;
-use fanin_message::SharedKey;
+use fanin_message::{SharedKey, Versions};
+use fanin_node::codec::VERSIONS;
 use fanin_node::config::{LogFormat, PredictedBands, Role, System};
 use fanin_node::machine::HostMachine;
 use fanin_scenario::Loaded;
@@ -89,6 +90,10 @@ pub(crate) struct WorldPlan {
     /// True if all processes are restarted in order, one after the other, and nothing else happens. No event may be stored undecided or
     /// without a fragment then.
     pub(crate) is_rolling: bool,
+    /// Versions of messages that each process speaks at first: those of this release, or the first one alone.
+    pub(crate) versions: Vec<Versions>,
+    /// Versions of a process that was restarted in order: an upgrade or its reversal, if they differ from the first ones.
+    pub(crate) versions_restarted: Option<Versions>,
 }
 
 const MS: u64 = 1_000_000;
@@ -131,6 +136,7 @@ impl WorldPlan {
         let is_early = !is_rolling && between(random, 1, 4) == 1;
         let stop_at = if is_early { between(random, 200 * MS, FAULTS_TO) } else { faults_end };
         keep_journals(&mut faults, &places, is_early);
+        let (versions, versions_restarted) = versions(random, places.len(), is_rolling);
         let latencies = [100_000, 1_000_000, 5_000_000, 20_000_000];
         Self {
             places,
@@ -143,6 +149,8 @@ impl WorldPlan {
             has_key: between(random, 1, 4) != 1,
             is_long: between(random, 1, 6) == 1,
             is_rolling,
+            versions,
+            versions_restarted,
         }
     }
 
@@ -174,8 +182,21 @@ impl WorldPlan {
             predicted: PredictedBands::default(),
             log_format: LogFormat::Text,
             log_level: tracing::Level::INFO,
+            versions: self.versions[host],
             machine: HostMachine::Real,
         }
+    }
+}
+
+/// The versions of all processes. Two of three worlds with restarts in order upgrade the whole system, or take that back; a
+/// third of the others mixes both.
+fn versions(random: &mut Random, hosts: usize, is_rolling: bool) -> (Vec<Versions>, Option<Versions>) {
+    let (old, new) = (Versions::default(), VERSIONS);
+    match (between(random, 1, 3), is_rolling) {
+        (1, true) => (vec![old; hosts], Some(new)),
+        (2, true) => (vec![new; hosts], Some(old)),
+        (2 | 3, false) => (vec![new; hosts], None),
+        _ => ((0..hosts).map(|_| if between(random, 0, 1) == 0 { old } else { new }).collect(), None),
     }
 }
 
@@ -328,9 +349,12 @@ fn keep_journals(faults: &mut Vec<PlannedFault>, places: &[ProcessPlace], is_ear
 impl fmt::Display for WorldPlan {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (host, place) in self.places.iter().enumerate() {
-            writeln!(out, "machine {host}: {}-{}", place.role, place.index)?;
+            writeln!(out, "machine {host}: {}-{}, {}", place.role, place.index, self.versions[host])?;
         }
         write!(out, "{}", self.scenario)?;
+        if let Some(versions) = self.versions_restarted {
+            writeln!(out, "after a restart: {versions}")?;
+        }
         for fault in &self.faults {
             writeln!(out, "{} to {} ms: {:?}", fault.at / MS, fault.until / MS, fault.kind)?;
         }

@@ -5,10 +5,11 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use fanin_dataflow::{
-    EventRecord, EventStep, EventStream, FragmentSet, L1Id, Message, Peer, Selection, StoreId, WriteJob,
+    EventRecord, EventStep, EventStream, FragmentSet, L1Id, Message, Peer, Random, Selection, StoreId,
+    WriteJob,
 };
 use fanin_events::{Events, Fault, verify};
-use fanin_message::{Closed, EndpointEvent, MessageEndpoint, Options, Settings};
+use fanin_message::{Closed, EndpointEvent, MessageEndpoint, Options, Settings, Versions};
 use fanin_node::data::{Chunk, Data, append};
 use fanin_node::journal::{Journal, JournalLine, Rotation, read_on};
 use fanin_node::machine::HostMachine;
@@ -20,7 +21,7 @@ use fanin_units::Instant;
 
 use crate::machine::{ProcessLife, ProcessMachine};
 use crate::net::ProcessNetwork;
-use crate::plan::{InjectedFault, PlannedFault};
+use crate::plan::{InjectedFault, PlannedFault, WorldPlan};
 use crate::shared::{Core, SharedCore, WorldStep, nanoseconds};
 use crate::world::World;
 
@@ -343,12 +344,17 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
+        Self::with([Versions::default(); 2])
+    }
+
+    fn with(versions: [Versions; 2]) -> Self {
         let mut core = Core::new(1, 2);
         core.hosts.iter_mut().for_each(|host| (host.is_running, host.life) = (true, 1));
         let shared = SharedCore::new(core);
         let end = |host: usize| {
             let network = ProcessNetwork { shared: shared.clone(), life: ProcessLife { host, number: 1 } };
-            let settings = Settings { name: format!("end-{host}"), ..Settings::default() };
+            let (name, versions) = (format!("end-{host}"), versions[host]);
+            let settings = Settings { name, versions, ..Settings::default() };
             MessageEndpoint::simulated(settings, Box::new(network)).unwrap()
         };
         let ends = [end(0), end(1)];
@@ -430,4 +436,58 @@ fn a_connection_that_was_suspended_still_notices_that_its_peer_is_gone() {
     });
     let reasons: Vec<_> = reasons.filter(|(host, _)| *host == 0).collect();
     assert!(matches!(reasons[..], [(0, Closed::Silent(_))]), "{reasons:?}");
+}
+
+/// A caller that is refused for its versions tries again at growing intervals, and gets in once its peer was upgraded.
+#[test]
+fn a_peer_of_other_versions_is_called_less_and_less_often() {
+    let newer = Versions { lowest: 2, highest: 3 };
+    let mut pair = Pair::with([newer, Versions::default()]);
+    let address = "10.0.0.2:7000".parse().unwrap();
+    pair.ends[1].listen(address, Options::default()).unwrap();
+    pair.ends[0].connect("end-1", address, Options::default());
+    pair.run(60_000);
+    let refused = |host: usize| {
+        pair.events.iter().filter(move |(at, event)| {
+            let is_refusal =
+                matches!(event, EndpointEvent::Failed { reason: Closed::NoCommonVersion(_), .. });
+            *at == host && is_refusal
+        })
+    };
+    // Pauses grow from 100 ms to between 2.5 s and 5 s.
+    let attempts = refused(0).count();
+    assert!((12..30).contains(&attempts), "{attempts}");
+    assert_eq!(refused(1).count(), attempts);
+    assert_eq!(pair.events.len(), 2 * attempts, "{:?}", pair.events);
+    // The accepting side has a new program.
+    pair.events.clear();
+    let network = ProcessNetwork { shared: pair.shared.clone(), life: ProcessLife { host: 1, number: 1 } };
+    let settings = Settings { name: "end-1".into(), versions: newer, ..Settings::default() };
+    pair.ends[1] = MessageEndpoint::simulated(settings, Box::new(network)).unwrap();
+    pair.ends[1].listen(address, Options::default()).unwrap();
+    pair.run(10_000);
+    let connected = pair.events.iter().filter_map(|(host, event)| match event {
+        EndpointEvent::Connected { version, .. } => Some((*host, *version)),
+        _ => None,
+    });
+    let mut connected: Vec<_> = connected.collect();
+    connected.sort_unstable();
+    assert_eq!(connected, [(0, 3), (1, 3)]);
+}
+
+/// Seeds draw upgrades, their reversal, and systems of both versions.
+#[test]
+fn seeds_draw_processes_of_both_versions() {
+    let (mut upgrades, mut reversals, mut mixed) = (0, 0, 0);
+    for seed in 0..600 {
+        let plan = WorldPlan::draw(&mut Random::new(seed));
+        let is_old = |versions: &Versions| *versions == Versions::default();
+        let old = plan.versions.iter().filter(|versions| is_old(versions)).count();
+        match plan.versions_restarted {
+            Some(versions) if is_old(&versions) => reversals += u32::from(old == 0),
+            Some(_) => upgrades += u32::from(old == plan.places.len()),
+            None => mixed += u32::from((1..plan.places.len()).contains(&old)),
+        }
+    }
+    assert!(upgrades > 10 && reversals > 10 && mixed > 100, "{upgrades}, {reversals}, {mixed}");
 }

@@ -303,6 +303,9 @@ impl World {
                 self.active -= 1;
                 let now = core.now;
                 core.at(now, WorldStep::Start(host));
+                if let Some(versions) = self.plan.versions_restarted {
+                    self.systems[host].versions = versions;
+                }
             }
             None => child.has_ended = true,
             Some(error) => {

@@ -248,7 +248,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::{Backend, EndpointEvent, Limits, Options, Settings};
+    use crate::{Backend, EndpointEvent, Options, Settings};
 
     fn carriers(endpoint: &mut MessageEndpoint) -> Vec<Carrier> {
         endpoint.slots.indices().map(|index| endpoint.slots.at(index).carrier).collect()
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn io_uring_carries_small_messages_and_epoll_large_ones() {
-        let settings = |backend| Settings { backend, limits: Limits::default(), name: "x".into() };
+        let settings = |backend| Settings { backend, name: "x".into(), ..Settings::default() };
         let Ok(mut server) = MessageEndpoint::new(settings(Backend::Uring)) else {
             return crate::skip::skip("this kernel has no io_uring");
         };

@@ -316,6 +316,7 @@ fn counter_of<'a>(counters: &'a mut crate::Counters, reason: &Closed) -> Option<
         Closed::Truncated { .. } => &mut counters.truncated,
         Closed::Silent(_) => &mut counters.silent,
         Closed::Stalled(_) => &mut counters.stalled,
+        Closed::NoCommonVersion(_) => &mut counters.no_common_version,
         Closed::BadHello(_)
         | Closed::WrongName { .. }
         | Closed::GreetingLate(_)

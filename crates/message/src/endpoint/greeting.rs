@@ -9,9 +9,10 @@ use crate::assembler::ArrivedMessage;
 use crate::auth::{KeyHandshake, NONCE_BYTES, ProvingSide};
 use crate::event::{Closed, EndpointEvent, Listener, PeerId};
 use crate::frame::Header;
-use crate::hello::{BadHello, CHALLENGE, HEARTBEAT, HELLO, HelloMessage, PROOF, REFUSAL};
+use crate::hello::{BadHello, CHALLENGE, HEARTBEAT, HELLO, HelloMessage, OTHER_VERSIONS, PROOF, REFUSAL};
 use crate::limits::CONTROL_BYTES_MAX;
 use crate::options::{Greeting, SameName};
+use crate::versions::{NoCommonVersion, Versions};
 
 const NO_RANDOM: Closed = Closed::Unauthenticated("the kernel returns no random numbers");
 
@@ -25,7 +26,10 @@ impl MessageEndpoint {
         slot.state = State::Greeting(self.now + slot.options.timing.greeting_max);
         let accepted = matches!(slot.origin, ConnectionOrigin::Accepted(_));
         match slot.options.greeting {
-            Greeting::Bare => self.established(index),
+            Greeting::Bare => {
+                slot.version = self.settings.versions.highest;
+                self.established(index);
+            }
             Greeting::Names => {
                 self.arm_next(index);
                 // The accepting side answers only a greeting that it accepts.
@@ -52,7 +56,13 @@ impl MessageEndpoint {
             },
             _ => None,
         };
-        let hello = HelloMessage { heartbeat, name: self.name.to_string(), expects, nonce };
+        let hello = HelloMessage {
+            heartbeat,
+            versions: self.settings.versions,
+            name: self.name.to_string(),
+            expects,
+            nonce,
+        };
         let bytes = hello.to_bytes();
         if nonce.is_some() {
             let handshake = KeyHandshake { greeting: bytes.clone(), nonce: Vec::new(), is_verified: false };
@@ -75,6 +85,7 @@ impl MessageEndpoint {
             },
             CHALLENGE if greeting => self.handle_challenge(index, &frame.payload),
             PROOF if greeting => self.handle_proof(index, &frame.payload),
+            OTHER_VERSIONS if greeting => self.handle_other_versions(index, &frame.payload),
             REFUSAL => {
                 let words = String::from_utf8_lossy(&frame.payload).as_ref().into();
                 self.end(index, Closed::Refused(words));
@@ -101,6 +112,7 @@ impl MessageEndpoint {
             expected: expected.into(),
             actual: actual.into(),
         };
+        let version = self.settings.versions.common(hello.versions);
         match &slot.origin {
             ConnectionOrigin::Outgoing(outgoing) => {
                 let is_verified = slot.handshake.as_ref().is_some_and(|handshake| handshake.is_verified);
@@ -114,7 +126,10 @@ impl MessageEndpoint {
                     let reason = wrong(&outgoing.expects, &name);
                     return self.refuse(index, reason);
                 }
-                slot.name = name;
+                let Some(version) = version else {
+                    return self.refuse_versions(index, name, hello.versions);
+                };
+                (slot.name, slot.version) = (name, version);
                 self.established(index);
             }
             ConnectionOrigin::Accepted(_) => {
@@ -130,13 +145,43 @@ impl MessageEndpoint {
                     let reason = wrong(&names.join(", "), &name);
                     return self.refuse(index, reason);
                 }
-                slot.name = name;
+                let Some(version) = version else {
+                    return self.refuse_versions(index, name, hello.versions);
+                };
+                (slot.name, slot.version) = (name, version);
                 match slot.options.key {
                     Some(_) => self.send_challenge(index, hello),
                     None => self.welcome(index),
                 }
             }
         }
+    }
+
+    /// Says which versions this side speaks, and ends the connection.
+    fn refuse_versions(&mut self, index: u32, peer: Arc<str>, peer_versions: Versions) {
+        self.push_control(index, OTHER_VERSIONS, &self.settings.versions.to_bytes());
+        self.flush_slot(index);
+        self.end_without_version(index, peer, peer_versions);
+    }
+
+    /// Ends a connection whose peer speaks none of this side's versions.
+    fn handle_other_versions(&mut self, index: u32, payload: &[u8]) {
+        let theirs = <[u8; 4]>::try_from(payload).map(Versions::from_bytes);
+        match (theirs, &self.slots.at(index).origin) {
+            (Ok(theirs), ConnectionOrigin::Outgoing(outgoing))
+                if self.settings.versions.common(theirs).is_none() =>
+            {
+                let peer = Arc::clone(&outgoing.expects);
+                self.end_without_version(index, peer, theirs);
+            }
+            _ => self.refuse(index, Closed::BadHello(BadHello::Kind(OTHER_VERSIONS))),
+        }
+    }
+
+    fn end_without_version(&mut self, index: u32, peer: Arc<str>, peer_versions: Versions) {
+        let (name, versions) = (Arc::clone(&self.name), self.settings.versions);
+        let reason = NoCommonVersion { name, versions, peer, peer_versions };
+        self.end(index, Closed::NoCommonVersion(Arc::new(reason)));
     }
 
     /// Answers the caller's greeting, unless its name is taken.
@@ -252,6 +297,7 @@ impl MessageEndpoint {
         self.events.push_back(EndpointEvent::Connected {
             peer: PeerId(index),
             name: Arc::clone(&slot.name),
+            version: slot.version,
             listener,
         });
         self.arm_next(index);

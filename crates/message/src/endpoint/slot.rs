@@ -77,6 +77,8 @@ pub(super) struct Slot {
     pub(super) origin: ConnectionOrigin,
     pub(super) options: Arc<Options>,
     pub(super) name: Arc<str>,
+    /// The version that both sides speak, once both greetings are known.
+    pub(super) version: u16,
     pub(super) tls: Option<Box<Session>>,
     /// State of the proof of the shared key.
     pub(super) handshake: Option<Box<KeyHandshake>>,
@@ -126,6 +128,7 @@ impl Slot {
             origin,
             options,
             name: "".into(),
+            version: 0,
             tls: None,
             handshake: None,
             partial: Partial::default(),

@@ -7,7 +7,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use fanin_message::{
-    Backend, Backoff, EndpointEvent, Listener, MessageEndpoint, Options, PeerId, Settings, SetupError, Timing,
+    Backend, Backoff, EndpointEvent, Listener, MessageEndpoint, Options, PeerId, Settings, SetupError,
+    Timing, Versions,
 };
 
 /// Longer than any step here takes; a test that waits for it has failed.
@@ -17,9 +18,17 @@ pub(crate) fn endpoint(name: &str) -> MessageEndpoint {
     with_limits(name, fanin_message::Limits::default())
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "tests make them in place")]
 pub(crate) fn with_limits(name: &str, limits: fanin_message::Limits) -> MessageEndpoint {
-    let settings = |backend| Settings { name: name.into(), limits: limits.clone(), backend };
+    with_settings(&Settings { name: name.into(), limits, ..Settings::default() })
+}
+
+/// An endpoint that speaks these versions.
+pub(crate) fn endpoint_of(name: &str, versions: Versions) -> MessageEndpoint {
+    with_settings(&Settings { name: name.into(), versions, ..Settings::default() })
+}
+
+fn with_settings(settings: &Settings) -> MessageEndpoint {
+    let settings = |backend| Settings { backend, ..settings.clone() };
     match MessageEndpoint::new(settings(crate::BACKEND)) {
         Err(SetupError::Uring(error)) => {
             crate::skip::skip(format!("without io_uring the test runs over epoll: {error}"));
@@ -124,8 +133,13 @@ pub(crate) fn read_frame(stream: &mut TcpStream) -> (u32, u32, Vec<u8>) {
 
 /// A greeting in the form of a foreign peer.
 pub(crate) fn hello(name: &str, expects: &str, heartbeat_ms: u32) -> Vec<u8> {
-    let mut payload = b"FNIN\x01\0".to_vec();
+    hello_of([1, 1], name, expects, heartbeat_ms)
+}
+
+pub(crate) fn hello_of(versions: [u16; 2], name: &str, expects: &str, heartbeat_ms: u32) -> Vec<u8> {
+    let mut payload = b"FNIN\x02\0".to_vec();
     payload.extend_from_slice(&heartbeat_ms.to_le_bytes());
+    versions.iter().for_each(|version| payload.extend_from_slice(&version.to_le_bytes()));
     for name in [name, expects] {
         payload.extend_from_slice(&(name.len() as u16).to_le_bytes());
         payload.extend_from_slice(name.as_bytes());

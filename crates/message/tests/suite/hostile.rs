@@ -4,7 +4,8 @@ use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    PATIENCE, endpoint, frame, hello, listen, quick, raw, read_frame, step, until, wait_for, with_limits,
+    PATIENCE, endpoint, frame, hello, hello_of, listen, quick, raw, read_frame, step, until, wait_for,
+    with_limits,
 };
 use fanin_message::{
     BadHello, Closed, EndpointEvent, Greeting, Limits, MessageEndpoint, NotAccepting, Options, Oversize,
@@ -31,11 +32,16 @@ fn reaction(bytes: &[u8], options: Options, limits: Limits) -> (Closed, MessageE
 
 #[test]
 fn wrong_greetings_are_refused() {
-    let cases: [(Vec<u8>, BadHello); 4] = [
+    let cases: [(Vec<u8>, BadHello); 6] = [
         (frame(1, 0, b"hi"), BadHello::Kind(1)),
         (frame(0xFFFF_FF01, 0, b"no greeting"), BadHello::Magic(*b"no g")),
-        (frame(0xFFFF_FF01, 0, b"FNIN\x07\0"), BadHello::Version(7)),
-        (frame(0xFFFF_FF01, 0, b"FNIN\x01\0\0\0\0\0\x04\0abc"), BadHello::Size { actual: 15, needed: 16 }),
+        (frame(0xFFFF_FF01, 0, b"FNIN\x07\0"), BadHello::Layout { layout: 7 }),
+        (frame(0xFFFF_FF01, 0, b"FNIN\x01\0\0\0\0\0\x03\0abc\0\0"), BadHello::Layout { layout: 1 }),
+        (hello_of([3, 2], "peer", "", 0), BadHello::Versions { lowest: 3, highest: 2 }),
+        (
+            frame(0xFFFF_FF01, 0, b"FNIN\x02\0\0\0\0\0\x01\0\x01\0\x04\0abc"),
+            BadHello::Size { actual: 19, needed: 20 },
+        ),
     ];
     for (bytes, expected) in cases {
         // The first message must be a greeting, and no claimed size is trusted before it.
@@ -52,6 +58,40 @@ fn wrong_greetings_are_refused() {
     let (reason, server) = reaction(b"", quick(), Limits::default());
     assert_eq!(reason, Closed::GreetingLate(Duration::from_millis(300)));
     assert_eq!((server.totals().refused, server.totals().connected), (1, 0));
+}
+
+/// Every change of one byte of a greeting, and every beginning of one: a connection, or a reason, and no panic.
+#[test]
+fn changed_greetings_are_accepted_or_refused() {
+    let mut server = endpoint("server");
+    let (_, address) = listen(&mut server, quick());
+    let whole = hello_of([1, 2], "peer", "server", 20);
+    let (mut accepted, mut refused) = (0, 0);
+    let mut try_one = |bytes: &[u8]| {
+        let mut peer = raw(address);
+        peer.write_all(bytes).unwrap();
+        peer.shutdown(std::net::Shutdown::Write).unwrap();
+        wait_for(&mut server, |event| match event {
+            EndpointEvent::Connected { version, .. } => {
+                assert_eq!(version, 1);
+                accepted += 1;
+                None
+            }
+            other => end_of(other).map(|_| refused += 1),
+        });
+    };
+    for place in 0..whole.len() {
+        try_one(&whole[..place]);
+        for bit in 0..8 {
+            let mut bytes = whole.clone();
+            bytes[place] ^= 1 << bit;
+            try_one(&bytes);
+        }
+    }
+    assert_eq!(refused, 9 * whole.len());
+    // Other heartbeats, names and versions that include 1 are sound.
+    assert!(accepted > 60 && accepted < refused / 2, "{accepted} of {refused}");
+    assert!(server.is_empty());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use fanin_dataflow::Peer;
-use fanin_message::{SharedKey, Tls};
+use fanin_message::{SharedKey, Tls, Versions};
 use fanin_scenario::{Loaded, Scenario};
 use fanin_units::Rate;
 use serde::{Deserialize, Serialize};
@@ -149,6 +149,8 @@ pub struct System {
     pub log_format: LogFormat,
     /// The least severe level that is written.
     pub log_level: tracing::Level,
+    /// Versions of messages that its processes speak: those of this release.
+    pub versions: Versions,
     /// The machine that its processes run on.
     pub machine: HostMachine,
 }
@@ -316,6 +318,7 @@ impl System {
             predicted,
             log_format: file.log.format,
             log_level,
+            versions: crate::codec::VERSIONS,
             machine: HostMachine::Real,
             loaded,
         };

@@ -84,6 +84,8 @@ pub struct WireCounters {
     pub messages_invalid: u64,
     /// Number of connections lost.
     pub connections_lost: u64,
+    /// Connections that ended before their first message, because the peer speaks none of this process's versions.
+    pub no_common_version: u64,
 }
 
 /// All connections of a process.
@@ -135,7 +137,7 @@ impl PeerConnections {
         let key = system.key.clone();
         let options = Options { timing, tls, key, socket: fitted.socket, ..Options::default() };
         let is_collector = matches!(me, Peer::Collector(_));
-        let settings = Settings { name: name(me), limits, ..Settings::default() };
+        let settings = Settings { name: name(me), versions: system.versions, limits, ..Settings::default() };
         let mut wire = Self {
             endpoint: match &system.machine {
                 HostMachine::Real => MessageEndpoint::new(settings)?,
@@ -229,6 +231,11 @@ impl PeerConnections {
         }
     }
 
+    /// Connected peers that speak an older version than this process.
+    pub fn older(&self) -> usize {
+        self.table.count_below(self.system.versions.highest)
+    }
+
     /// Messages and bytes sent and received.
     pub fn counters(&self) -> &WireCounters {
         &self.counters
@@ -268,13 +275,13 @@ impl PeerConnections {
 
     fn handle_event(&mut self, event: EndpointEvent) -> Option<WireInput> {
         match event {
-            EndpointEvent::Connected { peer: connection, name, .. } => {
+            EndpointEvent::Connected { peer: connection, name, version, .. } => {
                 let Some(partner) = peer(&name) else {
                     tracing::warn!(%name, "rejected a connection: no process of the system has this name");
                     self.endpoint.abort(connection);
                     return None;
                 };
-                Some(self.handle_connected(partner, connection))
+                Some(self.handle_connected(partner, connection, version))
             }
             EndpointEvent::Message { peer: connection, kind, stream, payload } => {
                 let partner = self.table.peer_of(connection)?;
@@ -311,6 +318,12 @@ impl PeerConnections {
             EndpointEvent::Failed { peer: connection, reason, retry } => {
                 tracing::debug!(%reason, ?retry, "no connection");
                 let dialed = self.dialed.get(&connection.index()).copied();
+                if let Closed::NoCommonVersion(versions) = &reason {
+                    self.counters.no_common_version += 1;
+                    if let Some(partner) = dialed.or_else(|| peer(&versions.peer)) {
+                        self.reach.handle_other_versions(self.system.machine.now(), partner, &reason);
+                    }
+                }
                 if let Some(partner) = dialed.filter(|partner| self.table.of(*partner).is_none()) {
                     self.reach.handle_failed(partner, reason.to_string());
                 }
@@ -327,8 +340,8 @@ impl PeerConnections {
         }
     }
 
-    fn handle_connected(&mut self, partner: Peer, connection: Connection) -> WireInput {
-        tracing::info!(peer = %partner, "connected");
+    fn handle_connected(&mut self, partner: Peer, connection: Connection, version: u16) -> WireInput {
+        tracing::info!(peer = %partner, version, "connected");
         self.reach.handle_connected(self.system.machine.now(), partner);
         // Messages in flight on an older connection that this one replaces are lost.
         self.forget(partner);
@@ -337,7 +350,7 @@ impl PeerConnections {
         }
         let info = self.endpoint.tcp_info(connection);
         self.observer.handle_connected(partner, self.system.machine.now(), info.as_ref());
-        if self.table.insert(partner, connection) {
+        if self.table.insert(partner, connection, version) {
             // The end of the older connection is not reported yet; the role hears of it first all the same.
             self.pending.push_back(WireInput::Connected(partner));
             return WireInput::Closed(partner);
@@ -348,7 +361,7 @@ impl PeerConnections {
     fn handle_message(&mut self, partner: Peer, kind: u32, stream: u32, payload: &Payload) -> WireInput {
         self.counters.messages_received += 1;
         self.counters.bytes_received += payload.len() as u64 + fanin_dataflow::FRAME_HEADER_BYTES;
-        match decode(kind, stream, payload) {
+        match decode(kind, stream, payload, self.table.version_of(partner)) {
             Ok(message) => {
                 if let (Some(sharing), Peer::Readout(place), Message::Answer { .. }) =
                     (&mut self.sharing, partner, &message)
@@ -399,7 +412,7 @@ impl PeerConnections {
         };
         let mut head = std::mem::take(&mut self.head);
         head.clear();
-        let payload = encode(message, &mut head);
+        let payload = encode(message, self.table.version_of(to), &mut head);
         let mut bodies: Vec<Payload> = payload.parts().to_vec();
         if !payload.missing().is_empty() {
             let mut missing = Vec::new();

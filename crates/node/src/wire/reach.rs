@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use fanin_dataflow::Peer;
+use fanin_message::Closed;
 
 use crate::config::System;
 
@@ -33,6 +34,8 @@ pub(super) struct Reachability {
     /// The role needs one of each group.
     alternatives: Vec<Vec<Peer>>,
     missing: BTreeMap<Peer, MissingPeer>,
+    /// Peers that speak other versions, each with the time of its last line in the log.
+    other_versions: BTreeMap<Peer, Instant>,
 }
 
 impl Reachability {
@@ -55,10 +58,11 @@ impl Reachability {
         };
         let absent = |&peer: &Peer| (peer, MissingPeer { since: now, reason: None, logged: None });
         let missing = needed.iter().chain(alternatives.iter().flatten()).map(absent).collect();
-        Self { needed, alternatives, missing }
+        Self { needed, alternatives, missing, other_versions: BTreeMap::new() }
     }
 
     pub(super) fn handle_connected(&mut self, now: Instant, peer: Peer) {
+        self.other_versions.remove(&peer);
         let Some(missing) = self.missing.remove(&peer) else { return };
         if missing.logged.is_some() {
             let after_s = now.saturating_duration_since(missing.since).as_secs();
@@ -77,6 +81,16 @@ impl Reachability {
     pub(super) fn handle_failed(&mut self, peer: Peer, reason: String) {
         if let Some(missing) = self.missing.get_mut(&peer) {
             missing.reason = Some(reason);
+        }
+    }
+
+    /// The peer speaks none of this process's versions, whether this process needs it or not.
+    pub(super) fn handle_other_versions(&mut self, now: Instant, peer: Peer, reason: &Closed) {
+        self.handle_failed(peer, reason.to_string());
+        let logged = self.other_versions.get(&peer);
+        if logged.is_none_or(|&logged| now.saturating_duration_since(logged) >= LOG_EVERY) {
+            self.other_versions.insert(peer, now);
+            tracing::error!(%peer, %reason, "refused a connection");
         }
     }
 
@@ -134,7 +148,7 @@ mod tests {
         let alternatives = vec![vec![Peer::Logger(0), Peer::Logger(1)]];
         let absent = |&peer: &Peer| (peer, MissingPeer { since: now, reason: None, logged: None });
         let missing = needed.iter().chain(alternatives.iter().flatten()).map(absent).collect();
-        (Reachability { needed, alternatives, missing }, now)
+        (Reachability { needed, alternatives, missing, other_versions: BTreeMap::new() }, now)
     }
 
     #[test]

@@ -13,9 +13,16 @@ use fanin_message::PeerId as Connection;
 pub(super) struct ConnectionTable {
     /// The peers of current connections, by the endpoint's number.
     peers: HashMap<usize, Peer>,
-    current: HashMap<Peer, Connection>,
+    current: HashMap<Peer, CurrentConnection>,
     /// The peers of all connections with a descriptor, by the endpoint's number.
     open: HashMap<usize, Peer>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct CurrentConnection {
+    connection: Connection,
+    /// The version of messages that both sides speak.
+    version: u16,
 }
 
 /// The answer of [`ConnectionTable::remove`] about a connection that ended.
@@ -28,12 +35,13 @@ pub(super) struct RemovedConnection {
 
 impl ConnectionTable {
     /// Makes a connection the current one of its peer. True if it replaces an older one.
-    pub(super) fn insert(&mut self, peer: Peer, connection: Connection) -> bool {
+    pub(super) fn insert(&mut self, peer: Peer, connection: Connection, version: u16) -> bool {
         self.open.insert(connection.index(), peer);
         self.peers.insert(connection.index(), peer);
-        let older = self.current.insert(peer, connection).filter(|older| *older != connection);
+        let older = self.current.insert(peer, CurrentConnection { connection, version });
+        let older = older.filter(|older| older.connection != connection);
         if let Some(older) = older {
-            self.peers.remove(&older.index());
+            self.peers.remove(&older.connection.index());
         }
         self.check();
         older.is_some()
@@ -44,7 +52,7 @@ impl ConnectionTable {
         let peer = self.open.remove(&connection.index())?;
         let was_current = self.peers.remove(&connection.index()).is_some();
         if was_current {
-            let removed = self.current.remove(&peer);
+            let removed = self.current.remove(&peer).map(|current| current.connection);
             debug_assert_eq!(removed, Some(connection), "{peer}");
         }
         self.check();
@@ -58,12 +66,22 @@ impl ConnectionTable {
 
     /// The current connection of a peer.
     pub(super) fn of(&self, peer: Peer) -> Option<Connection> {
-        self.current.get(&peer).copied()
+        self.current.get(&peer).map(|current| current.connection)
+    }
+
+    /// The version of messages on the current connection of a peer; 0 without one.
+    pub(super) fn version_of(&self, peer: Peer) -> u16 {
+        self.current.get(&peer).map_or(0, |current| current.version)
+    }
+
+    /// Number of current connections with a version below this one.
+    pub(super) fn count_below(&self, version: u16) -> usize {
+        self.current.values().filter(|current| current.version < version).count()
     }
 
     /// All current connections, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Peer, Connection)> {
-        self.current.iter().map(|(&peer, &connection)| (peer, connection))
+        self.current.iter().map(|(&peer, current)| (peer, current.connection))
     }
 
     pub(super) fn len(&self) -> usize {

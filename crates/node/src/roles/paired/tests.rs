@@ -33,6 +33,7 @@ fn system(folder: &std::path::Path) -> System {
         predicted: PredictedBands::default(),
         log_format: LogFormat::Text,
         log_level: tracing::Level::INFO,
+        versions: crate::codec::VERSIONS,
         machine: HostMachine::Real,
     }
 }
