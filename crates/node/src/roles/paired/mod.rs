@@ -195,6 +195,8 @@ impl PairedSupervisor {
         let paired = decided.is_paired();
         if self.lead.is_some() || self.is_elected {
             tracing::info!(term = decided.term, paired, "leads in a new term");
+            // Whoever decided it: a readout answers its leader alone that it abstains, and is renewed then.
+            self.say_to_readouts(&SuccessionMessage::Learned(decided));
             self.changes.push_back(LogChange::Append(line.into_bytes()));
         } else {
             tracing::warn!(term = decided.term, "takes over: this supervisor leads from now on");
@@ -247,7 +249,9 @@ impl PairedSupervisor {
                 if let Some(value) = self.proposer.handle(readout, &message) {
                     let decided = SuccessionMessage::Learned(value);
                     self.learn(now, value);
-                    self.say_to_readouts(&decided);
+                    if self.lead.is_none() {
+                        self.say_to_readouts(&decided);
+                    }
                     self.say(self.other(), &decided);
                 }
             }

@@ -264,3 +264,32 @@ fn a_readout_that_lost_its_file_votes_again_after_two_terms_of_the_same_leader()
     let alone = Leadership { term: 3, leader: 0, log: rig.node.log.id(), partner: 0 };
     assert_eq!((rig.node.known, rig.node.lead.is_some()), (alone, true));
 }
+
+/// The standby decides the pairing that its leader began, and hears that a readout abstains. Only the leader can mend that.
+#[test]
+fn a_readout_votes_again_if_the_standby_decided_the_term() {
+    let mut rig = Rig::new("decided", Peer::Supervisor);
+    rig.turns();
+    let known = rig.node.known;
+    rig.node.handle_connected(rig.now, Peer::Standby);
+    rig.hear(Peer::Standby, &SuccessionMessage::Follow { log: 9, position: 0, term: 0 });
+    let held = |rig: &Rig| SuccessionMessage::Held { log: 9, position: rig.node.log.size() };
+    rig.pass(100);
+    rig.hear(Peer::Standby, &held(&rig));
+    let (value, _) = rig.node.log.pairing(known).unwrap();
+    // A readout without its file: the pairing under way will bring the next term.
+    rig.node.handle_closed(rig.now, Peer::Readout(2));
+    rig.witnesses[2] = Witness::default();
+    rig.node.handle_connected(rig.now, Peer::Readout(2));
+    rig.turns();
+    assert!(rig.witnesses[2].is_abstaining());
+    for witness in &mut rig.witnesses {
+        witness.handle(&SuccessionMessage::Prepare { known, ballot: 3 });
+        witness.handle(&SuccessionMessage::Accept { known, ballot: 3, value });
+        witness.handle(&SuccessionMessage::Learned(value));
+    }
+    assert!(rig.witnesses[2].is_abstaining());
+    rig.hear(Peer::Standby, &SuccessionMessage::Learned(value));
+    assert!(!rig.witnesses[2].is_abstaining() && rig.node.lead.is_some());
+    assert_eq!(rig.node.known, Leadership { term: 3, ..value });
+}
