@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::program;
+use common::{System as LaunchedSystem, program};
 use fanin_dataflow::EventStep;
 use fanin_node::audit::{Audit, AuditScope, audit};
 use fanin_node::config::{Role, System, loopback_file};
@@ -78,8 +78,7 @@ impl Pair {
         };
         let supervisors = addresses(Role::Supervisor, 2);
         let (readouts, loggers) = (addresses(Role::Readout, 3), addresses(Role::Logger, 2));
-        let text = loopback_file(Path::new("scenario.toml"), 3, supervisors[0], &readouts, 2, &loggers);
-        let text = text.replace("readouts =", &format!("standby = \"{}\"\nreadouts =", supervisors[1]));
+        let text = loopback_file(Path::new("scenario.toml"), 3, &supervisors, &readouts, 2, &loggers);
         std::fs::write(folder.join("system.toml"), format!("insecure = true\n{text}")).unwrap();
         System::load(&folder.join("system.toml")).unwrap_or_else(|error| panic!("{error}"));
         place.ready();
@@ -331,4 +330,35 @@ fn http_text(address: &str, path: &str) -> String {
     let _ = write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     let _ = stream.read_to_string(&mut text);
     text
+}
+
+#[test]
+fn a_launched_system_goes_on_when_its_supervisor_is_killed_again_and_again() {
+    let mut system = LaunchedSystem::start("standby", &["live.standby=true"]);
+    let terms = |system: &LaunchedSystem| system.live.standby().unwrap().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while terms(&system).paired == 0 {
+        assert!(Instant::now() < until, "never paired: {:?}", terms(&system));
+        system.work(50);
+    }
+    let kill = |system: &LaunchedSystem| {
+        let pid = system.live.pid(Role::Supervisor, 0).and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        if let Some(pid) = pid {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    };
+    while terms(&system).takeovers == 0 {
+        assert!(Instant::now() < until, "nothing took over: {:?}", terms(&system));
+        kill(&system);
+        system.work(50);
+    }
+    let before = system.live.assigned();
+    while system.live.assigned() < before + 50 {
+        assert!(Instant::now() < until, "{} events assigned", system.live.assigned());
+        kill(&system);
+        system.work(50);
+    }
+    let finished = system.finish();
+    assert!(finished.audit.totals.assigned > 50, "{:?}", finished.audit);
+    finished.remove();
 }

@@ -439,7 +439,7 @@ pub struct IndexError {
 pub fn loopback_file(
     scenario: &Path,
     run: u32,
-    supervisor: SocketAddr,
+    supervisors: &[SocketAddr],
     readouts: &[SocketAddr],
     collectors: usize,
     loggers: &[SocketAddr],
@@ -448,8 +448,10 @@ pub fn loopback_file(
         all.iter().map(|address| format!("\"{address}\"")).collect::<Vec<_>>().join(", ")
     };
     let scenario = toml::Value::String(scenario.to_string_lossy().into_owned());
+    let keys = ["supervisor", "standby"].iter().zip(supervisors);
+    let supervisors: String = keys.map(|(key, address)| format!("{key} = \"{address}\"\n")).collect();
     format!(
-        "scenario = {scenario}\nrun = {run}\n\n[hosts]\nsupervisor = \"{supervisor}\"\nreadouts = [{}]\n\
+        "scenario = {scenario}\nrun = {run}\n\n[hosts]\n{supervisors}readouts = [{}]\n\
          collectors = [{}]\nloggers = [{}]\n",
         list(readouts),
         vec!["\"127.0.0.1\""; collectors].join(", "),
@@ -518,7 +520,7 @@ mod tests {
         let readouts: Vec<_> = (0..24).map(|n| address(8000 + n)).collect();
         let loggers = [address(9000), address(9001)];
         let system =
-            parse(&loopback_file(Path::new("replay"), 3, address(7000), &readouts, 4, &loggers)).unwrap();
+            parse(&loopback_file(Path::new("replay"), 3, &[address(7000)], &readouts, 4, &loggers)).unwrap();
         assert_eq!((system.run, system.readouts[23].as_str()), (3, "127.0.0.1:8023"));
         assert_eq!(listen_addresses(&system.supervisor, None).unwrap(), [address(7000)]);
     }

@@ -13,6 +13,7 @@ mod options;
 mod place;
 mod prepare;
 mod restart;
+mod standby;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,7 +29,7 @@ use rustix::process::Signal;
 use crate::clock::std_duration;
 use crate::config::{Role, System, loopback_file};
 use crate::key::{KEY_FILE, write_key};
-use crate::names::process_name;
+use crate::names::{STANDBY, process_name};
 use crate::roles::processor::PARENT;
 
 use child::ChildProcess;
@@ -44,6 +45,7 @@ pub use metrics_file::{METRICS_FILE, MetricsFile, ServedMetrics};
 pub use options::{SystemLaunch, processes};
 pub use place::{Loopback, Placement};
 pub use restart::RestartPlan;
+pub use standby::StandbyTerms;
 
 /// Margin beyond a process's time to finish its work, after which it is killed.
 const END_MARGIN: Duration = Duration::from_secs(5);
@@ -66,6 +68,8 @@ pub struct LiveSystem<P> {
     restart: bool,
     metrics: BTreeMap<String, SocketAddr>,
     follower: JournalFollower,
+    /// Follows the journal of the standby, if there is one. The two journals are one log, of which one may end early.
+    standby_follower: Option<JournalFollower>,
     /// An event was assigned: from then on nothing but the plan ends the run.
     is_ready: bool,
     looked: Instant,
@@ -96,13 +100,13 @@ impl<P: Placement> LiveSystem<P> {
         let mut addresses = |role, count: u64| -> Result<Vec<SocketAddr>, LaunchError> {
             (0..count).map(|index| place.address(role, index as u16).map_err(io(&folder))).collect()
         };
-        let supervisor = addresses(Role::Supervisor, 1)?[0];
+        let supervisors = addresses(Role::Supervisor, 1 + u64::from(scenario.live.standby))?;
         let readouts = addresses(Role::Readout, u64::from(scenario.readout.hosts))?;
         let loggers = addresses(Role::Logger, u64::from(scenario.logger.hosts))?;
         let collectors = scenario.collectors_total();
         let run = launch.loaded.scenario.run.seed as u32;
         let scenario_name = Path::new("scenario.toml");
-        let text = loopback_file(scenario_name, run, supervisor, &readouts, collectors as usize, &loggers);
+        let text = loopback_file(scenario_name, run, &supervisors, &readouts, collectors as usize, &loggers);
         let system_file = folder.join("system.toml");
         // A TOML string of a path needs its quotes and backslashes escaped.
         let data = launch.data.map_or_else(String::new, |data| {
@@ -120,7 +124,7 @@ impl<P: Placement> LiveSystem<P> {
         let roles = [
             (Role::Logger, loggers.len() as u64),
             (Role::Readout, readouts.len() as u64),
-            (Role::Supervisor, 1),
+            (Role::Supervisor, supervisors.len() as u64),
             (Role::Collector, collectors),
         ];
         if launch.metrics {
@@ -141,6 +145,7 @@ impl<P: Placement> LiveSystem<P> {
         let system = System::load(&system_file)?;
         let mut live = Self {
             follower: JournalFollower::new(system.journal("supervisor")),
+            standby_follower: system.standby.as_ref().map(|_| JournalFollower::new(system.journal(STANDBY))),
             system,
             program: launch.program.to_owned(),
             place,
@@ -220,7 +225,16 @@ impl<P: Placement> LiveSystem<P> {
 
     /// Events that were assigned, as seen while the system ran.
     pub fn assigned(&self) -> u64 {
-        self.follower.assigned()
+        let standby = self.standby_follower.as_ref().map_or(0, JournalFollower::assigned);
+        self.follower.assigned().max(standby)
+    }
+
+    /// Reads the lines that the supervisors added to their journals.
+    fn follow(&mut self) {
+        self.follower.poll();
+        if let Some(standby) = &mut self.standby_follower {
+            standby.poll();
+        }
     }
 
     /// The number that the kernel has for a process; `None` while it does not run.
@@ -240,8 +254,8 @@ impl<P: Placement> LiveSystem<P> {
     pub fn wait_ready(&mut self, stop: &AtomicBool) -> Result<bool, LaunchError> {
         let until = Instant::now() + READY_MAX;
         loop {
-            self.follower.poll();
-            if self.follower.assigned() > 0 {
+            self.follow();
+            if self.assigned() > 0 {
                 self.is_ready = true;
                 return Ok(true);
             }
@@ -288,7 +302,7 @@ impl<P: Placement> LiveSystem<P> {
         let looks = now.saturating_duration_since(self.looked) >= LOOK_EVERY;
         if looks {
             self.looked = now;
-            self.follower.poll();
+            self.follow();
         }
         for place in 0..self.children.len() {
             if except == Some(self.children[place].role) {
@@ -386,11 +400,15 @@ impl<P: Placement> LiveSystem<P> {
     /// readouts. Processes that do not end by themselves are ended by force, and named by [`Self::killed`].
     pub fn stop(&mut self) {
         let limit = std_duration(self.system.scenario().live.drain) + END_MARGIN;
-        self.stop_supervisor(limit);
+        if self.system.standby.is_some() {
+            self.stop_pair(limit);
+        } else {
+            self.stop_supervisor(limit);
+        }
         for role in [Role::Collector, Role::Logger, Role::Readout] {
             self.stop_role(role, limit);
         }
-        self.follower.poll();
+        self.follow();
     }
 
     /// Lets the supervisor finish all events. One that dies before it has done so is started again: only it knows

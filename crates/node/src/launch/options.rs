@@ -63,5 +63,9 @@ pub fn processes(scenario: &Scenario) -> u64 {
         Processors::Processes => collectors * u64::from(scenario.collectors.units_per_host),
         Processors::Timers => 0,
     };
-    1 + u64::from(scenario.readout.hosts) + collectors + units + u64::from(scenario.logger.hosts)
+    1 + u64::from(scenario.live.standby)
+        + u64::from(scenario.readout.hosts)
+        + collectors
+        + units
+        + u64::from(scenario.logger.hosts)
 }

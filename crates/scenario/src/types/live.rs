@@ -51,6 +51,9 @@ pub struct Live {
     pub journal_size: Bytes,
     /// Closed journals that a process keeps; zero: all. The audit of a whole run needs all.
     pub journal_parts: u32,
+    /// Starts a second supervisor, which takes over if the first one is lost. Only `fanin run` reads this; a system's file has
+    /// `standby` in `[hosts]`.
+    pub standby: bool,
     /// Time without a message after which a peer counts as lost.
     pub silence_max: Duration,
     /// Time that sent bytes may stay unacknowledged before the kernel closes a connection (`TCP_USER_TIMEOUT`); zero: the
@@ -78,6 +81,7 @@ impl Default for Live {
             journal_sync: false,
             journal_size: Bytes::new(256_000_000),
             journal_parts: 0,
+            standby: false,
             silence_max: Duration::from_secs(5),
             user_timeout: Duration::ZERO,
             drain: Duration::from_secs(10),

@@ -27,11 +27,23 @@ impl<'a> Placed<'a> {
     pub fn new(bench: &'a Bench) -> Self {
         Self { bench, given: HashMap::new() }
     }
+
+    /// The host of a process. The scenario's network has none for a standby: it runs on the first logger's host, or, without one, on
+    /// the last readout's.
+    fn part(&self, role: Role, index: u16) -> Part {
+        if (role, index) != (Role::Supervisor, 1) {
+            return Part::Role(role, index);
+        }
+        let parts = || self.bench.network().hosts.iter().map(|host| host.part);
+        let logger = parts().find(|part| matches!(part, Part::Role(Role::Logger, _)));
+        let readout = || parts().filter(|part| matches!(part, Part::Role(Role::Readout, _))).last();
+        logger.or_else(readout).unwrap_or(Part::Role(role, 0))
+    }
 }
 
 impl Placement for Placed<'_> {
     fn address(&mut self, role: Role, index: u16) -> io::Result<SocketAddr> {
-        let part = Part::Role(role, index);
+        let part = self.part(role, index);
         let host = self.bench.network().host_of(part).ok_or_else(|| {
             io::Error::new(io::ErrorKind::NotFound, format!("no host of the network is for {role} {index}"))
         })?;
@@ -41,11 +53,11 @@ impl Placement for Placed<'_> {
     }
 
     fn namespace(&self, role: Role, index: u16) -> Option<String> {
-        Some(self.bench.namespace(Part::Role(role, index)).name().to_owned())
+        Some(self.bench.namespace(self.part(role, index)).name().to_owned())
     }
 
     fn command(&self, role: Role, index: u16, command: Command) -> Command {
-        self.bench.place(Part::Role(role, index), command)
+        self.bench.place(self.part(role, index), command)
     }
 }
 

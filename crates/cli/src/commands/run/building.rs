@@ -240,6 +240,8 @@ struct EndedProcesses {
     killed: Vec<String>,
     hung: BTreeMap<String, u64>,
     without: BTreeMap<String, u32>,
+    /// The terms of two supervisors, where the run has a standby.
+    standby: Option<String>,
     /// The reason of an early end.
     early: Option<Failure>,
     /// Reason for which the machine spoilt the run, which begins again.
@@ -257,6 +259,9 @@ impl EndedProcesses {
             text += &format!("; ended by force: {}", self.killed.join(", "));
         }
         text.push('\n');
+        if let Some(standby) = &self.standby {
+            text += &format!("{:<18}{standby}\n", "standby");
+        }
         if let Some(failure) = &self.early {
             text += &format!("{:<18}{failure}\n", "ended early");
         }
@@ -344,6 +349,9 @@ fn work<P: Placement>(
         killed: live.killed().to_vec(),
         hung: live.hung().clone(),
         without: live.without().clone(),
+        standby: live
+            .standby()
+            .map(|terms| terms.map_or_else(|error| format!("unknown: {error}"), |terms| terms.to_string())),
         early,
         spoilt,
     })

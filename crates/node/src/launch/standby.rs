@@ -1,0 +1,145 @@
+//! The two supervisors of a run: the terms of their logs, and their common stop.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, BufRead as _, BufReader};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::{LiveSystem, Placement, SETTLE_MAX, TURN};
+use crate::config::Role;
+use crate::machine::{HostMachine, OpenMode};
+use crate::names::name;
+use crate::succession::{Leadership, TermLine};
+
+/// The terms of a run with a standby.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StandbyTerms {
+    /// Number of decided terms.
+    pub terms: u64,
+    /// Terms in which the two supervisors were paired.
+    pub paired: u64,
+    /// Times that the other supervisor took over.
+    pub takeovers: u64,
+}
+
+impl StandbyTerms {
+    /// Reads the terms from the journals of both supervisors.
+    ///
+    /// # Errors
+    /// If one cannot be read. An absent one has no terms.
+    pub fn read(journals: &[&Path]) -> io::Result<Self> {
+        let mut terms: BTreeMap<u64, Leadership> = BTreeMap::new();
+        for path in journals.iter().filter(|path| path.exists()) {
+            let mut input = BufReader::new(HostMachine::Real.open(path, OpenMode::Read)?);
+            let mut line = Vec::new();
+            while input.read_until(b'\n', &mut line)? > 0 {
+                if let Some(TermLine::Leads(one)) = TermLine::parse(&line) {
+                    terms.insert(one.term, one);
+                }
+                line.clear();
+            }
+        }
+        let leaders: Vec<u8> = terms.values().map(|one| one.leader).collect();
+        Ok(Self {
+            terms: terms.len() as u64,
+            paired: terms.values().filter(|one| one.is_paired()).count() as u64,
+            takeovers: leaders.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64,
+        })
+    }
+}
+
+impl fmt::Display for StandbyTerms {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { terms, paired, takeovers } = self;
+        let was_paired = if *paired > 0 { "paired" } else { "never paired" };
+        let plural = if *takeovers == 1 { "" } else { "s" };
+        write!(out, "{was_paired} ({paired} of {terms} terms), {takeovers} takeover{plural}")
+    }
+}
+
+impl<P: Placement> LiveSystem<P> {
+    /// The terms so far; `None` for a run without a standby.
+    ///
+    /// # Errors
+    /// If a journal of a supervisor cannot be read.
+    pub fn standby(&self) -> Option<io::Result<StandbyTerms>> {
+        self.system.standby.as_ref()?;
+        let journals = self.system.supervisors().into_iter().map(|peer| self.system.journal(&name(peer)));
+        let journals: Vec<_> = journals.collect();
+        Some(StandbyTerms::read(&journals.iter().map(|path| &**path).collect::<Vec<_>>()))
+    }
+
+    /// Asks both supervisors to stop. The leader finishes all events; if it dies before, the other one does, or its next life.
+    pub(super) fn stop_pair(&mut self, limit: Duration) {
+        let until = Instant::now() + limit;
+        let places: Vec<usize> =
+            (0..self.children.len()).filter(|&place| self.children[place].role == Role::Supervisor).collect();
+        places.iter().for_each(|&place| self.children[place].signal(Signal::TERM));
+        let mut has_ended = vec![false; places.len()];
+        while has_ended.contains(&false) {
+            let now = Instant::now();
+            for (&place, has_ended) in places.iter().zip(&mut has_ended) {
+                let child = &mut self.children[place];
+                match child.reap() {
+                    Some(status) if status.success() => *has_ended = true,
+                    Some(status) => {
+                        tracing::warn!(process = child.name, %status, "a supervisor ended before it had finished");
+                        child.plan_restart(now);
+                    }
+                    None => {}
+                }
+                if *has_ended {
+                    continue;
+                }
+                if now >= until {
+                    self.kill(place);
+                    *has_ended = true;
+                } else if !self.children[place].is_running() {
+                    // One that the system went on without is not needed to stop.
+                    let child = &self.children[place];
+                    *has_ended = !self.restart
+                        || child.is_given_up()
+                        || child.is_due(now) && self.start_again(place, now).is_err();
+                } else if self.children[place].age(now) >= SETTLE_MAX {
+                    // Its next life is asked once it has opened its journal; a further signal changes nothing.
+                    self.children[place].signal(Signal::TERM);
+                }
+            }
+            self.follow();
+            if self.restart {
+                let _ = self.watch_all(Some(Role::Supervisor));
+            }
+            std::thread::sleep(TURN);
+        }
+        places.iter().for_each(|&place| self.children[place].retire());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_are_counted_over_both_logs() {
+        let folder = std::env::temp_dir().join(format!("fanin-standby-terms-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let term =
+            |term, leader, partner| TermLine::Leads(Leadership { term, leader, log: 7, partner }).to_text();
+        let (first, second) = (folder.join("supervisor.journal"), folder.join("standby.journal"));
+        std::fs::write(&first, [term(1, 0, 0), term(2, 0, 8)].concat()).unwrap();
+        let lost = StandbyTerms::read(&[&first, &second]).unwrap();
+        assert_eq!(lost.to_string(), "paired (1 of 2 terms), 0 takeovers");
+        std::fs::write(&second, [term(1, 0, 0), term(2, 0, 8), term(3, 1, 0)].concat()).unwrap();
+        let both = StandbyTerms::read(&[&first, &second]).unwrap();
+        assert_eq!(both, StandbyTerms { terms: 3, paired: 1, takeovers: 1 });
+        std::fs::write(&first, term(1, 0, 0)).unwrap();
+        assert_eq!(
+            StandbyTerms::read(&[&first]).unwrap().to_string(),
+            "never paired (0 of 1 terms), 0 takeovers"
+        );
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
