@@ -26,7 +26,7 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// The greeting, the first message in each direction: the sender's name, and the expected name of the receiver.
 ///
 /// On the wire, all little-endian: `"FNIN"`, layout (16 bits), heartbeat interval in milliseconds (32 bits, 0 for
-/// none), lowest and highest version of the application's messages (16 bits each). Two names follow, each after its
+/// none). Then the lowest and the highest version of the application's messages (16 bits each). Two names follow, each after its
 /// length (16 bits). An empty second name fits every peer. A caller with a shared key adds a nonce of 32 bytes.
 ///
 /// Layout 1 had no versions; no release sent it. This layout stays: later differences are versions.

@@ -195,7 +195,7 @@ impl PairedSupervisor {
         let paired = decided.is_paired();
         if self.lead.is_some() || self.is_elected {
             tracing::info!(term = decided.term, paired, "leads in a new term");
-            // Whoever decided it: a readout answers its leader alone that it abstains, and is renewed then.
+            // The standby may have decided it. A readout that abstains says so in its answer, and the leader then renews its vote.
             self.say_to_readouts(&SuccessionMessage::Learned(decided));
             self.changes.push_back(LogChange::Append(line.into_bytes()));
         } else {
