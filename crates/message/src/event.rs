@@ -92,13 +92,17 @@ pub enum EndpointEvent {
     Failed {
         /// The peer that is not connected.
         peer: PeerId,
+        /// Name in its greeting, which proves nothing; empty if none arrived. Of an outgoing connection: the expected name.
+        name: Arc<str>,
+        /// Address of the caller of an accepted connection; `None` for an outgoing one.
+        caller: Option<SocketAddr>,
         /// Reason for the failure.
         reason: Closed,
         /// Pause before the next attempt. `None`: no further attempt follows, and the peer's number is free again.
         retry: Option<Duration>,
     },
     /// No further connections are accepted for now. Accepting is tried again when a connection ends, and after one
-    /// second. Reported once until accepting continues.
+    /// second. Reported at most once in 30 s for each listener.
     NotAccepting {
         /// The listener that stopped.
         listener: Listener,
@@ -182,6 +186,12 @@ pub enum Closed {
     /// The greeting did not arrive within this time.
     #[error("no greeting within {0:?}")]
     GreetingLate(Duration),
+    /// The greeting was not complete when [`greetings_max`](crate::Limits::greetings_max) younger connections were accepted.
+    #[error("no greeting, and {max} younger connections have none either")]
+    Displaced {
+        /// The limit, connections.
+        max: usize,
+    },
     /// The greeting is invalid.
     #[error("invalid greeting: {0}")]
     BadHello(#[from] BadHello),

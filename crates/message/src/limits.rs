@@ -28,6 +28,9 @@ pub struct Limits {
     pub receive_block_bytes: usize,
     /// Maximum number of connections, in and out. Default: 65 536. The system's limit of open files is often lower.
     pub peers_max: usize,
+    /// Maximum number of accepted connections whose greeting is not complete, and at most half of `peers_max`. Above it
+    /// the oldest of them is closed, so that strangers keep no descriptors. Default: 256.
+    pub greetings_max: usize,
 }
 
 impl Default for Limits {
@@ -40,6 +43,7 @@ impl Default for Limits {
             idle_bytes_max: 64 << 20,
             receive_block_bytes: 128 << 10,
             peers_max: 65_536,
+            greetings_max: 256,
         }
     }
 }

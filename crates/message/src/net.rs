@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{
-    RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, accept_with, recv, send, sendmsg,
+    RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, acceptfrom_with, recv, send, sendmsg,
     shutdown, sockopt,
 };
 
@@ -142,12 +142,16 @@ impl Socket {
         }
     }
 
-    pub(crate) fn accept(&self) -> Result<Self, Errno> {
+    /// Takes a waiting connection, with its caller's address if the network knows it.
+    pub(crate) fn accept(&self) -> Result<(Self, Option<SocketAddr>), Errno> {
         match self {
             Self::Kernel(fd) => {
-                accept_with(fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC).map(Self::Kernel)
+                let (fd, caller) = acceptfrom_with(fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?;
+                Ok((Self::Kernel(fd), caller.and_then(|caller| caller.try_into().ok())))
             }
-            Self::Simulated(socket) => socket.accept().map(Self::Simulated).map_err(errno),
+            Self::Simulated(socket) => {
+                socket.accept().map(|socket| (Self::Simulated(socket), None)).map_err(errno)
+            }
         }
     }
 

@@ -129,6 +129,8 @@ metrics! {
     no_common_version: Counter, "no_common_version", "Connections that ended because the two sides speak no common version of the messages", None, ALL;
     /// Connected peers with an older version.
     connections_older: Gauge, "connections_older", "Connected peers that speak an older version of the messages than this process", None, ALL;
+    /// Number of connections refused.
+    connections_refused: Counter, "connections_refused", "Connections to the process that ended without a valid greeting, such as those of callers without the key", None, ALL;
     /// Number of messages sent.
     messages_sent: Counter, "messages_sent", "Messages sent", None, ALL;
     /// Number of messages received.
@@ -304,6 +306,7 @@ impl Metrics {
         set(&self.connections_lost, counters.connections_lost);
         set(&self.no_common_version, counters.no_common_version);
         level(&self.connections_older, wire.older() as u64);
+        set(&self.connections_refused, counters.connections_refused);
         set(&self.messages_sent, counters.messages_sent);
         set(&self.messages_received, counters.messages_received);
         set(&self.messages_undeliverable, counters.messages_undeliverable);

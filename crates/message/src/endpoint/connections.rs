@@ -69,14 +69,16 @@ impl MessageEndpoint {
                 return self.stop_accepting(listener, NotAccepting::Peers { max });
             }
             match fd.accept() {
-                Ok(fd) => {
+                Ok((fd, caller)) => {
                     let options = Arc::clone(options);
                     self.go_on_accepting(listener);
                     let index = self.slots.add(self.now, ConnectionOrigin::Accepted(listener), options);
+                    self.slots.at(index).caller = caller;
                     match fd.apply(&self.slots.at(index).options.socket) {
                         Ok(()) => {
                             self.attach(index, fd, WATCH_READ);
                             self.greet(index);
+                            self.bound_greetings(index);
                         }
                         Err(error) => self.end(index, Closed::Option(error)),
                     }
@@ -92,17 +94,43 @@ impl MessageEndpoint {
         }
     }
 
+    /// Adds an accepted connection to those without a complete greeting; closes the oldest one if they are too many.
+    fn bound_greetings(&mut self, index: u32) {
+        if !self.is_greeting(index) {
+            return;
+        }
+        let limits = &self.settings.limits;
+        let max = limits.greetings_max.min(limits.peers_max.div_ceil(2));
+        if self.greetings.len() >= max {
+            let mut greetings = std::mem::take(&mut self.greetings);
+            greetings
+                .retain(|token| self.slots.of_token(*token).is_some_and(|index| self.is_greeting(index)));
+            self.greetings = greetings;
+        }
+        if self.greetings.len() >= max
+            && let Some(oldest) = self.greetings.pop_front().and_then(|token| self.slots.of_token(token))
+        {
+            self.end(oldest, Closed::Displaced { max });
+        }
+        self.greetings.push_back(token(index, self.slots.at_ref(index).generation));
+        assert!(self.greetings.len() <= max);
+    }
+
+    fn is_greeting(&self, index: u32) -> bool {
+        matches!(self.slots.at_ref(index).state, State::Greeting(_))
+    }
+
     /// Stops watching a listener for a while; otherwise the kernel would report the same waiting connection endlessly.
     fn stop_accepting(&mut self, listener: Listener, reason: NotAccepting) {
         let resume = Some(self.now + Listening::PAUSE);
         let listening = &mut self.listeners[listener.index()];
-        let news = listening.resume.is_none();
         listening.resume = resume;
         if let Some(fd) = &listening.fd {
             let token = TOKEN_LISTENER + u64::from(listener.0);
             let _ = self.net.modify(fd, token, rustix::event::epoll::EventFlags::empty());
         }
-        if news {
+        if listening.reported.is_none_or(|reported| self.now >= reported + Listening::REPORT) {
+            listening.reported = Some(self.now);
             self.events.push_back(EndpointEvent::NotAccepting { listener, reason });
         }
     }
@@ -297,10 +325,11 @@ impl MessageEndpoint {
                 self.names.remove(&key);
             }
         }
+        let (name, caller) = (Arc::clone(&slot.name), slot.caller);
         self.events.push_back(if established {
             EndpointEvent::Closed { peer, reason, unsent, tcp, retry }
         } else {
-            EndpointEvent::Failed { peer, reason, retry }
+            EndpointEvent::Failed { peer, name, caller, reason, retry }
         });
         self.arm_next(index);
         if had_descriptor {
@@ -320,6 +349,7 @@ fn counter_of<'a>(counters: &'a mut crate::Counters, reason: &Closed) -> Option<
         Closed::BadHello(_)
         | Closed::WrongName { .. }
         | Closed::GreetingLate(_)
+        | Closed::Displaced { .. }
         | Closed::Refused(_)
         | Closed::Superseded(_)
         | Closed::Reserved(_)

@@ -48,6 +48,8 @@ pub struct MessageEndpoint {
     /// Limits before the greeting, when only the crate's own messages are allowed.
     greeting_limits: Limits,
     slots: Slots,
+    /// Tokens of accepted connections without a complete greeting, the oldest first; later ones are removed when it is full.
+    greetings: VecDeque<u64>,
     listeners: Vec<Listening>,
     names: HashMap<(Listener, Arc<str>), u32>,
     // Dropped before epoll, as it watches epoll's descriptor.
@@ -141,6 +143,7 @@ impl MessageEndpoint {
             ("receive_block_bytes", block as u64, BLOCK_BYTES_MIN as u64),
             ("receive_bytes_max", limits.receive_bytes_max, receive_min),
             ("peers_max", limits.peers_max as u64, 1),
+            ("greetings_max", limits.greetings_max as u64, 1),
         ] {
             if value < needed {
                 return Err(SetupError::Limit { limit, value, needed });
@@ -163,6 +166,7 @@ impl MessageEndpoint {
             name: settings.name.as_str().into(),
             greeting_limits: Limits { message_bytes_max: 0, by_kind: Vec::new(), ..limits.clone() },
             slots: Slots::new(limits.peers_max),
+            greetings: VecDeque::new(),
             listeners: Vec::new(),
             names: HashMap::new(),
             uring,
@@ -200,7 +204,12 @@ impl MessageEndpoint {
         let listener = Listener(self.listeners.len() as u32);
         let token = TOKEN_LISTENER + u64::from(listener.0);
         self.net.add(&fd, token, READ).map_err(|error| OsError::of(&error))?;
-        self.listeners.push(Listening { fd: Some(fd), options: Arc::new(options), resume: None });
+        self.listeners.push(Listening {
+            fd: Some(fd),
+            options: Arc::new(options),
+            resume: None,
+            reported: None,
+        });
         Ok(listener)
     }
 

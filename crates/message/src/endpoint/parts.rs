@@ -20,6 +20,8 @@ pub(super) struct Listening {
     pub(super) options: Arc<Options>,
     /// Time of the next attempt to accept, after a refusal by the system or a limit.
     pub(super) resume: Option<Instant>,
+    /// Time at which the application last received [`NotAccepting`](crate::event::EndpointEvent::NotAccepting).
+    pub(super) reported: Option<Instant>,
 }
 
 /// Addresses of a host name, from the thread that resolved it.
@@ -32,6 +34,9 @@ pub(super) struct Resolved {
 impl Listening {
     /// Duration of a pause in accepting, if no connection ends before.
     pub(super) const PAUSE: Duration = Duration::from_secs(1);
+    /// Shortest time between two reports. At the limit each connection that ends lets in the next one, so that
+    /// accepting stops and continues thousands of times a second.
+    pub(super) const REPORT: Duration = Duration::from_secs(30);
 }
 
 /// Received bytes that are being parsed.

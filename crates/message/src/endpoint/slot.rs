@@ -1,6 +1,7 @@
 //! The state of one peer, and the table of all peers.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -79,6 +80,8 @@ pub(super) struct Slot {
     pub(super) name: Arc<str>,
     /// The version that both sides speak, once both greetings are known.
     pub(super) version: u16,
+    /// Address of the caller of an accepted connection.
+    pub(super) caller: Option<SocketAddr>,
     pub(super) tls: Option<Box<Session>>,
     /// State of the proof of the shared key.
     pub(super) handshake: Option<Box<KeyHandshake>>,
@@ -129,6 +132,7 @@ impl Slot {
             options,
             name: "".into(),
             version: 0,
+            caller: None,
             tls: None,
             handshake: None,
             partial: Partial::default(),

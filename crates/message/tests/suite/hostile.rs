@@ -420,3 +420,29 @@ fn silent_limits_do_not_hold_back_who_waits_for_ever() {
     assert!(server.poll(Some(Instant::now() + Duration::from_millis(250))).unwrap().is_none());
     assert_eq!((server.peers(), server.totals().heartbeats_out), (1, 0));
 }
+
+#[test]
+fn strangers_displace_each_other_and_no_peer() {
+    let mut server = with_limits("server", Limits { greetings_max: 4, ..Limits::default() });
+    let patient = Timing { greeting_max: PATIENCE, ..quick().timing };
+    let (_, address) = listen(&mut server, Options { timing: patient, ..quick() });
+    let mut peer = raw(address);
+    peer.write_all(&hello("peer", "", 0)).unwrap();
+    wait_for(&mut server, |event| matches!(event, EndpointEvent::Connected { .. }).then_some(()));
+    let mut strangers: Vec<_> = (0..10).map(|_| raw(address)).collect();
+    for stranger in &strangers[..6] {
+        let (reason, caller) = wait_for(&mut server, |event| match event {
+            EndpointEvent::Failed { reason, caller, .. } => Some((reason, caller)),
+            other => panic!("{other:?}"),
+        });
+        // The oldest one first.
+        assert_eq!((reason, caller), (Closed::Displaced { max: 4 }, Some(stranger.local_addr().unwrap())));
+    }
+    assert_eq!((server.peers(), server.totals().refused), (5, 6));
+    assert_eq!(strangers[0].read(&mut [0]).unwrap(), 0);
+    // One of the youngest greets after all, and the peer is still connected.
+    strangers[9].write_all(&hello("late", "", 0)).unwrap();
+    wait_for(&mut server, |event| matches!(event, EndpointEvent::Connected { .. }).then_some(()));
+    peer.write_all(&frame(1, 0, b"x")).unwrap();
+    wait_for(&mut server, |event| matches!(event, EndpointEvent::Message { .. }).then_some(()));
+}

@@ -3,6 +3,7 @@
 //! Each part of [`PeerConnections`] has one duty:
 //!
 //! - `table`: the connections by peer; `dialer`: connecting; `reach`: needed peers without a connection;
+//! - `strangers`: connections without a valid greeting;
 //! - `backlog`: messages that wait for slow peers;
 //! - `sharing`, `windows`: the shared window of a DIATCP collector;
 //! - `observer`, `timeouts`: the kernel's TCP.
@@ -13,6 +14,7 @@ mod error;
 mod observer;
 mod reach;
 mod sharing;
+mod strangers;
 mod table;
 mod timeouts;
 mod windows;
@@ -22,8 +24,8 @@ use std::time::{Duration, Instant};
 
 use fanin_dataflow::{L1Id, Message, Peer};
 use fanin_message::{
-    Closed, EndpointEvent, Limits, MessageEndpoint, Options, Payload, PeerId as Connection, SendError,
-    Settings, Timing,
+    Closed, EndpointEvent, MessageEndpoint, Options, Payload, PeerId as Connection, SendError, Settings,
+    Timing,
 };
 
 use crate::codec::{DecodeError, decode, encode};
@@ -40,6 +42,7 @@ use dialer::Dialer;
 use observer::TcpObserver;
 use reach::Reachability;
 use sharing::WindowSharing;
+use strangers::RefusedConnections;
 use table::ConnectionTable;
 
 pub use error::WireError;
@@ -86,6 +89,8 @@ pub struct WireCounters {
     pub connections_lost: u64,
     /// Connections that ended before their first message, because the peer speaks none of this process's versions.
     pub no_common_version: u64,
+    /// Connections to this process that ended without a valid greeting.
+    pub connections_refused: u64,
 }
 
 /// All connections of a process.
@@ -99,6 +104,7 @@ pub struct PeerConnections {
     backlog: Backlog,
     observer: TcpObserver,
     reach: Reachability,
+    refused: RefusedConnections,
     /// Peers that this process connects to, by the endpoint's number.
     dialed: HashMap<usize, Peer>,
     /// A collector that shares its window out among the readouts has it.
@@ -119,11 +125,7 @@ impl PeerConnections {
     /// # Errors
     /// If the kernel refuses, or a file of the system cannot be used.
     pub fn open(system: &System, me: Peer, sources: Sources) -> Result<Self, WireError> {
-        let limits = Limits {
-            message_bytes_max: MESSAGE_BYTES_MAX,
-            receive_bytes_max: RECEIVE_BYTES_MAX,
-            ..Limits::default()
-        };
+        let limits = strangers::limits(system);
         let silence = crate::clock::std_duration(system.scenario().live.silence_max);
         let timing = Timing { heartbeat: silence / 5, silence_max: silence, ..Timing::default() };
         let fitted = match &system.machine {
@@ -151,6 +153,7 @@ impl PeerConnections {
             backlog: Backlog::default(),
             observer: TcpObserver::open(system, me)?,
             reach: Reachability::new(system, me, system.machine.now()),
+            refused: RefusedConnections::default(),
             dialed: HashMap::new(),
             sharing: if is_collector { WindowSharing::of(system.scenario()) } else { None },
             pending: VecDeque::new(),
@@ -224,8 +227,9 @@ impl PeerConnections {
         self.reach.lacks()
     }
 
-    /// Logs which peers have been out of reach for a while, at a low rate.
+    /// Logs which peers have been out of reach for a while and which connections were refused, at a low rate.
     pub fn log_unreachable(&mut self, now: Instant) {
+        self.refused.log(now);
         if !self.is_stopping {
             self.reach.log(now);
         }
@@ -315,13 +319,19 @@ impl PeerConnections {
                 }
                 Some(WireInput::Closed(partner))
             }
-            EndpointEvent::Failed { peer: connection, reason, retry } => {
+            EndpointEvent::Failed { peer: connection, name, caller, reason, retry } => {
                 tracing::debug!(%reason, ?retry, "no connection");
                 let dialed = self.dialed.get(&connection.index()).copied();
                 if let Closed::NoCommonVersion(versions) = &reason {
                     self.counters.no_common_version += 1;
                     if let Some(partner) = dialed.or_else(|| peer(&versions.peer)) {
                         self.reach.handle_other_versions(self.system.machine.now(), partner, &reason);
+                    }
+                } else if dialed.is_none() && !matches!(reason, Closed::Local | Closed::Aborted) {
+                    self.refused.handle_refused(self.system.machine.now(), &name, caller, &reason);
+                    self.counters.connections_refused = self.refused.total();
+                    if let Some(partner) = peer(&name) {
+                        self.reach.handle_failed(partner, strangers::refusal_of_peer(&reason));
                     }
                 }
                 if let Some(partner) = dialed.filter(|partner| self.table.of(*partner).is_none()) {

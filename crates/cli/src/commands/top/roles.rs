@@ -6,7 +6,8 @@ use super::table::{ScreenTable, Tone, bytes, millis, percent, scaled};
 use super::watched::Watched;
 
 /// Process, state and the figures of its connections, which every role has.
-const COMMON: [&str; 7] = ["process", "state", "peers", "lost", "rexmit/s", "timeouts/s", "RTT ms"];
+const COMMON: [&str; 8] =
+    ["process", "state", "peers", "lost", "refused", "rexmit/s", "timeouts/s", "RTT ms"];
 
 /// The role of a process as it says itself; `None` for a switch.
 pub(super) fn role(watched: &Watched) -> Option<&str> {
@@ -39,6 +40,7 @@ fn common(one: &Watched) -> (Vec<String>, Tone) {
         state.to_owned(),
         scaled(one.gauge("fanin_connections")),
         scaled(one.gauge("fanin_connections_lost_total")),
+        scaled(one.gauge("fanin_connections_refused_total")),
         scaled(one.rate("fanin_tcp_retransmits_total")),
         scaled(one.rate("fanin_tcp_timeouts_total")),
         millis(one.gauge("fanin_tcp_rtt_seconds")),

@@ -1,0 +1,126 @@
+//! Connections of strangers: how many a process keeps, and what it logs about those that it refused.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use fanin_message::{Closed, Limits};
+use rustix::process::{Resource, getrlimit};
+
+use super::{MESSAGE_BYTES_MAX, RECEIVE_BYTES_MAX};
+use crate::config::System;
+use crate::machine::HostMachine;
+
+/// The most connections without a complete greeting; and at most this part of the open files that the process may have.
+const GREETINGS_MAX: usize = 256;
+const GREETINGS_PART: usize = 4;
+/// The most lines about refused connections in one interval; a last line counts the others.
+const LINES_MAX: u64 = 4;
+const LOG_EVERY: Duration = Duration::from_secs(30);
+
+/// The limits of a process's connections. Strangers keep few descriptors, so that journals, stored files and `/metrics`
+/// always get one.
+pub(super) fn limits(system: &System) -> Limits {
+    let processes =
+        system.supervisors().len() + system.readouts.len() + system.collectors.len() + system.loggers.len();
+    let open_files = match &system.machine {
+        HostMachine::Real => getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) as usize,
+        HostMachine::Simulated(_) => usize::MAX,
+    };
+    Limits {
+        message_bytes_max: MESSAGE_BYTES_MAX,
+        receive_bytes_max: RECEIVE_BYTES_MAX,
+        // Twice, as a younger connection of a process replaces an older one whose end is not reported yet.
+        peers_max: 2 * (processes + GREETINGS_MAX),
+        greetings_max: GREETINGS_MAX.min(open_files / GREETINGS_PART).max(1),
+        ..Limits::default()
+    }
+}
+
+/// The connections to this process that ended without a valid greeting.
+#[derive(Debug, Default)]
+pub(super) struct RefusedConnections {
+    total: u64,
+    /// Number of them in the current interval of the log.
+    in_interval: u64,
+    since: Option<Instant>,
+}
+
+impl RefusedConnections {
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Counts a refused connection, and logs the first ones of each interval. True if it logged this one.
+    pub(super) fn handle_refused(
+        &mut self,
+        now: Instant,
+        name: &str,
+        caller: Option<SocketAddr>,
+        reason: &Closed,
+    ) -> bool {
+        self.log(now);
+        self.since.get_or_insert(now);
+        self.total += 1;
+        self.in_interval += 1;
+        let is_logged = self.in_interval <= LINES_MAX;
+        if is_logged {
+            let address = caller.map(tracing::field::display);
+            tracing::warn!(address, claims = name, %reason, "refused a connection");
+        }
+        is_logged
+    }
+
+    /// Logs the number of the connections that had no line of their own, when the interval has ended.
+    pub(super) fn log(&mut self, now: Instant) -> u64 {
+        if self.since.is_none_or(|since| now < since + LOG_EVERY) {
+            return 0;
+        }
+        let further = self.in_interval.saturating_sub(LINES_MAX);
+        if further > 0 {
+            tracing::warn!(connections = further, total = self.total, "refused further connections");
+        }
+        (self.in_interval, self.since) = (0, None);
+        further
+    }
+}
+
+/// The reason why a peer is not connected, after a connection under its name was refused.
+pub(super) fn refusal_of_peer(reason: &Closed) -> String {
+    let text = reason.to_string();
+    match reason {
+        Closed::Unauthenticated(_) | Closed::Refused(_) if text.contains("another key") => {
+            "it has another key".to_owned()
+        }
+        Closed::Unauthenticated(_) => format!("it has no key ({text})"),
+        _ => format!("a connection under its name was refused: {text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_has_few_lines_and_a_last_one_counts_the_others() {
+        let mut refused = RefusedConnections::default();
+        let now = Instant::now();
+        let reason = Closed::Unauthenticated("the caller has no key");
+        let logged = |refused: &mut RefusedConnections, at| refused.handle_refused(at, "", None, &reason);
+        let lines = (0..1000).filter(|_| logged(&mut refused, now)).count();
+        assert_eq!((lines as u64, refused.total()), (LINES_MAX, 1000));
+        assert_eq!(refused.log(now + LOG_EVERY / 2), 0);
+        assert_eq!(refused.log(now + LOG_EVERY), 1000 - LINES_MAX);
+        assert!(logged(&mut refused, now + LOG_EVERY));
+        assert_eq!(refused.total(), 1001);
+    }
+
+    #[test]
+    fn the_reason_names_the_key() {
+        let refused = Closed::Refused("not authenticated: the peer has another key".into());
+        assert_eq!(refusal_of_peer(&refused), "it has another key");
+        assert!(
+            refusal_of_peer(&Closed::Unauthenticated("the caller has no key")).starts_with("it has no key")
+        );
+        assert!(refusal_of_peer(&Closed::Remote).contains("closed by the peer"));
+    }
+}
