@@ -19,7 +19,7 @@ pub struct OsError(pub i32);
 
 impl OsError {
     /// Returns the number of an error; `EIO` if it has none.
-    pub(crate) fn of(error: &std::io::Error) -> Self {
+    pub fn of(error: &std::io::Error) -> Self {
         Self(error.raw_os_error().unwrap_or(libc::EIO))
     }
 }

@@ -223,6 +223,8 @@ metrics! {
     unassigned: Counter, "events_unassigned", "Events that a logger refused because the supervisor never assigned them", None, LOGGER;
     /// True while the disk is full.
     disk_full: Gauge, "disk_full", "1 while the disk is full", None, LOGGER;
+    /// True while writes fail for another reason.
+    disk_failing: Gauge, "disk_failing", "1 while events cannot be written for another reason than a full disk: the log names it", None, LOGGER;
 }
 
 fn now_ms() -> u64 {

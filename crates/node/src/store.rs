@@ -14,6 +14,7 @@ use std::time::Duration;
 use fanin_dataflow::{EventStream, StoreId, WriteJob};
 use fanin_events::atlas::{AtlasWriter, EventHeader, FileEnd, FileHeader, WriteError};
 use fanin_events::{Events, FAULTS_KEPT, Fault, Fragment, ReadError, verify};
+use fanin_message::OsError;
 
 use crate::data::{Data, check, fragments};
 use crate::machine::{HostMachine, MachineFile, OpenMode};
@@ -21,9 +22,9 @@ use crate::wake::Wake;
 
 /// A group is not made larger than this.
 const GROUP_BYTES_MAX: u64 = 64 << 20;
-/// Interval at which a full disk is tried again.
+/// Interval at which a disk that takes no writes is tried again.
 const RETRY: Duration = Duration::from_millis(250);
-/// Bytes that have to be free before a full disk counts as usable again, if no larger event was turned away.
+/// Bytes that have to fit before such a disk counts as usable again, if no larger event was turned away.
 const FREE_BYTES_MIN: u64 = 1 << 20;
 /// The end of the name of a file that is being written.
 pub const WRITING: &str = ".writing";
@@ -48,8 +49,29 @@ pub enum Stored {
     Safe(StoreId),
     /// The event is not on disk, and nothing of it is left.
     Failed(StoreId),
-    /// The disk is full, or is no longer.
-    Full(bool),
+    /// What the disk does with writes has changed.
+    Disk(DiskState),
+}
+
+/// The state of the disk under stored events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DiskState {
+    /// Writes succeed.
+    #[default]
+    Writable,
+    /// It has no space left, or the quota of the user is used up.
+    Full,
+    /// Writes fail for another reason: an error of the disk, a limit of the process such as that of open files.
+    Failing(OsError),
+}
+
+impl DiskState {
+    fn of(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full,
+            _ => Self::Failing(OsError::of(error)),
+        }
+    }
 }
 
 /// The thread that writes.
@@ -92,7 +114,7 @@ impl EventStore {
             todo,
             done: sender,
             wake,
-            full: None,
+            unwritable: None,
         };
         let runner = match machine {
             HostMachine::Real => {
@@ -165,8 +187,8 @@ pub struct StoreTask {
     todo: Receiver<WriteJob<Data>>,
     done: Sender<Stored>,
     wake: Wake,
-    /// While the disk is full: how much has to fit before it is not.
-    full: Option<u64>,
+    /// While the disk takes no writes: its state, and how much has to fit before it is usable again.
+    unwritable: Option<(DiskState, u64)>,
 }
 
 fn place(stream: EventStream) -> usize {
@@ -193,7 +215,7 @@ impl std::fmt::Debug for StoreTask {
 impl StoreTask {
     /// The longest wait for the first job of a turn.
     fn pause(&self) -> Duration {
-        if self.full.is_some() { RETRY } else { Duration::MAX / 4 }
+        if self.unwritable.is_some() { RETRY } else { Duration::MAX / 4 }
     }
 
     /// Writes the jobs that are there, after waiting at most `pause` for the first. Returns false when its logger has ended;
@@ -243,13 +265,15 @@ impl StoreTask {
         let mut pending: Vec<(StoreId, usize)> = Vec::with_capacity(group.len());
         for job in group {
             let stream = place(job.stream);
-            match if self.full.is_some() { Err(io::ErrorKind::StorageFull.into()) } else { self.add(job) } {
+            if self.unwritable.is_some() {
+                self.tell(Stored::Failed(job.id));
+                continue;
+            }
+            match self.add(job) {
                 Ok(()) => pending.push((job.id, stream)),
                 Err(error) => {
-                    if self.full.is_none() {
-                        tracing::error!(event = job.event.0, %error, "cannot store an event");
-                        self.note_full(&error, job);
-                    }
+                    tracing::error!(event = job.event.0, %error, "cannot store an event");
+                    self.note_unwritable(&error, job);
                     self.tell(Stored::Failed(job.id));
                 }
             }
@@ -259,7 +283,7 @@ impl StoreTask {
             if let Err(error) = &written {
                 tracing::error!(%error, events = pending.len(), "cannot write a group of events to disk");
                 if let Some(job) = group.iter().max_by_key(|job| size(job)) {
-                    self.note_full(error, job);
+                    self.note_unwritable(error, job);
                 }
             }
             for &(id, _) in pending.iter().filter(|(_, of)| *of == stream) {
@@ -386,21 +410,33 @@ impl StoreTask {
         finished
     }
 
-    /// A disk that took nothing is full, or as good as.
-    fn note_full(&mut self, error: &io::Error, job: &WriteJob<Data>) {
+    /// Notes that the disk takes no writes, and why.
+    fn note_unwritable(&mut self, error: &io::Error, job: &WriteJob<Data>) {
         if error.kind() == io::ErrorKind::InvalidData {
             return;
         }
-        self.full = Some(self.full.unwrap_or(0).max(size(job) * 2).max(FREE_BYTES_MIN));
-        self.tell(Stored::Full(true));
+        let needed = self.unwritable.map_or(0, |(_, needed)| needed).max(size(job) * 2).max(FREE_BYTES_MIN);
+        self.set_unwritable(DiskState::of(error), needed);
     }
 
-    /// True if a full disk has room again.
+    fn set_unwritable(&mut self, state: DiskState, needed: u64) {
+        if self.unwritable.is_none_or(|(before, _)| before != state) {
+            self.tell(Stored::Disk(state));
+        }
+        self.unwritable = Some((state, needed));
+    }
+
+    /// Tries whether the disk takes writes again.
     fn try_again(&mut self) {
-        let Some(needed) = self.full else { return };
-        if is_free(&self.machine, &room_file(&self.config), needed) {
-            self.full = None;
-            self.tell(Stored::Full(false));
+        let Some((before, needed)) = self.unwritable else { return };
+        match write_test(&self.machine, &room_file(&self.config), needed) {
+            Ok(()) => {
+                self.unwritable = None;
+                self.tell(Stored::Disk(DiskState::Writable));
+            }
+            Err(error) => self.set_unwritable(DiskState::of(&error), needed),
+        }
+        if self.unwritable.is_none_or(|(state, _)| state != before) {
             (self.wake)();
         }
     }
@@ -422,8 +458,8 @@ fn room_file(config: &StoreConfig) -> PathBuf {
     config.folder.join(format!(".room-{}", config.process))
 }
 
-/// True if `bytes` bytes can be written here, tried with a file of that size: quotas and limits count too.
-fn is_free(machine: &HostMachine, path: &Path, bytes: u64) -> bool {
+/// Writes a file of `bytes` bytes and removes it: quotas and limits count as well as free space.
+fn write_test(machine: &HostMachine, path: &Path, bytes: u64) -> io::Result<()> {
     let tried = machine.open(path, OpenMode::Create).and_then(|mut file| {
         let block = vec![0; 1 << 16];
         let mut left = bytes;
@@ -435,7 +471,7 @@ fn is_free(machine: &HostMachine, path: &Path, bytes: u64) -> bool {
         file.sync_data()
     });
     let _ = machine.remove(path);
-    tried.is_ok()
+    tried
 }
 
 fn finish(
@@ -526,4 +562,21 @@ pub(crate) fn sound(bytes: &[u8]) -> Result<u64, (u64, String)> {
         }
     }
     Ok(checksums)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn only_a_disk_without_space_or_quota_is_full() {
+        let state = |errno: Errno| DiskState::of(&errno.into());
+        assert_eq!(state(Errno::NOSPC), DiskState::Full);
+        assert_eq!(state(Errno::DQUOT), DiskState::Full);
+        for errno in [Errno::MFILE, Errno::NFILE, Errno::IO, Errno::ROFS, Errno::FBIG, Errno::ACCESS] {
+            assert_eq!(state(errno), DiskState::Failing(errno.into()));
+        }
+    }
 }

@@ -259,6 +259,11 @@ fn a_full_disk_makes_another_logger_take_over() {
     let small = Limited { file_kib: Some(300), ..Limited::default() };
     let mut system = System::start_in("full", &["live.file_size=1 GB", "logger.accept=0.9"], None, small);
     system.work(3000);
+    // The error is named, and not taken for a full disk.
+    let log = std::env::temp_dir().join(format!("fanin-limited-{}.log", std::process::id()));
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.contains("events cannot be written error=File too large"), "{log}");
+    assert!(!log.contains("the disk is full"), "{log}");
     let finished = system.finish();
     assert_eq!(finished.audit.totals.debug, 0);
     let size = |logger: u32| -> u64 {

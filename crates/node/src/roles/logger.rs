@@ -11,7 +11,7 @@ use crate::data::Data;
 use crate::metrics::{self, Metrics};
 use crate::node::{ProcessError, RoleNode};
 use crate::proof::AssignmentProofs;
-use crate::store::{EventStore, StoreConfig, Stored};
+use crate::store::{DiskState, EventStore, StoreConfig, Stored};
 use crate::wake::Wake;
 
 /// Runs the logger's state machine over connections and files.
@@ -22,7 +22,7 @@ pub struct LoggerNode {
     /// Answers to events without a proof of their assignment.
     refusals: VecDeque<(Peer, Message<Data>)>,
     unassigned: u64,
-    is_full: bool,
+    disk: DiskState,
     is_stopping: bool,
 }
 
@@ -45,7 +45,15 @@ impl LoggerNode {
             .map_err(|error| ProcessError::Own { failure: "cannot store events", error })?;
         let proofs = AssignmentProofs::of(system);
         let refusals = VecDeque::new();
-        Ok(Self { logger, store, proofs, refusals, unassigned: 0, is_full: false, is_stopping: false })
+        Ok(Self {
+            logger,
+            store,
+            proofs,
+            refusals,
+            unassigned: 0,
+            disk: DiskState::default(),
+            is_stopping: false,
+        })
     }
 
     fn hand_over(&mut self) {
@@ -92,12 +100,14 @@ impl RoleNode for LoggerNode {
             match stored {
                 Stored::Safe(id) => self.logger.handle_stored(now, id),
                 Stored::Failed(id) => self.logger.handle_store_failed(id),
-                Stored::Full(full) => {
-                    if full != self.is_full {
-                        tracing::warn!(full, "the disk is full, or is no longer");
+                Stored::Disk(disk) => {
+                    match disk {
+                        DiskState::Writable => tracing::info!("events can be written again"),
+                        DiskState::Full => tracing::warn!("the disk is full"),
+                        DiskState::Failing(error) => tracing::warn!(%error, "events cannot be written"),
                     }
-                    self.is_full = full;
-                    self.logger.handle_disk_full(full || self.is_stopping);
+                    self.disk = disk;
+                    self.logger.handle_disk_full(disk != DiskState::Writable || self.is_stopping);
                 }
             }
         }
@@ -151,6 +161,7 @@ impl RoleNode for LoggerNode {
         metrics::set(&metrics.offers_refused, counters.refused);
         metrics::set(&metrics.unassigned, self.unassigned);
         metrics::level(&metrics.held_bytes, counters.held);
-        metrics::level(&metrics.disk_full, u64::from(self.is_full));
+        metrics::level(&metrics.disk_full, u64::from(self.disk == DiskState::Full));
+        metrics::level(&metrics.disk_failing, u64::from(matches!(self.disk, DiskState::Failing(_))));
     }
 }

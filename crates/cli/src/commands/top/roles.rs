@@ -7,7 +7,7 @@ use super::watched::Watched;
 
 /// Process, state and the figures of its connections, which every role has.
 const COMMON: [&str; 8] =
-    ["process", "state", "peers", "lost", "refused", "rexmit/s", "timeouts/s", "RTT ms"];
+    ["process", "state", "peers", "lost", "strangers", "rexmit/s", "timeouts/s", "RTT ms"];
 
 /// The role of a process as it says itself; `None` for a switch.
 pub(super) fn role(watched: &Watched) -> Option<&str> {
@@ -175,7 +175,12 @@ pub(super) fn tables(all: &[Watched]) -> Vec<ScreenTable> {
     );
     let loggers =
         table(all, "logger", &["stored/s", "data/s", "held", "debug", "refused", "failed", "disk"], |one| {
-            let full = one.gauge("fanin_disk_full").is_some_and(|full| full > 0.0);
+            let is = |name| one.gauge(name).is_some_and(|value| value > 0.0);
+            let disk = match (is("fanin_disk_full"), is("fanin_disk_failing")) {
+                (true, _) => "FULL",
+                (false, true) => "FAILING",
+                (false, false) => "ok",
+            };
             vec![
                 rate(one, "fanin_events_stored_total"),
                 size(one, "fanin_stored_bytes_total"),
@@ -183,7 +188,7 @@ pub(super) fn tables(all: &[Watched]) -> Vec<ScreenTable> {
                 level(one, "fanin_events_stored_debug_total"),
                 level(one, "fanin_offers_refused_total"),
                 level(one, "fanin_events_store_failed_total"),
-                if full { "FULL" } else { "ok" }.to_owned(),
+                disk.to_owned(),
             ]
         });
     vec![supervisors, collectors, readouts, loggers]

@@ -1,0 +1,310 @@
+//! Thousands of connections of strangers against a running system: idle, slow, half-open, garbage, oversized, of other
+//! versions, and a recorded greeting. Its memory, descriptors, CPU time and log stay bounded, and it goes on.
+
+mod common;
+
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use common::System;
+use fanin_dataflow::Peer;
+use fanin_message::{EndpointEvent, MessageEndpoint, Options, RESERVED_KINDS, Settings, SharedKey};
+use fanin_node::config::Role;
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+
+/// The open files that each process of the system may have.
+const SYSTEM_FILES: u64 = 600;
+/// A quarter of them, as strangers may have.
+const STRANGERS: usize = 150;
+const IDLE: usize = 10_000;
+const SLOW: usize = 2_000;
+/// Of each other kind.
+const FAULTY: usize = 150;
+const REPLAYS: usize = 30;
+/// Types of the frames before the first message.
+const HELLO: u32 = RESERVED_KINDS + 1;
+const REFUSAL: u32 = RESERVED_KINDS + 3;
+const CHALLENGE: u32 = RESERVED_KINDS + 4;
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Memory by which an attacked process may grow. A message without its end takes 64 kB: 2000 slow strangers would take 128 MB.
+const GROWTH_KB_MAX: u64 = 16 << 10;
+/// Processor time that a connection may cost an attacked process, its ordinary work included.
+const CPU_US_MAX: u64 = 300;
+
+/// Sets the limit of open files of this process and of those that it starts; returns the limit that holds.
+fn limit_files(wanted: u64) -> u64 {
+    let before = getrlimit(Resource::Nofile);
+    let current = before.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: before.maximum }).unwrap();
+    current
+}
+
+/// What a process has used so far.
+#[derive(Debug, Clone, Copy)]
+struct Usage {
+    peak_kb: u64,
+    cpu_us: u64,
+    files: usize,
+}
+
+fn usage(pid: u32) -> Usage {
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
+    let status = read("status");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak_kb = peak.split_whitespace().next().unwrap().parse().unwrap();
+    let mut cpu_us = 0;
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten() {
+        // Nanoseconds on a processor; the first of three numbers.
+        let Ok(text) = std::fs::read_to_string(task.path().join("schedstat")) else { continue };
+        cpu_us += text.split(' ').next().unwrap().parse::<u64>().unwrap() / 1000;
+    }
+    Usage { peak_kb, cpu_us, files: std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count() }
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// The bytes that a caller with the key sends to a readout until it is accepted.
+fn record_greeting(address: SocketAddr, key: Option<SharedKey>) -> Vec<u8> {
+    let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let via = proxy.local_addr().unwrap();
+    let caller = std::thread::spawn(move || {
+        let settings = Settings { name: "collector-1".into(), ..Settings::default() };
+        let mut endpoint = MessageEndpoint::new(settings).unwrap();
+        endpoint.connect("readout-0", via, Options { key, backoff: None, ..Options::default() });
+        let event = endpoint.poll(Some(Instant::now() + PATIENCE)).unwrap();
+        assert!(matches!(event, Some(EndpointEvent::Connected { .. })), "{event:?}");
+    });
+    let (mut near, _) = proxy.accept().unwrap();
+    let mut far = connect(address);
+    for stream in [&near, &far] {
+        stream.set_read_timeout(Some(Duration::from_millis(2))).unwrap();
+    }
+    let mut recorded = Vec::new();
+    let mut block = [0; 4096];
+    while !caller.is_finished() {
+        if let Ok(count @ 1..) = near.read(&mut block) {
+            recorded.extend_from_slice(&block[..count]);
+            far.write_all(&block[..count]).unwrap();
+        }
+        if let Ok(count @ 1..) = far.read(&mut block) {
+            // The caller may have ended.
+            let _ = near.write_all(&block[..count]);
+        }
+    }
+    caller.join().unwrap();
+    recorded
+}
+
+/// The connections that attack the system, and how many were made.
+struct Campaign {
+    targets: Vec<SocketAddr>,
+    readout: SocketAddr,
+    greeting: Vec<u8>,
+    open: Vec<TcpStream>,
+    made: usize,
+}
+
+impl Campaign {
+    /// Connects to one target after the other.
+    fn stranger(&mut self) -> TcpStream {
+        self.made += 1;
+        connect(self.targets[self.made % self.targets.len()])
+    }
+
+    fn idle(&mut self, count: usize) {
+        for _ in 0..count {
+            let stream = self.stranger();
+            self.open.push(stream);
+        }
+    }
+
+    /// Greetings that arrive byte by byte.
+    fn slow(&mut self) {
+        let mut slow: Vec<TcpStream> = (0..SLOW).map(|_| self.stranger()).collect();
+        for byte in self.greeting.clone().into_iter().take(24) {
+            // The target closes most of them meanwhile.
+            slow.iter_mut().for_each(|stream| drop(stream.write_all(&[byte])));
+        }
+        self.open.append(&mut slow);
+    }
+
+    fn faulty(&mut self) {
+        for number in 0..FAULTY {
+            // Any bytes; a different beginning each time.
+            let garbage: Vec<u8> = (0..600).map(|at| (at * 31 + number * 97) as u8).collect();
+            drop(self.stranger().write_all(&garbage));
+            // A greeting of nearly 4 GiB, and a message of 512 MB before any greeting.
+            for (kind, size) in [(HELLO, u32::MAX), (1, 512 << 20)] {
+                let words = [kind, 0, size].map(u32::to_le_bytes).concat();
+                drop(self.stranger().write_all(&words));
+            }
+            // A part of a greeting, and then its end without another byte.
+            let mut half = self.stranger();
+            let part = 1 + number % (self.greeting.len() - 1);
+            drop(half.write_all(&self.greeting[..part.min(40)]));
+            drop(half.shutdown(Shutdown::Write));
+            self.open.push(half);
+            // The greeting of another version: a byte of its head differs.
+            let mut other = self.greeting.clone();
+            other[12 + number % 8] ^= 0x55;
+            drop(self.stranger().write_all(&other));
+        }
+    }
+
+    /// Sends the recorded greeting with its proof; returns the kinds of the frames that answer.
+    fn replay(&mut self) -> Vec<u32> {
+        self.made += 1;
+        let mut stream = connect(self.readout);
+        stream.write_all(&self.greeting).unwrap();
+        let mut answer = Vec::new();
+        if let Err(error) = stream.read_to_end(&mut answer) {
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+        }
+        let mut kinds = Vec::new();
+        let mut rest = answer.as_slice();
+        while let Some((head, after)) = rest.split_first_chunk::<12>() {
+            let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().unwrap());
+            kinds.push(word(0));
+            rest = &after[(word(8) as usize).min(after.len())..];
+        }
+        kinds
+    }
+}
+
+fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = connect(address);
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_flood_of_strangers_costs_little_and_stops_nothing() {
+    limit_files(SYSTEM_FILES);
+    let mut system = System::start("hostile", &[]);
+    let files = limit_files((IDLE + SLOW + FAULTY) as u64 + 1000) as usize;
+    let idle = IDLE.min(files.saturating_sub(SLOW + FAULTY + 300));
+    if idle < IDLE {
+        eprintln!("{idle} idle connections instead of {IDLE}: the limit of open files is {files}");
+    }
+    assert!(idle > 2 * SYSTEM_FILES as usize, "the limit of open files is {files}");
+    system.work(1000);
+    let attacked = [
+        (Role::Supervisor, Peer::Supervisor),
+        (Role::Readout, Peer::Readout(0)),
+        (Role::Logger, Peer::Logger(0)),
+    ];
+    let address = |system: &System, peer| system.live.system().address(peer).unwrap().parse().unwrap();
+    let targets: Vec<SocketAddr> = attacked.iter().map(|&(_, peer)| address(&system, peer)).collect();
+    let pids: Vec<u32> = attacked.iter().map(|&(role, _)| system.live.pid(role, 0).unwrap()).collect();
+    let readout = targets[1];
+    let greeting = record_greeting(readout, system.live.system().key.clone());
+    // The true collector takes its place again.
+    system.work(1500);
+    let before: Vec<Usage> = pids.iter().map(|&pid| usage(pid)).collect();
+    let (sender, answers) = mpsc::channel();
+    let attack = std::thread::spawn(move || {
+        let mut campaign = Campaign { targets, readout, greeting, open: Vec::new(), made: 0 };
+        campaign.idle(idle);
+        campaign.slow();
+        campaign.faulty();
+        (0..REPLAYS).for_each(|_| sender.send(campaign.replay()).unwrap());
+        campaign
+    });
+    while !attack.is_finished() {
+        system.work(50);
+    }
+    let campaign = attack.join().unwrap();
+    assert_eq!(campaign.made, idle + SLOW + 5 * FAULTY + REPLAYS);
+    // A replay has a challenge and a refusal as answer, or nothing: no greeting.
+    let answers: Vec<Vec<u32>> = answers.into_iter().collect();
+    assert!(answers.iter().flatten().all(|kind| [REFUSAL, CHALLENGE].contains(kind)), "{answers:x?}");
+    assert!(answers.iter().any(|kinds| kinds.len() == 2), "{answers:x?}");
+    // A process that dies while all strangers are connected comes back.
+    system.signal(Role::Collector, 0, Signal::KILL);
+    let until = Instant::now() + PATIENCE;
+    let is_back = |system: &System| {
+        system.live.restarts() > 0
+            && system.live.metrics("collector-0").is_some_and(|address| {
+                TcpStream::connect(address).is_ok() && get(address, "/readyz").starts_with("HTTP/1.1 200 ")
+            })
+    };
+    while !is_back(&system) {
+        assert!(Instant::now() < until, "the collector does not come back");
+        system.work(100);
+    }
+    let assigned = system.live.assigned();
+    system.work(500);
+    assert!(system.live.assigned() > assigned, "nothing is assigned");
+
+    let mut refused = 0.0;
+    for ((&pid, before), (role, _)) in pids.iter().zip(before).zip(attacked) {
+        let name = common::name(role, 0);
+        let after = usage(pid);
+        let cpu_us = after.cpu_us - before.cpu_us;
+        let each = cpu_us * 3 / campaign.made as u64;
+        eprintln!("{name}: {before:?}, then {after:?}; {each} us of CPU for each connection");
+        assert!(after.peak_kb < before.peak_kb + GROWTH_KB_MAX, "{name}: {before:?} {after:?}");
+        assert!(after.files <= before.files + STRANGERS + 8, "{name}: {before:?} {after:?}");
+        assert!(each < CPU_US_MAX, "{name}: {each} us for each connection");
+        let text = get(system.live.metrics(&name).unwrap(), "/metrics");
+        let line = text.lines().find(|line| line.starts_with("fanin_connections_refused_total")).unwrap();
+        refused += line.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
+        let log = std::fs::read_to_string(system.folder.join(format!("log/{name}.log"))).unwrap();
+        assert!(log.contains("refused a connection address=127.0.0.1:"), "{log}");
+        assert!(log.lines().count() < 200, "{name} logs {} lines", log.lines().count());
+        assert!(!log.contains("open files") && !log.contains("accepting no further"), "{log}");
+    }
+    // Those that are open without a greeting are not refused yet.
+    assert!(refused >= (campaign.made - 3 * STRANGERS) as f64, "{refused} of {}", campaign.made);
+    drop(campaign);
+    let finished = system.finish();
+    assert_eq!((finished.restarts, finished.lives("supervisor"), finished.lives("logger-0")), (1, 1, 1));
+    finished.remove();
+}
+
+#[test]
+fn a_peer_that_is_missed_because_of_its_key_is_named_so() {
+    let folder = std::env::temp_dir().join(format!("fanin-node-foreign-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = held.local_addr().unwrap();
+    drop(held);
+    let key = SharedKey::random().unwrap().to_hex();
+    let text = format!(
+        "scenario = \"replay\"\nset = [\"readout.hosts=4\", \"collectors.hosts_per_rack=1\", \"logger.hosts=1\"]\n\
+         key = \"peers.key\"\nfolder = {folder:?}\ndata = {folder:?}\n[hosts]\nsupervisor = \"{address}\"\n\
+         readouts = [\"127.0.0.1:[1-4]\"]\ncollectors = [\"127.0.0.1:5\"]\nloggers = [\"127.0.0.1:6\"]\n"
+    );
+    std::fs::write(folder.join("peers.key"), key).unwrap();
+    let path = folder.join("system.toml");
+    std::fs::write(&path, text).unwrap();
+    let mut command = Command::new(common::program());
+    command.arg("node").arg("supervisor").arg(&path).stderr(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.by_ref().any(|line| line.contains("listening")), "it does not listen");
+    let settings = Settings { name: "collector-0".into(), ..Settings::default() };
+    let mut endpoint = MessageEndpoint::new(settings).unwrap();
+    let key = Some(SharedKey::random().unwrap());
+    endpoint.connect("supervisor", address, Options { key, backoff: None, ..Options::default() });
+    let event = endpoint.poll(Some(Instant::now() + PATIENCE)).unwrap();
+    assert!(matches!(event, Some(EndpointEvent::Failed { .. })), "{event:?}");
+    // Both lines come: the refused connection, and the peer that is missed.
+    let refused = lines.by_ref().find(|line| line.contains("refused a connection")).unwrap();
+    assert!(refused.contains("collector-0") && refused.contains("another key"), "{refused}");
+    let is_about_it = |line: &String| line.contains("no connection to a peer") && line.contains("collector");
+    let missed = lines.by_ref().find(is_about_it).unwrap();
+    assert!(missed.contains("it has another key"), "{missed}");
+    process.kill().unwrap();
+    process.wait().unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
+}
