@@ -41,6 +41,37 @@ fn asked(query: &str) -> BTreeSet<String> {
     words.filter(|word| word.starts_with("fanin_")).map(str::to_owned).collect()
 }
 
+/// Grafana's units for what a query gives: by its metric's name, and by the rate that it takes.
+fn units(query: &str) -> &'static [&'static str] {
+    let names = asked(query);
+    let name = names.first().unwrap().trim_end_matches("_total").trim_end_matches("_bucket");
+    let is_mean = query.contains(" / ") || query.contains("histogram_quantile(");
+    let is_rate = !is_mean && (query.contains("rate(") || name.contains("_rate"));
+    let has_unit = |unit: &str| name.ends_with(unit) || is_mean && name.contains(unit);
+    match (has_unit("_bytes"), has_unit("_seconds"), is_rate) {
+        (true, _, true) => &["Bps"],
+        (true, _, false) => &["bytes"],
+        (_, true, true) => &["percentunit"],
+        (_, true, false) => &["s"],
+        (_, _, true) => &["reqps", "ops", "cps"],
+        (_, _, false) => &["short"],
+    }
+}
+
+#[test]
+fn each_panel_of_the_dashboard_has_one_unit() {
+    let dashboard = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/grafana/fanin.json");
+    let dashboard: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(dashboard).unwrap()).unwrap();
+    for panel in dashboard["panels"].as_array().unwrap() {
+        let unit = panel["fieldConfig"]["defaults"]["unit"].as_str().unwrap();
+        for target in panel["targets"].as_array().unwrap() {
+            let query = target["expr"].as_str().unwrap();
+            assert!(units(query).contains(&unit), "{} in {unit}: {query}", panel["title"]);
+        }
+    }
+}
+
 #[test]
 fn every_process_tells_how_it_is_and_the_dashboard_asks_for_nothing_else() {
     let mut system = System::start("metrics", &[]);
