@@ -11,11 +11,13 @@ const CHANGES_MAX: usize = 8;
 /// Bytes that mean something in many formats.
 const BYTES: [u8; 11] = [0, 1, 3, 4, 0x45, b'"', b'[', 127, 128, 254, 255];
 
-/// Feeds `check` the corpus in `fuzz/corpus/FOLDER`, and then mutations of it. It stops after `FANIN_FUZZ_SECONDS` (1 unless
-/// set), divided by `targets` that share this time. `words` are what the format is made of, if it is made of words.
+/// Feeds `check` the corpus in `fuzz/corpus/FOLDER`, and then mutations of it, from the seed `FANIN_FUZZ_SEED` (1 unless set).
+/// It stops after `FANIN_FUZZ_INPUTS` inputs; without them after `FANIN_FUZZ_SECONDS` (1 unless set), divided by `targets` that
+/// share this time. It prints the number of inputs. `words` are what the format is made of, if it is made of words.
 ///
 /// # Panics
 /// If `check` panics, with the input that made it.
+#[allow(clippy::print_stdout, reason = "the number of inputs is what a long run is for")]
 pub(crate) fn mutate(folder: &str, words: &[&str], targets: u32, check: impl Fn(&[u8])) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(folder);
     let mut paths: Vec<_> = std::fs::read_dir(corpus)
@@ -35,14 +37,16 @@ pub(crate) fn mutate(folder: &str, words: &[&str], targets: u32, check: impl Fn(
         );
     };
     seeds.iter().for_each(|seed| check(seed));
-    let seconds = std::env::var("FANIN_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    let end = Instant::now() + Duration::from_secs(seconds) / targets;
-    let mut state = 1_u64;
+    let setting = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let wanted = setting("FANIN_FUZZ_INPUTS");
+    let end = Instant::now() + Duration::from_secs(setting("FANIN_FUZZ_SECONDS").unwrap_or(1)) / targets;
+    let mut inputs = seeds.len() as u64;
+    let mut state = setting("FANIN_FUZZ_SEED").unwrap_or(1);
     let mut random = |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((state >> 33) as usize) % below.max(1)
     };
-    while Instant::now() < end {
+    while wanted.map_or_else(|| Instant::now() < end, |wanted| inputs < wanted) {
         let mut input = seeds[random(seeds.len())].clone();
         for _ in 0..=random(CHANGES_MAX) {
             if input.is_empty() {
@@ -77,5 +81,7 @@ pub(crate) fn mutate(folder: &str, words: &[&str], targets: u32, check: impl Fn(
             input.truncate(BYTES_MAX);
         }
         check(&input);
+        inputs += 1;
     }
+    println!("fuzz target {folder}: {inputs} inputs");
 }

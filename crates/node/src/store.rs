@@ -49,17 +49,17 @@ pub enum Stored {
     Safe(StoreId),
     /// The event is not on disk, and nothing of it is left.
     Failed(StoreId),
-    /// What the disk does with writes has changed.
+    /// The disk has another state than before.
     Disk(DiskState),
 }
 
 /// The state of the disk under stored events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DiskState {
-    /// Writes succeed.
+    /// Writes of events succeed.
     #[default]
     Writable,
-    /// It has no space left, or the quota of the user is used up.
+    /// No space is left, or the quota of the user is used up.
     Full,
     /// Writes fail for another reason: an error of the disk, a limit of the process such as that of open files.
     Failing(OsError),

@@ -42,7 +42,7 @@ fn limit_files(wanted: u64) -> u64 {
     current
 }
 
-/// What a process has used so far.
+/// Memory, processor time and descriptors that a process has used so far.
 #[derive(Debug, Clone, Copy)]
 struct Usage {
     peak_kb: u64,

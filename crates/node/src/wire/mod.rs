@@ -47,10 +47,6 @@ use table::ConnectionTable;
 
 pub use error::WireError;
 
-/// The largest message: an event.
-const MESSAGE_BYTES_MAX: u32 = 512 << 20;
-/// Received bytes that may be in use at a time.
-const RECEIVE_BYTES_MAX: u64 = 2 << 30;
 /// Requests that wait for room in a window are tried again this often: bytes of an incomplete answer make room without
 /// an event.
 const HELD_TURN: Duration = Duration::from_millis(1);

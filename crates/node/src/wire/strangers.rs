@@ -6,10 +6,13 @@ use std::time::{Duration, Instant};
 use fanin_message::{Closed, Limits};
 use rustix::process::{Resource, getrlimit};
 
-use super::{MESSAGE_BYTES_MAX, RECEIVE_BYTES_MAX};
 use crate::config::System;
 use crate::machine::HostMachine;
 
+/// The largest message: an event.
+const MESSAGE_BYTES_MAX: u32 = 512 << 20;
+/// Received bytes that may be in use at a time.
+const RECEIVE_BYTES_MAX: u64 = 2 << 30;
 /// The most connections without a complete greeting; and at most this part of the open files that the process may have.
 const GREETINGS_MAX: usize = 256;
 const GREETINGS_PART: usize = 4;
