@@ -330,7 +330,7 @@ BUGS = [
 
 
 def world(*arguments: str, limit_s: float) -> subprocess.CompletedProcess[str] | str:
-    """Run the command of the worlds. If it takes longer than the limit, the result is its last line of progress."""
+    """Run the command of the worlds; past the limit, the result is its last line of progress."""
     command = [str(ROOT / "target" / "release" / "fanin-world"), *arguments]
     try:
         return subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False, timeout=limit_s)

@@ -73,7 +73,8 @@ def test_each_message_is_read(root: Path, capture: Path) -> None:
         ["6", "0xffffff03", "", ""],
     ]
     assert tshark(root, capture, "fanin.reason", "fanin.reason") == [["unknown peer"]]
-    greeting = tshark(root, capture, "fanin.name", "fanin.name", "fanin.expects", "fanin.heartbeat", "fanin.highest")
+    fields = "fanin.name", "fanin.expects", "fanin.heartbeat", "fanin.highest"
+    greeting = tshark(root, capture, "fanin.name", *fields)
     assert greeting == [["collector 0", "readout 1", "500", "3"]]
 
 

@@ -36,7 +36,7 @@ impl<'a> Placed<'a> {
         }
         let parts = || self.bench.network().hosts.iter().map(|host| host.part);
         let logger = parts().find(|part| matches!(part, Part::Role(Role::Logger, _)));
-        let readout = || parts().filter(|part| matches!(part, Part::Role(Role::Readout, _))).last();
+        let readout = || parts().rfind(|part| matches!(part, Part::Role(Role::Readout, _)));
         logger.or_else(readout).unwrap_or(Part::Role(role, 0))
     }
 }
