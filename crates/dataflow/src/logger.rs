@@ -186,8 +186,10 @@ impl<P: FragmentPayload> Logger<P> {
                 if size > OFFER_BYTES_MAX {
                     return unexpected("offer", "it is larger than any event");
                 }
+                // A refusal of an earlier copy and an offer can cross. The collector then offers the event once more: the
+                // first of the two stands.
                 if self.places.contains_key(&key) || self.granted.contains_key(&key) {
-                    return unexpected("offer", "the event was offered before");
+                    return Ok(());
                 }
                 if self.refusing || self.offers.len() >= self.config.offers_max as usize {
                     self.counters.refused += 1;
