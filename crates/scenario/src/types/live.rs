@@ -52,7 +52,9 @@ pub struct Live {
     /// Closed journals that a process keeps; zero: all. The audit of a whole run needs all.
     pub journal_parts: u32,
     /// Starts a second supervisor, which takes over if the first one is lost. Only `fanin run` reads this; a system's file has
-    /// `standby` in `[hosts]`.
+    /// `standby` in `[hosts]`. Absent: false.
+    // Absent where it is false: it changes no simulation, and hashes of scenarios from before it stay.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub standby: bool,
     /// Time without a message after which a peer counts as lost.
     pub silence_max: Duration,
