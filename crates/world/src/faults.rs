@@ -113,12 +113,19 @@ impl World {
         let other = if host == 0 { self.children.len() - 1 } else { 0 };
         let state =
             |host: Host| self.children[host].process.as_ref().and_then(|process| process.succession());
-        // One that was replaced and does not know it yet leads no more.
-        let leads = |left: SuccessionState| left.leads && left.term >= self.newest_term();
+        // One that was replaced and does not know it yet leads no more. A leader may have had a term alone decided, and lost the line
+        // that says so to its disk. Its partner may not take over then.
+        let newest = self.newest_term();
+        let leads = |left: SuccessionState| left.leads && left.term >= newest;
         let can = match (state(host), state(other)) {
             // The partner may take over only where it knows of the pairing.
             (Some(lost), Some(left)) => {
-                leads(left) || lost.leads && lost.is_paired && left.is_paired && lost.term == left.term
+                leads(left)
+                    || lost.leads
+                        && lost.is_paired
+                        && left.is_paired
+                        && lost.term == left.term
+                        && left.term >= newest
             }
             (None, Some(left)) => leads(left),
             _ => false,
