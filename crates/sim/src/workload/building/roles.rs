@@ -14,6 +14,18 @@ use crate::Error;
 use crate::random::{HostKind, Purpose, host, seed};
 use crate::workload::sizes::{RecordedSizes, Sizes};
 
+/// Calls a method of a role's state machine.
+macro_rules! with_machine {
+    ($machines:expr, $role:expr, $($call:tt)+) => {
+        match $role {
+            Peer::Supervisor | Peer::Standby => $machines.supervisor.$($call)+,
+            Peer::Readout(place) => $machines.readouts[usize::from(place)].$($call)+,
+            Peer::Collector(place) => $machines.collectors[usize::from(place)].$($call)+,
+            Peer::Logger(place) => $machines.loggers[usize::from(place)].$($call)+,
+        }
+    };
+}
+
 /// All state machines, by role and number.
 pub(super) struct RoleMachines {
     pub(super) supervisor: Supervisor<Bytes>,
@@ -74,51 +86,26 @@ impl RoleMachines {
     }
 
     pub(super) fn handle_connected(&mut self, now: Instant, role: Peer, peer: Peer) {
-        match role {
-            Peer::Supervisor | Peer::Standby => self.supervisor.handle_connected(now, peer),
-            Peer::Readout(place) => self.readouts[usize::from(place)].handle_connected(now, peer),
-            Peer::Collector(place) => self.collectors[usize::from(place)].handle_connected(now, peer),
-            Peer::Logger(place) => self.loggers[usize::from(place)].handle_connected(now, peer),
-        }
+        with_machine!(self, role, handle_connected(now, peer));
     }
 
     #[inline]
     pub(super) fn handle_message(&mut self, now: Instant, role: Peer, peer: Peer, message: Message<Bytes>) {
-        expected(match role {
-            Peer::Supervisor | Peer::Standby => self.supervisor.handle_message(now, peer, message),
-            Peer::Readout(place) => self.readouts[usize::from(place)].handle_message(now, peer, message),
-            Peer::Collector(place) => self.collectors[usize::from(place)].handle_message(now, peer, message),
-            Peer::Logger(place) => self.loggers[usize::from(place)].handle_message(now, peer, message),
-        });
+        expected(with_machine!(self, role, handle_message(now, peer, message)));
     }
 
     pub(super) fn handle_deadline(&mut self, now: Instant, role: Peer) {
-        match role {
-            Peer::Supervisor | Peer::Standby => self.supervisor.handle_deadline(now),
-            Peer::Readout(place) => self.readouts[usize::from(place)].handle_deadline(now),
-            Peer::Collector(place) => self.collectors[usize::from(place)].handle_deadline(now),
-            Peer::Logger(place) => self.loggers[usize::from(place)].handle_deadline(now),
-        }
+        with_machine!(self, role, handle_deadline(now));
     }
 
     #[inline]
     pub(super) fn poll_deadline(&mut self, role: Peer) -> Option<Instant> {
-        match role {
-            Peer::Supervisor | Peer::Standby => self.supervisor.poll_deadline(),
-            Peer::Readout(place) => self.readouts[usize::from(place)].poll_deadline(),
-            Peer::Collector(place) => self.collectors[usize::from(place)].poll_deadline(),
-            Peer::Logger(place) => self.loggers[usize::from(place)].poll_deadline(),
-        }
+        with_machine!(self, role, poll_deadline())
     }
 
     #[inline]
     pub(super) fn poll_transmit(&mut self, role: Peer) -> Option<(Peer, Message<Bytes>)> {
-        match role {
-            Peer::Supervisor | Peer::Standby => self.supervisor.poll_transmit(),
-            Peer::Readout(place) => self.readouts[usize::from(place)].poll_transmit(),
-            Peer::Collector(place) => self.collectors[usize::from(place)].poll_transmit(),
-            Peer::Logger(place) => self.loggers[usize::from(place)].poll_transmit(),
-        }
+        with_machine!(self, role, poll_transmit())
     }
 
     /// A line for each collector that waits, and for each of its events.
@@ -163,12 +150,7 @@ impl RoleMachines {
 
     #[inline]
     pub(super) fn poll_record(&mut self, role: Peer) -> Option<EventRecord> {
-        match role {
-            Peer::Supervisor | Peer::Standby => self.supervisor.poll_record(),
-            Peer::Readout(place) => self.readouts[usize::from(place)].poll_record(),
-            Peer::Collector(place) => self.collectors[usize::from(place)].poll_record(),
-            Peer::Logger(place) => self.loggers[usize::from(place)].poll_record(),
-        }
+        with_machine!(self, role, poll_record())
     }
 }
 
