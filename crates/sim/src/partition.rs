@@ -18,7 +18,7 @@ use crate::index::{EndIndex, peer};
 use crate::occurrence::{Occurrence, TechniqueStep};
 use crate::streams::{StreamMessage, Streams};
 use crate::techniques::{MessageKind, TechniqueSet};
-use crate::workload::{BarrierWorkload, Building, HostWorkload, WorkloadRequests};
+use crate::workload::{BarrierWorkload, Building, HostOutbox, HostWorkload};
 
 /// A partition can move to another thread. `tests/house/test_arrows.py` finds no cell, lock or other shared state that changes.
 const _: () = {
@@ -58,7 +58,7 @@ pub(crate) struct Partition<W: HostWorkload> {
     pub(crate) techniques: TechniqueSet,
     pub(crate) recorder: Recorder,
     streams: Streams<W::Message>,
-    outbox: WorkloadRequests<W::Message>,
+    outbox: HostOutbox<W::Message>,
     /// Its hosts and switches. The others of the engine and the workload stay idle here.
     played: PlayedNodes,
     /// Time of each host's earliest scheduled timer.
@@ -90,7 +90,7 @@ impl<W: HostWorkload> Partition<W> {
             workload,
             techniques,
             recorder,
-            outbox: WorkloadRequests::default(),
+            outbox: HostOutbox::default(),
             host_timers: vec![u64::MAX; played.hosts()],
             played,
             kinds: Vec::new(),

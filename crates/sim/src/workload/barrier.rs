@@ -8,7 +8,7 @@ use fanin_report::{EventOutcome, EventRow, Span, Summary};
 use fanin_scenario::{Scenario, machines};
 use fanin_units::{Duration, Instant};
 
-use super::interface::{HostWorkload, MeasuredWorkload, WorkloadRequests, ideal_of};
+use super::interface::{HostOutbox, HostWorkload, MeasuredWorkload, ideal_of};
 use crate::Error;
 use crate::index::EndIndex;
 use crate::random::{HostKind, Purpose, host, seed};
@@ -77,7 +77,7 @@ impl BarrierWorkload {
     }
 
     /// Drains the aggregator: takes its completed rounds, and sends the requests of the next one.
-    fn drain(&mut self, outbox: &mut WorkloadRequests<BarrierMessage>) {
+    fn drain(&mut self, outbox: &mut HostOutbox<BarrierMessage>) {
         while let Some(record) = self.aggregator.poll_record() {
             let BarrierRecord::Round { start, end, .. } = record else {
                 unreachable!("simulated connections are never lost, and the run watches for stalls")
@@ -107,7 +107,7 @@ impl HostWorkload for BarrierWorkload {
         now: Instant,
         end: EndIndex,
         message: BarrierMessage,
-        outbox: &mut WorkloadRequests<BarrierMessage>,
+        outbox: &mut HostOutbox<BarrierMessage>,
     ) {
         let sender = end / 2;
         let handled = match message {
@@ -122,12 +122,7 @@ impl HostWorkload for BarrierWorkload {
         self.drain(outbox);
     }
 
-    fn start(
-        &mut self,
-        now: Instant,
-        plays: &dyn Fn(u32) -> bool,
-        outbox: &mut WorkloadRequests<BarrierMessage>,
-    ) {
+    fn start(&mut self, now: Instant, plays: &dyn Fn(u32) -> bool, outbox: &mut HostOutbox<BarrierMessage>) {
         for (place, sender) in self.senders.iter_mut().enumerate() {
             sender.handle_connected(now, AGGREGATOR);
             if plays(0) {
@@ -137,7 +132,7 @@ impl HostWorkload for BarrierWorkload {
         self.drain(outbox);
     }
 
-    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut WorkloadRequests<BarrierMessage>) {
+    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut HostOutbox<BarrierMessage>) {
         let Some(place) = host.checked_sub(1) else {
             self.aggregator.handle_deadline(now);
             self.drain(outbox);

@@ -16,12 +16,7 @@ pub(crate) trait HostWorkload {
     type Message;
 
     /// Sends the first messages of the hosts that `plays` names.
-    fn start(
-        &mut self,
-        now: Instant,
-        plays: &dyn Fn(u32) -> bool,
-        outbox: &mut WorkloadRequests<Self::Message>,
-    );
+    fn start(&mut self, now: Instant, plays: &dyn Fn(u32) -> bool, outbox: &mut HostOutbox<Self::Message>);
 
     /// Handles a whole message, received at one end of a connection.
     fn handle_message(
@@ -29,11 +24,11 @@ pub(crate) trait HostWorkload {
         now: Instant,
         end: EndIndex,
         message: Self::Message,
-        outbox: &mut WorkloadRequests<Self::Message>,
+        outbox: &mut HostOutbox<Self::Message>,
     );
 
     /// Handles a host's deadline.
-    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut WorkloadRequests<Self::Message>);
+    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut HostOutbox<Self::Message>);
 
     /// A host's next deadline.
     fn poll_deadline(&mut self, host: u32) -> Instant;
@@ -72,7 +67,7 @@ pub(crate) trait HostWorkload {
 }
 
 /// Requests of a workload to its partition.
-pub(crate) struct WorkloadRequests<M> {
+pub(crate) struct HostOutbox<M> {
     /// Messages to send, in order: the end, the length in bytes, the content.
     pub(crate) messages: Vec<(EndIndex, u64, M)>,
     /// Further hosts whose deadlines may have changed.
@@ -81,13 +76,13 @@ pub(crate) struct WorkloadRequests<M> {
     pub(crate) taps: Vec<(EndIndex, bool)>,
 }
 
-impl<M> Default for WorkloadRequests<M> {
+impl<M> Default for HostOutbox<M> {
     fn default() -> Self {
         Self { messages: Vec::new(), hosts: Vec::new(), taps: Vec::new() }
     }
 }
 
-impl<M> WorkloadRequests<M> {
+impl<M> HostOutbox<M> {
     /// Sends `message`, `bytes` long, from one end of a connection to the other.
     #[inline]
     pub(crate) fn send(&mut self, end: EndIndex, bytes: u64, message: M) {

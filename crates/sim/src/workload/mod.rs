@@ -12,7 +12,7 @@ use crate::Error;
 
 pub(crate) use barrier::BarrierWorkload;
 pub(crate) use building::Building;
-pub(crate) use interface::{HostWorkload, MeasuredWorkload, WorkloadRequests};
+pub(crate) use interface::{HostOutbox, HostWorkload, MeasuredWorkload};
 pub use sizes::RecordedSizes;
 
 /// A scenario's workload, ready to run.

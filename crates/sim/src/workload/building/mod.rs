@@ -13,7 +13,7 @@ use fanin_report::{EventOutcome, EventRow, Span, Summary};
 use fanin_scenario::{Scenario, WorkloadKind, machines};
 use fanin_units::{Bytes, Instant};
 
-use super::interface::{HostWorkload, MeasuredWorkload, WorkloadRequests, ideal_of};
+use super::interface::{HostOutbox, HostWorkload, MeasuredWorkload, ideal_of};
 use super::sizes::RecordedSizes;
 use crate::Error;
 use crate::index::EndIndex;
@@ -137,8 +137,7 @@ impl Building {
 
     /// Hands a message to a role.
     #[inline]
-    fn handle_role_message(&mut self, now: Instant, role: Peer, peer: Peer, message: Message<Bytes>) {
-        let mut message = message;
+    fn handle_role_message(&mut self, now: Instant, role: Peer, peer: Peer, mut message: Message<Bytes>) {
         match (role, peer, &message) {
             (Peer::Readout(place), _, &Message::Request { event, .. }) => {
                 self.outstanding_requests[usize::from(place)].push((event.0, now));
@@ -158,7 +157,7 @@ impl Building {
 
     /// Sends all messages of a role, and takes its records.
     #[inline]
-    fn drain(&mut self, now: Instant, role: Peer, outbox: &mut WorkloadRequests<Travel>) {
+    fn drain(&mut self, now: Instant, role: Peer, outbox: &mut HostOutbox<Travel>) {
         while let Some((peer, message)) = self.machines.poll_transmit(role) {
             let bytes = message.wire_bytes().get();
             if let &Message::Request { event, .. } = &message {
@@ -199,7 +198,7 @@ impl Building {
         peer: Peer,
         bytes: u64,
         message: Message<Bytes>,
-        outbox: &mut WorkloadRequests<Travel>,
+        outbox: &mut HostOutbox<Travel>,
     ) {
         match (role, peer, &message) {
             (Peer::Collector(_), Peer::Readout(readout), &Message::Request { tag, event, .. }) => {
@@ -228,7 +227,7 @@ impl Building {
     }
 
     /// Sends all readouts the collector of an event.
-    fn send_destination(&self, event: L1Id, collector: u16, outbox: &mut WorkloadRequests<Travel>) {
+    fn send_destination(&self, event: L1Id, collector: u16, outbox: &mut HostOutbox<Travel>) {
         for readout in 0..self.machines.readouts.len() as u16 {
             if self.is_remote(collector, readout) {
                 let end = self.numbering.end(Peer::Supervisor, Peer::Readout(readout));
@@ -245,7 +244,7 @@ impl Building {
     }
 
     /// Carries out the actions of the technique that holds answers back.
-    fn drain_technique(&mut self, now: Instant, outbox: &mut WorkloadRequests<Travel>) {
+    fn drain_technique(&mut self, now: Instant, outbox: &mut HostOutbox<Travel>) {
         while let Some(action) = self.technique.as_mut().and_then(|technique| technique.poll_action()) {
             match action {
                 AnswerAction::Send { from, to, message } => {
@@ -261,7 +260,7 @@ impl Building {
     }
 
     /// Closes the connections of all hosts to a dead one.
-    fn exclude(&mut self, now: Instant, host: Peer, outbox: &mut WorkloadRequests<Travel>) {
+    fn exclude(&mut self, now: Instant, host: Peer, outbox: &mut HostOutbox<Travel>) {
         if let Some(technique) = &mut self.technique {
             technique.on_excluded(host);
         }
@@ -288,7 +287,7 @@ impl Building {
         self.technique.as_ref().is_some_and(|technique| technique.is_dead(host))
     }
 
-    fn note(&mut self, record: &EventRecord, outbox: &mut WorkloadRequests<Travel>) {
+    fn note(&mut self, record: &EventRecord, outbox: &mut HostOutbox<Travel>) {
         let EventRecord { at, event, step } = *record;
         if let EventStep::Assigned { collector, unit, .. } = step {
             if let Some(row) = self.rows.get_mut(event.0 as usize) {
@@ -365,7 +364,7 @@ impl Building {
     }
 
     /// Hands an accepted event's fragments to all readouts, which store them.
-    fn keep_fragments(&mut self, now: Instant, event: L1Id, outbox: &mut WorkloadRequests<Travel>) {
+    fn keep_fragments(&mut self, now: Instant, event: L1Id, outbox: &mut HostOutbox<Travel>) {
         for place in 0..self.machines.readouts.len() {
             let readout = &mut self.machines.readouts[place];
             let bytes = readout.source().event_bytes(event);
@@ -376,7 +375,7 @@ impl Building {
     }
 
     /// Starts or ends recording of the link of an event's collector, if the event's traffic is recorded.
-    fn tap(&self, event: u64, on: bool, outbox: &mut WorkloadRequests<Travel>) {
+    fn tap(&self, event: u64, on: bool, outbox: &mut HostOutbox<Travel>) {
         if self.watched.contains(&event) {
             let collector = self.rows[event as usize].collector as u16;
             outbox.tap(self.numbering.end(Peer::Collector(collector), Peer::Readout(0)), on);
@@ -387,7 +386,7 @@ impl Building {
 impl HostWorkload for Building {
     type Message = Travel;
 
-    fn start(&mut self, now: Instant, plays: &dyn Fn(u32) -> bool, outbox: &mut WorkloadRequests<Travel>) {
+    fn start(&mut self, now: Instant, plays: &dyn Fn(u32) -> bool, outbox: &mut HostOutbox<Travel>) {
         self.has_supervisor = plays(self.numbering.host(Peer::Supervisor));
         let may_cut = !self.keeps_fragments && self.technique.is_none() && self.watched.is_empty();
         assert!(may_cut || (0..self.hosts() as u32).all(plays), "this system is played in one partition");
@@ -410,7 +409,7 @@ impl HostWorkload for Building {
         now: Instant,
         end: EndIndex,
         message: Travel,
-        outbox: &mut WorkloadRequests<Travel>,
+        outbox: &mut HostOutbox<Travel>,
     ) {
         let (host, peer) = self.ends[end as usize];
         let role = self.numbering.peer(host);
@@ -444,7 +443,7 @@ impl HostWorkload for Building {
         self.drain(now, role, outbox);
     }
 
-    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut WorkloadRequests<Travel>) {
+    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut HostOutbox<Travel>) {
         let role = self.numbering.peer(host);
         if self.is_dead(role) {
             return;
