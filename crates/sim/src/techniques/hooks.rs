@@ -253,8 +253,7 @@ impl TechniqueFunctions {
 }
 
 impl Installed {
-    /// Wraps a technique for the result of `build`.
-    pub(crate) fn technique(technique: impl TechniqueHooks + 'static) -> Option<Self> {
-        Some(Self::Technique(Box::new(technique)))
+    pub(crate) fn technique(technique: impl TechniqueHooks + 'static) -> Self {
+        Self::Technique(Box::new(technique))
     }
 }

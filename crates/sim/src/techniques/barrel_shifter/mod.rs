@@ -127,15 +127,13 @@ impl Shifter {
     fn begin_phase(&mut self) {
         let Pace::Barrier(barrier) = &mut self.pace else { return };
         if barrier.poll_begun() {
-            let phase = barrier.phase();
-            for (source, _) in barrier.pairs() {
-                let (from, to) = (Peer::Supervisor, Peer::Readout(source as u16));
-                self.actions.push_back(AnswerAction::Send {
-                    from,
-                    to,
-                    message: ShiftMessage::Go { phase }.written(),
-                });
-            }
+            let go = ShiftMessage::Go { phase: barrier.phase() }.written();
+            let readouts = barrier.pairs().map(|(source, _)| Peer::Readout(source as u16));
+            self.actions.extend(readouts.map(|to| AnswerAction::Send {
+                from: Peer::Supervisor,
+                to,
+                message: go,
+            }));
         }
     }
 

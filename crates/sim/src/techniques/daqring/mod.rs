@@ -13,11 +13,7 @@ struct DaqringTechnique;
 pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions { build, ..TechniqueFunctions::NONE };
 
 fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
-    Ok(if setup.engine.fabric.ring_figures().is_some() {
-        Installed::technique(DaqringTechnique)
-    } else {
-        None
-    })
+    Ok(setup.engine.fabric.ring_figures().map(|_| Installed::technique(DaqringTechnique)))
 }
 
 impl TechniqueHooks for DaqringTechnique {

@@ -30,7 +30,7 @@ fn configure(transport: &Transport, config: &mut Config) {
 
 fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let is_used = setup.scenario.transport.congestion_control == CongestionControl::Dctcp;
-    Ok(if is_used { Installed::technique(DctcpTechnique) } else { None })
+    Ok(is_used.then(|| Installed::technique(DctcpTechnique)))
 }
 
 impl TechniqueHooks for DctcpTechnique {

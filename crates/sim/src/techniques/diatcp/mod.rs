@@ -60,7 +60,7 @@ fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let settings = &scenario.transport.diatcp;
     let global = u32::try_from(settings.global_window.get()).unwrap_or(u32::MAX);
     let (deadline, aware) = (scenario.workload.deadline, settings.deadline_aware);
-    Ok(Installed::technique(DiatcpTechnique::new(global, engine.config().mss, deadline, aware)))
+    Ok(Some(Installed::technique(DiatcpTechnique::new(global, engine.config().mss, deadline, aware))))
 }
 
 impl DiatcpTechnique {

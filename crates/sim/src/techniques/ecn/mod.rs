@@ -14,7 +14,7 @@ struct EcnTechnique;
 pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions { build, ..TechniqueFunctions::NONE };
 
 fn build(_: &Setup<'_>) -> Result<Option<Installed>, Error> {
-    Ok(Installed::technique(EcnTechnique))
+    Ok(Some(Installed::technique(EcnTechnique)))
 }
 
 impl TechniqueHooks for EcnTechnique {

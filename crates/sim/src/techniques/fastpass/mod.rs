@@ -25,17 +25,11 @@ use crate::random::{HostKind, Purpose, Random, host, seed};
 use pacer::{Pacer, PairQueue, Parts};
 use step::PacerStep;
 
-struct FastpassHosts {
-    pacer: Pacer,
-}
-
 pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions { build, ..TechniqueFunctions::NONE };
 
 fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
-    if setup.scenario.shaping.method != ShapingMethod::Fastpass {
-        return Ok(None);
-    }
-    Ok(Installed::technique(FastpassHosts { pacer: Pacer::new(parts(setup)) }))
+    let is_used = setup.scenario.shaping.method == ShapingMethod::Fastpass;
+    Ok(is_used.then(|| Installed::technique(Pacer::new(parts(setup)))))
 }
 
 /// The arbiter with all links, and the pairs of hosts with their paths and clocks.
@@ -108,7 +102,7 @@ fn parts(setup: &Setup<'_>) -> Parts {
     }
 }
 
-impl TechniqueHooks for FastpassHosts {
+impl TechniqueHooks for Pacer {
     fn key(&self) -> &'static str {
         "fastpass"
     }
@@ -118,51 +112,51 @@ impl TechniqueHooks for FastpassHosts {
     }
 
     fn on_start(&mut self, engine: &mut Engine) {
-        self.pacer.start(engine);
+        self.start(engine);
     }
 
     fn on_send(&mut self, engine: &mut Engine, end: EndIndex, place: u32) -> bool {
-        if !self.pacer.holds(end) {
+        if !self.holds(end) {
             return false;
         }
-        self.pacer.enqueue(engine, end, place);
+        self.enqueue(engine, end, place);
         true
     }
 
     fn on_sent(&mut self, engine: &mut Engine, end: EndIndex) {
-        self.pacer.ask(engine, end);
+        self.ask(engine, end);
     }
 
     fn on_step(&mut self, engine: &mut Engine, step: TechniqueStep) {
         match PacerStep::of(step) {
-            PacerStep::SlotDecision => self.pacer.decide(engine),
-            PacerStep::SlotStart => self.pacer.begin_slot(engine),
-            PacerStep::PairSlot(pair) => self.pacer.use_slot(engine, pair),
-            PacerStep::RequestInHorizon => self.pacer.handle_request_in_horizon(engine),
-            PacerStep::ArbiterFailure => self.pacer.fail(engine.now()),
-            PacerStep::ArbiterFailover => self.pacer.fail_over(engine),
+            PacerStep::SlotDecision => self.decide(engine),
+            PacerStep::SlotStart => self.begin_slot(engine),
+            PacerStep::PairSlot(pair) => self.use_slot(engine, pair),
+            PacerStep::RequestInHorizon => self.handle_request_in_horizon(engine),
+            PacerStep::ArbiterFailure => self.fail(engine.now()),
+            PacerStep::ArbiterFailover => self.fail_over(engine),
         }
     }
 
     fn held_back(&self) -> HeldBack {
-        self.pacer.held_back()
+        self.held_back
     }
 
     fn assert_conserved(&self, _: &Engine) {
-        self.pacer.assert_conserved();
+        self.assert_slots_conserved();
     }
 
     fn figures(&self, _: &RunView<'_>) -> Option<Value> {
-        let (counters, slot_bytes) = (&self.pacer.counters, self.pacer.slot_bytes);
+        let (counters, slot_bytes) = (&self.counters, self.slot_bytes);
         let messages = counters.requests + counters.slots;
         let mut value = json!({
-            "timeslot_us": self.pacer.slot as f64 / 1e6,
+            "timeslot_us": self.slot as f64 / 1e6,
             "slots": counters.slots,
             "slots_late": counters.slots_late,
             "slots_unused": counters.slots_unused,
             "requests": counters.requests,
             "requests_lost": counters.requests_lost,
-            "control_bytes": messages * u64::from(self.pacer.message_bytes),
+            "control_bytes": messages * u64::from(self.message_bytes),
         });
         if counters.deaths > 0 {
             value["deaths"] = json!(counters.deaths);

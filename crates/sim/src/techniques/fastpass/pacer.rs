@@ -125,7 +125,7 @@ pub(super) struct Pacer {
     starting: VecDeque<Vec<u32>>,
     /// Largest delay of an allocation that still arrives in time, in standard deviations.
     in_time: NormalBound,
-    held_back: HeldBack,
+    pub(super) held_back: HeldBack,
     pub(super) counters: FastpassCounters,
 }
 
@@ -413,12 +413,8 @@ impl Pacer {
         }
     }
 
-    pub(super) fn held_back(&self) -> HeldBack {
-        self.held_back
-    }
-
     /// Asserts that every timeslot has begun or is granted, and every packet was sent or waits.
-    pub(super) fn assert_conserved(&self) {
+    pub(super) fn assert_slots_conserved(&self) {
         let granted: u64 = self.pairs.iter().map(|pair| u64::from(pair.granted)).sum();
         let counters = &self.counters;
         assert_eq!(counters.slots, counters.slots_begun + granted, "timeslots are unaccounted for");

@@ -38,7 +38,7 @@ fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
         has_path.then(|| (index, end.host, network.links[end.route.port as usize / 2].rate))
     };
     let ends = (0..2 * bulk_connections).step_by(2).filter_map(receiver).collect();
-    Ok(Installed::technique(IctcpTechnique { ictcp: Ictcp::new(engine.config().mss), ends }))
+    Ok(Some(Installed::technique(IctcpTechnique { ictcp: Ictcp::new(engine.config().mss), ends })))
 }
 
 impl TechniqueHooks for IctcpTechnique {

@@ -52,7 +52,7 @@ fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
         let known = layout.as_ref().filter(|_| kind.settings.m21);
         switches.add(known.map(|layout| (layout, accounting(settings, mss, frame))), settings);
     }
-    Ok(Installed::technique(M21tcpTechnique { switches }))
+    Ok(Some(Installed::technique(M21tcpTechnique { switches })))
 }
 
 /// The buffer space that switches charge to a flow. A full frame carries `mss` and takes `frame_bytes` in a buffer.

@@ -16,10 +16,8 @@ struct PauseTechnique {
 pub(super) const TECHNIQUE: TechniqueFunctions = TechniqueFunctions { build, ..TechniqueFunctions::NONE };
 
 fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
-    if !setup.engine.fabric.uses_pause() {
-        return Ok(None);
-    }
-    Ok(Installed::technique(PauseTechnique { bulk_connections: setup.bulk_connections }))
+    let technique = PauseTechnique { bulk_connections: setup.bulk_connections };
+    Ok(setup.engine.fabric.uses_pause().then(|| Installed::technique(technique)))
 }
 
 impl TechniqueHooks for PauseTechnique {

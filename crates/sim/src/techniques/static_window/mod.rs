@@ -22,7 +22,7 @@ fn configure(transport: &Transport, config: &mut Config) {
 
 fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let is_used = setup.scenario.transport.congestion_control == CongestionControl::Static;
-    Ok(if is_used { Installed::technique(StaticWindowTechnique) } else { None })
+    Ok(is_used.then(|| Installed::technique(StaticWindowTechnique)))
 }
 
 impl TechniqueHooks for StaticWindowTechnique {

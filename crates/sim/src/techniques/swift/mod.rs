@@ -27,7 +27,7 @@ fn configure(transport: &Transport, config: &mut Config) {
 
 fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let is_used = setup.scenario.transport.congestion_control == CongestionControl::Swift;
-    Ok(if is_used { Installed::technique(SwiftTechnique) } else { None })
+    Ok(is_used.then(|| Installed::technique(SwiftTechnique)))
 }
 
 impl TechniqueHooks for SwiftTechnique {
