@@ -231,11 +231,9 @@ fn simulate<W: MeasuredWorkload>(
     let mut summary = Summary::new(ResultKind::Sim, env!("CARGO_PKG_VERSION"), ScenarioName::default());
     summary.seed = Some(seed);
     partition.workload.summarise(&mut summary, &rows, span);
-    for (key, figures) in
-        partition.techniques.figures(&RunView { scenario, network, engine: &partition.engine })
-    {
-        summary.techniques.insert(key.to_owned(), figures);
-    }
+    let view = RunView { scenario, network, engine: &partition.engine };
+    let figures = partition.techniques.figures(&view).into_iter();
+    summary.techniques.extend(figures.map(|(key, figures)| (key.to_owned(), figures)));
     let fabric = &partition.engine.fabric;
     summary.speed = Some(Speed { packet_hops: Some(fabric.hops()), ..Speed::default() });
     let wire_bytes = fabric.wire_bytes_sent();

@@ -55,6 +55,7 @@ pub(crate) struct PauseFigures {
 }
 
 /// Flow control in a network in which some switch uses PAUSE.
+#[derive(Default)]
 pub(super) struct FlowControl {
     /// Ingress occupancy, by the port that sent the frames over its link.
     ingress: Vec<Ingress>,
@@ -86,11 +87,7 @@ impl FlowControl {
             has_priorities,
             bulk_ends: u32::MAX,
             unstored_bytes,
-            input_bytes_max: 0,
-            pauses: 0,
-            resumes: 0,
-            is_check_scheduled: false,
-            deadlock: Vec::new(),
+            ..Self::default()
         }
     }
 

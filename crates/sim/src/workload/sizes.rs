@@ -36,21 +36,12 @@ pub enum RecordedSizes {
 impl RecordedSizes {
     /// Refuses a scenario if its file was not read.
     pub(crate) fn check(&self, scenario: &Scenario) -> Result<(), Error> {
-        match (&scenario.readout.fragment_size, self) {
-            (SizeModel::File { .. }, Self::Events(_)) | (SizeModel::PerSource { .. }, Self::Models(_)) => {
-                Ok(())
-            }
-            (SizeModel::File { path } | SizeModel::PerSource { path, .. }, _) => {
-                Err(Error::SizesNotRead { path: path.clone() })
-            }
-            (
-                SizeModel::Fixed(_)
-                | SizeModel::LogNormal { .. }
-                | SizeModel::Polynomial { .. }
-                | SizeModel::Empirical(_),
-                _,
-            ) => Ok(()),
-        }
+        let path = match &scenario.readout.fragment_size {
+            SizeModel::File { path } if !matches!(self, Self::Events(_)) => path,
+            SizeModel::PerSource { path, .. } if !matches!(self, Self::Models(_)) => path,
+            _ => return Ok(()),
+        };
+        Err(Error::SizesNotRead { path: path.clone() })
     }
 
     /// The mean size of a fragment, over all sources in use.
