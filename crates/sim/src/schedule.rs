@@ -135,8 +135,10 @@ pub(crate) struct Schedule {
     far_scheduled: u64,
     /// A bucket spans `1 << shift` keys.
     shift: u32,
-    /// The word of `used_buckets` for the bucket of the last occurrence taken. Earlier buckets of this word are empty.
-    cursor: usize,
+    /// The first bucket with an occurrence, counted from time zero; [`NEVER`] while the inner ring is empty. It is found when
+    /// the occurrence before is taken, not when this one is: so the next occurrence need not wait for what is inserted
+    /// meanwhile (docs/engineering/simulator-speed.md).
+    first: u64,
     /// The present block, counted from time zero.
     block: u64,
     /// The first key behind the present block.
@@ -169,7 +171,7 @@ impl Schedule {
             far: BinaryHeap::new(),
             far_scheduled: 0,
             shift,
-            cursor: 0,
+            first: NEVER,
             block: 0,
             block_end: block_end(0, shift),
             near_end: block_end(1, shift),
@@ -267,11 +269,15 @@ impl Schedule {
     /// Inserts a node into its bucket, after all nodes of the same or an earlier time.
     #[inline(always)]
     fn insert_near(&mut self, key: u64, node: u32) {
-        let slot = (key >> (self.shift % u64::BITS)) as usize % BUCKETS;
+        let bucket = key >> (self.shift % u64::BITS);
+        let slot = bucket as usize % BUCKETS;
         let Chain { first, last } = self.buckets[slot];
         if first == NIL {
             self.buckets[slot] = Chain { first: node, last: node };
             self.used_buckets.set(slot);
+            if bucket < self.first {
+                self.move_first(bucket);
+            }
         } else if self.nodes[last as usize].key <= key {
             // The usual case, and that of many timers which expire at one tick.
             self.nodes[last as usize].next = node;
@@ -287,6 +293,14 @@ impl Schedule {
             self.nodes[node as usize].next = self.nodes[before as usize].next;
             self.nodes[before as usize].next = node;
         }
+    }
+
+    /// Notes an earlier first bucket. It is rare, and a call, so that taking the next occurrence does not wait for the comparison.
+    #[cold]
+    #[inline(never)]
+    fn move_first(&mut self, bucket: u64) {
+        assert!(bucket >> BLOCK_BITS >= self.block, "a bucket before the present block");
+        self.first = bucket;
     }
 
     /// Appends a node to its block of the outer ring.
@@ -306,13 +320,13 @@ impl Schedule {
     /// not after the occurrence.
     #[inline(always)]
     pub(crate) fn pop(&mut self, until: u64) -> Option<(u64, Option<Occurrence>)> {
-        let slot = match self.used_buckets.next_from_word(self.cursor) {
-            Some(slot) => slot,
-            None => match self.skip(until)? {
-                Ok(slot) => slot,
-                Err(later) => return Some((later, None)),
-            },
-        };
+        if self.first == NEVER
+            && let Some(later) = self.skip(until)?
+        {
+            return Some((later, None));
+        }
+        let slot = self.first as usize % BUCKETS;
+        debug_assert_eq!(self.used_buckets.next(slot), Some(slot), "the first bucket is empty");
         let mut node = self.buckets[slot].first;
         let ScheduleNode { key, mut next, .. } = self.nodes[node as usize];
         if key >> 1 > until {
@@ -328,9 +342,12 @@ impl Schedule {
         // An arrival's node has the number of its port, so that the port need not wait for the node.
         let occurrence = if node < self.ports { Occurrence::Arrival(node) } else { self.take_shared(node) };
         self.buckets[slot].first = next;
-        self.cursor = slot / 64;
         if next == NIL {
-            self.used_buckets.clear_first(self.cursor);
+            self.used_buckets.clear_first(slot / 64);
+            self.first = match self.used_buckets.next_from_word(slot / 64) {
+                Some(later) => self.first + (later.wrapping_sub(slot) % BUCKETS) as u64,
+                None => NEVER,
+            };
         }
         if key >= self.block_end {
             self.enter_block(self.block + 1);
@@ -372,10 +389,10 @@ impl Schedule {
         next
     }
 
-    /// Moves an empty inner ring to the block before the next non-empty one; returns its first used bucket. If that block
-    /// begins after `until`, does not move and returns the block's begin.
+    /// Moves an empty inner ring to the block before the next non-empty one. If that block begins after `until`, does not move
+    /// and returns the block's begin. Returns `None` if nothing is scheduled.
     #[cold]
-    fn skip(&mut self, until: u64) -> Option<Result<usize, u64>> {
+    fn skip(&mut self, until: u64) -> Option<Option<u64>> {
         let present = self.block as usize;
         let next = match self.used_blocks.next(present % BLOCKS) {
             Some(place) => self.block + (place.wrapping_sub(present) % BLOCKS) as u64,
@@ -384,11 +401,11 @@ impl Schedule {
         assert!(next >= self.block + 2, "the inner ring holds its two blocks");
         let begin = (next - 1) << BLOCK_BITS << self.shift >> 1;
         if begin > until {
-            return Some(Err(begin));
+            return Some(Some(begin));
         }
         self.enter_block(next - 1);
-        self.cursor = ((next - 1) << BLOCK_BITS) as usize % BUCKETS / 64;
-        self.used_buckets.next_from_word(self.cursor).map(Ok)
+        assert!(self.first != NEVER, "the block entered holds an occurrence");
+        Some(None)
     }
 
     /// Enters another block. The outer ring takes the occurrences of its new span from the heap, and the inner ring takes its
