@@ -33,7 +33,7 @@ mod rings;
 pub(crate) use boundary::LeavingFrame;
 pub(crate) use build::switch_layouts;
 use flow_control::FlowControl;
-use link::FrameInFlight;
+use link::{FarEnd, FrameInFlight};
 use output::{OutputQueue, Port, PortParts};
 pub(crate) use parcel::Parcel;
 pub(crate) use paths::{Crossing, PathStep};
@@ -281,29 +281,35 @@ impl Fabric {
         self.arrived += 1;
         let port = &mut self.ports[from as usize];
         let parcel = port.link_mut().arrive(schedule, now, from);
-        let Some(&paths::StoredStep { step, ring }) = self.paths.get(parcel.next()) else {
+        // The link knows this before the frame and its path are read.
+        let far_end = port.link().far_end();
+        if far_end == FarEnd::Host {
+            debug_assert_eq!(parcel.next(), NIL, "a path ends at its host");
             return Hop::Delivered {
                 end: parcel.end(),
                 segment: parcel.segment(),
                 wire_bytes: parcel.wire_bytes(),
             };
-        };
+        }
+        let &paths::StoredStep { step, ring } =
+            self.paths.get(parcel.next()).expect("a path goes on at a switch");
         let input = port.input();
         let (index, parcel) = (step.port, parcel.moved(step.next));
         let bytes = parcel.wire_bytes() - self.unstored_bytes;
         let ecn = || ecn(&self.segments[parcel.segment()]);
         let PortParts { link, queue, switch, output } = self.ports[index as usize].parts_mut();
         let (at, draw) = (Instant::new(now), || (self.chances[switch].bits() >> 32) as u32);
-        let passage = match queue {
-            OutputQueue::Dedicated(queue) => queue.arrive(at, bytes, ecn, draw),
-            OutputQueue::Shared | OutputQueue::DynamicThreshold | OutputQueue::Voq => {
+        let passage = match far_end {
+            FarEnd::Dedicated => {
+                let OutputQueue::Dedicated(queue) = queue else { panic!("an output without its buffer") };
+                queue.arrive(at, bytes, ecn, draw)
+            }
+            FarEnd::Memory => {
                 let memory = self.memories[switch].as_mut().expect("its outputs share one");
                 memory.arrive(at, usize::from(input), output, bytes, ecn, draw)
             }
-            OutputQueue::Rings(_) | OutputQueue::Pausable(_) => {
-                return self.arrive_naively(schedule, now, [from, index], ring, parcel);
-            }
-            OutputQueue::Host => unreachable!("hosts do not forward"),
+            FarEnd::Naive => return self.arrive_naively(schedule, now, [from, index], ring, parcel),
+            FarEnd::Host => unreachable!("hosts do not forward"),
         };
         let Passage::Queued { start, end, marked } = passage else {
             return Hop::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };

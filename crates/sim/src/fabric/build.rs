@@ -71,6 +71,11 @@ impl Fabric {
                 builder.add_switch(kind, ports)?;
             }
         }
+        // The way back of a link leaves the node that it leads to.
+        for port in network.ports().filter(|&port| network.switch(network.destination(port)).is_some()) {
+            let far_end = builder.ports[port as usize ^ 1].as_far_end();
+            builder.ports[port as usize].link_mut().lead_to(far_end);
+        }
         let flow_control = builder.flow_control()?;
         let Builder { ports, memories, chances, unstored_bytes, .. } = builder;
         Ok(Self {

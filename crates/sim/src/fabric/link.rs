@@ -17,6 +17,17 @@ pub(crate) struct FrameInFlight {
     pub(crate) parcel: Parcel,
 }
 
+/// What a link leads to: a host, or a switch by the discipline of its outputs, which all have the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum FarEnd {
+    Host,
+    Dedicated,
+    /// A switch whose outputs share one memory.
+    Memory,
+    /// A switch whose outputs are driven naively: with rings, or by PAUSE.
+    Naive,
+}
+
 /// One direction of a link.
 ///
 /// Of all frames on it only the first one's arrival is pending in the schedule.
@@ -36,6 +47,8 @@ pub(super) struct LinkState {
     taps: u16,
     /// True if it leads to another partition, which handles the arrivals.
     leads_out: bool,
+    /// The node at its far end.
+    far_end: FarEnd,
     rate: Rate,
     /// Bytes sent, everything on the wire counted.
     wire_bytes: u64,
@@ -54,6 +67,7 @@ impl LinkState {
             ps_per_byte: if is_whole { u32::try_from(PS_BITS / rate.get()).unwrap_or(0) } else { 0 },
             taps: 0,
             leads_out: false,
+            far_end: FarEnd::Host,
             rate,
             wire_bytes: 0,
         }
@@ -186,6 +200,17 @@ impl LinkState {
             schedule.insert_arrival(next.arrival, index);
         }
         parcel
+    }
+
+    /// The node at its far end.
+    #[inline]
+    pub(super) const fn far_end(&self) -> FarEnd {
+        self.far_end
+    }
+
+    /// Leads it to a switch.
+    pub(super) const fn lead_to(&mut self, far_end: FarEnd) {
+        self.far_end = far_end;
     }
 
     /// Returns true if it leads to another partition.

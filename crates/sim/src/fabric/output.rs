@@ -3,7 +3,7 @@
 use fanin_queueing::{BookedDedicated, BookedMemory, Dedicated};
 use fanin_units::Instant;
 
-use super::link::LinkState;
+use super::link::{FarEnd, LinkState};
 use super::parcel::Parcel;
 use super::paths::Crossing;
 use super::pausable::PausableOutput;
@@ -114,6 +114,16 @@ impl Port {
         if let OutputQueue::Rings(rings) = &self.queue { Some(rings) } else { None }
     }
 
+    /// What a link to the node of this port leads to.
+    pub(super) const fn as_far_end(&self) -> FarEnd {
+        match self.queue {
+            OutputQueue::Host => FarEnd::Host,
+            OutputQueue::Dedicated(_) => FarEnd::Dedicated,
+            OutputQueue::Shared | OutputQueue::DynamicThreshold | OutputQueue::Voq => FarEnd::Memory,
+            OutputQueue::Rings(_) | OutputQueue::Pausable(_) => FarEnd::Naive,
+        }
+    }
+
     /// The rings and the link of a port with rings.
     pub(super) fn rings_mut(&mut self) -> (&mut RingOutput, &mut LinkState) {
         let OutputQueue::Rings(rings) = &mut self.queue else { panic!("the output has rings") };
@@ -192,9 +202,7 @@ impl PendingDeparture {
     /// Notes that a departure is due at `at`, unless an earlier one is. Returns true if the caller has to schedule it.
     pub(super) fn expect(&mut self, at: u64) -> bool {
         let is_earlier = at < self.at;
-        if is_earlier {
-            self.at = at;
-        }
+        self.at = self.at.min(at);
         is_earlier
     }
 
