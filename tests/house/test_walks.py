@@ -26,7 +26,7 @@ SCHEMES = {f"crates/queueing/src/{name}.rs" for name in ("dedicated", "shared", 
 # Files that name a scheme and are no step from the key to its effect, and why.
 NO_STEP = {
     "crates/scenario/src/types/mod.rs": "a default",
-    "crates/network/src/switches.rs": "the software switch of a hybrid always has rings",
+    "crates/network/src/switches.rs": "hands it on, but for the rings of a hybrid's software switch",
     "crates/network/src/routes.rs": "the flows that have a ring",
     "crates/network/src/data.rs": "the flows that have a ring, for the planner",
     "crates/queueing/src/layout.rs": "the absence of sharing",

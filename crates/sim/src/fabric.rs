@@ -98,7 +98,7 @@ pub(crate) struct Fabric {
     free: Vec<u32>,
     paths: paths::StoredPaths,
     /// Number of observers of frames on any link.
-    taps: u32,
+    observers: u32,
     /// Frames that have arrived over a link.
     arrived: u64,
     framing: Framing,
@@ -203,15 +203,25 @@ impl Fabric {
         &mut self.segments[place]
     }
 
-    /// Returns true if an observer records the frames on a port's link.
+    /// Returns true if arriving frames are observed, on some link at least.
     #[inline]
+    pub(crate) const fn is_observed(&self) -> bool {
+        self.observers > 0
+    }
+
+    /// Adds an observer of all arriving frames.
+    pub(crate) const fn observe_all(&mut self) {
+        self.observers += 1;
+    }
+
+    /// Returns true if an observer records the frames on a port's link.
     pub(crate) fn is_tapped(&self, port: PortIndex) -> bool {
-        self.taps > 0 && self.ports[port as usize].link().is_tapped()
+        self.ports[port as usize].link().is_tapped()
     }
 
     /// Starts or stops recording all frames on the link of a port, in both directions.
     pub(crate) fn tap_link(&mut self, port: PortIndex, on: bool) {
-        self.taps = if on { self.taps + 1 } else { self.taps - 1 };
+        self.observers = if on { self.observers + 1 } else { self.observers - 1 };
         for port in [port, port ^ 1] {
             self.ports[port as usize].link_mut().tap(on);
         }

@@ -111,6 +111,9 @@ impl<W: HostWorkload> Partition<W> {
             self.schedule_housekeeping(first, Occurrence::QueueSample);
         }
         self.techniques.on_start(&mut self.engine);
+        if self.techniques.act_at_switches() {
+            self.engine.fabric.observe_all();
+        }
         self.workload.start(self.engine.time(), &|host| self.played.has_host(host), &mut self.outbox);
         self.outbox.hosts.extend(0..self.host_timers.len() as u32);
         self.post();
@@ -240,11 +243,8 @@ impl<W: HostWorkload> Partition<W> {
     /// Handles the arrival of a frame at the far end of a port's link.
     #[inline]
     fn handle_arrival(&mut self, port: PortIndex) -> Option<Ending> {
-        if self.engine.fabric.is_tapped(port) {
-            self.record_frame(port);
-        }
-        if self.techniques.act_at_switches() {
-            self.forward(port);
+        if self.engine.fabric.is_observed() {
+            self.observe(port);
         }
         let engine = &mut self.engine;
         match engine.arrive(port) {
@@ -257,9 +257,15 @@ impl<W: HostWorkload> Partition<W> {
         }
     }
 
-    /// Lets techniques act at a switch on the frame that arrives there.
+    /// Records a frame that arrives over a tapped link. Lets techniques act on it at a switch.
     #[cold]
-    fn forward(&mut self, port: PortIndex) {
+    fn observe(&mut self, port: PortIndex) {
+        if self.engine.fabric.is_tapped(port) {
+            self.record_frame(port);
+        }
+        if !self.techniques.act_at_switches() {
+            return;
+        }
         if let Some((crossing, end, place)) = self.engine.fabric.forwarded(port) {
             self.techniques.on_forward(&mut self.engine, crossing, end, place);
         }
@@ -485,7 +491,6 @@ impl<W: HostWorkload> Partition<W> {
     }
 
     /// Records the frame that arrives over a tapped link.
-    #[cold]
     fn record_frame(&mut self, port: PortIndex) {
         let (fabric, at) = (&self.engine.fabric, self.engine.time());
         let Some(parcel) = fabric.first(port).map(|frame| frame.parcel) else { return };

@@ -136,8 +136,7 @@ pub(crate) struct Schedule {
     /// A bucket spans `1 << shift` keys.
     shift: u32,
     /// The first bucket with an occurrence, counted from time zero; [`NEVER`] while the inner ring is empty. It is found when
-    /// the occurrence before is taken, not when this one is: so the next occurrence need not wait for what is inserted
-    /// meanwhile (docs/engineering/simulator-speed.md).
+    /// the occurrence before is taken: the search need not wait for insertions in between (docs/engineering/simulator-speed.md).
     first: u64,
     /// The present block, counted from time zero.
     block: u64,

@@ -86,7 +86,7 @@ impl Fabric {
             segments: Vec::new(),
             free: Vec::new(),
             paths: super::paths::StoredPaths::new(network.ports().len()),
-            taps: 0,
+            observers: 0,
             arrived: 0,
             framing: network.framing,
             unstored_bytes,

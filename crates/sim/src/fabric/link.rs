@@ -17,7 +17,7 @@ pub(crate) struct FrameInFlight {
     pub(crate) parcel: Parcel,
 }
 
-/// What a link leads to: a host, or a switch by the discipline of its outputs, which all have the same.
+/// The far end of a link: a host, or a switch by the discipline of its outputs, which all have the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FarEnd {
     Host,

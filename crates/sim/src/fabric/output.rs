@@ -114,7 +114,7 @@ impl Port {
         if let OutputQueue::Rings(rings) = &self.queue { Some(rings) } else { None }
     }
 
-    /// What a link to the node of this port leads to.
+    /// The far end of a link to the node of this port.
     pub(super) const fn as_far_end(&self) -> FarEnd {
         match self.queue {
             OutputQueue::Host => FarEnd::Host,
