@@ -63,6 +63,7 @@ mod policy;
 mod random;
 mod readout;
 mod record;
+mod seeds;
 mod sird;
 mod supervisor;
 mod timers;
@@ -95,6 +96,7 @@ pub use policy::{Assignment, Policy, TieBreak, UnitLayout};
 pub use random::{Delay, NormalBound, Random};
 pub use readout::{Readout, ReadoutConfig, ReadoutCounters, ReadoutError};
 pub use record::{EventRecord, EventStep};
+pub use seeds::{HostKind, Purpose, stream_seed};
 pub use sird::{AccessLink, CreditPolicy, Sird, SirdConfig, SirdCounters, SirdEndCounters, SirdPacket};
 pub use supervisor::{
     Arrivals, Backpressure, StartOrder, Supervisor, SupervisorConfig, SupervisorCounters, SupervisorError,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fanin_dataflow::{FragmentSet, FragmentSource, L1Id, Random};
+use fanin_dataflow::{FragmentSet, FragmentSource, HostKind, L1Id, Purpose, Random, stream_seed};
 use fanin_events::models::{SourceModel, relative_event_size};
 use fanin_events::sizes::{EventSizes, SizesError, read_models};
 use fanin_events::{Events, ReadError, file, sample};
@@ -254,7 +254,8 @@ impl FragmentMemory {
             Supply::Replay(_) => Vec::new(),
             _ if !has_noise => Vec::new(),
             Supply::Drawn { seed, .. } | Supply::Listed { seed, .. } | Supply::Modelled { seed, .. } => {
-                let mut random = Random::new(seed ^ u64::from(readout) << 40);
+                let mut random =
+                    Random::new(stream_seed(seed, HostKind::Readout, readout.into(), Purpose::Fragment));
                 (0..NOISE_BYTES / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
             }
         };

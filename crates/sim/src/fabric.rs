@@ -7,6 +7,7 @@
 //!
 //! At one instant departures come first. `Schedule` orders all other occurrences of the instant.
 
+use fanin_dataflow::Random;
 use fanin_queueing::{BookedMemory, Dedicated, EcnCodepoint, Memory, Passage};
 use fanin_recording::{QueueState, RingVisitor};
 use fanin_tcp::{Flags, Segment};
@@ -14,7 +15,6 @@ use fanin_units::Instant;
 
 use crate::Error;
 use crate::index::NIL;
-use crate::random::Random;
 use crate::schedule::Schedule;
 use fanin_network::{Framing, PortIndex};
 

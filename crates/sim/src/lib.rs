@@ -20,7 +20,6 @@ mod index;
 mod lists;
 mod occurrence;
 mod partition;
-mod random;
 mod run;
 mod schedule;
 mod stack;

@@ -7,7 +7,9 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant as StdInstant};
 
-use fanin_dataflow::{Aggregator, AggregatorConfig, BarrierMessage, BarrierRecord, Peer};
+use fanin_dataflow::{
+    Aggregator, AggregatorConfig, BarrierMessage, BarrierRecord, HostKind, Peer, Purpose, stream_seed,
+};
 use fanin_message::clamp_window;
 use fanin_scenario::machines;
 use fanin_units::{Bytes, Instant};
@@ -67,7 +69,7 @@ impl Connections {
         let scenario = &system.scenario;
         let aggregator = Aggregator::new(AggregatorConfig {
             stall_limit: Some(scenario.run.stall_limit),
-            seed: scenario.run.seed,
+            seed: stream_seed(scenario.run.seed, HostKind::Collector, 0, Purpose::Role),
             ..machines::aggregator(scenario)
         })?;
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(cannot_wait)?;

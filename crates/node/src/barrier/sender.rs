@@ -7,7 +7,9 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant as StdInstant};
 
-use fanin_dataflow::{BarrierMessage, BarrierSender, BarrierSenderConfig, Peer};
+use fanin_dataflow::{
+    BarrierMessage, BarrierSender, BarrierSenderConfig, HostKind, Peer, Purpose, stream_seed,
+};
 use fanin_scenario::machines;
 
 use super::config::BarrierSystem;
@@ -103,7 +105,7 @@ fn serve(
 ) -> Result<SenderResult, BarrierError> {
     let (scenario, clock) = (&system.scenario, ProcessClock::start());
     let config = BarrierSenderConfig {
-        seed: scenario.run.seed ^ (u64::from(index) + 1) << 32,
+        seed: stream_seed(scenario.run.seed, HostKind::Readout, index.into(), Purpose::Role),
         ..machines::barrier_sender(scenario, index.into())
     };
     let answer = config.answer;

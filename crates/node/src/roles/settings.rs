@@ -1,6 +1,9 @@
 //! The configurations of the state machines: those of a scenario, with the settings of real processes.
 
-use fanin_dataflow::{CollectorConfig, LoggerConfig, ReadoutConfig, SupervisorConfig, UnitModel, WriteModel};
+use fanin_dataflow::{
+    CollectorConfig, HostKind, LoggerConfig, Purpose, ReadoutConfig, SupervisorConfig, UnitModel, WriteModel,
+    stream_seed,
+};
 use fanin_scenario::{Processors, Scenario, ShapingMethod, WorkloadKind, machines};
 use fanin_units::{Duration, Instant};
 
@@ -39,6 +42,11 @@ pub fn check(scenario: &Scenario) -> Result<(), ProcessError> {
     Ok(())
 }
 
+/// The seed of a role on a host.
+fn seed(scenario: &Scenario, kind: HostKind, place: u16) -> u64 {
+    stream_seed(scenario.run.seed, kind, place.into(), Purpose::Role)
+}
+
 /// The configuration of the supervisor. `resumed` is the time at which it takes up the work of an earlier life.
 ///
 /// # Errors
@@ -53,14 +61,14 @@ pub fn supervisor(
         // A supervisor that takes up work assigns it to the units that are connected.
         units_awaited: if resumed.is_some() { 0 } else { config.units_awaited },
         reassign_delay: scenario.live.reassign_delay,
-        seed: scenario.run.seed,
+        seed: seed(scenario, HostKind::Supervisor, 0),
         ..config
     })
 }
 
 /// The configuration of a readout.
 pub fn readout(scenario: &Scenario, place: u16) -> ReadoutConfig {
-    ReadoutConfig { seed: scenario.run.seed ^ u64::from(place) << 32, ..machines::readout(scenario) }
+    ReadoutConfig { seed: seed(scenario, HostKind::Readout, place), ..machines::readout(scenario) }
 }
 
 /// The configuration of a collector; `fragments` is how many each readout serves.
@@ -90,7 +98,7 @@ pub fn collector(
         processor_timeout,
         logger_timeout: some(live.logger_timeout),
         shipping_max: machines::small("live.shipping_max", u64::from(live.shipping_max))?,
-        seed: scenario.run.seed ^ u64::from(place) << 48,
+        seed: seed(scenario, HostKind::Collector, place),
         ..config
     })
 }

@@ -1,5 +1,6 @@
 //! Builds the ports and the packet memories of a network's switches.
 
+use fanin_dataflow::{HostKind, Purpose, Random, stream_seed};
 use fanin_queueing::{
     Aqm, BookedDedicated, BookedMemory, Dedicated, InService, Layout, Memory, OutputLink, PauseThresholds,
     Threshold,
@@ -14,7 +15,6 @@ use super::output::{OutputQueue, Port};
 use super::pausable::PausableOutput;
 use super::rings::RingOutput;
 use crate::Error;
-use crate::random::{HostKind, Purpose, Random, host, seed};
 use fanin_network::{Network, PortIndex, SwitchKind};
 
 /// The parts of a fabric, built switch by switch.
@@ -66,7 +66,7 @@ impl Fabric {
         for (node, ports) in (0_u32..).zip(&ports_of) {
             if let Some(kind) = network.switch(node) {
                 let switch = builder.memories.len() as u64;
-                let random = seed(run, host(HostKind::Switch, switch), Purpose::Marking);
+                let random = stream_seed(run, HostKind::Switch, switch, Purpose::Marking);
                 builder.chances.push(Random::new(random));
                 builder.add_switch(kind, ports)?;
             }

@@ -1,7 +1,8 @@
 //! The barrier workloads: drives the aggregator and the senders of `fanin_dataflow` over simulated TCP.
 
 use fanin_dataflow::{
-    Aggregator, AggregatorConfig, BarrierMessage, BarrierRecord, BarrierSender, BarrierSenderConfig, Peer,
+    Aggregator, AggregatorConfig, BarrierMessage, BarrierRecord, BarrierSender, BarrierSenderConfig,
+    HostKind, Peer, Purpose, stream_seed,
 };
 use fanin_recording::CollectedEvent;
 use fanin_report::{EventOutcome, EventRow, Span, Summary};
@@ -11,7 +12,6 @@ use fanin_units::{Duration, Instant};
 use super::interface::{HostOutbox, HostWorkload, MeasuredWorkload, ideal_of};
 use crate::Error;
 use crate::index::EndIndex;
-use crate::random::{HostKind, Purpose, host, seed};
 use crate::techniques::MessageKind;
 use fanin_network::{Collection, Connection, Network, Roles, barrier_connections};
 
@@ -53,14 +53,14 @@ impl BarrierWorkload {
         let senders = workload.senders;
         // The run itself ends a workload that stalls: it sees packets, too.
         let config = AggregatorConfig {
-            seed: seed(run, host(HostKind::Collector, 0), Purpose::Role),
+            seed: stream_seed(run, HostKind::Collector, 0, Purpose::Role),
             ..machines::aggregator(scenario)
         };
         let aggregator = Aggregator::new(config)
             .map_err(|_| Error::unsupported("workload.request_size", "an empty answer"))?;
         let sender = |sender: u32| {
             BarrierSender::new(BarrierSenderConfig {
-                seed: seed(run, host(HostKind::Readout, sender.into()), Purpose::Role),
+                seed: stream_seed(run, HostKind::Readout, sender.into(), Purpose::Role),
                 ..machines::barrier_sender(scenario, sender)
             })
         };

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use fanin_dataflow::{FragmentSet, FragmentSource, L1Id, Random};
+use fanin_dataflow::{FragmentSet, FragmentSource, HostKind, L1Id, Purpose, Random, stream_seed};
 use fanin_events::models::{SourceModel, relative_event_size};
 use fanin_events::sizes::{self, EventSizes};
 use fanin_scenario::{Scenario, SizeModel};
 use fanin_units::Bytes;
 
 use crate::Error;
-use crate::random::{HostKind, Purpose, host, seed};
 
 /// The sizes of one readout's fragments. They depend on the seed, the event and the readout alone: repeated calls, in any
 /// order, return the same sizes.
@@ -95,7 +94,7 @@ impl Sizes {
 
     fn size(&self, event: L1Id, wanted: FragmentSet) -> Bytes {
         let normal_of_event =
-            || Random::new(seed(self.run, host(HostKind::Event, event.0), Purpose::Event)).normal();
+            || Random::new(stream_seed(self.run, HostKind::Event, event.0, Purpose::Event)).normal();
         match self.model {
             Model::Drawn(SizeModel::Fixed(size)) => size * u64::from(wanted.len()),
             Model::Events { ref sizes, first } => {
@@ -124,8 +123,8 @@ impl Sizes {
 
     /// The random numbers for this readout's part of an event.
     fn own(&self, event: L1Id) -> Random {
-        let readout = host(HostKind::Readout, self.readout);
-        Random::new(seed(self.run ^ event.0.rotate_left(32), readout, Purpose::Fragment))
+        let run = self.run ^ event.0.rotate_left(32);
+        Random::new(stream_seed(run, HostKind::Readout, self.readout, Purpose::Fragment))
     }
 
     /// The bytes of all fragments of an event.

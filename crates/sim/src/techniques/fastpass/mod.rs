@@ -9,7 +9,7 @@ mod step;
 
 use std::collections::{HashMap, HashSet};
 
-use fanin_dataflow::{Arbiter, Delay};
+use fanin_dataflow::{Arbiter, Delay, HostKind, Purpose, Random, stream_seed};
 use fanin_network::{NodeIndex, PortIndex};
 use fanin_scenario::ShapingMethod;
 use fanin_units::{Bytes, Duration, Rate};
@@ -20,7 +20,6 @@ use crate::Error;
 use crate::engine::{Engine, HeldBack};
 use crate::index::{EndIndex, NIL};
 use crate::occurrence::TechniqueStep;
-use crate::random::{HostKind, Purpose, Random, host, seed};
 
 use pacer::{Pacer, PairQueue, Parts};
 use step::PacerStep;
@@ -50,7 +49,7 @@ fn parts(setup: &Setup<'_>) -> Parts {
         .max()
         .expect("a network has hosts");
     let slot = lent(fastest);
-    let mut random = Random::new(seed(setup.seed, host(HostKind::Arbiter, 0), Purpose::Role));
+    let mut random = Random::new(stream_seed(setup.seed, HostKind::Arbiter, 0, Purpose::Role));
     let mut clocks = Vec::new();
     let mut clock_of: HashMap<NodeIndex, u32> = HashMap::new();
     let mut arbiter = Arbiter::new(slot);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use fanin_dataflow::{Arbiter, Delay, NormalBound};
+use fanin_dataflow::{Arbiter, Delay, NormalBound, Random};
 use fanin_network::PortIndex;
 use fanin_scenario::Fastpass as Settings;
 use fanin_units::Instant;
@@ -12,7 +12,6 @@ use crate::fabric::Parcel;
 use crate::index::{EndIndex, NIL, peer};
 use crate::lists::{List, Lists};
 use crate::occurrence::Occurrence;
-use crate::random::Random;
 
 use super::step::PacerStep;
 

@@ -1,8 +1,8 @@
 //! The roles of an event-building system: one state machine a host.
 
 use fanin_dataflow::{
-    Collector, CollectorConfig, EventRecord, Logger, LoggerConfig, Message, Peer, Readout, ReadoutConfig,
-    Supervisor, SupervisorConfig, Unexpected, WriteModel,
+    Collector, CollectorConfig, EventRecord, HostKind, Logger, LoggerConfig, Message, Peer, Purpose, Readout,
+    ReadoutConfig, Supervisor, SupervisorConfig, Unexpected, WriteModel, stream_seed,
 };
 use fanin_network::Roles;
 use fanin_scenario::machines::{self, small};
@@ -11,7 +11,6 @@ use fanin_units::{Bytes, Duration, Instant};
 
 use super::settings::memory_matters;
 use crate::Error;
-use crate::random::{HostKind, Purpose, host, seed};
 use crate::workload::sizes::{RecordedSizes, Sizes};
 
 /// Calls a method of a role's state machine.
@@ -42,20 +41,20 @@ impl RoleMachines {
         run: u64,
         excludes_dead_hosts: bool,
     ) -> Result<Self, Error> {
-        let seed = |kind, place: u64| seed(run, host(kind, place), Purpose::Role);
+        let role_seed = |kind, place: u64| stream_seed(run, kind, place, Purpose::Role);
         let (readouts, collectors) = (roles.readouts.len() as u64, roles.collectors.len() as u64);
         let fragments = small("readout.fragments_per_host", u64::from(scenario.readout.fragments_per_host))?;
         let shares_hosts = scenario.workload.kind == WorkloadKind::AllToAll;
         let keeps_fragments = memory_matters(scenario, data.mean(scenario));
         let supervisor = Supervisor::new(SupervisorConfig {
-            seed: seed(HostKind::Supervisor, 0),
+            seed: role_seed(HostKind::Supervisor, 0),
             ..machines::supervisor(scenario)?
         })?;
         let readout = |place: u64| -> Result<_, Error> {
             let config = machines::readout(scenario);
             let config = ReadoutConfig {
                 memory: config.memory.filter(|_| keeps_fragments),
-                seed: seed(HostKind::Readout, place),
+                seed: role_seed(HostKind::Readout, place),
                 ..config
             };
             let sizes = Sizes::new(&scenario.readout.fragment_size, data, fragments, run, place);
@@ -70,7 +69,7 @@ impl RoleMachines {
             Ok(Collector::new(CollectorConfig {
                 // A technique that excludes dead hosts itself does so without this delay.
                 readout_wait: if excludes_dead_hosts { Duration::ZERO } else { config.readout_wait },
-                seed: seed(HostKind::Collector, place),
+                seed: role_seed(HostKind::Collector, place),
                 ..config
             })?)
         };

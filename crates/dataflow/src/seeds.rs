@@ -1,0 +1,60 @@
+//! Seeds: one independent stream of random numbers for each host and purpose, in the simulator and in the live system.
+
+use fanin_units::mix;
+
+/// The purpose of a stream of random numbers. Every host has one stream for each, so that no other host and no other purpose
+/// shifts its numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
+pub enum Purpose {
+    /// Draws of a role: delays, decisions, the order of requests.
+    Role = 1,
+    /// Size of an event, by its L1 ID.
+    Event = 2,
+    /// Sizes of fragments, or their bytes.
+    Fragment = 3,
+    /// Decisions of a switch that marks or drops by chance.
+    Marking = 4,
+}
+
+/// Kinds of hosts. More hosts of one kind never change the seeds of another kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
+pub enum HostKind {
+    /// The supervisor.
+    Supervisor = 1,
+    /// A readout, or a sender of a barrier workload.
+    Readout = 2,
+    /// A collector, or the aggregator of a barrier workload.
+    Collector = 3,
+    /// A switch.
+    Switch = 4,
+    /// No host: an event, the same for all.
+    Event = 5,
+    /// The central arbiter.
+    Arbiter = 6,
+}
+
+/// The seed of one stream, from the seed of the run, the kind of the host, its number within the kind (below 2^40) and the
+/// purpose.
+#[inline]
+pub const fn stream_seed(run: u64, kind: HostKind, place: u64, purpose: Purpose) -> u64 {
+    mix(mix(mix(run) ^ ((kind as u64) << 40 | place)) ^ purpose as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Random;
+
+    #[test]
+    fn streams_differ_in_everything_that_names_them() {
+        let first = |run, kind, place, purpose| Random::new(stream_seed(run, kind, place, purpose)).bits();
+        let one = first(1, HostKind::Readout, 2, Purpose::Role);
+        assert_eq!(one, first(1, HostKind::Readout, 2, Purpose::Role));
+        assert_ne!(one, first(1, HostKind::Readout, 2, Purpose::Fragment));
+        assert_ne!(one, first(1, HostKind::Readout, 3, Purpose::Role));
+        assert_ne!(one, first(1, HostKind::Collector, 2, Purpose::Role));
+        assert_ne!(one, first(2, HostKind::Readout, 2, Purpose::Role));
+    }
+}
