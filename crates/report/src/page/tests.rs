@@ -5,7 +5,7 @@ use fanin_units::Instant;
 use super::format::format_f64;
 use super::*;
 use crate::{
-    EventOutcome, EventRow, FlowRow, Ideal, IoRow, Load, Network, PortFigures, QueueRow, Records,
+    EventOutcome, EventRow, FlowRow, Ideal, IoRow, Load, Machine, Network, PortFigures, QueueRow, Records,
     ScenarioName, Shaping, Span, Speed, Summary, WindowRow, tcp,
 };
 
@@ -258,6 +258,21 @@ fn no_other_figure(name: &str, document: &roxmltree::Document<'_>) {
         });
         assert!(labelled, "{name}: a figure without its place in the data: {text:?}");
     }
+}
+
+#[test]
+fn an_invalid_measurement_says_why() {
+    let mut result = run_result(ResultKind::Run, "busy", 0);
+    let reason = "231 frames were lost before the switch saw them";
+    result.summary.machine =
+        Some(Machine { valid: Some(false), reason: Some(reason.to_owned()), ..Machine::default() });
+    let html = page(&[result]);
+    assert!(html.contains("Invalid"), "{html}");
+    let document = parsed(&html);
+    let shown = document
+        .descendants()
+        .find(|node| node.attribute("data-key") == Some("/results/0/summary/machine/reason"));
+    assert_eq!(shown.and_then(|node| node.text()), Some(format!("{reason}.").as_str()));
 }
 
 #[test]

@@ -97,13 +97,12 @@ fn badge(verdict: &PlanVerdict, data: &Value, at: &str) -> Option<String> {
     Some(words)
 }
 
-/// Reasons for which a measurement marks itself invalid.
+/// The reason for which a measurement is invalid, as markup; `None` for a valid one.
 fn invalid(summary: &Summary, data: &Value, at: &str) -> Option<String> {
-    let fallback = escape(summary.invalid()?);
-    let marked = |value: &Value| value.get("valid").and_then(Value::as_bool) == Some(false);
-    let (key, _) = summary.techniques.iter().find(|(_, value)| marked(value))?;
-    let why = figure(data, &format!("{at}/{}/why", pointer_part(key)), FigureForm::Sentence);
-    Some(why.unwrap_or(fallback))
+    let reason = summary.invalid()?;
+    Some(
+        figure(data, &format!("{at}/machine/reason"), FigureForm::Sentence).unwrap_or_else(|| escape(reason)),
+    )
 }
 
 pub(super) fn headline(summary: &Summary) -> (Standing, &'static str) {
