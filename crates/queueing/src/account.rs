@@ -23,7 +23,7 @@ impl Account {
         &self.level
     }
 
-    /// Sets another limit; bytes that are charged stay charged.
+    /// Sets another limit. Charged bytes stay charged, even above it.
     pub(crate) const fn set_limit(&mut self, limit: Bytes) {
         self.limit = limit.get();
     }
@@ -39,29 +39,29 @@ impl Account {
         self.limit.saturating_sub(self.level.bytes)
     }
 
-    /// Returns true if `charge` bytes more would exceed the limit or set a high-water mark. An earlier departure could
-    /// prevent both.
+    /// Returns true if `charge` bytes more would exceed the limit or set a high-water mark. Departures that are not settled
+    /// yet could prevent both.
     #[inline]
     pub(crate) fn depends_on_departures(&self, charge: u64) -> bool {
         self.below_mark(charge).is_none()
     }
 
-    /// The level with `charge` bytes more, unless that exceeds the limit.
+    /// The occupied bytes after a further charge of `charge` bytes; `None` if they exceed the limit.
     #[inline]
     pub(crate) fn within_limit(&self, charge: u64) -> Option<u64> {
         let level = self.level.bytes + charge;
         (level <= self.limit).then_some(level)
     }
 
-    /// The level with `charge` bytes more; `None` if it exceeds the limit or sets a high-water mark. An earlier
-    /// departure could prevent both.
+    /// The occupied bytes after a further charge of `charge` bytes; `None` if they exceed the limit or the high-water mark.
+    /// Departures that are not settled yet could prevent both.
     #[inline]
     pub(crate) fn below_mark(&self, charge: u64) -> Option<u64> {
         let level = self.level.bytes + charge;
         (level <= self.level.bytes_max.min(self.limit)).then_some(level)
     }
 
-    /// Raises the occupancy to a level that is within the limit.
+    /// Raises the occupancy to `level` bytes, which the caller has checked against the limit.
     #[inline]
     pub(crate) fn raise_to(&mut self, level: u64) {
         self.level.bytes = level;
@@ -69,6 +69,9 @@ impl Account {
     }
 
     /// Charges a frame that the account does not refuse.
+    ///
+    /// # Panics
+    /// If the charge exceeds the limit.
     #[inline]
     pub(crate) fn admit(&mut self, charge: u64) {
         let level = self.within_limit(charge).expect("a frame is admitted above the limit");
@@ -86,11 +89,11 @@ impl Account {
     }
 }
 
-/// Asserts that each account has exactly the bytes of its frames. `account_of` assigns a frame to an account. A frame
-/// is an input, an output and its charge.
+/// Asserts that each account holds exactly the charges of its frames. A frame is its input, its output and its charge in
+/// bytes. `account_of` maps input and output to the index of an account.
 ///
 /// # Panics
-/// If one has more or less.
+/// If an account holds more or fewer bytes.
 pub(crate) fn assert_holds<'a>(
     accounts: impl IntoIterator<Item = &'a Account>,
     kind: &str,

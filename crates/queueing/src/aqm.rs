@@ -18,7 +18,7 @@ pub enum Aqm {
     /// None: only the limits of the memory count.
     #[default]
     None,
-    /// Mark on the instantaneous queue: see [`Threshold`].
+    /// Marking by the instantaneous occupancy: see [`Threshold`].
     Threshold(Threshold),
     /// Random early detection: see [`Red`].
     Red(Red),
@@ -26,7 +26,7 @@ pub enum Aqm {
 
 impl Aqm {
     /// Decides about one arriving frame. `queue` does not include it; `emptied_at` is the time at which the queue last
-    /// became empty.
+    /// became empty. `draw` returns 32 uniform random bits; only RED calls it.
     #[inline]
     pub fn decide(
         &mut self,

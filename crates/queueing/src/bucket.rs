@@ -4,10 +4,10 @@ use fanin_units::{Bytes, Instant, PS_BITS, Rate};
 
 /// A token bucket: passes `rate` on average, and at most `burst` at once.
 ///
-/// It keeps the time at which the bucket will be full again (the "virtual scheduling" of ITU-T I.371), and refills
-/// nothing. The rate is exact to a part in 10^9 from 1 kb/s to 400 Gb/s, at any number of calls. A frame larger than
-/// the burst passes when the bucket is full, and leaves a debt: no frame waits for ever. A burst of zero spaces frames
-/// like a link of this rate.
+/// Its state is the time at which the bucket will be full again (virtual scheduling algorithm, ITU-T I.371). So no timer
+/// refills it. The rate is exact to one part in 10^10, after any number of frames. A frame larger than the burst
+/// passes when the bucket is full, and leaves a debt, so that it does not wait for ever. A burst of zero spaces frames like
+/// a link of this rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenBucket {
     /// Time at which the bucket is full, in ps.
@@ -23,7 +23,7 @@ pub struct TokenBucket {
 /// Errors of a token bucket's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BucketError {
-    /// Too slow or too fast.
+    /// The rate is below or above the supported range.
     #[error("a token bucket's rate lies between {min} and {max}; got {actual}")]
     Rate {
         /// The rate given.
@@ -53,7 +53,8 @@ impl TokenBucket {
     /// The longest time in which a burst accrues, in seconds.
     pub const BURST_SECONDS_MAX: u64 = 86_400;
 
-    /// A full bucket.
+    /// Makes a full bucket. Refuses a rate outside [`Self::RATE_MIN`] to [`Self::RATE_MAX`], and a burst that takes longer
+    /// than [`Self::BURST_SECONDS_MAX`] to accrue.
     pub const fn new(rate: Rate, burst: Bytes) -> Result<Self, BucketError> {
         let (min, max) = (Self::RATE_MIN, Self::RATE_MAX);
         if rate.get() < min.get() || rate.get() > max.get() {
@@ -94,13 +95,13 @@ impl TokenBucket {
         self.full_at_fraction = cost as u32;
     }
 
-    /// Lower bound of [`Self::ready_at`] for frames of any size. A positive burst counts as credit.
+    /// The time from which the bucket has no debt: the lower bound of [`Self::ready_at`] for frames of any size.
     #[inline]
     pub(crate) const fn open_at(&self) -> Instant {
         Instant::new(self.full_at.saturating_sub(self.burst_time))
     }
 
-    /// Sets another rate and burst. The debt in bytes stays the same.
+    /// Sets another rate and burst at `now`. The bucket lacks as many bytes as before to be full. Errors as of [`Self::new`].
     pub const fn set(&mut self, now: Instant, rate: Rate, burst: Bytes) -> Result<(), BucketError> {
         match Self::new(rate, burst) {
             Ok(mut bucket) => {

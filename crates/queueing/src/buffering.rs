@@ -90,7 +90,7 @@ pub struct MemorySettings {
 }
 
 impl MemorySettings {
-    /// The division that these settings describe.
+    /// Makes the layout that these settings describe.
     pub fn layout(self) -> Layout {
         let ports = self.output_buffers.len();
         let output = self.port_limit.unwrap_or(Bytes::MAX);
@@ -175,7 +175,7 @@ impl Scheme {
         }
     }
 
-    /// The bytes of one output that are always admitted while at most `waiting` bytes are in the switch.
+    /// The bytes that one output may hold without a refusal while the switch holds at most `waiting` bytes.
     pub(crate) fn room(&self, waiting: Bytes) -> Bytes {
         match self {
             Self::Dedicated => Bytes::MAX,
@@ -185,7 +185,7 @@ impl Scheme {
         }
     }
 
-    /// Refuses impossible settings of a switch with `ports` ports.
+    /// Returns an error if a switch with `ports` ports cannot have these settings.
     pub(crate) fn check(&self, ports: usize) -> Result<(), LayoutError> {
         match self {
             Self::Shared(settings) => settings.check(ports),
@@ -216,8 +216,8 @@ impl SchemeAccounts {
         }
     }
 
-    /// The limit that refuses a frame with a charge of `charge` bytes, while `queued` bytes wait for its output; `None`
-    /// if none does.
+    /// The limit that refuses a frame with a charge of `charge` bytes, while `queued` bytes wait for its output. `None` if
+    /// every limit admits the frame.
     #[inline]
     pub(crate) fn refusal(
         &self,
@@ -284,8 +284,8 @@ impl SchemeAccounts {
         }
     }
 
-    /// Charges a frame, unless earlier departures could change the verdict on it, or a high-water mark. Then returns
-    /// false.
+    /// Charges a frame and returns true. Returns false without charging it if departures that are not settled yet could
+    /// change the verdict or a high-water mark.
     #[inline(always)]
     pub(crate) fn admit_below_marks(
         &mut self,

@@ -22,7 +22,7 @@ pub struct Dedicated {
     limit: u64,
     overhead: u32,
     cell: u32,
-    /// Time of the last departure; an empty queue is empty since then.
+    /// Time of the last departure. An empty queue has been empty since then.
     emptied_at: Instant,
     aqm: Option<Box<Aqm>>,
     counters: Counters,
@@ -55,7 +55,7 @@ impl Dedicated {
         }
     }
 
-    /// The buffer of one output of `layout`, without its pools.
+    /// Makes the empty buffer of one output of `layout`. The limits of shared memory are not part of it.
     pub fn of(layout: &Layout, output: usize) -> Self {
         Self::new(layout.output_limits()[output], layout.frame_overhead(), layout.cell())
     }
@@ -110,14 +110,14 @@ impl Dedicated {
     /// Frees the memory of an accepted frame that left at `at`.
     ///
     /// # Panics
-    /// If the counters have no such frame.
+    /// If the buffer holds less than this frame, or if an earlier departure has a later time.
     #[inline]
     pub fn depart(&mut self, at: Instant, bytes: u32) {
         let charge = self.charge(bytes);
         self.depart_many(at, charge, FrameCount { frames: 1, bytes: bytes.into() });
     }
 
-    /// Frees `charges` bytes of memory of frames that left, the last of them at `at`.
+    /// Frees the memory of the `departed` frames, `charges` bytes in all. The last frame left at `at`.
     #[inline]
     pub(crate) fn depart_many(&mut self, at: Instant, charges: u64, departed: FrameCount) {
         assert!(at >= self.emptied_at, "departures run backwards");
@@ -136,7 +136,7 @@ impl Dedicated {
         self.emptied_at = at;
     }
 
-    /// Marks, drops early or passes an arriving frame.
+    /// Decides whether to mark, drop early or pass an arriving frame.
     #[inline]
     fn decide(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> AqmDecision {
         match &mut self.aqm {
@@ -145,7 +145,7 @@ impl Dedicated {
         }
     }
 
-    /// The limit that refuses a frame taking `charge`, if one does.
+    /// Returns [`AdmissionLimit::Output`] if `charge` bytes more exceed this buffer's limit.
     #[inline]
     const fn refusal(&self, charge: u64) -> Option<AdmissionLimit> {
         if self.occupancy.bytes + charge > self.limit { Some(AdmissionLimit::Output) } else { None }
@@ -162,8 +162,8 @@ impl Dedicated {
         }
     }
 
-    /// The occupied bytes with a frame that takes `charge`. `None` if settling earlier departures could change the
-    /// verdict on it, a mark or a high-water mark.
+    /// The occupied bytes after a frame with a charge of `charge` bytes. `None` if departures that are not settled yet could
+    /// change the verdict, a mark or a high-water mark.
     #[inline]
     pub(crate) fn below_marks(&self, charge: u64) -> Option<u64> {
         let Occupancy { bytes, frames, bytes_max, frames_max } = self.occupancy;
@@ -209,7 +209,7 @@ impl Dedicated {
         self.limit.saturating_sub(self.occupancy.bytes)
     }
 
-    /// The longest frame that `free` bytes of memory store.
+    /// The longest frame, in bytes, that `free` bytes of memory can store; 0 if none.
     #[inline]
     pub(crate) fn frame_in(&self, free: u64) -> u32 {
         let in_cells = if self.cell == 1 { free } else { free - free % u64::from(self.cell) };

@@ -12,7 +12,7 @@ use crate::buffering::Scheme;
 use crate::frame::AdmissionLimit;
 use crate::layout::Layout;
 
-/// Alpha in millionths is 1.
+/// An alpha of 1, in millionths.
 const ONE: u128 = 1_000_000;
 
 /// Settings of a pool with a dynamic threshold.
@@ -20,12 +20,12 @@ const ONE: u128 = 1_000_000;
 pub struct DynamicThresholdSettings {
     /// The size of the pool.
     pub pool: Bytes,
-    /// A queue may grow while it is shorter than alpha times the pool's free memory.
+    /// The factor alpha: a queue may grow while it is shorter than alpha times the pool's free memory.
     pub alpha: Ratio,
 }
 
 impl DynamicThresholdSettings {
-    /// The length at which a queue stops growing while `free` bytes of the pool are free, rounded down.
+    /// The length in bytes at which a queue stops growing while `free` bytes of the pool are free, rounded down.
     pub fn threshold(self, free: Bytes) -> Bytes {
         let threshold = u128::from(free.get()) * u128::from(self.alpha.get()) / ONE;
         u64::try_from(threshold).map_or(Bytes::MAX, Bytes::new)
@@ -39,13 +39,13 @@ impl DynamicThresholdSettings {
         Bytes::new(share as u64)
     }
 
-    /// The most bytes of one queue when frames of `frame` bytes arrive and all others are empty. Frames are refused
-    /// from alpha times the free memory on (Choudhury and Hahne), so that the last admitted frame exceeds it.
+    /// The most bytes of one queue when frames of `frame` bytes arrive and all others are empty. The
+    /// threshold is compared with the queue without the arriving frame, so that the last admitted frame may exceed it.
     pub(crate) fn occupancy_max(self, frame: Bytes) -> Bytes {
         self.share(1).saturating_add(frame).min(self.pool)
     }
 
-    /// The bytes of one queue that are always admitted while at most `waiting` bytes are in the pool.
+    /// The bytes that one queue may hold without a refusal while the pool holds at most `waiting` bytes.
     pub(crate) fn room(self, waiting: Bytes) -> Bytes {
         self.threshold(self.pool.saturating_sub(waiting)).min(self.pool)
     }
@@ -72,7 +72,7 @@ impl DynamicThresholdAccounts {
         queued as u128 * ONE >= self.pool.free() as u128 * self.alpha as u128
     }
 
-    /// The limit that refuses a frame for a queue of `queued` bytes, if any.
+    /// The limit that refuses a frame with a charge of `charge` bytes for a queue of `queued` bytes, if any.
     #[inline]
     pub(crate) fn refusal(&self, queued: u64, charge: u64) -> Option<AdmissionLimit> {
         if self.is_reached(queued) {
@@ -117,10 +117,10 @@ impl DynamicThresholdAccounts {
         self.pool.reset_marks();
     }
 
-    /// Asserts that the pool has the bytes of all frames.
+    /// Asserts that the pool holds the bytes of all frames.
     ///
     /// # Panics
-    /// If it has more or less.
+    /// If the pool holds more or fewer bytes.
     pub(crate) fn assert_holds(&self, frames: &[(usize, usize, u64)]) {
         assert_holds([&self.pool], "pool", frames, |_, _| 0);
     }

@@ -6,10 +6,10 @@ use alloc::vec;
 /// A first-in first-out queue. Its memory doubles when it is full, and is never freed.
 #[derive(Debug, Clone, Default)]
 pub struct Fifo<T> {
-    /// The slots: a power of two, or none yet.
+    /// The slots. Their number is a power of two, or 0 before the first value.
     slots: Box<[T]>,
-    /// Numbers of values taken out and put in so far. Both wrap; as in the kernel's `kfifo`, the slot is the number
-    /// modulo the slots.
+    /// Counts of values taken out and put in so far, which wrap. As in the kernel's `kfifo`, a value's slot is its count
+    /// modulo the number of slots.
     out: u32,
     put: u32,
 }
@@ -38,7 +38,7 @@ impl<T: Copy + Default> Fifo<T> {
     /// Makes room for `len` values at once, so that pushing them allocates nothing.
     ///
     /// # Panics
-    /// If that is more than [`Self::LEN_MAX`].
+    /// If `len` exceeds [`Self::LEN_MAX`].
     pub fn reserve(&mut self, len: u32) {
         assert!(len <= Self::LEN_MAX, "a queue of {len} values; the most is {}", Self::LEN_MAX);
         if len as usize > self.slots.len() {
@@ -91,7 +91,7 @@ impl<T: Copy + Default> Fifo<T> {
         Some(value)
     }
 
-    /// Removes and returns the first value, if it is `wanted`.
+    /// Removes and returns the first value, if `wanted` accepts it.
     #[inline]
     pub(crate) fn pop_if(&mut self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
         let value = *self.front().filter(|&first| wanted(first))?;
@@ -116,7 +116,7 @@ impl<T: Copy + Default> Fifo<T> {
         self.put = self.put.wrapping_sub(1);
     }
 
-    /// The slot of the value with this number.
+    /// The slot of the value with this count.
     #[inline]
     fn place(&self, count: u32) -> usize {
         count as usize & self.slots.len().wrapping_sub(1)

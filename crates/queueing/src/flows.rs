@@ -78,10 +78,11 @@ impl FlowCounter {
         }
     }
 
-    /// Counts a frame of a flow from a pool to an output. `flow` is the caller's number of the flow.
+    /// Opens, renews or closes the flow of a frame that is charged to `pool` and leaves by `output`. `flow` is the caller's
+    /// number of the flow. A pool that does not exist is not counted.
     ///
     /// # Panics
-    /// If the output or the pool does not exist.
+    /// If a new flow's output does not exist.
     #[inline]
     pub fn handle_frame(&mut self, now: Instant, flow: u64, stage: FlowStage, output: usize, pool: usize) {
         self.expire(now);

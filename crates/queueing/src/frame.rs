@@ -20,7 +20,7 @@ pub struct Frame {
     /// Length in bytes in the switch's memory: Ethernet header, payload and, where the switch keeps it, the check
     /// sequence.
     pub bytes: u32,
-    /// Its ECN bits.
+    /// ECN bits of the frame.
     pub ecn: EcnCodepoint,
 }
 
@@ -42,7 +42,7 @@ impl Frame {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum AdmissionLimit {
-    /// A marker dropped it early: RED, or a threshold in the case of a frame that is not ECN-capable.
+    /// Active queue management dropped the frame: RED, or [`Threshold`](crate::Threshold) if the frame is not ECN-capable.
     Early,
     /// The output port's own limit.
     Output,
@@ -56,7 +56,7 @@ pub enum AdmissionLimit {
     Pool,
     /// The input module's packet memory is full.
     Module,
-    /// The ring's capacity, or the named limit on descriptors of a port.
+    /// The ring's capacity, or the limit on booked departures of a port ([`FIFO_FRAMES_MAX`](crate::FIFO_FRAMES_MAX)).
     Ring,
 }
 
@@ -99,7 +99,7 @@ impl Verdict {
     }
 }
 
-/// A number of frames, and their bytes without bookkeeping.
+/// A number of frames, and the sum of their bytes without bookkeeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FrameCount {
     /// The number of frames.

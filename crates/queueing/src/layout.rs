@@ -63,7 +63,7 @@ pub enum LayoutError {
     /// A memory cell has no bytes.
     #[error("a memory cell has at least 1 byte")]
     Cell,
-    /// Bookkeeping or cells are too large for a frame.
+    /// The bookkeeping of a frame or the cell size exceeds the maximum.
     #[error("bookkeeping and cells are at most {max} each; got {actual}")]
     Overhead {
         /// The value given.
@@ -74,7 +74,7 @@ pub enum LayoutError {
     /// There are more virtual output queues than are supported.
     #[error("{actual} virtual output queues; at most {max} are supported")]
     Voqs {
-        /// Their number: modules times outputs.
+        /// The number of queues: modules times outputs.
         actual: usize,
         /// The largest number of queues.
         max: usize,
@@ -118,7 +118,7 @@ impl Layout {
         &self.output_limits
     }
 
-    /// The memory that outputs share.
+    /// The buffering scheme: the memory that outputs share.
     pub const fn scheme(&self) -> &Scheme {
         &self.scheme
     }
@@ -148,7 +148,8 @@ impl Layout {
         self.scheme.pool_sizes(self.ports())
     }
 
-    /// Checks the layout.
+    /// Returns an error if the layout has no port, more than [`PORTS_MAX`] ports, or settings that its scheme refuses. A cell
+    /// has 1 byte to 1 MiB, and the bookkeeping of a frame at most 1 MiB.
     pub fn check(&self) -> Result<(), LayoutError> {
         let ports = self.ports();
         if ports == 0 {

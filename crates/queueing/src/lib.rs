@@ -19,8 +19,8 @@
 //! | token bucket | `bucket.rs` | [`TokenBucket`] |
 //!
 //! A buffer ([`Dedicated`], [`Memory`]) decides which frames are admitted, in byte counts only. A queue ([`Rings`],
-//! [`PausableQueue`]) holds frames by opaque handles and decides the next departure. A port with another order than
-//! first in, first out has both.
+//! [`PausableQueue`]) holds frames by opaque handles and decides the next departure. A port that is not first in, first
+//! out has both.
 //!
 //! # Verbs
 //!
@@ -33,8 +33,8 @@
 //! If every output is first in, first out on a link of fixed rate, departures are booked when frames arrive:
 //! [`BookedDedicated`], [`BookedMemory`]. A departure then needs no step of its own; memory is freed when the output is
 //! next settled. Any other queue is driven naively: when the link is free, its driver polls for the next frame
-//! ([`NaiveOutput`], [`Rings::depart`]). [`NaiveMemory`] does so for queues that can be booked. `tests/drive.rs` shows
-//! that both drivers give the same results.
+//! ([`NaiveOutput`], [`Rings::depart`]). [`NaiveMemory`] polls queues that could also be booked, as the reference in tests:
+//! `tests/drive.rs` compares the results of both drivers.
 //!
 //! ```
 //! use fanin_queueing::{BookedDedicated, Dedicated, EcnCodepoint, InService, OutputLink, Passage};
@@ -53,10 +53,10 @@
 //! 1. State in one sentence when a frame is refused. Write one file for the scheme here, with its settings, its accounts and their
 //!    verbs, and a constructor of [`Layout`] (models: `dynamic_threshold.rs`, `voq.rs`). A limit must only loosen when memory is
 //!    freed: settling late relies on it.
-//! 2. Name it in `buffering.rs`, and nowhere else: its settings in [`Scheme`], its accounts in `SchemeAccounts`. The compiler then asks
-//!    for its pools, its limits and the settings to refuse.
-//! 3. Give a new limit a name in [`AdmissionLimit`], at its place in the order in which limits are tried, in [`AdmissionLimit::ALL`] and in
-//!    [`AdmissionLimit::name`].
+//! 2. Name it in `buffering.rs`, and nowhere else: its settings in [`Scheme`], its accounts in `SchemeAccounts`. The compiler then
+//!    reports each `match` that lacks the scheme's pools, limits and checks.
+//! 3. Add a new limit to [`AdmissionLimit`], [`AdmissionLimit::ALL`] and [`AdmissionLimit::name`]. All three list limits in the
+//!    order in which they are checked.
 //! 4. Add the scheme to `layouts()` and its rule, spelled out naively, to `Naive` in `tests/drive.rs`. The property tests then
 //!    compare every verdict, departure, counter and mark.
 //! 5. Add a row to the table above and a case to `benches/queueing.rs`.

@@ -1,4 +1,4 @@
-//! Most bytes that a layout admits, for rooms that bound queues without simulating them.
+//! The most bytes that a layout admits, for crates that bound queues without simulating them.
 
 use fanin_units::Bytes;
 
@@ -19,8 +19,8 @@ impl Layout {
         (limit != Bytes::MAX).then_some(limit)
     }
 
-    /// The bytes that an output may always hold while at most `waiting` bytes are in the switch. If `waiting` is no
-    /// more than this, no frame is refused. [`Bytes::MAX`] is no limit.
+    /// The bytes that an output may hold without a refusal while the switch holds at most `waiting` bytes. If `waiting`
+    /// does not exceed the result, no frame is refused. [`Bytes::MAX`] is no limit.
     pub fn room(&self, output: usize, waiting: Bytes) -> Bytes {
         self.scheme().room(waiting).min(self.output_limits()[output])
     }

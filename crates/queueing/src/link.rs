@@ -67,6 +67,6 @@ pub enum Passage {
         /// True if the caller must set its ECN bits to CE.
         marked: bool,
     },
-    /// A limit refused it.
+    /// This limit refused the frame.
     Dropped(AdmissionLimit),
 }

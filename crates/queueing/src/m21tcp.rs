@@ -29,8 +29,8 @@ pub enum M21Accounting {
 
 /// The largest window, in payload bytes, with which the windows of `flows` flows fit `buffer` at once.
 ///
-/// Zero if not even one segment each fits: senders cannot go below a segment, so the caller decides. Without flows, the
-/// window of a single flow.
+/// Zero if no payload fits; [`M21Accounting::Packet`] also returns zero if less than one segment of each flow fits. A sender
+/// cannot go below a segment, so the caller decides about smaller windows. No flow counts as one.
 pub const fn m21tcp_window(buffer: Bytes, flows: u32, accounting: M21Accounting) -> Bytes {
     let flows = if flows == 0 { 1 } else { flows as u64 };
     match accounting {
@@ -49,8 +49,8 @@ pub const fn m21tcp_window(buffer: Bytes, flows: u32, accounting: M21Accounting)
     }
 }
 
-/// The largest number of flows that each get at least one segment of `mss`. With more flows, the technique cannot
-/// prevent loss.
+/// The largest number of flows whose windows each hold at least one segment of `mss` bytes. With more flows, the technique
+/// cannot prevent loss.
 pub const fn m21tcp_flows_max(buffer: Bytes, mss: Bytes, accounting: M21Accounting) -> u64 {
     let frame = match accounting {
         M21Accounting::Flow { header } => mss.saturating_add(header).get(),
@@ -66,8 +66,9 @@ pub const fn m21tcp_flows_max(buffer: Bytes, mss: Bytes, accounting: M21Accounti
 ///
 /// A flow is granted the smaller of two shares: of its output's limit, and of its pool. Each is divided among the flows
 /// that use it. The caller lowers the window in the option of a passing frame to [`Self::window`], and never raises it.
-/// Over several switches the smallest window arrives (§III.B). The caller may also lower the returning echo, which
-/// enters by the port by which the data leave. Then it takes the present [`Self::window`] of that port.
+/// Over several switches the smallest window arrives (§III.B). The caller may also lower the echo in a returning
+/// acknowledgement. The echo enters by the port by which the data left; the bound is the present [`Self::window`] of that
+/// port.
 #[derive(Debug, Clone)]
 pub struct M21Switch {
     flows: FlowCounter,
@@ -131,12 +132,12 @@ impl M21Switch {
         }
     }
 
-    /// The flows that are counted.
+    /// The counter of the switch's flows.
     pub const fn flows(&self) -> &FlowCounter {
         &self.flows
     }
 
-    /// The largest number of flows that any output has had.
+    /// The largest number of flows that one output has had at once.
     pub const fn flows_most(&self) -> u32 {
         self.flows_most
     }

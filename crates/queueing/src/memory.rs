@@ -18,7 +18,7 @@ pub struct StoredFrame {
     pub input: usize,
     /// The port by which it leaves.
     pub output: usize,
-    /// Its length in bytes, as [`Frame::bytes`].
+    /// Length of the frame in bytes, as [`Frame::bytes`].
     pub bytes: u32,
 }
 
@@ -32,7 +32,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// An empty memory.
+    /// Makes an empty memory. Errors are those of [`Layout::check`].
     pub fn new(layout: &Layout) -> Result<Self, LayoutError> {
         layout.check()?;
         Ok(Self {
@@ -85,7 +85,7 @@ impl Memory {
     /// Frees the memory of an accepted frame that left at `at`.
     ///
     /// # Panics
-    /// If the counters have no such frame.
+    /// If an account holds less than this frame, or if an earlier departure of the output has a later time.
     #[inline]
     pub fn depart(&mut self, at: Instant, input: usize, output: usize, bytes: u32) {
         let own = &mut self.outputs[output];
@@ -220,10 +220,10 @@ impl Memory {
     }
 
     /// Asserts that every accepted frame has departed or is among `frames`. Outputs, inputs, pools and virtual output queues
-    /// must have the bytes of these frames.
+    /// must hold the bytes of these frames.
     ///
     /// # Panics
-    /// If one has more or less.
+    /// If one holds more or fewer bytes.
     pub fn assert_conserved(&self, frames: impl Iterator<Item = StoredFrame>) {
         let mut of_output = vec![Vec::new(); self.outputs.len()];
         let mut charges = Vec::new();

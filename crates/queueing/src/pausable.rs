@@ -7,7 +7,7 @@ use crate::fifo::Fifo;
 /// A class of frames; urgent frames depart first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// Sent while no urgent frame is permitted.
+    /// Sent only while no urgent frame may depart.
     Bulk,
     /// Sent before all bulk data.
     Urgent,
@@ -49,7 +49,7 @@ impl<H: Copy + Default> PausableQueue<H> {
         next.frames.pop()
     }
 
-    /// Returns true if [`Self::depart`] has a frame.
+    /// Returns true if [`Self::depart`] would return a frame.
     #[inline]
     pub fn has_ready(&self) -> bool {
         self.classes.iter().any(|class| !class.is_paused && !class.frames.is_empty())

@@ -4,9 +4,9 @@
 //! or more a PAUSE to its sender is due, and at XON or less a RESUME. In between nothing is due (hysteresis), so that
 //! signals alternate.
 //!
-//! [`Ingress`] holds that account and the last signal, for the simulator and the live switch. The callers keep the
-//! carrier of a signal: a simulated control frame, or a frame of the driver with quanta that expire. They also decide
-//! which frames count. In the live switch they also tell a worker the occupancies of the others.
+//! [`Ingress`] holds the ingress occupancy and the last signal, for the simulator and the live switch. Its callers send each
+//! signal: the simulator as a control frame, the live switch's driver as a frame with quanta that expire. The callers also
+//! decide which frames count. The live switch also passes each worker the occupancies of the other workers.
 
 use fanin_units::{Bytes, Duration, Rate};
 
@@ -19,8 +19,8 @@ pub enum PauseSignal {
     Resume,
 }
 
-/// The headroom of an input: its memory above the `xoff` of [`PauseThresholds`]. With this much it loses no frame after
-/// it has sent PAUSE (IEEE 802.1Q annex N).
+/// The headroom of an input: its memory above the `xoff` of [`PauseThresholds`]. With this headroom the input loses no
+/// frame after the switch has sent PAUSE (IEEE 802.1Q annex N).
 ///
 /// The PAUSE frame has `pause` bytes on the wire. It waits for a frame in service of up to `frame_max` bytes on the
 /// wire, travels for `delay`, and takes effect after `reaction`. The neighbour then ends its own frame in service,
@@ -104,7 +104,7 @@ impl Ingress {
         self.held -= bytes.cast_signed();
     }
 
-    /// Bytes of this account.
+    /// Arrived bytes minus departed bytes of this account.
     #[inline]
     pub const fn held(&self) -> i64 {
         self.held
@@ -121,7 +121,8 @@ impl Ingress {
         occupancy.cast_unsigned()
     }
 
-    /// The signal that is due, if any. It stays due until [`Self::poll_signal`] returns it, or the occupancy changes.
+    /// The signal that is due, if any. It stays due until [`Self::poll_signal`] returns it, or until the occupancy crosses the
+    /// threshold again.
     ///
     /// # Panics
     /// If more departed than arrived.
@@ -139,7 +140,7 @@ impl Ingress {
         }
     }
 
-    /// Takes the signal of [`Self::signal_due`], which the caller sends.
+    /// Returns the signal that is due and counts it as sent. The caller sends it.
     ///
     /// # Panics
     /// If more departed than arrived.

@@ -51,7 +51,8 @@ impl ReadyRings {
         }
     }
 
-    /// Removes a ring. With turns this searches all of them; only changes of settings do this.
+    /// Removes a ring. [`Self::InTurn`] searches the whole list for it; only a pause, a change of settings or the emptying of
+    /// a ring does so.
     pub(crate) fn remove(&mut self, ring: u32) {
         match self {
             Self::InTurn(turn) => turn.remove(|&other| other == ring),

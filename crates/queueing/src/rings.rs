@@ -61,7 +61,7 @@ struct RingState<H> {
     /// All frames except the first.
     others: Fifo<RingSlot<H>>,
     bytes: u64,
-    /// The lesser of limit and high-water mark: an arrival below it changes neither.
+    /// The lesser of limit and high-water mark: an arrival up to it meets the limit and sets no mark.
     bytes_unchecked_max: u64,
     frames_unchecked_max: u32,
     wait: RingWait,
@@ -71,7 +71,7 @@ struct RingState<H> {
     /// The bits [`PAUSED`] and [`HAS_AQM`].
     flags: u8,
     bucket: TokenBucket,
-    /// The earliest time at which its first frame could depart, by its arrival and its rate.
+    /// The earliest time at which the first frame could depart, by its arrival and the ring's token bucket.
     due: Instant,
     bytes_limit: u64,
     first: RingSlot<H>,
@@ -98,7 +98,7 @@ struct ColdState {
 }
 
 /// An output port with one or more rings of frames, generic over an opaque handle. In the simulator a handle is a
-/// packet's index, in the switch a frame buffer's address. It stores descriptors and handles only.
+/// packet's index, in the switch a frame buffer's address. The port stores descriptors and handles only.
 ///
 /// Rings are independent. A full ring refuses only its own frames; a paused ring, or one without tokens, delays only
 /// its own. A frame's cost does not depend on the number of rings. Only the doubling of a ring allocates. Time must not
@@ -107,7 +107,7 @@ struct ColdState {
 pub struct Rings<H> {
     rings: Vec<RingState<H>>,
     cold: Vec<ColdState>,
-    /// The ring that is served before all others, if any.
+    /// The ring that is served before all others, if any ([`Self::serve_first`]).
     first: Option<usize>,
     /// True if the first ring may send now. It is then in no list.
     first_is_ready: bool,
@@ -119,14 +119,14 @@ pub struct Rings<H> {
     overhead: u32,
     /// The largest lateness of a poll that is compensated.
     late_max: Duration,
-    /// The earliest time at which a departure may count.
+    /// No departure counts as earlier than this time.
     held_until: Instant,
     frames: u64,
 }
 
 impl<H: Copy + Default> Rings<H> {
     /// Makes a port without rings. `shaping` limits the port as a whole. A burst of zero spaces frames as a link of this rate
-    /// does; [`Frame::bytes`] must then be wire bytes. `None` if the caller knows when the link is free.
+    /// does; [`Frame::bytes`] must then be wire bytes. `shaping` is `None` if the caller polls only while the link is free.
     pub fn new(discipline: Discipline, shaping: Option<(Rate, Bytes)>) -> Result<Self, BucketError> {
         let shaper = match shaping {
             Some((rate, burst)) => Some(TokenBucket::new(rate, burst)?),
@@ -171,8 +171,8 @@ impl<H: Copy + Default> Rings<H> {
         self
     }
 
-    /// Blocks the link until then, as after a PAUSE: no frame counts as sent before, and the lost time is not
-    /// compensated.
+    /// Notes that a PAUSE blocks the link until `until`. A frame then counts as sent at that time or later, so that the lost
+    /// time is not compensated. The caller does not poll during the PAUSE.
     pub const fn set_held_until(&mut self, until: Instant) {
         self.held_until = until;
     }
@@ -227,7 +227,7 @@ impl<H: Copy + Default> Rings<H> {
         Ok(self.rings.len() - 1)
     }
 
-    /// Serves a ring before all others, under any discipline. The port's rate and the ring's own limit it as before.
+    /// Serves a ring before all others, under any discipline. The rates of the port and of the ring still limit it.
     ///
     /// # Panics
     /// If another ring is served first, or if this one holds frames or does not exist.
@@ -300,7 +300,8 @@ impl<H: Copy + Default> Rings<H> {
         }
     }
 
-    /// A lower bound of the times at which queued frames have their tokens.
+    /// A lower bound of the times at which queued frames may depart, by the tokens of their rings. [`Instant::START`] if a ring
+    /// may send now, or if no ring waits for tokens.
     #[inline]
     pub fn none_before(&self) -> Instant {
         if self.has_ready() { Instant::START } else { self.wheel.earliest().unwrap_or(Instant::START) }
@@ -376,7 +377,8 @@ impl<H: Copy + Default> Rings<H> {
         (frame, handle)
     }
 
-    /// Takes a frame out of one ring regardless of rate, pause or turn: to empty a ring before its removal.
+    /// Takes the first frame out of a ring regardless of rate, pause or turn, to empty the ring before its removal. The frame
+    /// counts as departed and takes no tokens.
     pub fn take(&mut self, now: Instant, ring: usize) -> Option<(Frame, H)> {
         if !self.rings[ring].has_first {
             return None;
@@ -479,7 +481,7 @@ impl<H: Copy + Default> Rings<H> {
         self.join(now, ring, waits, opens_at);
     }
 
-    /// Puts a ring into the list for tokens until `opens_at`, or into the list for turns.
+    /// Parks a ring until `opens_at` if it waits for tokens, and otherwise puts it into the list for turns.
     #[inline]
     fn join(&mut self, now: Instant, ring: usize, waits: bool, opens_at: Instant) {
         if waits {

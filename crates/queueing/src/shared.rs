@@ -63,7 +63,7 @@ impl SharedSettings {
         self.pool_min().min(min_of(&self.input_limits))
     }
 
-    /// Refuses ports without a pool, and pools that do not exist.
+    /// Returns an error if a port has no pool or no limit, or if its pool does not exist.
     pub(crate) fn check(&self, ports: usize) -> Result<(), LayoutError> {
         let (PoolBy::Output(assigned) | PoolBy::Input(assigned)) = &self.by;
         if let Some(&actual) =
@@ -180,10 +180,10 @@ impl SharedAccounts {
         self.pools.iter_mut().chain(&mut self.inputs).for_each(Account::reset_marks);
     }
 
-    /// Asserts that each pool and input has the bytes of its frames.
+    /// Asserts that each pool and input holds the bytes of its frames.
     ///
     /// # Panics
-    /// If one has more or less.
+    /// If one holds more or fewer bytes.
     pub(crate) fn assert_holds(&self, frames: &[(usize, usize, u64)]) {
         assert_holds(&self.pools, "pool", frames, |input, output| self.pool_of(input, output));
         if self.limits_inputs {

@@ -42,7 +42,7 @@ impl VoqSettings {
         self.module.min(self.queue_limit)
     }
 
-    /// Refuses modules without ports, and more queues than are supported.
+    /// Returns an error if modules have no ports, or if there are more than [`VOQS_MAX`] queues.
     pub(crate) const fn check(self, ports: usize) -> Result<(), LayoutError> {
         if self.ports_per_module == 0 {
             return Err(LayoutError::Module);
@@ -84,7 +84,7 @@ impl VoqAccounts {
         self.module_of[input] as usize
     }
 
-    /// The account of an input's module, and that of its queue for an output.
+    /// The accounts of an input's module and of the module's queue for an output.
     #[inline]
     fn accounts(&self, input: usize, output: usize) -> (&Account, &Account) {
         let module = &self.modules[self.module_of(input)];
@@ -122,8 +122,8 @@ impl VoqAccounts {
         module.depends_on_departures(charge) || queue.refuses(charge)
     }
 
-    /// Charges a frame, unless earlier departures could change the verdict on it, or the high-water mark of a module.
-    /// Then returns false.
+    /// Charges a frame and returns true. Returns false without charging it if departures that are not settled yet could
+    /// change the verdict or the high-water mark of the module.
     #[inline]
     pub(crate) fn admit_below_marks(&mut self, input: usize, output: usize, charge: u64) -> bool {
         let (module, queue) = self.accounts_mut(input, output);
@@ -171,10 +171,10 @@ impl VoqAccounts {
         }
     }
 
-    /// Asserts that each module and each queue has the bytes of its frames.
+    /// Asserts that each module and each queue holds the bytes of its frames.
     ///
     /// # Panics
-    /// If one has more or less.
+    /// If one holds more or fewer bytes.
     pub(crate) fn assert_holds(&self, frames: &[(usize, usize, u64)]) {
         let modules = self.modules.iter().map(|module| &module.memory);
         assert_holds(modules, "module", frames, |input, _| self.module_of(input));

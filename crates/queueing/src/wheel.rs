@@ -18,8 +18,8 @@ const NEVER: u64 = u64::MAX;
 
 /// A timing wheel with one timer for each ring. It knows the earliest time exactly, not only its slot.
 ///
-/// A single waiting ring is in no slot. A port with one shaped ring (a collector's in a rack) would step through the
-/// slots' 16 KiB. Dozens of such ports would exceed the near cache.
+/// A single waiting ring takes no slot. The slots take 16 KiB a port. A rack's switch has dozens of ports with one shaped
+/// ring each, and their slots would not fit the first-level cache.
 #[derive(Debug, Clone)]
 pub(crate) struct Wheel {
     /// The only waiting ring, in no slot; [`NIL`] if none or several wait.
@@ -29,7 +29,7 @@ pub(crate) struct Wheel {
     words: [u64; 64],
     summary: u64,
     timers: Vec<RingTimer>,
-    /// Slot number, from the start of time; no ring waits in an earlier slot.
+    /// Number of a slot, counted from time zero; no ring waits in an earlier slot.
     cursor: u64,
     earliest: u64,
 }
@@ -208,7 +208,7 @@ impl Wheel {
                 self.earliest = earliest;
                 return;
             }
-            // All of them were beyond the wheel's span when added: they move to their slots now.
+            // All timers of the slot were beyond the wheel's span when added. They move to their slots now.
             let mut ring = self.take(slot);
             while ring != NIL {
                 let RingTimer { at, next, .. } = self.timers[ring as usize];

@@ -4,12 +4,12 @@ use fanin_units::{Bytes, Packets};
 
 use crate::frame::{EcnCodepoint, Occupancy};
 
-/// Measure of a queue's length.
+/// A queue length, in bytes or in frames. The variant chooses the measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// In bytes of memory, bookkeeping included.
+    /// Occupied bytes: with bookkeeping in a switch's memory, without in a ring.
     Bytes(Bytes),
-    /// A depth in frames.
+    /// The number of queued frames.
     Packets(Packets),
 }
 
@@ -49,7 +49,7 @@ pub enum NotCapable {
 /// The decision of active queue management about one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AqmDecision {
-    /// Admit it unchanged.
+    /// The frame passes unchanged. A limit of the memory may still refuse it.
     Pass,
     /// The frame is marked CE.
     Mark,

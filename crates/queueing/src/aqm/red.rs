@@ -8,9 +8,9 @@ use crate::frame::{Frame, Occupancy};
 /// Settings of random early detection (Floyd and Jacobson 1993; "gentle" by Floyd 2000).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RedSettings {
-    /// The averaged queue below which RED neither marks nor drops; its kind chooses byte or packet mode.
+    /// The averaged queue below which RED neither marks nor drops. Its variant chooses byte or packet mode.
     pub depth_min: Depth,
-    /// The averaged queue at which the probability is [`Self::probability_max`]; of the same kind.
+    /// The averaged queue at which the probability is [`Self::probability_max`]: the same variant, and larger.
     pub depth_max: Depth,
     /// Weight of the newest sample in the average, at most 1; 0.002 in the paper.
     pub weight: Ratio,
@@ -19,21 +19,21 @@ pub struct RedSettings {
     /// Raises the probability linearly to 1 at twice the upper threshold (Floyd's "gentle"). If false, it jumps to 1 at the
     /// upper threshold.
     pub gentle: bool,
-    /// Marks ECN-capable frames instead of dropping them while the average is below the point where the probability is 1.
+    /// Marks ECN-capable frames instead of dropping them, as long as the probability is below 1.
     pub ecn: bool,
-    /// Drops ECN-capable frames above that point (RFC 3168 §7 and ns-3's UseHardDrop).
+    /// Drops ECN-capable frames, too, once the probability is 1 (RFC 3168 §7; `UseHardDrop` of ns-3).
     pub hard_drop: bool,
-    /// Size of a frame with the given probability in byte mode. Other frames have a probability in proportion to their
-    /// size.
+    /// Size of a mean frame. In byte mode the probability of a frame is multiplied by the ratio of its size to this
+    /// one.
     pub packet_mean: Bytes,
-    /// Time to send a frame of that size: the step at which an idle queue's average decays.
+    /// Time to send a mean frame. In an idle queue, the average decays by one sample of zero in each such time.
     pub packet_time: Duration,
 }
 
 /// Errors of RED's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RedError {
-    /// The thresholds are of two kinds, out of order, or beyond 2^36.
+    /// The thresholds differ in measure, are out of order, or exceed 2^36 bytes or frames.
     #[error(
         "the lower threshold must lie below the upper one and in the same measure; got {min:?} and {max:?}"
     )]
@@ -61,7 +61,7 @@ const AVERAGE_BITS: u32 = 24;
 /// A probability or weight of 1.
 const ONE: u64 = 1 << 32;
 
-/// Random early detection of one queue. It uses integers only, so that it decides equally on every machine.
+/// Random early detection of one queue. Integer arithmetic gives the same decisions on every machine.
 #[derive(Debug, Clone)]
 pub struct Red {
     settings: RedSettings,
@@ -69,12 +69,12 @@ pub struct Red {
     probability_max: u64,
     /// Averaged queue, with [`AVERAGE_BITS`] fraction bits.
     average: u64,
-    /// Frames (in byte mode, mean-sized frames) since the last mark, while the average lies between the thresholds.
+    /// Frames since the last mark or drop; `None` while the average is below the lower threshold.
     since_mark: Option<u64>,
 }
 
 impl Red {
-    /// Makes the state of a queue that has been empty so far.
+    /// Makes the state of a queue that has been empty so far. [`RedError`] lists the settings that are refused.
     pub fn new(settings: RedSettings) -> Result<Self, RedError> {
         let (min, max) = (settings.depth_min, settings.depth_max);
         let alike =
@@ -106,7 +106,7 @@ impl Red {
     }
 
     /// Decides about one arriving frame. `queue` does not include it; `emptied_at` is the time at which the queue last
-    /// became empty.
+    /// became empty. `draw` returns 32 uniform random bits.
     pub(super) fn decide(
         &mut self,
         now: Instant,
@@ -151,7 +151,8 @@ impl Red {
             Depth::Bytes(_) => share(base, u64::from(frame.bytes), self.settings.packet_mean.get()).min(ONE),
             Depth::Packets(_) => base,
         };
-        // The count spreads marks evenly: p_a = p_b / (1 - count p_b) (ibid., §4). It starts when the average enters the region.
+        // The count spreads marks evenly: p_a = p_b / (1 - count p_b) (ibid., §4). It starts at 0 when the average
+        // reaches the lower threshold.
         let count = self.since_mark.map_or(0, |count| count + 1);
         self.since_mark = Some(count);
         let left = u128::from(ONE).saturating_sub(u128::from(count) * u128::from(base));

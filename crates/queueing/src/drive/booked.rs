@@ -19,13 +19,13 @@ use crate::layout::{Layout, LayoutError};
 use crate::link::{InService, OutputLink, Passage};
 use crate::memory::{Memory, StoredFrame};
 
-/// Most frames of one output, for any memory. A frame below the high-water mark of frames is below this limit, too, as
-/// that mark counts admitted frames.
+/// The most frames that one output may hold, for any memory. The high-water mark of frames never exceeds it, so an arrival
+/// below that mark needs no check.
 pub const FIFO_FRAMES_MAX: u32 = 1 << 24;
 
 /// Outputs per group. A group keeps its earliest departure, so that a search can skip all of its outputs at once.
 const GROUP: usize = 16;
-/// No departure is booked.
+/// Time that stands for no booked departure.
 const NEVER: u64 = u64::MAX;
 
 /// A departure that is booked.
@@ -115,7 +115,7 @@ impl Departures {
     }
 }
 
-/// One output with a dedicated buffer.
+/// One first-in first-out output with a dedicated buffer, on a link of fixed rate.
 ///
 /// Time must not run backwards from call to call.
 #[derive(Debug, Clone)]
@@ -125,7 +125,7 @@ pub struct BookedDedicated {
 }
 
 impl BookedDedicated {
-    /// An output with this buffer, which is empty, before `link`.
+    /// Makes an output with an empty `buffer` in front of `link`.
     pub fn new(buffer: Dedicated, link: OutputLink, in_service: InService) -> Self {
         Self { departures: Departures::new(link, in_service), buffer }
     }
@@ -176,7 +176,7 @@ impl BookedDedicated {
 
     #[inline(never)]
     fn settle_due(&mut self, now: Instant) {
-        // Mostly the link is idle: all frames have then left, and need not be counted one by one.
+        // Usually the link is idle. All frames have then left, and one step settles them together.
         if self.departures.free_at <= now {
             let (frames, last) = self.departures.take_all();
             return self.buffer.depart_all(last, frames);
@@ -383,7 +383,7 @@ impl BookedMemory {
     /// frames.
     ///
     /// # Panics
-    /// If one has more or less.
+    /// If an account holds more or fewer bytes.
     pub fn assert_conserved(&self) {
         let departures = self.departures.iter().enumerate();
         self.memory.assert_conserved(departures.flat_map(|(output, departures)| departures.stored(output)));

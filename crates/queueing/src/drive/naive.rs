@@ -37,8 +37,8 @@ impl<H: Copy + Default> NaiveOutput<H> {
         self.queue.arrive(class, handle);
     }
 
-    /// Starts the departure of the next permitted frame, when the link is free. `send` takes the frame and returns the
-    /// departure of its last bit. Returns the frame if its memory is free at once.
+    /// Starts the departure of the next permitted frame; the link must be free. `send` takes the frame and returns the
+    /// departure time of its last bit. Returns the frame if its memory is free at once.
     ///
     /// # Panics
     /// If the previous frame still takes memory ([`Self::settle`]).
@@ -229,7 +229,7 @@ impl<H: Copy + Default> NaiveMemory<H> {
     /// Asserts that every accepted frame has departed or is stored. All accounts must have the bytes of the stored frames.
     ///
     /// # Panics
-    /// If one has more or less.
+    /// If an account holds more or fewer bytes.
     pub fn assert_conserved(&self) {
         let stored = self.outputs.iter().enumerate().flat_map(|(output, out)| {
             let stored = move |WaitingFrame { input, bytes, .. }| StoredFrame { input, output, bytes };

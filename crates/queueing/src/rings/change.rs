@@ -84,7 +84,7 @@ impl<H: Copy + Default> Rings<H> {
         Ok(())
     }
 
-    /// Changes a ring's place under [`Discipline::StrictPriority`].
+    /// Changes a ring's priority under [`Discipline::StrictPriority`]; the highest goes first.
     pub fn set_priority(&mut self, now: Instant, ring: usize, priority: u8) {
         self.cold[ring].priority = priority;
         if self.rings[ring].wait != RingWait::Idle {
@@ -93,8 +93,8 @@ impl<H: Copy + Default> Rings<H> {
         }
     }
 
-    /// Makes a new ring of an empty one, with counters that start at zero. Indices are never freed: a caller that adds
-    /// and removes rings for a long time reuses them like this.
+    /// Gives an empty ring new settings, and counters that start at zero. Indices are never freed: a caller that adds and
+    /// removes rings for a long time reuses them by this call. `frames_reserved` has no effect.
     ///
     /// # Panics
     /// If the ring holds a frame or is paused.

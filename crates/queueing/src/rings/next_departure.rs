@@ -23,7 +23,7 @@ impl NextDeparture {
         }
     }
 
-    /// The earlier of this and a time that may be absent.
+    /// The earlier of `self` and `at`; `self` without `at`.
     #[must_use]
     pub fn or_at(self, at: Option<Instant>) -> Self {
         self.min(at.map_or(Self::Never, Self::At))

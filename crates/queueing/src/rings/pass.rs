@@ -29,9 +29,9 @@ impl<H: Copy + Default> Rings<H> {
         self.rings[ring].may_pass(now)
     }
 
-    /// Passes a frame through a ring without storing it, at a port that [`Self::is_clear`]. It counts as enqueued and departed,
-    /// takes its tokens, and leaves the high-water marks unchanged. Returns `false` and does nothing if the ring holds frames,
-    /// lacks tokens, is paused, marks, or would refuse the frame.
+    /// Passes a frame through a ring without storing it, at a port where [`Self::is_clear`] is true. The frame counts as
+    /// enqueued and departed, takes its tokens, and leaves the high-water marks unchanged. Returns false and does nothing
+    /// if the ring holds frames, lacks tokens, is paused, marks, or would refuse the frame.
     ///
     /// # Panics
     /// If there is no such ring.

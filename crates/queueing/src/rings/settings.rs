@@ -32,9 +32,9 @@ pub enum Discipline {
 /// Settings of one ring.
 #[derive(Debug, Clone)]
 pub struct RingSettings {
-    /// The most frames it holds, at most [`RING_FRAMES_MAX`].
+    /// The most frames that the ring holds: 1 to [`RING_FRAMES_MAX`].
     pub frames_max: u32,
-    /// The most bytes it holds, each frame as [`Frame::bytes`].
+    /// The most bytes that the ring holds, each frame as [`Frame::bytes`].
     pub bytes_max: Bytes,
     /// Number of frames to allocate at once; beyond that the memory doubles when needed, up to `frames_max`.
     pub frames_reserved: u32,
@@ -69,7 +69,7 @@ pub enum RingError {
         /// The largest number of rings.
         max: usize,
     },
-    /// The ring is too deep, or holds nothing.
+    /// The capacity is zero or too large, or more frames are reserved than the ring may hold.
     #[error("a ring holds 1 to {max} frames; got {actual}, of which {reserved} reserved")]
     Frames {
         /// The requested depth.

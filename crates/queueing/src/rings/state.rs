@@ -6,7 +6,7 @@ use super::{ColdState, RingSlot, RingState, RingWait, Rings};
 use crate::frame::Frame;
 
 impl<H: Copy + Default> RingState<H> {
-    /// Number of frames that it holds.
+    /// Number of frames in the ring.
     #[inline]
     pub(super) fn len(&self) -> u32 {
         self.others.len() + u32::from(self.has_first)
@@ -62,7 +62,7 @@ impl<H: Copy + Default> RingState<H> {
         self.bytes_unchecked_max = cold.bytes_max.min(self.bytes_limit);
     }
 
-    /// Notes the list of the ring, and returns true if it lacks tokens now.
+    /// Notes the list for a ring with tokens from `opens_at` on. Returns true if the ring lacks tokens at `now`.
     #[inline]
     pub(super) fn wait_until(&mut self, now: Instant, opens_at: Instant) -> bool {
         let waits = opens_at > now;
@@ -70,8 +70,8 @@ impl<H: Copy + Default> RingState<H> {
         waits
     }
 
-    /// The time at which the bucket has tokens for the ring's first frame of `bytes` bytes. It has been the first frame
-    /// since `since`.
+    /// The time at which the bucket has tokens for the ring's first frame of `bytes` bytes. Also sets the frame's due time; it
+    /// became the first frame at `since`.
     #[inline]
     pub(super) fn opens_at(&mut self, since: Instant, bytes: u32) -> Instant {
         let at = if self.shaped { self.bucket.ready_at(bytes) } else { Instant::START };
