@@ -15,7 +15,7 @@ use crate::segment::{Flags, Segment};
 use crate::timers::{TIMEOUT_MARGIN, Timer};
 
 impl Endpoint {
-    /// Takes the acknowledgement and the window of a segment.
+    /// Handles the acknowledgement, the window and the path window's echo of a segment.
     #[inline(always)]
     pub(crate) fn handle_ack(&mut self, config: &Config, now: Instant, segment: &Segment) {
         let ack = segment.ack;
@@ -43,7 +43,7 @@ impl Endpoint {
                 self.handle_ack_fast(config, now, segment);
                 return;
             }
-            // No duplicate ACK (RFC 5681 §2): it carries data or moves the window, or nothing is outstanding.
+            // Not a duplicate ACK (RFC 5681 §2): the segment has data or updates the window, or nothing is outstanding.
             if updates_window || segment.payload > 0 || self.flight.size == 0 {
                 return;
             }
@@ -76,7 +76,7 @@ impl Endpoint {
         self.restart_timer(config, now);
     }
 
-    /// Takes a round-trip sample in picoseconds.
+    /// Passes a round-trip sample of `rtt_ps` picoseconds to the estimator, in whole ticks.
     #[inline]
     pub(crate) fn sample_rtt(&mut self, config: &Config, rtt_ps: u64) {
         let ticks = (rtt_ps / config.rtt_tick.get()).min(u64::from(u32::MAX >> 4)) as u32;
@@ -157,7 +157,7 @@ impl Endpoint {
             self.reduce(config, &ack);
         } else if (advances || newly_sacked > 0)
             && (!has_ece || self.window.in_slow_start())
-            // tcp_may_raise_cwnd: SACKs alone make it grow only on a path known to reorder.
+            // tcp_may_raise_cwnd: SACKs alone raise the window only on a path that has reordered segments.
             && (advances || self.reordering.is_raised(config))
             && self.is_cwnd_limited(config, prior_pipe)
         {
@@ -169,8 +169,8 @@ impl Endpoint {
         self.restart_timer_slow(config, now, advances, newly.first_sent_at);
     }
 
-    /// Takes the SACK blocks of a segment. Returns true if the first block reports a duplicate (RFC 2883), and the
-    /// units that this counts as delivered.
+    /// Handles the SACK blocks of a segment. Returns true if the first block reports a duplicate (RFC 2883), and the
+    /// units of this duplicate that count as delivered.
     fn handle_sack_blocks(
         &mut self,
         config: &Config,
@@ -279,8 +279,8 @@ impl Endpoint {
         }
     }
 
-    /// Without SACK, duplicate ACKs stand for segments that left the network (`tcp_add_reno_sack`,
-    /// `tcp_remove_reno_sacks`). Returns the units delivered by this ACK.
+    /// Counts duplicate ACKs without SACK: each stands for a segment that left the network (`tcp_add_reno_sack`,
+    /// `tcp_remove_reno_sacks`). Returns the units that the ACK delivers.
     fn count_duplicates(&mut self, config: &Config, is_duplicate: bool, acked: u32) -> u32 {
         let segment = config.segment_units();
         if is_duplicate

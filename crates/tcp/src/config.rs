@@ -38,7 +38,7 @@ pub enum CongestionControl {
 pub struct CubicParameters {
     /// Multiplicative decrease in 1/1024: 717 is 0.7.
     pub beta: u32,
-    /// The constant C in 10/1024 per second cubed: 41 is 0.4.
+    /// The constant C in 10/1024 segments per second cubed: 41 is 0.4.
     pub scale: u32,
     /// True if HyStart's delay and ACK-train signals end slow start.
     pub hystart: bool,
@@ -208,7 +208,7 @@ pub struct Segmentation {
     pub autosize: bool,
 }
 
-/// Settings of a TCP stack. One value serves many endpoints and is lent to every call.
+/// Settings of a TCP stack. One value serves many endpoints and is passed to every call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
     /// Payload of a full segment in bytes: the MSS less the options that every segment carries.
@@ -244,7 +244,7 @@ pub struct Config {
     pub growth: Growth,
     /// Congestion window validation.
     pub validation: Validation,
-    /// Slow start again after an idle RTO (`tcp_slow_start_after_idle`, RFC 2861, RFC 5681 §4.1).
+    /// True if slow start begins again after an idle time of one RTO (`tcp_slow_start_after_idle`, RFC 2861, RFC 5681 §4.1).
     pub slow_start_after_idle: bool,
     /// Loss detection where SACK is on.
     pub loss_detection: LossDetection,
@@ -256,8 +256,8 @@ pub struct Config {
     pub reduction: Reduction,
     /// Rules of a retransmission timeout.
     pub timeout_rules: TimeoutRules,
-    /// Without SACK only the first partial ACK of a recovery restarts the retransmission timer (RFC 6582 §3.2 step 5).
-    /// A recovery of many segments then ends in a timeout.
+    /// True if only the first partial ACK of a recovery without SACK restarts the retransmission timer (RFC 6582 §3.2 step
+    /// 5). Recovery from many losses may then end in a timeout. A retransmission leaves a running timer alone, too.
     pub impatient: bool,
     /// Limited transmit (RFC 3042): the first duplicate ACKs release new segments.
     pub limited_transmit: bool,
@@ -281,7 +281,7 @@ pub struct Config {
     /// True if a full segment with PSH is acknowledged as soon as it is read, like a short one
     /// (`tcp_measure_rcv_mss` since 6.7).
     pub pushes_full: bool,
-    /// Short segments do not wait for outstanding data (`TCP_NODELAY`); without it Nagle's algorithm holds them back.
+    /// True if short segments do not wait for outstanding data (`TCP_NODELAY`). If false, Nagle's algorithm delays them.
     pub nodelay: bool,
     /// True if a burst fills the end of the offered window with a short segment
     /// (`tcp_mss_split_point` without Nagle, since 3.13).
@@ -323,7 +323,7 @@ impl Config {
         }
     }
 
-    /// Units of `bytes` cut into segments of `mss`.
+    /// Window units of `bytes` bytes in segments of `mss` bytes, of which the last may be short.
     #[inline]
     pub(crate) fn units(&self, bytes: u32, mss: u16) -> u32 {
         match self.unit {
@@ -335,7 +335,7 @@ impl Config {
         }
     }
 
-    /// Units of the window in bytes, a segment counting as a full one.
+    /// Converts window units to bytes. A segment counts as a full one.
     #[inline]
     pub(crate) fn bytes(&self, units: u32) -> u64 {
         match self.unit {
@@ -344,7 +344,7 @@ impl Config {
         }
     }
 
-    /// Rule of loss detection: without SACK by duplicate ACKs.
+    /// The rule of loss detection in force: duplicate ACKs if SACK is off.
     #[inline]
     pub(crate) fn detection(&self) -> LossDetection {
         if self.sack { self.loss_detection } else { LossDetection::DuplicateAcks }
@@ -389,13 +389,13 @@ impl Config {
         Instant::new(ticks.saturating_mul(tick))
     }
 
-    /// Time since the timestamp `ts_echo` was sent, in picoseconds.
+    /// Time from the transmission of the timestamp `ts_echo` to `now`, in picoseconds.
     #[inline]
     pub(crate) fn since_timestamp(&self, now: Instant, ts_echo: u32) -> u64 {
         u64::from(self.timestamp(now).wrapping_sub(ts_echo)) * self.timestamp_tick.get()
     }
 
-    /// The timestamp clock's reading.
+    /// The timestamp clock at `now`, in ticks of [`Self::timestamp_tick`], plus one.
     #[inline]
     pub(crate) fn timestamp(&self, now: Instant) -> u32 {
         // 0 is left for "no timestamp".

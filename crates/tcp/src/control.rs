@@ -56,7 +56,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes a path window from the network: bounds the congestion window by it.
+    /// Bounds the congestion window by a path window of `bytes` bytes, as an acknowledgement echoes it (M21TCP §III.C).
     pub fn limit_window(&mut self, config: &Config, bytes: u32) {
         self.window.limit_to_path(config, bytes);
     }
@@ -105,7 +105,7 @@ impl Endpoint {
         [segments, retransmits, timeouts, fast_retransmits, spurious, probes]
     }
 
-    /// Counters and state.
+    /// The counters and the state of the endpoint; windows in bytes.
     pub fn stats(&self, config: &Config) -> Stats {
         let in_bytes = |units| config.bytes(units);
         Stats {

@@ -25,19 +25,19 @@ pub(crate) struct CwndUsage {
 }
 
 impl CwndUsage {
-    /// Notes that the window keeps a segment back.
+    /// Notes that the window limits the transmission.
     #[inline]
     pub(crate) fn note_limit(&mut self) {
         self.is_limited = true;
     }
 
-    /// Notes that the window is full now: restarts the clock of its disuse.
+    /// Notes that the window is full at `now`, and forgets the largest flight so far.
     pub(crate) fn restart(&mut self, now: Instant) {
         self.set_full_at(now);
         self.used = 0;
     }
 
-    /// Restarts the clock of disuse, and keeps the largest flight so far.
+    /// Sets the last time of full use to `now`, and keeps the largest flight so far.
     pub(crate) fn set_full_at(&mut self, now: Instant) {
         self.full_at = now.get();
     }
@@ -158,7 +158,8 @@ impl Endpoint {
         self.usage.restart(now);
     }
 
-    /// The slow-start threshold, or three quarters of the window if that is more (`tcp_current_ssthresh`).
+    /// The slow-start threshold, or three quarters of the window if that is more (`tcp_current_ssthresh`). During a reduction
+    /// the threshold alone counts.
     pub(crate) fn current_ssthresh(&self) -> u32 {
         match self.ca_state {
             CongestionState::Cwr | CongestionState::Recovery => self.window.ssthresh,

@@ -15,7 +15,7 @@ pub(crate) const MICROSECOND: u64 = Duration::from_micros(1).get();
 #[derive(Clone, Copy, Debug)]
 struct Transmission {
     sent_at: u64,
-    /// Segments delivered before, and the time of the last delivery.
+    /// Segments delivered before, and the time of the last delivery, in ps.
     delivered: u64,
     delivered_at: u64,
     /// Transmission time of the first segment of this sample's flight.
@@ -114,7 +114,7 @@ impl DeliveryRate {
         }
     }
 
-    /// Takes an ACK (`tcp_rate_skb_delivered`, `tcp_rate_gen`). An interval below `min_rtt` ps gives no rate: ACKs that
+    /// Handles an ACK (`tcp_rate_skb_delivered`, `tcp_rate_gen`). An interval below `min_rtt` ps gives no rate: ACKs that
     /// arrive together would make it too high.
     pub(crate) fn on_ack(&mut self, delivery: &Delivery, min_rtt: u64) -> RateSample {
         let now = delivery.now.get();

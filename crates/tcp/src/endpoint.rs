@@ -100,7 +100,7 @@ pub enum Written {
 /// [`write`](Self::write); after each call drain [`poll_transmit`](Self::poll_transmit). One [`Config`] serves any number
 /// of endpoints and is passed to every call.
 ///
-/// The fields are in the order of use: those for every call, for a receiver of data, for a sender.
+/// The fields are in the order of use: first those that every call touches, then those of a receiver, then of a sender.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Endpoint {
@@ -129,7 +129,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An established connection that has never sent: initial window, no round-trip sample.
+    /// Makes an established connection that has never sent: initial window, no round-trip sample.
     pub fn new(config: &Config) -> Self {
         let peer_window = config.receive_window_initial.min(config.receive_window);
         Self {
@@ -160,8 +160,8 @@ impl Endpoint {
         endpoint
     }
 
-    /// An established connection with a history: a window of `cwnd` segments in congestion avoidance, a settled
-    /// round-trip estimate, and a fully open receive window.
+    /// Makes an established connection in the state after a long transfer. The window has `cwnd` segments, in congestion
+    /// avoidance. The estimate of the round-trip time has settled at `rtt`, and the receive window is fully open.
     pub fn warm(config: &Config, cwnd: u32, rtt: Duration) -> Self {
         let mut endpoint = Self::new(config);
         endpoint.window.cwnd = cwnd.max(1) * config.segment_units();
@@ -240,13 +240,16 @@ impl Endpoint {
         u64::from(self.counters.ecn_reductions)
     }
 
-    /// True if the probe timeout has expired (RFC 8985 §7.3): the next segment is a tail loss probe.
+    /// Returns true if the probe timeout has expired (RFC 8985 §7.3): the next segment is a tail loss probe.
     #[inline]
     pub fn owes_probe(&self) -> bool {
         self.forced == Forced::TailLossProbe
     }
 
-    /// Takes a segment from the network. Drain [`poll_transmit`](Self::poll_transmit) afterwards.
+    /// Handles a segment from the network. Drain [`poll_transmit`](Self::poll_transmit) afterwards.
+    ///
+    /// # Panics
+    /// If the segment has SYN, FIN or RST, which a [`TcpConnection`](crate::TcpConnection) handles.
     #[inline(always)]
     pub fn handle_segment(&mut self, config: &Config, now: Instant, segment: &Segment) {
         assert!(

@@ -23,9 +23,9 @@ pub(crate) struct SegmentRun {
     pub(crate) start: u64,
     /// Time of the last transmission, in picoseconds.
     pub(crate) sent_at: u64,
-    /// Its length in bytes.
+    /// Length of the run in bytes.
     pub(crate) len: u32,
-    /// Segment boundaries lie at multiples of this from the start.
+    /// Segment size in bytes: segment boundaries lie at its multiples from `start`.
     pub(crate) mss: u16,
     /// [`SACKED`], [`LOST`], [`RETRANSMITTED`], [`EVER_RETRANSMITTED`].
     pub(crate) state: u8,
@@ -38,7 +38,7 @@ impl SegmentRun {
         self.start + u64::from(self.len)
     }
 
-    /// Returns whether any of these bits is set.
+    /// Returns true if any of these bits is set.
     #[inline]
     pub(crate) fn is(&self, bits: u8) -> bool {
         self.state & bits != 0
@@ -63,7 +63,7 @@ pub(crate) struct Flight {
     ends_full: bool,
 }
 
-/// Most runs that one change may join.
+/// Most pairs of neighbouring runs that one change compares, to join them.
 const JOIN_STEPS_MAX: usize = 8;
 
 /// The data that an ACK newly covers, cumulatively or selectively.
@@ -157,7 +157,7 @@ impl Flight {
         (units, first, last)
     }
 
-    /// Removes the cumulatively acknowledged segments.
+    /// Removes the segments below `ack`, and adds them to `newly`. `high_seq` ends the present episode of recovery.
     pub(crate) fn acknowledge(&mut self, config: &Config, ack: u64, high_seq: u64, newly: &mut NewlyAcked) {
         while let Some(run) = self.runs.front_mut() {
             if run.start >= ack {
@@ -205,8 +205,8 @@ impl Flight {
         }
     }
 
-    /// Marks the segments that lie entirely within `start..end` as SACKed, never a part of a segment (as
-    /// `tcp_match_skb_to_sack`).
+    /// Marks the segments that lie entirely within `start..end` as SACKed, never a part of a segment
+    /// (`tcp_match_skb_to_sack`), and adds them to `newly`.
     pub(crate) fn sack(
         &mut self,
         config: &Config,
@@ -263,7 +263,7 @@ impl Flight {
         })
     }
 
-    /// Declares lost the segments of the pipe selected by `choose`. A lost copy no longer counts as retransmitted.
+    /// Declares lost the runs in the pipe that `choose` selects. A lost copy no longer counts as retransmitted.
     pub(crate) fn mark_lost(&mut self, config: &Config, mut choose: impl FnMut(&SegmentRun) -> bool) {
         for run in self.runs.iter_mut() {
             let is_in_pipe = run.state & (LOST | SACKED) == 0 || run.is(RETRANSMITTED);

@@ -7,11 +7,11 @@
 //! |---|---|
 //! | [`connect`](TcpConnection::connect), [`listen`](TcpConnection::listen), [`send`](TcpConnection::send), [`read`](TcpConnection::read), [`close`](TcpConnection::close), [`abort`](TcpConnection::abort) | [`poll_transmit`](TcpConnection::poll_transmit): a segment to put on the network |
 //! | [`handle_segment`](TcpConnection::handle_segment): a segment came from the network | [`poll_deadline`](TcpConnection::poll_deadline): when a timer expires |
-//! | [`handle_deadline`](TcpConnection::handle_deadline): it is that late | [`received`](TcpConnection::received), [`readable`](TcpConnection::readable), [`state`](TcpConnection::state) |
+//! | [`handle_deadline`](TcpConnection::handle_deadline): a deadline is reached | [`received`](TcpConnection::received), [`readable`](TcpConnection::readable), [`state`](TcpConnection::state) |
 //!
-//! After each input, drain `poll_transmit`, then ask `poll_deadline` anew. An [`Endpoint`] is the established part of a
-//! connection alone. It serves drivers whose connections are open from the start, as the simulator's are; there one
-//! [`Config`] serves many endpoints.
+//! After each input, drain `poll_transmit`, then call `poll_deadline` again. An [`Endpoint`] is the established part of a
+//! connection alone. The simulator uses it, as its connections are open from the start; one [`Config`] then serves many
+//! endpoints.
 //!
 //! Payload is lengths only: the driver moves the bytes; `examples/lossy_channel.rs` is a driver of 40 lines. Stream offsets
 //! are 64 bits wide, start at 0 in each direction and never wrap. A driver that speaks the wire format adds its initial
@@ -50,18 +50,18 @@
 //!
 //! # Where things are
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `connection/` | set-up, tear-down, RST (RFC 9293, RFC 5961) |
 //! | `endpoint.rs`, `send_sequence.rs` | the state of an established connection; SND.UNA, SND.NXT and the offered window |
 //! | `ack.rs` | an acknowledgement arrives: fast path, slow path |
-//! | `transmit.rs`, `segmentation.rs` | what may be sent: windows, Nagle's rule, bursts |
-//! | `rto.rs`, `timers.rs`, `timeout.rs` | round-trip time and RTO (RFC 6298), the timer, what a timeout does |
+//! | `transmit.rs`, `segmentation.rs` | new data within windows and Nagle's rule; bursts |
+//! | `rto.rs`, `timers.rs`, `timeout.rs` | round-trip time and RTO (RFC 6298), the timer, the handling of a timeout |
 //! | `loss_detection.rs`, `recovery.rs`, `reduction.rs`, `undo.rs` | RACK, FACK, SACK; fast recovery; PRR; Eifel and F-RTO |
 //! | `retransmit.rs`, `tail_loss_probe.rs` | retransmissions and probes |
-//! | `congestion/` | one file a congestion control |
-//! | `delivery_rate.rs`, `model.rs` | the delivery rate that ACKs show; the events of BBR and its pacing |
-//! | `cwnd_validation.rs` | windows that the application leaves unused (RFC 7661) |
+//! | `congestion/` | one file for each congestion control |
+//! | `delivery_rate.rs`, `model.rs` | the delivery rate by ACKs; the inputs of BBR and its pacing |
+//! | `cwnd_validation.rs` | congestion windows that the application leaves unused (RFC 7661) |
 //! | `flight.rs` | the retransmission queue |
 //! | `receiver/` | reassembly, delayed ACKs, the window offered |
 //! | `profile.rs` | named stacks, and how they differ |

@@ -17,7 +17,7 @@ pub(crate) struct RackState {
     /// Send time of the segment, in ps, and its end (RACK.xmit_ts, RACK.end_seq).
     sent_at: u64,
     end: u64,
-    /// Its round-trip time in ps (RACK.rtt).
+    /// Round-trip time of the segment in ps (RACK.rtt).
     rtt: u64,
     /// Time until the youngest candidate is declared lost, in ps; 0 without candidates.
     wait: u64,
@@ -25,7 +25,7 @@ pub(crate) struct RackState {
     original_sent_at: u64,
     /// Factor of the reordering window; DSACKs raise it (RACK.reo_wnd_mult).
     window_steps: u8,
-    /// True if the segment has changed since the last search for losses.
+    /// True if an ACK has covered a transmission since the last search for losses.
     is_advanced: bool,
 }
 
@@ -35,8 +35,8 @@ impl RackState {
         Self { sent_at: 0, end: 0, rtt: 0, wait: 0, original_sent_at: 0, window_steps: 1, is_advanced: false }
     }
 
-    /// Takes the newest transmission that an ACK covers (RFC 8985 §6.2 step 2; `tcp_rack_advance`). The round trip is
-    /// that of the last covered run, sent at `latest`.
+    /// Takes the newest transmission that an ACK covers (RFC 8985 §6.2 step 2; `tcp_rack_advance`). The round-trip
+    /// time counts from `latest`, the transmission of the last covered run.
     pub(crate) fn advance(
         &mut self,
         now: Instant,
@@ -54,12 +54,12 @@ impl RackState {
         }
     }
 
-    /// A DSACK shows reordering: widens the window.
+    /// Widens the reordering window after a DSACK (RFC 8985 §6.2 step 4).
     pub(crate) fn widen_window(&mut self) {
         self.window_steps = (self.window_steps + 1).min(WINDOW_STEPS_MAX);
     }
 
-    /// Returns true if the segment has changed since the last call.
+    /// Returns true if [`advance`](Self::advance) was called since the last call of this function.
     fn take_advance(&mut self) -> bool {
         core::mem::replace(&mut self.is_advanced, false)
     }
@@ -110,7 +110,7 @@ impl ReorderingDegree {
         self.units > config.reordering * config.segment_units()
     }
 
-    /// Notes an original that arrived after a segment `distance` units above it.
+    /// Raises the degree after an original arrived later than a segment `distance` units above it.
     fn note(&mut self, config: &Config, distance: u32) {
         self.is_seen = true;
         let most = config.reordering_max.saturating_mul(config.segment_units());
@@ -140,7 +140,8 @@ impl Endpoint {
                 if fackets > self.reordering.units() {
                     return true;
                 }
-                // A small flight cannot yield three duplicates: half of it suffices when nothing new can be sent.
+                // A flight of at most the degree cannot exceed it. Half of the flight, and at least the configured degree, then
+                // suffices when nothing new can be sent.
                 let packets = self.flight.size;
                 packets <= self.reordering.units()
                     && self.flight.sacked >= (packets / 2).max(config.reordering * segment)
@@ -150,7 +151,7 @@ impl Endpoint {
         }
     }
 
-    /// Units from SND.UNA to the highest SACK (`fackets_out`). With reordering FACK is off, and only SACKed units
+    /// Units from SND.UNA to the highest SACK (`fackets_out`). After reordering FACK is off: the SACKed units and one segment
     /// count.
     fn fackets(&self, config: &Config) -> u32 {
         if self.reordering.is_seen() {
@@ -205,7 +206,8 @@ impl Endpoint {
         }
     }
 
-    /// RFC 6675 §4, IsLost: more than two segments' worth SACKed above, or three separate SACKed ranges.
+    /// Declares losses by IsLost of RFC 6675 §4. With a degree of three, more than two segments' bytes or three separate
+    /// ranges are SACKed above a lost segment.
     fn detect_rfc6675(&mut self, config: &Config) {
         if self.flight.sacked == 0 {
             return;
@@ -281,7 +283,8 @@ impl Endpoint {
         (self.rtt.min_ps(config).unwrap_or(0) / 4 * steps).min(srtt)
     }
 
-    /// RFC 8985 §6.2 step 5; `tcp_rack_detect_loss`.
+    /// Declares losses by RACK (RFC 8985 §6.2 step 5; `tcp_rack_detect_loss`), and notes the time until the
+    /// youngest candidate is lost.
     pub(crate) fn detect_rack(&mut self, config: &Config, now: Instant) {
         let window = self.reordering_window(config);
         let snd_nxt = self.send.nxt();

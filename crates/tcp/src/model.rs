@@ -19,8 +19,8 @@ impl Endpoint {
         }
     }
 
-    /// Returns true if pacing keeps the next burst back (`tcp_pacing_check`). The deadline comes when the burst may
-    /// leave.
+    /// Returns true if pacing delays the next burst (`tcp_pacing_check`). Then notes the departure time of the burst as a
+    /// deadline.
     #[inline]
     pub(crate) fn is_paced(&mut self, now: Instant) -> bool {
         self.congestion.is_bbr() && self.waits_for_pacing(now)
@@ -37,7 +37,7 @@ impl Endpoint {
         waits
     }
 
-    /// Informs BBR of a segment before it is sent.
+    /// Informs BBR of a segment of `bytes` bytes before it is sent. `is_first` is true for the first segment of a burst.
     #[cold]
     pub(crate) fn note_paced(&mut self, config: &Config, now: Instant, bytes: u32, is_first: bool) {
         let path = self.path_state(config);
@@ -48,7 +48,8 @@ impl Endpoint {
         }
     }
 
-    /// Notes a write of the application for BBR, if nothing was left to send (`tcp_rate_check_app_limited`).
+    /// Notes for BBR that the application limited the rate until this write (`tcp_rate_check_app_limited`). Less than a segment
+    /// must be unsent, the window must have room, and every loss must be retransmitted.
     #[cold]
     pub(crate) fn note_write(&mut self) {
         let in_flight = self.flight.pipe();

@@ -139,8 +139,8 @@ impl Endpoint {
                         return;
                     }
                     if !config.sack {
-                        // RFC 6582 §3.2 step 5: a partial ACK shows the next hole, which is filled at once. In Linux
-                        // the window decides the time.
+                        // RFC 6582 §3.2 step 5: a partial ACK shows the next hole, which is filled at once. Linux
+                        // fills it when the window permits.
                         self.mark_head_lost(config);
                         if config.unit == WindowUnit::Bytes {
                             self.forced = Forced::LostHead;
@@ -198,7 +198,7 @@ impl Endpoint {
         ack.lost = (self.flight.lost + self.flight.retransmitted).saturating_sub(lost_before);
     }
 
-    /// Ends recovery or a reduction when all data that was outstanding at its begin is acknowledged.
+    /// Ends recovery or a reduction once all data that was outstanding at its start is acknowledged.
     fn end_episode(&mut self, config: &Config, now: Instant, ack: &AckEvent) {
         let (snd_una, high_seq) = (self.send.una(), self.recovery_mut().high_seq);
         if snd_una < high_seq {

@@ -32,7 +32,7 @@ impl ReductionCourse {
         self.sent += units;
     }
 
-    /// Handles an ACK. Returns true if rate halving lowers the window with it: with every second one.
+    /// Counts an ACK for rate halving. Returns true for every second ACK, which lowers the window.
     fn halves(&mut self) -> bool {
         self.is_halving_next = !self.is_halving_next;
         !self.is_halving_next
@@ -55,7 +55,7 @@ impl ReductionCourse {
 }
 
 impl Endpoint {
-    /// Begins a reduction of the window, after a mark where `has_ece` is set (`tcp_init_cwnd_reduction`).
+    /// Begins a reduction of the window, after a mark if `has_ece` is true, otherwise after a loss (`tcp_init_cwnd_reduction`).
     pub(crate) fn start_reduction(&mut self, config: &Config, has_ece: bool) {
         let flight_size = self.flight_at_loss(config);
         let prior_ssthresh = self.current_ssthresh();
@@ -95,7 +95,7 @@ impl Endpoint {
         matches!(self.ca_state, CongestionState::Recovery | CongestionState::Cwr)
     }
 
-    /// One step of the reduction, for one ACK.
+    /// Takes one step of the reduction, for one ACK.
     pub(crate) fn reduce(&mut self, config: &Config, ack: &AckEvent) {
         match config.reduction {
             Reduction::AtOnce => {}
@@ -105,7 +105,7 @@ impl Endpoint {
         }
     }
 
-    /// `tcp_cwnd_down` of Linux 2.6: the window falls by one segment every second ACK.
+    /// Lowers the window by one segment at every second ACK (`tcp_cwnd_down` of Linux 2.6).
     fn reduce_by_rate_halving(&mut self, config: &Config, ack: &AckEvent) {
         if ack.delivered == 0 && !ack.has_dsack {
             return;
@@ -117,7 +117,7 @@ impl Endpoint {
         self.window.cwnd = self.window.cwnd.min(self.flight.pipe() + segment);
     }
 
-    /// RFC 6937 with the slow-start reduction bound (`tcp_cwnd_reduction`).
+    /// Reduces by RFC 6937 with the slow-start reduction bound (`tcp_cwnd_reduction`).
     fn reduce_proportionally(&mut self, config: &Config, ack: &AckEvent) {
         if ack.delivered == 0 && !ack.is_duplicate && ack.lost == 0 {
             return;
@@ -126,8 +126,8 @@ impl Endpoint {
         self.follow_course(config, ack.delivered, safe, self.flight.pipe());
     }
 
-    /// `TcpPrrRecovery::DoRecovery` of ns-3.48: duplicates count as delivered, and so do the bytes of the ACK after
-    /// them.
+    /// Reduces as `TcpPrrRecovery::DoRecovery` of ns-3.48: duplicate ACKs count as delivered segments, and the ACK after them
+    /// counts all its bytes again.
     fn reduce_as_ns3(&mut self, config: &Config, ack: &AckEvent) {
         if !ack.advances && !ack.is_duplicate {
             return;

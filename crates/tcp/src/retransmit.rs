@@ -12,7 +12,7 @@ use crate::segment::{Flags, Segment};
 use crate::timers::Timer;
 
 impl Endpoint {
-    /// Returns true if [`poll_retransmission`](Self::poll_retransmission) may have a segment. This test is cheap.
+    /// Returns true if [`poll_retransmission`](Self::poll_retransmission) may return a segment, by a cheap test.
     #[inline]
     pub(crate) fn may_retransmit(&self, config: &Config) -> bool {
         let is_repairing = matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss);
@@ -41,7 +41,7 @@ impl Endpoint {
         if let Some(index) = self.flight.next_lost() {
             return Some(self.retransmit(config, now, index));
         }
-        // RFC 6675 §4 NextSeg rule 3: if nothing is lost and nothing new can be sent, data below the highest SACK is.
+        // RFC 6675 §4 NextSeg rule 3: without losses and new data, data below the highest SACK is retransmitted.
         if config.detection() == LossDetection::Rfc6675
             && self.ca_state == CongestionState::Recovery
             && !self.send.has_unsent()

@@ -86,7 +86,7 @@ impl RttEstimator {
         (self.min > 0).then(|| u64::from(self.min) * config.rtt_tick.get())
     }
 
-    /// Takes a sample in ticks, with SND.UNA and SND.NXT after its ACK.
+    /// Takes a round-trip sample of `ticks` ticks; `snd_una` and `snd_nxt` are SND.UNA and SND.NXT after its ACK.
     #[inline]
     pub(crate) fn sample(&mut self, config: &Config, ticks: u32, snd_una: u64, snd_nxt: u64) {
         // A clock that has not moved counts one tick (`tcp_rtt_estimator`, `tcp_valid_rtt_meas`).
@@ -105,9 +105,9 @@ impl RttEstimator {
         }
     }
 
-    /// `tcp_rtt_estimator` and `tcp_set_rto` of `net/ipv4/tcp_input.c`, in Jacobson's integer arithmetic.
-    /// `is_flight_over` is true if the ACK passed the end of the flight for the present variation. Returns true if the
-    /// next such flight begins.
+    /// Takes a sample as `tcp_rtt_estimator` and `tcp_set_rto` of `net/ipv4/tcp_input.c` do, in Jacobson's integer arithmetic.
+    /// `is_flight_over` is true if the ACK passed the end of the flight over which the variation is measured. Returns true if
+    /// the next flight begins.
     #[inline]
     fn sample_linux(&mut self, config: &Config, measured: u32, is_flight_over: bool) -> bool {
         let tick = config.rtt_tick.get();
@@ -148,7 +148,7 @@ impl RttEstimator {
         begins
     }
 
-    /// RFC 6298 §2.2 to §2.4.
+    /// Takes a sample by RFC 6298 §2.2 to §2.4.
     fn sample_rfc6298(&mut self, config: &Config, measured: u32, granularity: Duration) {
         let tick = config.rtt_tick.get();
         if self.srtt == 0 {

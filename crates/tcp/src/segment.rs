@@ -4,7 +4,7 @@ use core::fmt::Write;
 
 use fanin_units::wire;
 
-/// Bits of a segment: TCP flags, ECN marks of the IP header, and which options it carries.
+/// Bits of a segment: TCP flags, ECN marks of the IP header, and the options that it carries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Flags(u16);
 
@@ -54,7 +54,7 @@ impl Flags {
         self.0 & other.0 != 0
     }
 
-    /// Both sets of bits.
+    /// The bits that are set in either.
     #[inline]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -181,9 +181,9 @@ impl core::fmt::Display for Segment {
 pub struct SynOptions {
     /// Largest segment that the sender of the SYN accepts, TCP options included.
     pub mss: u16,
-    /// Its window scale, `None` without the option.
+    /// Window scale of the SYN's sender, `None` without the option.
     pub window_scale: Option<u8>,
-    /// True if it accepts SACK blocks.
+    /// True if the sender of the SYN accepts SACK blocks.
     pub sack_permitted: bool,
 }
 
@@ -218,7 +218,10 @@ impl Segment {
         }
     }
 
-    /// Sets the options of a SYN.
+    /// Sets the options of a SYN. A window scale above 14 counts as 14 (RFC 7323 §2.3).
+    ///
+    /// # Panics
+    /// If the segment is no SYN, or if the MSS is zero.
     pub fn set_syn_options(&mut self, options: SynOptions) {
         assert!(self.flags.contains(Flags::SYN) && options.mss > 0, "{options:?} on {:?}", self.flags);
         let scale = options.window_scale.map_or(0, |scale| i32::from(scale.min(14)) + 1);
@@ -232,7 +235,7 @@ impl Segment {
         self.offset + u64::from(self.payload) + u64::from(self.flags.contains(Flags::FIN))
     }
 
-    /// Number of its SACK blocks.
+    /// Number of SACK blocks in the segment.
     #[inline]
     pub fn sack_count(&self) -> usize {
         self.sack.iter().take_while(|block| block.start != block.end).count()

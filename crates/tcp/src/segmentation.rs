@@ -43,8 +43,8 @@ impl OffloadBurst {
         self.is_deferred = false;
     }
 
-    /// Counts a sent segment; `has_more` segments could follow it now. Returns true if the next one belongs to the same
-    /// burst.
+    /// Counts a sent segment; `has_more` is true if another could follow now. Returns true if the next segment belongs to the
+    /// same burst.
     fn count(&mut self, has_more: bool) -> bool {
         self.segments += 1;
         let continues = has_more && self.segments < self.segments_max;
@@ -56,8 +56,9 @@ impl OffloadBurst {
 }
 
 impl Endpoint {
-    /// Returns true if a small burst waits for the next ACK (`tcp_tso_should_defer`). It does not wait if it has all
-    /// unsent data or is as large as a burst may be. Nor does it wait if the ACK is half a round trip away.
+    /// Returns true if a small burst waits for the next ACK (`tcp_tso_should_defer`). A burst does not wait
+    /// if it has all unsent data, 1/n of the window ([`Segmentation::window_divisor`]) or the largest size. Nor does it wait
+    /// if the next ACK is more than half a round trip away.
     pub(crate) fn should_defer(
         &mut self,
         config: &Config,

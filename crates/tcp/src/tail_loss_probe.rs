@@ -37,7 +37,7 @@ impl ProbeState {
         self.sent = None;
     }
 
-    /// RFC 8985 §7.4.2: the outcome of the probe that ends at `end`, after an ACK of all bytes below `ack`.
+    /// The outcome of the probe that ends at `end`, after an ACK of all bytes below `ack` (RFC 8985 §7.4.2).
     fn judge(end: u64, is_retransmission: bool, event: &AckEvent, ack: u64, newly_sacked: bool) -> ProbeFate {
         if !is_retransmission || event.has_dsack {
             ProbeFate::Needless
@@ -83,7 +83,7 @@ impl Endpoint {
         Some(segment)
     }
 
-    /// Takes an ACK while a probe is outstanding (RFC 8985 §7.4.2): a probe that repaired a loss reduces the window.
+    /// Handles an ACK while a probe is outstanding (RFC 8985 §7.4.2): a probe that repaired a loss reduces the window.
     pub(crate) fn settle_probe(
         &mut self,
         config: &Config,

@@ -42,7 +42,7 @@ pub(crate) struct SenderTimer {
 }
 
 impl SenderTimer {
-    /// No timer is running.
+    /// Makes the state of an endpoint without a running timer.
     pub(crate) fn new() -> Self {
         Self { deadline_bound: u64::MAX, base: 0, delay: 0, salt: 0, pending: Timer::None, probe_backoff: 0 }
     }
@@ -64,7 +64,7 @@ impl SenderTimer {
         self.deadline_bound
     }
 
-    /// Notes a deadline of the receiver.
+    /// Notes a deadline of the receiver or of pacing: lowers the bound to it.
     #[inline]
     pub(crate) fn note_deadline(&mut self, deadline: Instant) {
         self.deadline_bound = self.deadline_bound.min(deadline.get());
@@ -117,7 +117,7 @@ impl SenderTimer {
         if config.rto.spread == 0 {
             return rto;
         }
-        // The share depends on the time and the endpoint's salt: no state, and the same in every run.
+        // The share depends only on the time and the endpoint's salt. So it needs no state, and repeats in every run.
         let steps = u64::from(self.salt).wrapping_sub(1).wrapping_mul(MIX_STEP);
         let share = u64::from(config.rto.spread) * (mix(now.get().wrapping_add(steps)) & 1023);
         rto + rto / (1024 * 1024) * share
@@ -129,7 +129,7 @@ impl SenderTimer {
         self.start(config, Timer::Retransmission, now, delay);
     }
 
-    /// Starts the persist timer: the RTO, doubled for each probe without an opened window.
+    /// Starts the persist timer: the RTO, doubled for each probe without an answer, at most the largest RTO.
     pub(crate) fn start_window_probe(&mut self, config: &Config, now: Instant, rtt: &RttEstimator) {
         let rto = rtt.rto(config).get();
         let delay = rto.saturating_mul(1 << self.probe_backoff).min(config.rto.max.get());
@@ -155,8 +155,8 @@ impl SenderTimer {
 }
 
 impl Endpoint {
-    /// (Re)starts the timer after an ACK or a transmission. It runs for a tail loss probe if one may be sent, otherwise
-    /// for the RTO (RFC 6298 §5.1 to §5.3).
+    /// (Re)starts the timer after an ACK or a transmission, or stops it if nothing is outstanding. It runs for a tail loss
+    /// probe if one may be sent, otherwise for the RTO (RFC 6298 §5.1 to §5.3).
     #[inline]
     pub(crate) fn restart_timer(&mut self, config: &Config, now: Instant) {
         if self.flight.size == 0 {
@@ -178,8 +178,8 @@ impl Endpoint {
         self.timer.salt = salt;
     }
 
-    /// PTO of RFC 8985 §7.2 (`tcp_schedule_loss_probe`): two round trips, plus time for a delayed ACK if one segment is
-    /// outstanding.
+    /// PTO of RFC 8985 §7.2 in ps (`tcp_schedule_loss_probe`): two round trips, plus time for a delayed ACK if one segment is
+    /// outstanding, otherwise plus [`TIMEOUT_MARGIN`]. The initial RTO before the first sample.
     fn probe_timeout(&self, config: &Config) -> u64 {
         match self.rtt.twice_smoothed(config) {
             None => config.rto.initial.get(),

@@ -30,7 +30,7 @@ impl UndoState {
         self.prior_cwnd = cwnd;
     }
 
-    /// Forgets the threshold: after a mark it is not restored.
+    /// Forgets the threshold, which is not restored after a mark.
     pub(crate) fn forget_ssthresh(&mut self) {
         self.prior_ssthresh = 0;
     }
@@ -42,7 +42,7 @@ impl UndoState {
         self.first_stamp = None;
     }
 
-    /// Starts F-RTO, or ends it.
+    /// Starts F-RTO's check of a timeout if `watches` is true, otherwise ends it.
     pub(crate) fn watch_timeout(&mut self, watches: bool) {
         self.watches_timeout = watches;
     }
@@ -82,7 +82,7 @@ impl UndoState {
     }
 
     /// Returns true if the reduction was needless (`tcp_may_undo`): all retransmissions were reported as duplicates,
-    /// nothing was retransmitted, or a timestamp shows it.
+    /// nothing was retransmitted, or a timestamp proves it.
     fn is_needless(&self, ack: &AckEvent) -> bool {
         let is_unused = self.marker.is_some() && self.first_stamp.is_none();
         self.is_all_reported() || is_unused || (ack.advances && self.predates_retransmissions(ack))
@@ -103,7 +103,7 @@ impl Endpoint {
         self.counters.spurious += u32::from(is_spurious);
     }
 
-    /// Undoes the reduction if it was needless. Returns true if it did.
+    /// Undoes the reduction if it was needless (`tcp_may_undo`), and then returns true.
     pub(crate) fn try_undo(&mut self, config: &Config, ack: &AckEvent) -> bool {
         let is_needless = config.undo && self.recovery.as_ref().is_some_and(|it| it.undo.is_needless(ack));
         if is_needless {
@@ -112,7 +112,7 @@ impl Endpoint {
         is_needless
     }
 
-    /// Undoes the reduction if DSACKs reported all retransmissions (`tcp_try_undo_dsack`). Returns true if it did.
+    /// Undoes the reduction if DSACKs reported all retransmissions (`tcp_try_undo_dsack`), and then returns true.
     pub(crate) fn try_undo_dsack(&mut self, config: &Config, now: Instant) -> bool {
         let is_needless = config.undo && self.recovery.as_ref().is_some_and(|it| it.undo.is_all_reported());
         if is_needless {
@@ -121,8 +121,8 @@ impl Endpoint {
         is_needless
     }
 
-    /// Undoes the reduction on a partial ACK, if a timestamp proves it needless (`tcp_try_undo_partial`). Returns true
-    /// if it did.
+    /// Undoes the reduction on a partial ACK, if a timestamp proves it needless (`tcp_try_undo_partial`), and then returns
+    /// true.
     pub(crate) fn try_undo_partial(&mut self, config: &Config, ack: &AckEvent, original: bool) -> bool {
         let is_early = self.recovery.as_ref().is_some_and(|it| it.undo.predates_retransmissions(ack));
         if !(config.undo && is_early && original) || self.flight.retransmitted > 0 {
@@ -148,7 +148,7 @@ impl Endpoint {
         self.recovery_mut().undo.clear();
     }
 
-    /// Undoes a timeout that F-RTO found spurious. Returns true if it did.
+    /// Undoes the reduction of a timeout that F-RTO found spurious. Returns false without a reduction to undo.
     pub(crate) fn undo_timeout(&mut self, config: &Config, now: Instant) -> bool {
         if self.recovery_mut().undo.marker.is_none() {
             return false;

@@ -113,7 +113,7 @@ fn plateau_after(scale: u32, below_maximum: u32) -> u32 {
 }
 
 impl Cubic {
-    /// Forgets everything (`bictcp_reset`), the least round-trip time included.
+    /// Forgets the whole state (`bictcp_reset`), the least round-trip time included.
     pub(super) fn reset(&mut self) {
         *self = Self::default();
     }
@@ -294,7 +294,7 @@ impl Cubic {
             }
             self.ack_ratio = (self.ack_ratio + ack.acked).saturating_sub(self.ack_ratio >> ACK_RATIO_SHIFT);
         }
-        // Samples right after fast recovery are discarded.
+        // Samples of an epoch's first second, right after fast recovery, are discarded.
         if self.epoch != 0 && millis(ack.now) + 1 - self.epoch < 1000 {
             return false;
         }
@@ -305,8 +305,8 @@ impl Cubic {
         true
     }
 
-    /// HyStart (`hystart_update`) ends slow start when the delay rises, or when a train of ACKs is long enough. Its
-    /// length is half the sum of the least round trip and `burst_delay` (since 5.6).
+    /// Returns true once HyStart ends slow start (`hystart_update`): by the delay of a round, or by a train of ACKs. The train
+    /// lasts longer than half the sum of the least round trip and `burst_delay` (since 5.6), in microseconds.
     fn hystart(&mut self, ack: AckSample, delay: u32, burst_delay: u32) -> bool {
         let now = micros(ack.now);
         if now.wrapping_sub(self.last_ack) <= HYSTART_ACK_DELTA {

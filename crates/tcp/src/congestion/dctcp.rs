@@ -3,7 +3,7 @@
 use super::window::{AckSample, CongestionWindow};
 use crate::config::{Config, CongestionControl, DctcpParameters};
 
-/// The value one of α and of shares, as a fixed-point number.
+/// The fixed-point number that stands for an α or a share of 1.
 const ONE: u64 = 1 << 30;
 
 /// The moving average α of the marked share, and the window of data under observation.
@@ -37,7 +37,7 @@ impl Dctcp {
         (u64::from(self.alpha) * 1_000_000 / ONE) as u32
     }
 
-    /// RFC 8257 §3.3 step 10 after a mark; after a loss half the window (§3.5).
+    /// The slow-start threshold: by RFC 8257 §3.3 step 10 after a mark, half the window after a loss (§3.5).
     pub(super) fn ssthresh(
         &self,
         config: &Config,
@@ -50,8 +50,8 @@ impl Dctcp {
     }
 
     /// Updates α at the end of a window (RFC 8257 §3.3, steps 1 to 9). In the RFC a window ends with an ACK beyond its
-    /// end, in Linux with one that reaches it (`dctcp_update_alpha`). After a pause, a connection in Linux then begins
-    /// its next answer with a new window.
+    /// end, in Linux with one that reaches it (`dctcp_update_alpha`). In Linux the last ACK before a pause therefore ends a
+    /// window, and the next data begin a new one.
     #[inline]
     pub(super) fn on_sample(&mut self, parameters: DctcpParameters, ack: AckSample, ends_when_reached: bool) {
         self.acked += ack.acked;

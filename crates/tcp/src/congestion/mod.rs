@@ -1,9 +1,9 @@
-//! Congestion control: one file an algorithm, behind the questions of Linux's `tcp_congestion_ops`.
+//! Congestion control: one file for each algorithm, behind the callbacks of Linux's `tcp_congestion_ops`.
 //!
 //! An algorithm is a struct with its state. It reads and sets the [`CongestionWindow`], which counts in units of the window
-//! ([`WindowUnit`](crate::WindowUnit)). [`Algorithm`] has one arm for each algorithm and asks:
+//! ([`WindowUnit`](crate::WindowUnit)). [`Algorithm`] has one variant for each algorithm and these methods:
 //!
-//! | question | when | in Linux |
+//! | method | called when | in Linux |
 //! |---|---|---|
 //! | [`ssthresh`](Algorithm::ssthresh) | a loss or a mark reduces the window | `ssthresh` |
 //! | [`on_ack`](Algorithm::on_ack) | an ACK finds the window in full use | `cong_avoid` |
@@ -11,9 +11,9 @@
 //! | [`undo_cwnd`](Algorithm::undo_cwnd) | a reduction proved needless | `undo_cwnd` |
 //! | [`on_timeout`](Algorithm::on_timeout) | the retransmission timer expired | `set_state` |
 //! | [`on_restart`](Algorithm::on_restart) | data is sent and none is outstanding | `cwnd_event` |
-//! | [`governs_recovery`](Algorithm::governs_recovery) | in recovery | `cong_control` |
+//! | [`governs_recovery`](Algorithm::governs_recovery) | a connection is in recovery | `cong_control` |
 //!
-//! Each question is a `match` that names every algorithm, so that the compiler asks all of them about a new one. The
+//! Each method is a `match` that names every algorithm, so that the compiler reports the methods that a new one lacks. The
 //! [path window](CongestionWindow::limit_to_path) bounds the window of any algorithm.
 
 mod bbr;
@@ -57,7 +57,8 @@ impl Algorithm {
         }
     }
 
-    /// The slow-start threshold after a loss, or after a mark where `has_ece` is set. `flight_size` is in units.
+    /// The slow-start threshold after a mark if `has_ece` is true, otherwise after a loss, in units of the window. So is
+    /// `flight_size`.
     pub(crate) fn ssthresh(
         &mut self,
         config: &Config,
@@ -85,7 +86,7 @@ impl Algorithm {
             Self::Cubic(cubic) => cubic.on_ack(config, cubic::parameters(config), window, ack),
             Self::Swift(swift) => swift.on_ack(config, window, ack),
             Self::Static => window.cwnd = static_window::cwnd(config).min(window.cwnd_clamp),
-            // It sets the window by its model, in `Bbr::on_delivery`.
+            // BBR sets the window by its model, in `Bbr::on_delivery`.
             Self::Bbr(_) => {}
         }
     }
@@ -181,7 +182,7 @@ impl Algorithm {
         matches!(self, Self::Bbr(_))
     }
 
-    /// BBR's state, if this is BBR: it models the path, and has more inputs than the questions above.
+    /// BBR's state, if this is BBR: its model of the path needs more inputs than the methods above provide.
     #[inline]
     pub(crate) fn as_bbr(&mut self) -> Option<&mut Bbr> {
         match self {

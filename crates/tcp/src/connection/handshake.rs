@@ -34,7 +34,7 @@ impl TcpConnection {
         if !is_answer {
             syn.ack = 0;
         }
-        // ECN-capable transport is not for SYNs (RFC 3168 §6.1.1).
+        // A SYN is not sent as ECN-capable (RFC 3168 §6.1.1).
         syn.flags.remove(Flags::ECT);
         syn.window = syn.window.min(WINDOW_UNSCALED_MAX);
         syn.set_syn_options(SynOptions {

@@ -97,8 +97,8 @@ impl core::error::Error for WrongState {}
 pub struct ConnectionLimits {
     /// Retransmissions of a SYN or SYN-ACK before the connection is given up (`tcp_syn_retries`).
     pub syn_retries_max: u32,
-    /// Timeouts and window probes in a row, without any answer, before it is given up (`tcp_retries2`; R2 of RFC 9293
-    /// §3.8.3).
+    /// Timeouts and window probes in a row, without any answer, before the connection is given up (`tcp_retries2`; R2 of
+    /// RFC 9293 §3.8.3).
     pub retries_max: u32,
     /// Duration of TIME-WAIT: two maximum segment lifetimes (`TCP_TIMEWAIT_LEN`).
     pub time_wait: Duration,
@@ -158,6 +158,9 @@ impl TcpConnection {
     }
 
     /// Makes a connection as [`new`](Self::new) does, with other limits.
+    ///
+    /// # Panics
+    /// If [`Config::mss`] is [`u16::MAX`]: a FIN counts as one byte more.
     pub fn with_limits(config: Config, limits: ConnectionLimits) -> Self {
         assert!(config.mss < u16::MAX, "a FIN needs room in a segment");
         Self {
@@ -200,12 +203,13 @@ impl TcpConnection {
         &self.endpoint
     }
 
-    /// Opens the connection actively: the next [`poll_transmit`](Self::poll_transmit) gives a SYN.
+    /// Opens the connection actively: the next [`poll_transmit`](Self::poll_transmit) returns a SYN. Fails unless the
+    /// connection is closed or listens.
     pub fn connect(&mut self) -> Result<(), WrongState> {
         self.open(ConnectionState::SynSent, "connect")
     }
 
-    /// Opens the connection passively: waits for a SYN.
+    /// Opens the connection passively: waits for a SYN. Fails unless the connection is closed.
     pub fn listen(&mut self) -> Result<(), WrongState> {
         self.open(ConnectionState::Listen, "listen")
     }
@@ -230,7 +234,8 @@ impl TcpConnection {
         Ok(())
     }
 
-    /// Appends `bytes` to the stream. They are sent once the connection is established.
+    /// Appends `bytes` to the stream. They are sent once the connection is established. Fails after [`close`](Self::close),
+    /// and in all states but SYN-SENT, SYN-RECEIVED, ESTABLISHED and CLOSE-WAIT.
     pub fn send(&mut self, bytes: u64) -> Result<(), WrongState> {
         match self.state {
             ConnectionState::SynSent

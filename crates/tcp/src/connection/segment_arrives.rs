@@ -6,7 +6,7 @@ use super::{CloseReason, ConnectionState, TcpConnection};
 use crate::segment::{Flags, Segment};
 
 impl TcpConnection {
-    /// Takes a segment from the network. Drain [`poll_transmit`](Self::poll_transmit) afterwards.
+    /// Handles a segment from the network. Drain [`poll_transmit`](Self::poll_transmit) afterwards.
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment) {
         match self.state {
             ConnectionState::Closed => self.refuse(segment),
@@ -48,7 +48,7 @@ impl TcpConnection {
     fn handle_in_syn_sent(&mut self, now: Instant, segment: &Segment) {
         let has_ack = segment.flags.contains(Flags::ACK);
         if has_ack && segment.ack != 0 {
-            // It acknowledges data that this end never sent.
+            // The segment acknowledges data that this end never sent.
             return self.refuse(segment);
         }
         if segment.flags.contains(Flags::RST) {
@@ -150,8 +150,8 @@ impl TcpConnection {
         self.follow_fins(now, has_fin);
     }
 
-    /// Handles a RST (RFC 5961 §3.2): it counts only at RCV.NXT. Elsewhere in the window a challenge ACK asks for such
-    /// a RST.
+    /// Handles a RST (RFC 5961 §3.2). Only a RST at RCV.NXT counts; elsewhere in the window it is answered by a challenge
+    /// ACK.
     fn handle_reset(&mut self, now: Instant, segment: &Segment, rcv_nxt: u64) {
         if segment.offset != rcv_nxt {
             if segment.offset > rcv_nxt && segment.offset < self.rcv_limit {

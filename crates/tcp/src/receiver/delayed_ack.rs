@@ -70,7 +70,7 @@ impl Receiver {
         self.delay_ack(now, timeout)
     }
 
-    /// Starts the delayed-ACK timer, or moves it forward.
+    /// Starts the delayed-ACK timer, or brings a running one forward. Returns its expiry.
     #[inline]
     pub(super) fn delay_ack(&mut self, now: Instant, timeout: u64) -> Instant {
         let due = (now + Duration::new(timeout)).get();
@@ -151,7 +151,7 @@ impl Receiver {
         }
     }
 
-    /// Sends the next ACKs at once, one for every two segments of the window (`tcp_incr_quickack`).
+    /// Sends the next ACKs at once: one for every two segments of the window, 2 to `most` (`tcp_incr_quickack`).
     fn start_quick_acks(&mut self, most: u32) {
         let count = (self.window / (2 * u32::from(self.rcv_mss).max(1))).max(2).min(most);
         self.quick_acks = self.quick_acks.max(count as u8);

@@ -29,7 +29,7 @@ const ACK_NOW: u8 = 1;
 const PATH_WINDOW_SEEN: u8 = 2;
 /// The delayed-ACK timer runs (`ICSK_ACK_TIMER`).
 const ACK_TIMER: u8 = 4;
-/// A segment shorter than the others has arrived (`ICSK_ACK_PUSHED`), and another (`ICSK_ACK_PUSHED2`).
+/// A short segment has arrived, or since 6.7 one with PSH (`ICSK_ACK_PUSHED`), and another short one (`ICSK_ACK_PUSHED2`).
 const PUSHED: u8 = 8;
 const PUSHED_AGAIN: u8 = 16;
 /// True if the application answers received data, so that ACKs ride on data (`pingpong`).
@@ -94,7 +94,7 @@ impl Receiver {
             ato: 0,
             window,
             clamp: config.receive_window,
-            // A quarter of the buffer is left for growth before the first measurement.
+            // Before the first measurement the window may grow by a quarter.
             window_max: (window + window / 4).min(config.receive_window),
             growth_measured_from: 0,
             growth_measured_until: 0,
@@ -139,7 +139,8 @@ impl Receiver {
         }
     }
 
-    /// Takes payload. Returns a lower bound of the time of a delayed ACK.
+    /// Takes the payload of a segment. Returns a lower bound of the time of a delayed ACK; [`Instant::FAR_FUTURE`] without
+    /// one.
     #[inline]
     pub(crate) fn handle_data(
         &mut self,

@@ -27,7 +27,7 @@ impl MaxFilter {
         self.best[0].1
     }
 
-    /// Takes a sample of a round.
+    /// Adds the sample `value` of round number `round`.
     pub(super) fn update(&mut self, round: u64, value: u64) {
         let sample = (round, value);
         if value >= self.best[0].1 || round - self.best[2].0 > BANDWIDTH_ROUNDS {
@@ -90,7 +90,7 @@ impl LongTermRate {
         self.is_used.then_some(self.rate)
     }
 
-    /// Forgets all (`bbr_reset_lt_bw_sampling`).
+    /// Forgets the rate and begins a new interval (`bbr_reset_lt_bw_sampling`).
     pub(super) fn reset(&mut self, sample: &PolicedSample) {
         *self = Self::default();
         self.begin(sample);
@@ -103,7 +103,7 @@ impl LongTermRate {
         self.rounds = 0;
     }
 
-    /// Takes an ACK of a connection with segments of `mss` bytes. Returns true if the rate was in use for so long that the
+    /// Handles an ACK of a connection with segments of `mss` bytes. Returns true if the rate was in use for so long that the
     /// network has to be probed again. `may_end` is true while the connection cruises.
     pub(super) fn update(&mut self, sample: &PolicedSample, mss: u16, may_end: bool) -> bool {
         if self.is_used {

@@ -37,7 +37,8 @@ const MIN_RTT_SPAN: u64 = 10_000_000 * MICROSECOND;
 const PROBE_RTT_SPAN: u64 = 200_000 * MICROSECOND;
 /// The pipe is full once three rounds bring less than a quarter more (`bbr_full_bw_thresh`, `bbr_full_bw_cnt`).
 const FULL_ROUNDS: u32 = 3;
-/// The aggregation of ACKs is the larger of two spans of five rounds (`bbr_extra_acked_win_rtts`), and at most 100 ms long.
+/// The aggregation of ACKs is the maximum over two spans of five rounds each (`bbr_extra_acked_win_rtts`). It is at most
+/// the bandwidth times 100 ms (`bbr_extra_acked_max_us`).
 const AGGREGATION_ROUNDS: u32 = 5;
 const AGGREGATION_MAX_US: u64 = 100_000;
 
@@ -177,8 +178,8 @@ impl Bbr {
         }
     }
 
-    /// Notes that `bytes` of payload are sent, as the first of a burst or a later one; `segments` were sent before.
-    /// `is_idle` is true if nothing was outstanding.
+    /// Notes that a segment of `bytes` payload bytes is sent, after `segments` earlier ones. `is_first` is true for the first
+    /// of a burst, and `is_idle` if nothing was outstanding.
     pub(crate) fn on_sent(
         &mut self,
         now: Instant,
@@ -213,14 +214,14 @@ impl Bbr {
         }
     }
 
-    /// Notes a write of the application after all earlier data was sent (`tcp_rate_check_app_limited`).
+    /// Notes that the application limited the rate, with `in_flight` segments outstanding (`tcp_rate_check_app_limited`).
     pub(crate) fn limit_by_app(&mut self, in_flight: u32) {
         self.rate.limit_by_app(in_flight);
     }
 
     // Loss.
 
-    /// Handles a loss: keeps the window for the time after the recovery, and leaves the threshold (`bbr_ssthresh`).
+    /// Handles a loss: saves the window, to restore it after recovery, and returns the threshold unchanged (`bbr_ssthresh`).
     pub(super) fn ssthresh(&mut self, window: &CongestionWindow) -> u32 {
         self.save_cwnd(window);
         window.ssthresh
@@ -244,7 +245,7 @@ impl Bbr {
         self.long_term.update(&sample, mss, self.mode == Mode::ProbeBandwidth);
     }
 
-    /// Handles a needless recovery (`bbr_undo_cwnd`): the window has grown by then.
+    /// Handles a needless recovery (`bbr_undo_cwnd`): measures the full pipe and the rate of a policer anew. The window stays.
     pub(super) fn on_undo(&mut self) {
         self.full_bandwidth = 0;
         self.full_rounds = 0;
@@ -265,7 +266,7 @@ impl Bbr {
 
     // The model.
 
-    /// Takes an ACK (`bbr_main`). All outstanding segments were sent at `oldest_sent_at` ps or later.
+    /// Handles an ACK (`bbr_main`). All outstanding segments were sent at `oldest_sent_at` ps or later.
     pub(crate) fn on_delivery(
         &mut self,
         window: &mut CongestionWindow,
@@ -337,13 +338,14 @@ impl Bbr {
         *largest = (*largest).max(extra);
     }
 
-    /// Segments that the bandwidth carries in a time.
+    /// Segments that the bandwidth carries in `us` microseconds.
     fn segments_in(&self, us: u64) -> u64 {
         ((u128::from(self.bandwidth()) * u128::from(us)) >> RATE_SHIFT) as u64
     }
 
     /// Returns true if the present phase is over (`bbr_is_next_cycle_phase`). A phase lasts for a round-trip time. The
-    /// high gain lasts until the flight shows it, the low gain until the queue is gone.
+    /// high gain also lasts until the flight reaches its target or a loss occurs. The low gain ends early once the queue is
+    /// empty.
     fn is_phase_over(&self, delivery: &Delivery, path: &PathState) -> bool {
         let elapsed = self.rate.delivered_at().saturating_sub(self.cycle_at);
         let is_long = elapsed / MICROSECOND > self.min_rtt_us;
@@ -479,7 +481,8 @@ impl Bbr {
         scaled.div_ceil(1 << RATE_SHIFT) as u64
     }
 
-    /// Adds three bursts, for offload on both hosts, and makes the number even (`bbr_quantization_budget`).
+    /// Adds three bursts, for offload on both hosts, makes the number even, and adds two in the phase of the high gain
+    /// (`bbr_quantization_budget`).
     fn with_bursts(&self, segments: u64, path: &PathState) -> u32 {
         let even = (segments + 3 * self.pacing.burst_segments(path.mss) + 1) & !1;
         let probes = self.mode == Mode::ProbeBandwidth && self.cycle_phase == 0;
@@ -497,7 +500,7 @@ impl Bbr {
         (u64::from(in_flight) + burst).saturating_sub(self.segments_in(wait_us)) as u32
     }
 
-    /// Extra segments for ACKs that arrive together (`bbr_ack_aggregation_cwnd`).
+    /// Segments added to the window for ACKs that arrive together (`bbr_ack_aggregation_cwnd`).
     fn aggregation(&self) -> u64 {
         if !self.is_full {
             return 0;

@@ -51,8 +51,8 @@ impl Pacing {
         (bytes / u64::from(mss)).max(self.segments_min().into()).min(0x7f)
     }
 
-    /// Notes that `bytes` of payload leave, as the first of a burst or a later segment; `segments` left before
-    /// (`tcp_update_skb_after_send`).
+    /// Notes that a segment of `bytes` payload bytes leaves, after `segments` earlier ones (`tcp_update_skb_after_send`).
+    /// `is_first` is true for the first of a burst.
     pub(super) fn on_sent(&mut self, now: Instant, is_first: bool, segments: u64, bytes: u32) {
         if is_first {
             self.lateness = now.get().saturating_sub(self.next_send_at);
