@@ -23,7 +23,7 @@ quantity!(
 );
 
 quantity!(
-    /// A number of packets (TCP segments, frames): `"2 packets"`; a bare number is understood too.
+    /// A number of packets (TCP segments, frames): `"2 packets"`; a bare number is also valid.
     Packets,
     "packets",
     "a number of packets",
@@ -31,7 +31,7 @@ quantity!(
 );
 
 impl Packets {
-    /// The size of `packets` packets of one size.
+    /// The bytes of this number of packets of `size` each; `None` if they do not fit.
     pub const fn checked_times(self, size: Bytes) -> Option<Bytes> {
         size.checked_mul(self.get())
     }

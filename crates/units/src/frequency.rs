@@ -21,7 +21,7 @@ quantity!(
 );
 
 impl Frequency {
-    /// The instant of occurrence `index`, the first at the start, each rounded down to a picosecond.
+    /// The instant of occurrence `index`, rounded down to a picosecond. Occurrence 0 is at [`Instant::START`].
     ///
     /// Counting from the start avoids drift if the period is not a whole number of picoseconds. `None` if the frequency
     /// is zero or the instant lies beyond [`Instant::FAR_FUTURE`].
@@ -34,7 +34,7 @@ impl Frequency {
         if ps > u64::MAX as u128 { None } else { Some(Instant::new(ps as u64)) }
     }
 
-    /// Hertz, for a plot or a table; never for arithmetic.
+    /// The value in hertz as a float, for a plot or a table; never for arithmetic.
     pub fn as_hertz_f64(self) -> f64 {
         self.get() as f64 / 1e3
     }

@@ -7,9 +7,9 @@ use core::fmt::{self, Write};
 pub struct Unit {
     /// The name as written, for example `kB`.
     pub name: &'static str,
-    /// Number of base units in one of these.
+    /// Number of base units in this unit.
     pub factor: u64,
-    /// True if printing may choose it; aliases are only read.
+    /// True if printing may choose the unit; aliases are only read.
     pub printed: bool,
 }
 

@@ -59,11 +59,11 @@ impl Rate {
         if ps > u64::MAX as u128 { None } else { Some(Duration::new(ps as u64)) }
     }
 
-    /// The whole bytes that this rate carries in `time`, rounded down.
+    /// The whole bytes that this rate carries in `time`, rounded down, at most [`Bytes::MAX`].
     #[inline]
     pub const fn bytes_in(self, time: Duration) -> Bytes {
         let bytes = self.get() as u128 * time.get() as u128 / PS_BITS as u128;
-        // The product of two u64 over 8e12 exceeds a u64 only past 2e13 b/s for 213 days.
+        // The quotient exceeds a u64 only at a rate above 8 Tb/s.
         Bytes::new(if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 })
     }
 

@@ -25,13 +25,13 @@ impl Ratio {
         if share > u64::MAX as u128 { None } else { Some(share as u64) }
     }
 
-    /// This share of a plain number, rounded up; saturates.
+    /// This share of a plain number, rounded up, at most [`u64::MAX`].
     pub const fn ceil_of(self, whole: u64) -> u64 {
         let share = (whole as u128 * self.get() as u128).div_ceil(1_000_000);
         if share > u64::MAX as u128 { u64::MAX } else { share as u64 }
     }
 
-    /// This share of an amount of data, rounded down; saturates.
+    /// This share of an amount of data, rounded down, at most [`Bytes::MAX`].
     pub const fn of_bytes(self, whole: Bytes) -> Bytes {
         match self.checked_of(whole.get()) {
             Some(share) => Bytes::new(share),
@@ -39,7 +39,7 @@ impl Ratio {
         }
     }
 
-    /// This share of a time, rounded down; saturates.
+    /// This share of a time, rounded down, at most [`Duration::MAX`].
     pub const fn of_duration(self, whole: Duration) -> Duration {
         match self.checked_of(whole.get()) {
             Some(share) => Duration::new(share),

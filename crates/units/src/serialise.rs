@@ -11,7 +11,7 @@ use crate::{Bytes, Duration, Frequency, Packets, ParseError, Rate, Ratio};
 
 struct QuantityText<T> {
     quantity: &'static str,
-    /// True if a bare number is a value, too, as for packets and ratios.
+    /// True if a number without a unit is valid, as for packets and ratios.
     bare: bool,
     of: PhantomData<T>,
 }

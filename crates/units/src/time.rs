@@ -71,12 +71,12 @@ impl Duration {
         if product > u64::MAX as u128 { None } else { Some(Self::new(product as u64)) }
     }
 
-    /// Milliseconds, for a plot or a table; never for arithmetic.
+    /// The value in milliseconds as a float, for a plot or a table; never for arithmetic.
     pub fn as_millis_f64(self) -> f64 {
         self.get() as f64 / 1e9
     }
 
-    /// Seconds, for a plot or a table; never for arithmetic.
+    /// The value in seconds as a float, for a plot or a table; never for arithmetic.
     pub fn as_secs_f64(self) -> f64 {
         self.get() as f64 / 1e12
     }
@@ -92,7 +92,7 @@ impl Instant {
     /// The latest instant.
     pub const FAR_FUTURE: Self = Self(u64::MAX);
 
-    /// The instant that is the given number of picoseconds after the start.
+    /// The instant `ps` picoseconds after the start.
     #[inline]
     pub const fn new(ps: u64) -> Self {
         Self(ps)
@@ -104,7 +104,7 @@ impl Instant {
         self.0
     }
 
-    /// The time since `earlier`, or `None` if that is later.
+    /// The time since `earlier`, or `None` if `earlier` is the later one.
     #[inline]
     pub const fn checked_since(self, earlier: Self) -> Option<Duration> {
         match self.0.checked_sub(earlier.0) {
@@ -113,7 +113,7 @@ impl Instant {
         }
     }
 
-    /// The time since `earlier`, or zero if that is later.
+    /// The time since `earlier`, or zero if `earlier` is the later one.
     #[inline]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::new(self.0.saturating_sub(earlier.0))
