@@ -16,7 +16,7 @@ pub const HOST_PORTS_MAX: usize = 4;
 const PORT_NUMBER_MAX: u32 = 0xfeff;
 /// Tables 254 and 255 are reserved (OpenFlow 1.3 §A.3.4.1: OFPTT_MAX is 0xfe).
 const TABLE_MAX: u8 = 253;
-/// Number of priorities above the first.
+/// Number of priorities that the rules take above `openflow.priority`.
 const STAGES_ABOVE: u16 = 5;
 
 /// A checked description and its rules.
@@ -101,12 +101,12 @@ impl CheckedHybrid {
         self.assigned[collector].map(|port| &self.spec.host_port[port])
     }
 
-    /// The token bucket's rate of a collector's ring.
+    /// The rate of the token bucket of a collector's ring; `None` if only the host port limits it.
     pub fn rate_of(&self, collector: &CollectorSpec) -> Option<Rate> {
         collector.rate.or(self.spec.ring.rate)
     }
 
-    /// The OpenFlow number of a port; the checks guarantee that it exists.
+    /// The OpenFlow number of a port, by its name. The checks guarantee that the port exists.
     pub(crate) fn number(&self, name: &str) -> u32 {
         self.spec.port.iter().find(|port| port.name == name).expect("checked").number
     }
@@ -285,7 +285,7 @@ impl Check<'_> {
         for (index, collector) in self.spec.collector.iter().enumerate() {
             let path = |key: &str| format!("collector.{index}.{key}");
             self.port_exists(&path("port"), &collector.port, problems);
-            // The software switch uses it as the name of a ring and of a rule.
+            // The software switch uses the collector's name as the name of a ring and of a rule.
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
             let name = &collector.name;
             if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_plain) {

@@ -6,7 +6,7 @@
 //!
 //! - A frame from a host port leaves by a collector's port or is dropped.
 //! - No other frame is sent or flooded to a host port.
-//! - A frame from its own collector's port is dropped, not redirected; any switch filters such a frame.
+//! - A frame to a collector that enters by this collector's own port is dropped, as every bridge filters such frames.
 //!
 //! ```
 //! use fanin_openflow::{CheckedHybrid, EXAMPLE, flows};

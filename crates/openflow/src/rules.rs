@@ -13,9 +13,9 @@ pub const RULES_MAX: usize = 65_536;
 /// A rule of an OpenFlow table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Its priority class.
+    /// The priority class of the rule.
     pub stage: RulePriority,
-    /// The frames that it matches.
+    /// The frames that the rule matches.
     pub matches: Match,
     /// The action on these frames.
     pub action: Action,
@@ -27,7 +27,7 @@ pub struct Rule {
 pub enum RulePriority {
     /// All other frames.
     Others,
-    /// Frames to stations of configured ports.
+    /// Frames to stations with a configured port.
     Known,
     /// Frames to collectors that are not redirected.
     Direct,
@@ -57,7 +57,7 @@ pub struct PortMask {
     pub mask: u16,
 }
 
-/// The match of a rule; an absent field matches anything.
+/// The match of a rule. A field of `None` matches all values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Match {
     /// Input port, by its OpenFlow number.
@@ -66,7 +66,7 @@ pub struct Match {
     pub source_mac: Option<MacPrefix>,
     /// Destination MAC address, or a prefix of it.
     pub destination_mac: Option<MacPrefix>,
-    /// VLAN of its tag.
+    /// VLAN of the frame's tag.
     pub vlan: Option<Vlan>,
     /// The IP version; set if any field below is.
     pub ip: Option<IpVersion>,
@@ -96,7 +96,7 @@ pub enum Action {
 /// All rules, the highest priority first. Overlapping rules of one stage have the same action.
 ///
 /// # Errors
-/// The number of rules if it exceeds [`RULES_MAX`].
+/// The number of rules found so far, once it exceeds [`RULES_MAX`].
 pub(crate) fn rules(hybrid: &CheckedHybrid) -> Result<Vec<Rule>, usize> {
     let spec = hybrid.spec();
     let mut rules = Vec::new();

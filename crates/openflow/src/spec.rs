@@ -22,7 +22,7 @@ pub struct HybridSpec {
     pub host: Vec<HostSpec>,
     /// Stations that receive many answers at once.
     pub collector: Vec<CollectorSpec>,
-    /// The frames to collectors that are redirected; without any flow, all of them.
+    /// The flows to collectors that are redirected. Without any flow, all frames to collectors are.
     pub flow: Vec<FlowSpec>,
 }
 
@@ -36,7 +36,7 @@ pub struct OpenflowSpec {
     pub version: OpenflowVersion,
     /// The table of the rules, 0 to 253.
     pub table: u8,
-    /// Marks our rules: they can be replaced and removed without touching others.
+    /// The cookie of our rules, not 0. It lets us replace and remove our rules without touching others.
     pub cookie: u64,
     /// Our rules take the five priorities above this one, at least 1; the rule for all other frames has priority 1.
     pub priority: u16,
@@ -70,7 +70,7 @@ pub enum OpenflowVersion {
     /// OpenFlow version 1.3.
     #[serde(rename = "1.3")]
     V13,
-    /// 1.4, the first with bundles.
+    /// OpenFlow version 1.4, the first with bundles.
     #[serde(rename = "1.4")]
     V14,
     /// OpenFlow version 1.5.
@@ -108,9 +108,9 @@ pub enum Others {
 pub struct RingDefaults {
     /// Capacity of a ring.
     pub bytes: Bytes,
-    /// Rate of its token bucket; by default only the host port limits it.
+    /// Rate of a ring's token bucket; by default only the host port limits the ring.
     pub rate: Option<Rate>,
-    /// Depth of its token bucket.
+    /// Depth of a ring's token bucket.
     pub burst: Option<Bytes>,
 }
 
@@ -124,9 +124,9 @@ impl Default for RingDefaults {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenflowPort {
-    /// Its name on the switch.
+    /// The port's name on the switch.
     pub name: String,
-    /// Its number in OpenFlow.
+    /// The port's number in OpenFlow.
     pub number: u32,
 }
 
@@ -134,14 +134,14 @@ pub struct OpenflowPort {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostPortSpec {
-    /// Its name on the OpenFlow switch.
+    /// The port's name on the OpenFlow switch.
     pub name: String,
-    /// Its number in OpenFlow.
+    /// The port's number in OpenFlow.
     pub number: u32,
     /// The interface of the software switch at the other end; by default it has the port's name.
     #[serde(default)]
     pub interface: Option<String>,
-    /// Its rate in one direction; used to spread collectors and to warn of overload.
+    /// The port's rate in one direction, by which collectors are spread and overload is reported.
     #[serde(default)]
     pub rate: Option<Rate>,
 }
@@ -152,7 +152,7 @@ pub struct HostPortSpec {
 pub struct HostSpec {
     /// Name of the station.
     pub name: String,
-    /// The port that leads to it, possibly through other switches.
+    /// The port that leads to the station, possibly through other switches.
     pub port: String,
     /// MAC address of the station.
     pub mac: Mac,
@@ -162,26 +162,26 @@ pub struct HostSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CollectorSpec {
-    /// Its name, which is also its ring's.
+    /// Name of the collector, of its ring and of its rule in the software switch.
     pub name: String,
-    /// The port that leads to it, possibly through other switches.
+    /// The port that leads to the collector, possibly through other switches.
     pub port: String,
-    /// Its Ethernet address or a prefix of it. `mac`, `ip` or both are required.
+    /// The collector's Ethernet address, or a prefix of it. `mac`, `ip` or both are required.
     #[serde(default)]
     pub mac: Option<MacPrefix>,
-    /// Its IP address or prefix, for collectors that share a router's Ethernet address.
+    /// The collector's IP address or prefix, for collectors that share a router's Ethernet address.
     #[serde(default)]
     pub ip: Option<IpPrefix>,
-    /// The host port for its frames; by default the one with the least load.
+    /// The host port for the collector's frames; by default the one with the least load.
     #[serde(default)]
     pub host_port: Option<String>,
-    /// Capacity of its ring.
+    /// Capacity of the collector's ring.
     #[serde(default)]
     pub bytes: Option<Bytes>,
-    /// Rate of its ring's token bucket.
+    /// Rate of the token bucket of the collector's ring.
     #[serde(default)]
     pub rate: Option<Rate>,
-    /// Depth of its ring's token bucket.
+    /// Depth of the token bucket of the collector's ring.
     #[serde(default)]
     pub burst: Option<Bytes>,
 }
@@ -194,7 +194,7 @@ pub struct FlowSpec {
     pub collectors: Vec<String>,
     /// Source MAC address, or a prefix of it.
     pub source_mac: Option<MacPrefix>,
-    /// VLAN, on switches that see its tag.
+    /// VLAN, on switches that see the tag.
     pub vlan: Option<Vlan>,
     /// Source IP address or prefix.
     pub source_ip: Option<IpPrefix>,
