@@ -1,4 +1,4 @@
-//! Equivalent nodes of a network: they have the same neighbours, their neighbours are equivalent, and so on.
+//! Equivalent nodes of a network: nodes of one kind whose links are equal and lead to equivalent nodes.
 
 use std::collections::BTreeSet;
 

@@ -13,7 +13,7 @@ pub struct Collection {
     pub ideal: Ideal,
     /// Bytes of a request on its connection; zero where sources push.
     pub request_bytes: u64,
-    /// Bytes of an answer on its connection; if they differ, of the shortest.
+    /// Bytes of an answer on its connection; of the shortest if answers differ.
     pub answer_bytes: u64,
     /// Hosts that answer.
     pub hosts: u64,
@@ -57,7 +57,8 @@ impl Collection {
         fraction.ceil_of(roles.readouts.len() as u64 - own)
     }
 
-    /// Makes a round of a barrier workload. With many senders, the delay of the first one is close to zero.
+    /// Makes a round of a barrier workload. The response delay counts as zero: with many senders, the first one answers almost
+    /// at once.
     ///
     /// # Errors
     /// [`NetworkError::NoPath`].
@@ -77,24 +78,24 @@ impl Collection {
         })
     }
 
-    /// Its ideal time.
+    /// The ideal time of the collection.
     pub fn time(&self) -> Duration {
         self.ideal.time(self.wire_bytes)
     }
 
-    /// The ideal time of a collection of `payload` bytes, in equal parts from as many hosts.
+    /// The ideal time of a collection of `payload` bytes, in equal parts from the `hosts` of this collection.
     pub fn time_of(&self, payload: Bytes) -> Duration {
         let hosts = self.hosts.max(1);
         let answer = answer_bytes(0, Bytes::new(payload.get() / hosts)).get();
         self.ideal.time(hosts * self.ideal.segments().wire_bytes(answer))
     }
 
-    /// Payload over its ideal time, in bits a second.
+    /// The payload divided by the ideal time, in bits a second.
     pub fn goodput_bps(&self) -> f64 {
         self.payload.get() as f64 * 8.0 / self.time().as_secs_f64()
     }
 
-    /// The formula of its ideal time, with the numbers filled in.
+    /// The formula of the ideal time as text, with the numbers filled in.
     pub fn how(&self) -> String {
         self.ideal.how(self.payload, self.wire_bytes)
     }

@@ -14,7 +14,7 @@ pub struct Connection {
     pub nodes: [NodeIndex; 2],
     /// The numbers of the two hosts; see [`Numbering`] and [`barrier_connections`].
     pub hosts: [u32; 2],
-    /// The roles at both ends and their index within the role, in the terms of the rules for flows.
+    /// The role at each end and its index within the role, as rules for flows name them.
     pub roles: [(&'static str, u32); 2],
 }
 
@@ -83,7 +83,8 @@ impl Numbering {
         self.collectors * (self.readouts + 1 + self.loggers) + self.readouts
     }
 
-    /// Number of connections that carry event data: answers from their second ends to their first. They come first.
+    /// Number of connections that carry event data: answers from their second ends to their first. They have
+    /// the lowest numbers.
     pub const fn bulk_connections(self) -> u32 {
         self.collectors * self.readouts
     }
@@ -101,6 +102,9 @@ impl Numbering {
     }
 
     /// The peer on the host with this number.
+    ///
+    /// # Panics
+    /// If there is no such host.
     #[inline]
     pub fn peer(self, host: u32) -> Peer {
         assert!(host < self.hosts(), "host {host} of {}", self.hosts());
@@ -117,7 +121,7 @@ impl Numbering {
         }
     }
 
-    /// The end at `from` of its connection to `to`.
+    /// The number of the end that `from` has of its connection to `to`.
     ///
     /// # Panics
     /// If the two have no connection.

@@ -20,7 +20,7 @@ const SOURCE: u64 = 1 << 20;
 /// All links between nodes of two kinds, in the direction of event data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LinkClass {
-    /// Kinds of the nodes at its ends, such as `core->tor`.
+    /// Kinds of the nodes at both ends, such as `core->tor`.
     pub name: String,
     /// Number of links that can carry event data.
     pub count: u64,
@@ -32,11 +32,11 @@ pub struct LinkClass {
     pub queue: Option<DataQueue>,
 }
 
-/// The queue before a link of a class, for the data of a collector. Where queues of a class differ, each figure is that
-/// of the worst queue.
+/// The queue before a link of a class, for the data of a collector. Where queues of a class differ, each figure is the
+/// worst one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataQueue {
-    /// The index in [`Network::switches`] of the settings of its switch.
+    /// The index of the switch's settings in [`Network::switches`].
     pub switch: usize,
     /// True for a port that leads from a rack or a group of readouts up to another switch.
     pub is_uplink: bool,
@@ -63,9 +63,9 @@ pub struct DataQueue {
 pub struct InputLinks {
     /// Number of the links.
     pub count: u64,
-    /// Bits a second of each.
+    /// Rate of each link.
     pub rate: Rate,
-    /// Propagation delay of each.
+    /// Propagation delay of each link.
     pub delay: Duration,
 }
 
@@ -80,7 +80,7 @@ pub struct DataPaths {
     pub link_delay: Duration,
     /// Latency of the switches on the longest path, without a detour.
     pub switch_latency: Duration,
-    /// Delays and latencies of its detour.
+    /// Delays and latencies of the detour on the longest path, through the software switch of a hybrid.
     pub detour_delay: Duration,
 }
 
@@ -111,7 +111,7 @@ struct Inflow {
     inputs: Vec<InputLinks>,
     travel: PathTime,
     hop: usize,
-    /// The rest of the number by which destinations are spread over paths.
+    /// The remaining digits of the number by which destinations are spread over paths (`Spread::PerDestination`).
     number: u64,
 }
 

@@ -7,7 +7,7 @@ use fanin_units::wire;
 pub struct Framing {
     /// Bytes added on the wire: for Ethernet preamble 7, delimiter 1, header 14, check sequence 4, gap 12.
     pub link_bytes: u32,
-    /// Shorter IP packets are padded to this many bytes.
+    /// Least bytes of an IP packet on the link. Shorter packets are padded to it.
     pub ip_bytes_min: u32,
     /// The part of `link_bytes` that a switch stores: header and check sequence.
     pub stored_bytes: u32,

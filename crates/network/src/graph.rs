@@ -21,7 +21,7 @@ pub enum NodeKind {
     Host,
     /// A switch: stores and forwards frames.
     Switch {
-        /// The index of its settings in [`Network::switches`]. Switches share settings, never memory.
+        /// The index of the switch's settings in [`Network::switches`]. Switches share settings, never memory.
         like: usize,
     },
 }
@@ -88,7 +88,7 @@ pub enum NetworkError {
         /// Number of nodes.
         nodes: usize,
     },
-    /// A link's rate is zero, or so low that a frame takes minutes.
+    /// A link's rate is below 1 kb/s, at which a frame of 1500 bytes takes 12 s.
     #[error("link {link} between {from} and {to} is too slow: {rate}")]
     LinkRate {
         /// The link's index in [`Network::links`].
@@ -127,13 +127,13 @@ impl Network {
         index
     }
 
-    /// The settings of those roles that at least one switch has.
+    /// The settings of the roles that at least one switch has.
     pub fn switches_used(&self) -> impl Iterator<Item = &SwitchKind> {
         let is_used = |like: usize| self.nodes.iter().any(|node| node.kind == NodeKind::Switch { like });
         self.switches.iter().enumerate().filter(move |(like, _)| is_used(*like)).map(|(_, kind)| kind)
     }
 
-    /// Joins two nodes; returns the link's index.
+    /// Joins two nodes by a link. Returns the link's index in [`Self::links`].
     pub fn join(&mut self, from: NodeIndex, to: NodeIndex, rate: Rate, delay: Duration) -> usize {
         self.links.push(Link { ends: [from, to], rate, delay });
         self.links.len() - 1
@@ -157,12 +157,12 @@ impl Network {
         }
     }
 
-    /// True for hosts, false for switches.
+    /// Returns true if the node is a host, false if it is a switch.
     pub fn is_host(&self, node: NodeIndex) -> bool {
         self.nodes[node as usize].kind == NodeKind::Host
     }
 
-    /// The node with a name.
+    /// The node with this name, if any.
     pub fn node_named(&self, name: &str) -> Option<NodeIndex> {
         self.nodes.iter().position(|node| node.name == name).map(|node| node as NodeIndex)
     }
@@ -188,7 +188,7 @@ impl Network {
         0..2 * self.links.len() as PortIndex
     }
 
-    /// True for a port that leads from a rack or a group of readouts up to another switch.
+    /// Returns true if a port leads from a rack or a group of readouts up to another switch.
     pub fn is_uplink(&self, port: PortIndex) -> bool {
         let has_uplinks = self.switch(self.source(port)).is_some_and(|kind| kind.has_uplinks);
         has_uplinks && !self.is_host(self.destination(port))
@@ -211,8 +211,8 @@ impl Network {
         }
     }
 
-    /// Number of links from hosts and racks to the middle switches, which all data pass. These are the outermost
-    /// present role of [`SwitchRole::MIDDLE`]. Nodes for which `left_out` returns true do not count.
+    /// Number of links from hosts and racks to the middle switches, which all data pass. Their role is
+    /// the first one of [`SwitchRole::MIDDLE`] that is present. Nodes for which `left_out` returns true do not count.
     pub fn outer_links(&self, left_out: impl Fn(NodeIndex) -> bool) -> u64 {
         let role = |node: NodeIndex| match self.nodes[node as usize].kind {
             NodeKind::Host => None,
@@ -267,7 +267,7 @@ impl Network {
             if from >= nodes || to >= nodes || from == to {
                 return Err(NetworkError::LinkEnds { link: index, nodes });
             }
-            // A bit lasts at most a millisecond: the slowest frame then takes minutes, but not the whole run.
+            // A bit lasts at most a millisecond, and a frame of 1500 bytes 12 s.
             if link.rate < Rate::new(1_000) {
                 let name = |node: usize| self.nodes[node].name.clone();
                 let (from, to) = (name(from), name(to));

@@ -55,13 +55,13 @@ impl Answers {
         bytes_min: u64::MAX,
     };
 
-    /// Counts another request.
+    /// Counts another request, of `bytes` bytes.
     #[inline]
     pub fn ask(&mut self, bytes: u64) {
         self.request_bytes_min = self.request_bytes_min.min(bytes);
     }
 
-    /// Counts another answer.
+    /// Counts another answer, of `bytes` bytes in `wire_bytes` bytes on the wire, after a delay of `response`.
     #[inline]
     pub fn add(&mut self, wire_bytes: u64, bytes: u64, response: Duration) {
         self.wire_bytes += wire_bytes;
@@ -73,6 +73,9 @@ impl Answers {
 impl Ideal {
     /// Prepares the calculation for the nearest readout of the first collector of each kind. `response` is the mean
     /// time from a request's arrival to its answer. `answer_bytes` is the mean or the least size of an answer.
+    ///
+    /// # Errors
+    /// Those of [`Network::check`], and [`NetworkError::NoPath`].
     pub fn new(
         scenario: &Scenario,
         network: &Network,
@@ -132,7 +135,7 @@ impl Ideal {
         self.fixed = self.fixed_back;
     }
 
-    /// The segments of its messages.
+    /// The segmentation of the messages, and the bytes around each segment.
     #[inline]
     pub const fn segments(&self) -> &SegmentFraming {
         &self.segments
@@ -172,7 +175,7 @@ impl Ideal {
         ideal_time(round_trip, Bytes::new(answers.wire_bytes), self.rate)
     }
 
-    /// The formula with its numbers filled in.
+    /// The formula of [`Self::time`] as text, with its numbers filled in.
     pub fn how(&self, payload: Bytes, wire_bytes: u64) -> String {
         format!(
             "round trip {} + {} on the wire ({payload} of data) at {} = {:.4} ms",
@@ -184,7 +187,7 @@ impl Ideal {
     }
 }
 
-/// A round trip, then all answers back to back on the last link (thesis §4.2.2).
+/// The time of a round trip and then of all answers back to back on the last link (thesis §4.2.2).
 ///
 /// # Panics
 /// If the rate is zero, or sending takes more than 213 days.

@@ -1,6 +1,6 @@
 //! The network of a scenario as a graph: hosts, switches, links, paths, connections and ideal times. No I/O.
 //!
-//! [`topology::build`] turns a [`fanin_scenario::Scenario`] into a [`Network`] and its [`Roles`]. The simulator plays
+//! [`topology::build`] turns a [`fanin_scenario::Scenario`] into a [`Network`] and its [`Roles`]. The simulator runs
 //! this network, the testbed maps it onto namespaces, the planner reads paths and loads from it.
 
 #![forbid(unsafe_code)]

@@ -87,7 +87,7 @@ impl<'a> Paths<'a> {
         }))
     }
 
-    /// The number of links between two nodes.
+    /// The number of links between two nodes. Fails with [`NetworkError::NoPath`] also if both are the same node.
     pub(crate) fn distance(&mut self, from: NodeIndex, to: NodeIndex) -> Result<u32, NetworkError> {
         self.turn_to(to);
         let distance = self.distance_of(from);
@@ -109,12 +109,12 @@ impl<'a> Paths<'a> {
         self.leaving.of(software).iter().map(|port| port ^ 1).collect()
     }
 
-    /// True if one host has just one shortest path to another.
+    /// Returns true if one host has just one shortest path to another.
     ///
     /// # Errors
     /// [`NetworkError::NoPath`].
     pub fn is_unique(&mut self, from: NodeIndex, to: NodeIndex) -> Result<bool, NetworkError> {
-        // The first choice of any path is found on every path.
+        // All shortest paths share the node at which they first branch, so that any one of them shows it.
         let path: Vec<PortIndex> = self.find(from, to, Spread::PerDestination(0))?.collect();
         Ok(path.iter().all(|&port| self.closer(self.network.source(port)).len() == 1))
     }
@@ -190,8 +190,8 @@ impl<'a> Paths<'a> {
         switches
     }
 
-    /// Searches breadth-first backwards from `to`. Hosts do not forward, so that only switches are searched; hosts are
-    /// fifty times as many.
+    /// Searches breadth-first backwards from `to`. Hosts do not forward, so that only switches are searched: most
+    /// nodes are hosts.
     fn measure(&mut self, to: NodeIndex) {
         self.closer.clear();
         self.closer_of.clear();

@@ -35,7 +35,8 @@ pub fn find_routes<E: From<NetworkError>>(
     find(scenario, network, roles, connections, |_| true, found)
 }
 
-/// Finds the route of one side of one connection, with its ring as in [`ConnectionRoute`].
+/// Finds the route of one direction of one connection, with its ring as in [`ConnectionRoute`]. `side` holds the index of
+/// the connection and the sending side, 0 or 1. The route is empty if there is no such side.
 ///
 /// # Errors
 /// [`NetworkError::NoPath`].
@@ -61,7 +62,7 @@ pub fn find_route(
     Ok(found)
 }
 
-/// Finds the routes of the requested sides of connections, each given by its connection and its side.
+/// Finds the routes of the sides that `is_wanted` accepts. A side is given by the connection's index and 0 or 1.
 fn find<E: From<NetworkError>>(
     scenario: &Scenario,
     network: &Network,
@@ -92,7 +93,7 @@ fn find<E: From<NetworkError>>(
         let mut ring = ring_of(connection, side);
         path.clear();
         if from == to {
-            // Both roles are on one host: this connection carries nothing.
+            // Both roles are on one host, so that the connection carries no frames.
             ring = None;
         } else if let (Some(software), Some(_)) = (roles.software, ring) {
             detoured.push((software, number, side, spread));
@@ -125,7 +126,7 @@ pub(crate) fn rules(scenario: &Scenario) -> &Daqrings {
     }
 }
 
-/// True if answers from a readout to a collector, both by their index, pass the software switch of a hybrid.
+/// Returns true if answers from a readout to a collector, both by their index, pass the software switch of a hybrid.
 pub(crate) fn is_redirected(scenario: &Scenario, roles: &Roles, [readout, collector]: [u32; 2]) -> bool {
     roles.software.is_some() && rules(scenario).names(("readout", readout), ("collector", collector))
 }

@@ -7,7 +7,7 @@ use crate::Framing;
 
 /// Segments of a message, and the bytes around each of them on a link. All sizes are bytes.
 ///
-/// IEEE 802.3 for the frame, RFC 791 and RFC 9293 for the headers, RFC 7323 for the timestamp option.
+/// Sources: IEEE 802.3 for the frame, RFC 791 and RFC 9293 for the headers, RFC 7323 for the timestamp option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentFraming {
     /// The bytes that the links add to an IP packet.
@@ -26,7 +26,7 @@ pub struct SegmentFraming {
 pub struct WireMessage {
     /// Bytes of the application.
     pub payload: Bytes,
-    /// Number of its segments. The last one is short if the payload is not a multiple of the MSS.
+    /// Number of segments. The last one is short if the payload is not a multiple of the MSS.
     pub segments: Packets,
     /// Bytes of link time, from the preamble to the gap.
     pub wire: Bytes,
@@ -137,7 +137,7 @@ impl SegmentFraming {
         self.framing.frame_bytes(Framing::HEADER_BYTES_MAX) as u64
     }
 
-    /// Bytes of link time of that frame.
+    /// Bytes of link time of the largest frame without payload.
     pub const fn ack_wire_max(&self) -> u64 {
         self.framing.wire_bytes(Framing::HEADER_BYTES_MAX) as u64
     }
@@ -148,7 +148,7 @@ impl SegmentFraming {
     }
 }
 
-/// The length of an IP packet.
+/// Converts the length of an IP packet in bytes.
 const fn packet(bytes: u64) -> u32 {
     assert!(bytes <= u32::MAX as u64 >> 1, "an IP packet is shorter");
     bytes as u32

@@ -27,7 +27,7 @@ impl SwitchRole {
     /// Roles of switches that all data of a network pass. The first present role counts.
     pub const MIDDLE: [Self; 3] = [Self::Leaf, Self::Core, Self::Tor];
 
-    /// True for switches that join hosts to the middle of a network.
+    /// Returns true for switches that join hosts to the middle of a network.
     pub const fn is_outer(self) -> bool {
         matches!(self, Self::Tor | Self::Aggregation)
     }

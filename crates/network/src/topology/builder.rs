@@ -89,8 +89,8 @@ impl<'a> NetworkBuilder<'a> {
         }
     }
 
-    /// Adds the supervisor and the loggers, and joins them to each of `switches`: their frames cross no rack but the
-    /// rack of their collector. Barrier workloads have neither.
+    /// Adds the supervisor and the loggers, and joins them to each of `switches`. Their frames then cross no rack but the
+    /// one of their collector. Barrier workloads have neither.
     pub(super) fn services(&mut self, switches: &[NodeIndex]) {
         let scenario = self.scenario;
         if scenario.is_barrier() {
