@@ -1,4 +1,4 @@
-//! Addresses in a configuration's notation; they are parsed once, and then plain numbers.
+//! Addresses in the notation of a configuration. Each is parsed once, and kept as plain numbers.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -27,14 +27,14 @@ impl Mac {
         self.0[0] & 1 != 0
     }
 
-    /// The address as a number of 48 bits.
+    /// Returns the address as a number of 48 bits, with its first byte in the highest bits.
     #[inline]
     pub const fn to_u64(self) -> u64 {
         let [a, b, c, d, e, f] = self.0;
         u64::from_be_bytes([0, 0, a, b, c, d, e, f])
     }
 
-    /// Converts a number of [`Self::to_u64`] back; bits beyond 48 are ignored.
+    /// Converts a number of [`Self::to_u64`] back to an address. Bits above the lowest 48 are ignored.
     #[inline]
     pub const fn from_u64(value: u64) -> Self {
         let [_, _, a, b, c, d, e, f] = value.to_be_bytes();
@@ -55,7 +55,7 @@ impl fmt::Debug for Mac {
     }
 }
 
-/// An error: the text is not an address of this kind.
+/// An error: a text is not an address of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is no {kind}; write it like {example}")]
 pub struct AddressError {
@@ -95,7 +95,7 @@ pub struct MacPrefix {
 }
 
 impl MacPrefix {
-    /// The prefix as a mask of [`Mac::to_u64`].
+    /// Returns the mask of the prefix for numbers of [`Mac::to_u64`].
     pub const fn mask(self) -> u64 {
         ((1 << 48) - 1) & !(((1u64 << 48) - 1) >> self.bits)
     }
@@ -136,7 +136,7 @@ pub struct IpPrefix {
 }
 
 impl IpPrefix {
-    /// The address in 128 bits, an IPv4 address in the lowest 32, and the prefix as a mask.
+    /// Returns the address and the mask of the prefix, each in 128 bits. IPv4 uses the lowest 32 bits.
     pub fn value_and_mask(self) -> (u128, u128) {
         let (value, width): (u128, u32) = match self.address {
             IpAddr::V4(address) => (u32::from(address).into(), 32),
@@ -214,12 +214,12 @@ impl Vlan {
     /// The largest number of a VLAN.
     pub const MAX: u16 = 4094;
 
-    /// A VLAN by its number, or `None` outside 1 to 4094.
+    /// Makes a VLAN from its number. Returns `None` outside 1 to 4094.
     pub const fn new(number: u16) -> Option<Self> {
         if number == 0 || number > Self::MAX { None } else { Some(Self(number)) }
     }
 
-    /// The number of the VLAN.
+    /// Returns the number of the VLAN, 1 to 4094.
     #[inline]
     pub const fn get(self) -> u16 {
         self.0

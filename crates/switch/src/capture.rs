@@ -63,7 +63,8 @@ pub(crate) enum TapPlace {
 }
 
 impl TapPlace {
-    /// The place of a point, if it exists on one of these ports. `ring` finds a ring of a port.
+    /// Finds the place of a point among the ports `mine`, or returns `None`. `ring` returns the number of a port's ring by
+    /// name.
     pub(crate) fn of(
         point: &CapturePoint,
         config: &Config,
@@ -91,7 +92,7 @@ impl TapPlace {
 #[error("{CAPTURES_MAX} captures are under way: wait until one ends")]
 pub struct TooManyCaptures;
 
-/// All captures of one switch, for their readers.
+/// All captures of one switch. Clones refer to the same captures.
 #[derive(Debug, Clone)]
 pub struct Captures {
     shared: Arc<CaptureState>,
@@ -134,14 +135,15 @@ struct Outlet {
 #[derive(Debug)]
 struct Copied {
     at: Instant,
-    /// 0: frames received or queued, 1: frames sent.
+    /// Interface in the pcapng file: 0 for frames received or queued, 1 for frames sent.
     interface: usize,
     length: u32,
     bytes: Vec<u8>,
 }
 
 impl Captures {
-    /// Makes the captures of a switch with this number of workers. Its clock started `epoch_ns` nanoseconds after 1970.
+    /// Makes the captures of a switch with this number of workers. The switch's clock started `epoch_ns` nanoseconds after
+    /// 1970.
     pub fn new(workers: usize, epoch_ns: u64) -> Self {
         let shared = CaptureState {
             workers,
@@ -184,12 +186,12 @@ impl Captures {
         Ok(CaptureStream::new(Arc::clone(&self.shared), session, outlets))
     }
 
-    /// The data path's end, for one worker.
+    /// Makes one worker's end of all captures.
     pub(crate) fn tap(&self, worker: usize) -> Tap {
         Tap { shared: Arc::clone(&self.shared), worker, seen: 0, active: Vec::new() }
     }
 
-    /// Number of running captures.
+    /// Returns the number of running captures.
     pub fn len(&self) -> usize {
         self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -199,12 +201,12 @@ impl Captures {
         self.len() == 0
     }
 
-    /// Frames copied for captures since the switch started.
+    /// Returns the number of frames copied for captures since the switch started.
     pub fn copied(&self) -> u64 {
         self.shared.copied.load(Ordering::Relaxed)
     }
 
-    /// Copies dropped because the reader was too slow.
+    /// Returns the number of copies dropped because the reader was too slow.
     pub fn dropped(&self) -> u64 {
         self.shared.dropped.load(Ordering::Relaxed)
     }
@@ -223,7 +225,7 @@ pub(crate) struct Tap {
 struct Active {
     session: Arc<CaptureSession>,
     end: CaptureEnd,
-    /// The place where it copies; `None` if its port or ring does not exist, or belongs to another worker.
+    /// Place at which the capture copies frames; `None` if its port or ring does not exist, or belongs to another worker.
     place: Option<TapPlace>,
     /// Buffers that hold no frame.
     spare: Vec<Vec<u8>>,
@@ -329,7 +331,7 @@ impl Tap {
 }
 
 impl Active {
-    /// A copy; `None` if no buffer is free.
+    /// Copies a frame into a free buffer, and keeps the first `snap` bytes. Returns `None` if no buffer is free.
     fn copy<D: Driver>(
         &mut self,
         at: Instant,
@@ -359,7 +361,7 @@ impl Active {
     }
 }
 
-/// A running capture as the bytes of a pcapng file.
+/// A running capture that yields the bytes of a pcapng file.
 #[derive(Debug)]
 pub struct CaptureStream {
     shared: Arc<CaptureState>,
@@ -390,12 +392,12 @@ impl CaptureStream {
         Self { shared, session, outlets, file, interfaces, until, bytes: 0, last, has_ended: false }
     }
 
-    /// The settings, within their limits.
+    /// Returns the settings, limited to [`SECONDS_MAX`], [`BYTES_MAX`] and [`SNAP_MAX`].
     pub fn spec(&self) -> &CaptureSpec {
         &self.session.spec
     }
 
-    /// The next part of the file, empty if nothing is new; `None` when the file is complete. Never blocks.
+    /// Returns the next part of the file; empty if nothing is new, `None` when the file is complete. Never blocks.
     pub fn poll_bytes(&mut self) -> Option<Vec<u8>> {
         if self.has_ended {
             return None;

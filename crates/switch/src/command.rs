@@ -206,7 +206,7 @@ impl Commands {
     }
 }
 
-/// Wakes a worker that sleeps.
+/// A function that wakes a sleeping worker.
 pub(crate) type Wake = Box<dyn Fn() + Send + Sync>;
 
 struct Line {

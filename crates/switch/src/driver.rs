@@ -21,12 +21,13 @@ pub struct Received<H> {
 
 /// A set of ports that share buffers: a frame moves between any two of them without a copy.
 ///
-/// Handles are plain values, so that queues can hold them; each stands for one frame, which is freed or transmitted once.
+/// Handles are plain values, so that queues can hold them. Each handle belongs to one frame, which is freed or transmitted
+/// once.
 pub trait Driver {
     /// A handle of a frame.
     type Handle: Copy + Default + fmt::Debug + Send + 'static;
 
-    /// Number of ports.
+    /// Returns the number of ports.
     fn ports_len(&self) -> usize;
 
     /// Appends up to `frames_max` frames received by a port to `into`, in order.
@@ -39,7 +40,7 @@ pub trait Driver {
     /// Starts the transmission of frames taken so far, and frees sent ones. Called once a round for every port.
     fn flush(&mut self, port: usize);
 
-    /// The start of a frame: at least its headers, if it has them.
+    /// Returns the start of a frame: at least its headers, if it has them.
     fn head(&self, handle: Self::Handle) -> &[u8];
 
     /// The mutable form of [`Self::head`].
@@ -66,7 +67,7 @@ pub trait Driver {
     /// Buffers in all: free, queued, or with the ports.
     fn capacity(&self) -> usize;
 
-    /// The next buffer of another worker that this one has freed; the caller returns it there.
+    /// Returns the next buffer of worker `worker` that this worker has freed. The caller sends it back there.
     fn poll_stray(&mut self, worker: usize) -> Option<Self::Handle>;
 
     /// Takes back a buffer of this worker that another has freed.
@@ -75,7 +76,7 @@ pub trait Driver {
     /// Returns true if a port has a link.
     fn is_up(&mut self, port: usize) -> bool;
 
-    /// Frames that a port lost before the switch received them, if it counts them.
+    /// Returns the number of frames that a port lost before the switch received them, if the port counts them.
     fn missed(&self, port: usize) -> u64 {
         let _ = port;
         0

@@ -189,7 +189,7 @@ pub const fn checksum_update(sum: u16, before: u16, after: u16) -> u16 {
     !((folded & 0xffff) + (folded >> 16)) as u16
 }
 
-/// The internet checksum (RFC 1071) of some bytes, starting from `sum`, not yet complemented.
+/// Computes the internet checksum (RFC 1071) of some bytes, starting from `sum`. It is not complemented yet.
 pub fn checksum(bytes: &[u8], sum: u32) -> u32 {
     let (words, rest) = bytes.as_chunks::<2>();
     let total = words.iter().fold(u64::from(sum), |sum, word| sum + u64::from(u16::from_be_bytes(*word)))
@@ -199,7 +199,7 @@ pub fn checksum(bytes: &[u8], sum: u32) -> u32 {
     ((folded & 0xffff) + (folded >> 16)) as u32
 }
 
-/// A PAUSE frame (IEEE 802.3 annex 31B) of `quanta` times 512 bit times; 0 is RESUME.
+/// Makes a PAUSE frame (IEEE 802.3 annex 31B) of `quanta` times 512 bit times; 0 is RESUME.
 pub(crate) fn pause_frame(source: Mac, quanta: u16) -> [u8; 60] {
     let mut frame = [0; 60];
     frame[..6].copy_from_slice(&Mac::PAUSE.0);
@@ -210,7 +210,7 @@ pub(crate) fn pause_frame(source: Mac, quanta: u16) -> [u8; 60] {
     frame
 }
 
-/// The quanta of a PAUSE frame; `None` for other frames.
+/// Returns the quanta of a PAUSE frame; `None` for other frames.
 pub(crate) fn pause_quanta(frame: &[u8], ethernet: &Ethernet) -> Option<u16> {
     let &[o0, o1, q0, q1] = frame.get(ethernet.payload..)?.first_chunk()?;
     let is_pause = ethernet.ethertype == ETHERTYPE_CONTROL && [o0, o1] == [0, 1];

@@ -42,7 +42,7 @@ impl MemoryPorts {
         true
     }
 
-    /// The next frame that the switch has sent by a port.
+    /// Takes the next frame that the switch has sent by a port.
     pub fn take(&mut self, port: usize) -> Option<Vec<u8>> {
         let frame = self.ports[port].outgoing.pop_front()?;
         let mut bytes = Vec::with_capacity(frame.bytes as usize);
@@ -61,7 +61,7 @@ impl MemoryPorts {
         self.ports[port].is_up = is_up;
     }
 
-    /// The packet memory.
+    /// Returns the packet memory.
     pub const fn pool(&self) -> &Pool {
         &self.pool
     }
@@ -220,7 +220,7 @@ impl CirculatingPorts {
         Self { pool, incoming, origins, payload, sent: 0, sent_bytes: 0 }
     }
 
-    /// Frames that wait to be received.
+    /// Returns the number of frames that wait to be received.
     pub fn waiting(&self) -> usize {
         self.incoming.iter().map(VecDeque::len).sum()
     }

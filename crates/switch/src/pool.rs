@@ -33,7 +33,7 @@ impl Buffer {
         Self { chunk, offset, len }
     }
 
-    /// Bytes of the frame in this chunk.
+    /// Returns the bytes of the frame in this chunk.
     #[inline]
     pub(crate) const fn len(self) -> u32 {
         self.len as u32
@@ -115,7 +115,7 @@ impl Pool {
     /// Maps memory of this size with chunks for this MTU, and divides it into a share for each worker.
     ///
     /// # Errors
-    /// If the system has no such memory.
+    /// If the system cannot provide this memory.
     pub fn new(memory: Bytes, mtu: Bytes, hugepages: Hugepages, workers: usize) -> io::Result<Vec<Self>> {
         let bytes = (memory.get() as usize).next_multiple_of(HUGE);
         let mapping = Arc::new(Mapping::new(bytes, hugepages)?);
@@ -141,24 +141,24 @@ impl Pool {
             .collect())
     }
 
-    /// Chunks that are free in this share.
+    /// Returns the number of free chunks in this share.
     #[inline]
     pub fn free_len(&self) -> usize {
         self.free.len()
     }
 
-    /// Chunks of this share, free or not.
+    /// Returns the number of chunks of this share, free or not.
     pub const fn share_len(&self) -> usize {
         self.chunks_each as usize
     }
 
-    /// The size of a chunk.
+    /// Returns the size of a chunk in bytes.
     #[inline]
     pub const fn chunk_bytes(&self) -> u32 {
         1 << self.shift
     }
 
-    /// The most bytes of a frame in one chunk.
+    /// Returns the most bytes of a frame in one chunk.
     pub const fn room(&self) -> u32 {
         self.chunk_bytes() - HEADROOM
     }
@@ -199,7 +199,7 @@ impl Pool {
         }
     }
 
-    /// The next freed chunk of another worker, to be sent there.
+    /// Returns the next freed chunk of another worker, to be sent there.
     #[inline]
     pub(crate) fn poll_stranger(&mut self, worker: usize) -> Option<Buffer> {
         self.strangers[worker].pop().map(|chunk| Buffer::new(chunk, 0, 0))
@@ -220,7 +220,7 @@ impl Pool {
         unsafe { self.mapping.base.add(((chunk as usize) << self.shift) + offset as usize) }
     }
 
-    /// The part of a frame in its first chunk.
+    /// Returns the part of a frame in its first chunk.
     #[inline]
     pub fn head(&self, buffer: Buffer) -> &[u8] {
         let start = self.at(buffer.chunk, buffer.offset.into(), buffer.len.into());
@@ -243,7 +243,7 @@ impl Pool {
         prefetch(self.at(buffer.chunk, buffer.offset.into(), buffer.len.into()).as_ptr());
     }
 
-    /// The part of a frame after `buffer`.
+    /// Returns the part of a frame after `buffer`.
     #[inline]
     pub(crate) fn next(&self, buffer: Buffer) -> Buffer {
         let [a, b, c, d, e, f, g, h] = *self.note(buffer);
@@ -270,19 +270,19 @@ impl Pool {
         unsafe { start.cast::<[u8; 8]>().as_ref() }
     }
 
-    /// Offset of a buffer in packet memory.
+    /// Returns the offset of a buffer in packet memory.
     #[inline]
     pub(crate) const fn offset_of(&self, buffer: Buffer) -> u64 {
         ((buffer.chunk as u64) << self.shift) + buffer.offset as u64
     }
 
-    /// The number of a buffer's chunk.
+    /// Returns the number of a buffer's chunk.
     #[inline]
     pub(crate) const fn chunk_of(&self, buffer: Buffer) -> usize {
         buffer.chunk as usize
     }
 
-    /// The parts of a frame of `bytes` bytes.
+    /// Returns the parts of a frame of `bytes` bytes.
     pub(crate) fn parts(&self, buffer: Buffer, bytes: u32) -> impl Iterator<Item = Buffer> + '_ {
         let mut rest = bytes;
         let mut next = Some(buffer);

@@ -7,7 +7,7 @@ use fanin_units::{MIX_STEP, mix};
 pub(crate) struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// Makes the stream of this number for a seed.
+    /// Makes the stream with the number `stream` from a seed.
     pub(crate) const fn new(seed: u64, stream: u64) -> Self {
         Self(seed ^ stream.wrapping_add(1).wrapping_mul(0xd1b5_4a32_d192_ed03))
     }
@@ -24,7 +24,7 @@ impl SplitMix64 {
         (self.next_u64() >> 32) as u32
     }
 
-    /// A whole number below `bound`, or 0 if `bound` is 0.
+    /// Draws a whole number below `bound`, or returns 0 if `bound` is 0.
     pub(crate) const fn below(&mut self, bound: u64) -> u64 {
         ((self.next_u64() as u128 * bound as u128) >> 64) as u64
     }

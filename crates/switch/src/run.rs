@@ -161,12 +161,12 @@ impl Running {
         Ok(running)
     }
 
-    /// The handle that controls it.
+    /// Returns the handle that controls the switch.
     pub const fn control(&self) -> &Control {
         &self.control
     }
 
-    /// The operation for a control server.
+    /// Returns the operation that a control server needs.
     pub fn operation(&self) -> Operation {
         Operation::new(self.control.clone(), self.captures.clone())
     }
@@ -211,7 +211,7 @@ impl Drop for Running {
     }
 }
 
-/// Nanoseconds since 1970; 0 if the clock is before that.
+/// Returns the nanoseconds since 1970; 0 if the clock is before that.
 fn since_1970_ns() -> u64 {
     std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos() as u64)
 }

@@ -100,7 +100,7 @@ impl Cause {
         Self::Stopped,
     ];
 
-    /// The name in records and labels of metrics.
+    /// Returns the name in records and labels of metrics.
     pub const fn name(self) -> &'static str {
         [
             "malformed",
@@ -175,7 +175,7 @@ impl Histogram {
         self.sum += frames;
     }
 
-    /// The exclusive upper bound of a bucket in frames; `None` for the last, which has none.
+    /// Returns the exclusive upper bound of a bucket in frames; `None` for the last bucket, which has none.
     pub fn bound(bucket: usize) -> Option<u64> {
         (bucket + 1 < HISTOGRAM_BUCKETS).then(|| 1 << (2 * bucket))
     }
@@ -343,7 +343,7 @@ impl Snapshot {
         self.workers.extend(other.workers);
     }
 
-    /// Dropped frames of all causes, except filtered ones, those without an output, and those lost by an impairment.
+    /// Counts the dropped frames of all causes, except filtered frames, frames without an output, and losses of an impairment.
     pub fn drops(&self) -> u64 {
         let unmissed = [Cause::Filtered, Cause::NoPort, Cause::Impairment].map(Cause::name);
         let wanted = |dropped: &&Dropped| !unmissed.contains(&dropped.cause);

@@ -1,4 +1,5 @@
-//! Shared types under one name. `tests/interleavings.rs` replaces them by loom's, and includes the files that use them.
+//! Types that threads share, under one name for the standard library and for loom. `tests/interleavings.rs` includes the files
+//! that use them, with loom's types.
 
 pub(crate) use std::sync::Arc;
 pub(crate) use std::sync::atomic::{

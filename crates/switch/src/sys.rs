@@ -28,7 +28,7 @@ pub(crate) fn pin(core: u16) -> bool {
     unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) == 0 }
 }
 
-/// The cores that the calling thread may run on.
+/// Returns the cores on which the calling thread may run.
 pub(crate) fn usable_cores() -> Vec<u16> {
     // SAFETY: a set of bits, for which zero is a value.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -39,7 +39,7 @@ pub(crate) fn usable_cores() -> Vec<u16> {
     (0..most).filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).map(|core| core as u16).collect()
 }
 
-/// The names of the network interfaces of this network namespace.
+/// Returns the names of the interfaces in this network namespace.
 pub(crate) fn interfaces() -> Vec<String> {
     // SAFETY: allocates a list that is freed below.
     let list = unsafe { libc::if_nameindex() };
@@ -61,7 +61,7 @@ pub(crate) fn interfaces() -> Vec<String> {
 
 /// Sets the smallest timer slack for the calling thread.
 pub(crate) fn sleep_exactly() {
-    // SAFETY: sets a number of the calling thread's.
+    // SAFETY: sets the timer slack of the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
 }
 
@@ -73,12 +73,12 @@ const CAP_NET_RAW: u32 = 13;
 const CAP_IPC_LOCK: u32 = 14;
 const CAP_BPF: u32 = 39;
 
-/// Effective, permitted and inheritable capabilities, for the lower and the upper 32.
+/// Effective, permitted and inheritable capabilities: first the lower 32 of each set, then the upper 32.
 type CapabilitySets = [[u32; 3]; 2];
 
 fn set_capabilities(sets: &CapabilitySets) -> io::Result<()> {
     let header: [u32; 2] = [CAPABILITIES_3, 0];
-    // SAFETY: a header and two triples of words, as version 3 wants them; the kernel only reads.
+    // SAFETY: a header and two triples of words, as version 3 requires. The kernel only reads them.
     let result = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -112,9 +112,9 @@ pub(crate) fn keep_port_capabilities() -> io::Result<()> {
     give_up_privileges()
 }
 
-/// Programs that the calling thread starts get no more privileges than it has.
+/// Denies new privileges to programs that the calling thread starts.
 fn give_up_privileges() -> io::Result<()> {
-    // SAFETY: sets a flag of the calling thread's.
+    // SAFETY: sets the flag `no_new_privs` of the calling thread.
     if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } < 0 {
         return Err(io::Error::last_os_error());
     }

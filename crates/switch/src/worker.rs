@@ -31,7 +31,7 @@ impl Clock {
         Self(std::time::Instant::now())
     }
 
-    /// The present time. Never zero, so that it differs from "never".
+    /// Returns the present time. It is never zero, so that it differs from "never".
     #[inline]
     pub(crate) fn now(self) -> Instant {
         let since = self.0.elapsed();
@@ -89,7 +89,7 @@ impl<D: Driver> Worker<D> {
         WorkerResult { snapshot: self.switch.snapshot(false), abandoned }
     }
 
-    /// One round, and a sleep after an idle time. Returns true if it slept.
+    /// Makes one round. Sleeps if the worker has been idle for [`SPIN`], and returns true if it slept.
     #[inline]
     fn round(&mut self, rounds: &mut u32, busy_at: &mut Instant, receives: bool) -> bool {
         let now = self.clock.now();

@@ -7,8 +7,8 @@ use fanin_units::{Bytes, Rate, wire};
 use super::limits::RATE_ASSUMED;
 use super::port_spec::MarkSpec;
 
-/// The queue management of a queue of this rate, in a switch of this MTU. Without a rate, the average of an idle queue decays
-/// at [`RATE_ASSUMED`].
+/// Makes the queue management of a queue with this rate, in a switch with this MTU. Without a rate, the average of an idle
+/// queue decays at [`RATE_ASSUMED`].
 ///
 /// # Errors
 /// If the thresholds or shares of RED are wrong.

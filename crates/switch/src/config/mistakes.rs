@@ -16,7 +16,7 @@ use super::switch_spec::*;
 const FRAME_MAX: Bytes = Bytes::new(9000 + wire::ETHERNET_STORED as u64);
 /// The longest delay of an impairment.
 const DELAY_MAX: Duration = Duration::from_secs(10);
-/// Most tables of ways. In a station's key they take numbers above a VLAN's 12 bits.
+/// The largest number of a table of ways. A station's key holds it in the four bits above the VLAN's 12.
 const TABLE_MAX: u16 = 15;
 /// The smallest packet memory, enough for the drivers of a few ports.
 const MEMORY_MIN: Bytes = Bytes::new(1 << 20);
@@ -47,7 +47,7 @@ impl Mistake {
         self
     }
 
-    /// The message with its key.
+    /// Writes the message with its key.
     pub(crate) fn with_key(&self) -> String {
         if self.key.is_empty() { self.to_string() } else { format!("{}: {self}", self.key) }
     }
@@ -62,7 +62,7 @@ impl Mistake {
     }
 }
 
-/// A problem with an unknown name, with the nearest known one.
+/// Makes the problem of an unknown name, with the nearest known name as advice.
 fn unknown(key: &'static str, kind: &str, name: &str, names: &[&str]) -> Mistake {
     let folded = name.to_lowercase();
     let near = names.iter().find(|other| {
@@ -253,7 +253,7 @@ impl ControlSpec {
 }
 
 impl PortSpec {
-    /// A port in memory with default settings.
+    /// Makes a port in memory with default settings.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -282,7 +282,7 @@ impl PortSpec {
         }
     }
 
-    /// The most stations that are learned behind this port.
+    /// Returns the most stations that are learned behind this port.
     pub(crate) fn stations_max(&self, switch: &SwitchSpec) -> u32 {
         self.mac_entries.unwrap_or(switch.mac_entries / 2).clamp(1, switch.mac_entries.max(1))
     }
@@ -342,7 +342,7 @@ impl PortSpec {
 }
 
 impl PauseSpec {
-    /// The thresholds, if the port sends PAUSE frames.
+    /// Returns the thresholds if the port sends PAUSE frames.
     pub(crate) fn thresholds(&self) -> Result<Option<PauseThresholds>, fanin_queueing::PauseError> {
         let Some(xoff) = self.xoff else { return Ok(None) };
         PauseThresholds::new(xoff, self.xon.unwrap_or(Bytes::new(xoff.get() / 2))).map(Some)
@@ -402,7 +402,7 @@ impl ImpairSpec {
 }
 
 impl RingSpec {
-    /// The most frames that the ring holds; a limit in bytes counts as full-sized frames.
+    /// Returns the most frames that the ring holds. A limit in bytes counts as full-sized frames.
     pub(crate) fn frames_held(&self, mtu: Bytes) -> u64 {
         let by_bytes = self.bytes.map_or(u64::MAX, |bytes| bytes.get().div_ceil(mtu.get() + 14));
         self.frames.map_or(u64::MAX, |frames| frames.get()).min(by_bytes)
@@ -448,7 +448,8 @@ impl RingSpec {
 }
 
 impl RuleSpec {
-    /// The rule's match and output. Rules that are equal here match the same frames.
+    /// Returns the rule without its name and priority, and with its ring's port as the ring. Rules that are equal in this form
+    /// match the same frames, for the same output.
     pub(crate) fn matched(&self, port_of_ring: impl Fn(&str) -> Option<String>) -> Self {
         let port = self.ring.as_deref().and_then(port_of_ring);
         Self { name: String::new(), priority: 0, ring: port, ..self.clone() }

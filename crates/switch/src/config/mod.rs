@@ -54,7 +54,7 @@ pub fn load_for_this_machine(path: &Path) -> Result<LoadedConfig, Errors> {
     if problems.is_empty() { Ok(loaded) } else { Err(Errors::from(problems)) }
 }
 
-/// Loads as [`load`] does, from text; `name` stands for the file in messages.
+/// Loads as [`load`] does, from text. Messages name the file `name`.
 ///
 /// # Errors
 /// As for [`load`].
@@ -127,22 +127,25 @@ impl Config {
         if problems.is_empty() { Ok(self) } else { Err(Errors::from(problems)) }
     }
 
-    /// Number of workers.
+    /// Returns the number of workers, at least one.
     pub fn workers(&self) -> usize {
         self.switch.cores.len().max(1)
     }
 
-    /// The worker that serves a port: the configured one, or else in turn.
+    /// Returns the worker that serves a port: the configured one, or the port's number modulo the number of workers.
+    ///
+    /// # Panics
+    /// If no port has this number.
     pub fn worker_of(&self, port: usize) -> usize {
         self.port[port].worker.map_or(port % self.workers(), usize::from)
     }
 
-    /// The worker of each port.
+    /// Returns the worker of each port.
     pub(crate) fn owners(&self) -> Vec<u16> {
         (0..self.port.len()).map(|port| self.worker_of(port) as u16).collect()
     }
 
-    /// The number of a port.
+    /// Returns the number of the port with this name; `None` if no port has the name.
     pub fn port_index(&self, name: &str) -> Option<usize> {
         self.port.iter().position(|port| port.name == name)
     }

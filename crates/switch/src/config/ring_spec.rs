@@ -40,7 +40,7 @@ pub struct RingSpec {
 }
 
 impl RingSpec {
-    /// A ring without limits.
+    /// Makes a ring without limits.
     pub fn new(name: &str, port: &str) -> Self {
         Self {
             name: name.to_owned(),

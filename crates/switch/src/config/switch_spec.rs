@@ -190,8 +190,8 @@ pub enum Idle {
 }
 
 impl SwitchSpec {
-    /// The default switch with these settings of its packet memory. Each port has its own `buffer`. The keys of pools are given where the scheme
-    /// reads them: elsewhere the switch refuses them.
+    /// Makes the default switch with these settings of its packet memory. A port's `buffer` belongs to the port's
+    /// configuration. Keys of pools are set for `shared` only, because the switch refuses them with other schemes.
     pub fn with_memory(memory: &MemorySettings) -> Self {
         let spec = Self {
             buffering: memory.buffering,
@@ -216,7 +216,7 @@ impl SwitchSpec {
 }
 
 impl Config {
-    /// The division of the memory of the plain queues.
+    /// Returns the division of packet memory among the plain queues.
     pub fn layout(&self) -> Layout {
         let switch = &self.switch;
         let buffers = self.port.iter().map(|port| port.buffer.unwrap_or(switch.buffer));

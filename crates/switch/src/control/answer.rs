@@ -16,7 +16,7 @@ pub(crate) enum Answer {
     Json(StatusCode, String),
     /// Status 204 without a body.
     Done,
-    /// Text of another kind.
+    /// Text, with its media type.
     Text(&'static str, String),
     /// A running capture.
     Capture(CaptureStream),

@@ -85,7 +85,7 @@ pub enum ClientError {
 pub struct Response {
     /// The status of HTTP.
     pub status: u16,
-    /// The kind of the body.
+    /// Media type of the body; empty if the answer has none.
     pub kind: String,
     /// The body, as it was received.
     pub body: Vec<u8>,
@@ -103,15 +103,15 @@ impl Client {
         Self { address }
     }
 
-    /// Escapes a name for use in a path or as a parameter.
+    /// Percent-encodes a name for a path or a parameter.
     pub fn escape(name: &str) -> String {
         encode(name)
     }
 
-    /// Sends a GET request and reads the JSON of the answer.
+    /// Sends a GET request and parses the answer's body as JSON.
     ///
     /// # Errors
-    /// If there is no answer, or a refusal.
+    /// If there is no answer, the switch refuses, or the body is not JSON.
     pub fn read(&self, path: &str) -> Result<Value, ClientError> {
         let response = self.send("GET", path, None)?;
         serde_json::from_slice(&response.body).map_err(|error| self.strange(error))
@@ -132,7 +132,7 @@ impl Client {
         Ok(response)
     }
 
-    /// Sends as [`Self::send`] does, but returns a refusal as an answer.
+    /// Sends a request as [`Self::send`] does, but returns a refusal as an answer.
     ///
     /// # Errors
     /// If there is no answer.

@@ -111,7 +111,7 @@ pub(crate) struct RingPatch {
     alarm: Option<Option<Ratio>>,
 }
 
-/// Distinguishes null from an absent field.
+/// Reads a field that is present: JSON's null gives `Some(None)`. An absent field has the default `None`.
 fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     input: D,
 ) -> std::result::Result<Option<Option<T>>, D::Error> {
@@ -134,7 +134,7 @@ fn read<T: DeserializeOwned>(call: &Call) -> Result<T> {
     serde_json::from_slice(&call.body).map_err(wrong)
 }
 
-/// The message of serde_json, with the expected type in words.
+/// Rewrites a message of serde_json: names the expected type in words.
 fn in_words(error: &str) -> String {
     let parts = error
         .rsplit_once(", expected ")
@@ -177,7 +177,8 @@ pub(crate) fn snapshot(operation: &Operation, _: &Call) -> Result<Answer> {
     Ok(Answer::json(&*operation.snapshot(false)?))
 }
 
-/// Joins configuration and counters by name. Entries of only one of them were changed meanwhile and are left out.
+/// Joins configurations and counters by name. Leaves out names that only one of the two has, because a command changed them in
+/// the meantime.
 fn join<S, T: Clone, I>(
     specs: Vec<S>,
     states: &[T],

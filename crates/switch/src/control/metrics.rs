@@ -15,7 +15,7 @@ use crate::snapshot::{
     Dropped, Histogram, PortSnapshot, QueueSnapshot, RingSnapshot, Snapshot, Tally, WorkerSnapshot,
 };
 
-/// All metrics of one snapshot.
+/// Writes all metrics of one snapshot.
 pub(crate) fn text(snapshot: &Snapshot, config: &Config, captures: &Captures) -> String {
     let picture = Picture {
         snapshot: snapshot.clone(),
@@ -177,7 +177,7 @@ impl Picture {
         tally(encoder, "port_dropped", help, rows.iter().map(|(labels, tally)| (labels.as_slice(), *tally)))
     }
 
-    /// Every queue with its labels; a port's plain queue has no ring.
+    /// Returns every queue with its labels. A port's plain queue has no label for a ring.
     fn all_queues(&self) -> Vec<([(&'static str, &str); 2], &QueueSnapshot)> {
         let own = self
             .snapshot
@@ -352,7 +352,7 @@ fn gauge<'a>(
     Ok(())
 }
 
-/// Frames and bytes, as two metrics.
+/// Writes frames and bytes as two metrics.
 fn tally<'a>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,

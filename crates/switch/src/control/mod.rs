@@ -40,7 +40,7 @@ impl ControlServer {
     /// parent's affinity.
     ///
     /// # Errors
-    /// If an address cannot be opened or must not be.
+    /// If an address cannot be opened, or [`Settings::check`] refuses the settings.
     pub fn start(settings: &Settings, operation: Operation) -> Result<Self, StartError> {
         let (listeners, http) = serve::listen(settings)?;
         let (stop, stopped) = tokio::sync::oneshot::channel();
@@ -51,7 +51,7 @@ impl ControlServer {
         Ok(Self { stop: Some(stop), thread: Some(thread), http, socket: settings.socket.clone() })
     }
 
-    /// The address at which HTTP is served.
+    /// Returns the address at which HTTP is served; `None` if it is not.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http
     }

@@ -1,4 +1,4 @@
-//! The OpenAPI description (3.1), made from the table of routes and the types that requests are read into.
+//! The OpenAPI description (3.1), made from the table of routes and the types of request bodies.
 
 use hyper::StatusCode;
 use schemars::generate::SchemaSettings;
@@ -9,7 +9,7 @@ use crate::control::answer::Refusal;
 use crate::control::query::ParameterKind;
 use crate::control::routes::{Content, Route, routes};
 
-/// The description of all requests.
+/// Makes the description of all requests.
 pub fn description() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();

@@ -42,7 +42,7 @@ impl Operation {
         result.map(|_| ())
     }
 
-    /// The current configuration.
+    /// Asks the workers for the current configuration.
     ///
     /// # Errors
     /// If the switch has stopped.
@@ -53,7 +53,7 @@ impl Operation {
         }
     }
 
-    /// A snapshot, at most a tenth of a second old.
+    /// Returns a snapshot that is at most a tenth of a second old.
     ///
     /// # Errors
     /// If the switch has stopped.
@@ -70,7 +70,7 @@ impl Operation {
         Ok(picture)
     }
 
-    /// The captures of this switch.
+    /// Returns the captures of this switch.
     pub fn captures(&self) -> &Captures {
         &self.captures
     }

@@ -28,7 +28,7 @@ pub(crate) enum ParameterKind {
 const TEXT_BYTES_MAX: usize = 64;
 
 impl ParameterKind {
-    /// The parameter's JSON Schema.
+    /// Returns the parameter's JSON Schema.
     pub(crate) fn schema(self) -> Value {
         match self {
             Self::Text => json!({"type": "string", "minLength": 1, "maxLength": TEXT_BYTES_MAX}),
@@ -47,7 +47,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Parses the query of a request; every error is the client's.
+    /// Parses the query of a request. Each error is a refusal with status 400.
     pub(crate) fn parse(text: Option<&str>, known: &'static [Parameter]) -> Result<Self, Refusal> {
         let bad = |detail: String| Refusal::new(StatusCode::BAD_REQUEST, detail);
         let mut query = Self::default();

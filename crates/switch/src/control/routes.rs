@@ -50,9 +50,9 @@ pub(crate) enum Content {
     Text(&'static str),
 }
 
-/// The kind of a capture.
+/// Media type of a capture.
 pub(crate) const PCAPNG: &str = "application/x-pcapng";
-/// The kind of metrics (OpenMetrics 1.0).
+/// Media type of metrics (OpenMetrics 1.0).
 pub(crate) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 const VLAN: Parameter = Parameter {
@@ -91,7 +91,7 @@ const CAPTURE: &[Parameter] = &[
     },
 ];
 
-/// A GET request with defaults.
+/// Makes the route of a GET request with defaults.
 fn get(path: &'static str, id: &'static str, about: &'static str, answer: Content, handle: Handler) -> Route {
     Route {
         method: Method::GET,
@@ -110,7 +110,7 @@ fn get(path: &'static str, id: &'static str, about: &'static str, answer: Conten
 
 type Handler = fn(&Operation, &Call) -> Result<Answer, Refusal>;
 
-/// The table of all requests.
+/// Returns the table of all requests.
 pub(crate) fn routes() -> Vec<Route> {
     use Content::{Json, Nothing, Text};
     vec![

@@ -38,7 +38,7 @@ const WAITING_MAX: usize = 4;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest time for a request's body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest time of a connection; a capture adds its own.
+/// The longest time of a connection. A capture's duration is added.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(120);
 /// The most bytes of a request's head.
 const HEAD_BYTES_MAX: usize = 16 << 10;
@@ -135,7 +135,7 @@ pub(super) fn run(listeners: Listeners, operation: Operation, stopped: oneshot::
                 loop {
                     match socket.accept().await {
                         Ok((stream, _)) => admit(stream, Via::Socket, &shared, &places),
-                        // For instance, no file descriptor is free: try again later.
+                        // `accept` fails, for instance, if no file descriptor is free: retry later.
                         Err(_) => sleep(CAPTURE_EVERY * 20).await,
                     }
                 }

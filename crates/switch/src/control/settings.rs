@@ -26,7 +26,8 @@ impl Settings {
     /// Checks the token, and that the address may be used with it.
     ///
     /// # Errors
-    /// If the token is too short or absent, or other machines could change the switch without one.
+    /// If the token is too short, has other characters than printable ASCII, or is absent where HTTP needs one.
+    /// If other machines could change the switch without a token.
     pub fn check(&self) -> Result<(), StartError> {
         if let Some(token) = &self.token
             && (token.len() < TOKEN_BYTES_MIN || !token.bytes().all(|byte| byte.is_ascii_graphic()))
@@ -60,7 +61,7 @@ pub enum StartError {
         /// The address to listen on.
         address: SocketAddr,
     },
-    /// The token is too short.
+    /// The token is too short, or has other characters than printable ASCII.
     #[error("the token has {length} characters; at least {TOKEN_BYTES_MIN} are needed, and no spaces")]
     Token {
         /// Characters of the token.

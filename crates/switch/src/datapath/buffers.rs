@@ -26,14 +26,14 @@ pub(super) struct Buffers {
 #[derive(Debug)]
 struct Common {
     counts: Arc<SharedCounts>,
-    /// Accounts by pool or module.
+    /// Size of each pool or module.
     pool_sizes: Vec<Bytes>,
-    /// Accounts by input port; empty without limits on inputs.
+    /// Limit of each input port; empty without limits on inputs.
     input_limits: Vec<Bytes>,
 }
 
 impl Common {
-    /// The accounts of a frame, each with its limit.
+    /// Returns the frame's accounts, each with its limit and this worker's bytes in it.
     fn accounts(
         &self,
         memory: &Memory,
@@ -123,7 +123,7 @@ impl Buffers {
         }
     }
 
-    /// The longest frame that would be accepted now, as [`Memory::room`], while all workers keep their frames.
+    /// Returns the longest frame that would be accepted now, as [`Memory::room`] does, if no worker frees memory.
     #[inline]
     pub(super) fn room(&mut self, input: usize, output: usize) -> u32 {
         self.see_common(input, output, SharedCounts::taken);
@@ -159,13 +159,13 @@ impl Buffers {
         }
     }
 
-    /// The occupancy of an output.
+    /// Returns the occupancy of an output.
     #[inline]
     pub(super) fn occupancy(&self, output: usize) -> &Occupancy {
         self.memory.occupancy(output)
     }
 
-    /// The counters of an output.
+    /// Returns the counters of an output.
     pub(super) fn counters(&self, output: usize) -> &Counters {
         self.memory.counters(output)
     }

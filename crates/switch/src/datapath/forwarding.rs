@@ -39,7 +39,7 @@ pub(super) struct Forwarding {
 }
 
 impl Forwarding {
-    /// The stations and ways of a configuration.
+    /// Makes the state with the stations and ways of a configuration.
     pub(super) fn new(config: &Config, now: Instant) -> Self {
         let spec = &config.switch;
         let shares: Vec<u32> = config.port.iter().map(|port| port.stations_max(spec)).collect();
@@ -64,7 +64,7 @@ impl Forwarding {
         self.has_vlans
     }
 
-    /// Starts a burst: the next frame's source is looked up.
+    /// Starts a burst. The source of its first frame is looked up.
     #[inline]
     pub(super) const fn begin_burst(&mut self) {
         self.last_source = NO_STATION;
@@ -177,13 +177,13 @@ impl Forwarding {
         }
     }
 
-    /// Adds a station that is neither learned nor forgotten. `false` if the table is full or the port does not exist.
+    /// Adds a station that is neither learned nor forgotten. Returns false if the table is full or the port does not exist.
     pub(super) fn add_station(&mut self, now: Instant, spec: &StationSpec, config: &Config) -> bool {
         let Some(port) = config.port_index(&spec.port) else { return false };
         self.stations.add_static(now, station_key(spec.mac.to_u64(), self.vlan_key(spec.vlan)), port)
     }
 
-    /// Adds a way. It is stored among the stations, with its table instead of a VLAN; no frame can have this VLAN number.
+    /// Adds a way: a static station with its table in place of the VLAN. Returns false as [`Self::add_station`] does.
     fn add_way(&mut self, now: Instant, spec: &WaySpec, config: &Config) -> bool {
         let Some(port) = config.port_index(&spec.port) else { return false };
         self.stations.add_static(now, station_key(spec.mac.to_u64(), way_vlan(spec.table)), port)
@@ -203,17 +203,17 @@ impl Forwarding {
         if self.has_vlans { vlan.unwrap_or(Vlan::DEFAULT).get() } else { 0 }
     }
 
-    /// Number of known stations.
+    /// Returns the number of known stations.
     pub(super) const fn len(&self) -> usize {
         self.stations.len()
     }
 
-    /// Every known station.
+    /// Returns every known station.
     pub(super) fn stations(&self, now: Instant) -> Vec<Station> {
         self.stations.iter(now).collect()
     }
 
-    /// Number of learned stations behind a port, and of frames with a source that could not be learned.
+    /// Returns the number of stations learned behind a port, and of frames whose source was refused.
     pub(super) fn port_stations(&self, port: usize) -> (u32, u64) {
         self.stations.of_port(port)
     }

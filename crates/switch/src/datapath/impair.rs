@@ -85,7 +85,7 @@ impl<H: Copy> Impairment<H> {
         self.sequence += 1;
     }
 
-    /// Departure time of the next frame.
+    /// Returns the departure time of the next delayed frame.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.delayed.peek().map(|Reverse((at, _))| *at)
     }

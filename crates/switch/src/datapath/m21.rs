@@ -38,7 +38,7 @@ pub(crate) struct M21Stage {
 }
 
 impl M21Stage {
-    /// The stage, if any port has it.
+    /// Makes the stage; `None` if no port has one.
     pub(crate) fn new(config: &Config, shared: &Arc<SharedCounts>) -> Option<Self> {
         let first = config.port.iter().find_map(|port| port.m21)?;
         // An output's buffer limits its flows; an output without the stage limits none.
@@ -59,12 +59,13 @@ impl M21Stage {
         Some(stage)
     }
 
-    /// Number of flows to a port; `None` if the stage is off there.
+    /// Returns the number of flows to a port; `None` if the stage is off there.
     pub(crate) fn flows(&self, port: usize) -> Option<u32> {
         self.segments[port].map(|_| self.switch.flows().to_output(port))
     }
 
-    /// Counts a frame from an input to an output, and lowers its windows. `bytes` is its length, `head` at least its headers.
+    /// Counts a frame from an input to an output, and lowers the windows in its options. `bytes` is its length. `head` holds at
+    /// least its headers.
     pub(crate) fn handle_frame(
         &mut self,
         now: Instant,
@@ -97,7 +98,7 @@ impl M21Stage {
         }
     }
 
-    /// Computes the window of each flow to an output from the count of flows.
+    /// Computes the window of each flow to an output from the number of flows, and publishes the window.
     fn settle(&self, output: usize) -> u32 {
         let window = match (self.segments[output], self.switch.window(output, output)) {
             // A sender cannot go below a segment.
@@ -109,7 +110,7 @@ impl M21Stage {
     }
 }
 
-/// One direction of a connection as a number.
+/// Hashes one direction of a connection to a number.
 fn flow(network: &IpHeader) -> u64 {
     let fold = |value: u128| (value as u64) ^ (value >> 64) as u64;
     let ports = u64::from(network.ports.0) << 16 | u64::from(network.ports.1);

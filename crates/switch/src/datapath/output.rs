@@ -15,7 +15,8 @@ use super::impair::Impairment;
 
 /// The queue of frames that no rule sends to a ring.
 pub(super) const PLAIN: usize = 0;
-/// Longest delay of a worker that a port catches up; it does not catch up longer ones.
+/// The longest lateness that a port makes up for. A frame counts as sent at its due time, but at most this long before the
+/// round.
 const LATE_MAX: Duration = Duration::from_millis(20);
 /// Descriptors reserved for all rings together at their creation. Beyond that rings grow as they fill.
 const RESERVED_MAX: u64 = 1 << 22;
@@ -24,7 +25,7 @@ const RESERVED_MAX: u64 = 1 << 22;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct QueuedFrame<H> {
     pub(super) handle: H,
-    /// The port by which it came in.
+    /// Input port of the frame.
     pub(super) input: u16,
 }
 
@@ -112,7 +113,7 @@ fn settings_of(spec: &RingSpec, mtu: Bytes, reserve: &mut DescriptorReserve) -> 
     }
 }
 
-/// The frames and bytes that raise a ring's alarm.
+/// Returns the frames and bytes that raise a ring's alarm.
 fn alarm_level(spec: &RingSpec) -> Option<(u64, u64)> {
     let of = |share: Ratio, most: Option<u64>| {
         most.map_or(u64::MAX, |most| share.checked_of(most).unwrap_or(most))
@@ -125,7 +126,7 @@ fn alarm_level(spec: &RingSpec) -> Option<(u64, u64)> {
 pub(super) struct DescriptorReserve(u64);
 
 impl DescriptorReserve {
-    /// The reserve of a new switch.
+    /// Makes the reserve of a new switch.
     pub(super) const fn new() -> Self {
         Self(RESERVED_MAX)
     }
@@ -143,7 +144,7 @@ const fn reaches(held: (u64, u64), level: (u64, u64)) -> bool {
 }
 
 impl<H: Copy + Default> Output<H> {
-    /// An output without rings.
+    /// Makes an output without rings.
     ///
     /// # Errors
     /// If the port's rate cannot be shaped.
@@ -194,8 +195,8 @@ impl<H: Copy + Default> Output<H> {
             && !self.marks
     }
 
-    /// The longest frame that may pass the plain queue, 0 if none may; `None` unless [`Self::check_plain`] was called for this
-    /// value of `check`.
+    /// Returns the longest frame that may pass the plain queue, 0 if none may. `None` unless [`Self::check_plain`] was called
+    /// for this value of `check`.
     #[inline]
     pub(super) fn plain_max(&self, check: u64) -> Option<u32> {
         (self.cut_through.checked == check).then_some(self.cut_through.plain_max)
@@ -239,7 +240,7 @@ impl<H: Copy + Default> Output<H> {
         self.cut_through.frames.len()
     }
 
-    /// The frames that passed empty queues in this round.
+    /// Returns the frames that passed empty queues in this round.
     #[inline]
     pub(super) fn cut_through(&self) -> &[Received<H>] {
         &self.cut_through.frames
@@ -289,7 +290,7 @@ impl<H: Copy + Default> Output<H> {
         self.queue.depart_many(now, frames_max, |ring, frame, queued| departed(ring, frame.bytes, queued))
     }
 
-    /// End of the PAUSE that holds the port, if any. Stops the queues' clock at `now`.
+    /// Returns the end of the PAUSE that holds the port, if any, and then stops the queues' clock at `now`.
     #[inline]
     pub(super) fn paused_at(&mut self, now: Instant) -> Option<Instant> {
         let is_paused = self.paused_until > now;
@@ -310,13 +311,13 @@ impl<H: Copy + Default> Output<H> {
         self.queue.set_held_until(until);
     }
 
-    /// The frames that wait for the driver, the next one last.
+    /// Returns the frames that wait for the driver, the next one last.
     #[inline]
     pub(super) const fn unsent_mut(&mut self) -> &mut Vec<Received<H>> {
         &mut self.unsent
     }
 
-    /// The impairment of the link, if it has one.
+    /// Returns the impairment of the link, if it has one.
     #[inline]
     pub(super) const fn impairment_mut(&mut self) -> &mut Option<Impairment<H>> {
         &mut self.impairment
@@ -342,19 +343,19 @@ impl<H: Copy + Default> Output<H> {
         rest
     }
 
-    /// The queued frames: ring, bytes, and input.
+    /// Returns the ring, the bytes and the input of each queued frame.
     pub(super) fn queued(&self) -> impl Iterator<Item = (usize, u32, u16)> {
         (0..self.queue.rings_len()).flat_map(|ring| {
             self.queue.queued(ring).map(move |(frame, queued)| (ring, frame.bytes, queued.input))
         })
     }
 
-    /// Frames that are queued, wait for the driver, or are delayed by the impairment.
+    /// Returns the number of frames that are queued, wait for the driver, or are delayed by the impairment.
     pub(super) fn frames_held(&self) -> u64 {
         self.queue.frames() + self.unsent.len() as u64 + self.frames_delayed()
     }
 
-    /// Frames that the impairment delays.
+    /// Returns the number of frames that the impairment delays.
     pub(super) fn frames_delayed(&self) -> u64 {
         self.impairment.as_ref().map_or(0, |impairment| impairment.len() as u64)
     }
@@ -369,7 +370,7 @@ impl<H: Copy + Default> Output<H> {
         self.queue.set_rate(self.clock, rate.map(|rate| (rate, Bytes::ZERO)))
     }
 
-    /// Sets whether the plain queue's memory marks.
+    /// Notes that the plain queue marks. `false` changes nothing, because another queue may mark.
     pub(super) const fn set_plain_marks(&mut self, marks: bool) {
         self.marks |= marks;
     }
@@ -449,12 +450,12 @@ impl<H: Copy + Default> Output<H> {
         }
     }
 
-    /// The number of a ring.
+    /// Returns the number of the ring with this name.
     pub(super) fn ring(&self, name: &str) -> Option<usize> {
         self.rings.iter().position(|ring| ring.spec.as_ref().is_some_and(|spec| spec.name == name))
     }
 
-    /// The names and numbers of all rings.
+    /// Returns the names and numbers of all rings.
     pub(super) fn rings(&self) -> impl Iterator<Item = (&str, usize)> {
         self.rings
             .iter()
@@ -464,7 +465,8 @@ impl<H: Copy + Default> Output<H> {
 
     // Monitoring.
 
-    /// Takes a sample of every queue's length, and raises alarms.
+    /// Takes a sample of every queue's length. Raises a ring's alarm at its level, and ends the alarm below nine tenths of the
+    /// level.
     pub(super) fn sample(&mut self, plain_frames: u64) {
         for (ring, state) in self.rings.iter_mut().enumerate() {
             if ring == PLAIN {

@@ -51,14 +51,14 @@ pub(super) struct Outputs<H> {
     random: SplitMix64,
     /// Outputs with frames that passed empty queues in this round.
     with_cut_through: Vec<u16>,
-    /// Changes when a frame may no longer pass a plain queue that it could pass before.
+    /// Number of the current check of the plain queues. It increases when earlier checks are no longer valid.
     check: u64,
-    /// The input for which `check` holds: others may have less room.
+    /// The input port of the current check. Other inputs may have less room.
     checked_input: usize,
 }
 
 impl<H: Copy + Default> Outputs<H> {
-    /// The outputs of a configuration, with its rings.
+    /// Makes the outputs of a configuration, with its rings.
     ///
     /// # Errors
     /// If a rate, a buffer or a ring is out of range.
@@ -99,13 +99,13 @@ impl<H: Copy + Default> Outputs<H> {
         Ok(all)
     }
 
-    /// The output of a port.
+    /// Returns the output of a port.
     #[inline]
     pub(super) fn output(&self, port: usize) -> &Output<H> {
         &self.outputs[port]
     }
 
-    /// One output, for changes.
+    /// Returns the output of a port, for changes.
     #[inline]
     pub(super) fn output_mut(&mut self, port: usize) -> &mut Output<H> {
         &mut self.outputs[port]
@@ -234,7 +234,7 @@ impl<H: Copy + Default> Outputs<H> {
         self.outputs[port].pause_until(until);
     }
 
-    /// The next output that may have a cut-through batch in this round.
+    /// Returns the next output that may have a cut-through batch in this round.
     #[inline]
     pub(super) fn poll_cut_through(&mut self) -> Option<usize> {
         self.with_cut_through.pop().map(usize::from)
@@ -307,7 +307,7 @@ impl<H: Copy + Default> Outputs<H> {
         }
     }
 
-    /// The port and number of every ring by its name.
+    /// Returns the port and number of every ring by its name.
     pub(super) fn ring_places(&self) -> HashMap<&str, (usize, usize)> {
         let mut places = HashMap::new();
         for (port, output) in self.outputs.iter().enumerate() {

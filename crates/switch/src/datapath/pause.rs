@@ -88,7 +88,7 @@ impl PauseControl {
         );
     }
 
-    /// Counts a received PAUSE frame. Returns the time until which the port must hold its transmitter, if it obeys.
+    /// Counts a received PAUSE frame. Returns the end of the pause if the port obeys PAUSE.
     pub(super) fn handle_frame(&mut self, now: Instant, port: usize, quanta: u16) -> Option<Instant> {
         self.ports[port].handle_frame(now, quanta)
     }
@@ -100,19 +100,19 @@ impl PauseControl {
         }
     }
 
-    /// The PAUSE or RESUME frame that a port must send now.
+    /// Returns the PAUSE or RESUME frame that a port must send now; `None` if none is due.
     pub(super) fn poll_frame(&mut self, now: Instant, port: usize) -> Option<[u8; 60]> {
         let elsewhere = self.elsewhere(port);
         let signal = self.ingress[port].poll_signal(elsewhere);
         self.ports[port].poll_frame(now, signal, self.ingress[port].is_paused())
     }
 
-    /// Bytes from an input of this worker that other workers hold.
+    /// Returns the bytes from an input of this worker that other workers hold.
     fn elsewhere(&self, port: usize) -> i64 {
         if self.has_others { self.shared.held_by_others(self.worker, port) } else { 0 }
     }
 
-    /// Bytes from an input of this worker that all workers hold.
+    /// Returns the bytes from an input of this worker that all workers hold.
     #[cfg(test)]
     pub(super) fn occupancy(&self, port: usize) -> u64 {
         self.ingress[port].occupancy(self.elsewhere(port))
@@ -123,14 +123,14 @@ impl PauseControl {
         self.ports[port].handle_sent(now);
     }
 
-    /// Time at which a port may have to send a frame, even if no frame moves.
+    /// Returns the next time at which a port may have to send a frame, even if no frame moves.
     pub(super) fn next_at(&self, now: Instant, port: usize) -> Option<Instant> {
         let is_paused = self.ingress[port].is_paused();
         let count_at = (self.has_others && is_paused).then(|| now + COUNT_EVERY);
         [self.ports[port].next_at(now, is_paused), count_at].into_iter().flatten().min()
     }
 
-    /// PAUSE frames received and sent by a port.
+    /// Returns the numbers of PAUSE frames that a port received and sent.
     pub(super) fn counters(&self, port: usize) -> (u64, u64) {
         (self.ports[port].received, self.ports[port].sent)
     }
@@ -157,7 +157,7 @@ impl PortPause {
         Self {
             reacts: spec.pause.react,
             quantum: spec.rate.unwrap_or(RATE_ASSUMED).time_to_send(QUANTUM),
-            // A locally administered address that stands for the port; no station has it.
+            // The source of PAUSE frames is a locally administered address with the port's number. No station has it.
             address: Mac([0x02, 0xfa, 0x21, 0x00, high, low]),
             due: None,
             again_at: Instant::FAR_FUTURE,

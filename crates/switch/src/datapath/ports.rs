@@ -58,7 +58,7 @@ impl PortState {
         }
     }
 
-    /// The VLAN of a frame with this tag; `None` if the port does not carry it.
+    /// Returns the VLAN of a frame with this tag; `None` if the port does not carry it.
     #[inline]
     pub(super) fn vlan_of(&self, tag: Option<u16>) -> Option<u16> {
         match tag.map_or(0, |tag| tag & 0xfff) {
@@ -84,7 +84,7 @@ impl PortState {
         self.reflects
     }
 
-    /// The table of ways that the port's frames use; 0 if the switch learns stations for them.
+    /// Returns the table of ways for the port's frames; 0 if the switch learns stations for them.
     #[inline]
     pub(super) const fn table(&self) -> u16 {
         self.table
@@ -142,12 +142,12 @@ impl PortState {
         self.counters.drops.add(cause, bytes);
     }
 
-    /// Frames received, sent and flooded.
+    /// Returns the tallies of frames received, sent and flooded, in this order.
     pub(super) const fn tallies(&self) -> (Tally, Tally, Tally) {
         (self.counters.received, self.counters.sent, self.counters.flooded)
     }
 
-    /// Dropped frames by cause.
+    /// Returns the dropped frames by cause.
     pub(super) fn drops(&self) -> Vec<Dropped> {
         self.counters.drops.list()
     }

@@ -29,7 +29,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Counters for the rules of a configuration. [`Self::rebuild`] makes the classifiers.
+    /// Makes the counters for the rules of a configuration. [`Self::rebuild`] makes the classifiers.
     pub(super) fn new(config: &Config) -> Self {
         Self {
             classifiers: vec![Classifier::default(); config.port.len()],
@@ -69,7 +69,7 @@ impl Rules {
         self.tallies.remove(rule);
     }
 
-    /// Frames that each rule matched.
+    /// Returns the tally of the frames that each rule matched.
     pub(super) fn tallies(&self) -> &[Tally] {
         &self.tallies
     }

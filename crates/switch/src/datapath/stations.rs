@@ -65,7 +65,7 @@ pub(super) struct Stations {
     sweep: usize,
 }
 
-/// A time in the table's units of 2^30 ps; 32 bits of them last 53 days.
+/// Converts a time to the table's units of 2^30 ps, modulo 2^32 of them (53 days).
 #[inline]
 const fn ticks(time: Instant) -> u32 {
     (time.get() >> 30) as u32
@@ -76,19 +76,19 @@ const fn span(duration: Duration) -> u32 {
     if ticks > (u32::MAX / 2) as u64 { u32::MAX / 2 } else { ticks as u32 }
 }
 
-/// A station's key: its address of 48 bits, and the VLAN above it.
+/// Makes a station's key: its address of 48 bits, with the VLAN above it.
 #[inline]
 pub(super) const fn station_key(mac: u64, vlan: u16) -> u64 {
     mac | (vlan as u64) << 48
 }
 
-/// The number of a table of ways in the place of a VLAN; no VLAN has this number.
+/// Returns the number that stands for a table of ways in place of a VLAN. No VLAN has such a number.
 #[inline]
 pub(super) const fn way_vlan(table: u16) -> u16 {
     table << 12
 }
 
-/// The address in a key.
+/// Returns the address in a key.
 const fn mac_of(key: u64) -> u64 {
     key & 0xffff_ffff_ffff
 }
@@ -110,7 +110,7 @@ impl Stations {
         }
     }
 
-    /// The slot where the search for a key starts. The highest bits of the product spread runs of addresses evenly.
+    /// Returns the slot at which the search for a key starts. The highest bits of the product spread runs of addresses evenly.
     #[inline]
     fn first_slot(&self, key: u64) -> usize {
         let run = (key / NEIGHBOURS).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -118,7 +118,7 @@ impl Stations {
         (((run * runs) >> 32) * NEIGHBOURS + key % NEIGHBOURS) as usize
     }
 
-    /// The slot of a key, or the free slot for it.
+    /// Returns the slot of a key, or else the free slot for it.
     #[inline]
     fn slot(&self, key: u64) -> usize {
         let last = self.slots.len() - 1;
@@ -132,7 +132,7 @@ impl Stations {
         }
     }
 
-    /// The port of a station.
+    /// Returns the port of a station; `None` if it is unknown.
     #[inline(always)]
     pub(super) fn find(&self, station: u64) -> Option<usize> {
         let slot = &self.slots[self.slot(station)];
@@ -300,17 +300,17 @@ impl Stations {
         self.slots[index] = EMPTY;
     }
 
-    /// Number of stations, learned and configured.
+    /// Returns the number of stations, learned and configured.
     pub(super) const fn len(&self) -> usize {
         self.len
     }
 
-    /// Number of learned stations behind a port, and of frames with a refused source.
+    /// Returns the number of stations learned behind a port, and of frames whose source was refused.
     pub(super) fn of_port(&self, port: usize) -> (u32, u64) {
         (self.shares[port].learned, self.shares[port].refused)
     }
 
-    /// Every station, with its age at `now`.
+    /// Returns every station, with its age at `now`.
     pub(super) fn iter(&self, now: Instant) -> impl Iterator<Item = Station> + '_ {
         let now = ticks(now);
         // Ways are entries of the configuration, not stations.

@@ -17,7 +17,8 @@ pub(super) struct StormControl {
 impl StormControl {
     /// Makes full buckets. An invalid rate means no limit.
     pub(super) fn new(spec: &StormSpec) -> Self {
-        // Without a configured burst, a bucket still passes one frame after a silence, and keeps the debt.
+        // Without a configured burst, a full bucket still passes one frame. Further frames are dropped until the tokens of that
+        // frame have accrued.
         let burst = spec.burst.unwrap_or_default();
         let bucket = |rate: Option<Rate>| rate.and_then(|rate| TokenBucket::new(rate, burst).ok());
         Self {

@@ -39,7 +39,7 @@ impl WorkerTimers {
         }
     }
 
-    /// The tasks that are due; `None` before the next millisecond. Stations age whenever the result is not `None`.
+    /// Returns the tasks that are due; `None` before the next millisecond. Stations age whenever the result is not `None`.
     #[inline]
     pub(super) fn poll(&mut self, now: Instant) -> Option<DueTasks> {
         if now < self.age_at {

@@ -104,7 +104,7 @@ fn text(text: &str) -> Result<CString, DpdkError> {
 }
 
 impl DpdkPorts {
-    /// Starts DPDK with the arguments of the configuration, and opens its devices. Each worker gets its own.
+    /// Starts DPDK with the arguments of the configuration, and opens its devices. Returns the ports of each worker.
     ///
     /// # Errors
     /// If DPDK does not start, or a device cannot be opened.
@@ -121,7 +121,7 @@ impl DpdkPorts {
         let room = if mtu <= 1500 { 2048 } else { mtu + 128 };
         let frames = (config.switch.memory.get() / u64::from(room)) as usize;
         let name = text("fanin")?;
-        // SAFETY: a string with its end.
+        // SAFETY: a NUL-terminated string.
         let pool = unsafe { fanin_dpdk_pool(name.as_ptr(), frames as c_uint, room) };
         if pool.is_null() {
             return check("dpdk", "making its packet memory", libc::ENOMEM).map(|()| Vec::new());
@@ -141,7 +141,7 @@ impl DpdkPorts {
             let device = spec.dpdk.as_deref().unwrap_or_default();
             let name = text(device)?;
             let mut port = 0;
-            // SAFETY: a string with its end, and a number to write.
+            // SAFETY: a NUL-terminated string, and a number to write.
             check(device, "finding it", unsafe { fanin_dpdk_port(name.as_ptr(), &raw mut port) })?;
             // SAFETY: a port that exists and the pool just made.
             check(device, "opening it", unsafe { fanin_dpdk_open(port, pool, SLOTS, mtu) })?;

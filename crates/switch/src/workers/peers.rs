@@ -54,13 +54,13 @@ pub(crate) struct Peers<H> {
 }
 
 impl<H: Copy + Send> Peers<H> {
-    /// A worker without links. `owners` names the worker of each port.
+    /// Makes a worker without links. `owners` names the worker of each port.
     pub(crate) fn alone(worker: usize, owners: &[u16]) -> Self {
         let ports = (0..owners.len()).filter(|&port| usize::from(owners[port]) == worker).collect();
         Self { worker, owners: owners.to_vec(), ports, links: Vec::new() }
     }
 
-    /// All workers, with links between every two of them. `wakeups` holds one for each worker.
+    /// Makes all workers, with links between every two of them. `wakeups` has an entry for each worker.
     pub(crate) fn between(wakeups: &[Arc<Wakeup>], owners: &[u16]) -> Vec<Self> {
         let workers = wakeups.len();
         let mut all: Vec<Self> = (0..workers).map(|worker| Self::alone(worker, owners)).collect();
@@ -91,12 +91,12 @@ impl<H: Copy + Send> Peers<H> {
         all
     }
 
-    /// The number of this worker.
+    /// Returns the number of this worker.
     pub(crate) const fn worker(&self) -> usize {
         self.worker
     }
 
-    /// The ports of this worker.
+    /// Returns the ports of this worker.
     #[inline]
     pub(crate) fn ports(&self) -> &[usize] {
         &self.ports
@@ -114,7 +114,7 @@ impl<H: Copy + Send> Peers<H> {
         !self.links.is_empty()
     }
 
-    /// The numbers of all other workers.
+    /// Returns the numbers of all other workers.
     pub(crate) fn others(&self) -> impl Iterator<Item = usize> + use<H> {
         let worker = self.worker;
         (0..self.links.len()).filter(move |&other| other != worker)

@@ -56,7 +56,7 @@ impl SharedCounts {
         }
     }
 
-    /// Reserves bytes of an account, and returns its occupancy before. If they do not fit, the caller returns them. So two
+    /// Reserves bytes of an account, and returns the occupancy before. If the bytes do not fit, the caller returns them. So two
     /// workers never both get the last bytes.
     #[inline]
     pub(crate) fn take(&self, account: CommonAccount, bytes: u64) -> u64 {
@@ -73,7 +73,7 @@ impl SharedCounts {
         assert!(before >= bytes, "{account:?} gets {bytes} bytes back, and {before} were taken");
     }
 
-    /// The occupancy of an account.
+    /// Returns the occupancy of an account.
     #[inline]
     pub(crate) fn taken(&self, account: CommonAccount) -> u64 {
         self.account(account).load(Ordering::Relaxed)
@@ -89,8 +89,8 @@ impl SharedCounts {
         }
     }
 
-    /// Ingress occupancy of an input at all workers but the given one, in bytes. It is negative while they have
-    /// released frames from this worker.
+    /// Returns the bytes of an input's frames that all workers but the given one hold. The number is negative if they have
+    /// released frames that this worker counts.
     ///
     /// The input's own worker counts a frame before any other worker can release it. So the sum with its own part may be too
     /// large for a round, but never too small.
@@ -107,7 +107,7 @@ impl SharedCounts {
         }
     }
 
-    /// The window of the flows to an output.
+    /// Returns the window of the flows to an output.
     #[inline]
     pub(crate) fn window(&self, output: usize) -> u32 {
         self.windows[output].load(Ordering::Relaxed)

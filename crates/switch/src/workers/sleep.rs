@@ -13,7 +13,7 @@ pub(crate) struct SleepFlag {
 }
 
 impl SleepFlag {
-    /// The flag of a thread that is awake.
+    /// Makes the flag of a thread that is awake.
     pub(crate) fn new() -> Self {
         Self { is_asleep: AtomicBool::new(false) }
     }

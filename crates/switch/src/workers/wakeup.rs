@@ -50,7 +50,7 @@ impl Wakeup {
         let _ = (&self.file).read(&mut [0; 8]);
     }
 
-    /// The descriptor to wait for.
+    /// Returns the descriptor on which the sleeping thread waits.
     pub(crate) fn fd(&self) -> RawFd {
         self.file.as_raw_fd()
     }

@@ -54,7 +54,7 @@ fn request(name: &CStr) -> libc::ifreq {
 impl Device {
     pub(super) fn open(name: &str) -> io::Result<Self> {
         let name = CString::new(name)?;
-        // SAFETY: a string with its end.
+        // SAFETY: a NUL-terminated string.
         let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
         if index == 0 {
             return Err(io::Error::last_os_error());
@@ -110,7 +110,7 @@ impl Device {
         flags & (libc::IFF_UP | libc::IFF_RUNNING) == libc::IFF_UP | libc::IFF_RUNNING
     }
 
-    /// The index of the interface with this name now.
+    /// Returns the index of the interface that has this name now.
     fn current_index(&self) -> Option<u32> {
         let mut request = request(&self.name);
         self.ioctl(libc::SIOCGIFINDEX, &mut request).ok()?;
@@ -118,7 +118,7 @@ impl Device {
         Some(unsafe { request.ifr_ifru.ifru_ifindex } as u32)
     }
 
-    /// The MTU of the interface.
+    /// Returns the MTU of the interface.
     pub(super) fn mtu(&self) -> io::Result<u32> {
         let mut request = request(&self.name);
         self.ioctl(libc::SIOCGIFMTU, &mut request)?;
@@ -126,7 +126,7 @@ impl Device {
         Ok(unsafe { request.ifr_ifru.ifru_mtu } as u32)
     }
 
-    /// Number of its receive queues; 1 if unknown.
+    /// Returns the number of receive queues of the interface; 1 if unknown.
     pub(super) fn queues(&self) -> u32 {
         let mut channels = Channels { command: ETHTOOL_GCHANNELS, ..Channels::default() };
         let mut request = request(&self.name);

@@ -107,12 +107,12 @@ impl XdpPorts {
         Ok(all)
     }
 
-    /// The packet memory.
+    /// Returns the packet memory.
     pub const fn pool(&self) -> &Pool {
         &self.pool
     }
 
-    /// Returns true if the redirect of a port runs in its driver.
+    /// Returns true if the redirect of a port runs in its driver; `None` if the port is not an open port of this worker.
     pub fn is_native(&self, port: usize) -> Option<bool> {
         self.ports[port].as_ref().map(|opened| opened.port.redirect.is_native)
     }

@@ -14,7 +14,7 @@ use crate::pool::Pool;
 #[derive(Debug, Clone)]
 pub(super) struct PortRecipe {
     pub(super) interface: String,
-    /// Number of queues as configured; otherwise the interface's own.
+    /// The configured number of queues; `None` for all queues of the interface.
     pub(super) queues: Option<u32>,
     pub(super) attach: Attach,
     pub(super) copy: Copying,
@@ -34,13 +34,13 @@ pub(super) struct XdpPort {
 }
 
 impl PortRecipe {
-    /// Error of a step.
+    /// Returns a function that makes the error of a failed step.
     pub(super) fn fail(&self, action: &'static str) -> impl FnOnce(io::Error) -> OpenError {
         let interface = self.interface.clone();
         move |error| OpenError { interface, action, error }
     }
 
-    /// The number of queues to open.
+    /// Returns the number of queues to open.
     pub(super) fn queues(&self, device: &Device) -> u32 {
         self.queues.unwrap_or_else(|| device.queues())
     }
@@ -78,7 +78,7 @@ impl XdpPort {
         Ok(())
     }
 
-    /// Frames that the port lost before the switch received them.
+    /// Returns the number of frames that the port lost before the switch received them.
     pub(super) fn missed(&self) -> u64 {
         self.missed_before + self.queues.iter().map(XdpQueue::missed).sum::<u64>()
     }

@@ -72,7 +72,7 @@ pub(super) struct Umem {
 }
 
 impl Umem {
-    /// The memory of an open queue, for others to share.
+    /// Returns the memory of an open queue, for other queues to share.
     pub(super) fn of(queue: &XdpQueue) -> Self {
         Self { socket: Arc::clone(&queue.socket) }
     }
@@ -179,7 +179,7 @@ impl XdpQueue {
         Ok(opened)
     }
 
-    /// Frames that the kernel lost before the switch received them.
+    /// Returns the number of frames that the kernel lost before the switch received them.
     pub(super) fn missed(&self) -> u64 {
         let seen = option::<Statistics>(&self.socket, libc::XDP_STATISTICS).unwrap_or_default();
         seen.dropped + seen.invalid + seen.ring_full

@@ -59,7 +59,7 @@ impl Reopener {
         let _ = self.requests.send(ReopenRequest { port, recipe, umem, answer });
     }
 
-    /// The next port that was opened again.
+    /// Returns the next port that was opened again.
     pub(super) fn poll(&self) -> Option<Reopened> {
         self.answers.try_recv().ok()
     }
@@ -112,7 +112,7 @@ fn open(request: &mut ReopenRequest) -> Result<Option<XdpPort>, OpenError> {
     Ok(Some(port))
 }
 
-/// Returns true for the error of a socket that should share memory with one of a deleted interface.
+/// Returns true if the error says that the socket whose memory should be shared belongs to a deleted interface.
 fn is_unbound(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EBADF | libc::EINVAL))
 }

@@ -86,7 +86,7 @@ impl<T: Copy> Ring<T> {
 
     // The producer's side: fill and transmit.
 
-    /// Number of free slots.
+    /// Returns the number of free slots.
     #[inline]
     pub(super) fn room(&mut self) -> u32 {
         let room = |ring: &Self| ring.mask + 1 - ring.mine.wrapping_sub(ring.theirs);
@@ -110,13 +110,13 @@ impl<T: Copy> Ring<T> {
         Self::atomic(&self.producer).store(self.mine, Ordering::Release);
     }
 
-    /// Slots that the kernel has not consumed yet.
+    /// Returns the number of slots that the kernel has not consumed yet.
     #[inline]
     pub(super) fn waiting(&self) -> u32 {
         self.mine.wrapping_sub(Self::atomic(&self.consumer).load(Ordering::Relaxed))
     }
 
-    /// The values that the kernel has not consumed, after its last access.
+    /// Returns the values that the kernel has not consumed, after its last access.
     pub(super) fn unconsumed(&self) -> impl Iterator<Item = T> + '_ {
         let waiting = self.waiting();
         // SAFETY: slots that this side has filled, and the kernel reads no more.
@@ -124,14 +124,14 @@ impl<T: Copy> Ring<T> {
             .map(move |n| unsafe { self.slot(self.mine.wrapping_sub(waiting).wrapping_add(n)).read() })
     }
 
-    /// The number of values that this side has put or taken, modulo 2³².
+    /// Returns the number of values that this side has put or taken, modulo 2³².
     pub(super) const fn position(&self) -> u32 {
         self.mine
     }
 
     // The consumer's side: receive and completion.
 
-    /// The next value, if any.
+    /// Takes the next value, if any.
     #[inline]
     pub(super) fn take(&mut self) -> Option<T> {
         if self.mine == self.theirs {

@@ -43,13 +43,13 @@ impl RuleMatch {
         Self(place << ACTION_BITS | action)
     }
 
-    /// The rule's number.
+    /// Returns the rule's number.
     #[inline]
     pub(crate) const fn rule(self) -> usize {
         (RULES - (self.0 >> ACTION_BITS & RULES)) as usize
     }
 
-    /// The rule's action.
+    /// Returns the rule's action.
     #[inline]
     pub(crate) const fn action(self) -> RuleAction {
         match self.0 & DROP {
@@ -68,7 +68,7 @@ pub(super) struct RuleEntry {
 }
 
 impl RuleEntry {
-    /// The headers that the entry compares.
+    /// Returns the headers that the entry compares.
     pub(super) fn depth(&self) -> KeyDepth {
         match self.mask[TO..] {
             [0, 0, 0, 0, 0] => KeyDepth::Ethernet,
@@ -130,7 +130,7 @@ pub(super) fn add_entries(
     }
 }
 
-/// A range of ports as values with masks: at most 30.
+/// Splits a range of ports into at most 30 pairs of value and mask.
 pub(super) fn blocks_of(range: PortRange) -> Vec<(u16, u16)> {
     let (mut first, last) = (u32::from(range.first), u32::from(range.last));
     let mut blocks = Vec::new();

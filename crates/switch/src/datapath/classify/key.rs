@@ -11,7 +11,7 @@ pub(super) type Words = [u64; WORDS];
 pub(super) const TO: usize = 2;
 /// The low 32 bits of the IP source; then the source's port, then the destination's.
 pub(super) const FROM: usize = 3;
-/// Bits 32 to 95 of the destination and of the source; the last 32 bits of both.
+/// Bits 32 to 95 of the destination; the next word has those of the source, and the last word bits 96 to 127 of both.
 pub(super) const TO_MIDDLE: usize = 4;
 pub(super) const FROM_MIDDLE: usize = 5;
 pub(super) const HIGH: usize = 6;
@@ -52,14 +52,14 @@ impl RuleKey {
         Self(words)
     }
 
-    /// One 64-bit word of the key.
+    /// Returns one 64-bit word of the key.
     #[inline]
     pub(super) const fn word(&self, word: usize) -> u64 {
         self.0[word]
     }
 }
 
-/// The words [`TO`] and [`FROM`] of any IP header; the three words of long addresses go to `far`.
+/// Returns the words [`TO`] and [`FROM`] of any IP header. Writes bits 32 to 127 of both addresses to the three words of `far`.
 #[inline(never)]
 fn addresses(network: &IpHeader, far: &mut [u64]) -> [u64; 2] {
     let (to, from, ports) = (network.destination, network.source, network.ports);

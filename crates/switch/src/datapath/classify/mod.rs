@@ -18,7 +18,7 @@ use table::RuleGroup;
 /// The rules of one output.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Classifier {
-    /// The groups with the best rules first.
+    /// Groups of rules, sorted by their best rule, the winner first.
     groups: Vec<RuleGroup>,
     depth: KeyDepth,
 }
@@ -50,7 +50,7 @@ impl Classifier {
         self.groups.is_empty()
     }
 
-    /// The winning rule for a frame from an input port, in a VLAN; `None` if no rule matches.
+    /// Returns the winning rule for a frame from an input port, in a VLAN; `None` if no rule matches.
     #[inline]
     pub(super) fn classify(
         &self,

@@ -22,7 +22,7 @@ enum RuleTable {
 }
 
 impl RuleGroup {
-    /// The entries with this mask.
+    /// Makes the group of the entries with this mask.
     pub(super) fn new(mask: &Words, entries: &[RuleEntry]) -> Self {
         let mut used = [(0, 0); WORDS];
         let mut len = 0;
@@ -44,7 +44,7 @@ impl RuleGroup {
         group
     }
 
-    /// The greatest [`RuleMatch`] of the group.
+    /// Returns the greatest [`RuleMatch`] of the group.
     pub(super) const fn best(&self) -> u64 {
         self.best
     }
@@ -57,7 +57,7 @@ impl RuleGroup {
         }
     }
 
-    /// The [`RuleMatch`] of the rule that matches, 0 if none does.
+    /// Returns the [`RuleMatch`] of the matching rule, or 0.
     #[inline]
     pub(super) fn find(&self, key: &RuleKey) -> u64 {
         match &self.table {
@@ -85,7 +85,7 @@ fn insert<const N: usize, const WIDTH: usize>(
     slot[1..].copy_from_slice(&values);
 }
 
-/// The slot of these values, or the free slot for them.
+/// Returns the slot that holds these values, or else the free slot for them.
 ///
 /// The highest bits of the product spread consecutive numbers evenly (Knuth, The Art of Computer Programming, volume 3,
 /// section 6.4). So collectors' addresses hardly ever collide.

@@ -202,7 +202,7 @@ impl<D: Driver> Switch<D> {
         Ok(())
     }
 
-    /// The number of a port, and its configuration after a change.
+    /// Returns the number of a port, and its configuration after a change.
     fn changed(&self, change: &PortChange) -> Result<(usize, PortSpec), CommandError> {
         let port = self.port_index(&change.name)?;
         let mut spec = self.config.port[port].clone();

@@ -29,9 +29,9 @@ use crate::datapath::timers::{DueTasks, WorkerTimers};
 /// The result of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Activity {
-    /// Frames that came in or went out.
+    /// Frames received and sent.
     pub frames: usize,
-    /// The next time with work if no frame arrives; `None` for never, a past time for at once.
+    /// The next time at which work is due if no frame arrives: `None` for never, a past time for at once.
     pub next: Option<Instant>,
 }
 
@@ -130,27 +130,27 @@ impl<D: Driver> Switch<D> {
         self.tap = captures.tap(self.peers.worker());
     }
 
-    /// The driver, to read its state.
+    /// Returns the driver, for reading its state.
     pub const fn driver(&self) -> &D {
         &self.driver
     }
 
-    /// The driver, to inject and take frames.
+    /// Returns the driver, for injecting and taking frames.
     pub const fn driver_mut(&mut self) -> &mut D {
         &mut self.driver
     }
 
-    /// The current configuration.
+    /// Returns the current configuration.
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The number of this worker.
+    /// Returns the number of this worker.
     pub(crate) const fn worker(&self) -> usize {
         self.peers.worker()
     }
 
-    /// Number of frames that are queued, wait for the driver, or are delayed by an impairment.
+    /// Returns the number of frames that are queued, wait for the driver, or are delayed by an impairment.
     pub fn frames_held(&self) -> u64 {
         self.peers.ports().iter().map(|&port| self.outputs.output(port).frames_held()).sum()
     }
@@ -183,8 +183,8 @@ impl<D: Driver> Switch<D> {
         });
     }
 
-    /// One round over all ports of this worker: transmits frames that may leave, and receives new ones. `receives` is false while
-    /// the switch drains.
+    /// Makes one round over all ports of this worker: transmits frames that may leave, and receives new ones. `receives` is
+    /// false while the switch drains.
     pub fn poll(&mut self, now: Instant, receives: bool) -> Activity {
         self.now = now;
         if let Some(due) = self.timers.poll(now) {

@@ -1,6 +1,6 @@
 //! The path of one frame through the switch, top to bottom.
 //!
-//! 1. [`Switch::receive`]: a burst of frames comes in by a port.
+//! 1. [`Switch::receive`]: a burst of frames arrives at a port.
 //! 2. [`Switch::forward`]: the Ethernet header is parsed, the source is learned, the destination looked up.
 //! 3. [`Switch::flood`], [`Switch::hand_over`], [`Switch::retag`]: copies, the worker of the output, the VLAN tag.
 //! 4. [`Switch::stage`]: rules choose the queue at the output.
@@ -90,7 +90,8 @@ impl<D: Driver> Switch<D> {
         vlan: u16,
         frame: Received<D::Handle>,
     ) {
-        // The input's worker holds the frame since it handed it over. If a queue here accepts it, this worker holds it.
+        // The input's worker counts this frame since the handover. This worker subtracts the frame, and adds it again if a
+        // queue accepts it.
         self.pauses.release(input, frame.bytes);
         let Some(ethernet) = Ethernet::parse(self.driver.head(frame.handle)) else {
             return self.drop_frame(input, output, frame, Cause::Malformed);
@@ -395,8 +396,8 @@ impl<D: Driver> Switch<D> {
         (taken, next)
     }
 
-    /// Sends the batch through a port's impairment, which leaves the frames for now in the batch. Returns the time at which
-    /// the next one leaves.
+    /// Applies a port's impairment to the batch. Afterwards the batch holds the frames that leave now. Returns the departure
+    /// time of the next delayed frame.
     #[cold]
     fn impair(&mut self, now: Instant, port: usize) -> Option<Instant> {
         let mut impairment = self.outputs.output_mut(port).impairment_mut().take()?;
@@ -429,8 +430,8 @@ impl<D: Driver> Switch<D> {
         next
     }
 
-    /// Passes the batch to the driver. Frames without room wait, before all others of the port. Returns the number of frames
-    /// that the driver accepted.
+    /// Passes the batch to the driver. Frames that the driver does not accept wait, before all others of the port. Returns the
+    /// number of accepted frames.
     #[inline]
     fn give_batch(&mut self, port: usize) -> usize {
         if self.tap.is_active() {
@@ -483,7 +484,7 @@ impl<D: Driver> Switch<D> {
     }
 }
 
-/// The congestion bits of a frame.
+/// Reads the congestion bits of a frame.
 fn ecn_of(head: &[u8], ethernet: &Ethernet) -> EcnCodepoint {
     match IpHeader::parse(head, ethernet).ecn {
         0 => EcnCodepoint::NotCapable,
