@@ -1,6 +1,6 @@
 //! Rows as Arrow record batches: the same columns, types and units as in the Parquet files.
 //!
-//! A column's unit stands in the metadata of its field (`unit`) and, as in the files, in the metadata of the schema
+//! The unit of a column stands in the metadata of its field (`unit`) and, as in the files, in the metadata of the schema
 //! (`fanin.unit.<column>`).
 
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ impl TableName {
     /// All tables, in this order.
     pub const ALL: [Self; 5] = [Self::Events, Self::Queues, Self::Flows, Self::Io, Self::Windows];
 
-    /// The word for it, which is the file's name without its ending.
+    /// Returns the table's name, which is its file's name without the ending.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Events => "events",
@@ -46,7 +46,7 @@ impl TableName {
         }
     }
 
-    /// The number of its rows.
+    /// Returns the number of the table's rows.
     pub fn rows(self, records: &Records) -> usize {
         match self {
             Self::Events => records.events.len(),
@@ -57,7 +57,7 @@ impl TableName {
         }
     }
 
-    /// Its columns with their types and units.
+    /// Returns the table's columns with their types and units.
     pub fn schema(self) -> SchemaRef {
         match self {
             Self::Events => schema_of::<EventRow>(),
@@ -69,7 +69,7 @@ impl TableName {
     }
 }
 
-/// A table of some records, batch by batch; each batch is made when it is asked for.
+/// A table of some records as record batches. Each batch is made when the reader calls for it.
 pub struct RowBatches {
     records: Arc<Records>,
     table: TableName,
@@ -78,7 +78,7 @@ pub struct RowBatches {
 }
 
 impl RowBatches {
-    /// The batches of one table.
+    /// Makes the batches of one table.
     pub fn new(records: Arc<Records>, table: TableName) -> Self {
         Self { records, table, schema: table.schema(), next: 0 }
     }

@@ -1,7 +1,7 @@
 //! Packet captures in pcapng, with nanosecond stamps and several named interfaces.
 //!
-//! The format is that of draft-ietf-opsawg-pcapng: one section, an interface description for each link,
-//! an enhanced packet block for each frame. Wireshark and tshark read it without complaint.
+//! The format is that of draft-ietf-opsawg-pcapng: one section, an interface description for each link, and an enhanced packet
+//! block for each frame. Wireshark and tshark read it.
 
 use std::io::{self, Write};
 
@@ -46,7 +46,7 @@ impl<W: Write> Capture<W> {
     /// nanoseconds since 1970 (0 for a simulation, which has no date).
     ///
     /// # Errors
-    /// Where `out` fails, as for the other methods.
+    /// If `out` fails, as for the other methods.
     pub fn new(out: W, application: &str, epoch_ns: u64) -> io::Result<Self> {
         let mut capture = Self { out, epoch_ns, snap_lengths: Vec::new(), block: Vec::new() };
         capture.begin(SECTION_HEADER);
@@ -64,7 +64,7 @@ impl<W: Write> Capture<W> {
     /// Adds an Ethernet link; keeps the first `snap` bytes of each frame (all if zero).
     ///
     /// # Errors
-    /// Where writing fails.
+    /// If writing fails.
     pub fn add_interface(&mut self, name: &str, rate: Rate, snap: Bytes) -> io::Result<InterfaceId> {
         self.add_link(LINKTYPE_ETHERNET, name, rate, snap)
     }
@@ -72,7 +72,7 @@ impl<W: Write> Capture<W> {
     /// Adds a point-to-point link. Its frames begin with PPP's two-byte protocol field, and are kept whole.
     ///
     /// # Errors
-    /// Where writing fails.
+    /// If writing fails.
     pub fn add_ppp_interface(&mut self, name: &str, rate: Rate) -> io::Result<InterfaceId> {
         self.add_link(LINKTYPE_PPP, name, rate, Bytes::ZERO)
     }
@@ -93,14 +93,14 @@ impl<W: Write> Capture<W> {
         Ok(id)
     }
 
-    /// Writes a frame that was seen at `at`. `head` is its known beginning, from the destination
-    /// address on and without the check sequence. `length` is the length of the whole frame.
+    /// Writes a frame that passed the interface at `at`. `head` is the known beginning of the frame, from the destination
+    /// address on and without the check sequence. `length` is the length of the whole frame in bytes.
     ///
     /// # Errors
-    /// Where writing fails.
+    /// If writing fails.
     ///
     /// # Panics
-    /// Where `head` is longer than the frame, or the interface belongs to another capture.
+    /// If `head` is longer than the frame, or the interface belongs to another capture.
     pub fn write_frame(
         &mut self,
         interface: InterfaceId,
@@ -122,10 +122,11 @@ impl<W: Write> Capture<W> {
         self.end()
     }
 
-    /// Writes how many frames of an interface the capture lacks until `at`, because they came faster than they were kept.
+    /// Writes the number of an interface's frames that are missing from the capture until `at`, because their copies were
+    /// dropped.
     ///
     /// # Errors
-    /// Where writing fails.
+    /// If writing fails.
     pub fn write_dropped(&mut self, interface: InterfaceId, at: Instant, dropped: u64) -> io::Result<()> {
         let stamp = self.epoch_ns.saturating_add(at.get() / 1_000);
         self.begin(INTERFACE_STATISTICS);
@@ -137,15 +138,15 @@ impl<W: Write> Capture<W> {
         self.end()
     }
 
-    /// The writer, for instance to take out the bytes written so far.
+    /// Returns the writer, for instance to take out the bytes written so far.
     pub fn writer_mut(&mut self) -> &mut W {
         &mut self.out
     }
 
-    /// Flushes and gives the writer back.
+    /// Flushes the writer, and returns it.
     ///
     /// # Errors
-    /// Where flushing fails.
+    /// If flushing fails.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
@@ -181,7 +182,7 @@ impl<W: Write> Capture<W> {
     }
 }
 
-/// The part of a name that is kept, cut between characters.
+/// Returns the bytes of a name up to [`NAME_BYTES_MAX`], cut between characters.
 fn name_bytes(name: &str) -> &[u8] {
     let end = (0..=name.len().min(NAME_BYTES_MAX)).rev().find(|&end| name.is_char_boundary(end));
     &name.as_bytes()[..end.unwrap_or(0)]

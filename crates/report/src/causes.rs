@@ -19,29 +19,29 @@ pub struct PortFigures {
     pub dropped_bytes: Option<u64>,
     /// The most bytes that waited; of an output with rings, in one ring.
     pub queue_bytes_max: u64,
-    /// The most bytes it may hold while all other outputs are empty; absent without a limit.
+    /// The most bytes that the output may hold while all other outputs are empty; absent without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_bytes: Option<u64>,
-    /// The bytes that waited when it refused a frame first, where that is below the limit. In a shared memory the limit falls as
-    /// others fill it.
+    /// Bytes that waited at the first refusal, if fewer than the limit. In a shared memory the limit falls as other outputs
+    /// fill it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_drop_limit_bytes: Option<u64>,
-    /// Share of its link's rate that it carried while measuring, 0 to 1.
+    /// Share of its link's rate that the output carried in the measured time, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<f64>,
     /// First refusal, in milliseconds since the run began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_drop_ms: Option<f64>,
-    /// Last refusal, likewise.
+    /// Last refusal, in milliseconds since the run began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_drop_ms: Option<f64>,
     /// Hosts that sent the refused frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sources_total: Option<u64>,
-    /// The hosts that lost most, at most five.
+    /// The hosts that lost the most frames, at most five.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceDrops>,
-    /// The same as the summary's `late`, where this output held that event up.
+    /// The summary's `late`, if this output delayed that event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<LateSummary>,
 }
@@ -51,11 +51,11 @@ pub struct PortFigures {
 pub struct SourceDrops {
     /// Name of the host.
     pub name: String,
-    /// Its frames that were refused.
+    /// Frames of the host that were refused.
     pub drops: u64,
 }
 
-/// A connection with data that waited for timers or were sent again.
+/// A connection whose data waited for timers or were sent again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConnectionFigures {
@@ -71,9 +71,10 @@ pub struct ConnectionFigures {
 /// Connections that a summary names.
 const CONNECTIONS_MAX: usize = 5;
 
-/// The connections that timed out most, or sent most again where timeouts are not counted: at most five, worst first.
+/// Returns the connections with the most timeouts, or with the most retransmissions where timeouts are not counted: at most
+/// five, worst first.
 pub fn worst_connections(rows: &[FlowRow]) -> Vec<ConnectionFigures> {
-    // Where timeouts are not counted, segments that were sent again are the sign of them.
+    // Where timeouts are not counted, retransmissions stand for them.
     let waited = |row: &&FlowRow| row.timeouts.unwrap_or(row.retransmits) > 0;
     let mut rows: Vec<&FlowRow> = rows.iter().filter(waited).collect();
     rows.sort_by_key(|row| (Reverse(row.timeouts), Reverse(row.retransmits), row.flow));
@@ -104,7 +105,7 @@ pub struct LateSummary {
 }
 
 impl LateSummary {
-    /// The part of a late event that a summary holds.
+    /// Makes the summary's part of a late event.
     pub fn of(late: &LateEvent) -> Self {
         Self {
             event: late.id,
@@ -141,7 +142,7 @@ pub struct Overload {
     /// of the warm-up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// The same as a sentence.
+    /// The overload and its cause in one sentence.
     pub text: String,
 }
 

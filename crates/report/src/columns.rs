@@ -1,4 +1,4 @@
-//! The columns of a row: the one table that writing and reading both follow.
+//! The columns of a row. Writing and reading both use this table.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ pub(crate) enum Cell {
     Name(Arc<str>),
 }
 
-/// A type that can stand in a table.
+/// A type of value that a table's cell can hold.
 pub(crate) trait Field: Sized {
     fn to_cell(&self) -> Cell;
-    /// `None` where the cell does not fit the field.
+    /// Converts a cell to the field's value; `None` if it does not fit.
     fn from_cell(cell: Cell) -> Option<Self>;
 }
 
@@ -65,12 +65,12 @@ impl Field for EventOutcome {
     }
 }
 
-/// One column: its name, the unit that Arrow metadata repeats, and how a row's field is reached.
+/// One column: its name, its unit (also in Arrow's metadata), and the functions that read and write its field of a row.
 pub(crate) struct Column<R> {
     pub(crate) name: &'static str,
     pub(crate) unit: &'static str,
     pub(crate) read: fn(&R) -> Cell,
-    /// False where the cell does not fit.
+    /// Writes a cell to the field. Returns false if the cell does not fit.
     pub(crate) write: fn(&mut R, Cell) -> bool,
 }
 
@@ -81,7 +81,7 @@ pub(crate) trait Table: Default + Clone + 'static {
     const COLUMNS: &'static [Column<Self>];
 }
 
-/// The unit that says "a 64-bit pattern, not a quantity": such columns are unsigned in the file.
+/// The unit of identifiers, which are 64-bit patterns and not quantities. Such columns are unsigned in the file.
 pub(crate) const ID: &str = "id";
 
 macro_rules! table {

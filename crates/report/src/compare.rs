@@ -15,7 +15,7 @@ pub struct Goals {
     pub queue: f64,
 }
 
-/// The goals that the standing validation set is held to.
+/// The goals that the validation set must meet.
 pub const GOALS: Goals = Goals { mean: 0.10, goodput: 0.25, queue: 0.15 };
 
 /// Mean time over ideal above which drops count as incast. Below it, recovery costs a few round trips at most.
@@ -66,7 +66,7 @@ pub struct ComparedFigure {
 }
 
 impl ComparedFigure {
-    /// Measured over predicted; `None` where one is missing or the prediction is zero.
+    /// Returns measured over predicted; `None` if one is missing or the prediction is zero.
     pub fn ratio(&self) -> Option<f64> {
         let ratio = self.measured? / self.predicted?;
         ratio.is_finite().then_some(ratio)
@@ -85,7 +85,7 @@ impl ComparedFigure {
     }
 }
 
-/// A kind of thing that happens on the way from a cause to a slow request, counted on both sides.
+/// A count such as drops or timeouts that differs, for each request, with the figures of both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fact {
     /// JSON pointer of the figure in a summary.
@@ -103,7 +103,7 @@ pub struct Comparison {
     pub claims: Vec<ComparedFigure>,
     /// The differences on the way from cause to effect, the first cause first.
     pub facts: Vec<Fact>,
-    /// The reason for which the measurement does not describe the network; absent if it does.
+    /// The reason why the measurement does not describe the network; absent if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,
 }
@@ -114,7 +114,7 @@ impl Comparison {
         self.invalid.is_none() && self.claims.iter().all(|claim| claim.verdict != Agreement::Differs)
     }
 
-    /// The claim about a subject.
+    /// Returns the claim about a subject.
     pub fn claim(&self, subject: Subject) -> Option<&ComparedFigure> {
         self.claims.iter().find(|claim| claim.subject == subject)
     }
@@ -127,15 +127,15 @@ fn completed(summary: &Summary) -> Option<u64> {
 }
 
 /// Returns true if a result shows incast: full buffers dropped frames, and the mean time is at least [`INCAST_SLOWDOWN`] times
-/// the ideal. The ideal is that of the result itself or, if it has none, `ideal` (in milliseconds). Timeouts alone would not
-/// do: a kernel with tail loss probes collapses without them. `None` where drops or times are not known.
+/// the ideal. The ideal is that of the result itself or, if it has none, `ideal` (in milliseconds). Timeouts are no criterion:
+/// a kernel with tail loss probes collapses without them. `None` if drops or times are not known.
 pub fn is_incast(summary: &Summary, ideal: Option<f64>) -> Option<bool> {
     let drops = summary.network.as_ref()?.drops?;
     if drops == 0 {
         return Some(false);
     }
     if completed(summary).is_none() {
-        // Nothing at all was completed: that is the worst of it.
+        // Frames were dropped and nothing was completed: the worst incast.
         return Some(true);
     }
     let times = summary.times()?;

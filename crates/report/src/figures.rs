@@ -10,7 +10,7 @@ use crate::{
     RequestCounts, Slowdown, Summary, Tcp, Times, moments, quantile,
 };
 
-/// The stretch of a run that is measured: from the end of the warm-up to the end of the run.
+/// The measured part of a run: from the end of the warm-up to the end of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// First moment that counts.
@@ -31,7 +31,7 @@ impl Span {
     }
 }
 
-/// The distribution of times given in picoseconds; `None` without any.
+/// Computes the distribution of times given in picoseconds; `None` without any.
 pub fn times(
     times_ps: impl IntoIterator<Item = u64>,
     ideals_ps: impl IntoIterator<Item = u64>,
@@ -64,7 +64,7 @@ fn millis(ps: u64) -> f64 {
     Duration::new(ps).as_millis_f64()
 }
 
-/// Collection times over their own ideals; `None` where no row has both.
+/// Computes the distribution of collection times over the events' own ideals; `None` if no row has both.
 pub fn slowdown<'a>(rows: impl IntoIterator<Item = &'a EventRow>) -> Option<Slowdown> {
     let mut ratios: Vec<f64> = rows
         .into_iter()
@@ -80,7 +80,7 @@ pub fn slowdown<'a>(rows: impl IntoIterator<Item = &'a EventRow>) -> Option<Slow
     })
 }
 
-/// Fragment bits a second of the rows completed within `span`; `None` for an empty span.
+/// Computes the goodput of the rows completed within `span`, in bit/s of fragments; `None` for an empty span.
 pub fn goodput<'a>(
     rows: impl IntoIterator<Item = &'a EventRow>,
     span: Span,
@@ -101,7 +101,7 @@ pub fn goodput<'a>(
 
 /// Counts the outcomes of the rows; leaves the rate out.
 ///
-/// Accepted, rejected and stored events appear where `decided` says that the workload takes decisions.
+/// Counts of accepted, rejected and stored events are present if `decided` is true: the workload takes decisions.
 pub fn events<'a>(rows: impl IntoIterator<Item = &'a EventRow>, decided: bool) -> EventCounts {
     let mut figures = EventCounts::default();
     let (mut accepted, mut rejected, mut stored) = (0u64, 0u64, 0u64);
@@ -139,7 +139,7 @@ fn mean(sum: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| sum as f64 / of as f64)
 }
 
-/// Rows completed within `span`, a second; `None` for an empty span.
+/// Computes the rate at which rows were completed within `span`, in 1/s; `None` for an empty span.
 pub fn rate_hz<'a>(rows: impl IntoIterator<Item = &'a EventRow>, span: Span) -> Option<f64> {
     let seconds = span.duration().as_secs_f64();
     let finished =
@@ -153,7 +153,7 @@ pub fn tcp<'a>(rows: impl IntoIterator<Item = &'a FlowRow>) -> Tcp {
         segments: Some(0),
         retransmits: Some(0),
         timeouts: Some(0),
-        // Known in all only where each connection knows it.
+        // A sum is known only if each connection knows its part.
         fast_retransmits: Some(0),
         spurious_retransmits: Some(0),
         tail_loss_probes: None,
@@ -171,12 +171,12 @@ pub fn tcp<'a>(rows: impl IntoIterator<Item = &'a FlowRow>) -> Tcp {
     sum
 }
 
-/// The most bytes that waited in one queue; `None` where none was watched.
+/// Returns the most bytes that waited in one queue; `None` if no queue was watched.
 pub fn queue_bytes_max<'a>(rows: impl IntoIterator<Item = &'a QueueRow>) -> Option<u64> {
     rows.into_iter().map(|row| row.queue_bytes).max()
 }
 
-/// The watched queues that refused frames or filled within `span` by their samples, worst first, at most five.
+/// Returns the watched queues that refused frames or were full at a sample within `span`: at most five, worst first.
 pub fn ports_of_queues(rows: &[QueueRow], span: Span) -> Vec<PortFigures> {
     let mut queues: BTreeMap<&str, Vec<&QueueRow>> = BTreeMap::new();
     for row in rows {
@@ -216,7 +216,7 @@ const PORTS_MAX: usize = 5;
 impl Summary {
     /// Fills `events`, `collection_time_ms`, `slowdown`, `goodput_bps` and `duration_s` from rows.
     ///
-    /// Counts and times cover the events assigned within `span`; goodput and rate cover those completed within it.
+    /// Counts and times cover the events assigned within `span`. Goodput and rate cover the events completed within `span`.
     pub fn fill_events(&mut self, rows: &[EventRow], span: Span, collectors: u32, decided: bool) {
         self.events =
             Some(EventCounts { rate_hz: rate_hz(rows, span), ..events(within(rows, span), decided) });
@@ -226,8 +226,8 @@ impl Summary {
         self.fill_span(span);
     }
 
-    /// Fills `requests`, `slowdown`, `goodput_bps` and `duration_s` from the rounds of a
-    /// barrier-synchronised workload, one row a round.
+    /// Fills `requests`, `slowdown`, `goodput_bps` and `duration_s` from the rounds of a barrier-synchronised workload. Each
+    /// row is a round.
     pub fn fill_requests(&mut self, rows: &[EventRow], span: Span, collectors: u32) {
         let completed = within(rows, span).filter(|row| row.collection_time_ps.is_some()).count() as u64;
         let time_ms = collection_times(rows, span);
@@ -240,7 +240,7 @@ impl Summary {
         self.fill_span(span);
     }
 
-    /// Clears the timeouts of events and rounds where they are not counted: their column is 0 then.
+    /// Clears the timeouts of events and rounds, for sources that do not count them and write 0 into the column.
     pub fn forget_timeouts(&mut self) {
         if let Some(events) = &mut self.events {
             events.timeouts_mean = None;
@@ -250,7 +250,7 @@ impl Summary {
         }
     }
 
-    /// Counts the requests that took no longer than `deadline_ps`, after [`Self::fill_requests`].
+    /// Counts the requests that took at most `deadline_ps`. Call after [`Self::fill_requests`].
     pub fn fill_deadlines(&mut self, rows: &[EventRow], span: Span, deadline_ps: u64) {
         let is_met = |row: &&EventRow| row.collection_time_ps.is_some_and(|time| time <= deadline_ps);
         if let Some(requests) = &mut self.requests {

@@ -18,7 +18,7 @@ use crate::tables::{self, TableReadError, TableWriteError};
 use crate::{EventRow, FlowRow, IoRow, QueueRow, Records, WindowRow};
 use crate::{JudgedClaim, NotFinite, PICTURE_SCHEMA, ResultKind, RunPicture, RunResult, SCHEMA, Summary};
 
-/// The summary's file. It is written last: a directory that holds it holds the rest too.
+/// File of the summary. It is written last, so a directory with this file holds the other files too.
 pub const SUMMARY_FILE: &str = "summary.json";
 /// The resolved scenario's file.
 pub const SCENARIO_FILE: &str = "scenario.toml";
@@ -95,7 +95,7 @@ pub enum ReadError {
         /// The most that is read.
         limit: u64,
     },
-    /// Text that is not UTF-8.
+    /// Content that is not UTF-8.
     #[error("{} is damaged: byte {at} is not UTF-8", path.display())]
     Text {
         /// Path of the file.
@@ -146,14 +146,14 @@ pub enum ReadError {
     },
 }
 
-/// Writes a result into `directory`, which is made if missing, and returns the written files.
+/// Writes a result into `directory`, which is created if missing, and returns the paths of the written files.
 ///
-/// `page` is the page's HTML. Each file appears whole or not at all. The earlier summary is removed first and the new
-/// one written last: a torn directory never passes for a result. Files that no result owns are left alone; drafts of
-/// killed processes are removed.
+/// `page` is the page's HTML. Each file is replaced as a whole. The earlier summary is removed first and the new one written
+/// last, so that an incomplete directory never passes for a result. Files that no result has are left alone. Drafts of killed
+/// processes are removed.
 ///
 /// # Errors
-/// Where a file cannot be written, or where a figure cannot be stored exactly.
+/// If a file cannot be written, or a figure cannot be stored exactly.
 pub fn write(directory: &Path, result: &RunResult, page: &str) -> Result<Vec<PathBuf>, WriteError> {
     let summary = result.summary.to_json()?;
     fs::create_dir_all(directory).map_err(|error| WriteError::Io { path: directory.into(), error })?;
@@ -164,7 +164,7 @@ pub fn write(directory: &Path, result: &RunResult, page: &str) -> Result<Vec<Pat
     #[cfg(feature = "parquet")]
     {
         let Records { events, queues, flows, io, windows } = &result.records;
-        // A plan has no rows; a simulation without an event still has a table that says so.
+        // A plan has no rows. A simulation without an event still writes an empty table of events.
         let always = result.summary.kind != ResultKind::Plan;
         write_table(directory, events, always, &mut written)?;
         write_table(directory, queues, always, &mut written)?;
@@ -186,15 +186,15 @@ pub fn write(directory: &Path, result: &RunResult, page: &str) -> Result<Vec<Pat
     Ok(written)
 }
 
-/// True if `root` holds a whole result of this name. A result is not whole if one of its texts was cut off, as by a copy.
-/// Neither is it if its page, or a table that every simulation writes, is missing or lacks its end.
+/// Returns true if `root` holds a complete result of this name. A result is incomplete if its page, or a table that every
+/// simulation and run writes, is missing or lacks its end. The same holds if its scenario or picture is cut off.
 pub fn is_stored(root: &Path, name: &str) -> bool {
     let folder = root.join(name);
     let Ok(summary) = parse_summary(&folder.join(SUMMARY_FILE)) else { return false };
     has_whole_texts(&folder) && (summary.kind == ResultKind::Plan || has_tables(&folder))
 }
 
-/// True if page, scenario and picture have their ends; only the page has to be there.
+/// Returns true if page, scenario and picture are complete. Scenario and picture may be missing.
 fn has_whole_texts(folder: &Path) -> bool {
     let (picture, scenario) = (folder.join(PICTURE_FILE), folder.join(SCENARIO_FILE));
     let is_whole = |text: String| text.ends_with('\n') && text.parse::<toml::Table>().is_ok();
@@ -203,7 +203,7 @@ fn has_whole_texts(folder: &Path) -> bool {
         && (!picture.exists() || parse_picture(&picture).is_ok())
 }
 
-/// True if the tables that every simulation and run writes are there, each with its end.
+/// Returns true if the tables that every simulation and run writes exist, each with its end.
 #[cfg(feature = "parquet")]
 fn has_tables(folder: &Path) -> bool {
     [EventRow::FILE, QueueRow::FILE, FlowRow::FILE].iter().all(|file| tables::has_end(&folder.join(file)))
@@ -214,12 +214,12 @@ fn has_tables(_: &Path) -> bool {
     true
 }
 
-/// Writes a result into the folder `name` of `root`, whole or not at all: the draft in `root` is renamed once it is
-/// complete. An existing whole result stays, and `false` is returned; an incomplete one is replaced. Several machines
+/// Writes a result into the folder `name` of `root`, as a whole: a draft in `root` is renamed when it is complete. Returns true
+/// if the result was written. A complete result that exists already stays, and an incomplete one is replaced. Several machines
 /// may write into one `root`.
 ///
 /// # Errors
-/// As [`write()`].
+/// As for [`write()`].
 pub fn write_once(root: &Path, name: &str, result: &RunResult, page: &str) -> Result<bool, WriteError> {
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
     if is_stored(root, name) {
@@ -253,7 +253,7 @@ pub fn write_once(root: &Path, name: &str, result: &RunResult, page: &str) -> Re
     renamed
 }
 
-/// True if each file in `place` has the name of one in `draft`: the folder is a part of a result, and of nothing else.
+/// Returns true if each file in `place` has the name of a file in `draft`: the folder holds parts of a result and nothing else.
 fn holds_results_only(place: &Path, draft: &Path) -> bool {
     let is_result = |entry: io::Result<fs::DirEntry>| {
         entry.is_ok_and(|entry| {
@@ -265,7 +265,7 @@ fn holds_results_only(place: &Path, draft: &Path) -> bool {
 
 /// Reads a result from its directory, or from a summary alone.
 ///
-/// Missing tables are empty; without the feature `parquet` all are.
+/// Missing tables are empty. Without the feature `parquet` all tables are empty.
 ///
 /// # Errors
 /// If a file is missing, damaged, or of another kind; the message says which and why.
@@ -291,7 +291,7 @@ pub fn read(path: &Path) -> Result<RunResult, ReadError> {
 /// Reads as [`read`] does, without the tables.
 ///
 /// # Errors
-/// As [`read`].
+/// As for [`read`].
 pub fn read_head(path: &Path) -> Result<RunResult, ReadError> {
     let (directory, summary_path) =
         if path.is_dir() { (Some(path), path.join(SUMMARY_FILE)) } else { (None, path.to_owned()) };
@@ -300,12 +300,12 @@ pub fn read_head(path: &Path) -> Result<RunResult, ReadError> {
     }
     let summary = parse_summary(&summary_path)?;
     let mut result = RunResult::new(summary);
-    // The directory is what people know a result by: `out/shallow`, `out/credits`.
+    // Users know a result by its directory: `out/shallow`, `out/credits`.
     match (&result.summary.label, path.canonicalize().ok().as_deref().and_then(Path::file_name)) {
         (Some(label), _) => result.label.clone_from(label),
         (None, Some(name)) if name != SUMMARY_FILE => {
             let name = name.to_string_lossy();
-            // The name of a summary's own file says its kind.
+            // The file name of a single summary, without its ending, is the label.
             let stem = if directory.is_none() { name.strip_suffix(".json") } else { None };
             result.label = stem.unwrap_or(&name).to_owned();
         }
@@ -323,11 +323,11 @@ pub fn read_head(path: &Path) -> Result<RunResult, ReadError> {
     Ok(result)
 }
 
-/// Reads one table of a simulation or run in `directory`; the other tables stay empty. So does a table that only some write and that
-/// is not there.
+/// Reads one table of a simulation or run in `directory`; the other tables stay empty. The tables `io` and `windows` are empty
+/// if their files are missing.
 ///
 /// # Errors
-/// If the table is damaged, or of something else, or if one that each of them writes is missing.
+/// If the table is damaged or of another kind, or if the file of events, queues or flows is missing.
 #[cfg(feature = "arrow")]
 pub fn read_rows(directory: &Path, table: TableName) -> Result<Records, ReadError> {
     let always = match table {
@@ -350,13 +350,12 @@ pub fn read_rows(directory: &Path, table: TableName) -> Result<Records, ReadErro
     Ok(records)
 }
 
-/// Reads several results; a folder without a summary stands for the results in the folders within it, by name, as a
-/// sweep writes them. So does the JSON of a command in such a folder. That of a sweep, a comparison or claims holds the summaries.
-/// Results with equal labels get the name of the folder above in front. The points of a sweep are called by
-/// the settings that were swept.
+/// Reads several results. A folder without a summary stands for the results in its folders, in order of their names. The JSON
+/// of a command, such as a sweep, stands for the results next to it, or else for the summaries in it. Results with equal labels
+/// get the parent folder's name as a prefix. Points of a sweep are labelled with the swept settings.
 ///
 /// # Errors
-/// As [`read`].
+/// As for [`read`].
 pub fn read_all(paths: &[PathBuf]) -> Result<Vec<RunResult>, ReadError> {
     let mut found: Vec<PathBuf> = Vec::new();
     let mut points: Vec<RunResult> = Vec::new();
@@ -389,7 +388,7 @@ pub fn read_all(paths: &[PathBuf]) -> Result<Vec<RunResult>, ReadError> {
     Ok(results)
 }
 
-/// The claims of the papers that `fanin reproduce` has judged, in those of the files and folders that have some.
+/// Reads the claims of papers that `fanin reproduce` has judged, from the files and folders that have claims.
 ///
 /// # Errors
 /// If the file is damaged, or of another kind.
@@ -408,14 +407,14 @@ pub fn read_claims(paths: &[PathBuf]) -> Result<Vec<JudgedClaim>, ReadError> {
     Ok(claims)
 }
 
-/// The folders within one that hold a result, in order.
+/// Returns the folders within `folder` that hold a result, in order of their names.
 pub(crate) fn results_in(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
     let at = |error| ReadError::Io { path: folder.into(), error };
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(at)? {
         let entry = entry.map_err(at)?;
         let path = entry.path();
-        // A draft that was never finished is hidden.
+        // An unfinished draft has a hidden name.
         if !entry.file_name().to_string_lossy().starts_with('.') && path.join(SUMMARY_FILE).exists() {
             found.push(path);
         }
@@ -452,7 +451,7 @@ fn parse_picture(path: &Path) -> Result<RunPicture, ReadError> {
 pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
     let at = |error| ReadError::Io { path: path.into(), error };
     let mut bytes = Vec::new();
-    // One byte past the limit, whatever the file's length claims to be.
+    // Reads one byte more than the limit, because the reported length of a file may be wrong.
     File::open(path).map_err(at)?.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(at)?;
     if bytes.len() as u64 > TEXT_BYTES_MAX {
         let actual = fs::metadata(path).map_or(bytes.len() as u64, |metadata| metadata.len());
@@ -504,12 +503,12 @@ fn read_table<R: Table>(directory: &Path) -> Result<Vec<R>, ReadError> {
 /// The ending of a draft's name, after the id of the process that writes it.
 const DRAFT: &str = ".tmp";
 
-/// The name of a draft: `.NAME.PID.tmp`.
+/// Makes the name of a draft: `.NAME.PID.tmp`.
 fn draft_name(name: &str, process: u32) -> String {
     format!(".{name}.{process}{DRAFT}")
 }
 
-/// The process that writes a draft of this name; `None` for other names.
+/// Returns the process that writes a draft of this name; `None` for other names.
 fn draft_writer(name: &str) -> Option<u32> {
     let (of, process) = name.strip_prefix('.')?.strip_suffix(DRAFT)?.rsplit_once('.')?;
     #[cfg(feature = "parquet")]
@@ -521,10 +520,10 @@ fn draft_writer(name: &str) -> Option<u32> {
     if is_ours { process.parse().ok() } else { None }
 }
 
-/// Removes the drafts of processes that were killed while they wrote here. One that cannot be removed does no harm.
+/// Removes the drafts of processes that were killed while they wrote here. Ignores drafts that cannot be removed.
 fn remove_drafts(directory: &Path) {
     let processes = Path::new("/proc");
-    // Where processes cannot be seen, none is known to be gone.
+    // Without `/proc` no process is known to have ended.
     if !processes.join("self").exists() {
         return;
     }
@@ -550,7 +549,7 @@ pub(crate) fn replace<E: From<io::Error>>(
         Ok(fs::rename(&draft, path)?)
     })();
     if filled.is_err() {
-        // The first error is the one to tell; a left-over that cannot be removed adds nothing to it.
+        // The first error is returned. The draft may remain if it cannot be removed.
         let _ = fs::remove_file(&draft);
     }
     filled

@@ -2,7 +2,7 @@
 
 use crate::{LateCause, LateEvent};
 
-/// The causes of an event's lateness, as text: each cause ends with a full stop.
+/// Writes an event's time, its ideal and the causes of its lateness as text.
 pub fn late_text(event: &LateEvent) -> String {
     let ms = |ms: f64| format!("{} ms", crate::page::significant(ms));
     let time_ms = event.time_ps as f64 / PS_PER_MS;
@@ -11,7 +11,7 @@ pub fn late_text(event: &LateEvent) -> String {
         format!(", {times} times its ideal of {}", ms(ideal as f64 / PS_PER_MS))
     });
     let mut causes: Vec<&LateCause> = event.chain.iter().collect();
-    // The cause that took longest comes first; those of equal time stay in the order of time.
+    // The cause that took longest comes first. Causes of equal time stay in the order of time.
     causes.sort_by(|a, b| b.time_ms.unwrap_or(0.0).total_cmp(&a.time_ms.unwrap_or(0.0)));
     let mut parts: Vec<String> = causes.into_iter().filter_map(|cause| cause_text(cause, event)).collect();
     if let Some(share) = event.explained.filter(|_| !parts.is_empty()) {
@@ -26,7 +26,8 @@ pub fn late_text(event: &LateEvent) -> String {
     format!("Event {} took {}{over}{why}.", event.id, ms(time_ms))
 }
 
-/// A cause as a clause that begins with the time that it took. Results of earlier versions have no such times.
+/// Writes a cause as a clause that begins with the time that it added. `None` if a wait or a queue added nothing. Results of
+/// earlier versions lack these times.
 fn cause_text(cause: &LateCause, event: &LateEvent) -> Option<String> {
     let ms = |ms: f64| format!("{} ms", crate::page::significant(ms));
     let port = cause.port.as_deref().unwrap_or("a switch");
@@ -38,7 +39,7 @@ fn cause_text(cause: &LateCause, event: &LateEvent) -> Option<String> {
         struck => format!("{struck} of {} sources", event.sources_total),
     };
     let time = cause.time_ms;
-    // A wait or a queue that added nothing is no cause.
+    // A wait or a queue of less than a thousandth of the event's time is no cause.
     let added_nothing = time.is_some_and(|time| time < event.time_ps as f64 / PS_PER_MS / 1000.0);
     if added_nothing && !matches!(cause.kind.as_str(), "loss" | "tail-loss-probe" | "rto") {
         return None;

@@ -28,9 +28,9 @@ pub struct NamedFigure {
     pub column: &'static str,
     /// The unit of its values.
     pub unit: FigureUnit,
-    /// Places in the summary; the first that is there counts.
+    /// JSON pointers into the summary; the first one that exists counts.
     places: &'static [&'static str],
-    /// The figure is a 99th percentile, which fewer than a hundred samples do not have.
+    /// True for a 99th percentile, which needs at least a hundred samples.
     is_p99: bool,
 }
 
@@ -75,13 +75,13 @@ pub const NAMED_FIGURES: &[NamedFigure] = &[
     figure("timeouts", "timeouts", Count, &["/tcp/timeouts"]),
 ];
 
-/// The figure of this short name or column of a sweep.
+/// Returns the figure with this short name or column of a sweep.
 pub fn named_figure(name: &str) -> Option<&'static NamedFigure> {
     NAMED_FIGURES.iter().find(|figure| figure.name == name || figure.column == name)
 }
 
 impl NamedFigure {
-    /// The figure of a result; absent where it does not apply.
+    /// Returns the figure of a result; `None` if the result has no such figure.
     pub fn of(&self, summary: &Summary) -> Option<f64> {
         self.of_tree(summary, &serde_json::to_value(summary).ok()?)
     }

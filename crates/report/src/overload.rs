@@ -15,16 +15,16 @@ pub struct WantedEvents {
     pub processing_ms: f64,
 }
 
-/// Share of the wanted events that may be missing by chance.
+/// Share of the wanted events that may be missing without an overload.
 const SHARE_MISSING: f64 = 0.05;
-/// Standard deviations of a Poisson process, within which fewer events are chance.
+/// Standard deviations of a Poisson process by which the number of events may fall short without an overload.
 const DEVIATIONS: f64 = 4.0;
-/// Share of its rate from which a link counts as full.
+/// Share of its rate from which on a link counts as full.
 const LINK_FULL: f64 = 0.95;
 
 impl Summary {
-    /// Fills `overload` if clearly fewer events were assigned than `wanted`, after all figures that may be its cause. A
-    /// measurement that marks itself invalid says so in its own words.
+    /// Fills `overload` if clearly fewer events were assigned than `wanted`. Call this after all other figures are filled,
+    /// because they may be the cause. A measurement that is marked invalid gets no `overload`.
     pub fn fill_overload(&mut self, wanted: &WantedEvents) {
         self.overload = None;
         let (Some(events), Some(seconds)) = (&self.events, self.duration_s) else { return };
@@ -57,7 +57,8 @@ impl Summary {
         });
     }
 
-    /// True if losses of the warm-up are the cause of fewer events: timers for them expire in the measured time, or nothing moves.
+    /// Returns true if losses of the warm-up are the cause of fewer events. Then no frame is dropped in the measured time, and
+    /// timers expire in it or no event is assigned.
     pub(crate) fn collapsed_in_warmup(&self) -> bool {
         let drops = self.network.as_ref().and_then(|network| network.drops).unwrap_or(0);
         let timeouts = self.tcp.as_ref().and_then(|tcp| tcp.timeouts).unwrap_or(0);
@@ -65,7 +66,7 @@ impl Summary {
         self.warmup.is_some() && drops == 0 && (timeouts > 0 || is_idle)
     }
 
-    /// The cause of an overload by its name and as a clause.
+    /// Finds the cause of an overload: its name, and a clause for the text.
     fn overload_cause(&self, wanted: &WantedEvents, assigned_hz: f64) -> Option<(&'static str, String)> {
         let ms = |ms: f64| format!("{} ms", crate::page::significant(ms));
         let load = self.load.as_ref();

@@ -1,6 +1,6 @@
 //! The picture of a run: the queues over time, one late event, the network and its hot links, all of bounded size.
 //!
-//! It is recorded without being asked for, and stored as `picture.json`, so that a page can be drawn again.
+//! A simulation always records it. It is stored as `picture.json`, so that a page can be drawn again.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,10 +15,10 @@ pub struct RunPicture {
     pub schema: String,
     /// Queues, losses, timeouts and goodput in bins of equal width.
     pub timeline: RunTimeline,
-    /// The event that took longest, or nearly.
+    /// The slowest event, or nearly the slowest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<LateEvent>,
-    /// Hosts and switches, alike ones together.
+    /// Hosts and switches in groups of similar nodes.
     pub topology: NetworkGroups,
 }
 
@@ -48,7 +48,7 @@ pub struct PortTimeline {
     /// The most bytes it may hold; absent where no limit is its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_bytes: Option<u64>,
-    /// The largest queue that was seen, by bin: at the bin's end, at each loss, and at each new largest one.
+    /// The largest occupancy seen in each bin: at the bin's end, at each loss, and at each new maximum.
     pub queue_bytes: Vec<u64>,
     /// Frames refused, by bin.
     pub drops: Vec<u64>,
@@ -66,7 +66,7 @@ pub struct PortTimeline {
 pub struct RingTimeline {
     /// The host that its frames are for, such as `collector:3`.
     pub destination: String,
-    /// The largest occupancy that was seen, by bin: at the bin's end, and at each new largest one.
+    /// The largest occupancy seen in each bin: at the bin's end, and at each new maximum.
     pub queue_bytes: Vec<u64>,
 }
 
@@ -87,7 +87,7 @@ pub struct LateEvent {
     /// The least time that it could take, where known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ideal_ps: Option<u64>,
-    /// Its sources, those that finished last first; the slowest ones of very many.
+    /// Its sources, those that finished last first. Of very many sources, only the slowest ones.
     pub sources: Vec<LateSource>,
     /// Sources in all.
     pub sources_total: u64,
@@ -96,7 +96,7 @@ pub struct LateEvent {
     /// Share of its time that its own data and the causes explain, 0 to 1; absent for an event that was not late.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explained: Option<f64>,
-    /// The same as a sentence.
+    /// The causes as text.
     pub text: String,
 }
 
@@ -124,12 +124,12 @@ pub struct LateSource {
     /// Times at which it sent a tail loss probe.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub probes_ps: Vec<u64>,
-    /// Losses of other events on its connection, during which its answer waited.
+    /// Losses of other events on its connection that delayed its answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held_by: Vec<LateStall>,
 }
 
-/// A loss of another event that held up a connection until a timer repaired it.
+/// A loss of another event that blocked a connection until a timer repaired it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LateStall {
@@ -153,34 +153,34 @@ pub struct LateCause {
     /// `response-delay` is the time that the source of the last answer took before its first byte.
     #[serde(rename = "what")]
     pub kind: String,
-    /// Its begin, in milliseconds since the first request of the event was due.
+    /// Begin of the cause, in milliseconds since the first request of the event was due.
     pub from_ms: f64,
-    /// Its end, likewise.
+    /// End of the cause, in milliseconds since the first request of the event was due.
     pub until_ms: f64,
     /// The time that it added to the event, in milliseconds. It is counted on the critical path, which
     /// leads back from the last byte to its request, and to the answer that freed its credits. No time is counted twice: the time
     /// of the event's own data on an idle network belongs to no cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<f64>,
-    /// The other event to which it happened; absent where it happened to this one.
+    /// The other event to which it happened; absent if it happened to this event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<u64>,
     /// Requests that waited, answers of other events, frames refused, probes sent, or timers that expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// Sources that it struck.
+    /// Number of sources affected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sources: Option<u64>,
     /// The output where it happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
-    /// The largest queue there meanwhile.
+    /// The largest occupancy of that output during the cause, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_bytes: Option<u64>,
     /// The rate of the ring, in bit/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
-    /// The source that it held up longest.
+    /// The source that was delayed longest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
@@ -195,17 +195,17 @@ pub struct NetworkGroups {
     pub links: Vec<LinkGroup>,
 }
 
-/// Nodes that are alike: of one kind, with the same neighbours.
+/// Nodes of one kind with the same neighbours.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeGroup {
-    /// A node's name, or the kind's name of several nodes.
+    /// Name of the node, or name of the kind for several nodes.
     pub name: String,
     /// Number of nodes.
     pub count: u64,
     /// True for switches.
     pub is_switch: bool,
-    /// Number of its column: sending hosts are in the first, collecting ones in the last.
+    /// Number of the group's column: sending hosts are in the first, collecting ones in the last.
     pub column: u64,
 }
 
@@ -219,12 +219,12 @@ pub struct LinkGroup {
     pub to: usize,
     /// Number of links.
     pub count: u64,
-    /// Rate of one, in bit/s.
+    /// Rate of one link, in bit/s.
     pub rate_bps: f64,
-    /// Share of the rate that the busiest of them carried while measuring, 0 to 1.
+    /// Share of the rate that the busiest link carried in the measured time, 0 to 1.
     pub utilisation: f64,
-    /// Frames refused before all of them.
+    /// Frames refused in the queues of all these links.
     pub drops: u64,
-    /// The busiest one's name.
+    /// Name of the busiest link.
     pub hottest: String,
 }

@@ -1,7 +1,7 @@
 //! The planner's result: a verdict, loads, queues, and derivations with formula and numbers.
 //!
-//! A plan's summary is read into these types. The planner writes the same names from its own results. So
-//! a plan from a file, from a script or from memory has the same page.
+//! A plan's summary is read into these types. The planner writes the same names from its own results. So a plan has the same
+//! page whether it comes from a file, a script or memory.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub struct PlanSummary {
     pub queues: Vec<PlanQueue>,
     /// Every result with its formula, in reading order.
     pub derivations: Vec<PlanRow>,
-    /// Cost and space, where they were asked for.
+    /// Cost and space, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<PlanCost>,
     /// Keys that a later version added.
@@ -84,15 +84,15 @@ pub struct PlanBracket {
 pub struct PlanLink {
     /// The group, such as `tor->collector`.
     pub name: String,
-    /// Number of its links.
+    /// Number of links in the group.
     pub count: u64,
-    /// The rate of one, in bit/s.
+    /// Rate of one link, in bit/s.
     pub rate_bps: u64,
     /// The rate offered to all together, in bit/s on the wire.
     pub offered_bps: u64,
-    /// Offered over carried; above 1 it cannot be carried.
+    /// Offered over carried rate; a load above 1 cannot be carried.
     pub load: f64,
-    /// The same in the other direction.
+    /// Load in the reverse direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_reverse: Option<f64>,
 }
@@ -114,7 +114,7 @@ pub struct PlanQueue {
     pub outflow_bps: u64,
     /// The largest burst, in bytes.
     pub burst_bytes: u64,
-    /// The most of it that waits at once, in bytes.
+    /// The most bytes of the burst that wait at once.
     pub peak_bytes: u64,
     /// The queue's limit in bytes; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]

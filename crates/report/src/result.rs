@@ -6,11 +6,11 @@ use crate::picture::RunPicture;
 use crate::rows::Records;
 use crate::summary::{ResultKind, Summary};
 
-/// Minimum RTOs that a run must last to show their effect.
+/// The least measured time in minimum RTOs. Shorter runs get a caution.
 const RTOS_MIN: f64 = 5.0;
-/// Fewer events say little.
+/// The fewest events without a caution.
 const EVENTS_MIN: u64 = 10;
-/// Least number of events for a 99th percentile; of fewer it is the largest time under another name.
+/// The fewest events for a 99th percentile. With fewer, it would equal the maximum.
 pub const SAMPLES_OF_P99: u64 = 100;
 
 /// One plan, simulation or run, with its files.
@@ -31,12 +31,12 @@ pub struct RunResult {
 }
 
 impl Summary {
-    /// True if the hundred events were collected that a p99 needs.
+    /// Returns true if the hundred samples that a p99 needs were collected, or the number of samples is unknown.
     pub fn has_p99(&self) -> bool {
         self.samples().is_none_or(|count| count >= SAMPLES_OF_P99)
     }
 
-    /// The events or requests behind its quantiles, where they were counted.
+    /// Returns the number of events or requests behind the quantiles, if they were counted.
     pub fn samples(&self) -> Option<u64> {
         let events = self.events.as_ref().map(|events| events.collected);
         let requests = self.requests.as_ref().map(|requests| requests.completed);
@@ -45,7 +45,7 @@ impl Summary {
 }
 
 impl RunResult {
-    /// Sentences on why its figures say little: less than five minimum RTOs, fewer than ten events, or none.
+    /// Returns sentences on why the result's figures say little: less than five minimum RTOs, fewer than ten events, or none.
     pub fn cautions(&self) -> Vec<String> {
         let mut cautions = Vec::new();
         if self.summary.kind == ResultKind::Plan {
@@ -87,7 +87,7 @@ impl RunResult {
         cautions
     }
 
-    /// A sentence on the events of `record.events` that have no traffic, if the tables were read.
+    /// Returns a sentence on the events of `record.events` that have no recorded traffic, if the tables were read.
     fn unrecorded(&self, tree: &toml::Table) -> Option<String> {
         // A barrier workload has no such records, as the scenario's own warning says.
         self.summary.events.as_ref()?;
@@ -108,19 +108,19 @@ impl RunResult {
         })
     }
 
-    /// True if fewer events were assigned than the scenario asks for.
+    /// Returns true if fewer events were assigned than the scenario asks for.
     pub fn is_overloaded(&self) -> bool {
         self.summary.overload.is_some()
     }
 
-    /// A result without tables, called after its scenario and kind.
+    /// Makes a result without tables. Its label consists of the scenario's name and the kind.
     pub fn new(summary: Summary) -> Self {
         let label = format!("{} ({})", summary.scenario.name, summary.kind.name());
         Self { label, page: None, summary, scenario_toml: None, records: Records::default(), picture: None }
     }
 }
 
-/// The cautions about several results: each sentence with the number of results that it is true of.
+/// Returns the cautions about several results: each sentence with the number of results that it is true of.
 pub fn cautions_of(results: &[RunResult]) -> Vec<(String, usize)> {
     let mut cautions: BTreeMap<String, usize> = BTreeMap::new();
     for caution in results.iter().flat_map(RunResult::cautions) {

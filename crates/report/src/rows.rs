@@ -13,7 +13,7 @@ pub enum EventOutcome {
     /// Assigned to a collector and still being collected when the run ended.
     #[default]
     Assigned,
-    /// Every fragment arrived; no decision was asked for or taken.
+    /// Every fragment arrived; no decision was requested or taken.
     Collected,
     /// Collected, and the processing unit accepted it.
     Accepted,
@@ -50,7 +50,7 @@ impl EventOutcome {
         Self::Debug,
     ];
 
-    /// The word that stands in the table.
+    /// Returns the word that stands in the table.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Assigned => "assigned",
@@ -79,8 +79,8 @@ pub struct EventRow {
     pub last_byte_ps: Option<u64>,
     /// Data-collection time as the collecting application sees it; absent if collection did not end.
     pub collection_time_ps: Option<u64>,
-    /// Least time for the same bytes. The collector's link carries nothing else, and the event waits only for its
-    /// shortest response delay. Absent if unknown.
+    /// Least time for the same bytes, if the collector's link carried nothing else and the event waited only for its shortest
+    /// response delay. Absent if unknown.
     pub ideal_ps: Option<u64>,
     /// Retransmission timeouts on connections that had messages of this event to deliver.
     pub timeouts: u64,

@@ -18,19 +18,20 @@ pub struct SeedFigure {
 }
 
 impl SeedFigure {
-    /// A figure of each seed, absent where the seed lacks it; `None` where each does.
+    /// Makes a figure from the values of each seed, `None` where a seed lacks it. Returns `None` if all seeds lack it.
     pub fn new(values: &[Option<f64>]) -> Option<Self> {
         let known: Vec<f64> = values.iter().flatten().copied().collect();
         Some(Self { interval: interval(&known)?, known: known.len(), of: values.len() })
     }
 
-    /// The ends of the interval; `None` for a single value.
+    /// Returns the ends of the interval; `None` for a single value.
     pub fn ends(&self) -> Option<[f64; 2]> {
         let Interval { mean, half } = self.interval;
         half.map(|half| [mean - half, mean + half])
     }
 
-    /// The figure as text in the form `12.3 ± 0.4`; values that are all equal have no interval. `text` writes a number. Says how many seeds have the figure where some lack it.
+    /// Writes the figure in the form `12.3 ± 0.4`; equal values have no interval. `text` writes a number. Adds the number of
+    /// seeds that have the figure if some lack it.
     pub fn text(&self, text: impl Fn(f64) -> String) -> String {
         let Interval { mean, half } = self.interval;
         let half = half.filter(|half| *half > 0.0);
@@ -40,7 +41,7 @@ impl SeedFigure {
         text(mean) + &half + &known
     }
 
-    /// The figure as JSON: its mean, the ends of the interval, and the number of seeds that have it.
+    /// Returns the figure as JSON: its mean, the ends of the interval, and the number of seeds that have it.
     pub fn value(&self) -> Value {
         let mut value = json!({ "mean": self.interval.mean, "seeds": self.known });
         if let Some([low, high]) = self.ends() {
@@ -51,7 +52,7 @@ impl SeedFigure {
     }
 }
 
-/// The named figures over the seeds of a system, those that no seed has left out.
+/// Computes the named figures over the seeds of a system. Figures that all seeds lack are left out.
 pub fn seed_figures(summaries: &[&Summary]) -> Vec<(&'static NamedFigure, SeedFigure)> {
     let trees: Vec<Value> =
         summaries.iter().map(|summary| serde_json::to_value(summary).unwrap_or_default()).collect();
@@ -62,7 +63,7 @@ pub fn seed_figures(summaries: &[&Summary]) -> Vec<(&'static NamedFigure, SeedFi
     NAMED_FIGURES.iter().filter_map(of_figure).collect()
 }
 
-/// The named figures over the seeds of a system as JSON, by the names of a sweep's columns.
+/// Computes the named figures over the seeds of a system as JSON, with the column names of a sweep as keys.
 pub fn seed_values(summaries: &[&Summary]) -> Value {
     let figures = seed_figures(summaries).into_iter();
     Value::Object(
@@ -70,9 +71,9 @@ pub fn seed_values(summaries: &[&Summary]) -> Value {
     )
 }
 
-/// Places of the candidates that may have the least value, in ascending order of their means. These are the one with the
-/// least mean, and those whose intervals overlap its own. A candidate counts if all of its seeds have the figure; without
-/// an interval nothing is least.
+/// Returns the places of the candidates that may have the least value, in ascending order of their means. These are the
+/// candidate with the least mean, and those whose intervals overlap its interval. A candidate without an interval, or with
+/// seeds that lack the figure, is left out.
 pub fn least(candidates: &[Option<SeedFigure>]) -> Vec<usize> {
     let known = candidates.iter().enumerate().filter_map(|(place, figure)| {
         let figure = figure.filter(|figure| figure.known == figure.of)?;
@@ -86,13 +87,13 @@ pub fn least(candidates: &[Option<SeedFigure>]) -> Vec<usize> {
 
 /// Results of one system that differ in their seeds.
 pub(crate) struct SeedGroup {
-    /// Their label without the seed, or the scenario's name if that is all; empty where all results are of one system.
+    /// Label without the seed. If nothing remains, the scenario's name, or empty if all results are of one system.
     pub(crate) name: String,
     /// Their places among the results.
     pub(crate) places: Vec<usize>,
 }
 
-/// The groups of results whose labels differ in their seeds alone. Empty where no system has several.
+/// Groups results whose labels differ in their seeds alone. Returns no group if no system has several seeds.
 pub(crate) fn groups(results: &[RunResult]) -> Vec<SeedGroup> {
     let mut groups: Vec<SeedGroup> = Vec::new();
     for (place, result) in results.iter().enumerate() {
@@ -120,7 +121,7 @@ pub(crate) fn groups(results: &[RunResult]) -> Vec<SeedGroup> {
     groups
 }
 
-/// A label without its part that names the seed.
+/// Returns a label without the part that names the seed.
 fn without_seed(label: &str) -> String {
     let is_seed = |part: &str| part.starts_with("run.seed=") || part.to_lowercase().starts_with("seed ");
     let kept = |part| match str::split_once(part, ": ") {

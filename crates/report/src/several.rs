@@ -24,7 +24,7 @@ const TUNE_SCHEMA: &str = "fanin.tune/1";
 /// The file of a search in the folder of its simulations.
 const TUNE_FILE: &str = "tune.json";
 
-/// Schemas of files that stand above the folders of their results.
+/// Schemas of the files that stand next to the folders of their results.
 const SCHEMAS: [&str; 5] = [SWEEP_SCHEMA, CLAIMS_SCHEMA, COMPARED_SCHEMA, ADVICE_SCHEMA, TUNE_SCHEMA];
 
 /// The results that a file stands for.
@@ -37,7 +37,7 @@ pub(crate) enum Several {
     None,
 }
 
-/// Finds the results that a path stands for, if it is the JSON of several.
+/// Finds the results that a path stands for, if it is the JSON of a command with several results.
 pub(crate) fn of(path: &Path) -> Result<Several, ReadError> {
     let Some((schema, text)) = json_of(path)? else { return Ok(Several::None) };
     if !SCHEMAS.contains(&&*schema) {
@@ -47,7 +47,7 @@ pub(crate) fn of(path: &Path) -> Result<Several, ReadError> {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    // A file of another name may lie anywhere, next to results of others.
+    // A file of another name may stand next to the results of another command.
     let is_own = path.file_name().is_some_and(|name| OWN_NAMES.iter().any(|own| name == *own));
     if is_own && !files::results_in(folder)?.is_empty() {
         return Ok(Several::Folder(folder.to_owned()));
@@ -78,7 +78,8 @@ pub(crate) fn of(path: &Path) -> Result<Several, ReadError> {
     Ok(Several::Points(results.map_err(damaged)?))
 }
 
-/// The schema and the text of a JSON file that names one. Damaged files are reported by those who read a summary.
+/// Reads the schema and the text of a JSON file that names a schema. Returns `None` for other and for damaged files: the reader
+/// of summaries reports these.
 pub(crate) fn json_of(path: &Path) -> Result<Option<(String, String)>, ReadError> {
     #[derive(Deserialize)]
     struct SchemaOnly {
@@ -92,7 +93,7 @@ pub(crate) fn json_of(path: &Path) -> Result<Option<(String, String)>, ReadError
     Ok(serde_json::from_str(&text).ok().map(|SchemaOnly { schema }| (schema, text)))
 }
 
-/// The parsed JSON of this schema: a file of any name, or the file `own` in a folder.
+/// Returns the parsed JSON of this schema, from a file of any name or from the file `own` in a folder. `None` for other files.
 pub(crate) fn value_of(path: &Path, schema: &str, own: &str) -> Result<Option<Value>, ReadError> {
     let path = if path.is_dir() { Cow::Owned(path.join(own)) } else { Cow::Borrowed(path) };
     let Some((_, text)) = json_of(&path)?.filter(|(found, _)| found == schema) else { return Ok(None) };
@@ -104,7 +105,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The rows of a comparison, each with the name of its scenario.
+/// Returns the rows of a comparison, each with the name of its scenario.
 fn rows(compared: &Value) -> impl Iterator<Item = (&str, &Value)> {
     list(&compared["scenarios"]).iter().flat_map(|scenario| {
         let name = scenario["scenario"].as_str().unwrap_or_default();
@@ -112,7 +113,8 @@ fn rows(compared: &Value) -> impl Iterator<Item = (&str, &Value)> {
     })
 }
 
-/// The title of a comparison's page, and the notes below its table: techniques that are not possible, or without effect.
+/// Returns the title of a comparison's page, and the notes below its table: techniques that are not possible, or without
+/// effect.
 pub fn compared_words(compared: &Value) -> (String, Vec<String>) {
     let scenarios = list(&compared["scenarios"]);
     let names: Vec<&str> = scenarios.iter().filter_map(|scenario| scenario["scenario"].as_str()).collect();
@@ -136,7 +138,7 @@ pub fn compared_words(compared: &Value) -> (String, Vec<String>) {
     (format!("Techniques on {}", names.join(", ")), notes)
 }
 
-/// The title and the notes of the first comparison among files and folders.
+/// Reads the title and the notes of the first comparison among files and folders.
 ///
 /// # Errors
 /// If a file is damaged.
@@ -149,14 +151,14 @@ pub fn read_compared(paths: &[PathBuf]) -> Result<Option<(String, Vec<String>)>,
     Ok(None)
 }
 
-/// The title of a search's page, and the sentences of its answer.
+/// Returns the title of a search's page, and the sentences of its answer.
 pub fn tuned_words(tuned: &Value) -> (String, Vec<String>) {
     let name = tuned["scenario"]["name"].as_str().unwrap_or_default();
     let sentences = list(&tuned["answer"]).iter().filter_map(Value::as_str).map(str::to_owned);
     (format!("Tuned {name}"), sentences.collect())
 }
 
-/// The title and the answer of the first search among files and folders.
+/// Reads the title and the answer of the first search among files and folders.
 ///
 /// # Errors
 /// If a file is damaged.
@@ -169,7 +171,8 @@ pub fn read_tuned(paths: &[PathBuf]) -> Result<Option<(String, Vec<String>)>, Re
     Ok(None)
 }
 
-/// The page of the advice in a JSON file or a folder; `None` for another one. It links to no simulations: it may lie anywhere.
+/// Makes the page of the advice in a JSON file or a folder; `None` for other files. The page has no links to simulations,
+/// because it may be stored anywhere.
 ///
 /// # Errors
 /// If the file is damaged.
@@ -186,7 +189,7 @@ pub fn read_advice_page(path: &Path) -> Result<Option<String>, ReadError> {
 /// Names that commands give such files within the folder of `--out`.
 const OWN_NAMES: [&str; 5] = [sweep::SWEEP_FILE, CLAIMS_FILE, COMPARED_FILE, ADVICE_FILE, TUNE_FILE];
 
-/// One point of a sweep, or one run. Of its scenario only what was set for it is known.
+/// Reads one point of a sweep, or one run. Only the settings that were set for it are known of its scenario.
 fn result(sweep: &Value, point: &Value) -> Result<RunResult, serde_json::Error> {
     let summary: Summary = serde_json::from_value(point["summary"].clone())?;
     let mut scenario = toml::Table::new();

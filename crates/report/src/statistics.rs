@@ -5,12 +5,12 @@
 //! that occurred, integer arithmetic finds it, and it lies on the drawn curve. With an even number of samples the
 //! median is the lower of the middle two.
 
-/// A quantile in thousandths, from 0 to 1000: 500 is the median; one sample in 1000 exceeds quantile 999.
+/// Returns a quantile in thousandths, from 0 to 1000: 500 is the median; one sample in 1000 exceeds quantile 999.
 ///
-/// `sorted` must be ascending; the answer is `None` where it is empty.
+/// `sorted` must be ascending. Returns `None` if it is empty.
 ///
 /// # Panics
-/// Where `permille` is larger than 1000.
+/// If `permille` is larger than 1000.
 pub fn quantile<T: Copy>(sorted: &[T], permille: u16) -> Option<T> {
     assert!(permille <= 1000, "a quantile of {permille} thousandths");
     // 128 bits: no length of a slice overflows the product.
@@ -27,11 +27,10 @@ pub struct Moments {
     pub deviation: f64,
 }
 
-/// Mean and standard deviation; `None` without samples.
+/// Computes mean and standard deviation; `None` without samples.
 ///
-/// The sum is exact. Deviations are taken from the whole part of the mean, in integers, so that nothing
-/// cancels. Where `sorted` is ascending, the answer depends on the samples alone and not on their
-/// order.
+/// The sum is exact. Deviations are computed from the whole part of the mean, in integers, which avoids cancellation. With
+/// `sorted` in ascending order, the result does not depend on the order of the samples.
 pub fn moments(sorted: &[u64]) -> Option<Moments> {
     let count = sorted.len() as u128;
     if count == 0 {
@@ -63,10 +62,10 @@ const STUDENT: [f64; 30] = [
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 const NORMAL: f64 = 1.96;
-/// The excess of the quantile over the normal distribution's, times the degrees of freedom.
+/// Excess of the quantile over that of the normal distribution, times the degrees of freedom.
 const NORMAL_EXCESS: f64 = 2.4;
 
-/// The mean of independent values with its confidence interval of 95 %; `None` without values.
+/// Computes the mean of independent values with its confidence interval of 95 %; `None` without values.
 pub fn interval(values: &[f64]) -> Option<Interval> {
     let count = values.len();
     let mean = (count > 0).then(|| values.iter().sum::<f64>() / count as f64)?;
@@ -76,7 +75,7 @@ pub fn interval(values: &[f64]) -> Option<Interval> {
     Some(Interval { mean, half })
 }
 
-/// Standard deviation of a sample (divided by n − 1); zero for a single value.
+/// Computes the standard deviation of a sample (divided by n − 1); zero for a single value.
 pub fn deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;

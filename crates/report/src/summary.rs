@@ -1,7 +1,7 @@
-//! The summary: one JSON object that says how a plan, a simulation or a run came out.
+//! The summary: one JSON object with the figures of a plan, a simulation or a run.
 //!
-//! A key that does not apply is absent; it is never null and never a made-up zero. Scripts outside the
-//! project read these names, so they are added to and not renamed.
+//! A key that does not apply is absent; it is never null and never an invented zero. Scripts outside of this project read these
+//! names: they may be added to, but not renamed.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::PlanSummary;
 use crate::causes::{ConnectionFigures, LateSummary, Overload, PortFigures, WarmupLosses};
 
-/// The schema this crate writes and reads.
+/// The schema that this crate writes and reads.
 pub const SCHEMA: &str = "fanin.summary/1";
 
 /// Origin of a result: plan, simulation or run.
@@ -27,7 +27,7 @@ pub enum ResultKind {
 }
 
 impl ResultKind {
-    /// The word for a heading.
+    /// Returns the word for a heading.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plan => "plan",
@@ -46,7 +46,7 @@ pub struct ScenarioName {
     pub hash: String,
 }
 
-/// The stretch of a run that was measured, in picoseconds since the run began.
+/// The measured part of a run, in picoseconds since the run began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredPeriod {
     /// First moment that counts.
@@ -373,7 +373,7 @@ pub struct Summary {
     /// The least times that any schedule of the measured collections could reach; simulations only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
-    /// `slowdown` over that of `bound`: 1 is as good as any schedule can be.
+    /// `slowdown` over the slowdown of `bound`: 1 is as good as any schedule can be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowdown_bound: Option<MeanP99>,
     /// Outputs of switches that lost frames or filled up, worst first, at most five; absent where none did.
@@ -432,7 +432,7 @@ pub struct NotFinite {
 }
 
 impl Summary {
-    /// A summary without any figure.
+    /// Makes a summary without any figure.
     pub fn new(kind: ResultKind, version: impl Into<String>, scenario: ScenarioName) -> Self {
         Self {
             schema: SCHEMA.into(),
@@ -468,10 +468,10 @@ impl Summary {
         }
     }
 
-    /// The summary as a JSON tree.
+    /// Returns the summary as a JSON tree.
     ///
     /// # Errors
-    /// Where a figure is infinite or not a number: JSON has no word for these and would say null.
+    /// If a figure is infinite or not a number: JSON has no value for it.
     pub fn to_value(&self) -> Result<Value, NotFinite> {
         let tree = serde_json::to_value(self).expect("a summary has only text keys");
         match null_key(&tree) {
@@ -480,32 +480,32 @@ impl Summary {
         }
     }
 
-    /// The summary as JSON text, indented, with a line end.
+    /// Returns the summary as JSON text, indented, with a line end.
     ///
     /// # Errors
-    /// As [`Self::to_value`].
+    /// As for [`Self::to_value`].
     pub fn to_json(&self) -> Result<String, NotFinite> {
         let mut text = serde_json::to_string_pretty(&self.to_value()?).expect("a tree without odd keys");
         text.push('\n');
         Ok(text)
     }
 
-    /// The distribution that the result is judged by: collection times, or else round times.
+    /// Returns the distribution by which the result is judged: collection times, or else round times.
     pub fn times(&self) -> Option<&Times> {
         self.collection_time_ms
             .as_ref()
             .or_else(|| self.requests.as_ref().and_then(|requests| requests.time_ms.as_ref()))
     }
 
-    /// The reason for which the figures do not describe the network: a measurement marks itself invalid if the
-    /// machine was its bottleneck. `None` if the figures are valid. `None` where nothing speaks against them.
+    /// Returns the reason why the figures do not describe the network. A measurement marks itself invalid if the machine was
+    /// its bottleneck. `None` if it does not.
     pub fn invalid(&self) -> Option<&str> {
         let machine = self.machine.as_ref().filter(|machine| machine.valid == Some(false))?;
         Some(machine.reason.as_deref().unwrap_or("the machine was the bottleneck"))
     }
 }
 
-/// The dotted key of some null in a tree.
+/// Returns the dotted key of the first null in a tree.
 fn null_key(tree: &Value) -> Option<String> {
     let join = |key: &str, rest: String| if rest.is_empty() { key.into() } else { format!("{key}.{rest}") };
     match tree {

@@ -13,11 +13,11 @@ use crate::{RunResult, Summary};
 
 /// The schema of a sweep's JSON.
 pub const SWEEP_SCHEMA: &str = "fanin.sweep/1";
-/// The sweep's JSON in the folder of its points.
+/// File of the sweep's JSON in the folder of its points.
 pub const SWEEP_FILE: &str = "sweep.json";
-/// The same as a table of text.
+/// File of the sweep's table as CSV.
 pub const SWEEP_CSV: &str = "sweep.csv";
-/// A table of text with a row for each point over its seeds, where points have several.
+/// CSV file with a row for each point over its seeds, if points have several.
 pub const SEEDS_CSV: &str = "seeds.csv";
 /// The rows of [`SWEEP_CSV`] as a table.
 pub const SWEEP_TABLE: &str = "sweep.parquet";
@@ -37,7 +37,7 @@ struct SeedPoints<'a> {
     summaries: Vec<&'a Summary>,
 }
 
-/// The points by their settings, in their order; empty where each has one seed.
+/// Groups the points with equal settings, in their order. Returns no group if each point has one seed.
 fn over_seeds<'a>(points: &[SweepPoint<'a>]) -> Vec<SeedPoints<'a>> {
     let mut groups: Vec<SeedPoints<'a>> = Vec::new();
     for point in points {
@@ -49,7 +49,8 @@ fn over_seeds<'a>(points: &[SweepPoint<'a>]) -> Vec<SeedPoints<'a>> {
     if groups.len() < points.len() { groups } else { Vec::new() }
 }
 
-/// A row for each point over its seeds: the mean of each figure, and half the width of its interval of 95 %.
+/// Writes a CSV row for each point over its seeds: mean of each figure, half width of the mean's 95 % interval, and number of
+/// seeds.
 fn seeds_csv(keys: &[String], groups: &[SeedPoints<'_>]) -> String {
     let rows: Vec<_> = groups.iter().map(|group| seed_figures(&group.summaries)).collect();
     let is_known = |figure: &&NamedFigure| rows.iter().flatten().any(|(other, _)| other == figure);
@@ -76,13 +77,13 @@ fn seeds_csv(keys: &[String], groups: &[SeedPoints<'_>]) -> String {
     text
 }
 
-/// The key and the value of a setting.
+/// Splits a setting into key and value.
 fn split(set: &str) -> (String, String) {
     let (key, value) = set.split_once('=').unwrap_or((set, ""));
     (key.trim().to_owned(), value.trim().to_owned())
 }
 
-/// The table of a sweep: every cell is a text or a number, or absent.
+/// The table of a sweep: each cell is a text or a number, or absent.
 struct SweepTable {
     /// The swept keys, then the seed, then the figures that some point has.
     keys: Vec<String>,
@@ -131,7 +132,7 @@ impl SweepTable {
     }
 }
 
-/// A cell of a CSV file (RFC 4180 §2).
+/// Quotes a cell of a CSV file where necessary (RFC 4180 §2).
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
@@ -140,7 +141,7 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// The sweep as JSON: the keys that were swept, and each point's settings and summary. Where points have several seeds, also the
+/// Returns the sweep as JSON: the swept keys, and each point's settings and summary. If points have several seeds, adds the
 /// means of their figures with intervals.
 pub fn sweep_value(points: &[SweepPoint<'_>]) -> Value {
     let table = SweepTable::of(points);
@@ -161,7 +162,7 @@ pub fn sweep_value(points: &[SweepPoint<'_>]) -> Value {
 /// Writes a sweep's JSON, tables and page into the folder of its points; returns the written files.
 ///
 /// # Errors
-/// Where a file cannot be written.
+/// If a file cannot be written.
 pub fn write_sweep(
     directory: &Path,
     points: &[SweepPoint<'_>],
@@ -190,7 +191,7 @@ pub fn write_sweep(
     Ok(written)
 }
 
-/// The columns of the Parquet table.
+/// Returns the columns of the Parquet table.
 #[cfg(feature = "parquet")]
 fn columns(table: &SweepTable) -> Vec<(String, crate::tables::AnyColumn)> {
     use crate::tables::AnyColumn::{Ids, Numbers, Texts};
@@ -207,9 +208,9 @@ fn columns(table: &SweepTable) -> Vec<(String, crate::tables::AnyColumn)> {
     columns
 }
 
-/// Calls the points of sweeps by the settings that were swept, as the page of the sweep does. `paths` are the folders of the
-/// results; a sweep's file stands above them. A folder that also holds points of another sweep has no such labels: they do not
-/// say in which settings the sweeps differ.
+/// Labels points of sweeps with the swept settings, as the page of the sweep does. `paths` are the folders of the results; the
+/// file of a sweep stands in their parent folder. If a folder also holds points of another sweep, no label is set: the settings
+/// would not tell the sweeps apart.
 pub(crate) fn label_points(paths: &[PathBuf], results: &mut [RunResult]) {
     let mut sweeps: BTreeMap<PathBuf, Option<Value>> = BTreeMap::new();
     let mut labels: Vec<(usize, PathBuf, Option<String>)> = Vec::new();
@@ -233,7 +234,8 @@ pub(crate) fn label_points(paths: &[PathBuf], results: &mut [RunResult]) {
     if sweeps.len() < 2 {
         return;
     }
-    // Points of several sweeps are kept apart by the names of their folders. Seeds alone say nothing next to other results.
+    // The names of the folders keep points of several sweeps apart. Labels with a seed alone would be ambiguous next to other
+    // results.
     let labels: Vec<String> = results.iter().map(|result| result.label.clone()).collect();
     for (path, result) in paths.iter().zip(results) {
         let above = path.canonicalize().ok().and_then(|path| Some(path.parent()?.file_name()?.to_owned()));
@@ -245,19 +247,20 @@ pub(crate) fn label_points(paths: &[PathBuf], results: &mut [RunResult]) {
     }
 }
 
-/// True for the label of a point that has no setting but its seed.
+/// Returns true if a label has no setting but the seed.
 fn is_seed(label: &str) -> bool {
     label.starts_with("run.seed=") && !label.contains(", ")
 }
 
-/// The JSON of the sweep in a folder.
+/// Reads the JSON of the sweep in a folder.
 fn sweep_in(folder: &Path) -> Option<Value> {
     let text = crate::files::read_text(&folder.join(SWEEP_FILE)).ok()?;
     let sweep: Value = serde_json::from_str(&text).ok()?;
     (sweep["schema"] == SWEEP_SCHEMA).then_some(sweep)
 }
 
-/// The settings of the point that a summary is of; with its seed, where the sweep has several.
+/// Returns the label of the sweep's point that has this summary: its settings, and the seed if the sweep has several. `None` if
+/// the sweep has no such point.
 pub(crate) fn point_label(sweep: &Value, summary: &Summary) -> Option<String> {
     let points = sweep["points"].as_array()?;
     let seed = |point: &Value| point["summary"]["seed"].as_u64();

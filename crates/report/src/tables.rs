@@ -1,8 +1,8 @@
 //! Rows to Parquet and back.
 //!
-//! Quantities are signed 64-bit integers, so that differences in NumPy do not wrap; identifiers are
-//! unsigned. The unit of every column stands in its name and again in the file's key-value metadata.
-//! Arrow readers show that as the schema's metadata: `fanin.schema` and `fanin.unit.<column>`.
+//! Quantities are signed 64-bit integers, so that differences in NumPy do not wrap; identifiers are unsigned. The unit of every
+//! column is in its name, and again in the file's key-value metadata. Arrow readers show these as the schema's metadata:
+//! `fanin.schema` and `fanin.unit.<column>`.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -23,11 +23,11 @@ use parquet::schema::types::{ColumnPath, Type};
 
 use crate::columns::{Cell, Column, ID, Table};
 
-/// Rows a row group holds at most: a reader's memory follows from it.
+/// Most rows of a row group, which limits a reader's memory.
 const ROWS_PER_GROUP: usize = 1 << 18;
 /// Most rows of a file; a file with more counts as damaged.
 const ROWS_MAX: usize = 1 << 30;
-/// Rows that are decoded at once.
+/// Rows that are decoded at a time.
 const BATCH: usize = 1 << 14;
 
 /// Errors of writing a table.
@@ -97,7 +97,7 @@ pub enum TableReadError {
     /// The file is not Parquet, or damaged.
     #[error("it is not a whole Parquet file: {0}")]
     Parquet(#[from] ParquetError),
-    /// The decoder gave up in the middle.
+    /// The decoder panicked on a damaged page.
     #[error("it is damaged: its pages cannot be decoded")]
     Damaged,
 }
@@ -105,7 +105,7 @@ pub enum TableReadError {
 /// The last bytes of every Parquet file.
 const MAGIC: [u8; 4] = *b"PAR1";
 
-/// True if a file ends as every whole Parquet file does.
+/// Returns true if a file ends as every complete Parquet file does.
 pub(crate) fn has_end(path: &Path) -> bool {
     let mut end = [0; MAGIC.len()];
     let read = File::open(path).and_then(|mut file| {
@@ -115,7 +115,7 @@ pub(crate) fn has_end(path: &Path) -> bool {
     read.is_ok() && end == MAGIC
 }
 
-/// The properties of a column, taken from an empty row.
+/// Returns true if a column holds texts, judged by the cell of an empty row.
 fn is_name<R: Table>(column: &Column<R>) -> bool {
     matches!((column.read)(&R::default()), Cell::Name(_))
 }
@@ -154,7 +154,7 @@ fn properties<R: Table>() -> WriterProperties {
         .set_created_by("fanin".into())
         .set_key_value_metadata(Some(metadata));
     for column in R::COLUMNS.iter().filter(|column| !is_name(column)) {
-        // Times grow and counts repeat: differences take a few bits each.
+        // Times increase and counts repeat, so their differences take a few bits each.
         let path = ColumnPath::from(column.name);
         builder = builder
             .set_column_dictionary_enabled(path.clone(), false)
@@ -222,7 +222,7 @@ fn write_column<R: Table>(
 
 /// Reads a whole Parquet file of such rows.
 pub(crate) fn read<R: Table>(path: &Path) -> Result<Vec<R>, TableReadError> {
-    // The decoder asserts on some damaged pages instead of refusing them. Nothing outlives the attempt.
+    // On some damaged pages the decoder panics instead of returning an error. No state is shared with the attempt.
     catch_unwind(|| decode(path)).unwrap_or(Err(TableReadError::Damaged))
 }
 
@@ -248,7 +248,7 @@ fn decode<R: Table>(path: &Path) -> Result<Vec<R>, TableReadError> {
     for index in 0..reader.num_row_groups() {
         let group = reader.get_row_group(index)?;
         let first_row = rows.len();
-        // The first column makes the rows, as many as it really holds; the others fill them in.
+        // The first column makes the rows, one for each value that it holds. The other columns fill them in.
         for (position, column) in R::COLUMNS.iter().enumerate() {
             read_column(column, group.as_ref(), first_row, position == 0, &mut rows)?;
         }
@@ -268,7 +268,7 @@ fn read_column<R: Table>(
 ) -> Result<(), TableReadError> {
     let schema = group.metadata().schema_descr();
     let found = schema.columns().iter().position(|found| found.path().parts() == [column.name]);
-    // Earlier results lack a column that may be empty, or have a value in every row of it.
+    // Results of earlier versions may lack an optional column, or have it as a required one.
     if found.is_none() && is_optional(column) && !makes_rows {
         return Ok(());
     }
@@ -323,7 +323,7 @@ fn read_column<R: Table>(
             }
         },
         (ColumnReader::ByteArrayColumnReader(mut reader), true) => {
-            // Runs of one name are the rule: keep the last and share it.
+            // Runs of equal names are common: the last name is kept and shared.
             let mut last: Arc<str> = Arc::from("");
             loop {
                 let mut names: Vec<ByteArray> = Vec::new();
@@ -419,7 +419,7 @@ pub(crate) fn write_columns<W: Write + Send>(
     Ok(())
 }
 
-/// Definition levels of an optional column: 1 where a value is.
+/// Returns the definition levels of an optional column: 1 for a value, 0 for none.
 fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
     values.iter().map(|value| i16::from(value.is_some())).collect()
 }

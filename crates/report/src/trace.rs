@@ -1,12 +1,12 @@
 //! A result as a trace that Perfetto opens (<https://ui.perfetto.dev>): tracks in time instead of tables.
 //!
-//! The file has the Trace Event Format in JSON, in which Perfetto and Chrome agree. A track is a host or a port:
+//! The file is in the JSON of the Trace Event Format, which Perfetto and Chrome both read. A track is a host or a port:
 //!
 //! - *network*: counters of the payload that arrives and of the timeouts;
 //! - *port NAME*, the worst first: counters of its queue, of the frames that it refused, and of each of its rings;
 //! - *late event N*: a thread for each source, with its request and its retransmission timeouts as slices;
 //! - *collector N*: a thread for each processing unit, with its events as slices; within an event lies its collection;
-//! - *watched queues* and *connections*: counters of what the scenario asked to record.
+//! - *watched queues* and *connections*: counters that the scenario asked to record.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -28,7 +28,8 @@ const PORTS_MAX: usize = 5;
 /// The process of the first collector; the others follow.
 const COLLECTORS: u64 = PORTS + PORTS_MAX as u64;
 
-/// Processes from the top of the screen: the network, its worst ports, the late event, then the others.
+/// Returns the position of a process on the screen, from the top: the network, its worst ports, the late event, then the
+/// others.
 fn place(process: u64) -> u64 {
     match process {
         NETWORK => 0,
@@ -39,8 +40,8 @@ fn place(process: u64) -> u64 {
     }
 }
 
-/// Writes a result as a trace. Times are microseconds since the run began, rounded down to nanoseconds. Perfetto
-/// rounds begin and duration on their own, and drops a slice that then ends after the slice around it.
+/// Writes a result as a trace. Times are microseconds since the run began, rounded down to nanoseconds. Perfetto itself rounds
+/// begin and duration separately, and drops a slice that then ends after its enclosing slice.
 ///
 /// # Errors
 /// If writing fails.
@@ -87,7 +88,7 @@ fn collector_process(collector: u32) -> u64 {
     COLLECTORS + u64::from(collector)
 }
 
-/// Thread number of a unit, from 1: Perfetto gives thread 0 no name.
+/// Returns the thread number of a unit, from 1: Perfetto gives thread 0 no name.
 fn thread(unit: u32) -> u64 {
     u64::from(unit) + 1
 }
@@ -98,13 +99,13 @@ struct TraceWriter<W> {
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// Begins an entry on a new line.
+    /// Starts an entry on a new line.
     fn entry(&mut self) -> io::Result<()> {
         let comma = if std::mem::take(&mut self.is_first) { "" } else { "," };
         writeln!(self.out, "{comma}")
     }
 
-    /// Names a process and gives it its place.
+    /// Names a process and sets its position.
     fn process(&mut self, process: u64, name: &str) -> io::Result<()> {
         self.name("process_name", process, 0, name)?;
         self.sort("process_sort_index", process, 0, place(process))
@@ -127,7 +128,7 @@ impl<W: Write> TraceWriter<W> {
         )
     }
 
-    /// The counters of the network and of its worst ports.
+    /// Writes the counters of the network and of its worst ports.
     fn timeline(&mut self, timeline: &RunTimeline) -> io::Result<()> {
         let RunTimeline { bin_ps, delivered_bytes, timeouts, probes, ports } = timeline;
         if *bin_ps == 0 || delivered_bytes.is_empty() {
@@ -155,7 +156,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// A counter of the values of bins. It changes where the value does, and is zero at the end.
+    /// Writes a counter with the values of bins: an entry for each change, and zero at the end.
     fn bins(
         &mut self,
         process: u64,
@@ -174,7 +175,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// The sources of the late event, those that finished last on top.
+    /// Writes the sources of the late event; those that finished last are on top.
     fn late_event(&mut self, late: &LateEvent) -> io::Result<()> {
         if late.sources.is_empty() {
             return Ok(());
@@ -188,7 +189,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// One source of the late event. A timeout is a slice from the loss before it, or from the timeout before it, to its end.
+    /// Writes one source of the late event. A timeout is a slice that begins at the last loss or timeout before it.
     fn source(&mut self, late: &LateEvent, source: &LateSource, thread: u64) -> io::Result<()> {
         let begin = source.request_ps.unwrap_or(late.assigned_ps);
         let end = source.last_byte_ps.unwrap_or(late.collected_ps).max(begin);
@@ -247,7 +248,7 @@ impl<W: Write> TraceWriter<W> {
             row.outcome.name()
         );
         let Some(last) = row.last_byte_ps else {
-            // Begun and never ended, as it stands in the trace too.
+            // The event began and never ended. The trace has it without an end, too.
             self.entry()?;
             let begin = micros(row.assigned_ps);
             return write!(
@@ -279,12 +280,12 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Picoseconds rounded down to whole nanoseconds.
+/// Rounds picoseconds down to whole nanoseconds.
 const fn nanos(ps: u64) -> u64 {
     ps - ps % 1_000
 }
 
-/// Picoseconds as microseconds, rounded down to nanoseconds.
+/// Writes picoseconds as microseconds, rounded down to nanoseconds.
 fn micros(ps: u64) -> String {
     format!("{}.{:03}", ps / 1_000_000, ps / 1_000 % 1_000)
 }

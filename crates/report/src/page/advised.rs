@@ -1,4 +1,4 @@
-//! The page of an advice: a table for each part, each line with its answer and a link to the page of its simulations.
+//! The page of an advice. Each part has a table, and each line of a table an answer and a link to the page of its simulations.
 
 use std::fmt::Write;
 
@@ -25,12 +25,12 @@ struct AdviceHead {
     scenario: ScenarioName,
     #[serde(rename = "subject")]
     constraints: Vec<String>,
-    /// Sentences that say why figures of some simulations say little.
+    /// Sentences on why figures of some simulations say little.
     #[serde(default)]
     cautions: Vec<String>,
 }
 
-/// The key of the part that is drawn.
+/// The key of the part that the page draws as a picture.
 const TECHNIQUES: &str = "techniques";
 
 /// A part of an advice.
@@ -46,24 +46,24 @@ struct AdvicePagePart {
 /// A line of an advice.
 #[derive(Default, Deserialize)]
 struct AdvicePageLine {
-    /// Name of the judged thing: a buffer, a setting, a technique or a switch.
+    /// Name of the judged buffer, setting, technique or switch.
     name: String,
     /// The answer in words.
     answer: String,
-    /// Its needs, its cost and its sources, which stand in square brackets.
+    /// Needs, cost and sources of the line's subject; sources are in square brackets.
     #[serde(default)]
     about: String,
-    /// True if it meets the constraints; absent where it was not simulated.
+    /// True if the line's subject meets the constraints; absent if it was not simulated.
     #[serde(rename = "meets")]
     is_met: Option<bool>,
     /// The folder of its simulations, relative to the advice.
     folder: Option<String>,
-    /// The search behind it, with the figures of its best point.
+    /// The search for the line's subject, with the figures of its best point.
     #[serde(default)]
     search: Value,
 }
 
-/// The page of an advice, which is given as its JSON: a whole HTML document that is well-formed XML too.
+/// Makes the page of an advice from its JSON: a complete HTML document that is well-formed XML too.
 ///
 /// # Errors
 /// If the JSON lacks a key that each advice has.
@@ -141,10 +141,11 @@ fn page(AdviceHead { scenario, constraints, cautions }: &AdviceHead, parts: &[Ad
     out
 }
 
-/// Lines that are named at the head; the table has all of them.
+/// Lines that the head of the page names. The table has all lines.
 const NAMES_MAX: usize = 6;
 
-/// Lines of a part with a value that meets the constraints.
+/// Names the lines of a part that meet the constraints, each with its value if the answer has one. `judged` is the number of
+/// judged lines.
 fn answers(part: &AdvicePagePart, judged: usize) -> String {
     let met: Vec<&AdvicePageLine> = part.lines.iter().filter(|line| line.is_met == Some(true)).collect();
     if met.is_empty() {
@@ -162,10 +163,10 @@ fn answers(part: &AdvicePagePart, judged: usize) -> String {
     }
 }
 
-/// Text as markup, with words between backticks as code.
+/// Writes text as markup, with words between backticks as code.
 fn with_code(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
-    // A backtick without a second one stays.
+    // A backtick without a partner is kept.
     let is_paired = parts.len() % 2 == 1;
     let mut out = String::new();
     for (place, part) in parts.iter().enumerate() {
@@ -178,7 +179,7 @@ fn with_code(text: &str) -> String {
     out
 }
 
-/// Text as markup. Words between backticks are code. An address in square brackets becomes a link that shows its host.
+/// Writes text as markup. Words between backticks are code. An address in square brackets becomes a link that shows its host.
 fn with_links(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

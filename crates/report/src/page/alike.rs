@@ -1,16 +1,16 @@
-//! Settings that do not tell results apart.
+//! Settings that are ignored in a comparison of results.
 
 use std::collections::BTreeSet;
 
 use crate::{ResultKind, RunResult};
 
-/// Settings that do not make another system.
+/// Settings that do not change the simulated system.
 const IGNORED: &[&str] = &["run.duration", "run.warmup", "title", "source", "run.seed"];
-/// Number of leading settings in [`IGNORED`] that fix the measured stretch of a simulation.
+/// Number of the first settings of [`IGNORED`] that fix the measured time.
 const OF_TIME: usize = 2;
 
-/// Settings to ignore in a comparison of results. Simulations of several durations differ in them, so that two sweeps in
-/// one folder stay apart. A measurement has a duration of its own, and may be slowed.
+/// Returns the settings to ignore in a comparison of results. Durations count if simulations differ in them, which keeps two
+/// sweeps in one folder apart. Otherwise they are ignored, because a measurement has its own duration and may be slowed down.
 pub(super) fn ignored(results: &[RunResult]) -> &'static [&'static str] {
     let simulated = results.iter().filter(|result| result.summary.kind == ResultKind::Sim);
     let times: BTreeSet<(Option<String>, Option<String>)> = simulated

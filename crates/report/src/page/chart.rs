@@ -19,13 +19,13 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// A linear axis that holds zero and `max`.
+    /// Makes a linear axis from zero to `max`.
     pub(crate) fn from_zero(title: impl Into<String>, max: f64) -> Self {
         let max = if max > 0.0 && max.is_finite() { max } else { 1.0 };
         Self { title: title.into(), log: false, min: 0.0, max }
     }
 
-    /// The share of the way from one end to the other, within the plot.
+    /// Returns the position of a value, from 0 at `min` to 1 at `max`. Values outside are clamped.
     pub(super) fn place(&self, value: f64) -> f64 {
         let along = if self.log {
             (value.max(self.min).ln() - self.min.ln()) / (self.max.ln() - self.min.ln())
@@ -35,7 +35,7 @@ impl Axis {
         along.clamp(0.0, 1.0)
     }
 
-    /// Positions of labels: round numbers, at most about `wanted` of them.
+    /// Returns the values of labels: round numbers, about `wanted` of them at most.
     pub(super) fn ticks(&self, wanted: usize) -> Vec<f64> {
         if self.log {
             return self.log_ticks(wanted);
@@ -56,7 +56,7 @@ impl Axis {
 
     fn log_ticks(&self, wanted: usize) -> Vec<f64> {
         let (low, high) = (self.min.log10().floor() as i32, self.max.log10().ceil() as i32);
-        // The finest ladder that still has room.
+        // Takes the ladder with the most steps that has room.
         let ladders: [&[f64]; 3] = [&[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]];
         let of = |ladder: &[f64], stride: usize| -> Vec<f64> {
             (low..=high)
@@ -73,12 +73,12 @@ impl Axis {
     }
 }
 
-/// Lines between a series' points.
+/// The line between a series' points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// A value holds until the next point.
+    /// The value holds until the next point.
     Step,
-    /// A step, with the area below it tinted if it is the only one.
+    /// A step whose area below is tinted if the chart has one series only.
     Area,
     /// A thin step, for a series with many changes.
     Trace,
@@ -91,16 +91,16 @@ pub(crate) enum Shape {
 pub(crate) struct Series {
     pub(crate) name: String,
     pub(crate) points: Vec<(f64, f64)>,
-    /// Least and largest value behind the mean at each x of `points`; may be empty.
+    /// Smallest and largest value over seeds at each x of `points`; may be empty.
     pub(crate) band: Vec<(f64, f64)>,
-    /// Indices of the points that no line joins to the one before, because a value between them is missing.
+    /// Indices of points without a line from the previous point, because a value between the two is missing.
     pub(crate) breaks: Vec<usize>,
-    /// Number of its colour and dash: the result's own, so that a result looks the same in every chart.
+    /// Number of the colour and dash. It belongs to the result, which looks the same in every chart.
     pub(crate) look: usize,
 }
 
 impl Series {
-    /// The stretches of points that a line joins.
+    /// Returns the ranges of points that a line joins.
     fn strokes(&self) -> impl Iterator<Item = Range<usize>> {
         let starts = [0].into_iter().chain(self.breaks.iter().copied());
         let ends = self.breaks.iter().copied().chain([self.points.len()]);
@@ -113,7 +113,7 @@ impl Series {
 pub(crate) struct Mark {
     pub(crate) text: String,
     pub(crate) at: f64,
-    /// Across at one y instead of down at one x.
+    /// True for a horizontal line at a value of y, false for a vertical one at a value of x.
     pub(crate) level: bool,
 }
 
@@ -130,13 +130,13 @@ pub(crate) struct Chart {
     pub(crate) shape: Shape,
     pub(crate) series: Vec<Series>,
     pub(crate) marks: Vec<Mark>,
-    /// Columns of a table that says the same, after the one with the rows' names.
+    /// Columns of the chart's table, without the first one, which holds the names of the rows.
     pub(crate) columns: Vec<(String, FigureForm)>,
-    /// Its rows; a null is a value that does not apply.
+    /// Rows of the chart's table; null is a value that does not apply.
     pub(crate) rows: Vec<(String, Vec<Value>)>,
 }
 
-/// Looks (colour and dash) that the style sheet has for series.
+/// Number of looks (colour and dash) that the style sheet has for series.
 pub(crate) const LOOKS: usize = 10;
 
 struct ChartFrame {
@@ -152,11 +152,11 @@ const LEFT: f64 = 46.0;
 const RIGHT: f64 = 10.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 42.0;
-/// Width of a character of a label, for placing only.
+/// Approximate width of a character of a label, for placing only.
 pub(super) const CHARACTER: f64 = 6.6;
 
 impl Chart {
-    /// The chart's entry in the page's data.
+    /// Returns the chart's entry in the page's data.
     pub(crate) fn data(&self) -> Value {
         let series: Vec<Value> = self
             .series
@@ -173,7 +173,7 @@ impl Chart {
                 "rows": rows })
     }
 
-    /// The figure: heading, legend, drawings, read-out, caption and table.
+    /// Writes the figure: heading, legend, drawings, read-out, caption and table.
     pub(crate) fn html(&self, data: &Value) -> String {
         let mut out = format!(
             "<figure data-chart=\"{id}\">\n<h3>{title}</h3>\n",
@@ -301,12 +301,12 @@ impl Chart {
                 continue;
             }
             let x = px(mark.at);
-            // On the side that has room.
+            // The label is on the side of the line that has room.
             let wide = CHARACTER * mark.text.chars().count() as f64;
             let fits = x + 6.0 + wide <= right;
             let (at, anchor) = if fits { (x + 5.0, "start") } else { (x - 5.0, "end") };
             let _ = writeln!(out, "<path class=\"mark x-mark\" d=\"M{x:.1} {:.1}V{bottom:.1}\"/>", TOP - 8.0);
-            // The line stands for itself where its label would lie on another one, or another line would cross it.
+            // The label is left out where it would overlap another label, or another line would cross it.
             let span = if fits { (at, at + wide) } else { (at - wide, at) };
             let is_crossed = self
                 .marks
@@ -347,7 +347,7 @@ impl Chart {
         for tick in self.x.ticks(frame.x_ticks) {
             let x = px(tick);
             let text = significant(tick);
-            // A label at the very end would stick out.
+            // Labels at the ends would be cut off by the edge.
             let half = CHARACTER * text.chars().count() as f64 / 2.0;
             let anchor = if x + half > frame.width { "end" } else { "middle" };
             let _ = write!(
@@ -373,7 +373,7 @@ impl Chart {
             return path;
         }
         let Some((mut last_x, mut last_y)) = points.next() else { return path };
-        // A step begins on the ground.
+        // The first step begins at the axis.
         let _ = write!(path, "M{last_x:.1} {:.1}V{last_y:.1}", py(self.y.min));
         for (x, y) in points {
             // Details below a tenth of a unit are invisible.
@@ -387,14 +387,14 @@ impl Chart {
             }
         }
         if self.shape != Shape::Area {
-            // The last value holds to the end.
+            // The last value holds until the end.
             let _ = write!(path, "H{right:.1}");
         }
         path
     }
 }
 
-/// A sample of a series' line, for legends.
+/// Draws a sample of a series' line, for legends.
 pub(crate) fn swatch(index: usize) -> String {
     format!(
         "<svg class=\"swatch\" viewBox=\"0 0 26 10\" aria-hidden=\"true\">\
@@ -403,7 +403,7 @@ pub(crate) fn swatch(index: usize) -> String {
     )
 }
 
-/// Six significant digits: finer than any screen.
+/// Rounds to six significant digits, which is finer than any screen.
 pub(super) fn shorter(number: f64) -> f64 {
     format!("{number:.5e}").parse().unwrap_or(number)
 }

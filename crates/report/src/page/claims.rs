@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::markup::escape;
 
-/// A claim with the judgement on it.
+/// A claim of a paper, and its judgement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct JudgedClaim {
@@ -18,7 +18,7 @@ pub struct JudgedClaim {
     pub says: String,
     /// The figure that is expected.
     pub expected: String,
-    /// The figure that came out.
+    /// The figure that the simulations gave.
     pub outcome: String,
     /// `holds`, `explained`, or the name of a failure.
     pub status: String,
@@ -27,7 +27,7 @@ pub struct JudgedClaim {
 }
 
 impl JudgedClaim {
-    /// True if the run was too short to judge it.
+    /// Returns true if the run was too short to judge the claim.
     fn is_unmeasured(&self) -> bool {
         self.status.starts_with("not judged")
     }
@@ -42,7 +42,7 @@ impl JudgedClaim {
     }
 }
 
-/// The verdict on all claims.
+/// Writes the verdict on all claims.
 pub(super) fn head(claims: &[JudgedClaim], out: &mut String) {
     if claims.is_empty() {
         return;
@@ -76,7 +76,7 @@ pub(super) fn head(claims: &[JudgedClaim], out: &mut String) {
     );
 }
 
-/// A line for each claim, those that fail first.
+/// Writes a line for each claim, failed ones first.
 pub(super) fn section(claims: &[JudgedClaim], out: &mut String) {
     if claims.is_empty() {
         return;

@@ -13,16 +13,16 @@ use super::{plots, swept};
 use crate::compare::{Agreement, ComparedFigure, Comparison, GOALS, Subject, compare};
 use crate::{QueueRow, ResultKind, RunResult};
 
-/// Two results that belong together.
+/// Two results that are compared.
 pub(crate) struct ComparedPair {
-    /// Number of the prediction, or of the result that the other is compared with.
+    /// Index of the prediction, or of the first of two results.
     left: usize,
-    /// Number of the measurement.
+    /// Index of the measurement, or of the second of two results.
     right: usize,
     comparison: Comparison,
     /// True if the goals apply: a measurement compared with a simulation.
     is_judged: bool,
-    /// Share of ranks with equal times, in per cent, and the first rank without.
+    /// Percentage of ranks whose times agree within the goal, and the first rank (in per cent) whose times do not.
     ranks: Option<(f64, Option<f64>)>,
     /// Settings that differ between the scenarios, with both values.
     settings: Vec<(String, [Option<String>; 2])>,
@@ -30,8 +30,8 @@ pub(crate) struct ComparedPair {
     queues: Vec<(Arc<str>, [u64; 2])>,
 }
 
-/// Pairs each measurement with its scenario's simulation, or with that of the nearest settings. Without any
-/// measurement, pairs two results that are not plans.
+/// Pairs each measurement with its scenario's simulation, or else with the simulation of the same name whose settings differ
+/// least. Without such a pair, two results that are not plans are the pair.
 pub(crate) fn pairs(results: &[RunResult]) -> Vec<ComparedPair> {
     let of =
         |kind: ResultKind| results.iter().enumerate().filter(move |(_, result)| result.summary.kind == kind);
@@ -67,7 +67,7 @@ pub(crate) fn pairs(results: &[RunResult]) -> Vec<ComparedPair> {
         .collect()
 }
 
-/// Settings that differ between two scenarios, with both values.
+/// Returns the settings that differ between two scenarios, with both values.
 pub(crate) fn settings(left: &RunResult, right: &RunResult) -> Vec<(String, [Option<String>; 2])> {
     let bare = |result: &RunResult| RunResult {
         scenario_toml: result.scenario_toml.clone(),
@@ -80,7 +80,7 @@ pub(crate) fn settings(left: &RunResult, right: &RunResult) -> Vec<(String, [Opt
 /// Queues shown at most.
 const QUEUES_MAX: usize = 8;
 
-/// High-water marks of the queues that both sides watched.
+/// Returns the high-water marks, in bytes, of the queues that both sides watched.
 fn queues(left: &[QueueRow], right: &[QueueRow]) -> Vec<(Arc<str>, [u64; 2])> {
     let mut deepest: BTreeMap<&Arc<str>, [Option<u64>; 2]> = BTreeMap::new();
     for (side, rows) in [left, right].into_iter().enumerate() {
@@ -99,7 +99,7 @@ fn queues(left: &[QueueRow], right: &[QueueRow]) -> Vec<(Arc<str>, [u64; 2])> {
     both
 }
 
-/// Compares the times rank by rank, a thousand of them.
+/// Compares the times at a thousand ranks: percentage of ranks that agree, and the first rank that does not.
 fn ranks(left: &RunResult, right: &RunResult) -> Option<(f64, Option<f64>)> {
     const RANKS: usize = 1000;
     let (left, right) = (plots::times_ms(left), plots::times_ms(right));
@@ -116,7 +116,7 @@ fn ranks(left: &RunResult, right: &RunResult) -> Option<(f64, Option<f64>)> {
     Some((count as f64 * 100.0 / RANKS as f64, first))
 }
 
-/// Their entries in the page's data.
+/// Returns the pairs' entries in the page's data.
 pub(crate) fn data(pairs: &[ComparedPair]) -> Value {
     let data = |pair: &ComparedPair| {
         let comparison = &pair.comparison;
@@ -149,7 +149,7 @@ pub(crate) fn data(pairs: &[ComparedPair]) -> Value {
     Value::Array(pairs.iter().map(data).collect())
 }
 
-/// The verdict on each measurement that is compared with its simulation, for the head of the page.
+/// Writes the verdict on each measurement that is compared with its simulation, for the head of the page.
 pub(crate) fn head(pairs: &[ComparedPair], results: &[RunResult], data: &Value, out: &mut String) {
     let judged = || pairs.iter().enumerate().filter(|(_, pair)| pair.is_judged);
     let count = judged().count();
@@ -164,7 +164,7 @@ pub(crate) fn head(pairs: &[ComparedPair], results: &[RunResult], data: &Value, 
     out.push_str("</div>\n");
 }
 
-/// The section; nothing without pairs.
+/// Writes the section of comparisons; nothing without pairs.
 pub(crate) fn section(pairs: &[ComparedPair], results: &[RunResult], data: &Value, out: &mut String) {
     if pairs.is_empty() {
         return;
@@ -271,7 +271,7 @@ fn claims(pair: &ComparedPair, results: &[RunResult], data: &Value, at: &str, ou
     out.push_str("</tbody>\n</table>\n</div>\n");
 }
 
-/// A count that may differ: its path, its name, and its effect on those after it.
+/// A count that may differ: its JSON pointer, its name, and its effect on the counts after it.
 const MEANINGS: &[(&str, &str, &str)] = &[
     (
         "/network/drops",
@@ -382,7 +382,7 @@ fn facts(pair: &ComparedPair, results: &[RunResult], data: &Value, at: &str, out
     );
 }
 
-/// Rows of the queues, which say where a different `Deepest queue` is.
+/// Writes the deepest queues, which show the cause of a different `Deepest queue`.
 fn deepest(pair: &ComparedPair, results: &[RunResult], data: &Value, at: &str, out: &mut String) {
     if pair.queues.is_empty() {
         return;
@@ -395,7 +395,7 @@ fn deepest(pair: &ComparedPair, results: &[RunResult], data: &Value, at: &str, o
     differences(words, &labels(pair, results), FigureForm::Bytes, rows, data, out);
 }
 
-/// Settings shown at most; the scenarios stand on the page, too.
+/// Settings shown at most. The page also has the whole scenarios.
 const SETTINGS_MAX: usize = 12;
 
 fn settings_table(pair: &ComparedPair, results: &[RunResult], out: &mut String) {

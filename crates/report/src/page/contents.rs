@@ -10,7 +10,7 @@ pub(crate) struct Figure {
     pub(crate) label: &'static str,
     /// Form of the figure in text.
     pub(crate) form: FigureForm,
-    /// The ideal that the figure is a multiple or share of.
+    /// The ideal of which the figure is a multiple or share.
     pub(crate) over: Option<&'static str>,
 }
 
@@ -151,7 +151,7 @@ pub(crate) const POINT: &[Figure] = &[
     row("/tcp/timeouts", "Timeouts", Number),
 ];
 
-/// The cost of the result: shown last, since it says nothing about the network.
+/// Cost of the result. It is shown last, because it says nothing about the network.
 pub(crate) const COST: &[Figure] = &[
     row("/speed/wall_s", "Time by the clock", Seconds),
     row("/speed/cpu_s", "Processor time", Seconds),
@@ -187,11 +187,11 @@ pub(crate) const SETTINGS: &[(&str, &str)] = &[
     ("transport.mss", "MSS"),
 ];
 
-/// Labels of settings that the head leaves out; a sweep over them shows them.
+/// Labels of settings that the head leaves out. They are shown if a sweep varies them.
 pub(super) const OTHER_LABELS: &[(&str, &str)] =
     &[("run.duration", "Measured time"), ("run.warmup", "Warm-up"), ("run.seed", "Seed")];
 
-/// True if a setting has an effect in this system, as far as the scenario's other settings say.
+/// Returns true if a setting has an effect in this system, judged by the scenario's other settings.
 pub(super) fn matters(name: &str, tree: &toml::Value) -> bool {
     let is = |name: &str, values: &[&str]| {
         let value = name.split('.').try_fold(tree, |tree, key| tree.get(key));

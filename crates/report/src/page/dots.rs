@@ -1,4 +1,4 @@
-//! Results that are no sweep, side by side: the mean time of each, with the range from the smallest to the largest.
+//! Results that are not a sweep in one picture: the mean time of each, with the range from the smallest to the largest.
 
 use std::fmt::Write;
 
@@ -49,7 +49,7 @@ impl<'a> DotRow<'a> {
         })
     }
 
-    /// One row for a system over its seeds; its p99 is the mean of theirs.
+    /// Makes the row of a system over its seeds. Its p99 is the mean of the seeds' p99.
     fn over_seeds(group: &'a SeedGroup, results: &'a [RunResult]) -> Option<Self> {
         let mean = seeded::mean_ms(group, results)?;
         let rows: Vec<DotRow<'a>> =
@@ -68,7 +68,8 @@ impl<'a> DotRow<'a> {
     }
 }
 
-/// The drawing; none for few results unless they are seeds, none for a sweep, and where fewer than two rows have times.
+/// Draws the results. Returns `None` for a sweep, for a few results without several seeds, and if fewer than two rows have
+/// times.
 pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
     let seeds = seeds::groups(results);
     if results.len() <= VERDICTS_MAX && seeds.is_empty()
@@ -91,7 +92,7 @@ pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
     }
     let ideals = || drawn.iter().filter_map(|row| row.ideal);
     let ideal = ideals().fold(f64::INFINITY, f64::min);
-    // Results of several systems each have their own.
+    // Results of several systems have different ideals.
     let is_one_ideal = ideals().all(|other| other <= 1.01 * ideal);
     let low = drawn.iter().map(|row| row.min).fold(ideal, f64::min);
     let high = drawn.iter().map(|row| row.max).fold(0.0, f64::max);

@@ -1,4 +1,5 @@
-//! Settings that follow others: both rise or fall together, so that charts over one of them show both.
+//! Settings that follow others: one increases or decreases strictly with the other, so that charts over one setting show the
+//! effect of both.
 
 use super::chart::Chart;
 use super::swept::{label, lower, quantity, swept};
@@ -7,8 +8,8 @@ use crate::RunResult;
 /// A setting with every result's value.
 type Setting = (String, Vec<Option<String>>);
 
-/// The settings that span a page's charts, and those that follow one of them. A setting follows another if both rise or fall
-/// together, so that the pairs of their values are a line, not a plane.
+/// Returns the settings that span a page's charts, and those that follow one of them. A setting follows another if one is a
+/// monotonic function of the other. The pairs of their values are then a line, not a plane.
 pub(super) fn leading_and_following(results: &[RunResult]) -> (Vec<Setting>, Vec<(String, String)>) {
     let mut leading: Vec<Setting> = Vec::new();
     let mut following = Vec::new();
@@ -21,7 +22,7 @@ pub(super) fn leading_and_following(results: &[RunResult]) -> (Vec<Setting>, Vec
     (leading, following)
 }
 
-/// True if two settings have three pairs of numbers or more, and both rise or fall together.
+/// Returns true if two settings have at least three pairs of numbers, and one increases or decreases strictly with the other.
 fn moves_with(one: &[Option<String>], other: &[Option<String>]) -> bool {
     let number = |value: &Option<String>| value.as_deref().and_then(quantity).map(|quantity| quantity.number);
     let pairs: Option<Vec<(f64, f64)>> =
@@ -35,7 +36,7 @@ fn moves_with(one: &[Option<String>], other: &[Option<String>]) -> bool {
             || steps().all(|(one, other)| one > 0.0 && other < 0.0))
 }
 
-/// The charts with a note on the settings that follow others.
+/// Returns the charts with a note on the settings that follow others.
 pub(super) fn with_note(charts: impl Iterator<Item = Chart>, following: &[(String, String)]) -> Vec<Chart> {
     let mut charts: Vec<Chart> = charts.collect();
     let notes = following.iter().map(|(key, other)| {

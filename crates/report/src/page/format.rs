@@ -16,7 +16,7 @@ pub(crate) enum FigureForm {
     Change,
     Hertz,
     Text,
-    /// A text that stands alone: it begins with a capital and ends with a full stop.
+    /// A text that stands alone. It begins with a capital and ends with a full stop.
     Sentence,
 }
 
@@ -35,13 +35,13 @@ impl FigureForm {
         (Self::Sentence, "sentence"),
     ];
 
-    /// The word in the page's markup.
+    /// Returns the word for the form in the page's markup.
     pub(crate) fn name(self) -> &'static str {
         Self::ALL.iter().find(|(form, _)| *form == self).map_or("", |(_, name)| name)
     }
 
-    /// The kind that a key's unit names, and the key's words without it: `window_bytes_min` holds bytes and is
-    /// called "Window, min".
+    /// Returns the form that a key's unit names, and the key as words without the unit: `window_bytes_min` holds bytes and
+    /// becomes "Window, min".
     pub(crate) fn of_key(key: &str) -> (Self, String) {
         let units = [
             ("_per_cpu_s", Self::Number),
@@ -68,7 +68,7 @@ impl FigureForm {
     }
 }
 
-/// A figure for people; `None` where it is not of that form.
+/// Writes a figure for people; `None` if the value does not have that form.
 pub(crate) fn format(value: &Value, form: FigureForm) -> Option<String> {
     if let FigureForm::Text | FigureForm::Sentence = form {
         let text = typeset(value.as_str()?);
@@ -86,7 +86,7 @@ pub(crate) fn format(value: &Value, form: FigureForm) -> Option<String> {
     value.as_f64().map(|number| format_f64(number, form))
 }
 
-/// A number for people.
+/// Writes a number for people.
 pub(crate) fn format_f64(number: f64, form: FigureForm) -> String {
     let scaled = |units: &[(f64, &str)]| {
         let (factor, unit) = units
@@ -100,7 +100,7 @@ pub(crate) fn format_f64(number: f64, form: FigureForm) -> String {
     };
     match form {
         FigureForm::Number | FigureForm::Text | FigureForm::Sentence => significant(number),
-        // Two decimals stand below each other in a column; what is shorter needs its digits.
+        // Values of a column have two decimals. Smaller values need significant digits.
         FigureForm::Millis if (0.995..9999.995).contains(&number.abs()) => {
             format!("{}\u{a0}ms", fixed(number, 2))
         }
@@ -121,7 +121,7 @@ pub(crate) fn format_f64(number: f64, form: FigureForm) -> String {
 /// Ratio from which a change is written as a factor: "10 ×" reads faster than "+900 %".
 const FACTOR_FROM: f64 = 10.0;
 
-/// A ratio as a difference: `0.9` is −10 %. From [`FACTOR_FROM`] on it is a factor.
+/// Writes a ratio as a difference: `0.9` is −10 %. From [`FACTOR_FROM`] on it is a factor.
 fn change(ratio: f64) -> String {
     if ratio >= FACTOR_FROM {
         return format!("{}\u{a0}×", fixed(ratio, if ratio < 99.95 { 1 } else { 0 }));
@@ -135,7 +135,8 @@ fn change(ratio: f64) -> String {
     }
 }
 
-/// Four significant digits, never an exponent below 10^15, no digit that says nothing.
+/// Writes a number with four significant digits, without trailing zeros. Larger numbers are whole, and have an exponent from
+/// 10^15 on.
 pub(crate) fn significant(number: f64) -> String {
     if !number.is_finite() || number.abs() >= 1e15 {
         return format!("{number:.3e}");
@@ -150,12 +151,12 @@ pub(crate) fn significant(number: f64) -> String {
     group(text)
 }
 
-/// A fixed number of decimals.
+/// Writes a number with a fixed number of decimals.
 fn fixed(number: f64, decimals: usize) -> String {
     group(&format!("{number:.decimals$}"))
 }
 
-/// Narrow spaces between groups of three digits of the whole part, from five digits on.
+/// Groups the digits of the whole part by threes with narrow spaces, from five digits on.
 fn group(text: &str) -> String {
     let (sign, digits) = text.strip_prefix('-').map_or(("", text), |rest| ("−", rest));
     let whole = digits.find('.').unwrap_or(digits.len());
@@ -170,7 +171,7 @@ fn group(text: &str) -> String {
     out + rest
 }
 
-/// Text with true arrows and the sign of microseconds.
+/// Replaces ASCII arrows and `us` by the proper signs.
 pub(crate) fn typeset(text: &str) -> String {
     let text = text.replace("->", "→");
     let mut out = String::with_capacity(text.len());
@@ -185,7 +186,7 @@ pub(crate) fn typeset(text: &str) -> String {
     out + rest
 }
 
-/// A label of at most `room` characters. Settings lose their sections, and long labels their middle.
+/// Shortens a label to at most `room` characters. Settings lose their sections, and long labels their middle.
 pub(crate) fn shortened(label: &str, room: usize) -> String {
     let bare = |part: &str| match part.split_once('=') {
         Some((key, value)) => {
@@ -196,7 +197,7 @@ pub(crate) fn shortened(label: &str, room: usize) -> String {
         }
         None => part.to_owned(),
     };
-    // A word says as much without its key, a number with the last word of its key.
+    // A word is clear without its key. A number keeps the last word of its key.
     let brief = |part: &str| match part.split_once('=') {
         Some((_, word)) if word.starts_with(char::is_alphabetic) && !["true", "false"].contains(&word) => {
             word.to_owned()
@@ -207,7 +208,7 @@ pub(crate) fn shortened(label: &str, room: usize) -> String {
     let each = |form: &dyn Fn(&str) -> String| label.split(", ").map(form).collect::<Vec<_>>().join(", ");
     let fits = |label: &String| label.chars().count() <= room;
     let value = |part: &str| part.split_once('=').map_or(part, |(_, value)| value).to_owned();
-    // Values alone tell settings apart, if nothing else is in the name.
+    // Values alone are enough if the label has nothing but settings.
     let are_settings = label.split(", ").all(|part| part.contains('=') && !part.contains(": "));
     let values = are_settings.then(|| each(&value));
     if let Some(label) = [Some(each(&bare)), Some(each(&brief)), values].into_iter().flatten().find(fits) {
@@ -227,7 +228,7 @@ pub(crate) fn sentence(text: &str) -> String {
     first + characters.as_str() + end
 }
 
-/// A key as words: `fast_retransmits` is "Fast retransmits".
+/// Writes a key as words: `fast_retransmits` is "Fast retransmits".
 pub(crate) fn words(key: &str) -> String {
     let mut out = String::new();
     for (index, word) in key.split('_').enumerate() {
@@ -247,7 +248,7 @@ pub(crate) fn words(key: &str) -> String {
     out
 }
 
-/// Names with capitals of their own.
+/// Abbreviations that keep their capitals.
 const NAMES: [&str; 9] = ["RTT", "BDP", "RTO", "MSS", "TCP", "ECN", "M21TCP", "DIATCP", "SIRD"];
 
 #[cfg(test)]

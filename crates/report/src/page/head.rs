@@ -1,4 +1,4 @@
-//! The first screen: the verdicts on the results, and of a single one its figures, ports and picture.
+//! The first screen: the verdicts on the results. A single result also has its figures, ports and picture there.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use super::words::PageWords;
 use super::{claims, many, planned, seeded};
 use crate::{RunResult, cautions_of, seeds};
 
-/// The head of the page: the verdicts, and of one result its figures and picture.
+/// Writes the head of the page: the verdicts, and for a single result its figures and picture.
 pub(super) fn head(
     results: &[RunResult],
     data: &Value,
@@ -78,7 +78,7 @@ pub(super) fn head(
         if let Some(text) = figure(data, &format!("{at}/overload/text"), FigureForm::Sentence) {
             let _ = writeln!(warnings, "<p class=\"warning\">{text}</p>");
         }
-        // Several results share a line for each caution.
+        // With several results, each caution has one line for all of them.
         for caution in result.cautions().iter().filter(|_| !several) {
             let _ = writeln!(warnings, "<p class=\"warning\">{}.</p>", escape(caution));
         }
@@ -103,7 +103,7 @@ pub(super) fn head(
     shown(is_split, pictures, out);
 }
 
-/// Writes the answer of a command: its second sentence is the finding.
+/// Writes the answer of a command. Its second sentence is the finding, and is emphasised.
 fn answer(sentences: &[String], out: &mut String) {
     if sentences.is_empty() {
         return;
@@ -127,7 +127,7 @@ fn shown(is_split: bool, pictures: &Pictures, out: &mut String) {
     out.push_str("</header>\n");
 }
 
-/// The title of the scenario, where all results share one.
+/// Returns the title of the scenario if all results have the same title.
 fn system_title(results: &[RunResult]) -> Option<String> {
     let title = |result: &RunResult| {
         let tree = result.scenario_toml.as_ref()?.parse::<toml::Table>().ok()?;
@@ -149,7 +149,7 @@ fn cautions(results: &[RunResult], out: &mut String) {
     }
 }
 
-/// The handful of figures that most people came for.
+/// Writes the few most important figures.
 fn key_figures(result: &RunResult, data: &Value, out: &mut String) {
     let times =
         if result.summary.collection_time_ms.is_some() { "collection_time_ms" } else { "requests/time_ms" };
@@ -159,7 +159,7 @@ fn key_figures(result: &RunResult, data: &Value, out: &mut String) {
     let goodput = at("goodput_bps/per_collector_mean");
     let (slow_mean, slow_p99) = (at("slowdown/mean"), at("slowdown/p99"));
     let has_events = result.summary.events.is_some();
-    // Events of different sizes have ideals of their own, which the slowdown counts.
+    // Events of different sizes have different ideals. The slowdown accounts for that.
     let over = |time: &str| ratio(data, time, &ideal, FigureForm::Factor).filter(|_| !has_events);
     let slow_p99 = figure(data, &slow_p99, FigureForm::Factor).filter(|_| result.summary.has_p99());
     let tiles = [
@@ -198,7 +198,7 @@ fn key_figures(result: &RunResult, data: &Value, out: &mut String) {
     out.push_str("</dl>\n");
 }
 
-/// The outputs that dropped frames or filled up.
+/// Writes the outputs that dropped frames or filled up.
 fn ports(result: &RunResult, data: &Value, out: &mut String) {
     if result.summary.ports.is_empty() {
         return;
@@ -227,7 +227,7 @@ fn ports(result: &RunResult, data: &Value, out: &mut String) {
     connections(result, data, out);
 }
 
-/// The bytes that an output dropped and when, below its name.
+/// Returns the bytes that an output dropped and the time of the drops, for the line below its name.
 fn losses(row: usize, data: &Value) -> String {
     let at = |key: &str| format!("/results/0/summary/ports/{row}/{key}");
     let bytes = figure(data, &at("dropped_bytes"), FigureForm::Bytes).filter(|_| {
@@ -246,7 +246,7 @@ fn losses(row: usize, data: &Value) -> String {
     }
 }
 
-/// The connections that timed out most.
+/// Writes the connections that timed out most.
 fn connections(result: &RunResult, data: &Value, out: &mut String) {
     if result.summary.connections.is_empty() {
         return;

@@ -22,11 +22,11 @@ pub(super) struct Grid {
     keys: [String; 2],
     /// Their values in ascending order, as words.
     values: [Vec<String>; 2],
-    /// Row by row; `None` where no result has a time.
+    /// Mean times in milliseconds, row by row; `None` if no result has a time.
     cells: Vec<Vec<Option<f64>>>,
-    /// Row by row, true where a result dropped frames, or worse.
+    /// Row by row: true if a result has the standing `bad`.
     is_bad: Vec<Vec<bool>>,
-    /// Row by row, the figures of each result by which an effect is judged.
+    /// Row by row: the figures of each result by which an effect is judged.
     effects: Vec<Vec<Vec<Effect>>>,
 }
 
@@ -55,7 +55,7 @@ impl Effect {
 }
 
 impl Grid {
-    /// The same with rows for columns, where it has more than `columns_max` columns and fewer rows.
+    /// Exchanges rows and columns if there are more than `columns_max` columns, and fewer rows than columns.
     fn upright(self, columns_max: usize) -> Self {
         let columns = self.values[0].len();
         if columns <= columns_max || columns <= self.values[1].len() {
@@ -72,7 +72,7 @@ impl Grid {
     }
 }
 
-/// The grid of results that differ in two settings, each with three values or more that are numbers.
+/// Makes the grid of results that differ in two numeric settings, each with at least three values. Returns `None` otherwise.
 pub(super) fn grid(results: &[RunResult]) -> Option<Grid> {
     let (differing, _) = leading_and_following(results);
     let [(first, first_values), (second, second_values)] = &differing[..] else { return None };
@@ -114,7 +114,7 @@ pub(super) fn grid(results: &[RunResult]) -> Option<Grid> {
     is_known.then(|| Grid { keys: [first.clone(), second.clone()], values, cells, is_bad, effects })
 }
 
-/// The setting without any effect: 0 if all columns of a grid are equal, 1 if all rows are.
+/// Returns the setting without any effect: 0 if all columns of a grid are equal, 1 if all rows are.
 fn without_effect<T: PartialEq>(cells: &[Vec<T>]) -> Option<usize> {
     if cells.iter().all(|row| row.windows(2).all(|pair| pair[0] == pair[1])) {
         return Some(0);
@@ -122,7 +122,7 @@ fn without_effect<T: PartialEq>(cells: &[Vec<T>]) -> Option<usize> {
     cells.windows(2).all(|pair| pair[0] == pair[1]).then_some(1)
 }
 
-/// The heat map; none where results do not differ in two settings with three values or more each.
+/// Draws the heat map. Returns `None` if results do not differ in two settings with at least three values each.
 pub(super) fn draw(results: &[RunResult]) -> Option<Drawing> {
     let Grid { keys, values, cells, is_bad, effects } = grid(results)?.upright(COLUMNS_MAX);
     let [columns, rows] = [&keys[0], &keys[1]].map(|key| swept::label(key));
@@ -218,7 +218,7 @@ mod tests {
             })
             .collect();
         assert!(draw(&same).unwrap().html.contains("Credits has no effect here"));
-        // Equal means hide a worse tail, and losses that cost no time on average.
+        // Equal means may hide a worse tail, or losses that cost no time on average.
         let differing = |change: fn(&mut Summary)| {
             let mut results = same.clone();
             change(&mut results[0].summary);

@@ -1,4 +1,4 @@
-//! Pages of many results: one verdict on all of them, and below the pictures a line for each.
+//! Pages of many results: one verdict on all of them, and a table below the pictures.
 
 use std::fmt::Write;
 
@@ -13,18 +13,18 @@ use super::{points, seeded, swept};
 use crate::RunResult;
 use crate::seeds::{self, SeedGroup};
 
-/// Names of results that stand in the verdict; more stand in the table only.
+/// Names of results in the verdict. With more results, only the table has names.
 const NAMES_MAX: usize = 6;
 
-/// The results of one verdict.
+/// Results with the same verdict.
 struct VerdictGroup {
     standing: Standing,
     words: &'static str,
-    /// Places of the results.
+    /// Indices of the results.
     places: Vec<usize>,
 }
 
-/// The verdict on many results: how many came out which way, the most frequent first.
+/// Writes the verdict on many results: the number of results of each outcome, the most frequent outcome first.
 pub(super) fn together(results: &[RunResult], data: &Value, out: &mut String) {
     let mut groups: Vec<VerdictGroup> = Vec::new();
     let mut is_good: Vec<bool> = Vec::new();
@@ -83,7 +83,8 @@ pub(super) fn together(results: &[RunResult], data: &Value, out: &mut String) {
     out.push_str("</div>\n");
 }
 
-/// The names of results: of those with several seeds the system's name, once, and the number of its seeds if not all are meant.
+/// Returns the names of results. A system with several seeds is named once, with the number of seeds if `places` has only some
+/// of them.
 fn names(results: &[RunResult], systems: &[SeedGroup], places: &[usize]) -> Vec<String> {
     // Seeds of one system have no other name.
     let systems = if systems.len() == 1 { &[] } else { systems };
@@ -103,7 +104,7 @@ fn names(results: &[RunResult], systems: &[SeedGroup], places: &[usize]) -> Vec<
     systems.iter().filter_map(of_system).chain(alone).collect()
 }
 
-/// Many results, a line each, below their pictures.
+/// Writes the table of many results, and the notes below it.
 pub(super) fn many(results: &[RunResult], notes: &[String], data: &Value, out: &mut String) {
     if results.len() > VERDICTS_MAX || !notes.is_empty() || !seeds::groups(results).is_empty() {
         out.push_str("<section>\n<h2>All results</h2>\n");
@@ -115,12 +116,12 @@ pub(super) fn many(results: &[RunResult], notes: &[String], data: &Value, out: &
     }
 }
 
-/// A value that stays on one line with its unit.
+/// Writes a value with non-breaking spaces, so that it stays on one line with its unit.
 pub(super) fn unbroken(value: &str) -> String {
     typeset(value).replace(' ', "\u{a0}")
 }
 
-/// Many results, a line each.
+/// Writes the table of many results, a line for each.
 fn table(results: &[RunResult], data: &Value, out: &mut String) {
     out.push_str(
         "<div class=\"scroll\" role=\"region\" aria-label=\"Results\" tabindex=\"0\">\n<table class=\"points",

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::format::{FigureForm, format};
 
-/// Text as it may stand between tags and in quoted attributes.
+/// Escapes text for use between tags and in quoted attributes.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -25,13 +25,13 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
-/// JSON text as it may stand in a script element: no character that could end it or start a tag.
+/// Escapes JSON text for a script element: no character ends the element or starts a tag.
 pub(crate) fn json_for_script(tree: &Value) -> String {
     let text = tree.to_string();
     let mut out = String::with_capacity(text.len() + text.len() / 16);
     for character in text.chars() {
         match character {
-            // Outside strings JSON has none of these, and inside an escape means the same.
+            // In JSON these characters occur only within strings, where an escape has the same meaning.
             '<' | '>' | '&' | '\x7f'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}' => {
                 let _ = write!(out, "\\u{:04x}", u32::from(character));
             }
@@ -41,12 +41,12 @@ pub(crate) fn json_for_script(tree: &Value) -> String {
     out
 }
 
-/// A part of a JSON pointer (RFC 6901 §3).
+/// Escapes a key as a part of a JSON pointer (RFC 6901 §3).
 pub(crate) fn pointer_part(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-/// A figure of the page's data, with the pointer that says where it stands there.
+/// Writes a figure of the page's data, with the JSON pointer to its value. `None` without such a figure.
 pub(crate) fn figure(data: &Value, pointer: &str, form: FigureForm) -> Option<String> {
     let value = data.pointer(pointer)?;
     let text = format(value, form)?;
@@ -60,7 +60,7 @@ pub(crate) fn figure(data: &Value, pointer: &str, form: FigureForm) -> Option<St
     ))
 }
 
-/// The ratio of two figures of the page's data; `None` where the second is not above zero.
+/// Writes the ratio of two figures of the page's data; `None` if the second is not above zero.
 pub(crate) fn ratio(data: &Value, pointer: &str, over: &str, form: FigureForm) -> Option<String> {
     let (value, over_value) = (data.pointer(pointer)?.as_f64()?, data.pointer(over)?.as_f64()?);
     let ratio = value / over_value;

@@ -1,8 +1,7 @@
 //! The page: one HTML file that opens offline, shows one result or lays several over each other.
 //!
-//! All is drawn here, as inline SVG; the script in the page only reads out values under the pointer or
-//! the arrow keys. Every figure shown stands in the page's data too (`<script id="fanin-data">`), and the
-//! element that shows it names the place there.
+//! All charts are drawn here, as inline SVG. The page's script only reads out values under the pointer or the arrow keys. Every
+//! figure shown is also in the page's data (`<script id="fanin-data">`). The element that shows a figure names its place there.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -48,7 +47,7 @@ mod words;
 
 pub(crate) use self::format::significant;
 
-/// Bytes for people.
+/// Writes a number of bytes for people.
 pub(crate) fn bytes_text(bytes: u64) -> String {
     format::format_f64(bytes as f64, FigureForm::Bytes)
 }
@@ -63,14 +62,14 @@ pub const SWEEP_PAGE: &str = "index.html";
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The page of one result, or of several that are to be compared, as a whole HTML document.
+/// Makes the page of one result, or of several to be compared, as a complete HTML document.
 ///
 /// The document is well-formed XML too. Results without rows have tables but no charts.
 pub fn page(results: &[RunResult]) -> String {
     page_of(results, &PageWords::default())
 }
 
-/// The page of results with words of the command that made them.
+/// Makes the page of results, with words of the command that made them.
 pub fn page_of(results: &[RunResult], words: &PageWords<'_>) -> String {
     let charts = plots::charts(results);
     let pairs = compared::pairs(results);
@@ -118,28 +117,27 @@ pub fn page_of(results: &[RunResult], words: &PageWords<'_>) -> String {
     out
 }
 
-/// Outcome of one result: the verdict at the head of its page.
+/// The verdict on one result, as at the head of its page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Headline {
     /// `good`, `bad` or `open`.
     pub standing: &'static str,
     /// The verdict in a few words.
     pub words: &'static str,
-    /// The figures behind it as HTML, which may be empty.
+    /// The figures of the verdict as HTML; may be empty.
     pub html: String,
 }
 
-/// The verdict on one result.
+/// Judges one result.
 pub fn headline(result: &RunResult) -> Headline {
     let data = data(std::slice::from_ref(result), &[], &Pictures::default(), &[]);
     let verdict = verdict::verdict(&result.summary, &data, "/results/0/summary");
     Headline { standing: verdict.standing.class(), words: verdict.words, html: verdict.sentence }
 }
 
-/// Names a sweep's numbered points after the settings that differ. Adds seeds where settings alone do not tell points
-/// apart.
+/// Labels a sweep's numbered points with the settings that differ. Adds seeds if several points have the same settings.
 pub(crate) fn label_by_settings(results: &mut [RunResult]) {
-    // Sweeps that can be resumed call them by 128-bit hashes.
+    // Sweeps that can be resumed name their points by 128-bit hashes.
     let is_number = |label: &str| {
         !label.is_empty() && label.chars().all(|digit| digit.is_ascii_digit())
             || label.len() == 32 && label.chars().all(|digit| digit.is_ascii_hexdigit())
@@ -149,7 +147,7 @@ pub(crate) fn label_by_settings(results: &mut [RunResult]) {
     {
         return;
     }
-    // Settings that only repeat the value of another, as defaults do, are not named.
+    // Settings whose values only repeat those of another setting are not named.
     let differing = swept::swept(results);
     let has_seeds = swept::has_seeds(results);
     if differing.len() > 3 || differing.is_empty() && !has_seeds {
@@ -175,12 +173,12 @@ pub(crate) fn label_by_settings(results: &mut [RunResult]) {
     }
 }
 
-/// The page's data: summaries, chosen settings, comparisons, and the charts' points.
+/// Makes the page's data: summaries, chosen settings, comparisons, and the charts' points.
 fn data(results: &[RunResult], charts: &[Chart], pictures: &Pictures, pairs: &[ComparedPair]) -> Value {
     let values: Vec<Value> = results
         .iter()
         .map(|result| {
-            // A summary that holds a figure JSON has no word for shows nothing of it.
+            // A summary with a figure that JSON cannot hold is left out.
             let summary = serde_json::to_value(&result.summary).unwrap_or_default();
             json!({ "label": result.label, "summary": summary, "settings": systems::settings(result) })
         })
@@ -206,12 +204,12 @@ fn title(results: &[RunResult]) -> Vec<String> {
     }
 }
 
-/// The summary table: a column for each result; a single result's figures with their ideal.
+/// Writes the summary table, with a column for each result. For a single result a further column compares with the ideal.
 fn summaries(results: &[RunResult], data: &Value, out: &mut String) {
     let mut body = String::new();
     let single = results.len() == 1;
     let two = results.len() == 2;
-    // Of many those that have lines in the charts.
+    // With many results, only those that have lines in the charts.
     let shown = plots::drawn(results.len());
     for (title, figures) in SECTIONS {
         rows(results, &shown, data, title, figures, &mut body);
@@ -222,7 +220,7 @@ fn summaries(results: &[RunResult], data: &Value, out: &mut String) {
         return;
     }
     out.push_str("<section>\n<h2>All figures</h2>\n");
-    // Of many results the pictures and the table above say more.
+    // For many results the pictures and the table above are clearer.
     let is_folded = shown.len() < results.len();
     if is_folded {
         let _ = writeln!(
@@ -283,7 +281,7 @@ fn rows(
     body: &mut String,
 ) {
     let mut lines = String::new();
-    // A quantile of fewer samples is the largest of them under another name.
+    // With fewer samples, the quantile would equal the minimum or the maximum.
     let is_known = |index: usize, pointer: &str| {
         let least = match pointer.rsplit('/').next() {
             Some("p99" | "p01") => 100,
@@ -322,12 +320,12 @@ fn rows(
     section_of_rows(title, &lines, columns(shown), body);
 }
 
-/// Columns of the summary table, the rows' names and the last one of ratios or differences counted.
+/// Returns the number of columns of the summary table: names of rows, results, and ratios or differences.
 fn columns(shown: &[usize]) -> usize {
     shown.len() + 1 + usize::from(shown.len() <= 2)
 }
 
-/// A row's cells. Of two results the difference has its own cell, of more it stands below each.
+/// Writes a row's cells. With two results the difference has its own cell; with more it stands below each figure.
 fn cells_with_changes(
     cells: &[Option<String>],
     shown: &[usize],
@@ -356,8 +354,8 @@ fn cells_with_changes(
     }
 }
 
-/// Rows of techniques' own figures. Returns text for below the table: techniques of a single result, with rows of
-/// dashes but for one.
+/// Writes rows with the figures of each technique. If only one of more than two results has a technique's figures, they are
+/// returned as text for below the table.
 fn technique_rows(results: &[RunResult], shown: &[usize], data: &Value, body: &mut String) -> String {
     let mut done: Vec<String> = Vec::new();
     let mut alone = String::new();
@@ -407,7 +405,7 @@ fn technique_rows(results: &[RunResult], shown: &[usize], data: &Value, body: &m
     alone
 }
 
-/// `title` is markup.
+/// Writes a section of rows, if it has any. `title` is markup.
 fn section_of_rows(title: &str, lines: &str, columns: usize, body: &mut String) {
     if !lines.is_empty() {
         let _ = write!(

@@ -1,4 +1,4 @@
-//! The network as groups of alike nodes in columns, with the load and losses of its links.
+//! The network as columns of node groups, with the load and losses of its links.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,12 +11,12 @@ use super::pictured::{Drawing, SHEETS, Sheet, open};
 use crate::{LinkGroup, NetworkGroups, NodeGroup};
 
 const BOX: [f64; 2] = [116.0, 34.0];
-/// Distance from the middle of a node to that of the next one below.
+/// Vertical distance between the centres of two nodes.
 const ROW: f64 = 92.0;
-/// A strip across the page for desks; phones have the same from top to bottom.
+/// A horizontal drawing for wide pages. Narrow pages show the same network from top to bottom.
 const STRIP: Sheet = Sheet { name: "wide", width: 1000.0, ticks: 0 };
 
-/// The drawing; none for a network that was not recorded.
+/// Draws the network. Returns `None` if it was not recorded.
 pub(super) fn draw(topology: &NetworkGroups, index: usize) -> Option<Drawing> {
     if topology.groups.is_empty() {
         return None;
@@ -27,7 +27,7 @@ pub(super) fn draw(topology: &NetworkGroups, index: usize) -> Option<Drawing> {
     }
     let tallest = columns.values().map(Vec::len).max().unwrap_or(1);
     let id = format!("network-{index}");
-    // Both ways of a link are one line: the busier way tells.
+    // Both directions of a link are one line. The direction with more drops, then with more load, is shown.
     let mut links: BTreeMap<(usize, usize), (&LinkGroup, u64)> = BTreeMap::new();
     for link in &topology.links {
         let pair = (link.from.min(link.to), link.from.max(link.to));
@@ -94,7 +94,7 @@ pub(super) fn draw(topology: &NetworkGroups, index: usize) -> Option<Drawing> {
             );
             if hot.iter().take(4).any(|(other, _)| (other.from, other.to) == (link.from, link.to)) {
                 let (x, y) = ((x1 + x2) / 2.0, (y1 + y2) / 2.0);
-                // On the side of the link that its slope leaves free.
+                // The label is on the side that the slope of the link leaves free.
                 let top = if drops > 0 { 13.0 } else { 0.0 };
                 let (x, anchor, above, below) = match (is_strip, y2 - y1) {
                     (true, height) if height.abs() < 10.0 => (x, "middle", y - 7.0, y + 17.0),

@@ -11,7 +11,7 @@ use super::plots::{bytes_unit, time_unit};
 use super::{dots, heat, network, waterfall};
 use crate::{EventRow, PortTimeline, RunPicture, RunResult, RunTimeline, seeds};
 
-/// The place of the values under the pointer, with a word on zooming while it is empty.
+/// Place for the values under the pointer. While it is empty it shows a hint on zooming.
 pub(super) const OUTPUT: &str = "<output aria-live=\"polite\" data-hint=\"Drag to zoom, double-click to zoom out; keys + − 0\"></output>\n";
 
 /// A drawing with its entry in the page's data.
@@ -21,12 +21,12 @@ pub(super) struct Drawing {
     pub(super) html: String,
 }
 
-/// Most results drawn as pictures; more would be too small to read.
+/// Most results that are drawn as pictures. More would be too small to read.
 const RESULTS_MAX: usize = 4;
 /// Bins of a picture that is made from tables.
 const BINS: usize = 512;
 
-/// A size of drawing: one for desks, one for phones.
+/// A size of drawing: one for wide pages, one for narrow ones.
 pub(super) struct Sheet {
     pub(super) name: &'static str,
     pub(super) width: f64,
@@ -39,14 +39,14 @@ pub(super) const SHEETS: [Sheet; 2] =
 pub(super) const LEFT: f64 = 52.0;
 pub(super) const RIGHT: f64 = 12.0;
 
-/// The width of a text by its number of characters, in units of a drawing. Text keeps its size where the drawing is smaller than its own
-/// width, as the wide one is on paper.
+/// Returns the room for a text by its number of characters, in units of the drawing. The room has a margin: text keeps its size
+/// where a drawing is shown smaller than its own width.
 pub(super) fn text_room(sheet: &Sheet, characters: usize) -> f64 {
     let larger = if sheet.name == "wide" { 1.4 } else { 1.15 };
     larger * CHARACTER * characters as f64
 }
 
-/// Opens a drawing.
+/// Writes the start of a drawing. `words` are its title and its description.
 pub(super) fn open(sheet: &Sheet, height: f64, id: &str, words: [&str; 2], more: &str) -> String {
     let Sheet { name, width, .. } = sheet;
     let [title, description] = words.map(escape);
@@ -57,7 +57,7 @@ pub(super) fn open(sheet: &Sheet, height: f64, id: &str, words: [&str; 2], more:
     )
 }
 
-/// All drawings of a page: `first` stands next to the verdict, the others below.
+/// All drawings of a page: `first` is next to the verdict, the others are below it.
 #[derive(Default)]
 pub(super) struct Pictures {
     pub(super) first: Vec<Drawing>,
@@ -108,7 +108,7 @@ pub(super) fn pictures(results: &[RunResult]) -> Pictures {
     pictures
 }
 
-/// The timeline that was recorded, or one made of the tables.
+/// Returns the recorded timeline, or else one made from the tables.
 fn timeline(result: &RunResult) -> Option<RunTimeline> {
     if let Some(RunPicture { timeline, .. }) = &result.picture {
         return Some(timeline.clone());
@@ -160,7 +160,7 @@ fn timeline(result: &RunResult) -> Option<RunTimeline> {
     Some(RunTimeline { bin_ps, delivered_bytes, timeouts: vec![0; BINS], probes: Vec::new(), ports })
 }
 
-/// Room above the largest queue.
+/// Upper end of the axis of bytes, as a multiple of the largest value.
 const QUEUE_HEADROOM: f64 = 1.12;
 
 /// The scales that all pictures of a page share.
@@ -174,44 +174,45 @@ struct Scale {
     rate_unit: (&'static str, f64),
 }
 
-/// Payload bit/s received in each bin by the host behind the first port, or by all hosts if a switch is behind it.
+/// Returns the payload rate in each bin, in bit/s. The rate is that of the host behind the first port, or of all hosts if a
+/// switch is behind the port.
 fn rates(timeline: &RunTimeline) -> impl Iterator<Item = f64> {
     let seconds = timeline.bin_ps.max(1) as f64 / 1e12;
     let own = timeline.ports.first().and_then(|port| port.delivered_bytes.as_ref());
     own.unwrap_or(&timeline.delivered_bytes).iter().map(move |&bytes| bytes as f64 * 8.0 / seconds)
 }
 
-/// The host behind a port with known goodput.
+/// Returns the host behind a port with known goodput.
 fn host_behind(port: &PortTimeline) -> Option<&str> {
     port.delivered_bytes.as_ref().and_then(|_| port.name.rsplit_once("->")).map(|(_, host)| host)
 }
 
-/// The ideal goodput of the collector behind the first port; that of one is no ideal of several.
+/// Returns the ideal goodput of the collector behind the first port, in bit/s; `None` if no collector is behind it.
 fn ideal(result: &RunResult, timeline: &RunTimeline) -> Option<f64> {
     let host = timeline.ports.first().and_then(host_behind)?;
     let bps = result.summary.ideal.as_ref()?.goodput_bps?;
     host.starts_with("collector").then_some(bps)
 }
 
-/// A picture has its own scale of bytes if the largest of the page is this many times its own.
+/// A picture has its own axis of bytes if the page's largest value is more than this many times its own.
 const OWN_SCALE: u64 = 4;
 
-/// The most bytes that a picture of the first port shows.
+/// Returns the most bytes that a picture of the first port shows.
 fn bytes_max(timeline: &RunTimeline) -> u64 {
     let Some(port) = timeline.ports.first() else { return 1 };
     let peak = port.queue_bytes.iter().copied().max().unwrap_or(0);
-    // A limit far above the queue would flatten it.
+    // A limit far above the queue would flatten the queue's curve.
     let limit = port.limit_bytes.filter(|&limit| limit <= peak.saturating_mul(3));
     limit.unwrap_or(0).max(peak).max(1)
 }
 
 impl Scale {
-    /// The scale for one picture, with its own axis in bytes if the page's would flatten it.
+    /// Returns the scale for one picture, with its own axes of bytes or rates if the page's would flatten its curves.
     fn suiting(&self, timeline: &RunTimeline, ideal_bps: f64) -> Self {
         let own = bytes_max(timeline);
         let is_flat = own.saturating_mul(OWN_SCALE) < (self.queue.max * self.bytes.1 / QUEUE_HEADROOM) as u64;
         let scale = if is_flat { self.with_bytes(own) } else { self.clone() };
-        // One host's payload next to that of all hosts.
+        // The page's axis may hold the payload of all hosts, and this picture that of one host.
         let bps = rates(timeline).fold(ideal_bps, f64::max);
         if bps * (OWN_SCALE as f64) < self.rate.max * self.rate_unit.1 { scale.with_rate(bps) } else { scale }
     }
@@ -230,7 +231,7 @@ impl Scale {
         }
     }
 
-    /// The scale of all timelines; `ideal_bps` is the largest ideal that is drawn.
+    /// Makes the scale of all timelines. `ideal_bps` is the largest ideal that is drawn.
     fn of<'a>(timelines: impl Iterator<Item = &'a RunTimeline> + Clone, ideal_bps: f64) -> Self {
         let end = timelines.clone().map(|one| one.bin_ps * one.timeouts.len() as u64).max().unwrap_or(1);
         let time = time_unit(end);
@@ -262,7 +263,7 @@ const HEIGHT: f64 = 416.0;
 
 fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize, of: &str) -> Drawing {
     let port = &timeline.ports[0];
-    // In a shared memory the limit falls as others fill it: drops begin below that of an empty one.
+    // In a shared memory the limit falls as other outputs fill it: drops begin below the limit of an empty memory.
     let row = result.summary.ports.iter().find(|row| row.name == port.name);
     let fallen = row.and_then(|row| row.first_drop_limit_bytes);
     let name = typeset(&port.name);
@@ -333,10 +334,10 @@ fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize,
             level(&mut html, y, right, y - 5.0, &text);
         }
         if let Some(best) = ideal.map(|bps| bps / scale.rate_unit.1).filter(|best| *best <= scale.rate.max) {
-            // The time of a whole event includes its request, so that a step may lie above.
+            // The time of an event includes its request, so that a curve may exceed the ideal.
             let whole = if result.summary.collection_time_ms.is_some() { "event" } else { "request" };
             let text = format!("ideal for a whole {whole}");
-            // A narrow picture has no room for it behind the title of the panel.
+            // A narrow picture has no room for the whole text behind the panel's title.
             let text = if sheet.name == "wide" { &*text } else { "ideal" };
             level(&mut html, place(&scale.rate, best, RATE), right, RATE[0] - 12.0, text);
         }
@@ -379,7 +380,7 @@ fn place(axis: &Axis, value: f64, [top, bottom]: [f64; 2]) -> f64 {
     bottom - axis.place(value) * (bottom - top)
 }
 
-/// Grid, labels and title of a panel.
+/// Writes grid, labels and title of a panel.
 fn panel(html: &mut String, axis: &Axis, span: [f64; 2], right: f64, title: &str) {
     let _ = write!(html, "<text class=\"axis\" x=\"0\" y=\"{}\">{title}</text>", span[0] - 12.0);
     for tick in axis.ticks(4) {
@@ -395,7 +396,7 @@ fn panel(html: &mut String, axis: &Axis, span: [f64; 2], right: f64, title: &str
     }
 }
 
-/// A dotted line across, with its words above.
+/// Writes a dotted horizontal line, with its text above.
 fn level(html: &mut String, y: f64, right: f64, label_y: f64, text: &str) {
     let _ = write!(
         html,
@@ -406,7 +407,7 @@ fn level(html: &mut String, y: f64, right: f64, label_y: f64, text: &str) {
     );
 }
 
-/// An area of steps.
+/// Writes an area of steps.
 fn steps(
     html: &mut String,
     points: &[(f64, f64)],
@@ -433,7 +434,7 @@ fn steps(
     );
 }
 
-/// A tick for each bin with a count, taller for larger counts.
+/// Writes a tick for each bin with a count. The tick is taller for larger counts.
 fn ticks(html: &mut String, counts: &[u64], at: f64, px: &dyn Fn(f64) -> f64, width: f64, class: &str) {
     let most = counts.iter().copied().max().unwrap_or(0).max(1) as f64;
     let mut path = String::new();
@@ -446,7 +447,7 @@ fn ticks(html: &mut String, counts: &[u64], at: f64, px: &dyn Fn(f64) -> f64, wi
     }
 }
 
-/// Labels of a time axis below `bottom`.
+/// Writes the labels of a time axis below `bottom`.
 pub(super) fn time_axis(html: &mut String, axis: &Axis, sheet: &Sheet, bottom: f64) {
     let right = sheet.width - RIGHT;
     html.push_str("<g class=\"x-axis\">");

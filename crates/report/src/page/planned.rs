@@ -8,10 +8,10 @@ use super::format::{FigureForm, typeset, words};
 use super::markup::{escape, figure, ratio};
 use crate::{PlanComparison, PlanRow, PlanSummary, RunResult};
 
-/// Bars longer than this many times the limit are broken off.
+/// Bars above this multiple of the limit are cut off.
 const BAR_MAX: f64 = 4.0;
 
-/// The name of a planner's outcome, and true if it is good.
+/// Returns the name of a planner's outcome, and true if the outcome is good, false if it is bad, `None` if it is neither.
 pub(super) fn outcome_words(outcome: &str) -> (&'static str, Option<bool>) {
     match outcome {
         "fits" => ("fits", Some(true)),
@@ -23,7 +23,8 @@ pub(super) fn outcome_words(outcome: &str) -> (&'static str, Option<bool>) {
     }
 }
 
-/// The verdict on a queue as markup: never, in a share of the events, always, or an expectation. Plans of earlier versions have its outcome.
+/// Writes the verdict on a queue: never, in a share of the events, always, or an expectation. For plans of earlier versions it
+/// is the outcome.
 fn losses_words(plan: &PlanSummary, row: usize, data: &Value, at: &str) -> String {
     let queue = &plan.queues[row];
     let is_never = plan.verdict.as_ref().is_some_and(|verdict| verdict.losses.as_deref() == Some("never"));
@@ -54,14 +55,14 @@ pub(crate) fn sections(result: &RunResult, data: &Value, index: usize, several: 
     derivations(plan, data, &at, &of, out);
 }
 
-/// The planner's warnings, each a sentence under the verdict.
+/// Writes the planner's warnings, each as a sentence below the verdict.
 pub(crate) fn warnings(plan: &PlanSummary, data: &Value, at: &str) -> String {
     (0..plan.warnings.len())
         .filter_map(|row| figure(data, &format!("{at}/plan/warnings/{row}"), FigureForm::Sentence))
         .fold(String::new(), |all, warning| all + "<p class=\"warning\">" + &warning + "</p>\n")
 }
 
-/// A cell with its heading, which narrow pages show as they stack the table.
+/// Writes a cell with its heading, which narrow pages show because they stack the cells.
 fn cell(heading: &str, content: Option<String>) -> String {
     format!("<td class=\"n\" data-label=\"{heading}\">{}</td>", content.unwrap_or_else(|| "–".into()))
 }
@@ -150,7 +151,7 @@ fn queues(plan: &PlanSummary, data: &Value, at: &str, of: &str, out: &mut String
     out.push_str("</section>\n");
 }
 
-/// A bar for `share`, a line at the limit, on a scale from nothing to `longest`.
+/// Draws a bar for `share` and a line at the limit (1), on a scale from 0 to `longest`.
 fn bar(share: f64, longest: f64, bad: bool) -> String {
     let share = if share.is_nan() { 0.0 } else { share.max(0.0) };
     let class = if bad { "over" } else { "under" };
@@ -207,7 +208,7 @@ fn derivations(plan: &PlanSummary, data: &Value, at: &str, of: &str, out: &mut S
     if plan.derivations.is_empty() {
         return;
     }
-    // Each link has the same three: they stand apart, so that the others are not lost among them.
+    // Each link has the same three rows. They are separated, so that the other rows are easy to find.
     let of_links = |row: &PlanRow| row.name.starts_with("offered.") || row.name.starts_with("load");
     let list = |links: bool, out: &mut String| {
         out.push_str("<dl class=\"derived\">\n");

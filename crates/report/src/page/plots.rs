@@ -20,8 +20,8 @@ const LINES_MAX: usize = 3;
 /// Points of all charts together, so that a page of many results stays small.
 const POINTS_MAX: usize = 40_000;
 
-/// Results with lines in charts of many lines. Beyond the number of line styles, some are chosen evenly, from the first
-/// to the last.
+/// Returns the results that have lines in charts of many lines. If there are more results than line styles, they are chosen
+/// evenly, from the first to the last.
 pub(crate) fn drawn(count: usize) -> Vec<usize> {
     if count <= LOOKS {
         return (0..count).collect();
@@ -29,12 +29,12 @@ pub(crate) fn drawn(count: usize) -> Vec<usize> {
     (0..LOOKS).map(|look| look * (count - 1) / (LOOKS - 1)).collect()
 }
 
-/// The look of a result, if it has its own lines.
+/// Returns the look of a result; `None` if the charts have no line for it.
 pub(crate) fn look(index: usize, count: usize) -> Option<usize> {
     drawn(count).iter().position(|&drawn| drawn == index)
 }
 
-/// True if the page has charts with a line for each result.
+/// Returns true if the page has charts with a line for each result.
 pub(super) fn has_lines(results: &[RunResult]) -> bool {
     results.iter().any(|RunResult { records, .. }| {
         !(records.events.is_empty()
@@ -44,12 +44,12 @@ pub(super) fn has_lines(results: &[RunResult]) -> bool {
     })
 }
 
-/// The swatch of a result, if it has its own lines.
+/// Returns the swatch of a result; empty if the charts have no line for it.
 pub(super) fn swatch_of(index: usize, results: &[RunResult]) -> String {
     look(index, results.len()).filter(|_| has_lines(results)).map_or(String::new(), swatch)
 }
 
-/// Every chart that has rows, in the order of the page.
+/// Makes every chart that has rows, in the order of the page.
 pub(crate) fn charts(all: &[RunResult]) -> Vec<Chart> {
     let indices = drawn(all.len());
     let results: Vec<&RunResult> = indices.iter().map(|&index| &all[index]).collect();
@@ -75,7 +75,7 @@ fn over_each_other(results: &[&RunResult]) -> Vec<Chart> {
     charts
 }
 
-/// Collection times that count, ascending, in milliseconds.
+/// Returns the collection times of events in the measured period, in milliseconds, in ascending order.
 pub(crate) fn times_ms(result: &RunResult) -> Vec<f64> {
     let measured = |row: &&EventRow| {
         result.summary.measured_ps.is_none_or(|span| (span.from..span.until).contains(&row.assigned_ps))
@@ -110,7 +110,7 @@ fn collection_times(results: &[&RunResult], budget: usize) -> Vec<Chart> {
         .filter_map(|result| result.summary.times().and_then(|times| times.ideal))
         .filter(|ideal| ideal.is_finite() && *ideal > 0.0)
         .collect();
-    // The bound is drawn where contention lifts it visibly above the ideal.
+    // The bound is drawn only if contention raises it visibly above the ideal.
     let bounds: Vec<f64> = results
         .iter()
         .filter_map(|result| Some(result.summary.bound.as_ref()?.least.time_ms.mean))
@@ -119,7 +119,7 @@ fn collection_times(results: &[&RunResult], budget: usize) -> Vec<Chart> {
     let low = ideals.iter().copied().fold(low, f64::min);
     let high = ideals.iter().chain(&bounds).copied().fold(high, f64::max);
     let log = low > 0.0 && high / low > LOG_FROM;
-    // A little air, so that the first and last event do not lie on the frame.
+    // A margin keeps the first and last event off the frame.
     let (min, max) = if log {
         (low / 1.08, high * 1.08)
     } else {
@@ -137,7 +137,7 @@ fn collection_times(results: &[&RunResult], budget: usize) -> Vec<Chart> {
     vec![cdf(&times, events, &x, &marks, budget), histogram(&times, events, &x, &marks)]
 }
 
-/// One mark for values that are equal on the plot.
+/// Makes one mark for values that are equal on the plot.
 fn marks_at(text: &str, values: &[f64]) -> Vec<Mark> {
     let mut marks: Vec<Mark> = Vec::new();
     for &at in values {
@@ -157,7 +157,7 @@ fn cdf(times: &[MeasuredTimes], events: &str, x: &Axis, marks: &[Mark], budget: 
             let mut ranks: Vec<usize> = (1..=count.min(budget))
                 .map(|index| ((index as f64 * step) as usize).clamp(1, count))
                 .collect();
-            // The ends are what people look for.
+            // The smallest and the largest time are always drawn.
             ranks.extend([1, count]);
             ranks.sort_unstable();
             ranks.dedup();
@@ -247,7 +247,7 @@ fn histogram(times: &[MeasuredTimes], events: &str, x: &Axis, marks: &[Mark]) ->
         caption: "The count is logarithmic: a single slow one is visible among a million fast ones.".into(),
         description: format!("Histogram with {BINS} columns; the tallest holds {tallest} {events}."),
         x: x.clone(),
-        // Half an event is the ground: one event stands out from none.
+        // The axis begins at half an event, so that one event differs from none.
         y: Axis {
             title: format!("{events}, logarithmic"),
             log: true,
@@ -262,7 +262,7 @@ fn histogram(times: &[MeasuredTimes], events: &str, x: &Axis, marks: &[Mark]) ->
     }
 }
 
-/// The rows of each queue, the deepest queues first.
+/// Groups the rows by queue, the deepest queues first.
 fn by_queue(rows: &[QueueRow]) -> Vec<(Arc<str>, Vec<&QueueRow>)> {
     let mut queues: BTreeMap<Arc<str>, Vec<&QueueRow>> = BTreeMap::new();
     for row in rows {
@@ -277,7 +277,8 @@ fn by_queue(rows: &[QueueRow]) -> Vec<(Arc<str>, Vec<&QueueRow>)> {
     queues
 }
 
-/// At most `budget` points; a point holds the largest value of its stretch, carried-over ones included.
+/// Reduces samples to at most about `budget` points. A point holds the largest value of its interval, the value at its start
+/// included.
 fn envelope(samples: &[(u64, u64)], budget: usize) -> Vec<(u64, u64)> {
     if samples.len() <= budget {
         return samples.to_vec();
@@ -307,7 +308,7 @@ fn envelope(samples: &[(u64, u64)], budget: usize) -> Vec<(u64, u64)> {
     points
 }
 
-/// A unit for bytes up to `max`: its name and size.
+/// Returns a unit for bytes up to `max`: its name and its size in bytes.
 pub(super) fn bytes_unit(max: u64) -> (&'static str, f64) {
     match max {
         0..2_000 => ("B", 1.0),
@@ -317,7 +318,7 @@ pub(super) fn bytes_unit(max: u64) -> (&'static str, f64) {
     }
 }
 
-/// A unit for times up to `max_ps`: its name and size in picoseconds.
+/// Returns a unit for times up to `max_ps`: its name and its size in picoseconds.
 pub(super) fn time_unit(max_ps: u64) -> (&'static str, f64) {
     match max_ps {
         0..2_000_000 => ("ns", 1e3),
@@ -389,7 +390,7 @@ fn queues(results: &[&RunResult], budget: usize) -> Option<Chart> {
     let mut marks = Vec::new();
     for limit in limits {
         let at = limit as f64 / per_byte;
-        // A limit far above every level would flatten the curve; the table has it.
+        // A limit far above every value would flatten the curve. The table has the limit.
         if at <= y.max * 3.0 {
             y.max = y.max.max(at * 1.1);
             marks.push(Mark { text: "limit".into(), at, level: true });
@@ -454,7 +455,7 @@ fn windows(results: &[&RunResult], budget: usize) -> Option<Chart> {
     })
 }
 
-/// The first watched event of each result, both ways.
+/// Charts the first watched event of each result, in both directions.
 fn io(results: &[&RunResult], budget: usize) -> Vec<Chart> {
     let mut ways: [Vec<Samples>; 2] = [Vec::new(), Vec::new()];
     for (look, result) in results.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The points of a sweep together: the columns of their table, and where the verdict changes.
+//! The points of a sweep: the columns of their table, and the value at which the verdict changes.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(super) struct PointColumn {
     pub(super) values: Vec<String>,
 }
 
-/// Columns equivalent to the results' labels; empty if labels say more.
+/// Returns columns that say as much as the results' labels; empty if the labels say more.
 pub(super) fn columns(results: &[RunResult]) -> Vec<PointColumn> {
     let differing = differing(results);
     let is_setting = |index: usize, part: &str| {
@@ -23,7 +23,7 @@ pub(super) fn columns(results: &[RunResult]) -> Vec<PointColumn> {
         differing.iter().any(|(key, values)| values[index].as_deref().is_some_and(|value| names(key, value)))
             || part.starts_with("run.seed=")
             || part.to_lowercase().starts_with("seed ")
-            // A setting of one value only.
+            // A setting that has the same value in all results.
             || part.split_once('=').is_some_and(|(key, _)| key.contains('.'))
     };
     let are_settings = results
@@ -35,7 +35,7 @@ pub(super) fn columns(results: &[RunResult]) -> Vec<PointColumn> {
     }
     let mut columns: Vec<PointColumn> = Vec::new();
     let mut settings = swept(results);
-    // In the order of the sweep, which the labels have.
+    // Columns are in the order of the sweep, as in the labels.
     let first = results.first().map_or("", |result| &result.label);
     settings.sort_by_key(|(key, _)| first.find(&format!("{key}=")).or_else(|| first.find(&label(key))));
     for (key, values) in settings {
@@ -49,25 +49,25 @@ pub(super) fn columns(results: &[RunResult]) -> Vec<PointColumn> {
     columns
 }
 
-/// Place at which a sweep of one number changes sides.
+/// The values between which the verdict of a one-number sweep changes.
 pub(super) struct SweepEdge {
     /// Name of the setting.
     pub(super) key: String,
-    /// Its last value on the one side, and its first on the other.
+    /// The last value below the edge, and the first above it.
     pub(super) values: [String; 2],
-    /// True if results are good up to the edge, false if from it on.
+    /// True if results are good below the edge, false if they are good above it.
     pub(super) is_good_below: bool,
 }
 
-/// Finds the edge of a one-number sweep with good results on one side only. `is_good` holds each result's standing;
-/// with several seeds all must be good.
+/// Finds the edge of a one-number sweep whose verdict changes once. `is_good` holds each result's standing. A value with
+/// several seeds is good if all of them are.
 pub(super) fn edge(results: &[RunResult], is_good: &[bool]) -> Option<SweepEdge> {
     let differing = swept(results);
     let [(key, values)] = &differing[..] else { return None };
     let mut places: BTreeMap<u64, (String, bool)> = BTreeMap::new();
     for (value, &is_good) in values.iter().zip(is_good) {
         let text = value.as_deref()?;
-        // Bits of numbers that are not negative sort as the numbers do.
+        // The bits of non-negative floats sort in the same order as the numbers.
         let number = quantity(text).map(|quantity| quantity.number).filter(|number| *number >= 0.0)?;
         places.entry(number.to_bits()).or_insert_with(|| (text.to_owned(), true)).1 &= is_good;
     }

@@ -1,4 +1,4 @@
-//! The techniques of an advice in one picture: how long each takes, and which lose frames.
+//! The techniques of an advice in one picture: the time of each, and the techniques that lose frames.
 
 use std::fmt::Write;
 
@@ -18,13 +18,13 @@ const LOG_FROM: f64 = 20.0;
 struct RankedRow<'a> {
     name: &'a str,
     slowdown: f64,
-    /// The ends of its interval over seeds.
+    /// The ends of the slowdown's interval over seeds.
     interval: Option<[f64; 2]>,
     drops: f64,
 }
 
-/// Draws the techniques, the fastest first. Each is given with its search, which has the figures. `None` where fewer than two
-/// have a slowdown.
+/// Draws the techniques, the fastest first. Each has its search, which holds the figures. Returns `None` if fewer than two have
+/// a slowdown.
 pub(super) fn draw<'a>(lines: impl Iterator<Item = (&'a str, &'a Value)>) -> Option<String> {
     let figures = lines.filter_map(|(name, search)| {
         let found = ["best", "nearest"].iter().find_map(|key| search.get(key))?;

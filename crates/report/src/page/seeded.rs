@@ -1,4 +1,4 @@
-//! Results with several seeds: the means of their figures with intervals, and what these tell apart.
+//! Results with several seeds: means of their figures with intervals, and the systems that these intervals separate.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use super::points::{self, PointColumn};
 use crate::seeds::{SeedFigure, SeedGroup, groups, least, seed_figures};
 use crate::{FigureUnit, RunResult, Summary};
 
-/// The shown figures: the column of a sweep, the label and the form.
+/// The shown figures: the column of a sweep, and the label.
 const SHOWN: [(&str, &str); 8] = [
     ("time_ms_mean", "Mean time"),
     ("time_ms_p99", "p99"),
@@ -37,7 +37,7 @@ fn summaries<'a>(group: &SeedGroup, results: &'a [RunResult]) -> Vec<&'a Summary
     group.places.iter().map(|&place| &results[place].summary).collect()
 }
 
-/// The entries in the page's data, one for each group.
+/// Returns the entries in the page's data, one for each group.
 pub(super) fn data(results: &[RunResult]) -> Value {
     let of = |group: &SeedGroup| {
         let figures = seed_figures(&summaries(group, results)).into_iter().map(|(figure, over)| {
@@ -50,7 +50,7 @@ pub(super) fn data(results: &[RunResult]) -> Value {
     groups(results).iter().map(of).collect()
 }
 
-/// A shown figure of a group as markup: its mean, and the interval below it. `None` where no seed has it.
+/// Writes a figure of a group as markup: its mean, and the interval below it. `None` if no seed has the figure.
 fn cell(data: &Value, group: usize, column: &str) -> Option<String> {
     let at = format!("/seeds/{group}/figures/{column}");
     let form = form(crate::named_figure(column)?.unit);
@@ -69,7 +69,7 @@ fn cell(data: &Value, group: usize, column: &str) -> Option<String> {
     Some(format!("{mean}<small>{below}</small>"))
 }
 
-/// The figures of one system over its seeds, for the first screen. Counts that are zero with each seed have no interval.
+/// Writes the figures of one system over its seeds, for the first screen.
 pub(super) fn tiles(data: &Value, out: &mut String) {
     let cells: Vec<(&str, String)> =
         SHOWN.iter().filter_map(|&(column, label)| Some((label, cell(data, 0, column)?))).collect();
@@ -88,7 +88,8 @@ fn note(out: &mut String) {
     out.push_str("<p class=\"note\">Means over the seeds with their intervals of 95 % (Student’s t).</p>\n");
 }
 
-/// The techniques with the least mean time, for the verdict on several. Nothing for a sweep, whose points are no rivals.
+/// Names the techniques with the least mean time, for the verdict on several. Writes nothing for a sweep, whose points are not
+/// alternatives.
 pub(super) fn leading(results: &[RunResult], out: &mut String) {
     let groups = groups(results);
     if groups.len() < 2 || !points::columns(results).is_empty() {
@@ -100,9 +101,9 @@ pub(super) fn leading(results: &[RunResult], out: &mut String) {
     for name in &scenarios {
         let rivals: Vec<&SeedGroup> = groups.iter().filter(|group| scenario(group) == *name).collect();
         let means: Vec<Option<SeedFigure>> = rivals.iter().map(|group| mean_ms(group, results)).collect();
-        // No interval tells whether a rival with one seed is slower.
+        // A technique with one seed has no interval, so that no comparison is possible.
         let is_single = |mean: &Option<SeedFigure>| mean.is_some_and(|mean| mean.ends().is_none());
-        // Times of other workloads say nothing about which is better.
+        // Times of different workloads cannot be compared.
         let ideals = rivals.iter().filter_map(|group| results[group.places[0]].summary.times()?.ideal);
         let [low, high] = ideals.fold([f64::INFINITY, 0.0], |[low, high], of| [of.min(low), of.max(high)]);
         if means.iter().any(is_single) || high > 1.01 * low {
@@ -126,13 +127,13 @@ pub(super) fn leading(results: &[RunResult], out: &mut String) {
     }
 }
 
-/// The mean time of a group over its seeds.
+/// Returns the mean time of a group over its seeds, in milliseconds.
 pub(super) fn mean_ms(group: &SeedGroup, results: &[RunResult]) -> Option<SeedFigure> {
     let mean = |summary: &Summary| summary.times().map(|times| times.mean);
     SeedFigure::new(&summaries(group, results).into_iter().map(mean).collect::<Vec<_>>())
 }
 
-/// The columns of settings, without the seed.
+/// Returns the columns of settings, without the seed.
 fn own_columns(results: &[RunResult], groups: &[SeedGroup]) -> Vec<PointColumn> {
     let mut columns = points::columns(results);
     let is_own = |column: &PointColumn, group: &SeedGroup| {
@@ -142,7 +143,7 @@ fn own_columns(results: &[RunResult], groups: &[SeedGroup]) -> Vec<PointColumn> 
     columns
 }
 
-/// A line for each system over its seeds, where there are several systems.
+/// Writes a line for each system over its seeds, if there are several systems.
 pub(super) fn section(results: &[RunResult], data: &Value, out: &mut String) {
     let groups = groups(results);
     if groups.len() < 2 {

@@ -34,7 +34,7 @@ fn flat(result: &RunResult, ignored: &[&str]) -> Option<Flat> {
     let tree = result.scenario_toml.as_ref()?.parse::<toml::Table>().ok()?;
     let mut out = Flat::new();
     flatten("", &tree, ignored, &mut out);
-    // The JSON of a sweep has the swept settings alone, which do not say.
+    // The JSON of a sweep has only the swept settings, which are not enough to decide.
     if out.contains_key("workload.kind") {
         let tree = Value::Table(tree);
         out.retain(|name, _| matters(name, &tree));
@@ -46,8 +46,8 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Settings that differ between results, each with every result's value (absent if it has none), in order. Results
-/// without a known scenario count as equal.
+/// Returns the settings that differ between results, sorted by name. Each has every result's value; `None` if the result lacks
+/// it. Results without a known scenario count as equal.
 pub(crate) fn differing(results: &[RunResult]) -> Vec<(String, Vec<Option<String>>)> {
     let ignored = ignored(results);
     let flats: Vec<Option<Flat>> = results.iter().map(|result| flat(result, ignored)).collect();
@@ -62,14 +62,14 @@ pub(crate) fn differing(results: &[RunResult]) -> Vec<(String, Vec<Option<String
         .collect()
 }
 
-/// True if results differ in their seeds.
+/// Returns true if results differ in their seeds.
 pub(crate) fn has_seeds(results: &[RunResult]) -> bool {
     results.windows(2).any(|pair| pair[0].summary.seed != pair[1].summary.seed)
 }
 
-/// Swept settings among those that differ. The labels of a sweep's points name them. Others count if those do not
-/// determine them, as on a page of several sweeps. Without labels, a setting counts as dependent on another with the
-/// same pattern of values.
+/// Returns the swept settings among those that differ. The labels of a sweep's points name them. Others are included if the
+/// named ones do not determine them, as on a page of several sweeps. Of settings with equal values in all results, the one with
+/// the shortest key is kept.
 pub(super) fn swept(results: &[RunResult]) -> Vec<(String, Vec<Option<String>>)> {
     let mut found = differing(results);
     let is_named = |key: &str| {
@@ -87,7 +87,7 @@ pub(super) fn swept(results: &[RunResult]) -> Vec<(String, Vec<Option<String>>)>
     if !named.is_empty() {
         found.retain(|(key, values)| is_named(key) || !follows(values));
     }
-    // Settings that follow `link.delay` or `tor.buffer` have longer names.
+    // Settings that depend on `link.delay` or `tor.buffer` have longer names, and are dropped in favour of these.
     found.sort_by_key(|(key, _)| (key.matches('.').count(), key.len()));
     let mut leading: Vec<(String, Vec<Option<String>>)> = Vec::new();
     for (key, values) in found {
@@ -99,13 +99,13 @@ pub(super) fn swept(results: &[RunResult]) -> Vec<(String, Vec<Option<String>>)>
     leading
 }
 
-/// The label of a setting on the page.
+/// Returns the label of a setting on the page.
 pub(crate) fn label(key: &str) -> String {
     let known = SETTINGS.iter().chain(OTHER_LABELS).find(|(name, _)| *name == key);
     known.map_or_else(|| words(&key.replace('.', ": ")), |(_, label)| (*label).to_owned())
 }
 
-/// A quantity as a number, and the unit that suits numbers up to some largest one.
+/// A quantity as a number in its base unit, and the units in which it may be shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ScaledQuantity {
     pub(super) number: f64,
@@ -135,14 +135,14 @@ pub(super) fn quantity(text: &str) -> Option<ScaledQuantity> {
         .or_else(|| text.parse::<Ratio>().ok().and_then(|ratio| of(ratio.get(), RATIOS)))
 }
 
-/// The setting along the x axis: its name, and each result's place on it.
+/// The setting along the x axis: its key, its unit, and each result's value in that unit.
 struct Along {
     key: String,
     at: Vec<f64>,
     unit: (f64, &'static str),
 }
 
-/// The setting with the most values among those that differ and are numbers in all results.
+/// Chooses the setting with the most values among those that are numbers of one quantity in all results.
 fn along(differing: &[(String, Vec<Option<String>>)]) -> Option<Along> {
     differing
         .iter()
@@ -176,7 +176,7 @@ struct Shown {
     form: FigureForm,
     curves: &'static [(&'static str, FigureOf)],
     ideal: FigureOf,
-    /// True for counts, which are drawn where one is above zero.
+    /// True for counts. They are drawn only if one is above zero.
     is_count: bool,
 }
 
@@ -213,13 +213,13 @@ const SHOWN: [Shown; 3] = [
     },
 ];
 
-/// Charts over the differing setting, if one or two settings differ.
+/// Makes the charts over the differing setting, if one or two settings differ.
 pub(crate) fn charts(results: &[RunResult]) -> Vec<Chart> {
     let (differing, following) = leading_and_following(results);
     if results.len() < 2 || differing.is_empty() || differing.len() > 2 {
         return Vec::new();
     }
-    // The time of an event and that of a request share no axis.
+    // Times of events and times of requests have different meanings and are not drawn together.
     let has = |is: fn(&Summary) -> bool| results.iter().any(|result| is(&result.summary));
     if has(|summary| summary.requests.is_some()) && has(|summary| summary.events.is_some()) {
         return Vec::new();
@@ -240,7 +240,7 @@ fn chart(
 ) -> Option<Chart> {
     let several_kinds = results.windows(2).any(|pair| pair[0].summary.kind != pair[1].summary.kind);
     let other = differing.iter().find(|(key, _)| *key != along.key);
-    // By curve, by the place of the other setting's value, by name.
+    // Keys: number of the curve, place of the other setting's value, name.
     let mut lines: BTreeMap<(usize, usize, String), CurveValues> = BTreeMap::new();
     let places = other.map(|(_, values)| places(values)).unwrap_or_default();
     for (index, result) in results.iter().enumerate() {
@@ -324,7 +324,7 @@ fn chart(
     })
 }
 
-/// The place of each value among all of them, ascending; words stand where they come first.
+/// Returns the place of each value among all values, ascending. Words come last, in the order of their first occurrence.
 fn places(values: &[Option<String>]) -> Vec<usize> {
     let mut known: Vec<&str> = Vec::new();
     for value in values.iter().flatten() {
@@ -338,17 +338,17 @@ fn places(values: &[Option<String>]) -> Vec<usize> {
     values.iter().map(|value| place(value).unwrap_or(0)).collect()
 }
 
-/// The means of a curve.
+/// The points of a curve, each the mean over seeds.
 #[derive(Debug, Default, PartialEq)]
 struct Means {
     points: Vec<(f64, f64)>,
-    /// From the least to the largest value at each point; empty where each x has one value.
+    /// The least and the largest value at each point; empty if each x has one value.
     band: Vec<(f64, f64)>,
-    /// Points that follow an x without a value.
+    /// Indices of points after an x without a value.
     breaks: Vec<usize>,
 }
 
-/// The mean at each x of points in ascending order, over several seeds.
+/// Computes the mean over seeds at each x. Points are in ascending order.
 fn means(values: &[(f64, Option<f64>)]) -> Means {
     let mut means = Means::default();
     let mut has_seeds = false;
@@ -380,7 +380,7 @@ impl Along {
     }
 }
 
-/// A heading's words within a sentence; abbreviations stay as they are.
+/// Writes a heading for use within a sentence: in lower case, except for abbreviations.
 pub(super) fn lower(text: &str) -> String {
     let mut characters = text.chars();
     match (characters.next(), characters.clone().next()) {
@@ -391,7 +391,7 @@ pub(super) fn lower(text: &str) -> String {
     }
 }
 
-/// An axis that holds all values, logarithmic where they are far apart.
+/// Makes an axis that holds all values. It is logarithmic if they are far apart.
 fn axis(title: String, values: impl Iterator<Item = f64>, more: impl IntoIterator<Item = f64>) -> Axis {
     let all: Vec<f64> = values.chain(more).collect();
     let low = all.iter().copied().fold(f64::INFINITY, f64::min);

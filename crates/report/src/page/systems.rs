@@ -12,7 +12,7 @@ use super::markup::{self, escape, figure};
 use super::plots::swatch_of;
 use crate::RunResult;
 
-/// The scenario's chosen settings that it has, by their dotted names.
+/// Returns the settings of [`SETTINGS`] that the scenario has and that have an effect, by their dotted names.
 pub(super) fn settings(result: &RunResult) -> Map<String, Value> {
     let Some(table) = result.scenario_toml.as_ref().and_then(|text| text.parse::<toml::Table>().ok()) else {
         return Map::new();
@@ -33,7 +33,7 @@ pub(super) fn settings(result: &RunResult) -> Map<String, Value> {
         .collect()
 }
 
-/// The systems of the results. Settings that all share stand once, the others in a table.
+/// Writes the systems of the results. Settings that all share are written once, the others in a table.
 pub(super) fn systems(results: &[RunResult], data: &Value, out: &mut String) {
     let are_many = results.len() > LOOKS;
     let mut seen: Vec<usize> = Vec::new();
@@ -77,7 +77,7 @@ pub(super) fn systems(results: &[RunResult], data: &Value, out: &mut String) {
             format!("{}<bdi>{}</bdi>", swatch_of(index, results), escape(&results[index].label))
         };
         let value = |index: usize, key: &str| cell(index, key).unwrap_or_else(|| "–".into());
-        // The shorter list is across, so that the table fits on a sheet.
+        // The shorter list is horizontal, so that the table fits on a page.
         let (corner, across, down): (_, Vec<String>, Vec<(String, Vec<String>)>) = if seen.len() <= own.len()
         {
             let row = |(key, label): &(&str, &str)| {

@@ -6,7 +6,7 @@ use super::format::FigureForm;
 use super::markup::{escape, figure, pointer_part, ratio};
 use crate::{LateCause, PlanVerdict, ResultKind, Summary};
 
-/// Verdicts of more results stand in a table.
+/// With more results, the verdicts are in a table.
 pub(super) const VERDICTS_MAX: usize = 4;
 
 /// Outcome of a result.
@@ -27,7 +27,7 @@ impl Standing {
     }
 }
 
-/// A few words, and the figures behind them as markup.
+/// A verdict in a few words, and the figures of the verdict as markup.
 pub(crate) struct PageVerdict {
     pub(crate) standing: Standing,
     pub(crate) words: &'static str,
@@ -37,7 +37,7 @@ pub(crate) struct PageVerdict {
 }
 
 impl PageVerdict {
-    /// The words up to the first colon or comma, for a table.
+    /// Returns the words up to the first colon or comma, for a table.
     pub(crate) fn short(&self) -> &'static str {
         self.words.split([':', ',']).next().unwrap_or(self.words)
     }
@@ -72,7 +72,7 @@ pub(crate) fn verdict(summary: &Summary, data: &Value, at: &str) -> PageVerdict 
     PageVerdict { standing, words, sentence: sentence(summary, data, at), badge: None }
 }
 
-/// Losses by a plan, as text: never, in a share of the events, always, or depending, within a bracket.
+/// Writes the losses that a plan expects: never, in a share of the events, always, or depending, within a bracket.
 fn badge(verdict: &PlanVerdict, data: &Value, at: &str) -> Option<String> {
     let get = |key: &str, form| figure(data, &format!("{at}/plan/verdict/{key}"), form);
     let words = match verdict.losses.as_deref()? {
@@ -97,7 +97,7 @@ fn badge(verdict: &PlanVerdict, data: &Value, at: &str) -> Option<String> {
     Some(words)
 }
 
-/// The reason for which a measurement is invalid, as markup; `None` for a valid one.
+/// Returns the reason why a measurement is invalid, as markup; `None` for a valid one.
 fn invalid(summary: &Summary, data: &Value, at: &str) -> Option<String> {
     let reason = summary.invalid()?;
     Some(
@@ -151,10 +151,10 @@ pub(super) fn headline(summary: &Summary) -> (Standing, &'static str) {
         .map_or((Standing::Open, "No verdict"), |(_, standing, words)| (standing, words))
 }
 
-/// Requests that take this many times the ideal are slow.
+/// Requests are slow if their mean time is above this multiple of the ideal.
 const SLOW: f64 = 3.0;
 
-/// True if the requests of a closed loop take several times the ideal: what they wait for is no queue of others.
+/// Returns true if the requests of a closed loop take more than [`SLOW`] times the ideal. No other request delays them.
 fn is_slow(summary: &Summary) -> bool {
     let times = summary.requests.as_ref().and_then(|requests| requests.time_ms.as_ref());
     times.is_some_and(|times| times.ideal.is_some_and(|ideal| times.mean > SLOW * ideal))
@@ -164,7 +164,7 @@ fn is_overloaded_by(summary: &Summary, cause: &str) -> bool {
     summary.overload.as_ref().and_then(|overload| overload.cause.as_deref()) == Some(cause)
 }
 
-/// The place of the credit wait among the causes of the slowest event, if that waited longest for them.
+/// Returns the index of the credit wait among the causes of the slowest event, if it is the longest cause.
 fn credit_wait(summary: &Summary) -> Option<usize> {
     let chain = &summary.late.as_ref()?.chain;
     let time = |cause: &LateCause| cause.time_ms.unwrap_or(0.0);
@@ -221,10 +221,10 @@ pub(crate) struct TechniqueFigures {
     pub(crate) rows: Vec<(String, String, FigureForm)>,
 }
 
-/// The figures of techniques that have keys of their own.
+/// Returns the figures of the techniques that have their own keys in the summary.
 pub(crate) fn techniques(summary: &Summary) -> Vec<TechniqueFigures> {
     let scalar = |value: &Value| value.is_number() || value.is_boolean() || value.is_string();
-    // A key that markup cannot repeat cannot be pointed at either.
+    // Markup cannot hold control characters, so a key with one cannot be referred to.
     let plain = |key: &str| !key.chars().any(char::is_control);
     summary
         .techniques

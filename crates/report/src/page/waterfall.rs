@@ -1,4 +1,4 @@
-//! One late event, source by source: when each was asked, answered, lost frames, probed and waited for a timer.
+//! One late event, source by source: request, answer, lost frames, probes and timeouts of each.
 
 use std::fmt::Write;
 
@@ -11,16 +11,16 @@ use super::pictured::{Drawing, LEFT, OUTPUT, RIGHT, SHEETS, Sheet, open, time_ax
 use super::plots::time_unit;
 use crate::{LateEvent, LateSource};
 
-/// Sources that are drawn: those that finished last.
+/// Number of sources that are drawn. They are the ones that finished last.
 const ROWS_MAX: usize = 32;
 const ROW: f64 = 14.0;
 const TOP: f64 = 8.0;
-/// The whole width of a desk, where one result is shown.
+/// The whole width of a wide page, for a single result.
 const WHOLE: Sheet = Sheet { name: "wide", width: 1000.0, ticks: 10 };
-/// Half of a desk.
+/// Half the width of a wide page.
 const HALF: Sheet = Sheet { name: "wide", width: 640.0, ticks: 7 };
 
-/// The drawing; none for an event with unknown sources.
+/// Draws the event. Returns `None` if its sources are unknown.
 pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> {
     let since = |at: u64| at.saturating_sub(late.assigned_ps);
     let end = since(late.collected_ps).max(1);
@@ -36,7 +36,7 @@ pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> 
     let height = TOP + ROW * rows.len() as f64 + 44.0;
     let bottom = TOP + ROW * rows.len() as f64;
     let is_alone = of.is_empty();
-    // Requests that are sent at once, as usual, have no wait to draw.
+    // Requests are usually sent at once, and then have no wait to draw.
     let wait = late.chain.iter().find_map(|cause| match cause.kind.as_str() {
         "credit-wait" => Some("waits for credits, not yet asked"),
         "request-wait" => Some("not yet asked"),
@@ -160,7 +160,7 @@ pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> 
     Some(Drawing { id, data, html })
 }
 
-/// The times of a source's steps.
+/// Returns the times of a source's steps.
 fn steps<'a>(source: &'a LateSource, late: &LateEvent) -> impl Iterator<Item = u64> + use<'a> {
     let ends = [source.request_ps, source.first_byte_ps, source.last_byte_ps.or(Some(late.collected_ps))];
     let marks = source.losses_ps.iter().chain(&source.timeouts_ps).chain(&source.probes_ps);
@@ -169,14 +169,14 @@ fn steps<'a>(source: &'a LateSource, late: &LateEvent) -> impl Iterator<Item = u
     ends.into_iter().flatten().chain(marks.copied()).chain(others)
 }
 
-/// The times without data: from a loss until the timer or the probe that repairs it.
+/// Returns the intervals without data: from a loss until the timer or the probe that repairs it.
 fn stalls(source: &LateSource) -> Vec<(u64, u64)> {
     let mut repairs: Vec<u64> = source.timeouts_ps.iter().chain(&source.probes_ps).copied().collect();
     repairs.sort_unstable();
     let mut stalls: Vec<(u64, u64)> = Vec::new();
     for repaired in repairs {
         let from = stalls.last().map_or(0, |stall| stall.1);
-        // Data behind the first lost frame still arrive; behind the last one nothing does.
+        // Data after the first lost frame still arrive. After the last lost frame, nothing arrives.
         if let Some(&lost) = source.losses_ps.iter().rfind(|&&lost| (from..repaired).contains(&lost)) {
             stalls.push((lost, repaired));
         }
@@ -184,7 +184,7 @@ fn stalls(source: &LateSource) -> Vec<(u64, u64)> {
     stalls
 }
 
-/// The axis: logarithmic where a timer makes the slowest step this many times as late as half of them.
+/// The time axis is logarithmic if the end is more than this many times the median step.
 const LOG_FROM: u64 = 12;
 
 fn time_axis_of(mut steps: Vec<u64>, end: u64, unit: (&str, f64)) -> Axis {
