@@ -1,4 +1,4 @@
-//! The bracket of a verdict that depends: shares of events and bytes between which the outcome lies.
+//! The bracket of a verdict that depends: bounds of the share of events that lose frames, and of the bytes that wait.
 
 use fanin_scenario::{Buffering, Scenario};
 use fanin_units::{Bytes, Rate, Ratio};
@@ -12,20 +12,20 @@ use crate::system::{EventSpread, SystemFigures};
 /// Lower and upper bounds of one queue's losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossBracket {
-    /// The least and the largest share of the events that lose frames; `None` where events do not come one by one.
+    /// The least and the largest share of the events that lose frames; `None` without a bound, as in a closed loop.
     pub share: Option<[Ratio; 2]>,
-    /// The share that the model expects; `None` where it has no estimate.
+    /// The share that the model expects; `None` without an estimate.
     pub expected: Option<Ratio>,
-    /// Bytes that wait at the deepest if the bursts of events do not meet.
+    /// The most bytes that wait if the bursts of events do not meet.
     pub waiting: Bytes,
-    /// Most bytes that can wait for any overlap of events; `None` where nothing limits them.
+    /// The most bytes that can wait for any overlap of events; `None` without a bound.
     pub waiting_max: Option<Bytes>,
-    /// Bytes that fit.
+    /// Bytes for which the queue has room.
     pub fits: Bytes,
 }
 
 impl LossBracket {
-    /// The bracket of a queue with room for `fits`, where events without overlap take `waiting`.
+    /// Makes the bracket of a queue with room for `fits`, in which `waiting` bytes wait if events do not overlap.
     pub(crate) fn new(
         s: &Scenario,
         system: &SystemFigures,
@@ -37,13 +37,13 @@ impl LossBracket {
     ) -> Self {
         let switch = place.switch;
         let most = waiting_max(s, system, switch.frame_overhead).ok();
-        // A port of its own at the collectors' switch carries the data of one collector.
+        // A dedicated port at the collectors' switch carries the data of one collector only.
         let own = switch.buffering == Buffering::Dedicated && place.sharers == 1 && place.neighbours > 0;
         let waiting_max = most.map(|most| if own { most.to_collector } else { most.total }.max(waiting));
         let share = if waiting_max.is_some_and(|most| most <= fits) {
             Some([Ratio::ZERO; 2])
         } else {
-            // That no event is lost by the model is no bound.
+            // A largest share of zero is the model's estimate and no bound.
             shares.filter(|[_, most]| !most.is_zero()).map(|[least, most]| [least.min(most), most])
         };
         let expected = match share {
@@ -54,7 +54,7 @@ impl LossBracket {
         Self { share, expected, waiting, waiting_max, fits }
     }
 
-    /// The waiting bytes in words, for the queue `name`.
+    /// Writes the waiting bytes of the queue `name` in words.
     pub(crate) fn waiting_text(&self, name: &str) -> String {
         let (waiting, fits) = (brief(self.waiting), brief(self.fits));
         match self.waiting_max {
@@ -66,13 +66,13 @@ impl LossBracket {
         }
     }
 
-    /// The bound of the waiting bytes in words, after a sentence on the queue; `None` where it adds nothing.
+    /// Writes the bound of the waiting bytes in words, to follow a sentence on the queue. `None` if it adds nothing.
     pub(crate) fn waiting_max_text(&self) -> Option<String> {
         let most = self.waiting_max.filter(|most| *most > self.waiting)?;
         Some(format!("at most {} can wait there", brief(most)))
     }
 
-    /// The range of shares in words, such as `0 to 5.4 %`; `None` where there is none.
+    /// Writes the range of shares, such as `0 to 5.4 %`; `None` without one.
     pub(crate) fn range_text(&self) -> Option<String> {
         let [least, most] = self.share.filter(|[_, most]| !most.is_zero())?;
         let text = |share: Ratio| if share.is_zero() { "0 %".to_owned() } else { percent(share) };
@@ -81,7 +81,7 @@ impl LossBracket {
     }
 }
 
-/// The share of events at a collector that is already collecting another one, with hosts chosen at random.
+/// Returns the share of events that meet another one at their collector, with hosts chosen at random.
 pub(crate) fn busy_share(system: &SystemFigures, outflow: Rate) -> Ratio {
     ratio_of(
         system.offered(system.answer.buffered).get(),
@@ -89,21 +89,21 @@ pub(crate) fn busy_share(system: &SystemFigures, outflow: Rate) -> Ratio {
     )
 }
 
-/// The share of events that find others on their way at their collector, and too many of them for `fits`.
+/// Returns the share of events that meet others at their collector, where `waits` bytes of each together exceed `fits`.
 pub(crate) fn crowded_share(system: &SystemFigures, outflow: Rate, waits: Bytes, fits: Bytes) -> Ratio {
     let others = (fits.get() / waits.get().max(1)).clamp(1, 32) as i32;
     let share = libm::pow(busy_share(system, outflow).as_f64(), f64::from(others));
-    // Both that meet may lose.
+    // Both events that meet may lose frames.
     Ratio::new(libm::round(2e6 * share).min(1e6) as u64)
 }
 
-/// Terms of the sum over ports that fill at once.
+/// Most terms of the sum over ports that fill at once.
 const ACTIVE_MAX: u64 = 1_000;
 
-/// Shares of the events that are larger than a port of a dynamic threshold may hold.
+/// Returns the share of the events that exceed a port's dynamic threshold, as lower and upper estimate.
 ///
-/// The first is with hosts in turn, the second with events at random: there the number of ports that fill at once follows
-/// Poisson's distribution.
+/// With hosts in turn, `active` ports fill at once. With events at random, their number follows Poisson's distribution. First
+/// come, first served lies between a port that fills alone and the larger of these two.
 pub(crate) fn threshold_shares(
     system: &SystemFigures,
     place: &QueuePlace<'_>,
@@ -133,7 +133,7 @@ pub(crate) fn threshold_shares(
     let [in_turn, at_random] = [in_turn, at_random].map(ratio);
     match system.spread {
         EventSpread::InTurn => [in_turn; 2],
-        // A queue that fills alone is the least that first come, first served can have.
+        // The lower estimate of first come, first served is a queue that fills alone.
         EventSpread::Fcfs => [ratio(share(1)), in_turn.max(at_random)],
         EventSpread::AtRandom => [at_random; 2],
     }

@@ -7,24 +7,24 @@ use crate::bounds::{credit_burst, m21tcp_packets, m21tcp_window};
 use crate::derived::{Derived, brief};
 use crate::system::SystemFigures;
 
-/// The bytes that can be in flight to one collector at once.
+/// A limit of the bytes that can be in flight to one collector at once.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Burst {
-    /// The bytes of its frames.
+    /// Bytes of the burst in frames.
     pub(crate) frames: Derived<Bytes>,
-    /// The number of its packets.
+    /// Number of packets of the burst.
     pub(crate) packets: Packets,
     /// Bytes of the burst that enter at line rate. Acknowledgements release the rest, two bytes for each departing one.
     pub(crate) at_once: Bytes,
-    /// The origin of the limit, in words.
+    /// The limiting quantity, in words.
     pub(crate) limit: &'static str,
-    /// True if nothing but their size limits events.
+    /// True if only the size of events limits the burst.
     pub(crate) is_unshaped: bool,
-    /// True if it grows and shrinks with the event: windows do not, events and credits for their fragments do.
+    /// True if the burst varies with the event's size. Events and credits for their fragments do, windows do not.
     pub(crate) varies: bool,
 }
 
-/// The burst towards one collector, by the technique in force.
+/// Computes the burst towards one collector: the least of all limits of the technique in force.
 pub(crate) fn burst(s: &Scenario, system: &SystemFigures) -> Burst {
     let (answer, answers) = (system.answer, system.answers_at_once());
     let frame = Bytes::new(system.segments.buffered(system.segments.mss()));
@@ -39,7 +39,7 @@ pub(crate) fn burst(s: &Scenario, system: &SystemFigures) -> Burst {
         "thesis §4.2.2",
     );
     let t = &s.transport;
-    // Windows that grow start from here; those of other controls are limits of their own below.
+    // Windows that grow start with this size. Windows of other congestion controls are limits of their own below.
     let grows = matches!(
         t.congestion_control,
         CongestionControl::NewReno
@@ -74,7 +74,7 @@ pub(crate) fn burst(s: &Scenario, system: &SystemFigures) -> Burst {
         limit(frames.clone(), packets, frames.value, "credits", true);
     }
     let window = |packets: u64, formula, source, windows: &'static str| {
-        // Each flow sends its window or its answers, whichever is less.
+        // Each flow sends its window or its answers, whichever is smaller.
         let per_flow = frame.checked_mul(packets).unwrap_or(Bytes::MAX).min(answer.buffered * events);
         let segments = packets.min(answer.segments.get() * events);
         let frames = Derived::new(
@@ -115,7 +115,7 @@ pub(crate) fn burst(s: &Scenario, system: &SystemFigures) -> Burst {
             limit(frames, packets, at_once, windows, false);
         }
         CongestionControl::Diatcp => {
-            // Connections beyond it wait.
+            // Connections that exceed the global window wait.
             let packets = t.diatcp.global_window.get().min(all_packets.get());
             let frames = Derived::new(
                 "burst",
@@ -127,7 +127,7 @@ pub(crate) fn burst(s: &Scenario, system: &SystemFigures) -> Burst {
             limit(frames, Packets::new(packets), frame * packets, "the global window", false);
         }
         CongestionControl::Sird => {
-            // Its BDP is that of the network alone, so that this is the most.
+            // SIRD's BDP counts the network alone, so that this is the upper bound.
             let bdp = system.last_hop.bytes_in(system.rtt.value);
             let mss = Bytes::new(system.segments.mss());
             let packets = t.sird.bucket.of_bytes(bdp).max(mss).div_ceil(mss).min(all_packets.get());
@@ -148,7 +148,7 @@ pub(crate) fn burst(s: &Scenario, system: &SystemFigures) -> Burst {
         CongestionControl::Dctcp | CongestionControl::Ictcp | CongestionControl::Swift
     );
     if signalled || (grows && marks) {
-        // A signal takes a round trip to work; until then slow start has doubled the first windows once.
+        // A signal takes effect after a round trip. Until then slow start doubles the first windows once.
         let frames = Derived::new(
             "burst",
             all.min(first.saturating_add(first)),

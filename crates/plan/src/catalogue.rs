@@ -21,7 +21,7 @@ pub struct Catalogue {
     pub multi_host: MultiHost,
     /// The reference router.
     pub router: Router,
-    /// The cabinet that servers stand in.
+    /// The cabinet for servers.
     pub rack: Rack,
     /// The chips of network adapters.
     pub chips: Chips,
@@ -130,7 +130,7 @@ impl<'de> Deserialize<'de> for Price {
 /// Errors of a catalogue.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
-    /// The text is not a catalogue; the message points at line and column.
+    /// The text is not a catalogue. The message names line and column.
     #[error("{0}")]
     Invalid(toml::de::Error),
     /// A number is too small to compute with.
@@ -140,7 +140,7 @@ pub enum CatalogueError {
         key: &'static str,
         /// The value in the file.
         actual: u64,
-        /// The least that makes sense.
+        /// The smallest permitted value.
         least: u64,
     },
 }
@@ -149,12 +149,15 @@ impl Catalogue {
     /// Text of the included catalogue.
     pub const SHIPPED: &'static str = include_str!("../catalogue.toml");
 
-    /// The included catalogue.
+    /// Returns the included catalogue.
     pub fn shipped() -> Self {
         Self::parse(Self::SHIPPED).expect("the shipped catalogue is tested")
     }
 
     /// Reads a catalogue from text.
+    ///
+    /// # Errors
+    /// If the text is not a catalogue in TOML, or a number is too small to compute with.
     pub fn parse(text: &str) -> Result<Self, CatalogueError> {
         let catalogue: Self = toml::from_str(text).map_err(CatalogueError::Invalid)?;
         let needed = [
@@ -179,21 +182,21 @@ impl Catalogue {
         }
     }
 
-    /// An amount in the catalogue's currency.
+    /// Makes an amount in the catalogue's currency.
     pub(crate) fn money(&self, hundredths: u64) -> Money {
         Money { hundredths, currency: self.currency.clone().into() }
     }
 }
 
 impl Router {
-    /// Floor that one chassis takes.
+    /// Returns the floor area of one chassis.
     pub const fn area(&self) -> Area {
         Area(self.width * self.depth)
     }
 }
 
 impl Rack {
-    /// Floor that one cabinet takes.
+    /// Returns the floor area of one cabinet.
     pub const fn area(&self) -> Area {
         Area(self.width * self.depth)
     }

@@ -8,8 +8,8 @@ use crate::places::QueuePlace;
 use crate::queues::part_of;
 use crate::system::SystemFigures;
 
-/// Bytes of one event that surely wait at once: its first windows, less departures meanwhile. Answers arrive with the
-/// largest spread of their delays and requests. Zero where a technique may hold the answers back.
+/// Computes the bytes of one event that certainly wait at once: its first windows, less departures in the meantime. Answers are
+/// assumed to arrive with the largest spread of their delays and requests. Zero if a technique may delay answers.
 pub(crate) fn sure_to_wait(
     s: &Scenario,
     system: &SystemFigures,
@@ -31,7 +31,7 @@ pub(crate) fn sure_to_wait(
         }
         _ => return Bytes::ZERO,
     };
-    // Frames from other pods may come in by few links, more slowly than those of the own pod.
+    // Frames from other pods may arrive by few links, and more slowly than those of the own pod.
     let is_spread = s.network.topology == Topology::LeafSpine;
     if is_spread || place.switch.pause.mode != PauseMode::Off {
         return Bytes::ZERO;
@@ -57,20 +57,20 @@ pub(crate) fn sure_to_wait(
     spread.map_or(Bytes::ZERO, |spread| first.saturating_sub(outflow.bytes_in(spread)))
 }
 
-/// The bytes of an answer that nearly all events exceed: fixed ones, or those of the least events of a log-normal distribution.
-/// `None` where fragments vary by themselves.
+/// Returns the bytes that nearly all answers exceed: the size of fixed answers, or a low quantile of log-normal ones. `None` if
+/// fragments vary independently.
 fn least_answer(system: &SystemFigures) -> Option<Bytes> {
     match system.answer_max {
         Some(most) => (most == system.answer.payload).then_some(system.answer.buffered),
         None => {
-            // Of a thousand events one is smaller.
+            // One event in a thousand is smaller.
             let share = libm::exp(-3.1 * system.sigma - system.sigma * system.sigma / 2.0);
             Some(Bytes::new((system.answer.buffered.get() as f64 * share) as u64))
         }
     }
 }
 
-/// The most bytes that a queue can hold while all others are empty; `None` without a limit.
+/// Returns the most bytes that a queue can hold while all others are empty; `None` without a limit.
 pub(crate) fn room_most(place: &QueuePlace<'_>, ring: bool, capacity: Option<Bytes>) -> Option<Bytes> {
     let switch = place.switch;
     if ring {
@@ -78,17 +78,17 @@ pub(crate) fn room_most(place: &QueuePlace<'_>, ring: bool, capacity: Option<Byt
     }
     let room = switch.layout(&[place.is_uplink])?.output_limit(0, 1)?;
     let inputs: u64 = place.inputs.iter().map(|links| links.count).sum();
-    // The frames of each module's inputs have a memory of their own.
+    // The frames from each input module have a memory of their own.
     let is_divided = switch.buffering == Buffering::Voq;
     let modules = if is_divided { inputs.div_ceil(u64::from(switch.module_ports).max(1)).max(1) } else { 1 };
     room.checked_mul(modules)
 }
 
-/// The most bytes of the largest event that wait at once; `None` where sizes have no upper bound.
+/// Returns the most bytes of the largest event that wait at once; `None` if sizes have no upper bound.
 pub(crate) fn largest_waits(system: &SystemFigures, place: &QueuePlace<'_>, outflow: Rate) -> Option<Bytes> {
     let payload = system.event_max?;
     let mss = system.segments.mss();
-    // One frame more for each answer's end.
+    // The end of each answer takes one more frame.
     let frames = payload.get().div_ceil(mss) + system.answers;
     let event = Bytes::new(system.segments.buffered(mss)).checked_mul(frames)?;
     Some(peak_occupancy(part_of(event, place), place.inflow, outflow).value)

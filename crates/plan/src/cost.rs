@@ -14,7 +14,7 @@ pub struct LeafSpineFabric {
     pub spines: u64,
     /// Planes with as many leaves as a spine has ports.
     pub planes_full: u64,
-    /// Ports that the full planes leave over.
+    /// Host ports that do not fit into the full planes.
     pub ports_rest: u64,
     /// Leaves of the last, partly filled plane.
     pub leaves_rest: u64,
@@ -26,20 +26,23 @@ pub enum LeafSpineError {
     /// A leaf has no port left for a host.
     #[error("{spines} spines leave no port of a leaf with {switch_ports} ports for a host")]
     TooManySpines {
-        /// Spines asked for.
+        /// Number of spines requested.
         spines: u64,
         /// Ports of a leaf.
         switch_ports: u64,
     },
-    /// Leaves of one plane would not be joined.
+    /// Without a spine, the leaves of a plane would not be connected.
     #[error("at least one spine is needed")]
     NoSpine,
 }
 
 impl LeafSpineFabric {
-    /// The network with `ports` ports for hosts: multi-host eqs (2) to (4).
+    /// Makes the network with `ports` ports for hosts: multi-host eqs (2) to (4).
     ///
-    /// Leaves are added one by one, and a plane is full with as many leaves as a spine has ports.
+    /// Leaves are added one by one. A plane is full if it has as many leaves as a spine has ports.
+    ///
+    /// # Errors
+    /// If there is no spine, or spines take all ports of a leaf.
     ///
     /// # Panics
     /// If the ports of one plane overflow.
@@ -59,10 +62,10 @@ impl LeafSpineFabric {
         Ok(Self { ports, switch_ports, spines, planes_full, ports_rest, leaves_rest })
     }
 
-    /// Switches, spines and leaves: multi-host eq. (5), corrected.
+    /// Counts all switches, spines and leaves: multi-host eq. (5), corrected.
     ///
-    /// The paper buys spines for the last plane even where it has no leaf. Its last line drops the number of full
-    /// planes from their leaves, as [`Self::switches_as_printed`] does.
+    /// The paper counts spines of the last plane even if the plane has no leaf. In the equation's last line, the leaves of full
+    /// planes lack the factor of the number of planes, as in [`Self::switches_as_printed`].
     pub fn switches(&self) -> Derived<Count> {
         let spines_rest = if self.ports_rest > 0 { self.spines } else { 0 };
         let (leaves, planes, per_plane) =
@@ -76,12 +79,12 @@ impl LeafSpineFabric {
         )
     }
 
-    /// The last line of eq. (5) as the paper prints it, which is wrong: see [`Self::switches`].
+    /// Counts switches by the last line of eq. (5) as the paper prints it, which is wrong: see [`Self::switches`].
     pub fn switches_as_printed(&self) -> u64 {
         self.leaves_rest + self.spines * (self.planes_full + 1) + self.switch_ports
     }
 
-    /// Ratio of a leaf's ports towards hosts to those towards spines.
+    /// Computes the ratio of a leaf's ports towards hosts to its ports towards spines.
     pub fn oversubscription(&self) -> Derived<Factor> {
         let down = self.switch_ports - self.spines;
         Derived::new(
@@ -104,13 +107,13 @@ pub struct Routers {
 }
 
 impl Routers {
-    /// The routers for `ports` ports; at least one chassis, as the paper assumes.
+    /// Computes the routers for `ports` ports; at least one chassis, as the paper assumes.
     pub fn new(ports: u64, catalogue: &Catalogue) -> Self {
         let modules = ports.div_ceil(catalogue.router.module_ports);
         Self { chassis: modules.div_ceil(catalogue.router.module_slots).max(1), modules }
     }
 
-    /// Their price: every chassis with all its fabric modules.
+    /// Computes the price of the routers. Every chassis has all its fabric modules.
     pub fn price(&self, catalogue: &Catalogue) -> Derived<Money> {
         let router = &catalogue.router;
         let chassis = router.chassis_price.0 + router.fabric_modules * router.fabric_price.0;
@@ -131,7 +134,7 @@ impl Routers {
         )
     }
 
-    /// The floor they stand on.
+    /// Computes the floor area of the routers.
     pub fn area(&self, catalogue: &Catalogue) -> Derived<Area> {
         let area = catalogue.router.area();
         Derived::new(
@@ -144,7 +147,7 @@ impl Routers {
     }
 }
 
-/// The price of `switches` servers.
+/// Computes the price of `switches` servers.
 pub fn servers_price(switches: u64, catalogue: &Catalogue) -> Derived<Money> {
     Derived::new(
         "server_price",
@@ -155,7 +158,7 @@ pub fn servers_price(switches: u64, catalogue: &Catalogue) -> Derived<Money> {
     )
 }
 
-/// The floor of the cabinets that `switches` devices of `rack_units` each fill.
+/// Computes the floor area of the cabinets that hold `switches` devices of `rack_units` each.
 ///
 /// # Panics
 /// If a device is higher than a cabinet, which [`Catalogue::parse`] refuses.
@@ -171,7 +174,7 @@ pub fn racks_area(switches: u64, rack_units: u64, catalogue: &Catalogue) -> Deri
     )
 }
 
-/// Ports a rack unit of the multi-host device over those of the server with adapters.
+/// Computes the ports in a rack unit of the multi-host device, over those of the server with adapters.
 pub fn density_gain(catalogue: &Catalogue) -> Derived<Factor> {
     let (device, server) = (&catalogue.multi_host, &catalogue.server);
     Derived::new(
@@ -183,7 +186,7 @@ pub fn density_gain(catalogue: &Catalogue) -> Derived<Factor> {
     )
 }
 
-/// The price of the chips that give a server `bandwidth`: of network adapters, and of multi-host controllers.
+/// Computes the prices of the chips that give a server `bandwidth`: first of network adapters, then of multi-host controllers.
 pub fn chips_price(bandwidth: fanin_units::Rate, catalogue: &Catalogue) -> [Derived<Money>; 2] {
     let chips = &catalogue.chips;
     let price = |name, Price(price), each: fanin_units::Rate| {
@@ -202,7 +205,7 @@ pub fn chips_price(bandwidth: fanin_units::Rate, catalogue: &Catalogue) -> [Deri
     ]
 }
 
-/// Both ways to build one network, side by side.
+/// A network of software switches and one of routers, with their costs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CostComparison {
     /// The planes of software switches.
@@ -221,7 +224,7 @@ pub struct CostComparison {
     pub price_ratio: Derived<Factor>,
     /// Floor of the planes.
     pub fabric_area: Derived<Area>,
-    /// Floor of the planes when they are built of multi-host devices.
+    /// Floor of the planes if they are built of multi-host devices; `None` if these have too few ports.
     pub multi_host_area: Option<Derived<Area>>,
     /// Floor of the routers.
     pub routers_area: Derived<Area>,
@@ -229,7 +232,10 @@ pub struct CostComparison {
     pub area_ratio: Derived<Factor>,
 }
 
-/// Compares the two ways to give `ports` ports to hosts.
+/// Compares the two ways to provide `ports` ports for hosts.
+///
+/// # Errors
+/// As for [`LeafSpineFabric::new`].
 ///
 /// # Panics
 /// If `ports` is zero.
@@ -242,7 +248,7 @@ pub fn compare(ports: u64, spines: u64, catalogue: &Catalogue) -> Result<CostCom
     let routers_price = routers.price(catalogue);
     let fabric_area = racks_area(switches.value.0, catalogue.server.rack_units, catalogue);
     let routers_area = routers.area(catalogue);
-    // Same planes, larger switches; with fewer ports than spines a multi-host leaf cannot be built.
+    // The number of spines is the same. A multi-host leaf cannot be built if its ports do not exceed the spines.
     let multi_host_area =
         LeafSpineFabric::new(ports, catalogue.multi_host.ports, spines).ok().map(|fabric| {
             racks_area(fabric.switches().value.0, catalogue.multi_host.rack_units, catalogue)
@@ -277,7 +283,8 @@ pub fn compare(ports: u64, spines: u64, catalogue: &Catalogue) -> Result<CostCom
     })
 }
 
-/// Every combination of port count and spines, port counts outermost. Combinations that cannot be built are left out.
+/// Compares every combination of port count and spines, with port counts in the outer loop. Combinations that cannot be built
+/// are left out.
 ///
 /// # Panics
 /// If a port count is zero.
@@ -286,7 +293,7 @@ pub fn sweep(ports: &[u64], spines: &[u64], catalogue: &Catalogue) -> Vec<CostCo
     pairs.filter_map(|(ports, spines)| compare(ports, spines, catalogue).ok()).collect()
 }
 
-/// The table of a sweep, for people: one line a combination, columns aligned.
+/// Writes the table of a sweep: a line for each combination, with aligned columns.
 pub fn sweep_table(sweep: &[CostComparison]) -> String {
     use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! A result together with how it came about: the formula and the formula with its numbers filled in.
+//! A result with its derivation: the formula, and the formula with its numbers filled in.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -26,7 +26,7 @@ pub struct Derived<T> {
 pub type Derivation = Derived<Quantity>;
 
 impl<T> Derived<T> {
-    /// A result. `name` is the default name; [`Self::named`] replaces it.
+    /// Makes a result. `name` is the default name; [`Self::named`] replaces it.
     pub fn new(
         name: &'static str,
         value: T,
@@ -37,7 +37,7 @@ impl<T> Derived<T> {
         Self { name: Cow::Borrowed(name), value, formula, numbers, source }
     }
 
-    /// The same result under another name.
+    /// Returns the result under another name.
     #[must_use]
     pub fn named(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.name = name.into();
@@ -46,7 +46,7 @@ impl<T> Derived<T> {
 }
 
 impl<T: Clone + Into<Quantity>> Derived<T> {
-    /// The same result without its static type.
+    /// Returns the result without its static type.
     pub fn erase(&self) -> Derivation {
         Derived {
             name: self.name.clone(),
@@ -57,7 +57,7 @@ impl<T: Clone + Into<Quantity>> Derived<T> {
         }
     }
 
-    /// The whole sentence: `rate × RTT = 1 Gb/s × 200 us = 25 kB`.
+    /// Writes the whole derivation: `rate × RTT = 1 Gb/s × 200 us = 25 kB`.
     pub fn text(&self) -> String {
         format!("{} = {} = {}", self.formula, self.numbers, self.value.clone().into())
     }
@@ -124,7 +124,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// The value in the base unit of its kind.
+    /// Returns the value in the base unit of its kind.
     pub fn base_value(&self) -> u64 {
         match self {
             Self::Bytes(value) => value.get(),
@@ -138,7 +138,7 @@ impl Quantity {
         }
     }
 
-    /// The name of that base unit.
+    /// Returns the name of the base unit.
     pub fn base_unit(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Bytes(_) => "B",
@@ -178,7 +178,7 @@ into_quantity!(
 );
 
 impl Factor {
-    /// `numerator / denominator` to a millionth, rounded to the nearest; saturates at 1.8e13.
+    /// Computes `numerator / denominator` to a millionth, rounded to the nearest; saturates at 1.8e13.
     ///
     /// # Panics
     /// If the denominator is zero.
@@ -203,7 +203,7 @@ impl Area {
     }
 }
 
-/// `numerator / denominator` to a millionth, rounded to the nearest; saturates at 1.8e13.
+/// Computes `numerator / denominator` to a millionth, rounded to the nearest; saturates at 1.8e13.
 ///
 /// # Panics
 /// If the denominator is zero.
@@ -214,18 +214,19 @@ pub fn ratio_of(numerator: u64, denominator: u64) -> Ratio {
     Ratio::new(u64::try_from(ppm).unwrap_or(u64::MAX))
 }
 
-/// A share as a percentage with two significant digits, the precision of models of random sizes.
+/// Writes a share as a percentage with two significant digits, the precision of models of random sizes.
 pub(crate) fn percent(share: Ratio) -> String {
     let percent = share.as_f64() * 100.0;
-    // 99.6 % is not rounded to all of them.
+    // From 99 % on three digits keep 99.6 % from being rounded to 100 %.
     let digits = if (99.0..100.0).contains(&percent) { 3.0 } else { 2.0 };
     let whole = libm::floor(libm::log10(percent.max(1e-4))) + 1.0;
     format!("{percent:.*} %", (digits - whole).max(0.0) as usize)
 }
 
-/// Significant digits that are printed; longer numbers are rounded.
+/// Significant digits of printed numbers; longer numbers are rounded.
 const SIGNIFICANT_DIGITS: u32 = 5;
-/// Amounts of data go over to the next larger unit from here on, as the field writes 2112 kB; all else from 1000 on.
+/// Amounts of data change to the next larger unit from this value on, because papers write 2112 kB. Other quantities change
+/// from 1000 on.
 const BYTES_IN_UNIT_MAX: u64 = 10_000;
 
 const BYTE_STEPS: &[(u64, &str)] = &[
@@ -245,7 +246,7 @@ const RATE_STEPS: &[(u64, &str)] =
 const FREQUENCY_STEPS: &[(u64, &str)] =
     &[(1_000_000_000, "MHz"), (1_000_000, "kHz"), (1_000, "Hz"), (1, "mHz")];
 
-/// Prints for people, with at most five significant digits.
+/// Writes a quantity for people, with at most five significant digits.
 impl fmt::Display for Quantity {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
@@ -267,7 +268,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Powers of 1024 for amounts that are round in them, else powers of 1000.
+/// Writes bytes in powers of 1024 if the number is round in them, else in powers of 1000.
 fn bytes(value: u64) -> String {
     let binary = BINARY_STEPS.iter().find(|(step, _)| value.is_multiple_of(*step));
     if let Some((step, unit)) = binary
@@ -280,7 +281,7 @@ fn bytes(value: u64) -> String {
     in_steps(value, BYTE_STEPS, BYTES_IN_UNIT_MAX / 1_000)
 }
 
-/// The value in the largest unit that gives at least `least`.
+/// Writes the value in the largest unit in which it is at least `least`.
 fn in_steps(value: u64, steps: &[(u64, &str)], least: u64) -> String {
     let (step, unit) = steps
         .iter()
@@ -290,7 +291,7 @@ fn in_steps(value: u64, steps: &[(u64, &str)], least: u64) -> String {
     format!("{} {unit}", rounded(value, *step))
 }
 
-/// `value / step` to five significant digits, trailing zeros dropped.
+/// Writes `value / step` with five significant digits, without trailing zeros.
 fn rounded(value: u64, step: u64) -> String {
     let (value, step) = (u128::from(value), u128::from(step));
     let whole_digits = (value / step).checked_ilog10().map_or(1, |digits| digits + 1);
@@ -305,7 +306,7 @@ fn rounded(value: u64, step: u64) -> String {
     format!("{whole}.{}", fraction.trim_end_matches('0'))
 }
 
-/// The text of a quantity, short enough for a formula.
+/// Writes a quantity in a form that is short enough for a formula.
 pub fn brief(value: impl Into<Quantity>) -> String {
     value.into().to_string()
 }

@@ -1,22 +1,22 @@
-//! Plans a fan-in network by arithmetic alone: wire bytes and ideal times, bounds on windows and buffers,
-//! cost and space. Nothing here simulates; everything answers in microseconds.
+//! Plans a fan-in network by arithmetic alone: wire bytes and ideal times, bounds on windows and buffers, cost and space.
+//! Nothing is simulated; every answer takes microseconds.
 //!
-//! [`plan`] does all of it for a scenario. Its verdict on a queue is that of a fluid model:
+//! [`plan`] does all of it for a scenario. Its verdict on a queue comes from a fluid model:
 //!
-//! * The bytes on their way to a collector are at most one event (in a closed loop, one for each unit). Credits,
-//!   windows or a scheduler may allow less. They are counted in frames, from addresses to check sequence.
-//! * They come in at the rate of the links before the queue and leave at the rate of the link behind it.
+//! * At most one event is in flight to a collector (in a closed loop, one for each unit). Credits, windows or a
+//!   scheduler may allow less. Bytes are counted in frames, from addresses to check sequence.
+//! * The bytes arrive at the rate of the links before the queue, and leave at the rate of the link behind the queue.
 //! * Windows that grow let the first windows in at once. After that, two bytes enter for each byte that leaves, so
 //!   that half of the rest waits too. Where the switch marks, growth ends after one doubling.
-//! * Collectors that share memory are summed up: with hosts in turn by the rests of the events before, else as queues
-//!   with Poisson arrivals. First come, first served lies between the two; where only the second overflows, the
+//! * For collectors that share memory, occupancies add. With hosts in turn these are the rests of earlier events, else
+//!   queues with Poisson arrivals. First come, first served lies between the two. If only the second overflows, the
 //!   verdict is [`BurstOutcome::MayLose`].
 //!
 //! The model is no proof. [`Losses::Never`] is the answer only if every queue fits all bytes that can be outstanding at
 //! once. Where a queue overflows, the answer is the share of events that overflow it by their size. In all other cases
 //! it is [`Losses::Depends`].
 //!
-//! It predicts neither the effects of a timeout nor jitter of the answers: these are for the simulator.
+//! The model predicts neither the effects of timeouts nor jitter of the answers; the simulator does.
 //!
 //! ```
 //! use fanin_plan::wire::{SegmentFraming, collection_time_ideal, wire_bytes};

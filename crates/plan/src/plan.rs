@@ -23,11 +23,12 @@ use crate::wire::goodput_ideal;
 pub struct Options {
     /// Prices and dimensions.
     pub catalogue: Catalogue,
-    /// The fragment sizes, where the scenario leaves them to a file. They override the scenario's own.
+    /// The fragment sizes, if the scenario takes them from a file. They override the scenario's own.
     pub fragment_sizes: Option<FragmentSizes>,
-    /// Share of the events, or of the time, that a buffer has to be large enough for; above 0 and below 1.
+    /// Share of the events, or of the time, for which a buffer must be large enough; above 0 and below 1.
     pub quantile: Ratio,
-    /// True if cost and space are wanted for networks that are not leaf-spine too, with a sweep over port counts.
+    /// True to add cost and space for any topology, with a sweep over port counts. Otherwise only leaf-spine networks have
+    /// them, without a sweep.
     pub cost: bool,
 }
 
@@ -42,7 +43,7 @@ impl Default for Options {
     }
 }
 
-/// Port counts and spines of the sweep that comes with cost and space (multi-host figs 3 and 4).
+/// Port counts and spines of the sweep in cost and space (multi-host figs 3 and 4).
 const SWEEP_PORTS: [u64; 8] = [100, 200, 300, 400, 500, 600, 700, 800];
 const SWEEP_SPINES: [u64; 4] = [2, 6, 10, 20];
 
@@ -58,17 +59,17 @@ pub struct IdealCase {
 /// All links of one kind and their load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkLoad {
-    /// The kinds of nodes that they lead from and to: `tor->collector`.
+    /// The kinds of nodes at the two ends, such as `tor->collector`.
     pub name: String,
     /// Number of links.
     pub count: u64,
-    /// Rate of one.
+    /// Rate of one link.
     pub rate: Rate,
-    /// The rate offered to all of them together, on the wire.
+    /// The rate offered to all these links together, on the wire.
     pub offered: Derived<Rate>,
-    /// Their mean load.
+    /// Mean load of the links.
     pub load: Derived<Ratio>,
-    /// Mean load by requests and acknowledgements in the other direction.
+    /// Mean load by requests and acknowledgements in the reverse direction.
     pub load_reverse: Option<Derived<Ratio>>,
 }
 
@@ -86,9 +87,9 @@ pub struct Section {
 pub struct Cost {
     /// Ports for hosts that the scenario's network has.
     pub ports: u64,
-    /// The scenario's network; `None` where the catalogue's server has too few ports for its spines.
+    /// The scenario's network; `None` if the catalogue's server has too few ports for the spines.
     pub network: Option<CostComparison>,
-    /// A sweep over port counts and spines, where it was asked for.
+    /// A sweep over port counts and spines, if requested.
     pub sweep: Vec<CostComparison>,
 }
 
@@ -99,17 +100,17 @@ pub struct Plan {
     pub title: String,
     /// True if the workload is barrier-synchronised: requests, not events.
     pub is_barrier: bool,
-    /// True if the next request waits for the one before, so that loads are the highest possible ones.
+    /// True if the next request waits for the one before. Loads are then the highest possible ones.
     pub is_closed_loop: bool,
-    /// The best that the network allows.
+    /// The best figures that the network allows.
     pub ideal: IdealCase,
     /// The load offered to the links, from the readouts to the collectors.
     pub links: Vec<LinkLoad>,
     /// The queues, the last hop first.
     pub queues: Vec<Queue>,
-    /// Share of the events that a buffer has to be large enough for.
+    /// Share of the events for which a buffer must be large enough.
     pub quantile: Ratio,
-    /// Proof that no frame can be lost, or the reason for its lack.
+    /// Proof that no frame can be lost, or the reason why there is none.
     pub proof: Result<String, String>,
     /// All other figures, in reading order.
     pub sections: Vec<Section>,
@@ -122,7 +123,7 @@ pub struct Plan {
 /// Plans a scenario that has passed its checks.
 ///
 /// # Errors
-/// If fragment sizes are known only from a file, or products of numbers overflow.
+/// If fragment sizes are known only from a file, answers are empty, the network is unsuitable, or products of numbers overflow.
 pub fn plan(scenario: &Scenario, options: &Options) -> Result<Plan, PlanError> {
     assert!(
         !options.quantile.is_zero() && options.quantile < Ratio::ONE,
@@ -167,7 +168,7 @@ pub fn plan(scenario: &Scenario, options: &Options) -> Result<Plan, PlanError> {
 }
 
 impl Plan {
-    /// One sentence on where frames are lost, if they are.
+    /// Returns the verdict: the deciding outcome, and one sentence on losses of frames.
     pub fn verdict(&self) -> (BurstOutcome, String) {
         let first = |outcome| self.queues.iter().find(|queue| queue.outcome == outcome);
         if let Some(link) = self.links.iter().find(|link| link.load.value > Ratio::ONE) {
@@ -207,7 +208,8 @@ impl Plan {
         (BurstOutcome::Fits, open().map_or_else(String::new, |queue| self.depends(queue)))
     }
 
-    /// The sentence on a queue whose losses depend on more than the model has: the estimate, the bracket, and why not more is proven.
+    /// Writes the sentence on a queue whose losses depend on more than the model covers: the estimate, the bracket, and the
+    /// obstacle to a proof.
     fn depends(&self, queue: &Queue) -> String {
         if queue.outcome == BurstOutcome::Unlimited {
             let why = self.proof.as_ref().err().map_or("", String::as_str);
@@ -226,7 +228,7 @@ impl Plan {
         match &queue.bracket {
             Some(bracket) if !has_reason || bracket.waiting_max.is_some() => {
                 if has_reason {
-                    // The reason has the bytes that wait and those that fit.
+                    // The reason states the bytes that wait and the bytes that fit.
                     parts.push(queue.reason.clone());
                     parts.extend(bracket.waiting_max_text());
                 } else {
@@ -235,7 +237,7 @@ impl Plan {
             }
             _ => parts.push(queue.reason.clone()),
         }
-        // The bound says the same as the proof that fails.
+        // The bound states the same as the failed proof.
         let is_bounded = queue.bracket.is_some_and(|bracket| bracket.waiting_max.is_some());
         if let Err(why) = &self.proof
             && !is_bounded
@@ -246,7 +248,7 @@ impl Plan {
         format!("depends on how events meet: {}", parts.join("; "))
     }
 
-    /// The share of the events that the model expects to lose frames, in words.
+    /// Writes the share of the events that the model expects to lose frames.
     fn expected_text(&self, queue: &Queue, bracket: &LossBracket) -> Option<String> {
         let allowed = brief(Ratio::ONE.saturating_sub(self.quantile));
         let load = self.link_load(&queue.name).filter(|_| !self.is_closed_loop);
@@ -270,7 +272,7 @@ impl Plan {
         })
     }
 
-    /// The share of the events that lose frames at a queue, its range, and the share that the quantile allows.
+    /// Writes the share of the events that lose frames at a queue, its range, and the share that the quantile allows.
     fn in_share(&self, queue: &Queue) -> String {
         let share = percent(queue.losses.share().unwrap_or_default());
         let range = queue.bracket.and_then(|bracket| bracket.range_text()).filter(|range| *range != share);
@@ -279,8 +281,8 @@ impl Plan {
         format!("loses frames in about {share} of the events ({range}allowed: {allowed})")
     }
 
-    /// The queue with the deciding bracket of a verdict that depends. It may lose the largest share of the events, or
-    /// be overfilled most.
+    /// Returns the queue with the deciding bracket of a verdict that depends: the one with the worst outcome. Among these it
+    /// may lose the largest share of the events, or be overfilled most.
     pub(crate) fn open(&self) -> Option<&Queue> {
         let risk = |queue: &&Queue| {
             let bracket = queue.bracket?;
@@ -289,16 +291,16 @@ impl Plan {
             Some((queue.outcome.risk(), share, fill.unwrap_or(Ratio::new(u64::MAX))))
         };
         let open = self.queues.iter().filter(|queue| queue.losses == Losses::Depends);
-        // Of queues with the same risk, the one nearest to the collector.
+        // Of queues with the same risk, the one nearest to the collector is taken.
         open.filter(|queue| queue.bracket.is_some()).rev().max_by_key(risk)
     }
 
-    /// True if a link is offered more than its rate.
+    /// Returns true if a link is offered more than its rate.
     pub(crate) fn is_overloaded(&self) -> bool {
         self.links.iter().any(|link| link.load.value > Ratio::ONE)
     }
 
-    /// Losses of frames anywhere in the network.
+    /// Returns the losses of frames in the whole network.
     pub fn losses(&self) -> Losses {
         let loses = self.queues.iter().any(|queue| queue.outcome == BurstOutcome::Loses);
         if self.proof.is_ok() && !self.is_overloaded() && !loses {
@@ -307,7 +309,7 @@ impl Plan {
         self.losing().map_or(Losses::Depends, |queue| queue.losses)
     }
 
-    /// The queue that loses frames most often, if its losses are known.
+    /// Returns the queue that loses frames most often, of the queues with known losses.
     pub(crate) fn losing(&self) -> Option<&Queue> {
         let often = |queue: &&Queue| match queue.losses {
             Losses::Always => Some(Ratio::ONE),
@@ -315,21 +317,21 @@ impl Plan {
             Losses::Never | Losses::Depends => None,
         };
         let known = self.queues.iter().filter(|queue| often(queue).is_some());
-        // Of queues that lose as often, the one nearest to the collector.
+        // Of queues that lose equally often, the one nearest to the collector is taken.
         known.rev().max_by_key(|queue| often(queue))
     }
 
-    /// A result by its name.
+    /// Finds a result in the sections by its name.
     pub fn find(&self, name: &str) -> Option<&Derivation> {
         self.sections.iter().flat_map(|section| &section.rows).find(|row| row.name == name)
     }
 
-    /// The mean load of the collectors' own links.
+    /// Returns the mean load of the links between ToR switches and collectors.
     pub fn last_hop_load(&self) -> Ratio {
         self.link_load("tor->collector").unwrap_or_default()
     }
 
-    /// The mean load of the links into the racks; `None` in a star, which has none.
+    /// Returns the mean load of the links into the racks; `None` in a star, which has no such links.
     pub fn uplink_load(&self) -> Option<Ratio> {
         self.link_load("core->tor").or_else(|| self.link_load("leaf->tor"))
     }
@@ -349,7 +351,7 @@ fn cost(s: &Scenario, ports: u64, options: &Options) -> Cost {
     }
 }
 
-/// The name that a link or queue has in keys: arrows become dots.
+/// Returns the name of a link or queue in the form for keys: arrows become dots.
 pub(crate) fn key(name: &str) -> Cow<'_, str> {
     if name.contains("->") { Cow::Owned(name.replace("->", ".")) } else { Cow::Borrowed(name) }
 }

@@ -1,9 +1,8 @@
 //! Proofs that no switch can refuse a frame: every queue fits all bytes that can be outstanding at once.
 //!
-//! The bounds use only rules that the roles and TCP keep. A unit works on one event at a time. Credits and static
-//! windows limit requests and data. Sizes that do not vary, and those of a histogram or a file, have a largest one.
-//! They hold for any order of frames, policy and paths. They say nothing where sizes have no upper bound and no window
-//! limits them.
+//! The bounds use only rules that the roles and TCP keep. A unit works on one event at a time. Credits and static windows limit
+//! requests and data. Fixed sizes, and sizes of a histogram or a file, have a maximum. The bounds hold for any order of frames,
+//! policy and paths. There is no bound if sizes have no maximum and no window limits them.
 
 use fanin_dataflow::{
     BARRIER_REQUEST_BYTES, CONTROL_BYTES_MAX, answer_bytes, clear_bytes, event_bytes, request_bytes,
@@ -15,37 +14,38 @@ use fanin_units::Bytes;
 use crate::derived::brief;
 use crate::system::SystemFigures;
 
-/// Messages of a unit's event to and from the supervisor and the logger that can be on their way at once.
+/// Messages between a unit, the supervisor and the logger about one event that can be in flight at once.
 const ROLE_MESSAGES: u128 = 8;
 
-/// All that can be on its way at once, in frames as switches store them.
+/// Upper bounds of the bytes that can be in flight at once, in frames as switches store them.
 struct InFlight {
-    /// Data and everything else towards one collector.
+    /// Bytes of data and all other messages towards one collector.
     to_collector: u128,
-    /// Frames of that.
+    /// Number of frames of `to_collector`.
     to_collector_frames: u128,
-    /// Requests of all collectors, and other messages of the roles that are not data.
+    /// Bytes of all collectors' requests, and of other messages of the roles without data.
     requests: u128,
-    /// Acknowledgements of all data.
+    /// Bytes of the acknowledgements of all data.
     acks: u128,
-    /// Events on their way to loggers.
+    /// Bytes of events in flight to loggers.
     stored: u128,
-    /// The sum of all of these.
+    /// Bytes in the whole network.
     total: u128,
-    /// Frames of that.
+    /// Number of frames of `total`.
     frames: u128,
 }
 
 /// Most bytes that can wait without losses, for any order of frames and any overlap of events.
 #[derive(Clone, Copy)]
 pub(crate) struct WaitingMax {
-    /// Towards one collector.
+    /// Bytes towards one collector.
     pub(crate) to_collector: Bytes,
-    /// In the whole network.
+    /// Bytes in the whole network.
     pub(crate) total: Bytes,
 }
 
-/// Most bytes that can wait anywhere; an error says why no such bound exists. `overhead` is added to each frame.
+/// Computes the most bytes that can wait anywhere. An error is the reason why no bound exists. `overhead` is added to each
+/// frame.
 pub(crate) fn waiting_max(
     s: &Scenario,
     system: &SystemFigures,
@@ -60,9 +60,9 @@ pub(crate) fn waiting_max(
     })
 }
 
-/// Proves in one sentence that no frame can be lost, or says why not.
+/// Proves that no frame can be lost. Returns the proof, or else the obstacle, in one sentence.
 pub(crate) fn never_loses(s: &Scenario, system: &SystemFigures) -> Result<String, String> {
-    // A description of a switch that the network has not decides nothing.
+    // Settings of a switch that the network does not have are ignored.
     let present = || system.switches.iter().filter(|kind| is_present(system, kind));
     let limited: Vec<&SwitchKind> =
         present().filter(|kind| kind.settings.buffering != Buffering::Unlimited).collect();
@@ -84,7 +84,7 @@ pub(crate) fn never_loses(s: &Scenario, system: &SystemFigures) -> Result<String
     ))
 }
 
-/// True if the network has such a switch.
+/// Returns true if the network has a switch of this kind.
 fn is_present(system: &SystemFigures, kind: &SwitchKind) -> bool {
     let is_used = system.classes.iter().any(|class| {
         class.queue.as_ref().is_some_and(|queue| std::ptr::eq(&system.switches[queue.switch], kind))
@@ -93,7 +93,7 @@ fn is_present(system: &SystemFigures, kind: &SwitchKind) -> bool {
     is_used || system.switches_used.iter().any(|&index| std::ptr::eq(&system.switches[index], kind))
 }
 
-/// Checks that all outstanding bytes are delivered before the least timeout, after which copies add to them.
+/// Checks that all outstanding bytes are delivered before the minimum RTO. Later, retransmitted copies would add to them.
 fn no_copies(s: &Scenario, system: &SystemFigures, all: &InFlight) -> Result<(), String> {
     let rings = system.classes.iter().filter_map(|class| {
         let queue = class.queue.as_ref().filter(|queue| queue.has_rings)?;
@@ -110,7 +110,8 @@ fn no_copies(s: &Scenario, system: &SystemFigures, all: &InFlight) -> Result<(),
             t.rto_min
         ));
     }
-    // Kernels lower the delay of acknowledgements where their round trip is short, and never delay beyond the larger of both.
+    // Kernels shorten the delay of acknowledgements on short round trips. The delay never exceeds the larger of the setting and
+    // the round trip.
     let delayed = sent.and_then(|sent| sent.checked_add(t.delayed_ack_timeout.max(sent)));
     if t.delayed_ack && delayed.is_none_or(|delayed| delayed >= t.rto_min) {
         return Err(format!(
@@ -125,12 +126,12 @@ fn bytes(value: u128) -> Bytes {
     Bytes::new(u64::try_from(value).unwrap_or(u64::MAX))
 }
 
-/// True if all answers have one size.
+/// Returns true if all answers have the same size.
 fn is_fixed(system: &SystemFigures) -> bool {
     system.answer_max == Some(system.answer.payload)
 }
 
-/// The most that can be on its way.
+/// Computes the upper bounds of the bytes in flight.
 fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
     if s.transport.congestion_control == CongestionControl::Sird {
         return Err("frames of SIRD are not counted".to_owned());
@@ -148,10 +149,10 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
     let frame = u128::from(segments.buffered(segments.mss()));
     let (units, answers) = (u128::from(system.units / system.collectors), u128::from(system.answers));
     let collectors = u128::from(system.collectors);
-    // Answers that one collector can be waiting for.
+    // Answers for which one collector can be waiting.
     let mut outstanding = units * answers;
     if s.shaping.method == ShapingMethod::Credits {
-        // One more than the credits pay for, whatever the order in which they come back.
+        // One more answer than the credits pay for, in any order of their return.
         outstanding = outstanding.min(u128::from(s.shaping.credits) / fragments + 1);
     }
     let flows = outstanding.min(u128::from(system.senders));
@@ -165,8 +166,8 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
     });
     let mut data = outstanding * u128::from(answer.buffered.get());
     let mut frames = outstanding * u128::from(answer.segments.get());
-    // Ends of answers make frames shorter than full ones. Where answers do not vary and have several frames, a window has a
-    // frame of payload in two of them.
+    // The ends of answers make frames shorter than full ones. If answers have a fixed size of several frames, any two frames of
+    // a window hold at least one full payload.
     if s.transport.congestion_control == CongestionControl::Static
         && is_fixed(system)
         && system.answer.segments.get() > 1
@@ -175,16 +176,16 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
         data = data.min(flows * window * frame * 2);
         frames = frames.min(flows * window * 2);
     }
-    // A probe of each flow that waits, sent again though nothing was lost.
+    // Each waiting flow may send a tail loss probe, although nothing was lost.
     let (data, frames) = (data + flows * frame, frames + flows);
     let request = match s.is_barrier() {
         true => Bytes::new(BARRIER_REQUEST_BYTES),
         false => request_bytes(system.fragments),
     };
     let request = framed(request) + ack;
-    // Where sources push, the supervisor tells them of each event. Requests that wait are probed as well.
+    // If sources push, the supervisor announces each event to them. Waiting requests are probed as well.
     let requests = (outstanding + flows) * request;
-    // Assignments, decisions, and the lists of events that readouts may delete.
+    // Assignments, decisions, and lists of events for readouts to delete.
     let roles = if s.is_barrier() {
         0
     } else {
@@ -199,7 +200,7 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
         let (bytes, frames) = (u128::from(list.buffered.get()), u128::from(list.segments.get()));
         u128::from(system.senders) * lists * (bytes + frames * ack)
     };
-    // Events on their way from one collector to the loggers, and their frames.
+    // Events in flight from one collector to the loggers, and their frames.
     let (stored, stored_frames) = if s.is_barrier() || s.logger.accept.is_zero() || s.logger.hosts == 0 {
         (0, 0)
     } else {
@@ -228,7 +229,7 @@ fn in_flight(s: &Scenario, system: &SystemFigures) -> Result<InFlight, String> {
     })
 }
 
-/// Checks that the queues of one kind of switch fit all outstanding bytes.
+/// Checks that the queues of one kind of switch have room for all outstanding bytes.
 fn fits(s: &Scenario, system: &SystemFigures, kind: &SwitchKind, all: &InFlight) -> Result<(), String> {
     let switch = &kind.settings;
     let overhead = |bytes: u128, frames: u128| bytes + frames * u128::from(switch.frame_overhead.get());
@@ -241,7 +242,7 @@ fn fits(s: &Scenario, system: &SystemFigures, kind: &SwitchKind, all: &InFlight)
             brief(bytes(room))
         ))
     };
-    // Outputs towards collectors, and towards other switches.
+    // Outputs towards collectors (0) and towards other switches (1).
     let Some(layout) = switch.layout(&[false, kind.has_uplinks]) else {
         let slots = u128::from(switch.daqring.frames);
         let room = u128::from(switch.buffer.get());
@@ -269,10 +270,11 @@ fn fits(s: &Scenario, system: &SystemFigures, kind: &SwitchKind, all: &InFlight)
     if back <= room { Ok(()) } else { refuse(back, room) }
 }
 
-/// Requests and acknowledgements that can wait on the way back. Acknowledgements leave a collector no faster than its data
-/// come in. If the uplink carries those of a whole rack, they do not wait for each other.
+/// Computes the requests and acknowledgements that can wait in the reverse direction. Acknowledgements leave a collector no
+/// faster than its data arrive. If the uplink is fast enough for the acknowledgements of a whole rack, they do not wait for
+/// each other.
 fn back(s: &Scenario, system: &SystemFigures, all: &InFlight) -> u128 {
-    // Small answers have more acknowledgements for their bytes than those of mean size.
+    // Small answers have more acknowledgements in relation to their bytes than answers of mean size.
     if !system.has_uplinks || !is_fixed(system) {
         return all.requests + all.acks;
     }

@@ -13,7 +13,7 @@ use crate::derived::{Derived, brief, percent};
 use crate::places::{QueuePlace, places};
 use crate::system::{EventSpread, SystemFigures};
 
-/// A share of events below this that overflow a buffer counts as none.
+/// Shares of overflowing events below this count as zero.
 const OVERFLOW_SHARE_MIN: Ratio = Ratio::new(10);
 
 /// The outcome of a burst at a queue.
@@ -21,9 +21,9 @@ const OVERFLOW_SHARE_MIN: Ratio = Ratio::new(10);
 pub enum BurstOutcome {
     /// Everything that can wait at once fits.
     Fits,
-    /// The burst of one event, or of an even spread, fits; a burst of first come, first served may not.
+    /// The burst of one event, or of an even spread of events, fits. A burst under first come, first served may not fit.
     MayLose,
-    /// More can wait at once than fits: frames are lost.
+    /// More bytes can wait at once than fit: frames are lost.
     Loses,
     /// The switch stops its neighbours instead of losing frames.
     HoldsBack,
@@ -36,16 +36,15 @@ pub enum BurstOutcome {
 pub enum Losses {
     /// Never: the queue fits all bytes that can be outstanding at once.
     Never,
-    /// In this share of the events, alone and by their size.
+    /// This share of the events loses frames by its size alone.
     InShare(Ratio),
     /// In every event.
     Always,
-    /// Losses depend on effects outside of the model: the order of frames, events that meet, sizes without an upper
-    /// bound.
+    /// Losses depend on effects outside of the model: the order of frames, overlapping events, sizes without an upper bound.
     Depends,
 }
 
-/// Share of overflowing events from which all events count as overflowing.
+/// From this share of overflowing events on, all events count as overflowing.
 const ALWAYS_SHARE: Ratio = Ratio::new(999_500);
 
 /// One queue on the way to a collector.
@@ -55,7 +54,7 @@ pub struct Queue {
     pub name: String,
     /// Rate at which a burst enters.
     pub inflow: Rate,
-    /// Rate at which it leaves.
+    /// Rate at which the burst leaves.
     pub outflow: Rate,
     /// The bytes in flight at once, in frames.
     pub burst: Derived<Bytes>,
@@ -63,19 +62,19 @@ pub struct Queue {
     pub peak: Derived<Bytes>,
     /// The capacity of the queue; `None` if it has no limit.
     pub capacity: Option<Bytes>,
-    /// Share of events that overflow it by themselves.
+    /// Share of events that overflow the queue without any other event.
     pub overflow_share: Option<Derived<Ratio>>,
-    /// The verdict, for the quantile of events of the plan.
+    /// The verdict, for the plan's quantile of events.
     pub outcome: BurstOutcome,
     /// Losses of the queue.
     pub losses: Losses,
-    /// Bounds of its losses; `None` where the queue has no limit, or stops its neighbours.
+    /// Bounds of its losses; `None` if the queue has no limit, or the switch stops its neighbours.
     pub bracket: Option<LossBracket>,
-    /// The verdict in words, with the numbers.
+    /// The verdict in words and numbers.
     pub reason: String,
 }
 
-/// Every queue on the way to a collector, the last one first.
+/// Judges every queue on the way to a collector, the last one first.
 pub(crate) fn queues(s: &Scenario, system: &SystemFigures, burst: &Burst, quantile: Ratio) -> Vec<Queue> {
     let places = places(&system.classes, &system.switches, system.collectors, system.closed_loop);
     places.iter().map(|place| judge(s, system, burst, place, quantile)).collect()
@@ -121,7 +120,7 @@ fn judge(
         mean: frames,
         sigma: if burst.varies { sigma_of_sum(system.sigma, bursts) } else { 0.0 },
     };
-    // Where windows grow, half of the bytes beyond the first windows wait.
+    // If windows grow, half of the bytes beyond the first windows wait.
     let grown = |capacity: Bytes| {
         if at_once == frames {
             Bytes::ZERO
@@ -147,7 +146,7 @@ fn judge(
     let pool = SharedDemand::new(system, burst, &queue, place, active, quantile);
     let waits = brief(queue.peak.value);
     shares = pool.as_ref().and_then(|pool| pool.shares).or(shares);
-    // No event is larger than the largest one, whatever distribution is nearest to the sizes.
+    // The largest event bounds all events, whatever distribution is fitted to the sizes.
     if let Some(capacity) = capacity
         && burst.is_unshaped
         && largest_waits(system, place, outflow).is_some_and(|waits| waits <= capacity)
@@ -210,7 +209,7 @@ fn judge(
         (BurstOutcome::Unlimited, ..) => Losses::Never,
         (BurstOutcome::Loses, ..) if share >= ALWAYS_SHARE && is_sure => Losses::Always,
         (BurstOutcome::Loses, ..) if share >= ALWAYS_SHARE => Losses::Depends,
-        // Below the share that is allowed, the estimate is no finding.
+        // Estimates below the allowed share are not reported as losses.
         (BurstOutcome::Loses | BurstOutcome::Fits, ..) if is_known && share > tolerated => {
             Losses::InShare(share)
         }
@@ -224,7 +223,7 @@ fn judge(
         queue.reason.push_str(&format!(", but {} of the events {effect}", percent(share)));
     }
     if let Some(capacity) = capacity.filter(|_| queue.outcome != BurstOutcome::HoldsBack) {
-        // Events that meet at one port may lose as well.
+        // Events that meet at one port may lose frames as well.
         let meets = crowded_share(system, outflow, queue.peak.value, capacity);
         let shares = (burst.is_unshaped && !system.closed_loop && !scheduled).then(|| {
             let together = if pool_models { Ratio::ZERO } else { meets };
@@ -233,7 +232,7 @@ fn judge(
         let (waiting, fits) = together.unwrap_or((queue.peak.value, capacity));
         let waiting =
             if queue.losses == Losses::Depends && waiting > fits { sure.min(fits) } else { waiting };
-        // Twice the room holds two events that meet; what a technique limits does not grow where they meet.
+        // Room for twice the bytes holds two events that meet. Bytes that a technique limits do not increase if events meet.
         let has_room_for_two = !burst.is_unshaped || waiting.saturating_add(waiting) <= fits;
         let meets_at_random = pool.is_none() && burst.is_unshaped && queue.peak.value <= capacity;
         let expected = match queue.outcome {
@@ -248,7 +247,7 @@ fn judge(
     queue
 }
 
-/// The verdict where an event alone fits, but two may come to one collector at a time.
+/// Returns the verdict if a single event fits, but two events may arrive at one collector at a time.
 fn collisions(
     system: &SystemFigures,
     queue: &Queue,
@@ -296,8 +295,8 @@ fn arrivals_text(system: &SystemFigures, burst: &Burst, frames: Bytes, split: u6
     text
 }
 
-/// The outcome of a burst above the capacity: loss, unless the switch sends PAUSE in time. PAUSE needs room at each
-/// input for its threshold and for the bytes then in flight (IEEE 802.1Q annex N).
+/// Returns the outcome of a burst above the capacity: loss, unless the switch sends PAUSE in time. PAUSE needs room at each
+/// input for its threshold, and for the bytes then in flight (IEEE 802.1Q annex N).
 fn stops(
     system: &SystemFigures,
     place: &QueuePlace<'_>,
@@ -328,7 +327,7 @@ fn stops(
     (BurstOutcome::Loses, reason + &late)
 }
 
-/// The part of a collector's bytes that passes one queue, rounded up.
+/// Returns the part of a collector's bytes that passes one queue, rounded up.
 pub(crate) fn part_of(bytes: Bytes, place: &QueuePlace<'_>) -> Bytes {
     let part = (u128::from(bytes.get()) * u128::from(place.part)).div_ceil(u128::from(place.whole));
     Bytes::new(u64::try_from(part).unwrap_or(u64::MAX))
@@ -347,13 +346,13 @@ fn split(burst: &Derived<Bytes>, frames: Bytes, ways: u64, bursts: u64) -> Deriv
     )
 }
 
-/// Scale parameter of the log-normal distribution with the relative variance of a sum of `events` log-normal sizes
+/// Computes the scale parameter of a log-normal distribution with the relative variance of a sum of `events` log-normal sizes
 /// (Fenton and Wilkinson).
 fn sigma_of_sum(sigma: f64, events: u64) -> f64 {
     libm::sqrt(libm::log1p(libm::expm1(sigma * sigma) / events as f64))
 }
 
-/// Bursts to different collectors that pass one queue at the same time.
+/// Estimates the number of bursts to different collectors that pass one queue at the same time.
 fn bursts_at_once(system: &SystemFigures, place: &QueuePlace<'_>, burst: Bytes, outflow: Rate) -> u64 {
     if place.sharers == 1 || system.closed_loop {
         return place.sharers;
@@ -364,7 +363,8 @@ fn bursts_at_once(system: &SystemFigures, place: &QueuePlace<'_>, burst: Bytes, 
     u64::try_from(bursts).unwrap_or(u64::MAX).clamp(1, place.sharers)
 }
 
-/// The peak occupancy. In slow start an acknowledged byte releases two: half of the bytes beyond the first windows wait.
+/// Computes the peak occupancy. In slow start each acknowledged byte releases two bytes, so that half of the bytes beyond the
+/// first windows wait.
 fn peak(frames: Bytes, at_once: Bytes, inflow: Rate, outflow: Rate) -> Derived<Bytes> {
     let fluid = peak_occupancy(frames, inflow, outflow);
     let rest = frames.saturating_sub(at_once);
@@ -381,7 +381,7 @@ fn peak(frames: Bytes, at_once: Bytes, inflow: Rate, outflow: Rate) -> Derived<B
     )
 }
 
-/// Collectors of this memory that collect at the same time, at least one.
+/// Estimates the collectors of this memory that collect at the same time, at least one.
 fn active_collectors(system: &SystemFigures, place: &QueuePlace<'_>) -> u64 {
     if place.neighbours == 1 {
         return 1;
@@ -403,7 +403,7 @@ fn capacity(
     active: u64,
 ) -> Option<Bytes> {
     if ring {
-        // A ring counts frames, whatever their size.
+        // A ring's limit counts frames of any size.
         let slots = u128::from(switch.daqring.frames);
         let bytes = slots * u128::from(burst.frames.value.get()) / u128::from(burst.packets.get().max(1));
         return Some(Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)));
@@ -411,14 +411,14 @@ fn capacity(
     switch.layout(&[place.is_uplink])?.output_limit(0, active)
 }
 
-/// The demand of all collectors that share one memory.
+/// The bytes that all collectors with queues in one memory need together.
 struct SharedDemand {
     memory: Bytes,
-    /// Demand of events spread evenly, or assigned in another way.
+    /// Demand for the most even assignment that the policy may give.
     demand: Bytes,
-    /// Demand of events assigned without regard to hosts, where possible.
+    /// Demand for the least even assignment that the policy may give.
     demand_at_random: Bytes,
-    /// Shares of the events that overflow the memory, in both cases, where a model has them.
+    /// Shares of the events that overflow the memory, for the two assignments; `None` without a model.
     shares: Option<[Ratio; 2]>,
     /// The collectors, in words.
     takers: String,
@@ -498,7 +498,8 @@ mod tests {
 
     use super::*;
 
-    /// A queue in steps of one packet. Each packet that departs is acknowledged a round trip later and releases two more.
+    /// Simulates a queue in steps of one packet. Each departing packet is acknowledged a round trip later, and releases two
+    /// more.
     fn slow_start_peak(packets: u64, first: u64, inflow: u64, round_trip: usize) -> u64 {
         let (mut waiting, mut arriving, mut unsent, mut peak) = (0, first, packets - first, 0);
         let mut acknowledged: VecDeque<bool> = (0..round_trip).map(|_| false).collect();

@@ -11,12 +11,12 @@ use crate::queues::Queue;
 use crate::system::{SystemFigures, slow_start_rounds};
 use crate::wire::{ack_bytes, load, overhead_share, payload_share_max, wire_bytes};
 
-/// Segments an acknowledgement: two where receivers may wait for the second.
+/// Returns the segments for each acknowledgement: two if receivers may delay acknowledgements.
 fn segments_per_ack(s: &Scenario) -> u64 {
     if s.transport.delayed_ack { 2 } else { 1 }
 }
 
-/// The name of the class of links to the loggers, which event data take after the collectors.
+/// Name of the class of links to the loggers. Stored events cross them after the collectors.
 const TO_LOGGERS: &str = "collectors->logger";
 
 pub(crate) fn link_loads(s: &Scenario, system: &SystemFigures) -> Vec<LinkLoad> {
@@ -162,7 +162,7 @@ pub(crate) fn rates(system: &SystemFigures) -> Section {
     Section { title: "Rates", rows }
 }
 
-/// The mean collection time at which all units are busy and events begin to wait.
+/// Computes the mean collection time at which all units are busy, so that events begin to wait.
 fn saturating_time(system: &SystemFigures) -> Duration {
     let time = u128::from(system.units) * 1_000_000_000_000_000 / u128::from(system.rate.value.get().max(1));
     Duration::new(u64::try_from(time).unwrap_or(u64::MAX)).saturating_sub(system.processing)
@@ -178,7 +178,7 @@ pub(crate) fn windows(s: &Scenario, system: &SystemFigures, last: &Queue) -> Sec
         rows.push(overload(flows, mtu, bdp.value).erase());
     }
     if let Some(buffer) = last.capacity {
-        // The paths of one collector end in one queue; those of other collectors in others.
+        // All paths to one collector end in one queue, which no other collector shares.
         let range = window_range(bdp.value, buffer, flows);
         rows.extend([range.min.erase(), range.max.erase()]);
         rows.push(window_packets_max(bdp.value, buffer, flows, mtu).erase());
@@ -223,7 +223,7 @@ pub(crate) fn buffers(system: &SystemFigures, burst: &Burst, queues: &[Queue], q
             rows.push(at(share.erase()));
         }
     }
-    // The demand of unshaped events, also where a technique shapes them.
+    // The demand of unshaped events, even if a technique shapes them.
     let last = &queues[0];
     let frames = system.answer.buffered * system.answers_at_once() * system.overlap;
     let size = EventSize { mean: frames, sigma: system.sigma };
@@ -233,7 +233,7 @@ pub(crate) fn buffers(system: &SystemFigures, burst: &Burst, queues: &[Queue], q
     }
     let dedicated = peak_occupancy(large.value, last.inflow, last.outflow).named("dedicated_buffer_needed");
     rows.push(dedicated.erase());
-    // A first-come-first-served farm is between the two: at random at first, and the more in turn the longer it runs.
+    // First come, first served lies between the two: at random at first, and more and more in turn as the run goes on.
     for (assignment, name) in [
         (PortChoice::InTurn, "shared_buffer_needed.in_turn"),
         (PortChoice::AtRandom, "shared_buffer_needed.at_random"),
@@ -291,7 +291,7 @@ pub(crate) fn credits(s: &Scenario, system: &SystemFigures, last: &Queue) -> Sec
 pub(crate) fn techniques(s: &Scenario, system: &SystemFigures, burst: &Burst) -> Section {
     let mut rows = Vec::new();
     let frame = system.segments.wire_max();
-    // Rings wherever the network has them, else the needs of a ring for each collector.
+    // The rings of the network, or else the rings that the network would need, one for each collector.
     let rings =
         system.classes.iter().position(|class| class.queue.as_ref().is_some_and(|queue| queue.has_rings));
     let ring_at = rings.and_then(|at| system.classes[at].queue.as_ref());
@@ -310,7 +310,7 @@ pub(crate) fn techniques(s: &Scenario, system: &SystemFigures, burst: &Burst) ->
             .erase(),
         );
         if !ring.rate.is_zero() {
-            // The limits add up on a ring's own port, and on those behind it.
+            // The limits of rings add up on the ring's own port, and on the ports behind it.
             let behind = system.classes[at..].iter().filter_map(|class| Some((class, class.queue.as_ref()?)));
             let sums = behind.map(|(class, queue)| ring_rate_sum(queue.sharers, ring.rate, class.rate));
             let (sum, share) = sums.max_by_key(|(_, share)| share.value).expect("the ring's own port");

@@ -1,4 +1,4 @@
-//! The plan as one JSON object: the summary of the contract, with every derivation under `plan`.
+//! The plan as one JSON object with the summary's schema, and with every derivation under `plan`.
 
 use fanin_units::Ratio;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::derived::Derivation;
 use crate::plan::{LinkLoad, Plan, key};
 use crate::queues::{BurstOutcome, Losses, Queue};
 
-/// The schema that summaries of all kinds follow.
+/// The schema of summaries of all kinds.
 pub const SCHEMA: &str = "fanin.summary/1";
 
 /// The scenario of a summary.
@@ -17,11 +17,11 @@ pub const SCHEMA: &str = "fanin.summary/1";
 pub struct PlannedScenario {
     /// The name of the scenario.
     pub name: String,
-    /// A fingerprint of all its settings.
+    /// A digest of all its settings.
     pub hash: String,
 }
 
-/// One JSON object; a key that does not apply is absent.
+/// A plan's summary as one JSON object. A key that does not apply is absent.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     schema: &'static str,
@@ -146,7 +146,7 @@ struct ComparisonFigures {
 }
 
 impl BurstOutcome {
-    /// Order of the outcomes, the worst last.
+    /// Returns the rank of the outcome; the worst outcome has the highest.
     pub(crate) const fn risk(self) -> u8 {
         match self {
             Self::Unlimited => 0,
@@ -157,7 +157,7 @@ impl BurstOutcome {
         }
     }
 
-    /// A short name for files.
+    /// Returns the name in files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Fits => "fits",
@@ -170,7 +170,7 @@ impl BurstOutcome {
 }
 
 impl Losses {
-    /// A short name for files.
+    /// Returns the name in files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Never => "never",
@@ -180,7 +180,7 @@ impl Losses {
         }
     }
 
-    /// Share of the events that lose frames, if known.
+    /// Returns the share of the events that lose frames; `None` if it is unknown.
     pub const fn share(self) -> Option<Ratio> {
         match self {
             Self::Never => Some(Ratio::ZERO),
@@ -196,7 +196,7 @@ fn share(ratio: Ratio) -> f64 {
 }
 
 impl Plan {
-    /// The plan as a summary. `version` is the program's, `commit` its source commit if known.
+    /// Makes the plan's summary. `version` is that of the program, `commit` its source commit if known.
     pub fn summary(
         &self,
         scenario: PlannedScenario,
@@ -251,7 +251,7 @@ impl Plan {
         }
     }
 
-    /// Every result with its formula, in the table's order; arrows in names become dots.
+    /// Returns every result with its formula, in the table's order. Arrows in names become dots.
     pub fn derivations(&self) -> Vec<Derivation> {
         let ideal = [self.ideal.collection_time.erase(), self.ideal.goodput.erase()];
         let links = self.links.iter().flat_map(|link| {

@@ -1,4 +1,4 @@
-//! A scenario as the arithmetic sees it: answers, events, round trip, links and rates.
+//! The figures of a scenario that the planner computes with: answers, events, round trip, links and rates.
 
 use std::collections::BTreeSet;
 
@@ -14,19 +14,19 @@ use crate::bounds::Requests;
 use crate::derived::{Derived, brief};
 use crate::wire::{ack_bytes, collection_time_ideal};
 
-/// Errors of a scenario that cannot be planned.
+/// Errors of planning a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// Fragment sizes are in a file, which the caller has to read.
+    /// Fragment sizes are in a file, which the caller must read.
     #[error("readout.fragment_size: give the mean of the sizes in {path}")]
     FragmentSizeUnknown {
         /// The file that has the sizes.
         path: String,
     },
-    /// Answers hold no byte on average, so that nothing can be compared with them.
+    /// Answers are empty on average, so that no ratio to them exists.
     #[error("the answers of the readouts have less than 1 B on average: there is nothing to plan")]
     Empty,
-    /// Numbers of the scenario multiply to more than a quantity holds.
+    /// A product of the scenario's numbers exceeds the range of a quantity.
     #[error("{quantity} is beyond what can be computed with")]
     TooLarge {
         /// The quantity that does not fit.
@@ -50,28 +50,27 @@ pub(crate) struct PlannedStep {
 /// Spread of events over the collectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventSpread {
-    /// One collector after the other.
+    /// One collector after another.
     InTurn,
-    /// To the unit that has waited longest: at random at first, and the more in turn the longer the system runs
-    /// (thesis §6.5).
+    /// To the unit that has waited longest: at random at first, and more and more in turn as the run goes on (thesis §6.5).
     Fcfs,
     /// Without regard to hosts.
     AtRandom,
 }
 
-/// The quantities that a scenario implies.
+/// The figures that follow from a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SystemFigures {
     pub(crate) segments: SegmentFraming,
-    /// The answer of one host, of mean size: its fragments, cut into segments with the message's own fields.
+    /// The answer of one host, of mean size: its fragments, in segments with the message's header fields.
     pub(crate) answer: WireMessage,
-    /// Bytes of the answer on its connection.
+    /// Bytes of the answer in its connection's stream.
     pub(crate) answer_bytes: Bytes,
     /// Payload of the largest answer; `None` where sizes have no upper bound.
     pub(crate) answer_max: Option<Bytes>,
     /// Payload of the largest event; `None` where sizes have no upper bound.
     pub(crate) event_max: Option<Bytes>,
-    /// The request for it; nothing where sources push.
+    /// The request for an answer; empty if sources push.
     pub(crate) request: WireMessage,
     /// Scale parameter of the event sizes.
     pub(crate) sigma: f64,
@@ -85,7 +84,7 @@ pub(crate) struct SystemFigures {
     pub(crate) racks: u64,
     pub(crate) collectors: u64,
     pub(crate) units: u64,
-    /// Events that one collector may have under way at once from the start.
+    /// Events that one collector may collect at once from the start.
     pub(crate) overlap: u64,
     pub(crate) rtt: Derived<Duration>,
     pub(crate) last_hop: Rate,
@@ -100,20 +99,20 @@ pub(crate) struct SystemFigures {
     pub(crate) logger_links: u64,
     /// The settings of the switches, by role.
     pub(crate) switches: Vec<SwitchKind>,
-    /// The indices of those that the network has.
+    /// The indices of the kinds in `switches` that the network has.
     pub(crate) switches_used: BTreeSet<usize>,
-    /// True if racks are joined to other switches.
+    /// True if racks are connected to other switches.
     pub(crate) has_uplinks: bool,
-    /// Ports for hosts and racks, which are a network's size.
+    /// Ports for hosts and racks, which measure the size of a network.
     pub(crate) ports: u64,
     /// Spread of events over the collectors.
     pub(crate) spread: EventSpread,
-    /// True if the next request waits for the one before.
+    /// True if the next request waits for the answer to the one before.
     pub(crate) closed_loop: bool,
 }
 
 impl SystemFigures {
-    /// Computes the figures of a scenario. `fragment_sizes` stand in for sizes that only a file knows.
+    /// Computes the figures of a scenario. `fragment_sizes` replace sizes that only a file has.
     pub(crate) fn new(s: &Scenario, fragment_sizes: Option<FragmentSizes>) -> Result<Self, PlanError> {
         let (network, roles) = topology::build(s)?;
         let paths = DataPaths::new(s, &network, &roles)?;
@@ -207,22 +206,22 @@ impl SystemFigures {
         Ok(system)
     }
 
-    /// The same event as requests with credits see it.
+    /// Returns the requests for an event under credits.
     pub(crate) fn requests(&self) -> Requests {
         Requests { per_event: self.answers, fragments: self.fragments, answer: self.answer }
     }
 
-    /// Payload of a whole event of mean size.
+    /// Returns the payload of a whole event of mean size.
     pub(crate) fn payload(&self) -> Bytes {
         self.answer.payload * self.answers
     }
 
-    /// Hosts that answer in the largest step: their answers arrive at once.
+    /// Returns the number of hosts that answer in the largest step. Their answers arrive at once.
     pub(crate) fn answers_at_once(&self) -> u64 {
         self.steps.iter().map(|step| step.answers).max().unwrap_or(0)
     }
 
-    /// Rate of `bytes` for each answer, over the whole system.
+    /// Returns the rate of the whole system if each answer causes `bytes`.
     pub(crate) fn offered(&self, bytes: Bytes) -> Rate {
         let bits = u128::from(self.rate.value.get()) * u128::from(bytes.get()) * 8 / 1_000
             * u128::from(self.answers_mean.get())
@@ -230,14 +229,14 @@ impl SystemFigures {
         Rate::new(u64::try_from(bits).unwrap_or(u64::MAX))
     }
 
-    /// Bytes in the reverse direction for one answer: its acknowledgements and the request for it.
+    /// Returns the wire bytes in the reverse direction for one answer: its acknowledgements and its request.
     pub(crate) fn reverse(&self, segments_per_ack: u64) -> Bytes {
         self.request.wire + ack_bytes(&self.segments, self.answer.segments, segments_per_ack).value
     }
 
-    /// In a closed loop, the most events a second: no unit waits, and no link is more than full.
+    /// Computes the most events a second in a closed loop: units never wait, and no link is overloaded.
     fn rate_max(&self) -> Derived<Frequency> {
-        /// Picoseconds a second times millihertz a hertz.
+        /// Picoseconds in a second times millihertz in a hertz.
         const PS_MILLI: u128 = 1_000_000_000_000_000;
         let cycle = self.ideal.value.saturating_add(self.processing);
         let mut rate = u128::from(self.units) * PS_MILLI / u128::from(cycle.get().max(1));
@@ -260,14 +259,14 @@ impl SystemFigures {
 }
 
 fn checked(bytes: Bytes, times: u64, quantity: &'static str) -> Result<Bytes, PlanError> {
-    // A thousandfold margin keeps every later sum in range.
+    // A margin of a million keeps every later sum in range.
     match bytes.checked_mul(times) {
         Some(product) if product.get() < u64::MAX / 1_000_000 => Ok(product),
         _ => Err(PlanError::TooLarge { quantity }),
     }
 }
 
-/// The indices of the kinds of switches in a network.
+/// Returns the indices of the kinds of switches in a network.
 fn switches_used(network: &Network) -> BTreeSet<usize> {
     let like = |node: &Node| match node.kind {
         NodeKind::Switch { like } => Some(like),
@@ -276,7 +275,8 @@ fn switches_used(network: &Network) -> BTreeSet<usize> {
     network.nodes.iter().filter_map(like).collect()
 }
 
-/// Links to the loggers. Spread by destination, a logger's events take one of its links.
+/// Counts the links to the loggers that carry events. If paths depend on the destination only, each logger's events take one
+/// link.
 fn logger_links(s: &Scenario, network: &Network, roles: &Roles) -> u64 {
     let joins = |link: &&Link| link.ends.iter().any(|end| roles.loggers.contains(end));
     match s.network.flow_distribution {
@@ -285,7 +285,7 @@ fn logger_links(s: &Scenario, network: &Network, roles: &Roles) -> u64 {
     }
 }
 
-/// Payload of one host's answer, and how many fragments that is.
+/// Returns the payload of one host's answer, and its number of fragments.
 fn answer_payload(s: &Scenario, sizes: Option<FragmentSizes>) -> Result<(Bytes, u64), PlanError> {
     let fragments = u64::from(s.readout.fragments_per_host);
     match s.workload.kind {
@@ -311,7 +311,7 @@ fn steps(s: &Scenario, senders: u64) -> Vec<PlannedStep> {
     let (mut before, mut reach) = (0, Ratio::ONE);
     let mut steps = Vec::new();
     for step in &s.workload.steps {
-        // A step names the share that has been collected by its end.
+        // The fraction of a step is the share that is collected by the step's end.
         let by_its_end = step.fraction.ceil_of(senders);
         let answers = by_its_end.saturating_sub(before);
         steps.push(PlannedStep { name: step.name.clone(), answers, reach });
@@ -321,7 +321,7 @@ fn steps(s: &Scenario, senders: u64) -> Vec<PlannedStep> {
     steps
 }
 
-/// Time that a unit works on an event on average.
+/// Computes the mean time that a unit works on an event.
 fn processing_time(s: &Scenario, steps: &[PlannedStep]) -> Duration {
     if s.is_barrier() {
         return Duration::ZERO;
@@ -332,7 +332,8 @@ fn processing_time(s: &Scenario, steps: &[PlannedStep]) -> Duration {
     steps.iter().zip(&s.workload.steps).map(|(step, set)| step.reach.of_duration(set.processing_time)).sum()
 }
 
-/// Time from a request to its answer in an idle network (thesis §4.2.2): both ways, and the host's own delay.
+/// Computes the time from a request to its answer in an idle network (thesis §4.2.2): both directions, and the host's response
+/// delay. With push, one direction only.
 fn round_trip(s: &Scenario, paths: &DataPaths) -> Derived<Duration> {
     let links = paths.link_delay;
     let switches = paths.switch_latency.saturating_add(paths.detour_delay);
@@ -352,7 +353,7 @@ fn round_trip(s: &Scenario, paths: &DataPaths) -> Derived<Duration> {
     Derived::new("rtt", value, formula, numbers, "thesis §4.2.2")
 }
 
-/// Round trips that slow start takes for a message of `segments`, the window doubling from `initial`.
+/// Computes the round trips of slow start for a message of `segments`; the window begins at `initial` and doubles.
 pub(crate) fn slow_start_rounds(segments: Packets, initial: Packets) -> u64 {
     let (mut rounds, mut sent, mut window) = (0, 0, initial.get().max(1));
     while sent < segments.get() {

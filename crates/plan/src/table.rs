@@ -13,7 +13,7 @@ use crate::queues::{BurstOutcome, Losses, Queue};
 /// The widest line that is printed, in characters.
 pub const WIDTH_MAX: usize = 99;
 
-/// The kind of a piece of text, for the command line's colours.
+/// The role of a text, for the command line's colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextRole {
     /// The title of a section.
@@ -28,16 +28,16 @@ pub enum TextRole {
     Faint,
 }
 
-/// Dresses a text for its role; it may add escape codes but no visible character.
+/// A function that styles a text for its role. It may add escape codes, but no visible characters.
 pub type Style = fn(TextRole, &str) -> String;
 
-/// Text as it is.
+/// Returns the text unchanged.
 pub fn plain(_: TextRole, text: &str) -> String {
     text.to_owned()
 }
 
 impl Plan {
-    /// The plan as a table.
+    /// Writes the plan as a table.
     pub fn table(&self, style: Style) -> String {
         let mut out = String::new();
         self.write_table(&mut out, style).expect("writing to a string");
@@ -100,14 +100,14 @@ fn heading(out: &mut String, style: Style, title: &str) -> fmt::Result {
 const NAME_WIDTH: usize = 34;
 const VALUE_WIDTH: usize = 13;
 
-/// One result: name, value, derivation.
+/// Writes one result: name, value, derivation.
 fn row(out: &mut String, style: Style, derivation: &Derivation, label: Option<&str>) -> fmt::Result {
     let name = label.map_or_else(|| words(&derivation.name), str::to_owned);
     write!(out, "  {name:<NAME_WIDTH$} {:>VALUE_WIDTH$}  ", derivation.value)?;
     let indent = NAME_WIDTH + VALUE_WIDTH + 5;
     let width = WIDTH_MAX - indent;
     let how = format!("{} = {}", derivation.formula, derivation.numbers);
-    // A formula that does not fit on one line has its numbers on lines of their own.
+    // If a formula does not fit on one line, its numbers follow on separate lines.
     let lines = if how.chars().count() <= width {
         vec![how]
     } else {
@@ -124,7 +124,7 @@ fn row(out: &mut String, style: Style, derivation: &Derivation, label: Option<&s
     Ok(())
 }
 
-/// A key as words: `collection_time_ideal` becomes `collection time ideal`, a place follows a colon.
+/// Writes a key as words: `load.last_hop` becomes `load: last hop`.
 fn words(name: &str) -> String {
     name.replacen('.', ": ", 1).replace('_', " ")
 }
@@ -217,7 +217,7 @@ fn write_cost(out: &mut String, style: Style, cost: &Cost) -> fmt::Result {
 }
 
 impl CostComparison {
-    /// Every result with its formula.
+    /// Returns every result with its formula.
     pub fn derivations(&self) -> Vec<Derivation> {
         let mut rows = vec![
             self.oversubscription.erase(),

@@ -8,7 +8,7 @@ use crate::plan::Plan;
 use crate::queues::BurstOutcome;
 use crate::system::SystemFigures;
 
-/// Everything in a scenario and its plan that cannot work or costs more than it seems to.
+/// Returns sentences on settings of a scenario that cannot work, or that cost more than they seem to.
 pub(crate) fn warnings(s: &Scenario, system: &SystemFigures, plan: &Plan) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut warn = |is_wrong: bool, text: String| {

@@ -6,7 +6,7 @@ use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 use crate::derived::{Derived, brief, ratio_of};
 
-/// The share of a link that is left for payload when all segments are full.
+/// Computes the share of a link that is left for payload if all segments are full.
 pub fn payload_share_max(framing: &SegmentFraming) -> Derived<Ratio> {
     let (mss, wire) = (framing.mss(), framing.wire(framing.mss()));
     Derived::new(
@@ -18,7 +18,7 @@ pub fn payload_share_max(framing: &SegmentFraming) -> Derived<Ratio> {
     )
 }
 
-/// Link time that headers, preambles and gaps take, as a share of the payload.
+/// Computes the link time of headers, preambles and gaps, as a share of the payload's.
 pub fn overhead_share(message: &WireMessage) -> Derived<Ratio> {
     let payload = message.payload;
     Derived::new(
@@ -30,7 +30,7 @@ pub fn overhead_share(message: &WireMessage) -> Derived<Ratio> {
     )
 }
 
-/// The wire bytes of `count` messages of `payload` bytes each.
+/// Computes the wire bytes of `count` messages of `payload` bytes each.
 pub fn wire_bytes(framing: &SegmentFraming, payload: Bytes, count: u64) -> Derived<Bytes> {
     let message = framing.message(payload);
     Derived::new(
@@ -47,7 +47,7 @@ pub fn wire_bytes(framing: &SegmentFraming, payload: Bytes, count: u64) -> Deriv
     )
 }
 
-/// Wire bytes of the acknowledgements for `segments`, one for every `per_ack` segments.
+/// Computes the wire bytes of the acknowledgements for `segments`, one for every `per_ack` segments.
 ///
 /// RFC 9293 §3.8.6.3 requires one delayed ACK for two segments; without delay each segment has one. With receive
 /// offload (GRO), fewer segments are acknowledged.
@@ -64,7 +64,8 @@ pub fn ack_bytes(framing: &SegmentFraming, segments: Packets, per_ack: u64) -> D
     )
 }
 
-/// Ideal data-collection time: a round trip, then all answers back to back on the slowest last hop (thesis §4.2.2).
+/// Computes the ideal data-collection time: a round trip, then all answers back to back on the slowest last hop (thesis
+/// §4.2.2).
 ///
 /// # Panics
 /// If the rate is zero, or sending takes more than 213 days.
@@ -78,7 +79,7 @@ pub fn collection_time_ideal(rtt: Duration, wire: Bytes, rate: Rate) -> Derived<
     )
 }
 
-/// Payload delivered over the ideal time: the highest goodput of requesters that take turns.
+/// Computes the payload delivered over the ideal time: the highest goodput of requesters that take turns.
 ///
 /// # Panics
 /// If the time is zero.
@@ -92,7 +93,7 @@ pub fn goodput_ideal(payload: Bytes, time: Duration) -> Derived<Rate> {
     )
 }
 
-/// The rate that `bytes` sent `frequency` times a second amount to, rounded down.
+/// Computes the rate of `bytes` sent `frequency` times a second, rounded down.
 ///
 /// # Panics
 /// If the rate does not fit, past 1.8e19 b/s.
@@ -101,7 +102,7 @@ pub fn rate_of(frequency: Frequency, bytes: Bytes) -> Rate {
     Rate::new(u64::try_from(bits).expect("a rate overflows"))
 }
 
-/// Data-collection throughput: events a second times the size of a collection (thesis §4.2.1).
+/// Computes the data-collection throughput: events a second times the size of a collection (thesis §4.2.1).
 pub fn throughput(frequency: Frequency, size: Bytes) -> Derived<Rate> {
     Derived::new(
         "throughput",
@@ -112,12 +113,12 @@ pub fn throughput(frequency: Frequency, size: Bytes) -> Derived<Rate> {
     )
 }
 
-/// The share of `links` links of `rate` that `offered` takes.
+/// Computes the share of `links` links of `rate` that `offered` takes.
 ///
 /// # Panics
 /// If there is no link or the rate is zero.
 pub fn load(offered: Rate, rate: Rate, links: u64) -> Derived<Ratio> {
-    // Parts per million of one link first: the sum of all links' rates need not fit.
+    // Parts per million of one link come first, because the sum of all links' rates may not fit.
     let ppm = u128::from(ratio_of(offered.get(), rate.get()).get()) / u128::from(links);
     let exact = rate.checked_mul(links).map(|all| ratio_of(offered.get(), all.get()));
     Derived::new(

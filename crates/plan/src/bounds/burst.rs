@@ -14,17 +14,17 @@ pub struct EventSize {
 }
 
 impl EventSize {
-    /// Every event of one size.
+    /// Makes a size without spread: every event has `size`.
     pub const fn fixed(size: Bytes) -> Self {
         Self { mean: size, sigma: 0.0 }
     }
 
-    /// Location parameter: a log-normal variable has the mean exp(μ + σ²/2).
+    /// Returns the location parameter μ: a log-normal variable has the mean exp(μ + σ²/2).
     fn location(&self) -> f64 {
         libm::log(self.mean.get() as f64) - self.sigma * self.sigma / 2.0
     }
 
-    /// The size that a share `probability` of events does not exceed, rounded up to a byte.
+    /// Computes the size that a share `probability` of events does not exceed, rounded up to a byte.
     ///
     /// # Panics
     /// If the probability is not between 0 and 1, both excluded.
@@ -44,7 +44,7 @@ impl EventSize {
         )
     }
 
-    /// The share of events larger than `size`.
+    /// Returns the share of events larger than `size` bytes, 0 to 1.
     fn share_above(&self, size: f64) -> f64 {
         if self.sigma == 0.0 {
             return if self.mean.get() as f64 > size { 1.0 } else { 0.0 };
@@ -52,7 +52,7 @@ impl EventSize {
         normal_cdf((self.location() - libm::log(size)) / self.sigma)
     }
 
-    /// First three moments of `max(size × scale − drained, 0)`.
+    /// Computes the first three moments of `max(size × scale − drained, 0)`.
     fn moments_above(&self, scale: f64, drained: f64) -> [f64; 3] {
         let mean = self.mean.get() as f64 * scale;
         let power = |power: f64| {
@@ -66,7 +66,7 @@ impl EventSize {
             let rest = (mean - drained).max(0.0);
             return [rest, rest * rest, rest * rest * rest];
         }
-        // Moments of the part of a log-normal above a threshold; then the threshold is subtracted.
+        // Moments of the part of a log-normal distribution above a threshold. Then the threshold is subtracted.
         let d = (libm::log(mean / drained) - self.sigma * self.sigma / 2.0) / self.sigma;
         let above = |power: f64| normal_cdf(d + power * self.sigma);
         let [e0, e1, e2, e3] = [above(0.0), raw[0] * above(1.0), raw[1] * above(2.0), raw[2] * above(3.0)];
@@ -78,12 +78,13 @@ impl EventSize {
     }
 }
 
-/// The share of inflow that a queue keeps while it drains: 1 − outflow / inflow; zero where it drains faster.
+/// Returns the share of the inflow that a queue keeps while it drains, 1 − outflow / inflow, as numerator and denominator. Zero
+/// if the queue drains faster than it fills.
 fn kept(inflow: Rate, outflow: Rate) -> (u128, u128) {
     (u128::from(inflow.saturating_sub(outflow).get()), u128::from(inflow.get()))
 }
 
-/// The peak occupancy of a queue while `burst` enters at `inflow` and leaves at `outflow`; rounded up.
+/// Computes the peak occupancy of a queue while `burst` enters at `inflow` and leaves at `outflow`, rounded up.
 ///
 /// # Panics
 /// If the inflow is zero.
@@ -99,7 +100,7 @@ pub fn peak_occupancy(burst: Bytes, inflow: Rate, outflow: Rate) -> Derived<Byte
     )
 }
 
-/// The largest burst that a queue of `buffer` bytes absorbs; `Bytes::MAX` where it drains as fast as it fills.
+/// Computes the largest burst that a queue of `buffer` bytes absorbs; `Bytes::MAX` if it drains as fast as it fills.
 ///
 /// # Panics
 /// If the inflow is zero.
@@ -115,8 +116,8 @@ pub fn burst_max(buffer: Bytes, inflow: Rate, outflow: Rate) -> Derived<Bytes> {
     )
 }
 
-/// The share of events with a burst that overflows a queue of `buffer` bytes without other traffic. Events of up to
-/// `least` bytes fit in any case.
+/// Computes the share of events whose burst overflows a queue of `buffer` bytes without other traffic. Events of up to `least`
+/// bytes fit in any case.
 ///
 /// # Panics
 /// If the inflow is zero.
@@ -138,7 +139,7 @@ pub fn overflow_share(
     )
 }
 
-/// The time a byte waits behind `queue` bytes.
+/// Computes the time that a byte waits behind `queue` bytes.
 ///
 /// # Panics
 /// If the rate is zero.
@@ -157,7 +158,7 @@ pub fn queueing_delay(queue: Bytes, rate: Rate) -> Derived<Duration> {
 pub enum PortChoice {
     /// The ports in turn, so that an event never meets another at its port.
     InTurn,
-    /// Any port: events that meet at one queue up there.
+    /// Any port. Events that meet at one port queue up there.
     AtRandom,
 }
 
@@ -166,26 +167,26 @@ pub enum PortChoice {
 pub struct SharedLoad {
     /// Bytes of an event in switch memory.
     pub size: EventSize,
-    /// Events a second through this memory, evenly spaced where they take the ports in turn.
+    /// Events a second through this memory, evenly spaced if they take the ports in turn.
     pub rate: Frequency,
-    /// Rate at which one event comes in.
+    /// Rate at which one event arrives.
     pub inflow: Rate,
-    /// Rate of the port it leaves by.
+    /// Rate of the port by which an event leaves.
     pub outflow: Rate,
-    /// Ports that events leave by.
+    /// Number of ports by which events leave.
     pub ports: u64,
     /// The port that the next event goes to.
     pub assignment: PortChoice,
 }
 
-/// Most terms of the sum over events still in memory; with more events, each term stands for several.
+/// Most terms of the sum over events still in memory. With more events, each term stands for several of them.
 const TERMS_MAX: f64 = 4_096.0;
 
 impl SharedLoad {
-    /// Mean, standard deviation and skewness of the occupancy at its peaks, when the newest event has just come in.
+    /// Computes mean, standard deviation and skewness of the occupancy at its peaks, when the newest event has just arrived.
     ///
-    /// An event that began k periods earlier has left `k × period × outflow` bytes less behind. The rests are
-    /// independent, so that means, variances and third central moments add.
+    /// An event that began k periods earlier has sent `k × period × outflow` bytes more. The remaining bytes of different
+    /// events are independent, so that means, variances and third central moments add.
     fn moments_in_turn(&self) -> (f64, f64, f64) {
         let out = self.outflow.get() as f64 / 8.0;
         let fill = self.size.mean.get() as f64 * 8.0 / self.inflow.get() as f64;
@@ -198,7 +199,7 @@ impl SharedLoad {
             third += events * (m3 - 3.0 * m1 * m2 + 2.0 * m1 * m1 * m1);
         };
         add(self.size.moments_above(kept, 0.0), 1.0);
-        // The largest of all events, by eight deviations, is gone after this many periods.
+        // After this many periods, even an event eight deviations above the mean has left.
         let largest = self.size.mean.get() as f64 * libm::exp(8.0 * self.size.sigma);
         let events = libm::ceil(largest / (out * period));
         let stride = libm::ceil(events / TERMS_MAX).max(1.0);
@@ -217,8 +218,8 @@ impl SharedLoad {
         (mean, deviation, skewness)
     }
 
-    /// The same for events that go to any port. Each port is a queue with Poisson arrivals and general service
-    /// (Pollaczek and Khinchine, with Takács' second moment). The ports are taken as independent.
+    /// Computes the moments of [`Self::moments_in_turn`] for events that go to any port. Each port is a queue with Poisson
+    /// arrivals and general service (Pollaczek and Khinchine, with Takács' second moment). The ports are assumed independent.
     fn moments_at_random(&self) -> (f64, f64, f64) {
         let out = self.outflow.get() as f64 / 8.0;
         let kept = (1.0 - self.outflow.get() as f64 / self.inflow.get() as f64).max(0.0);
@@ -229,12 +230,12 @@ impl SharedLoad {
         let mean = arrivals * s2 / (2.0 * idle);
         let variance = mean * mean + arrivals * s3 / (3.0 * idle);
         let ports = self.ports as f64;
-        // At a peak the newest event has just come in on top of that.
+        // At a peak, the newest event has just arrived in addition.
         let [n1, n2, _] = self.size.moments_above(kept, 0.0);
         (ports * mean + n1, libm::sqrt(ports * variance + n2 - n1 * n1), 0.0)
     }
 
-    /// Mean, standard deviation and skewness of the occupancy at its peaks.
+    /// Computes mean, standard deviation and skewness of the occupancy at its peaks.
     fn moments(&self) -> (f64, f64, f64) {
         assert!(!self.rate.is_zero() && !self.outflow.is_zero() && !self.inflow.is_zero(), "a rate is zero");
         assert!(self.port_load() < Ratio::ONE, "ports are offered more than they carry");
@@ -244,9 +245,9 @@ impl SharedLoad {
         }
     }
 
-    /// Shared memory that a share `probability` of the peaks does not exceed.
+    /// Computes the shared memory that a share `probability` of the peaks does not exceed.
     ///
-    /// The sum is taken as normal, corrected for its skewness by the first term of Cornish and Fisher.
+    /// The sum is assumed normal, corrected for its skewness by the first term of Cornish and Fisher.
     ///
     /// # Panics
     /// If a rate is zero, ports are offered more than they carry ([`Self::port_load`]), or the probability is not
@@ -268,17 +269,17 @@ impl SharedLoad {
         )
     }
 
-    /// The share of the peaks that exceed `memory`: the other way round from [`Self::memory`].
+    /// Returns the share of the peaks that exceed `memory`, the inverse of [`Self::memory`].
     ///
     /// # Panics
-    /// As [`Self::memory`].
+    /// As for [`Self::memory`].
     pub fn share_above(&self, memory: Bytes) -> Ratio {
         let (mean, deviation, skewness) = self.moments();
         let above = memory.get() as f64 - mean;
         if deviation < 1.0 {
             return if above < 0.0 { Ratio::ONE } else { Ratio::ZERO };
         }
-        // The corrected quantile rises with z from here on.
+        // The corrected quantile increases with z above this value.
         let lowest = if skewness > 0.0 { (-3.0 / skewness).max(-39.0) } else { -39.0 };
         let (mut low, mut high) = (lowest, 39.0);
         while high - low > 1e-9 {
@@ -292,7 +293,7 @@ impl SharedLoad {
         Ratio::new(libm::round(normal_cdf(-0.5 * (low + high)) * 1e6) as u64)
     }
 
-    /// The share of time that a port is busy.
+    /// Returns the share of time that a port is busy.
     ///
     /// # Panics
     /// If the number of ports or their rate is zero.
@@ -303,12 +304,12 @@ impl SharedLoad {
     }
 }
 
-/// The distribution function of the standard normal distribution.
+/// Computes the distribution function of the standard normal distribution.
 pub fn normal_cdf(z: f64) -> f64 {
     0.5 * libm::erfc(-z / core::f64::consts::SQRT_2)
 }
 
-/// The quantile of the standard normal distribution, to the last bits of a double.
+/// Computes the quantile of the standard normal distribution, to the last bits of a double.
 ///
 /// # Panics
 /// If the probability is not between 0 and 1, both excluded.

@@ -17,18 +17,18 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Requests of `fragments` fragments of `fragment` bytes, `per_event` of them for an event.
+    /// Makes requests of `fragments` fragments of `fragment` bytes each; an event takes `per_event` of them.
     pub fn new(framing: &SegmentFraming, per_event: u64, fragments: u64, fragment: Bytes) -> Self {
         Self { per_event, fragments, answer: framing.message(fragment * fragments) }
     }
 
-    /// Requests that `credits` allow at once. A request is sent whole or waits (thesis §4.3.1).
+    /// Returns the number of requests that `credits` permit at once. A request is sent whole or waits (thesis §4.3.1).
     fn concurrent(&self, credits: u64) -> u64 {
         credits / self.fragments
     }
 }
 
-/// The window that fills the last hop and no more: `rate × RTT + block` (thesis §4.3.2).
+/// Computes the smallest window that fills the last hop: `rate × RTT + block` (thesis §4.3.2).
 ///
 /// `block` is the smallest unit of data that is sent: the answer to one request.
 pub fn credit_window(rate: Rate, rtt: Duration, block: Bytes) -> Derived<Bytes> {
@@ -41,7 +41,7 @@ pub fn credit_window(rate: Rate, rtt: Duration, block: Bytes) -> Derived<Bytes> 
     )
 }
 
-/// Credits that fill `window` with fragments, rounded up to whole requests.
+/// Computes the credits that fill `window` with fragments, rounded up to whole requests.
 ///
 /// # Panics
 /// If a request is empty.
@@ -56,7 +56,7 @@ pub fn credits_for_window(window: Bytes, requests: &Requests) -> Derived<Count> 
     )
 }
 
-/// The most switch memory the answers to `credits` of requests can take at once, headers included.
+/// Computes the most switch memory that the answers to requests with `credits` can take at once, headers included.
 pub fn credit_burst(credits: u64, requests: &Requests) -> Derived<Bytes> {
     let concurrent = requests.concurrent(credits);
     Derived::new(
@@ -68,7 +68,7 @@ pub fn credit_burst(credits: u64, requests: &Requests) -> Derived<Bytes> {
     )
 }
 
-/// The most credits with a burst that a queue of `buffer` bytes absorbs while it drains at `outflow`.
+/// Computes the most credits whose burst a queue of `buffer` bytes absorbs while it drains at `outflow`.
 ///
 /// # Panics
 /// If a request is empty or `inflow` is zero.
@@ -84,7 +84,7 @@ pub fn credits_max(buffer: Bytes, inflow: Rate, outflow: Rate, requests: &Reques
     )
 }
 
-/// The share of the last hop that `credits` can keep busy.
+/// Computes the share of the last hop that `credits` can keep busy.
 ///
 /// With n requests under way, n answers leave in every cycle of one answer and one round trip.
 ///
@@ -109,10 +109,9 @@ pub fn credit_utilisation(credits: u64, requests: &Requests, rate: Rate, rtt: Du
     )
 }
 
-/// The least collection time under credits: the last hop is busy for only [`credit_utilisation`] of it.
+/// Computes the least collection time under credits. The last hop is busy for only [`credit_utilisation`] of that time.
 ///
-/// `None` where the credits do not cover a single request, so that nothing is ever collected, or where it takes more
-/// than 213 days.
+/// `None` if the credits are fewer than one request costs, so that nothing is collected, or if the time exceeds 213 days.
 pub fn credit_collection_time(
     credits: u64,
     requests: &Requests,

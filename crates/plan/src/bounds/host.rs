@@ -5,7 +5,7 @@ use fanin_units::{Bytes, Duration, Frequency, Rate};
 use crate::derived::{Derived, brief};
 use crate::wire::rate_of;
 
-/// Message rate and bandwidth of an application with `peers` connections (thesis §3.8.1).
+/// Computes message rate and bandwidth of an application with `peers` connections (thesis §3.8.1).
 pub fn messaging(peers: u64, per_peer: Frequency, size: Bytes) -> (Derived<Frequency>, Derived<Rate>) {
     let messages = per_peer * peers;
     (
@@ -26,7 +26,7 @@ pub fn messaging(peers: u64, per_peer: Frequency, size: Bytes) -> (Derived<Frequ
     )
 }
 
-/// Peak bandwidth of memory: `channels` of 64 bits at `transfers` a second.
+/// Computes the peak bandwidth of memory: `channels` of 64 bits with `transfers` a second.
 pub fn memory_bandwidth(transfers: Frequency, channels: u64) -> Derived<Rate> {
     Derived::new(
         "memory_bandwidth",
@@ -37,7 +37,7 @@ pub fn memory_bandwidth(transfers: Frequency, channels: u64) -> Derived<Rate> {
     )
 }
 
-/// Bandwidth of a PCI Express link after line coding, `payload` of every `coded` bits.
+/// Computes the bandwidth of a PCI Express link after line coding: `payload` of every `coded` bits.
 ///
 /// # Panics
 /// If `coded` is zero or the rate does not fit.
@@ -52,7 +52,7 @@ pub fn pcie_bandwidth(lane: Rate, lanes: u64, payload: u64, coded: u64) -> Deriv
     )
 }
 
-/// Run time of a simulation that advances `speed` of simulated data a second (thesis §5.1.6).
+/// Computes the run time of a simulation that simulates traffic at `speed`, in bits a second of real time (thesis §5.1.6).
 ///
 /// # Panics
 /// If the speed is zero or the time exceeds 213 days.

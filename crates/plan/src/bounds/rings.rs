@@ -4,7 +4,7 @@ use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 use crate::derived::{Derived, brief, ratio_of};
 
-/// Memory of `rings` rings of `slots` packet slots each (LCN'15, rate limitation and buffering). Saturates.
+/// Computes the memory of `rings` rings of `slots` packet slots each (LCN'15, rate limitation and buffering). Saturates.
 pub fn ring_memory(rings: u64, slots: Packets, slot: Bytes) -> Derived<Bytes> {
     Derived::new(
         "ring_memory",
@@ -15,9 +15,9 @@ pub fn ring_memory(rings: u64, slots: Packets, slot: Bytes) -> Derived<Bytes> {
     )
 }
 
-/// The sum of the limits of the rings that leave through one port, against that port's rate.
+/// Compares the sum of the limits of the rings that leave through one port with that port's rate.
 ///
-/// Above the port's rate the port itself is the limit and its queue grows.
+/// If the sum exceeds the port's rate, the port itself is the limit, and its queue grows.
 ///
 /// # Panics
 /// If the port's rate is zero.
@@ -41,7 +41,7 @@ pub fn ring_rate_sum(rings: u64, limit: Rate, port: Rate) -> (Derived<Rate>, Der
     )
 }
 
-/// The time that a ring takes to let `packets` of `size` wire bytes out at its limit.
+/// Computes the time in which a ring sends `packets` of `size` wire bytes at its limit.
 ///
 /// # Panics
 /// If the limit is zero.
@@ -56,7 +56,7 @@ pub fn ring_drain_time(packets: Packets, size: Bytes, limit: Rate) -> Derived<Du
     )
 }
 
-/// Slots a second that a Fastpass scheduler hands out: one full frame, or `frames` of them, on the fastest edge link.
+/// Computes the timeslots a second that a Fastpass arbiter allocates on the fastest edge link, each of `frames` full frames.
 ///
 /// # Panics
 /// If a slot is empty or the rate is zero.
@@ -72,7 +72,7 @@ pub fn fastpass_slots(rate: Rate, frame: Bytes, frames: u64) -> Derived<Frequenc
     )
 }
 
-/// Packets that queue at worst when clocks differ by up to `skew`.
+/// Computes the most packets that queue if clocks differ by up to `skew`.
 ///
 /// # Panics
 /// If the rate is zero or the frame empty.
@@ -87,10 +87,10 @@ pub fn fastpass_queue_max(skew: Duration, rate: Rate, frame: Bytes) -> Derived<P
     )
 }
 
-/// The head-room of a scheduler of `capacity` over the `needed` throughput.
+/// Computes the ratio of an arbiter's `capacity` to the `needed` throughput.
 ///
 /// # Panics
-/// If nothing is needed.
+/// If `needed` is zero.
 pub fn scheduler_margin(capacity: Rate, needed: Rate) -> Derived<Ratio> {
     Derived::new(
         "scheduler_margin",

@@ -9,9 +9,10 @@ pub const RTO_MIN_FREEBSD: Duration = Duration::from_millis(30);
 /// Minimum RTO of RFC 6298 §2.4.
 pub const RTO_MIN_RFC: Duration = Duration::from_secs(1);
 
-/// The retransmission timeout: thesis §2.2.2 and RFC 6298, never below the minimum of the stack.
+/// Computes the retransmission timeout: thesis §2.2.2 and RFC 6298, never below the minimum of the stack.
 ///
-/// A stack that measures in ticks has estimates of at least one tick, so that five ticks are its floor (§6.3).
+/// A stack that measures in ticks estimates SRTT and RTTVAR as at least one tick each. Its RTO is then at least five ticks
+/// (§6.3).
 pub fn retransmission_timeout(srtt: Duration, rttvar: Duration, minimum: Duration) -> Derived<Duration> {
     let estimate = srtt.saturating_add(rttvar.checked_mul(4).unwrap_or(Duration::MAX));
     Derived::new(
@@ -23,7 +24,7 @@ pub fn retransmission_timeout(srtt: Duration, rttvar: Duration, minimum: Duratio
     )
 }
 
-/// Factor by which `timeouts` expiries of `rto` lengthen an event with `undisturbed` work.
+/// Computes the factor by which `timeouts` expiries of `rto` lengthen an event that takes `undisturbed` without them.
 ///
 /// # Panics
 /// If the undisturbed time is zero.

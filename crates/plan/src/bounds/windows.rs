@@ -4,7 +4,7 @@ use fanin_units::{Bytes, Duration, Packets, Rate};
 
 use crate::derived::{Count, Derived, Factor, brief};
 
-/// Bytes in flight that keep a path busy: ICC'15 eq. (1).
+/// Computes the bytes in flight that keep a path busy: ICC'15 eq. (1).
 pub fn bandwidth_delay_product(rate: Rate, rtt: Duration) -> Derived<Bytes> {
     Derived::new(
         "bdp",
@@ -15,7 +15,7 @@ pub fn bandwidth_delay_product(rate: Rate, rtt: Duration) -> Derived<Bytes> {
     )
 }
 
-/// Packets of `size` that hold `bytes`, rounded up.
+/// Computes the number of packets of `size` that hold `bytes`, rounded up.
 ///
 /// # Panics
 /// If the size is zero.
@@ -29,8 +29,7 @@ pub fn packets_of(bytes: Bytes, size: Bytes) -> Derived<Packets> {
     )
 }
 
-/// The factor by which `senders`, each with one packet of `size` in flight, exceed the bandwidth-delay
-/// product.
+/// Computes the factor by which `senders`, each with one packet of `size` in flight, exceed the bandwidth-delay product.
 ///
 /// # Panics
 /// If the product is zero.
@@ -44,7 +43,7 @@ pub fn overload(senders: u64, size: Bytes, bdp: Bytes) -> Derived<Factor> {
     )
 }
 
-/// Highest rate that a window allows on any link: thesis §2.2.2.
+/// Computes the highest rate that a window permits on any link: thesis §2.2.2.
 ///
 /// # Panics
 /// If the round-trip time is zero.
@@ -73,13 +72,13 @@ impl WindowRange {
         self.min.value <= window && window <= self.max.value
     }
 
-    /// Returns true if some window fills the path without loss.
+    /// Returns true if no window both fills the path and avoids loss.
     pub fn is_empty(&self) -> bool {
         self.min.value > self.max.value
     }
 }
 
-/// The window of each of `flows` equal flows: ICC'15 eqs (3), (4) and (6), `BDP / N ≤ W < (BDP + B) / N`.
+/// Computes the window of each of `flows` equal flows: ICC'15 eqs (3), (4) and (6), `BDP / N ≤ W < (BDP + B) / N`.
 ///
 /// With one flow this is eq. (3). The flows share the bottleneck queue of `buffer` bytes.
 ///
@@ -105,7 +104,7 @@ pub fn window_range(bdp: Bytes, buffer: Bytes, flows: u64) -> WindowRange {
     }
 }
 
-/// The largest lossless window in whole packets of `size`; zero where not even one packet each fits.
+/// Computes the largest lossless window in whole packets of `size`; zero if not even one packet of each flow fits.
 ///
 /// # Panics
 /// If there is no flow or the size is zero.
@@ -120,7 +119,7 @@ pub fn window_packets_max(bdp: Bytes, buffer: Bytes, flows: u64, size: Bytes) ->
     )
 }
 
-/// Bytes in flight at most with a static window: ICC'15 eqs (5) and (7). Saturates.
+/// Computes the most bytes in flight with a static window: ICC'15 eqs (5) and (7). Saturates.
 pub fn in_flight_max(readouts: u64, collectors: u64, window: Packets, size: Bytes) -> Derived<Bytes> {
     let window_bytes = window.checked_times(size).unwrap_or(Bytes::MAX);
     let flows = readouts.saturating_mul(collectors);
@@ -133,7 +132,7 @@ pub fn in_flight_max(readouts: u64, collectors: u64, window: Packets, size: Byte
     )
 }
 
-/// Buffer that holds the bytes in flight beyond the path itself: ICC'15 §IV.C.1.
+/// Computes the buffer that holds the bytes in flight beyond the path itself: ICC'15 §IV.C.1.
 pub fn buffer_needed(in_flight: Bytes, bdp: Bytes) -> Derived<Bytes> {
     Derived::new(
         "buffer_needed",
@@ -144,7 +143,7 @@ pub fn buffer_needed(in_flight: Bytes, bdp: Bytes) -> Derived<Bytes> {
     )
 }
 
-/// DIATCP's global window of each collector: ICC'15 eqs (8) to (10), `BDP / N ≤ gwnd < (BDP + B) / N`.
+/// Computes DIATCP's global window of each collector: ICC'15 eqs (8) to (10), `BDP / N ≤ gwnd < (BDP + B) / N`.
 ///
 /// # Panics
 /// If there is no collector.
@@ -155,9 +154,9 @@ pub fn gwnd_range(bdp: Bytes, buffer: Bytes, collectors: u64) -> WindowRange {
     WindowRange { min: min.named("gwnd_min"), max: max.named("gwnd_max") }
 }
 
-/// Window granted to each flow by an M21TCP switch: M21TCP eq. (1). Zero where the headers alone fill the buffer.
+/// Computes the window that an M21TCP switch grants to each flow: M21TCP eq. (1). Zero if the headers alone fill the buffer.
 ///
-/// `header` is charged once a flow, as the paper has it; [`m21tcp_packets`] charges every packet.
+/// `header` is charged once for each flow, as in the paper; [`m21tcp_packets`] charges it for every packet.
 ///
 /// # Panics
 /// If there is no flow.
@@ -171,7 +170,7 @@ pub fn m21tcp_window(buffer: Bytes, flows: u64, header: Bytes) -> Derived<Bytes>
     )
 }
 
-/// The most flows for which [`m21tcp_window`] still grants a full segment.
+/// Computes the most flows for which [`m21tcp_window`] still grants a full segment.
 ///
 /// # Panics
 /// If segment and header are both empty.
@@ -185,7 +184,7 @@ pub fn m21tcp_senders_max(buffer: Bytes, mss: Bytes, header: Bytes) -> Derived<C
     )
 }
 
-/// Whole packets in flight of each flow when every packet's header is counted.
+/// Computes the whole packets in flight of each flow if every packet's header is charged.
 ///
 /// # Panics
 /// If there is no flow or the packet is empty.
@@ -199,7 +198,7 @@ pub fn m21tcp_packets(buffer: Bytes, flows: u64, mss: Bytes, header: Bytes) -> D
     )
 }
 
-/// The queue's occupancy when every flow sends its full window of eq. (1), the last segment short.
+/// Computes the queue's occupancy if every flow sends its full window of eq. (1), with a short last segment.
 ///
 /// # Panics
 /// If the number of flows or the segment's size is zero.
