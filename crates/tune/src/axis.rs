@@ -7,13 +7,13 @@ pub struct SearchAxis {
     pub low: u64,
     /// The largest value, at least `low`.
     pub high: u64,
-    /// The scenario's own value, at which a search of several settings begins; limited to the range.
+    /// The scenario's own value, limited to the range. A search of several settings begins there.
     pub start: u64,
 }
 
-/// Significant digits of a value inside the range: 480, 786 kB.
+/// Significant digits of values inside the range, such as 480 or 786 kB.
 const DIGITS: u32 = 3;
-/// For a range from zero, the upper end divided by this is the offset of its logarithms.
+/// In a range from zero, values get an offset before their logarithm is taken: the upper end divided by this number.
 const ZERO_SHARE: f64 = 64.0;
 
 impl SearchAxis {
@@ -21,12 +21,12 @@ impl SearchAxis {
         if self.low == 0 { (self.high as f64 / ZERO_SHARE).max(1.0) } else { 0.0 }
     }
 
-    /// The position of a value on the scale.
+    /// Returns the position of a value on the logarithmic scale.
     pub(crate) fn place(self, value: u64) -> f64 {
         (value as f64 + self.offset()).ln()
     }
 
-    /// The value at a position of the scale: within the range, with few digits.
+    /// Returns the value at a position of the scale, within the range and with few digits.
     pub(crate) fn value(self, place: f64) -> u64 {
         let exact = (place.exp() - self.offset()).round().clamp(self.low as f64, self.high as f64);
         let exact = (exact as u64).clamp(self.low, self.high);
@@ -35,22 +35,22 @@ impl SearchAxis {
         if (self.low..=self.high).contains(&rounded) { rounded } else { exact }
     }
 
-    /// The nearest value with few digits.
+    /// Returns the nearest value within the range that has few digits.
     pub fn rounded(self, value: u64) -> u64 {
         self.value(self.place(value.clamp(self.low, self.high)))
     }
 
-    /// The value at a share of the range, from 0 at its lower to 1 at its upper end.
+    /// Returns the value at a share of the range on the scale, from 0 at its lower to 1 at its upper end.
     pub fn at(self, share: f64) -> u64 {
         self.value(self.place(self.low) + share.clamp(0.0, 1.0) * self.width())
     }
 
-    /// Length of the range on the scale.
+    /// Returns the length of the range on the scale.
     pub(crate) fn width(self) -> f64 {
         self.place(self.high) - self.place(self.low)
     }
 
-    /// The value halfway between two others; `None` if no other value lies between them.
+    /// Returns the value halfway between two others on the scale; `None` if no other value lies between them.
     pub(crate) fn between(self, one: u64, other: u64) -> Option<u64> {
         let value = self.value((self.place(one) + self.place(other)) / 2.0);
         (value > one.min(other) && value < one.max(other)).then_some(value)

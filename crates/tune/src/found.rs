@@ -1,5 +1,5 @@
-//! The outcome of a search: the tried points, the best of them, its confidence interval and how flat the objective is
-//! there.
+//! The outcome of a search: the tried points and the best of them. The best point has a confidence interval, and a range in
+//! which the objective is flat.
 
 use fanin_report::{Interval, interval};
 
@@ -20,7 +20,7 @@ impl TriedPoint {
         self.scores.iter().all(|score| score.violation == 0.0)
     }
 
-    /// Mean of the objective over seeds, with its confidence interval.
+    /// Computes the mean of the objective over seeds, with its confidence interval; `None` without scores.
     pub fn objective(&self) -> Option<Interval> {
         interval(&self.scores.iter().map(|score| score.objective).collect::<Vec<_>>())
     }
@@ -31,7 +31,7 @@ impl TriedPoint {
 pub struct SearchOutcome {
     /// All points in the order of their trials.
     pub tried: Vec<TriedPoint>,
-    /// Index of the best point; of the nearest one if none meets the constraints; `None` if nothing was simulated.
+    /// Index of the best point. If no point meets the constraints, the nearest one; `None` if nothing was simulated.
     pub best: Option<usize>,
     /// Number of simulations.
     pub simulations: usize,
@@ -40,14 +40,14 @@ pub struct SearchOutcome {
 }
 
 impl SearchOutcome {
-    /// The best point; the nearest one if none meets the constraints.
+    /// Returns the best point. If no point meets the constraints, the nearest one.
     pub fn best(&self) -> Option<&TriedPoint> {
         self.best.map(|best| &self.tried[best])
     }
 
-    /// The range of an axis with objectives within `share` of the best, with the other axes at their best values.
-    /// Returns the least and the largest tried value. The range ends at the first point that is worse or does not meet
-    /// the constraints.
+    /// Finds the range of an axis in which the objective is within `share` of the best, with the other axes at their best
+    /// values. Returns the least and the largest tried value. The range ends before the first point that is worse or does not
+    /// meet the constraints.
     pub fn flat(&self, axis: usize, share: f64) -> Option<(u64, u64)> {
         let best = self.best()?;
         let is_on_line = |point: &&TriedPoint| {

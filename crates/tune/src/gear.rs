@@ -7,9 +7,9 @@ use fanin_units::{Bytes, Rate};
 pub struct Gear {
     /// Name of the chip or the switch.
     pub name: String,
-    /// Packet buffer of the whole switch.
+    /// Packet buffer of the whole switch, in bytes.
     pub buffer: Bytes,
-    /// Number of pools of equal size that its ports are divided among; at least 1.
+    /// Number of equal pools among which the ports are divided; at least 1.
     pub pools: u64,
     /// The kind of memory that holds the buffer.
     pub memory: GearMemory,
@@ -45,7 +45,7 @@ impl GearMemory {
     /// All kinds, in order.
     const ALL: [Self; 3] = [Self::OnChip, Self::Software, Self::OffChip];
 
-    /// The name in a catalogue.
+    /// Returns the name in a catalogue.
     pub const fn name(self) -> &'static str {
         match self {
             Self::OnChip => "on-chip",
@@ -54,7 +54,7 @@ impl GearMemory {
         }
     }
 
-    /// A sentence on the price of this kind of switch, with the source.
+    /// Returns a few words on the price of this kind of switch, with a source if there is one.
     pub const fn cost(self) -> &'static str {
         match self {
             Self::OnChip => "the least costly class: memory on the chip, a commodity",
@@ -102,13 +102,13 @@ pub enum GearError {
 const KEYS: [&str; 8] = ["name", "buffer", "pools", "memory", "port", "source", "price", "price_source"];
 
 impl Gear {
-    /// The included catalogue.
+    /// Text of the included catalogue.
     pub const BUILT_IN: &str = include_str!("gear.toml");
 
-    /// Reads a catalogue.
+    /// Reads a catalogue from text.
     ///
     /// # Errors
-    /// If it is not TOML, has no switch, or if a switch lacks a key.
+    /// If the text is not TOML, has no switch, or a switch lacks a key or has a wrong or unknown one.
     pub fn read(text: &str) -> Result<Vec<Self>, GearError> {
         let tree: toml::Table =
             text.parse().map_err(|error: toml::de::Error| GearError::Toml(error.message().to_owned()))?;

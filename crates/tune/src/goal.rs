@@ -102,7 +102,7 @@ impl Objective {
         Ok(Self { sense, target })
     }
 
-    /// The objective's name.
+    /// Returns the name of the objective's figure or setting.
     pub fn name(&self) -> &str {
         match &self.target {
             Target::Figure(figure) => figure.name,
@@ -169,7 +169,7 @@ impl FromStr for Constraint {
     }
 }
 
-/// A limit in the figure's unit.
+/// Reads a limit as a number in the figure's unit.
 fn parse(unit: FigureUnit, text: &str) -> Option<f64> {
     match unit {
         FigureUnit::Millis => text.parse::<Duration>().ok().map(|time| time.get() as f64 / 1e9),
@@ -180,7 +180,7 @@ fn parse(unit: FigureUnit, text: &str) -> Option<f64> {
     }
 }
 
-/// The quantity of a figure in words, and a limit of it.
+/// Returns the quantity of a figure in words, and an example of a limit.
 fn words(unit: FigureUnit) -> (&'static str, &'static str) {
     match unit {
         FigureUnit::Millis => ("a time", "20 ms"),
@@ -192,7 +192,7 @@ fn words(unit: FigureUnit) -> (&'static str, &'static str) {
 }
 
 impl Constraint {
-    /// Zero if a value meets the constraint; otherwise the distance to it, relative to the limit.
+    /// Returns zero if a value meets the constraint, otherwise its distance from the limit as a share of the limit.
     pub fn violation(&self, value: f64) -> f64 {
         let (over, is_met) = match self.relation {
             Relation::AtMost => (value - self.limit, value <= self.limit),
@@ -205,7 +205,8 @@ impl Constraint {
         if is_met { 0.0 } else { (over / whole).max(f64::MIN_POSITIVE) }
     }
 
-    /// The least and the largest value that meet the constraint; the flag is true if the end itself meets it.
+    /// Returns the least and the largest value that meet the constraint. Each flag is true if the end itself meets the
+    /// constraint.
     fn span(&self) -> ((f64, bool), (f64, bool)) {
         let (least, most) = ((0.0, true), (f64::INFINITY, true));
         match self.relation {
@@ -262,7 +263,8 @@ impl Goal {
         Ok(Self { objective, constraints })
     }
 
-    /// The end of the single tuned setting to search for, if the objective is that setting.
+    /// Returns the end of the range that is best if the objective is the single tuned setting; `None` if the objective is a
+    /// figure.
     pub fn end(&self) -> Option<End> {
         match (&self.objective.target, self.objective.sense) {
             (Target::Figure(_), _) => None,
@@ -271,8 +273,8 @@ impl Goal {
         }
     }
 
-    /// The score of a result; `value` is the setting's, if the objective is a setting. A missing figure has the worst
-    /// score.
+    /// Computes the score of a result. `value` is the setting's value if the objective is a setting. A missing figure gives the
+    /// worst score.
     pub fn score(&self, summary: &Summary, value: Option<f64>) -> Score {
         let mut violation: f64 = self
             .constraints

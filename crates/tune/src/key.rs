@@ -24,7 +24,7 @@ const FACTOR: u64 = 16;
 const OBJECTIVE_FACTOR: u64 = 64;
 
 impl KeyRange {
-    /// A setting that is the objective, without a range.
+    /// Makes a setting that is the objective, without a range.
     pub fn objective(key: &str) -> Self {
         Self { key: key.to_owned(), range: None, factor: OBJECTIVE_FACTOR }
     }
@@ -35,7 +35,7 @@ impl KeyRange {
     }
 }
 
-/// Forms of a setting to tune, for messages.
+/// Ways to write a setting to tune, for messages.
 const FORMS: &str =
     "write KEY or KEY=LOW..HIGH, for example shaping.credits=60..1200 or \"tor.buffer=64 kB..4 MB\"";
 
@@ -109,7 +109,7 @@ pub enum TunedKeyError {
         /// A range of such a setting.
         example: &'static str,
     },
-    /// The key is `run.seed`, which is no setting to search: a point runs several seeds already.
+    /// The key is `run.seed`. A point already runs several seeds.
     #[error(
         "`run.seed` cannot be tuned, as a point runs several seeds: choose the first with --seed, their number with --seeds"
     )]
@@ -134,8 +134,8 @@ pub struct TunedKey {
 }
 
 impl TunedKey {
-    /// Finds the setting in a scenario. Checks the units of the range's ends; the scenario's own checks decide whether
-    /// it accepts them.
+    /// Finds the setting in a scenario, and checks the units of the range's ends. The scenario's own checks decide later
+    /// whether it accepts the values.
     ///
     /// # Errors
     /// If the key is unknown, `run.seed` or no number, or if its range is empty or of another unit.
@@ -152,7 +152,7 @@ impl TunedKey {
             toml::Value::Integer(number) => {
                 u64::try_from(*number).ok().map(|number| (NumberKind::Count, number))
             }
-            // A ratio is text, too; a whole ratio looks like a count.
+            // A ratio is written as text, too. A whole ratio looks like a count.
             toml::Value::String(text) => match NumberKind::of(text) {
                 Some((NumberKind::Count, _)) => {
                     NumberKind::Ratio.parse(text).map(|value| (NumberKind::Ratio, value))
@@ -197,8 +197,7 @@ impl TunedKey {
         Ok(Self { key, kind, axis: SearchAxis { low, high, start } })
     }
 
-    /// Moves the ends of a default range towards the scenario's value, by factors of 2, until the scenario accepts
-    /// them.
+    /// Moves the ends of a default range towards the scenario's value, by factors of 2, until `takes` accepts them.
     #[must_use]
     pub fn narrowed(mut self, takes: &mut dyn FnMut(u64) -> bool) -> Self {
         let SearchAxis { low, high, start } = self.axis;
@@ -211,12 +210,12 @@ impl TunedKey {
         self
     }
 
-    /// The setting with a value, in the form of `--set`.
+    /// Writes the setting with a value, in the form of `--set`.
     pub fn set(&self, value: u64) -> String {
         format!("{}={}", self.key, self.kind.text(value))
     }
 
-    /// The range as text.
+    /// Writes the range as text.
     pub fn range(&self) -> String {
         format!("{}..{}", self.kind.text(self.axis.low), self.kind.text(self.axis.high))
     }
@@ -226,7 +225,7 @@ fn is_plain(text: &str) -> bool {
     text.chars().all(|letter| letter.is_ascii_digit() || letter == '.')
 }
 
-/// A scenario's value in the form of a message.
+/// Describes a scenario's value for a message.
 fn described(value: &toml::Value) -> String {
     match value {
         toml::Value::Table(_) => "a section".to_owned(),

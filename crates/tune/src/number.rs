@@ -24,16 +24,16 @@ pub enum NumberKind {
 }
 
 impl NumberKind {
-    /// All kinds, in the order of trying a text.
+    /// All kinds, in the order in which a text is tried.
     const ALL: [Self; 7] =
         [Self::Count, Self::Bytes, Self::Duration, Self::Rate, Self::Packets, Self::Frequency, Self::Ratio];
 
-    /// The kind of a text with a unit, and its value in the base unit. A plain number is a count.
+    /// Returns the kind of a text with a unit, and its value in the base unit. A plain number is a count.
     pub fn of(text: &str) -> Option<(Self, u64)> {
         Self::ALL.into_iter().find_map(|kind| Some((kind, kind.parse(text)?)))
     }
 
-    /// The value of a text in the base unit.
+    /// Reads a text of this kind as a value in the base unit.
     pub fn parse(self, text: &str) -> Option<u64> {
         let text = text.trim();
         match self {
@@ -47,7 +47,7 @@ impl NumberKind {
         }
     }
 
-    /// The text of a value, in the scenario's form.
+    /// Writes a value in the scenario's form.
     pub fn text(self, value: u64) -> String {
         match self {
             Self::Count => value.to_string(),
@@ -61,7 +61,7 @@ impl NumberKind {
         }
     }
 
-    /// The words for a message: the kind of the setting, and a range of it.
+    /// Returns the words for a message: the kind of the setting, and an example of a range.
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Count => ("a whole number", "60..1200"),

@@ -54,13 +54,13 @@ pub struct SearchLimits {
     pub seeds: u32,
     /// The most trials.
     pub simulations: usize,
-    /// Distance of neighbours at which the search ends, as a share of their value.
+    /// The search ends if neighbours differ by less than this share of their value.
     pub precision: f64,
 }
 
-/// Excess over the best objective from which a point is clearly worse on one seed, as a share of it.
+/// A point is clearly worse on one seed if its objective exceeds the best by more than this share.
 const CLEARLY_WORSE: f64 = 0.05;
-/// Least excess in standard deviations of the best point's seeds, in addition.
+/// The excess must also be more than this number of standard deviations of the best point's seeds.
 const DEVIATIONS: f64 = 3.0;
 /// Number of values of one setting in the first batch.
 const FIRST_VALUES: usize = 5;
@@ -72,7 +72,7 @@ type Evaluate<'a> = dyn FnMut(&[Trial]) -> Vec<Score> + 'a;
 
 /// Searches the axes for the point with the least objective among those that meet the constraints.
 ///
-/// `end` is given if the objective is the value of the only axis itself.
+/// `end` is given if the objective is the value of the only axis.
 pub fn search(
     axes: &[SearchAxis],
     end: Option<End>,
@@ -89,8 +89,8 @@ pub fn search(
     SearchOutcome { tried: race.tried, best, simulations: race.simulations, is_stopped: race.is_stopped }
 }
 
-/// Orders two points. The point nearer to the constraints on all its seeds comes first. Otherwise the objective
-/// decides, on the seeds of both.
+/// Orders two points. The point nearer to the constraints, on the mean of all its seeds, comes first. For equal distances, the
+/// mean objective decides, over the seeds of both.
 fn order(one: &TriedPoint, other: &TriedPoint) -> Ordering {
     let common = one.scores.len().min(other.scores.len());
     let mean = |point: &TriedPoint, seeds: usize, of: fn(&Score) -> f64| {
@@ -116,7 +116,7 @@ impl Race<'_, '_> {
         self.is_stopped || self.simulations >= self.limits.simulations
     }
 
-    /// The best point; among equal points the one with the most seeds, then the first.
+    /// Returns the best of the points with the most seeds; among equal ones, the first.
     fn best(&self) -> Option<usize> {
         let most = self.tried.iter().map(|point| point.scores.len()).max()?;
         let whole = |index: &usize| self.tried[*index].scores.len() == most;
@@ -133,7 +133,7 @@ impl Race<'_, '_> {
             }
         }
         self.seeds(&new, 0..1);
-        // A point without scores was not simulated, nor were later ones: the search is over.
+        // A point without scores was not simulated, nor were later ones. The search is then over.
         self.tried.retain(|point| !point.scores.is_empty());
         new.retain(|index| *index < self.tried.len());
         let Some(best) = self.complete_best() else { return };
@@ -141,8 +141,8 @@ impl Race<'_, '_> {
         self.seeds(&new, 1..self.limits.seeds);
     }
 
-    /// Simulates all seeds of the point that seems best, until the best one has all of them. Another seed may show that a
-    /// point does not meet the constraints.
+    /// Simulates all seeds of the best point, and repeats this until the best point has all of them. Another seed may show that
+    /// a point does not meet the constraints.
     fn complete_best(&mut self) -> Option<usize> {
         loop {
             let best =
@@ -178,7 +178,7 @@ impl Race<'_, '_> {
         }
     }
 
-    /// Returns true if the first seed of a point suffices to rule it out against another one.
+    /// Returns true if the first seed of a point suffices to exclude it in favour of the best point.
     fn is_clearly_worse(&self, point: usize, best: usize) -> bool {
         let (Some(first), best) = (self.tried[point].scores.first(), &self.tried[best]) else { return true };
         let same = best.scores[0];
@@ -203,7 +203,7 @@ fn exceeds(one: f64, other: f64, noise: f64) -> bool {
     one - other > noise.max(CLEARLY_WORSE * other.abs())
 }
 
-/// Searches one axis between the neighbours of the best value.
+/// Searches one axis between the best value and its neighbours.
 fn bracket(axis: SearchAxis, end: Option<End>, race: &mut Race<'_, '_>) {
     let count = if end.is_some() { 3 } else { FIRST_VALUES };
     let step = axis.width() / (count - 1) as f64;
@@ -251,7 +251,7 @@ fn pattern(axes: &[SearchAxis], race: &mut Race<'_, '_>) {
             }
         }
         if let Some(last) = last.take() {
-            // Repeats the last successful move, as along a valley that no axis follows.
+            // Repeats the last successful move, which follows a valley that is not parallel to an axis.
             let again = axes.iter().zip(centre.iter().zip(&last));
             next.push(
                 again
