@@ -1,9 +1,9 @@
 //! The checksums of the formats.
 
-/// Adler-32 (RFC 1950 §8.2), the checksum of ATLAS fragments.
+/// Computes Adler-32 (RFC 1950 §8.2), the checksum of ATLAS fragments.
 pub fn adler32(bytes: &[u8]) -> u32 {
     const PRIME: u32 = 65_521;
-    // The most bytes for which the sums fit 32 bits.
+    // The largest block for which the sums fit into 32 bits.
     const BLOCK: usize = 5552;
     let (mut a, mut b) = (1_u32, 0_u32);
     for block in bytes.chunks(BLOCK) {
@@ -17,8 +17,8 @@ pub fn adler32(bytes: &[u8]) -> u32 {
     b << 16 | a
 }
 
-/// The checksum of an MDF record: Bob Jenkins' one-at-a-time hash. Bytes above 127 count as negative, like `char` on the
-/// machines that write such files.
+/// Computes the checksum of an MDF record: Bob Jenkins' one-at-a-time hash. Bytes above 127 count as negative, like `char` on
+/// the machines that write such files.
 pub fn one_at_a_time(bytes: &[u8]) -> u32 {
     let mut hash = 0_u32;
     for &byte in bytes {

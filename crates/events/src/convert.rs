@@ -80,7 +80,7 @@ pub fn to_atlas(bytes: &[u8], file: &FileHeader, out: impl Write) -> Result<Conv
         error => ConvertError::Event { offset: 0, error },
     };
     let mut events = Events::open(bytes)?.peekable();
-    // The first records hold the run, too, before any event.
+    // The first records hold the run, so it is read from the first event.
     let run = match events.peek() {
         Some(Ok(event)) => event.id.run.unwrap_or(file.run),
         _ => file.run,
@@ -114,7 +114,7 @@ pub fn to_atlas(bytes: &[u8], file: &FileHeader, out: impl Write) -> Result<Conv
 pub enum Pairing {
     /// The same L1 ID.
     SameL1Id,
-    /// The input was replayed repeatedly: event n is input event n modulo their number.
+    /// Event n of the output is event n modulo the number of input events: the input was replayed repeatedly.
     Cycle,
 }
 
@@ -125,7 +125,7 @@ pub struct FragmentComparison {
     pub events: u64,
     /// Fragments that are equal in both.
     pub same: u64,
-    /// Bytes in them.
+    /// Bytes in these equal fragments.
     pub same_bytes: u64,
     /// Fragments in both with different bytes.
     pub different: u64,
@@ -143,8 +143,8 @@ pub struct FragmentComparison {
 }
 
 impl FragmentComparison {
-    /// Returns true if each fragment in the output's events equals one of the input. Fragments marked as missing do not
-    /// count.
+    /// Returns true if the fragments of each output event equal those of its input event. Fragments that are marked as missing
+    /// do not count.
     pub const fn is_same(&self) -> bool {
         self.different == 0 && self.added == 0 && self.absent == 0 && self.unknown_events == 0
     }
@@ -186,7 +186,7 @@ pub fn compare(output: &[u8], input: &[u8], pairing: Pairing) -> Result<Fragment
                     found.same_bytes += fragment.bytes.len() as u64;
                     continue;
                 }
-                // The fragment is marked as never arrived, so this is not different content.
+                // The output marks the fragment as missing, which is not a different content.
                 Some(_) if fragment.status == status::MISSING && fragment.bytes.is_empty() => {
                     found.missing += 1;
                     continue;

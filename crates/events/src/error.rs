@@ -6,7 +6,8 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize)]
 #[error("at byte {offset}: {fault}")]
 pub struct ReadError {
-    /// Bytes from the start of the file to the faulty field; in a compressed file, of the uncompressed content.
+    /// Offset of the faulty field in bytes from the start of the file. In a compressed file, from the start of the uncompressed
+    /// content.
     pub offset: u64,
     /// The fault at this offset.
     pub fault: Fault,
@@ -30,9 +31,9 @@ pub enum Fault {
     Truncated {
         /// The part that is cut off.
         item: &'static str,
-        /// Bytes that are left.
+        /// Bytes that are available.
         actual: u64,
-        /// Bytes that it needs.
+        /// Bytes that the part needs.
         needed: u64,
     },
     /// A marker is missing.
@@ -68,7 +69,7 @@ pub enum Fault {
     /// A version that this crate does not read.
     #[error("{item} has version {actual:#x}, which is not supported")]
     Version {
-        /// The part with the version.
+        /// The part that has the version.
         item: &'static str,
         /// The version field.
         actual: u32,
@@ -82,7 +83,7 @@ pub enum Fault {
     /// A checksum differs from that of its bytes.
     #[error("the checksum of {item} is {actual:#010x}, expected {needed:#010x}")]
     Checksum {
-        /// The part that it covers.
+        /// The part that the checksum covers.
         item: &'static str,
         /// The checksum in the file.
         actual: u32,
@@ -94,7 +95,7 @@ pub enum Fault {
     L1Id {
         /// Name of the part.
         item: &'static str,
-        /// Its L1 ID.
+        /// L1 ID of this part.
         actual: u64,
         /// L1 ID of the event.
         needed: u64,
@@ -124,7 +125,7 @@ pub enum Fault {
     },
 }
 
-/// The message for a file that begins with these four bytes.
+/// Writes the message for a file that begins with these four bytes.
 fn begins_with(actual: u32) -> String {
     let known = "ATLAS bytestream, LHCb MDF, ALICE pages (RDH 7) and plain fragment containers are read";
     match &actual.to_le_bytes() {

@@ -1,4 +1,4 @@
-//! The common part of all formats: an event with an identity, and a fragment from each source.
+//! The common part of all formats: an event has an identity, and fragments from its sources.
 
 use fanin_units::Bytes;
 use serde::Serialize;
@@ -16,7 +16,7 @@ pub struct EventId {
     pub run: Option<u32>,
 }
 
-/// One source's part of an event: bytes lent from the file.
+/// One source's part of an event. The bytes are borrowed from the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fragment<'a> {
     /// The source's identifier in the format.
@@ -43,7 +43,7 @@ pub struct Event<'a> {
 }
 
 impl Event<'_> {
-    /// The sum of all fragments' sizes.
+    /// Returns the sum of all fragments' sizes.
     pub fn fragment_bytes(&self) -> Bytes {
         Bytes::new(self.fragments.iter().map(|fragment| fragment.bytes.len() as u64).sum())
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use fanin_units::Bytes;
 use flate2::read::MultiGzDecoder;
 
-/// The default limit: enough for any sample, and harmless to a desktop computer.
+/// The default limit. Every sample is smaller, and a desktop computer can hold it in memory.
 pub const LIMIT: Bytes = Bytes::new(4_000_000_000);
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -26,7 +26,7 @@ pub enum FileError {
     },
 }
 
-/// The content of a file of at most `limit`; a gzip file is uncompressed, and the limit holds for both sizes.
+/// Reads the content of a file of at most `limit`. A gzip file is uncompressed, and the limit holds for both sizes.
 ///
 /// # Errors
 /// If it cannot be read, or holds more.
@@ -34,7 +34,7 @@ pub fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, FileError> {
     expand(read_stored(path, limit)?, limit)
 }
 
-/// The stored bytes of a file of at most `limit`, still compressed if the file is.
+/// Reads the stored bytes of a file of at most `limit`, without uncompressing them.
 ///
 /// # Errors
 /// If it cannot be read, or holds more.
@@ -44,13 +44,13 @@ pub fn read_stored(path: &Path, limit: Bytes) -> Result<Vec<u8>, FileError> {
     if size > limit.get() {
         return Err(FileError::TooLarge { limit });
     }
-    // The size is a hint only: bytes read are counted, so that a file may grow or have no size.
+    // The size is only a hint, because a file may grow or have no size. The limit applies to the bytes read.
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
     read_limited(&mut file, limit, &mut bytes)?;
     Ok(bytes)
 }
 
-/// The content of a file from its stored bytes: a gzip file is uncompressed, others are returned unchanged.
+/// Returns the content of a file from its stored bytes. A gzip file is uncompressed, other files are returned unchanged.
 ///
 /// # Errors
 /// If its compression is broken, or it holds more than `limit`.
@@ -58,7 +58,7 @@ pub fn expand(stored: Vec<u8>, limit: Bytes) -> Result<Vec<u8>, FileError> {
     if stored.starts_with(&GZIP) { uncompress(&stored, limit) } else { Ok(stored) }
 }
 
-/// The content of a gzip file.
+/// Uncompresses a gzip file.
 ///
 /// # Errors
 /// If its compression is broken, or it holds more than `limit`.

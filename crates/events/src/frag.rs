@@ -18,7 +18,7 @@ pub const EVENT: u32 = 0x4556_5431;
 const EVENT_HEADER_BYTES: usize = 16;
 const TABLE_ENTRY_BYTES: usize = 8;
 
-/// The events of a fragment container.
+/// An iterator over the events of a fragment container.
 #[derive(Debug, Clone)]
 pub struct FragEvents<'a> {
     bytes: &'a [u8],
@@ -26,12 +26,12 @@ pub struct FragEvents<'a> {
 }
 
 impl<'a> FragEvents<'a> {
-    /// The events in the bytes of a file.
+    /// Makes an iterator over the events in the bytes of a file.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, position: Position::At(0) }
     }
 
-    /// Resumes after an error, as [`crate::Events::resync`].
+    /// Resumes after an error, as [`crate::Events::resync`] does.
     pub(crate) fn resync(&mut self) -> bool {
         let Position::Lost(from) = self.position else { return true };
         let marker = EVENT.to_le_bytes();
@@ -97,7 +97,7 @@ impl<'a> Iterator for FragEvents<'a> {
         let result = self.read(at);
         self.position = match &result {
             Ok((_, next)) => Position::At(*next),
-            // Parts that were read, and the marker of the faulty event, are not searched again.
+            // The search continues after the parts that were read, and after the marker of the faulty event.
             Err(error) => Position::Lost((error.offset as usize).max(at + 1)),
         };
         Some(result.map(|(event, _)| event))

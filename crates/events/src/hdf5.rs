@@ -1,7 +1,7 @@
-//! Events as columns in an HDF5 file, for h5py, awkward and every other reader of HDF5.
+//! Events as columns in an HDF5 file, for h5py, awkward and all other readers of HDF5.
 //!
-//! The file is written without the HDF5 library, which is C. It has superblock version 2, object headers version 2,
-//! and one contiguous dataset a column ("HDF5 File Format Specification", version 3.0). Event i has the fragments
+//! The file is written without the HDF5 library, which is in C. It has superblock version 2, object headers of version 2, and
+//! one contiguous dataset for each column ("HDF5 File Format Specification", version 3.0). Event i has the fragments
 //! `fragment_start[i]..fragment_start[i + 1]`, fragment j the bytes `byte_start[j]..byte_start[j + 1]` of `bytes`.
 
 use std::io::Write;
@@ -30,7 +30,7 @@ struct Hdf5Column {
     name: &'static str,
     width: u64,
     count: u64,
-    /// The numbers; those of `bytes` are written directly from the input.
+    /// The numbers as bytes; empty for `bytes`, which is written directly from the input.
     data: Vec<u8>,
 }
 
@@ -57,7 +57,7 @@ impl Hdf5Column {
 pub fn to_hdf5(bytes: &[u8], mut out: impl Write) -> Result<Converted, ConvertError> {
     let (columns, converted) = columns(bytes)?;
     let size = |column: &Hdf5Column| dataset_header(column, 0).len() as u64;
-    // First the superblock, then the header of the group, those of the datasets, and their data.
+    // The superblock comes first, then the group's header, the headers of the datasets, and their data.
     let group_at = SUPERBLOCK_BYTES as u64;
     let placeholder: Vec<_> = columns.iter().map(|column| (column.name, 0)).collect();
     let mut at = group_at + group_header(&placeholder).len() as u64;
@@ -114,7 +114,7 @@ fn columns(bytes: &[u8]) -> Result<(Vec<Hdf5Column>, Converted), ReadError> {
     }
     let payload = Hdf5Column { name: "bytes", width: 1, count: converted.fragment_bytes, data: Vec::new() };
     let mut columns = vec![l1_id];
-    // A missing value would need a placeholder number, so an incomplete column is left out.
+    // A missing value would need an invented number, so an incomplete column is left out.
     columns.extend([run, bc_id].into_iter().filter(|column| column.count == converted.events));
     columns.extend([fragment_start, source, status, byte_start, payload]);
     Ok((columns, converted))
@@ -190,7 +190,7 @@ fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Bob Jenkins' `lookup3` hash, `hashlittle` with initial value 0: the checksum of HDF5's metadata.
+/// Computes Bob Jenkins' `lookup3` hash, `hashlittle` with initial value 0: the checksum of HDF5's metadata.
 fn lookup3(bytes: &[u8]) -> u32 {
     let start = 0xdead_beef_u32.wrapping_add(bytes.len() as u32);
     let (mut a, mut b, mut c) = (start, start, start);

@@ -1,6 +1,6 @@
 //! Event and fragment formats: real files in, real files out.
 //!
-//! A raw-data file is read from a byte slice; events and fragments are lent from that slice, never copied:
+//! A raw-data file is read from a byte slice. Events and fragments borrow from that slice, without copies:
 //!
 //! ```
 //! use fanin_events::{Events, sample};
@@ -13,9 +13,9 @@
 //! # Ok::<(), fanin_events::ReadError>(())
 //! ```
 //!
-//! Readers stop at the first byte that contradicts the format, and report its offset. [`verify()`] continues after it,
-//! and checks more than reading needs: trailers, checksums, L1 IDs. False sizes in a file never make a reader take more
-//! memory than the file's size justifies.
+//! Readers stop at the first byte that contradicts the format, and report its offset. [`verify()`] continues after it, and
+//! checks more than reading needs: trailers, checksums, L1 IDs. With false sizes in a file, a reader takes no more memory than
+//! the size of the file justifies.
 
 #![forbid(unsafe_code)]
 

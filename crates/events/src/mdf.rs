@@ -29,7 +29,7 @@ pub(crate) fn is_header(bytes: &[u8]) -> bool {
         && size.map(index).is_some_and(|size| size >= HEADER_BYTES)
 }
 
-/// The events of an MDF file.
+/// An iterator over the events of an MDF file.
 #[derive(Debug, Clone)]
 pub struct MdfEvents<'a> {
     bytes: &'a [u8],
@@ -38,12 +38,12 @@ pub struct MdfEvents<'a> {
 }
 
 impl<'a> MdfEvents<'a> {
-    /// The events in the bytes of a file.
+    /// Makes an iterator over the events in the bytes of a file.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, position: Position::At(0), number: 0 }
     }
 
-    /// Resumes after an error, as [`crate::Events::resync`].
+    /// Resumes after an error, as [`crate::Events::resync`] does.
     pub(crate) fn resync(&mut self) -> bool {
         let Position::Lost(from) = self.position else { return true };
         let bytes = self.bytes;
@@ -112,7 +112,7 @@ impl<'a> MdfEvents<'a> {
     }
 }
 
-/// The bank at `at`, with its header and without its padding.
+/// Reads the bank at `at`, with its header and without its padding.
 fn bank(bytes: &[u8], at: usize, end: usize) -> Result<Fragment<'_>, ReadError> {
     let header = slice_at(bytes, at, BANK_HEADER_BYTES, end, "a bank's header")?;
     let magic = u16_at(header, 0).unwrap_or_default();
@@ -133,7 +133,7 @@ fn bank(bytes: &[u8], at: usize, end: usize) -> Result<Fragment<'_>, ReadError> 
     })
 }
 
-/// The event number in an ODIN bank; `None` for other banks, and for versions with another layout.
+/// Returns the event number in an ODIN bank; `None` for other banks, and for versions with another layout.
 fn l0_event_id(bank: &[u8]) -> Option<u64> {
     if bank[4] != ODIN || bank[5] > ODIN_VERSION_MAX {
         return None;

@@ -1,7 +1,7 @@
 //! Size models by source: the size of a source's fragment in an event of a given relative size.
 //!
-//! CMS models its front-end drivers like this: a fragment has `offset + slope·x + square·x²` bytes on average, where x
-//! is the event's size over the mean event size. Its standard deviation is a share of that.
+//! CMS models its front-end drivers in this way. A fragment has `offset + slope·x + square·x²` bytes on average, where x is the
+//! event's size over the mean event size. The standard deviation is a share of this average.
 
 use serde::Serialize;
 
@@ -12,24 +12,24 @@ use crate::{Events, ReadError};
 pub struct SourceModel {
     /// Identifier of the source.
     pub source: u32,
-    /// Bytes at relative size 0; negative if a source grows faster than the events.
+    /// Bytes at relative size 0; negative if the source's size grows faster than the event's.
     pub offset: f64,
     /// Bytes for each unit of relative size.
     pub slope: f64,
-    /// Bytes for each unit of its square.
+    /// Bytes for each unit of the relative size squared.
     pub square: f64,
     /// Standard deviation as a share of the mean.
     pub rms: f64,
 }
 
 impl SourceModel {
-    /// The mean size in bytes in an event of relative size `x`; never below 0.
+    /// Returns the mean size in bytes in an event of relative size `x`; never below 0.
     pub fn mean_bytes(&self, x: f64) -> f64 {
         (self.offset + x * (self.slope + x * self.square)).max(0.0)
     }
 
-    /// A size in bytes: log-normal about the mean, from a standard normal number. Log-normal, as a size is never
-    /// negative; for a small `rms` it is close to normal.
+    /// Draws a size in bytes from a standard normal number. The distribution is log-normal about the mean, because a size is
+    /// never negative. For a small `rms` it is close to normal.
     pub fn size_bytes(&self, x: f64, normal: f64) -> u64 {
         let mean = self.mean_bytes(x);
         let variance = (1.0 + self.rms * self.rms).ln();
@@ -37,15 +37,15 @@ impl SourceModel {
     }
 }
 
-/// The relative size of an event: log-normal with mean 1, from a standard normal number.
+/// Draws the relative size of an event from a standard normal number: log-normal with mean 1.
 pub fn relative_event_size(sigma: f64, normal: f64) -> f64 {
     (sigma * normal - sigma * sigma / 2.0).exp()
 }
 
 /// Fits a model to each source of a file, in ascending order of sources.
 ///
-/// A straight line needs events of two different sizes, a parabola eight events. With fewer, a source's size is assumed
-/// proportional to the event's. Events without a fragment of the source count as 0 bytes.
+/// A straight line needs three events, of at least two sizes, and a parabola eight events. With fewer, a source's size is
+/// assumed proportional to the event's. Events without a fragment of the source count as 0 bytes.
 ///
 /// # Errors
 /// If the file contradicts its format.
@@ -100,9 +100,9 @@ fn fit_one(source: u32, x: &[f64], y: &[f64]) -> SourceModel {
     model
 }
 
-/// The least-squares polynomial of `terms` terms; `None` if the points do not determine it.
+/// Fits a polynomial of `terms` terms by least squares; `None` if the points do not determine it.
 fn least_squares(x: &[f64], y: &[f64], terms: usize) -> Option<[f64; 3]> {
-    // About x = 1, near the points, the equations are well conditioned.
+    // In powers of x − 1, near the points, the equations are well conditioned.
     let mut rows = [[0.0; 4]; 3];
     for (&x, &y) in x.iter().zip(y) {
         let powers = [1.0, x - 1.0, (x - 1.0) * (x - 1.0)];
@@ -134,7 +134,7 @@ fn least_squares(x: &[f64], y: &[f64], terms: usize) -> Option<[f64; 3]> {
         let known: f64 = (row + 1..terms).map(|column| rows[row][column] * c[column]).sum();
         c[row] = (rows[row][3] - known) / rows[row][row];
     }
-    // From powers of x − 1 to powers of x.
+    // Converts powers of x − 1 to powers of x.
     Some([c[0] - c[1] + c[2], c[1] - 2.0 * c[2], c[2]])
 }
 
@@ -173,13 +173,13 @@ pub enum TableFault {
     },
 }
 
-/// Reads a table of size models: a line of column names, then source, offset, slope, square and rms, with commas. Such
-/// tables of the CMS front-end drivers are public.
+/// Reads a table of size models: a line of column names, then lines of source, offset, slope, square and rms, separated by
+/// commas. Such tables of the CMS front-end drivers are public.
 ///
-/// A table with the column `mean` needs only that and `source`; `rms` is optional. These sizes grow with the event.
+/// A table with the column `mean` needs only that and `source`; `rms` is optional. These sizes are proportional to the event's.
 ///
 /// # Errors
-/// The number of the first line without this form.
+/// The number of the first line without this form, and its fault.
 pub fn from_csv(text: &str) -> Result<Vec<SourceModel>, TableError> {
     let head: Vec<String> = text
         .lines()

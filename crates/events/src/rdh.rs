@@ -24,13 +24,13 @@ pub(crate) fn is_header(bytes: &[u8]) -> bool {
 /// One page: a header and its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RdhPage {
-    /// Bytes from the start of the file.
+    /// Offset of the page in bytes from the start of the file.
     pub offset: u64,
-    /// Bytes to the next page.
+    /// Bytes from the start of this page to the next one.
     pub size: u32,
     /// Bytes of header and data in the page.
     pub used: u32,
-    /// `system << 16 | fee`.
+    /// The source, `system << 16 | fee`.
     pub source: u32,
     /// The heartbeat frame.
     pub orbit: u32,
@@ -85,7 +85,7 @@ pub fn page(bytes: &[u8], at: usize) -> Result<RdhPage, ReadError> {
     })
 }
 
-/// The heartbeat frames of a file, in the order of their first pages.
+/// An iterator over the heartbeat frames of a file, in the order of their first pages.
 #[derive(Debug, Clone)]
 pub struct RdhEvents<'a> {
     bytes: &'a [u8],
@@ -98,7 +98,7 @@ pub struct RdhEvents<'a> {
 }
 
 impl<'a> RdhEvents<'a> {
-    /// The events in the bytes of a file. The headers of all pages are read at once.
+    /// Makes an iterator over the events in the bytes of a file. It reads the headers of all pages at once.
     pub fn new(bytes: &'a [u8]) -> Self {
         let mut events = Self { bytes, frames: Vec::new(), fault: None, lost: None };
         events.index(0);
@@ -127,7 +127,8 @@ impl<'a> RdhEvents<'a> {
         self.frames.reverse();
     }
 
-    /// See [`crate::Events::resync`]. Frames behind a fault count as new ones, even if an orbit continues.
+    /// Resumes after an error, as [`crate::Events::resync`] does. Frames after a fault count as new ones, even if an orbit
+    /// continues.
     pub(crate) fn resync(&mut self) -> bool {
         if !self.frames.is_empty() || self.fault.is_some() {
             return true;

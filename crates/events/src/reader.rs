@@ -26,7 +26,7 @@ impl Format {
     /// All supported formats.
     pub const ALL: [Self; 4] = [Self::Atlas, Self::Mdf, Self::Rdh, Self::Frag];
 
-    /// The name in commands and files.
+    /// Returns the name in commands and files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Atlas => "atlas",
@@ -36,7 +36,7 @@ impl Format {
         }
     }
 
-    /// Detects the format from a file's first bytes.
+    /// Detects the format from a file's first bytes; `None` for other files.
     pub fn detect(bytes: &[u8]) -> Option<Self> {
         let first = u32_at(bytes, 0)?;
         if u64_at(bytes, 0) == Some(frag::MAGIC) {
@@ -72,9 +72,9 @@ impl FromStr for Format {
 #[error("not a format: use atlas, mdf, rdh or frag")]
 pub struct UnknownName;
 
-/// The events of a file, one after another.
+/// An iterator over the events of a file.
 ///
-/// After an error the iterator is at its end, unless [`Events::resync`] finds another event.
+/// After an error the iterator ends, unless [`Events::resync`] finds another event.
 #[derive(Debug, Clone)]
 pub struct Events<'a> {
     reader: Reader<'a>,
@@ -104,7 +104,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// The events of a file of a known format.
+    /// Makes an iterator over the events of a file of a known format.
     pub fn with_format(bytes: &'a [u8], format: Format) -> Self {
         let reader = match format {
             Format::Atlas => Reader::Atlas(atlas::AtlasEvents::new(bytes)),
@@ -115,7 +115,7 @@ impl<'a> Events<'a> {
         Self { reader }
     }
 
-    /// The format that is read.
+    /// Returns the format that is read.
     pub const fn format(&self) -> Format {
         match self.reader {
             Reader::Atlas(_) => Format::Atlas,
@@ -125,9 +125,9 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Searches after an error for the next offset at which an event may begin; false if none is left.
+    /// Searches after an error for the next offset at which an event may begin. Returns false if there is none.
     ///
-    /// A file is searched only once, with any number of faults.
+    /// All searches together pass over the file once, with any number of faults.
     pub fn resync(&mut self) -> bool {
         match &mut self.reader {
             Reader::Atlas(events) => events.resync(),

@@ -90,7 +90,7 @@ pub enum SizesError {
     },
 }
 
-/// The bytes of a file of sizes, or of a sample, read once: they can be hashed before the sizes are taken from them.
+/// The bytes of a file of sizes, or of a sample. They are read once, so that their digest belongs to the sizes taken from them.
 pub struct SizesFile {
     path: String,
     bytes: Vec<u8>,
@@ -112,15 +112,15 @@ impl SizesFile {
         Ok(Self { path: path.to_owned(), bytes, is_sample: sample.is_some() })
     }
 
-    /// The stored bytes of the file; `None` for a sample, which is not a file.
+    /// Returns the stored bytes of the file; `None` for a sample, which is not a file.
     pub fn stored(&self) -> Option<&[u8]> {
         (!self.is_sample).then_some(&self.bytes)
     }
 
-    /// The sizes in a raw-data file or a table, as [`EventSizes::read`] gives them.
+    /// Takes the sizes from a raw-data file or a table, as [`EventSizes::read`] does.
     ///
     /// # Errors
-    /// As [`EventSizes::read`].
+    /// As for [`EventSizes::read`].
     pub fn into_events(self, hosts: u32, fragments: u32) -> Result<EventSizes, SizesError> {
         let (path, bytes) = self.expand(file::LIMIT)?;
         let sizes = match EventSizes::of_table(&path, &bytes)? {
@@ -134,10 +134,10 @@ impl SizesFile {
         Ok(sizes)
     }
 
-    /// The models in a table, as [`read_models`] gives them.
+    /// Takes the models from a table, as [`read_models`] does.
     ///
     /// # Errors
-    /// As [`read_models`].
+    /// As for [`read_models`].
     pub fn into_models(self, hosts: u32, fragments: u32) -> Result<Vec<SourceModel>, SizesError> {
         let is_sample = self.is_sample;
         let (path, bytes) = self.expand(if is_sample { file::LIMIT } else { TABLE_LIMIT })?;
@@ -155,7 +155,7 @@ impl SizesFile {
         Ok(models)
     }
 
-    /// The path, and the content of at most `limit`.
+    /// Returns the path, and the uncompressed content of at most `limit`.
     fn expand(self, limit: Bytes) -> Result<(String, Vec<u8>), SizesError> {
         let Self { path, bytes, .. } = self;
         let content = if bytes.len() as u64 > limit.get() {
@@ -189,7 +189,7 @@ impl EventSizes {
         SizesFile::read(path)?.into_events(hosts, fragments)
     }
 
-    /// The sizes in a table of (event, source, bytes) with this path and content; `None` if the file is no such table.
+    /// Takes the sizes from a table of (event, source, bytes) with this path and content; `None` if the file is no such table.
     ///
     /// # Errors
     /// If a row cannot be read.
@@ -200,7 +200,7 @@ impl EventSizes {
         Ok(Some(Self { sources, events }))
     }
 
-    /// The sizes in a raw-data file.
+    /// Takes the sizes from a raw-data file.
     fn of_events(path: &str, bytes: &[u8]) -> Result<Self, SizesError> {
         let format = |error| SizesError::Format { path: path.to_owned(), error };
         let mut events: Vec<BTreeMap<u32, u64>> = Vec::new();
@@ -224,21 +224,21 @@ impl EventSizes {
         Ok(Self { sources, events })
     }
 
-    /// The mean size of a fragment over `places` places; places without a source count as 0 bytes.
+    /// Computes the mean size of a fragment over `places` places. Places without a source count as 0 bytes.
     pub fn mean(&self, places: u64) -> Bytes {
         let total: u128 = self.events.iter().flatten().map(|&size| u128::from(size)).sum();
         let count = self.events.len() as u128 * u128::from(places.max(1));
         Bytes::new((total / count.max(1)) as u64)
     }
 
-    /// The most bytes of one event at a readout with `fragments` fragments.
+    /// Returns the most bytes of one event at a readout with `fragments` fragments.
     pub fn answer_max(&self, fragments: u32) -> Bytes {
         let fragments = fragments.max(1) as usize;
         let answers = self.events.iter().flat_map(|event| event.chunks(fragments));
         Bytes::new(answers.map(|answer| answer.iter().sum()).max().unwrap_or(0))
     }
 
-    /// Standard deviation of the events' sizes, as a share of their mean.
+    /// Computes the standard deviation of the events' sizes, as a share of their mean.
     pub fn event_spread(&self) -> f64 {
         let sizes: Vec<f64> = self.events.iter().map(|event| event.iter().sum::<u64>() as f64).collect();
         let count = sizes.len().max(1) as f64;
@@ -248,8 +248,8 @@ impl EventSizes {
     }
 }
 
-/// Reads a table of size models, one line a source (see [`models::from_csv`]), for `hosts` readouts with
-/// `fragments` fragments each.
+/// Reads a table of size models, one line for each source (see [`models::from_csv`]), for `hosts` readouts with `fragments`
+/// fragments each. Fits the models to a sample's events.
 ///
 /// # Errors
 /// If the file cannot be read, has a wrong line, no line, or more sources than places.
@@ -257,9 +257,9 @@ pub fn read_models(path: &str, hosts: u32, fragments: u32) -> Result<Vec<SourceM
     SizesFile::read(path)?.into_models(hosts, fragments)
 }
 
-/// The mean size of a fragment by size models, over `places` places.
+/// Computes the mean size of a fragment by size models, over `places` places.
 pub fn models_mean(models: &[SourceModel], sigma: f64, places: u64) -> Bytes {
-    // E[x] = 1 and E[x²] = exp(σ²) for the log-normal relative size x.
+    // For the log-normal relative size x, E[x] = 1 and E[x²] = exp(σ²).
     let second = (sigma * sigma).exp();
     let total: f64 =
         models.iter().map(|model| (model.offset + model.slope + model.square * second).max(0.0)).sum();

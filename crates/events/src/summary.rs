@@ -13,9 +13,9 @@ use crate::{Event, Events, Format, ReadError};
 pub struct SizeMoments {
     /// Number of values.
     pub count: u64,
-    /// Their mean; 0 without values.
+    /// Arithmetic mean; 0 without values.
     pub mean: f64,
-    /// Their standard deviation as a whole population, not a sample's estimate.
+    /// Standard deviation of the values as a whole population (divided by n).
     pub sd: f64,
     /// The smallest value.
     pub min: u64,
@@ -54,7 +54,7 @@ impl FromIterator<u64> for SizeMoments {
 pub struct SourceSummary {
     /// Identifier of the source.
     pub source: u32,
-    /// Bytes that it contributes to an event.
+    /// Bytes of the source in an event.
     #[serde(flatten)]
     pub bytes: SizeMoments,
 }
@@ -83,7 +83,7 @@ pub struct Summary {
     pub spread: SizeSpread,
 }
 
-/// The shares of the size spread: common to an event, and each fragment's own (thesis §6.2).
+/// The two parts of the size spread: the part common to an event, and each fragment's own part (thesis §6.2).
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct SizeSpread {
     /// Standard deviation of the logarithm of the event size.
@@ -92,7 +92,7 @@ pub struct SizeSpread {
     pub fragment_sd: f64,
 }
 
-/// The distributions of a scenario's fragment sizes that can be fitted to a file.
+/// Distributions of a scenario's fragment sizes that can be fitted to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeShape {
     /// Log-normal event sizes, and fragments normal about their event's mean.
@@ -114,10 +114,9 @@ impl Summary {
         Ok(builder.finish(format))
     }
 
-    /// The line of a scenario's `[readout]` that makes fragments of this size: `fragment_size = { … }`.
+    /// Writes the line of a scenario's `[readout]` that makes fragments of these sizes: `fragment_size = { … }`.
     ///
-    /// Mean and spread come from the file, over all sources together. [`crate::models::fit`] fits each source by
-    /// itself.
+    /// Mean and spread come from the file, over all sources together. [`crate::models::fit`] fits each source separately.
     pub fn size_line(&self, shape: SizeShape) -> String {
         let bytes = |value: f64| Bytes::new(value.round().max(0.0) as u64);
         let mean = bytes(self.fragment_bytes.mean);
@@ -140,7 +139,7 @@ impl Summary {
     }
 }
 
-/// A ratio as scenarios read it: a decimal number of at most six places.
+/// A ratio in the form of scenarios: a decimal number with at most six decimals.
 struct Ppm(f64);
 
 impl fmt::Display for Ppm {
@@ -215,7 +214,7 @@ impl SummaryBuilder {
         }
     }
 
-    /// The summary of all events added.
+    /// Makes the summary of all events added.
     pub fn finish(self, format: Format) -> Summary {
         let log_mean = self.log_sum / self.log_count.max(1.0);
         let log_variance = (self.log_squares / self.log_count.max(1.0) - log_mean * log_mean).max(0.0);

@@ -97,13 +97,14 @@ impl SizesTable {
             .then(|| Self::of_csv(&String::from_utf8_lossy(bytes)))
     }
 
-    /// Adds a row; rows of the same event and source add up.
+    /// Adds a row. The sizes of rows with the same event and source add up.
     fn add(&mut self, [event, source, bytes]: [u64; 3]) {
         let source = u32::try_from(source).expect("the column's range is checked");
         *self.0.entry(event).or_default().entry(source).or_default() += bytes;
     }
 
-    /// Reads text: a line of column names, then a line for each event and source. Commas, semicolons or tabs separate.
+    /// Reads text: a line of column names, then a line for each event and source. Commas, semicolons or tabs separate the
+    /// cells.
     fn of_csv(text: &str) -> Result<Self, SizesTableError> {
         let mut lines = text.trim_start_matches('\u{feff}').lines().zip(1..);
         let (head, _) = lines.next().unwrap_or_default();
@@ -159,7 +160,7 @@ impl SizesTable {
         Ok(table)
     }
 
-    /// Expands to the sources and, for each event, the bytes of each source.
+    /// Returns the sources and, for each event, the bytes of each source.
     pub(crate) fn unfold(self) -> Result<(Vec<u32>, Vec<Vec<u64>>), SizesTableError> {
         let sources: BTreeSet<u32> = self.0.values().flat_map(|event| event.keys().copied()).collect();
         let sources: Vec<u32> = sources.into_iter().collect();
@@ -174,7 +175,7 @@ impl SizesTable {
     }
 }
 
-/// The positions of the columns.
+/// Finds the positions of the columns.
 fn places(names: &[String]) -> Result<[usize; 3], SizesTableError> {
     let mut places = [0; 3];
     for (place, needed) in places.iter_mut().zip(COLUMNS) {
@@ -185,7 +186,7 @@ fn places(names: &[String]) -> Result<[usize; 3], SizesTableError> {
     Ok(places)
 }
 
-/// A value within the range of its column.
+/// Checks that a value is within the range of its column.
 fn checked(
     place: &'static str,
     row: usize,
@@ -202,7 +203,7 @@ fn checked(
     value.filter(|&value| value <= max).ok_or_else(wrong)
 }
 
-/// The whole number in a cell of any type.
+/// Returns the whole number in a cell of any type; `None` for other values.
 fn whole(field: &Field) -> Option<u64> {
     match *field {
         Field::Byte(value) => u64::try_from(value).ok(),
@@ -213,7 +214,7 @@ fn whole(field: &Field) -> Option<u64> {
         Field::UShort(value) => Some(value.into()),
         Field::UInt(value) => Some(value.into()),
         Field::ULong(value) => Some(value),
-        // pandas converts whole numbers to floats in columns with missing values.
+        // In columns with missing values, pandas converts whole numbers to floats.
         Field::Double(value) if (0.0..9e15).contains(&value) && value.fract() == 0.0 => Some(value as u64),
         _ => None,
     }

@@ -9,7 +9,7 @@ use crate::checksum::{adler32, one_at_a_time};
 use crate::words::{index, u32_at};
 use crate::{Event, EventId, Events, Fault, Format, ReadError, rdh};
 
-/// Most faults in a report; all are counted.
+/// Most faults listed in a report. Further faults are only counted.
 pub const FAULTS_KEPT: usize = 1000;
 
 /// The report of [`verify`].
@@ -27,16 +27,16 @@ pub struct Report {
     pub fault_count: u64,
     /// The first faults, in the order of the file.
     pub faults: Vec<ReadError>,
-    /// Recomputed checksums; those that differ are among the faults.
+    /// Number of recomputed checksums. Those that differ are among the faults.
     pub checksums_checked: u64,
     /// Checksums that this crate cannot compute: CRC-16 of ATLAS fragments.
     pub checksums_unchecked: u64,
-    /// Events that appear again with the same fragments. That is no fault: a logger may store an event twice if the
+    /// Events that appear again with the same fragments. This is no fault: a logger may store an event twice if an
     /// acknowledgement was lost.
     pub duplicates: u64,
-    /// Events with a smaller L1 ID than an earlier one. That is no fault: events are stored when they are complete.
+    /// Events with a smaller L1 ID than an earlier one. This is no fault: events are stored when they are complete.
     pub out_of_order: u64,
-    /// L1 IDs between the smallest and the largest without an event. That is no fault: events are rejected.
+    /// L1 IDs between the smallest and the largest one without an event. This is no fault: events may be rejected.
     pub l1_ids_absent: u64,
     /// Fragments with neither L1 ID nor run in their headers.
     pub fragments_without_l1_id: u64,
@@ -55,7 +55,7 @@ pub struct L1IdOffset {
     pub fragments: u64,
 }
 
-/// Checks a whole file. A part that is unreadable after a fault is skipped, and counts as one fault.
+/// Checks a whole file. A part that cannot be read after a fault is skipped, and counts as one fault.
 ///
 /// # Errors
 /// If no format begins with the file's first bytes.
@@ -119,7 +119,7 @@ impl<'a> FileCheck<'a> {
 
     fn faults(&mut self, first: ReadError, count: u64) {
         self.report.fault_count += count;
-        // Faults come nearly in the file's order; twice as many are kept so that sorting finds the first ones.
+        // Faults come nearly in the file's order. Twice as many are kept, so that sorting finds the first ones.
         if self.report.faults.len() < 2 * FAULTS_KEPT {
             self.report.faults.push(first);
         }
@@ -195,7 +195,7 @@ impl<'a> FileCheck<'a> {
         }
     }
 
-    /// The fourth word of an MDF header covers the bytes behind it; zero means no checksum.
+    /// Checks the fourth word of an MDF header, the checksum of the bytes after it. Zero means no checksum.
     fn record_checksum(&mut self, event: &Event<'a>) {
         let at = event.offset as usize + 12;
         let end = event.offset as usize + event.size as usize;
@@ -268,7 +268,7 @@ impl<'a> FileCheck<'a> {
             let record = atlas::record(self.bytes, at);
             let next = match record {
                 Err(error) => {
-                    // Bytes after the end are one fault, regardless of their content.
+                    // All bytes after the end are one fault, whatever their content.
                     if ended {
                         let actual = (self.bytes.len() - at) as u64;
                         self.fault(Fault::Trailing { actual }.at(at));
@@ -339,7 +339,7 @@ impl<'a> FileCheck<'a> {
                         let item = "a ROD fragment";
                         self.l1_id(header, item, header.payload + 20, (rod.l1_id, rod.run), id);
                     }
-                    // A fragment that never arrived has no ROD inside.
+                    // A missing fragment has no ROD fragment inside.
                     Err(_) if header.payload == header.payload_end && header.status != 0 => {}
                     Err(error) => self.fault(error),
                 },
@@ -379,20 +379,20 @@ impl<'a> FileCheck<'a> {
         }
         let (actual, needed) = (u64::from(l1_id), event.l1_id);
         let first = Fault::L1Id { item, actual, needed }.at(at);
-        // Both fit 32 bits, so that the difference cannot overflow.
+        // Both fit into 32 bits, so that the difference cannot overflow.
         let distance = actual as i64 - needed as i64;
         let of_source = self.distances.entry((header.source, item)).or_default();
         of_source.entry(distance).or_insert(Distance { count: 0, first }).count += 1;
     }
 
-    /// The most frequent distance of a source is its offset; fragments with another distance are faults.
+    /// Takes the most frequent distance of each source as its offset. Fragments with another distance are faults.
     fn l1_id_distances(&mut self) {
         for ((source, item), of_source) in std::mem::take(&mut self.distances) {
             let fragments: u64 = of_source.values().map(|distance| distance.count).sum();
             let usual = of_source
                 .iter()
                 .max_by_key(|&(&distance, entry)| (entry.count, distance == 0))
-                // A single fragment cannot show that its distance is constant.
+                // A single fragment does not show that its distance is constant.
                 .filter(|&(_, entry)| entry.count > 1)
                 .map_or(0, |(&distance, _)| distance);
             if usual != 0 && item == "a ROD fragment" {

@@ -2,7 +2,7 @@
 
 use crate::{Fault, ReadError};
 
-/// The `len` bytes at `at`, which must end at or before `end`.
+/// Returns the `len` bytes at `at`, which must end at or before `end`.
 pub(crate) fn slice_at<'a>(
     bytes: &'a [u8],
     at: usize,
@@ -18,25 +18,25 @@ pub(crate) fn slice_at<'a>(
     Ok(&bytes[at..at + len])
 }
 
-/// The 32-bit field at `at`; `None` if it does not end within the slice.
+/// Reads the 32-bit field at `at`; `None` if it does not end within the slice.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     let end = at.checked_add(4)?;
     bytes.get(at..end).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes)
 }
 
-/// The 16-bit field at `at`; `None` if it does not end within the slice.
+/// Reads the 16-bit field at `at`; `None` if it does not end within the slice.
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     let end = at.checked_add(2)?;
     bytes.get(at..end).and_then(|b| b.try_into().ok()).map(u16::from_le_bytes)
 }
 
-/// The 64-bit field at `at`; `None` if it does not end within the slice.
+/// Reads the 64-bit field at `at`; `None` if it does not end within the slice.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     let end = at.checked_add(8)?;
     bytes.get(at..end).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes)
 }
 
-/// The `count` 32-bit words at `at` as bytes, checked against `end` before they are used.
+/// Returns the `count` 32-bit words at `at` as bytes, after a check that they end at or before `end`.
 pub(crate) fn words_at<'a>(
     bytes: &'a [u8],
     at: usize,
@@ -52,7 +52,7 @@ pub(crate) fn words_at<'a>(
 pub(crate) struct Words<'a>(pub(crate) &'a [u8]);
 
 impl Words<'_> {
-    /// The word with this index.
+    /// Returns the word with this index.
     ///
     /// # Panics
     /// If the index is out of range.
@@ -61,7 +61,7 @@ impl Words<'_> {
     }
 }
 
-/// A size or count of a file as an index. On a machine with shorter indices it saturates, above the size of any file.
+/// Converts a size or count of a file to an index. On a machine with shorter indices it saturates, above the size of any file.
 pub(crate) fn index(value: u32) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
 }

@@ -6,7 +6,7 @@ use crate::{EventId, Fault, ReadError};
 
 const V3: u32 = 0x0300;
 const V4: u32 = 0x0400;
-/// Marker, total size, header size, version, source, number of status words, and one more behind the status words.
+/// Words for marker, total size, header size, version, source, number of status words, and one word after the status words.
 const HEADER_WORDS_MIN: usize = 7;
 
 /// The level of a fragment in the event's hierarchy.
@@ -30,7 +30,7 @@ impl FragmentLevel {
         (ROB, Self::Rob),
     ];
 
-    /// The level's name in messages.
+    /// Returns the level's name in messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::FullEvent => "a full event",
@@ -40,7 +40,7 @@ impl FragmentLevel {
         }
     }
 
-    /// The level with this marker.
+    /// Returns the level with this marker.
     pub fn from_marker(marker: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|&(known, _)| known == marker).map(|(_, level)| level)
     }
@@ -58,7 +58,7 @@ pub enum ChecksumType {
 }
 
 impl ChecksumType {
-    /// The number in the header.
+    /// Returns the number in the header.
     pub const fn code(self) -> u32 {
         match self {
             Self::None => 0,
@@ -91,13 +91,13 @@ pub struct FragmentHeader<'a> {
     pub status: u32,
     /// Kind of the checksum.
     pub checksum_type: ChecksumType,
-    /// Offset of this level's own words.
+    /// Offset of the words that only this level has.
     pub specific: usize,
     words: Words<'a>,
 }
 
 impl FragmentHeader<'_> {
-    /// The checksum in the trailer; `None` if the fragment has none.
+    /// Returns the checksum in the trailer; `None` if the fragment has none.
     pub fn checksum(&self, bytes: &[u8]) -> Option<u32> {
         match self.checksum_type {
             ChecksumType::None => None,
@@ -105,14 +105,14 @@ impl FragmentHeader<'_> {
         }
     }
 
-    /// The L1 ID in a ROS fragment's header of version 3.
+    /// Returns the L1 ID in a ROS fragment's header of version 3; `None` for other fragments.
     pub fn ros_l1_id(&self) -> Option<u32> {
         (self.level == FragmentLevel::Ros && self.version_major == V3)
             .then(|| self.specific_word(1))
             .flatten()
     }
 
-    /// The run in a ROS fragment's header of version 3.
+    /// Returns the run in a ROS fragment's header of version 3; `None` for other fragments.
     pub fn ros_run(&self) -> Option<u32> {
         (self.level == FragmentLevel::Ros && self.version_major == V3)
             .then(|| self.specific_word(0))
@@ -196,7 +196,7 @@ pub fn header(bytes: &[u8], at: usize, end: usize) -> Result<FragmentHeader<'_>,
     })
 }
 
-/// The event's identity and time in a full event's header.
+/// The identity and the time of an event, from a full event's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FullEvent {
     /// L1 ID, bunch crossing (version 4 only) and run.
@@ -224,7 +224,7 @@ impl FullEvent {
             return Ok(Self { id, global_id: word(1)?, time_seconds: word(0)? });
         }
         let id = EventId { l1_id: u64::from(word(6)?), bc_id: Some(word(7)? & 0xffff), run: Some(word(4)?) };
-        // Level-1, level-2 and event-filter words and stream tags, each after their number.
+        // The words of level-1, level-2 and event filter and the stream tags follow, each after their number.
         let mut number = 9;
         for _ in 0..4 {
             number += 1 + index(word(number)?).min(usize::MAX / 8 - number);

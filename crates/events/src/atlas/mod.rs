@@ -1,12 +1,12 @@
 //! ATLAS-style bytestream: nested fragments with headers, in files with records (thesis §3.7.1).
 //!
-//! Little-endian 32-bit words throughout; sizes count words. A full event holds sub-detector, ROS and ROB fragments
-//! (version 3) or ROB fragments only (version 4); a ROB fragment holds one ROD fragment. BESIII writes version 3;
-//! `eformat` of the ATLAS software defines version 4 ("Raw event format", v4.0); version 5 is refused. `docs/events.md`
-//! has the headers as tables.
+//! All fields are little-endian 32-bit words; sizes count words. A full event holds sub-detector, ROS and ROB fragments
+//! (version 3) or ROB fragments only (version 4). A ROB fragment holds one ROD fragment. BESIII writes version 3. `eformat` of
+//! the ATLAS software defines version 4 ("Raw event format", v4.0). Version 5 is refused. `docs/events.md` has the headers as
+//! tables.
 //!
-//! **Borrowed fragments.** The fragment of a source is its whole ROB fragment. If [`AtlasWriter`] made a ROB fragment
-//! around other bytes, the fragment is those bytes. So reading returns exactly the written bytes.
+//! **Borrowed fragments.** The fragment of a source is its whole ROB fragment. If [`AtlasWriter`] wrapped other bytes in a ROB
+//! fragment, the fragment is those bytes, so that reading returns exactly the written bytes.
 
 mod header;
 mod marker;

@@ -14,7 +14,7 @@ const EVENT_RECORD_WORDS: usize = 4;
 const FILE_END_WORDS: usize = 10;
 /// Possible sizes of the record, with detector masks of one word, as in BESIII, or of two, as in ATLAS.
 const RUN_PARAMETERS_WORDS: [usize; 2] = [9, 10];
-/// Most texts in a record, more than any file has. It limits the work that a false count can cause.
+/// Most texts in a record. No file has more, and the limit bounds the work that a false count can cause.
 const STRINGS_MAX: usize = 65_536;
 
 /// One record or event of a file.
@@ -117,7 +117,7 @@ fn free_strings(bytes: &[u8], at: usize, count: usize) -> Result<usize, ReadErro
         let place = next;
         let text;
         (next, text) = strings(bytes, next, 1)?;
-        // A compressed file has this text; its events do not begin with a marker.
+        // The record of a compressed file has this text. Its events do not begin with a marker.
         if let Some(method) = text.strip_prefix(b"Compression=")
             && !method.eq_ignore_ascii_case(b"none")
         {
@@ -150,7 +150,8 @@ pub(crate) fn walk<'a>(
     children(bytes, &event, visit)
 }
 
-/// Each level holds only lower ones, so the recursion is at most three levels deep.
+/// Visits the fragments inside a fragment. Each level holds only lower ones, so that the recursion is at most three levels
+/// deep.
 fn children<'a>(
     bytes: &'a [u8],
     parent: &FragmentHeader<'a>,
@@ -172,7 +173,7 @@ fn children<'a>(
     Ok(())
 }
 
-/// The source's bytes in a ROB fragment: the whole fragment, or the bytes that a writer wrapped in it.
+/// Returns the source's bytes in a ROB fragment: the whole fragment, or the bytes that a writer wrapped in it.
 pub(crate) fn fragment<'a>(bytes: &'a [u8], rob: &FragmentHeader<'a>) -> Fragment<'a> {
     let inside = rod(bytes, rob.payload, rob.payload_end).ok();
     let (offset, bytes) = match inside.and_then(|rod| Some((rod.data_at, rod.wrapped()?))) {
@@ -182,7 +183,7 @@ pub(crate) fn fragment<'a>(bytes: &'a [u8], rob: &FragmentHeader<'a>) -> Fragmen
     Fragment { source: rob.source, status: rob.status, offset: offset as u64, bytes }
 }
 
-/// The events of an ATLAS-style file.
+/// An iterator over the events of an ATLAS-style file.
 #[derive(Debug, Clone)]
 pub struct AtlasEvents<'a> {
     bytes: &'a [u8],
@@ -190,12 +191,12 @@ pub struct AtlasEvents<'a> {
 }
 
 impl<'a> AtlasEvents<'a> {
-    /// The events in the bytes of a file, with or without file records.
+    /// Makes an iterator over the events in the bytes of a file, with or without file records.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, position: Position::At(0) }
     }
 
-    /// Resumes after an error, as [`crate::Events::resync`].
+    /// Resumes after an error, as [`crate::Events::resync`] does.
     pub(crate) fn resync(&mut self) -> bool {
         let Position::Lost(from) = self.position else { return true };
         let found = find_record(self.bytes, from);
@@ -206,14 +207,14 @@ impl<'a> AtlasEvents<'a> {
     }
 }
 
-/// The next event record, event or end record at or after `from`, judged by marker and size.
+/// Finds the next event record, event or end record at or after `from`, judged by marker and size.
 pub(crate) fn find_record(bytes: &[u8], from: usize) -> Option<usize> {
     (from..bytes.len().saturating_sub(7)).find(|&at| {
         matches!(u32_at(bytes, at), Some(EVENT_RECORD | FULL_EVENT | FILE_END)) && record(bytes, at).is_ok()
     })
 }
 
-/// The event at `at..end`.
+/// Reads the event at `at..end`.
 pub(crate) fn event(bytes: &[u8], at: usize, end: usize) -> Result<Event<'_>, ReadError> {
     let mut fragments = Vec::new();
     let mut id = None;
@@ -228,7 +229,7 @@ pub(crate) fn event(bytes: &[u8], at: usize, end: usize) -> Result<Event<'_>, Re
     Ok(Event { id: id.unwrap_or_default(), offset: at as u64, size: (end - at) as u64, fragments })
 }
 
-/// Offset to continue at after a fault in the record at `at`.
+/// Returns the offset at which to continue after a fault in the record at `at`.
 pub(crate) fn behind_fault(bytes: &[u8], at: usize) -> usize {
     match record(bytes, at) {
         Ok(FileRecord::Event { end, .. }) => end.max(at + 1),

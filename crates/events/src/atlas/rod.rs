@@ -4,8 +4,8 @@ use super::ROD;
 use crate::words::{Words, index, slice_at};
 use crate::{Fault, ReadError};
 
-/// Version of a ROD fragment that the writer puts around bytes without a ROB fragment. Its major version is 3.1, its
-/// minor version is ours. Its second status word is the number of bytes, as the last data word may be partly filled.
+/// Version of a ROD fragment that the writer puts around bytes without a ROB fragment: major version 3.1, with a minor version
+/// of this project. Its second status word is the number of bytes, because the last data word may be partly filled.
 pub const WRAPPED_VERSION: u32 = 0x0301_fa11;
 
 pub(super) const HEADER_WORDS: usize = 9;
@@ -33,7 +33,7 @@ pub struct Rod<'a> {
 }
 
 impl<'a> Rod<'a> {
-    /// The bytes that a writer wrapped in this fragment; `None` for other fragments.
+    /// Returns the bytes that a writer wrapped in this fragment; `None` for other fragments.
     pub fn wrapped(&self) -> Option<&'a [u8]> {
         if self.version != WRAPPED_VERSION || self.status.len() != 8 {
             return None;

@@ -46,9 +46,9 @@ pub struct EventHeader<'a> {
     pub run: u32,
     /// The number of the event within the run.
     pub global_id: u32,
-    /// Time of the event, in seconds since 1970 …
+    /// Time of the event in whole seconds since 1970.
     pub time_seconds: u32,
-    /// … and nanoseconds.
+    /// Nanoseconds in addition to `time_seconds`.
     pub time_nanoseconds: u32,
     /// The type of the run.
     pub run_type: u32,
@@ -56,9 +56,9 @@ pub struct EventHeader<'a> {
     pub lumi_block: u16,
     /// The type of the level-1 trigger.
     pub trigger_type: u8,
-    /// The source of the full event: the builder.
+    /// The source of the full event, which is the event builder.
     pub source: u32,
-    /// The event's status word; see [`super::status`].
+    /// The event's status word, with bits of [`super::status`].
     pub status: u32,
     /// Words of the level-1 trigger.
     pub l1_info: &'a [u32],
@@ -66,7 +66,7 @@ pub struct EventHeader<'a> {
     pub l2_info: &'a [u32],
     /// Words of the event filter.
     pub filter_info: &'a [u32],
-    /// The streams of the event; padded with zeros to whole words.
+    /// The streams of the event as text. It is padded with zeros to whole words.
     pub stream_tag: &'a str,
     /// The checksum of the event.
     pub checksum: ChecksumType,
@@ -125,7 +125,7 @@ fn append_event<'b>(
     out: &mut Vec<u8>,
 ) -> Result<(), WriteError> {
     let start = out.len();
-    // Total size and header size are known at the end.
+    // Total size and header size are set at the end.
     push(out, &[FULL_EVENT, 0, 0, VERSION, event.source, 1, event.status]);
     push(out, &[checksum_code(event.checksum)?, event.time_seconds, event.time_nanoseconds, event.global_id]);
     push(out, &[event.run_type, event.run, u32::from(event.lumi_block), event.l1_id]);
@@ -164,7 +164,7 @@ fn append_fragment(
     push(out, &[ROB, 0, header_words, VERSION, source, 1, fragment.status, checksum]);
     push(out, &[ROD, rod::HEADER_WORDS as u32, WRAPPED_VERSION, source, event.run, event.l1_id]);
     push(out, &[u32::from(event.bc_id), u32::from(event.trigger_type), 0]);
-    // The status words precede the data, which is the format's default.
+    // The status words precede the data, as in the format's default.
     push(out, &[fragment.status, len]);
     out.extend_from_slice(bytes);
     pad(out, start);
@@ -172,8 +172,8 @@ fn append_fragment(
     close(out, start, header_words, event.rob_checksum)
 }
 
-/// Returns true if the fragment is a whole ROB fragment of its source. A ROB fragment that wraps other bytes is wrapped
-/// again: the reader removes one layer and so returns the written bytes.
+/// Returns true if the fragment is a whole ROB fragment of its source. A ROB fragment that wraps other bytes counts as other
+/// bytes: it is wrapped again, because the reader removes one layer.
 fn is_rob(fragment: &Fragment<'_>) -> bool {
     let bytes = fragment.bytes;
     header(bytes, 0, bytes.len()).is_ok_and(|header| {
@@ -184,7 +184,7 @@ fn is_rob(fragment: &Fragment<'_>) -> bool {
     })
 }
 
-/// Adds the trailer, and sets the total size of the part that begins at `start`.
+/// Adds the trailer, and sets the total size of the fragment that begins at `start`.
 fn close(
     out: &mut Vec<u8>,
     start: usize,
@@ -288,7 +288,7 @@ impl<W: Write> AtlasWriter<W> {
         for name in [&file.application, &file.file_name] {
             push(&mut bytes, &[count("the length of a name", name.len())?]);
             bytes.extend_from_slice(name.as_bytes());
-            // Texts are padded with spaces, as the files of BESIII are.
+            // Texts are padded with spaces, as in files of BESIII.
             bytes.resize(bytes.len().next_multiple_of(4), b' ');
         }
         let (mask_low, mask_high) = (file.detector_mask as u32, (file.detector_mask >> 32) as u32);
@@ -298,7 +298,7 @@ impl<W: Write> AtlasWriter<W> {
         Ok(Self { out, event: Vec::new(), events: 0, bytes: bytes.len() as u64 })
     }
 
-    /// Adds an event; see [`encode_event`].
+    /// Adds an event as [`encode_event`] does.
     ///
     /// # Errors
     /// If it cannot be encoded (the file is then unchanged) or cannot be written.
@@ -319,23 +319,23 @@ impl<W: Write> AtlasWriter<W> {
         Ok(())
     }
 
-    /// Continues a file with `events` events and `bytes` bytes. Writes nothing. Serves files of an earlier process, and
-    /// files truncated after events that could not be written to disk.
+    /// Continues a file that has `events` events and `bytes` bytes, and writes nothing. For files of an earlier process, and
+    /// for files that were truncated after events could not be written to disk.
     pub const fn resume(out: W, events: u32, bytes: u64) -> Self {
         Self { out, event: Vec::new(), events, bytes }
     }
 
-    /// Number of events in the file so far.
+    /// Returns the number of events in the file so far.
     pub const fn written_events(&self) -> u32 {
         self.events
     }
 
-    /// Bytes written so far; a logger starts the next file by this number.
+    /// Returns the bytes written so far, by which a logger decides when to start the next file.
     pub const fn written_bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the output that events are written to.
+    /// Returns the output to which events are written.
     pub const fn output(&mut self) -> &mut W {
         &mut self.out
     }
