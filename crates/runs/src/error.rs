@@ -8,10 +8,10 @@ use fanin_units::Bytes;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The run needs more memory than this process may have.
+    /// The run needs more memory than this process may use.
     #[error("the run needs at least {needed} of memory, and {available} is available. Most is for {largest}")]
     Memory {
-        /// A lower estimate of its memory.
+        /// A lower bound of the memory that the run needs.
         needed: Bytes,
         /// Memory of the machine, or the limit of this process.
         available: Bytes,
@@ -21,13 +21,13 @@ pub enum Error {
     /// Sizes of fragments cannot be read from the file that the scenario names.
     #[error("readout.fragment_size: {0}")]
     Sizes(#[from] SizesError),
-    /// The file of sizes is not the one with which the scenario was loaded.
+    /// The file of sizes has changed since the scenario was loaded.
     #[error("readout.fragment_size: {path} has changed since the scenario was loaded; load it again")]
     SizesChanged {
         /// Path of the file.
         path: String,
     },
-    /// The simulator refuses it.
+    /// The simulator refuses the scenario.
     #[error(transparent)]
     Sim(#[from] fanin_sim::Error),
 }
@@ -35,16 +35,16 @@ pub enum Error {
 /// A setting that the simulator refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedSetting {
-    /// Its key in the scenario.
+    /// Key of the setting in the scenario.
     pub key: String,
     /// The fault, in one sentence.
     pub message: String,
-    /// Values that would be right.
+    /// Advice on correct values.
     pub help: Option<String>,
 }
 
 impl Error {
-    /// The refused setting, if it names a place of the network.
+    /// Returns the refused setting; `None` for errors that do not belong to a single setting.
     pub fn setting(&self, scenario: &Scenario) -> Option<RefusedSetting> {
         let Self::Sim(error) = self else { return None };
         match error {

@@ -1,7 +1,7 @@
 //! Runs of the simulator on this machine.
 //!
-//! `fanin-sim` has no clock, no thread and no file. Here [`run`] reads the scenario's file of fragment sizes, estimates
-//! its memory, and measures the cost of the run. [`sweep`] plays many runs at once, one a thread.
+//! `fanin-sim` uses no clock, no thread and no file. [`run`] reads the scenario's file of fragment sizes, estimates its memory,
+//! and measures the cost of the run. [`sweep`] simulates many runs at once, one in each thread.
 
 #![forbid(unsafe_code)]
 

@@ -1,19 +1,19 @@
-//! The memory that a run will need, estimated before it starts.
+//! The memory of a run, estimated before the run starts.
 
 use fanin_scenario::{Arrivals, Scenario};
 use fanin_units::Bytes;
 
 use crate::error::Error;
 
-/// The command, its tables and an empty run.
+/// Bytes of the command, its tables and an empty run.
 const BASE: u64 = 8_000_000;
-/// A connection: two endpoints, their timers and their row in the table of flows. Measured: 1.2 kB.
+/// Bytes of a connection, less than measured (1.2 kB): two endpoints, their timers and their row in the table of flows.
 const CONNECTION: u64 = 1_000;
-/// A host: its node, its links and its ports. Measured: 1 to 4 kB.
+/// Bytes of a host, the least that was measured (1 to 4 kB): its node, its links and its ports.
 const HOST: u64 = 1_000;
-/// An event: its row in the table and its times. Measured: 450 B.
+/// Bytes of an event, less than measured (450 B): its row in the table and its times.
 const EVENT: u64 = 300;
-/// A sample of a queue in the table and its file.
+/// Bytes of a queue's sample in the table and its file.
 const SAMPLE: u64 = 50;
 
 /// A lower estimate of a run's memory, by its parts.
@@ -30,7 +30,7 @@ pub struct MemoryEstimate {
 }
 
 impl MemoryEstimate {
-    /// The estimate for a scenario, which nothing is built for.
+    /// Estimates the memory of a scenario, without building its network.
     pub fn new(scenario: &Scenario) -> Self {
         let hosts = u64::from(scenario.senders()) + scenario.collectors_total();
         let each = |count: u64, bytes: u64| Bytes::new(count.saturating_mul(bytes));
@@ -42,14 +42,14 @@ impl MemoryEstimate {
         }
     }
 
-    /// The sum of the parts.
+    /// Returns the sum of the parts and of the memory of an empty run.
     pub fn total(&self) -> Bytes {
         [self.connections, self.hosts, self.events, self.samples]
             .into_iter()
             .fold(Bytes::new(BASE), |sum, part| sum.saturating_add(part))
     }
 
-    /// The largest part, with the keys that reduce it.
+    /// Returns the name of the largest part, with the keys that reduce it.
     fn largest(&self) -> &'static str {
         let parts = [
             (
@@ -64,7 +64,7 @@ impl MemoryEstimate {
     }
 }
 
-/// Refuses a scenario that needs more memory than this process may have.
+/// Checks that a scenario does not need more memory than this process may use.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
     let estimate = MemoryEstimate::new(scenario);
     match available() {
@@ -75,7 +75,8 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
     }
 }
 
-/// The events of a run, as far as the links and the units of the collectors carry them. Zero where they are not known before.
+/// Computes the most events of a run that the links and the units of the collectors can handle. Zero if the number is not known
+/// in advance.
 fn events_max(scenario: &Scenario) -> u64 {
     let mean = scenario.readout.fragment_size.mean();
     let (Some(mean), Arrivals::Periodic | Arrivals::Poisson) = (mean, scenario.supervisor.arrivals) else {
@@ -93,13 +94,13 @@ fn events_max(scenario: &Scenario) -> u64 {
     offered.min(carried).min(processed) as u64
 }
 
-/// The samples of queues of a run, one queue for each name at least.
+/// Estimates the queue samples of a run, with at least one queue for each name in `record.queues`.
 fn samples(scenario: &Scenario) -> u64 {
     let interval = scenario.record.queue_interval.get().max(1);
     (scenario.run.duration.get() / interval).saturating_mul(scenario.record.queues.len() as u64)
 }
 
-/// The memory that this process may have: the machine's, or the limit of its address space or of its control group.
+/// Returns the memory that this process may use: that of the machine, or the limit of its address space or its control group.
 fn available() -> Option<Bytes> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let number = |text: &str| text.split_ascii_whitespace().find_map(|word| word.parse::<u64>().ok());
@@ -130,7 +131,7 @@ mod tests {
         assert!(small.total() < Bytes::new(100_000_000), "{small:?}");
         let longer = estimate("thesis-a-1000hz", &["run.duration=24 h"]);
         assert!(longer.events.get() > 1_000 * small.events.get(), "{longer:?}");
-        // Barrier reads follow each other: their number is not known before.
+        // Barrier requests follow one another, so that their number is not known in advance.
         assert_eq!(estimate("incast", &["run.duration=24 h"]).events, Bytes::ZERO);
     }
 

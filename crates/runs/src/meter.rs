@@ -2,7 +2,7 @@
 
 use fanin_report::Speed;
 
-/// Measures one run, on the thread that it runs on.
+/// Measures the cost of one run, on the thread of the run.
 pub(crate) struct Meter {
     start: std::time::Instant,
     cpu_ns: Option<u64>,
@@ -14,7 +14,7 @@ impl Meter {
         Self { start: std::time::Instant::now(), cpu_ns: thread_cpu_ns() }
     }
 
-    /// Adds the cost until now to the speed of a run that put `bytes` bytes on links.
+    /// Fills in the cost since the start. `bytes` are the bytes that the run put on links.
     pub(crate) fn stop(&self, speed: &mut Speed, bytes: u64) {
         let cpu_s =
             self.cpu_ns.zip(thread_cpu_ns()).map(|(start, end)| end.saturating_sub(start) as f64 / 1e9);
@@ -30,13 +30,13 @@ impl Meter {
     }
 }
 
-/// Nanoseconds that this thread has spent on a processor; `None` where the kernel does not say.
+/// Returns the nanoseconds that this thread has run on a processor; `None` if the kernel does not report them.
 fn thread_cpu_ns() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// The most memory that the process held.
+/// Returns the largest resident memory of the process so far, in bytes (`VmHWM`).
 fn peak_rss_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let kib: u64 = text

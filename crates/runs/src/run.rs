@@ -1,4 +1,4 @@
-//! One run, with its file read before and its cost measured.
+//! One run: reads the file of sizes before it, and measures its cost.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,11 +13,11 @@ use crate::memory;
 use crate::meter::Meter;
 use crate::sizes;
 
-/// Checks that a scenario would be simulated: builds all of it, and ends the run as soon as it has begun. `captures` is true if
-/// the link of `record.capture` must be there.
+/// Checks that a scenario can be simulated: builds all of it, and stops the run as soon as it has begun. With `captures`, the
+/// link of `record.capture` must exist.
 ///
 /// # Errors
-/// As [`run`].
+/// As for [`run`].
 pub fn check(scenario: &Scenario, captures: bool) -> Result<(), Error> {
     let stop = AtomicBool::new(false);
     let control =
@@ -25,14 +25,14 @@ pub fn check(scenario: &Scenario, captures: bool) -> Result<(), Error> {
     run(scenario, scenario.run.seed, &control).map(|_| ())
 }
 
-/// Simulates a scenario. The same scenario and seed give the same outcome to the bit, figures of speed aside.
+/// Simulates a scenario. The same scenario and seed give the same outcome to the bit, except for figures of speed.
 ///
 /// # Errors
 /// If it needs more memory than this process may have, or its file of sizes cannot be read or has changed since.
 /// If it asks for something that is not simulated.
 ///
 /// # Panics
-/// If the simulator's accounts do not balance at the end: a mistake in `fanin-sim`.
+/// If the simulator's accounts do not balance at the end, which is a bug in `fanin-sim`.
 pub fn run(scenario: &Scenario, seed: u64, control: &RunControl<'_>) -> Result<RunOutcome, Error> {
     small("collectors.hosts_per_rack", scenario.collectors_total()).map_err(fanin_sim::Error::from)?;
     memory::check(scenario)?;

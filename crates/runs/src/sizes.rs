@@ -8,8 +8,8 @@ use fanin_sim::RecordedSizes;
 
 use crate::error::Error;
 
-/// Reads the file of a scenario, if it names one. A result names the file's content at loading, so that a changed file
-/// is refused. The compared bytes are those that give the sizes.
+/// Reads the file of sizes, if the scenario names one. A scenario holds the digest of the file as it was loaded, so that a
+/// changed file is refused. The sizes come from the very bytes whose digest is compared.
 pub(crate) fn read(scenario: &Scenario) -> Result<RecordedSizes, Error> {
     let readout = &scenario.readout;
     let Some(path) = readout.fragment_size.path() else { return Ok(RecordedSizes::None) };
@@ -24,7 +24,7 @@ pub(crate) fn read(scenario: &Scenario) -> Result<RecordedSizes, Error> {
     })
 }
 
-/// The sizes of a scenario's fragments, from the file that has them where it names one.
+/// Returns the sizes of a scenario's fragments, from its file of sizes if it names one.
 ///
 /// # Errors
 /// [`Error::Sizes`] and [`Error::SizesChanged`].
@@ -39,7 +39,7 @@ pub fn fragment_sizes(scenario: &Scenario) -> Result<FragmentSizes, Error> {
     Ok(match recorded {
         RecordedSizes::Events(events) => FragmentSizes {
             answer_max: Some(events.answer_max(fragments)),
-            // One readout that has every source.
+            // The largest event is the answer of a single readout with every source.
             event_max: Some(events.answer_max(u32::MAX)),
             event_sigma: FragmentSizes::sigma_of(events.event_spread()),
             ..sizes

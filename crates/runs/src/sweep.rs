@@ -1,4 +1,4 @@
-//! Many runs at once: one a thread, results in the order of the points.
+//! Many runs at once: one in each thread, with results in the order of the points.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,8 +18,8 @@ pub struct SweepRun {
     pub seed: u64,
 }
 
-/// Simulates all points on `threads` threads (at least one) and gives the results in the order of the points. Each
-/// equals that of [`run`], for any number of threads. `done` is called with the number of each finished point.
+/// Simulates all points on `threads` threads (at least one). Returns the results in the order of the points. Each result equals
+/// that of [`run`], with any number of threads. `done` is called with the number of each finished point.
 ///
 /// Points that had not begun when the stop flag was set are left out: the results are then fewer than the points.
 ///
@@ -37,8 +37,8 @@ pub fn sweep(
     })
 }
 
-/// Simulates as [`sweep`] does, and calls `finish` with the number and the outcome of each point, on the thread that ran it.
-/// The returned values take the place of the outcomes, which need not all be in memory at once.
+/// Simulates as [`sweep`] does. Calls `finish` with the number and the outcome of each point, on the thread of the run. Returns
+/// the values of `finish`, so that the outcomes need not be in memory at once.
 ///
 /// # Panics
 /// If a run or `finish` panics.
