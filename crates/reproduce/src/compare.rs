@@ -1,4 +1,4 @@
-//! All techniques against incast side by side: a table of their settings, simulated on any scenario.
+//! All techniques against incast, compared: a table of their settings, which is simulated on any scenario.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -9,20 +9,20 @@ use fanin_units::Bytes;
 
 use crate::Progress;
 
-/// A technique as the comparison sets it up.
+/// A technique with the settings of the comparison.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Technique {
     /// Its name, for `--techniques`.
     pub name: &'static str,
     /// Its description, in a few words.
     pub description: &'static str,
-    /// The settings that it needs, and where.
+    /// Hand-made settings that the technique needs, and the place where they are made.
     pub tuning: &'static str,
     /// `KEY=VALUE`, as for `--set`.
     pub sets: &'static [&'static str],
 }
 
-/// The row that others' reverse traffic is compared with: nothing is lost and nothing avoided.
+/// The technique that is the reference for reverse traffic: it loses no frame and avoids nothing.
 const REFERENCE: &str = "deep-buffers";
 
 /// Every technique, in the order of the table.
@@ -129,7 +129,7 @@ pub struct Figures {
     pub completed: u64,
     /// Frames that switches dropped.
     pub drops: u64,
-    /// Timeouts of all senders, or of receivers where these wait for data.
+    /// Retransmission timeouts of all senders. For receivers that wait for data, their timeouts.
     pub timeouts: u64,
     /// The most bytes in one queue of a switch.
     pub queue_bytes_max: u64,
@@ -148,7 +148,7 @@ pub struct Row {
     pub technique: &'static Technique,
     /// Seed of the run.
     pub seed: u64,
-    /// Its figures, or why it is impossible here.
+    /// Figures of the technique, or the reason why it is impossible here.
     pub figures: Result<Figures, String>,
     /// The reason why it had no effect, although it is possible here.
     pub remark: Option<String>,
@@ -161,26 +161,26 @@ pub struct Compared {
     pub name: String,
     /// Title of the scenario.
     pub title: String,
-    /// Measured time of each run, as the scenario writes it.
+    /// Measured time of each run, in the scenario's notation.
     pub duration: String,
-    /// Rows in the order of the requested techniques, those of a technique in the order of the seeds. An impossible technique has one
-    /// row; a stop leaves out later ones.
+    /// Rows in the order of the requested techniques; the rows of a technique are in the order of the seeds. An impossible
+    /// technique has one row. A stop leaves out later rows.
     pub rows: Vec<Row>,
     /// True if a stop left out rows.
     pub is_stopped: bool,
 }
 
-/// The technique that leaves everything as it is.
+/// The technique that changes nothing.
 const PLAIN: &str = "none";
 
 impl Compared {
-    /// The figures of a technique with a seed.
+    /// Returns the figures of a technique with a seed, if that row has figures.
     fn of(&self, technique: &str, seed: u64) -> Option<&Figures> {
         let is_own = |row: &&Row| row.technique.name == technique && row.seed == seed;
         self.rows.iter().find(is_own)?.figures.as_ref().ok()
     }
 
-    /// Remarks the techniques whose figures are those of no technique with each seed.
+    /// Adds a remark to techniques whose figures equal those of no technique with every seed.
     fn remark_equals(&mut self) {
         let is_plain = |row: &Row| {
             let (Some(plain), Ok(figures)) = (self.of(PLAIN, row.seed), &row.figures) else { return false };
@@ -201,8 +201,8 @@ impl Compared {
         }
     }
 
-    /// Additional bytes that a row sends back, as a share of the row without avoidance and losses with the same seed; `None`
-    /// without it.
+    /// Returns the additional bytes that collectors send with this row, as a share of those of `deep-buffers` with the same
+    /// seed. `None` without these figures.
     pub fn extra_reverse(&self, row: &Row) -> Option<f64> {
         let reference = self.of(REFERENCE, row.seed)?;
         let figures = row.figures.as_ref().ok()?;
@@ -211,22 +211,22 @@ impl Compared {
     }
 }
 
-/// Settings of all runs of a comparison, each `KEY=VALUE`, as for `--set`.
+/// Settings of all runs of a comparison, each as `KEY=VALUE`, as for `--set`.
 #[derive(Clone, Copy, Debug)]
 pub struct ComparedSettings<'a> {
     /// Settings that the techniques may change.
     pub first: &'a [String],
     /// Settings that override those of the techniques.
     pub last: &'a [String],
-    /// Seeds of each technique: the scenario's and those that follow.
+    /// Number of seeds of each technique: the scenario's seed and the numbers that follow.
     pub seeds: u16,
 }
 
-/// Simulates every technique on every scenario, on `threads` threads. A refused technique has a row with the reason. After
-/// a stop the finished rows are returned. `each` receives every outcome at the end.
+/// Simulates every technique on every scenario, on `threads` threads. A refused technique has a row with the reason. After a
+/// stop, the finished rows are returned. When all runs are done, `each` is called with every outcome.
 ///
 /// # Errors
-/// Where a scenario is wrong by itself.
+/// If a scenario is wrong without any technique.
 pub fn compare(
     scenarios: &[String],
     techniques: &[&'static Technique],
@@ -297,7 +297,7 @@ pub fn compare(
             },
         };
         let is_known = |row: &Row| row.technique == technique && row.figures.is_err();
-        // A technique is impossible with all seeds, or with none.
+        // A technique is impossible with every seed, or with none of them.
         if figures.is_ok() || !compared.rows.iter().any(is_known) {
             compared.rows.push(Row { technique, seed, figures, remark });
         }
@@ -310,19 +310,20 @@ pub fn compare(
 
 /// A row to be simulated.
 struct PlannedRow {
-    /// Place of the scenario.
+    /// Index of the scenario.
     scenario: usize,
     technique: &'static Technique,
     seed: u64,
     loaded: Result<Loaded, Errors>,
 }
 
-/// The first problem.
+/// Returns the text of the first problem.
 fn reason(errors: &Errors) -> String {
     errors.problems().first().map_or_else(|| "refused".to_owned(), |problem| problem.message().to_owned())
 }
 
-/// The reason why RED that drops equals no technique: the buffer is full before the average reaches the least threshold.
+/// Returns the reason why RED that drops equals no technique: the buffer is full before the average can reach the lower
+/// threshold.
 fn no_effect(scenario: &Scenario) -> Option<String> {
     let red = &scenario.tor.ecn;
     let room = scenario.tor.layout(&[false])?.output_limit(0, 1)?;
@@ -332,7 +333,7 @@ fn no_effect(scenario: &Scenario) -> Option<String> {
     })
 }
 
-/// The reason why RED did nothing in a run: no queue held as much as its least threshold, which its average has to reach.
+/// Returns the reason why RED did nothing in a run: no queue held as much as the lower threshold of the average.
 fn unreached(scenario: &Scenario, figures: &Figures) -> Option<String> {
     let red = &scenario.tor.ecn;
     let least = red.min.get() * scenario.transport.mtu.get();
@@ -416,7 +417,7 @@ mod tests {
             let loaded = load("thesis-b-1000hz", &sets).unwrap();
             assert_eq!(loaded.warnings.render(false), "", "{} sets what nothing reads", technique.name);
         }
-        // Small enough for a debug build; what the table is about are the big ones.
+        // These are small enough for a debug build. The table itself is meant for large ones.
         let small = [
             "run.duration=40 ms",
             "run.warmup=20 ms",
@@ -457,7 +458,7 @@ mod tests {
         let remark = |compared: &Compared, name: &str| {
             compared.rows.iter().find(|row| row.technique.name == name).unwrap().remark.clone()
         };
-        // Thresholds within the buffer that nothing reaches.
+        // The thresholds lie within the buffer, but no queue reaches them.
         let sets =
             ["run.duration=5 ms", "workload.senders=2", "workload.request_size=40 kB", "tor.buffer=500 kB"];
         let few = all("incast", &sets);

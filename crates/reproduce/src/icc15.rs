@@ -1,4 +1,4 @@
-//! Claims of ICC'15, §III and §IV; those about windows stand in `windows`.
+//! Claims of ICC'15, §III and §IV. Those about windows are in `windows`.
 
 use fanin_report::IoRow;
 
@@ -10,7 +10,7 @@ const ONE: &str = "icc15-1dcm";
 const N147: &str = "icc15-147";
 const RACK: &str = "icc15-39dcm";
 const ROUTER: &str = "icc15-router";
-/// An event of the measured time in the set-ups with one collector, which collect about sixty a second.
+/// Number of an event in the measured time of set-ups with one collector, which collect about sixty events a second.
 const EVENT: u64 = 100;
 
 fn credits(preset: &'static str, credits: u32) -> ClaimRun {
@@ -25,12 +25,12 @@ fn means(results: &[&PointResult]) -> Vec<f64> {
     results.iter().map(|result| result.mean_ms()).collect()
 }
 
-/// A run with one event's traffic recorded.
+/// Returns the run with the traffic of one event recorded.
 fn with_io(point: ClaimRun) -> ClaimRun {
     point.set("record.events", format_args!("[{EVENT}]")).set("run.duration", "2 s")
 }
 
-/// Milliseconds from the last data to the collector's last acknowledgement.
+/// Returns the milliseconds from the last data to the collector's last acknowledgement.
 fn tail_ms(result: &PointResult) -> f64 {
     let last =
         |bytes: fn(&IoRow) -> u64| result.io.windows(2).rev().find(|pair| bytes(&pair[1]) > bytes(&pair[0]));

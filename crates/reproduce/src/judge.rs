@@ -1,11 +1,11 @@
-//! Judges a number against the expected one.
+//! Judges the figures of a claim's runs.
 
-/// An understood reason for which a claim does not hold here; `docs/papers.md` says more.
+/// An understood reason why a claim does not hold here. `docs/papers.md` says more.
 #[derive(Debug, Clone, Copy)]
 pub struct Known {
     /// The reason, in a sentence.
     pub why: &'static str,
-    /// The least and the greatest value of each of `Judged::figures`, in their order.
+    /// The least and the greatest permitted value of each of `Judged::figures`, in their order.
     pub ranges: &'static [(f64, f64)],
 }
 
@@ -14,15 +14,15 @@ pub struct Known {
 pub struct Judged {
     /// True if the claim holds.
     pub holds: bool,
-    /// The result, as the table shows it.
+    /// The result in the form of the table.
     pub outcome: String,
     /// The figures that [`Known::ranges`] bounds.
     pub figures: Vec<f64>,
-    /// True if there was something to judge by.
+    /// True if the runs gave all figures that the judgement needs.
     pub is_measured: bool,
 }
 
-/// The status of a claim, its explanation taken into account.
+/// The status of a claim, with its known reason taken into account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// The claim holds.
@@ -31,16 +31,16 @@ pub enum Status {
     Explained,
     /// The claim does not hold.
     Fails,
-    /// The claim does not hold, for a known reason, but a figure has left its range.
+    /// The claim does not hold, for a known reason, but a figure is out of its range.
     OutOfRange,
-    /// Nothing was measured that it could be judged by: the run was too short.
+    /// The claim cannot be judged: the run was too short to give a figure.
     Unmeasured,
-    /// The claim holds against its explanation, which is out of date.
+    /// The claim holds although a reason against it is known, which is then out of date.
     Unexpected,
 }
 
 impl Status {
-    /// The word for a table.
+    /// Returns the word for a table.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Holds => "holds",
@@ -52,7 +52,7 @@ impl Status {
         }
     }
 
-    /// Returns true if the claim holds, or does not for its known reason.
+    /// Returns true if the claim holds, or fails for its known reason.
     pub const fn is_sound(self) -> bool {
         matches!(self, Self::Holds | Self::Explained)
     }
@@ -60,7 +60,7 @@ impl Status {
 
 impl Judged {
     pub(crate) fn new(holds: bool, outcome: String) -> Self {
-        // A mean of nothing is no number, and a ratio to nothing is not finite.
+        // A mean without values is NaN, and a ratio to zero is not finite.
         let is_number =
             |word: &str| !matches!(word.trim_matches(|c: char| !c.is_alphanumeric()), "NaN" | "inf");
         let is_measured = outcome.split(' ').all(is_number);
@@ -69,14 +69,14 @@ impl Judged {
         Self { holds, outcome, figures: Vec::new(), is_measured }
     }
 
-    /// Adds the figures that a [`Known`] bounds.
+    /// Adds figures that a [`Known`] bounds.
     pub(crate) fn figures(mut self, figures: &[f64]) -> Self {
         self.is_measured &= figures.iter().all(|figure| figure.is_finite());
         self.figures.extend(figures);
         self
     }
 
-    /// The claim's status. Ranges are checked only for a run of the claim's own measured time.
+    /// Returns the claim's status. Ranges are checked only for a run of the claim's own measured time.
     pub fn status(&self, known: Option<&Known>, has_own_duration: bool) -> Status {
         match (self.holds, known) {
             _ if !self.is_measured => Status::Unmeasured,
@@ -103,13 +103,13 @@ pub(crate) fn near(value: f64, expected: f64, tolerance: f64) -> bool {
     (value - expected).abs() <= tolerance * expected
 }
 
-/// Numbers in milliseconds, for a table.
+/// Writes numbers in milliseconds, for a table.
 pub(crate) fn ms(values: &[f64]) -> String {
     let texts: Vec<_> = values.iter().map(|value| format!("{value:.1}")).collect();
     format!("{} ms", texts.join(" / "))
 }
 
-/// Shares, for a table.
+/// Writes shares in per cent, for a table.
 pub(crate) fn percent(values: &[f64]) -> String {
     let texts: Vec<_> = values.iter().map(|value| format!("{:.1}", 100.0 * value)).collect();
     format!("{} %", texts.join(" / "))

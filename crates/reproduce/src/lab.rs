@@ -1,4 +1,4 @@
-//! Simulates each point once, in parallel, and gives each claim its results.
+//! Simulates each run once, in parallel, and passes the results to the claims.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,13 +10,13 @@ use fanin_scenario::{Errors, Loaded, load};
 use crate::Judged;
 use crate::claim::Claim;
 
-/// Measured time of a point without its own duration.
+/// Measured time of a run without its own duration.
 pub const DURATION: &str = "3 s";
 
-/// One run that a claim needs: a ready scenario and its changed keys.
+/// One run that a claim needs: a preset, and the settings that differ from it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClaimRun {
-    /// The ready scenario.
+    /// Name of the preset.
     pub preset: &'static str,
     /// `KEY=VALUE`, as for `--set`.
     pub sets: Vec<String>,
@@ -32,10 +32,10 @@ impl ClaimRun {
         self
     }
 
-    /// The scenario. Its measured time is `duration` if given, else its own, else [`DURATION`].
+    /// Loads the scenario. Its measured time is `duration` if given, else the run's own, else [`DURATION`].
     ///
     /// # Errors
-    /// The mistakes that the scenario's checks find.
+    /// The problems that the scenario's checks find.
     pub fn scenario(&self, duration: Option<&str>) -> Result<Loaded, Errors> {
         let is_duration = |set: &&String| set.starts_with("run.duration=");
         let mut sets: Vec<String> = self.sets.iter().filter(|set| !is_duration(set)).cloned().collect();
@@ -49,14 +49,14 @@ impl ClaimRun {
     }
 }
 
-/// The result of a point's run.
+/// The figures of a run that claims need.
 #[derive(Debug, Clone)]
 pub struct PointResult {
     /// Summary of the run.
     pub summary: Summary,
     /// Collection times of the measured events in milliseconds, ascending.
     pub times_ms: Vec<f64>,
-    /// Retransmission timeouts that each measured event suffered.
+    /// Retransmission timeouts that delayed each measured event.
     pub timeouts: Vec<u64>,
     /// The most bytes that a watched queue held at a sample.
     pub watched_bytes_max: u64,
@@ -64,12 +64,12 @@ pub struct PointResult {
     pub watched: BTreeMap<String, Vec<u64>>,
     /// Bytes on the collector's link over time, of the recorded events.
     pub io: Vec<IoRow>,
-    /// End of the run.
+    /// The way in which the run ended.
     pub end: RunEnd,
 }
 
 impl PointResult {
-    /// Mean collection time in milliseconds; infinite where no event was collected.
+    /// Returns the mean collection time in milliseconds; infinite if no event was collected.
     pub fn mean_ms(&self) -> f64 {
         if self.times_ms.is_empty() {
             return f64::INFINITY;
@@ -77,37 +77,37 @@ impl PointResult {
         self.times_ms.iter().sum::<f64>() / self.times_ms.len() as f64
     }
 
-    /// Mean of the events' ideal collection times in milliseconds.
+    /// Returns the mean of the events' ideal collection times in milliseconds; NaN if unknown.
     pub fn ideal_ms(&self) -> f64 {
         self.summary.collection_time_ms.as_ref().and_then(|times| times.ideal).unwrap_or(f64::NAN)
     }
 
-    /// Share of events with a collection time that satisfies a condition.
+    /// Returns the share of events whose collection time in milliseconds satisfies a condition; NaN without events.
     pub fn share(&self, is: impl Fn(f64) -> bool) -> f64 {
         share(&self.times_ms, |&time| is(time))
     }
 
-    /// The share of events that suffered `at_least` timeouts or more.
+    /// Returns the share of events that suffered `at_least` timeouts or more; NaN without events.
     pub fn share_with_timeouts(&self, at_least: u64) -> f64 {
         share(&self.timeouts, |&timeouts| timeouts >= at_least)
     }
 
-    /// The `permille` quantile of the events' times, in milliseconds.
+    /// Returns the `permille` quantile of the events' times in milliseconds; infinite without events.
     pub fn quantile_ms(&self, permille: u16) -> f64 {
         fanin_report::quantile(&self.times_ms, permille).unwrap_or(f64::INFINITY)
     }
 
-    /// Frames that switches dropped.
+    /// Returns the number of frames that switches dropped.
     pub fn drops(&self) -> u64 {
         self.summary.network.as_ref().and_then(|network| network.drops).unwrap_or(0)
     }
 
-    /// The most bytes that waited in one queue.
+    /// Returns the most bytes that waited in one queue.
     pub fn queue_bytes_max(&self) -> u64 {
         self.summary.network.as_ref().and_then(|network| network.queue_bytes_max).unwrap_or(0)
     }
 
-    /// Retransmission timeouts of all connections.
+    /// Returns the number of retransmission timeouts of all connections.
     pub fn timeouts_total(&self) -> u64 {
         self.summary.tcp.as_ref().and_then(|tcp| tcp.timeouts).unwrap_or(0)
     }
@@ -123,13 +123,13 @@ fn share<T>(values: &[T], is: impl Fn(&T) -> bool) -> f64 {
 /// Errors of judging claims.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// A point's scenario is wrong.
+    /// The scenario of a run is wrong.
     #[error("{0}")]
     Scenario(#[from] Errors),
-    /// A point cannot be simulated.
+    /// A run cannot be simulated.
     #[error("{point}: {error}")]
     Sim {
-        /// The point, as a command would name it.
+        /// The run: its preset and settings, as in a command.
         point: String,
         /// The simulator's error.
         error: fanin_runs::Error,
@@ -139,14 +139,14 @@ pub enum LabError {
     Stopped,
 }
 
-/// Called after each run with the number of finished runs and of all.
+/// A function that is called after each run, with the number of finished runs and of all runs.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
-/// Simulates the runs of the claims on `threads` threads and judges each claim; `duration` replaces the
-/// measured time. `each` receives every outcome at the end.
+/// Simulates the runs of the claims on `threads` threads, and judges each claim. `duration` replaces the measured time of every
+/// run. When all runs are done, `each` is called with every outcome.
 ///
 /// # Errors
-/// Where a point is no sound scenario or cannot be simulated, or `stop` was set.
+/// If the scenario of a run is wrong, a run cannot be simulated, or `stop` was set.
 pub fn reproduce(
     claims: &[Claim],
     duration: Option<&str>,
@@ -201,7 +201,7 @@ pub fn reproduce(
         .collect())
 }
 
-/// Takes from an outcome the figures that claims need: those of events assigned in the measured time.
+/// Takes from an outcome the figures that claims need, of events assigned in the measured time.
 fn measured(loaded: &Loaded, outcome: RunOutcome) -> PointResult {
     let from = loaded.scenario.run.warmup.get();
     let is_measured = |row: &&EventRow| row.assigned_ps >= from && row.collection_time_ps.is_some();

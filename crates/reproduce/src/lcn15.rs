@@ -4,7 +4,8 @@ use crate::claim::Claim;
 use crate::judge::{Known, ms, near, percent};
 use crate::{ClaimRun, Judged};
 
-/// Some hundred events, all alike; windows are as after a long time, and a collector has its next event under way.
+/// Sets up some hundred similar events, with windows as after a long time. Each collector has two units, so that its next event
+/// is already under way.
 fn all_to_all() -> ClaimRun {
     ClaimRun::new(ALL)
         .set("run.warmup", "50 ms")

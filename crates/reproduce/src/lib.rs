@@ -1,8 +1,8 @@
-//! The papers' checkable results, compared with the simulator's.
+//! The papers' claims, compared with the simulator's results.
 //!
-//! A [`Claim`] names the runs that it needs ([`ClaimRun`]s) and judges their results. Claims share runs: each point is
-//! simulated once. A claim that does not hold for an understood reason has a [`Known`]: the reason, and the range of
-//! each figure. Such a claim fails when it holds after all, or when a figure leaves its range.
+//! A [`Claim`] names the runs that it needs ([`ClaimRun`]s) and judges their results. Claims share runs: each run is simulated
+//! once. A claim that fails for an understood reason has a [`Known`]: the reason, and the range of each figure. Such a claim
+//! counts as failed if it holds after all, or if a figure leaves its range.
 
 #![forbid(unsafe_code)]
 
@@ -25,7 +25,7 @@ pub use judge::{Judged, Known, Status};
 pub use lab::{ClaimRun, DURATION, LabError, PointResult, Progress, reproduce};
 pub use needs::{TECHNIQUE_NEEDS, TechniqueNeeds};
 
-/// All claims of the papers that a simulation can check, paper by paper in their order.
+/// Returns all claims of the papers that a simulation can check, in the order of the papers and their sections.
 pub fn claims() -> Vec<Claim> {
     let mut claims = thesis::claims();
     claims.extend(icc15::claims());
@@ -53,7 +53,7 @@ mod tests {
             }
             for point in &claim.points {
                 let loaded = point.scenario(None).unwrap_or_else(|error| panic!("{}: {error}", claim.id));
-                // A setting without effect is not what the claim is about.
+                // A setting without effect would not test the claim.
                 assert_eq!(loaded.warnings.render(false), "", "{} {:?}", claim.id, point);
             }
         }

@@ -1,8 +1,8 @@
-//! Claims of the M21TCP paper (§II to §IV), on the two-byte framing of the ns-3 that it was made with.
+//! Claims of the M21TCP paper (§II to §IV), with the point-to-point framing of two bytes that the paper's ns-3 used.
 //!
-//! The paper's names of queues. RED has thresholds of 15 and 25 packets and ns-3's other defaults (a weight of 0.002,
-//! 1 of 50 at the upper threshold, gentle). DCTCP has a K of 20. M001 and M007 list these settings and claim nothing
-//! else.
+//! The paper calls its queues by the following names. RED has thresholds of 15 and 25 packets and ns-3's other defaults (a
+//! weight of 0.002, 1 of 50 at the upper threshold, gentle). DCTCP has a K of 20. M001 and M007 list these settings and claim
+//! nothing else.
 
 use crate::claim::Claim;
 use crate::judge::{Known, near};
@@ -39,7 +39,7 @@ fn m21tcp(preset: &'static str, number: u32) -> ClaimRun {
     senders(preset, number).set("transport.congestion_control", "m21tcp").set("tor.m21", true)
 }
 
-/// Goodput in Mb/s.
+/// Returns the goodput in Mb/s.
 fn mbps(result: &PointResult) -> f64 {
     result.summary.goodput_bps.as_ref().map_or(0.0, |goodput| goodput.total / 1e6)
 }
@@ -53,7 +53,7 @@ fn text(values: &[f64], unit: &str) -> String {
     format!("{} {unit}", values.join(" / "))
 }
 
-/// The first of `numbers` with less than half of the first one's goodput.
+/// Returns the first of `numbers` whose goodput is less than half of the first one's.
 fn onset(numbers: &[u32], goodput: &[f64]) -> Option<u32> {
     numbers.iter().zip(goodput).find(|&(_, &value)| value < goodput[0] / 2.0).map(|(&number, _)| number)
 }

@@ -1,6 +1,6 @@
 //! Claims of the multi-host paper, §IV: software queues and a shallow switch.
 //!
-//! The paper loads its system by asking for events at some rate; "full load" here is a new event whenever a unit is free.
+//! The paper loads its system by requesting events at some rate. Here, "full load" is a new event whenever a unit is free.
 
 use crate::claim::Claim;
 use crate::judge::{Known, ms, percent};
@@ -13,18 +13,19 @@ fn multihost() -> ClaimRun {
     ClaimRun::new(MULTIHOST)
 }
 
-/// A closed loop of 360 units, settled: behind PAUSE it takes 5 s. Goodput counts whole events where they end. 104 MB of
-/// events are open, which is 88 ms of the uplink. They shift into or out of the measured time: 3 s keep that below 3 %.
+/// Sets a closed loop of 360 units. With PAUSE it takes 5 s to settle. Goodput counts whole events at their end. 104 MB of
+/// events are open, which take the uplink 88 ms. They shift into or out of the measured time, and 3 s keep their share below 3
+/// %.
 fn closed(point: ClaimRun) -> ClaimRun {
     point.set("run.warmup", "5 s").set("run.duration", "3 s")
 }
 
-/// The switch alone.
+/// Sets the hardware switch alone, without software switches.
 fn hardware() -> ClaimRun {
     multihost().set("network.hybrid.host_ports", 0)
 }
 
-/// Rings of `mbps` Mb/s each.
+/// Sets rings of `mbps` Mb/s each.
 fn rings(mbps: u32) -> ClaimRun {
     multihost().set("core.daqring.rate", format_args!("{mbps} Mb/s"))
 }
@@ -46,8 +47,8 @@ fn periodic(point: ClaimRun, hz: u32) -> ClaimRun {
         .set("supervisor.policy", "node-round-robin")
 }
 
-/// PAUSE at its best: the rack's switch has memory for all requested data of its collectors. So it need not stop its one uplink
-/// because of one of them.
+/// Sets PAUSE at its best: the rack's switch has memory for all data that its collectors may have requested. So it need not
+/// stop its one uplink because of one collector.
 fn deep_pause() -> ClaimRun {
     pause(hardware())
         .set("tor.buffering", "shared")
@@ -56,7 +57,7 @@ fn deep_pause() -> ClaimRun {
         .set("tor.pause.xon", "7 MB")
 }
 
-/// Fragment bits that a 10 Gb/s uplink carries at most, in Gb/s: 24 kB in 17 full segments and one short.
+/// The most fragment bits that a 10 Gb/s uplink carries, in Gb/s: 24 kB in 17 full segments and a short one.
 const FULL_GBPS: f64 = 9.4;
 
 fn gbps(result: &PointResult) -> f64 {
@@ -72,7 +73,7 @@ fn text(values: &[f64]) -> String {
     format!("{} Gb/s", texts.join(" / "))
 }
 
-/// Standard deviation over mean of the collection times.
+/// Returns the standard deviation of the collection times over their mean.
 fn jitter(result: &PointResult) -> f64 {
     result.summary.collection_time_ms.as_ref().map_or(f64::INFINITY, |times| times.std / times.mean)
 }

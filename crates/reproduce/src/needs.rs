@@ -1,4 +1,4 @@
-//! The support that each technique needs, with its documentation.
+//! The support that each technique needs from switches and hosts, with its documentation.
 
 /// The support that a technique needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct TechniqueNeeds {
     pub switches: &'static str,
     /// Support by hosts: kernel, settings, application.
     pub hosts: &'static str,
-    /// Document that describes it.
+    /// Source that describes the support.
     pub source: &'static str,
 }
 

@@ -4,7 +4,7 @@ use crate::claim::Claim;
 use crate::judge::ms;
 use crate::{ClaimRun, Judged, PointResult};
 
-/// The switch alone at 95 % of the rate that fills its uplink.
+/// Sets the hardware switch alone, at 95 % of the rate that fills its uplink.
 fn full_load() -> ClaimRun {
     ClaimRun::new("multihost")
         .set("network.hybrid.host_ports", 0)
@@ -13,7 +13,7 @@ fn full_load() -> ClaimRun {
         .set("supervisor.policy", "node-round-robin")
 }
 
-/// Both switches stop their neighbours.
+/// Sets PAUSE in both switches, which then stop their neighbours.
 pub(crate) fn pause(point: ClaimRun) -> ClaimRun {
     point
         .set("tor.pause.mode", "pause")
@@ -24,7 +24,7 @@ pub(crate) fn pause(point: ClaimRun) -> ClaimRun {
         .set("core.pause.xon", "200 kB")
 }
 
-/// Standard deviation of the collection times in milliseconds.
+/// Returns the standard deviation of the collection times in milliseconds.
 fn deviation(result: &PointResult) -> f64 {
     result.summary.collection_time_ms.as_ref().map_or(f64::NAN, |times| times.std)
 }

@@ -1,4 +1,4 @@
-//! Claims of ICC'15 about windows: static ones (§IV.C) and DIATCP's (§IV.D); and of LCN'15 about where DCTCP cannot help.
+//! Claims about windows: static ones (ICC'15 §IV.C), DIATCP's (ICC'15 §IV.D), and the limits of DCTCP (LCN'15).
 
 use crate::claim::Claim;
 use crate::judge::{Known, ms, near, percent};
@@ -28,7 +28,7 @@ fn drops(results: &[&PointResult]) -> Vec<u64> {
     results.iter().map(|result| result.drops()).collect()
 }
 
-/// Bytes on the wire of an event, both ways.
+/// Returns the bytes on the wire for each event, in both directions.
 fn bytes_per_event(result: &PointResult) -> f64 {
     let bytes = result.summary.network.as_ref().and_then(|network| network.bytes).unwrap_or(0);
     bytes as f64 / result.times_ms.len().max(1) as f64

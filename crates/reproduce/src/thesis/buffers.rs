@@ -1,4 +1,4 @@
-//! Chapter 6.5: how much memory a switch needs without any shaping.
+//! Claims of chapter 6.5: the memory that a switch needs without shaping.
 
 use super::points::{A500, A1000, B1000, means, ordered, variable};
 use crate::claim::Claim;
@@ -27,7 +27,7 @@ pub(super) fn claims() -> Vec<Claim> {
             "T087",
             "FCFS at 90 %: 5 MB a port prevent all drops",
             "drops at 4 MB, none at 6 MB (5 MB ± 20 %)",
-            // The largest of thousands of events decides: at 90 % it takes some 20 000 of them.
+            // The largest of thousands of events decides. At 90 % load some 20 000 events are needed.
             with_buffers(A1000, "fcfs", "20 s", &["4 MB", "6 MB"]),
             judge_drops,
         ),
@@ -121,7 +121,7 @@ pub(super) fn claims() -> Vec<Claim> {
     ]
 }
 
-/// Switch A with other amounts of memory a port.
+/// Sets switch A with these amounts of memory for each port, one run for each.
 fn with_buffers(preset: &'static str, policy: &str, duration: &str, sizes: &[&str]) -> Vec<ClaimRun> {
     sizes
         .iter()
@@ -134,7 +134,7 @@ fn with_buffers(preset: &'static str, policy: &str, duration: &str, sizes: &[&st
         .collect()
 }
 
-/// Switch B with another amount of memory, which its ports may use freely.
+/// Sets switch B with another amount of memory, without limits on ports.
 fn shared(preset: &'static str, policy: &str, size: &str) -> ClaimRun {
     ordered(variable(ClaimRun::new(preset)))
         .set("supervisor.policy", policy)

@@ -1,4 +1,4 @@
-//! Chapter 6.4: the central arbiter. Collection without credits; switch A unless the claim names B.
+//! Claims of chapter 6.4: the central arbiter. Collection is without credits, and with switch A unless the claim names B.
 
 use super::points::{A500, A1000, B1000, BEST, credits, means};
 use crate::claim::Claim;
@@ -7,9 +7,9 @@ use crate::{ClaimRun, Judged};
 
 const ROUND_ROBIN: &str = "node-round-robin";
 
-/// Fastpass with the advance of the best results (25 us); everything else as the thesis has it.
+/// Sets Fastpass with the advance of the best results (25 us). All else is as in the thesis.
 fn fastpass(preset: &'static str, policy: &str) -> ClaimRun {
-    // Scheduled events are all alike: half a second shows them.
+    // Scheduled events are all similar, so that half a second is enough.
     ClaimRun::new(preset)
         .set("shaping.method", "fastpass")
         .set("supervisor.policy", policy)
@@ -21,7 +21,7 @@ fn advance(preset: &'static str, us: u32) -> ClaimRun {
     fastpass(preset, ROUND_ROBIN).set("shaping.fastpass.advance", format_args!("{us} us"))
 }
 
-/// Requests and acknowledgements take no timeslots.
+/// Sets that requests and acknowledgements take no timeslots.
 fn answers_only(point: ClaimRun) -> ClaimRun {
     point.set("shaping.fastpass.answers_only", true)
 }

@@ -1,4 +1,4 @@
-//! Chapter 4.2: no avoidance.
+//! Claims of chapter 4.2: collection without any avoidance.
 
 use super::points::{A500, A1000, B500, B1000, SIZES, means, onset, ordered, partial, scan, usable};
 use crate::claim::Claim;
@@ -179,7 +179,7 @@ pub(super) fn claims() -> Vec<Claim> {
             place: "thesis §5.2.2, fig. 5.9c",
             says: "switch B: the mean is noticeably higher at 90 % than at 45 %",
             expected: "higher",
-            // Units that start host by host queue up at 45 % as well, and longer than at 90 %.
+            // Units that start host by host queue up at 45 % load, too, and for longer than at 90 %.
             points: [B500, B1000].map(|preset| usable(ordered(ClaimRun::new(preset)))).to_vec(),
             judge: |results| {
                 let means = means(results);
@@ -197,7 +197,7 @@ fn onsets(low: usize, high: usize) -> String {
     format!("{} at 45 %, {} at 90 %", size(low), size(high))
 }
 
-/// The centre of the fullest bin of 10 ms above `from_ms`.
+/// Returns the centre in milliseconds of the fullest bin of 10 ms above `from_ms`.
 fn peak_above(result: &PointResult, from_ms: f64) -> f64 {
     let mut counts = std::collections::BTreeMap::new();
     for time in result.times_ms.iter().filter(|&&time| time > from_ms) {

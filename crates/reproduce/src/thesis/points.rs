@@ -1,4 +1,4 @@
-//! The thesis' set-ups, and figures that several of its claims share. 480 credits of 1.1 kB are a burst of 528 kB.
+//! The thesis' set-ups, and figures that several of its claims share. 480 credits of 1.1 kB each permit a burst of 528 kB.
 
 use crate::lab::{ClaimRun, PointResult};
 
@@ -9,12 +9,12 @@ pub(super) const B1000: &str = "thesis-b-1000hz";
 
 /// Credits of the burst that the thesis finds best for switch A, 528 kB.
 pub(super) const BEST: u32 = 480;
-/// Credits of the smallest burst that it shows, 52.8 kB.
+/// Credits of the smallest burst in the thesis, 52.8 kB.
 pub(super) const FEW: u32 = 48;
 
-/// A set-up without any avoidance that collects each event from `groups` sixteenths of the readouts. The rate is raised
-/// so that the throughput stays (thesis §4.2.1). The readouts are drawn for each event. The same ones each time would
-/// load the two uplinks unevenly, at 528 kB 60 to 40 %, and fill one of them at 90 %.
+/// Sets collection of each event from `groups` sixteenths of the readouts, without any avoidance. The rate is raised so that
+/// the throughput stays the same (thesis §4.2.1). The readouts are drawn for each event. Fixed ones would load the two uplinks
+/// unevenly, 60 to 40 % at 528 kB, and fill one of them at 90 %.
 pub(super) fn partial(preset: &'static str, groups: u32) -> ClaimRun {
     let full_mhz: u64 = if preset.ends_with("-500hz") { 500_000 } else { 1_000_000 };
     let rate = full_mhz * 16 / u64::from(groups);
@@ -28,28 +28,29 @@ pub(super) fn credits(preset: &'static str, credits: u32) -> ClaimRun {
     ClaimRun::new(preset).set("shaping.credits", credits)
 }
 
-/// The memory that the switch leaves for frames. With these values the thesis' own simulation agrees with its
+/// Sets the memory that the switch leaves for frames. With these values the thesis' own simulation agrees with its
 /// measurements: 9.4 MB for B (§5.2.2, figs 5.8 and 5.9), 500 kB for A (§6.2).
 pub(super) fn usable(point: ClaimRun) -> ClaimRun {
     let buffer = if point.preset.starts_with("thesis-b") { "9.4 MB" } else { "500 kB" };
     point.set("tor.buffer", buffer)
 }
 
-/// Sets the stack of the thesis' own simulation, Linux 2.6.26 (§5.1.1), and the memory that agreed with it.
+/// Sets the TCP stack of the thesis' own simulation, Linux 2.6.26 (§5.1.1), and the memory with which it agreed with
+/// measurements.
 pub(super) fn simulated(point: ClaimRun) -> ClaimRun {
     usable(point).set("transport.profile", "linux-2.6.26")
 }
 
-/// Sets first come, first served in its natural order. The units of a host move apart within seconds (thesis §6.5),
-/// from any order of announcements.
+/// Sets an interleaved start order, the natural order under first come, first served. The units of a host move apart within
+/// seconds, from any order of announcements (thesis §6.5).
 pub(super) fn ordered(point: ClaimRun) -> ClaimRun {
     point.set("supervisor.start_order", "interleaved")
 }
 
-/// First come, first served with units that share their credits evenly, a request each in turn. The thesis does not say
-/// how blocked requests are served. If they were served one event after the other, the units of a host would move apart
-/// within three seconds. Every collection would be nearly ideal, which contradicts its measurements. Sharing evenly,
-/// those that collide finish together, announce themselves together and collide again.
+/// Sets units that share their credits evenly, with a request each in turn. The thesis does not say in which order blocked
+/// requests are served. If they were served event by event, the units of a host would move apart within three seconds. Every
+/// collection would then be nearly ideal, which contradicts the thesis' measurements. With even sharing, units that collide
+/// finish together, announce themselves together and collide again.
 pub(super) fn fcfs(preset: &'static str, number: u32) -> ClaimRun {
     credits(preset, number)
         .set("shaping.discipline", "round-robin")
@@ -61,7 +62,7 @@ pub(super) fn policy(preset: &'static str, policy: &str) -> ClaimRun {
     credits(preset, BEST).set("supervisor.policy", policy)
 }
 
-/// Log-normal events with normal fragments (thesis §6.2).
+/// Sets log-normal events with normal fragments (thesis §6.2).
 pub(super) fn variable(point: ClaimRun) -> ClaimRun {
     point.set(
         "readout.fragment_size",
@@ -69,7 +70,7 @@ pub(super) fn variable(point: ClaimRun) -> ClaimRun {
     )
 }
 
-/// A minimum RTO of 5 ms without delayed acknowledgements (thesis §6.3).
+/// Sets a minimum RTO of 5 ms without delayed acknowledgements (thesis §6.3).
 pub(super) fn rto_5ms(point: ClaimRun) -> ClaimRun {
     point.set("transport.rto_min", "5 ms").set("transport.delayed_ack", false)
 }
@@ -83,12 +84,12 @@ pub(super) fn means(results: &[&PointResult]) -> Vec<f64> {
     results.iter().map(|result| result.mean_ms()).collect()
 }
 
-/// Index of the first size with a mean above three times the ideal, where incast begins.
+/// Returns the index of the first size whose mean is above three times the ideal, where incast begins.
 pub(super) fn onset(results: &[&PointResult]) -> usize {
     results.iter().position(|result| result.mean_ms() > 3.0 * result.ideal_ms()).unwrap_or(results.len())
 }
 
-/// Sixteenths of the event that the scans over the collection size use.
+/// Sixteenths of the readouts in the scans over the collection size.
 pub(super) const SIZES: [u32; 7] = [4, 5, 6, 7, 8, 10, 12];
 
 pub(super) fn scan(low: &'static str, high: &'static str) -> Vec<ClaimRun> {

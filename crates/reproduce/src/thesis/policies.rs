@@ -1,4 +1,4 @@
-//! Chapters 6.1 and 6.2: assignment policies, and events of different sizes.
+//! Claims of chapters 6.1 and 6.2: assignment policies, and events of different sizes.
 
 use super::points::{A500, A1000, B500, BEST, credits, fcfs, means, policy, variable};
 use crate::claim::Claim;

@@ -1,4 +1,4 @@
-//! Chapter 6.3: the minimum retransmission timeout.
+//! Claims of chapter 6.3: the minimum retransmission timeout.
 
 use super::points::{
     A500, A1000, B500, B1000, credits, means, policy, rto_5ms, simulated, unshaped, variable,

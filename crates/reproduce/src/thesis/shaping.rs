@@ -1,11 +1,11 @@
-//! Chapters 4.3 and 5.2: credits, first come first served.
+//! Claims of chapters 4.3 and 5.2: credits, with first come, first served.
 
 use super::points::{A500, A1000, B500, B1000, BEST, FEW, credits, fcfs, means, ordered};
 use crate::claim::Claim;
 use crate::judge::{Known, ms, near, percent};
 use crate::{ClaimRun, Judged, PointResult};
 
-/// Credits of the scan for switch B.
+/// Numbers of credits in the scan for switch B.
 const SCAN_B: [u32; 6] = [480, 600, 720, 840, 960, 1200];
 
 pub(super) fn claims() -> Vec<Claim> {
@@ -82,7 +82,7 @@ pub(super) fn claims() -> Vec<Claim> {
             expected: "100, 500, 1000 Hz in rising order",
             points: [100, 500, 1000]
                 .map(|rate| {
-                    // Units that have run for a while; with few events the order of the start would decide.
+                    // The units have run for a while. With few events, the order of the start would decide.
                     credits(A1000, BEST)
                         .set("shaping.discipline", "round-robin")
                         .set("supervisor.start_order", "random")
