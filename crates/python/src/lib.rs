@@ -1,4 +1,4 @@
-//! `fanin._fanin`: the functions behind the Python package. Conversions only; every rule lives in the crates below.
+//! `fanin._fanin`: the functions behind the Python package. They only convert values; the crates below implement all rules.
 
 use pyo3::prelude::*;
 

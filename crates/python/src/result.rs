@@ -1,4 +1,4 @@
-//! Results: of a simulation in memory, or of a folder that the command wrote.
+//! Results of a simulation in memory, or of a folder that the command wrote.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -26,16 +26,16 @@ pub(crate) struct LoadedResult {
     source: Tables,
 }
 
-/// Folder of the tables.
+/// Place of the tables.
 enum Tables {
     Memory(Arc<Records>),
     Folder(PathBuf, [OnceLock<Arc<Records>>; TableName::ALL.len()]),
-    /// A summary alone.
+    /// No tables: the result is a summary alone.
     Nowhere,
 }
 
 impl LoadedResult {
-    /// The result of a simulation, under its scenario's name.
+    /// Makes the result of a simulation, with its scenario's name as its label.
     pub(crate) fn simulated(outcome: RunOutcome, toml: &str, name: &str, hash: &str) -> Self {
         let RunOutcome { end, mut summary, records, picture, .. } = outcome;
         summary.scenario = fanin_report::ScenarioName { name: name.to_owned(), hash: hash.to_owned() };
@@ -50,7 +50,7 @@ impl LoadedResult {
         Self { head, end, diagnosis, source: Tables::Memory(Arc::new(records)) }
     }
 
-    /// The summary, which every result has.
+    /// Returns the summary, which every result has.
     pub(crate) fn head_summary(&self) -> &Summary {
         &self.head.summary
     }
@@ -72,7 +72,7 @@ impl LoadedResult {
         }
     }
 
-    /// The whole result, with all tables.
+    /// Reads the whole result, with all tables.
     fn whole(&self) -> PyResult<RunResult> {
         let rows = |table| self.records(table);
         let records = Records {
@@ -180,7 +180,7 @@ pub(crate) fn load_result(py: Python<'_>, path: PathBuf) -> PyResult<LoadedResul
 fn unreadable(error: &fanin_report::ReadError) -> PyErr {
     match error {
         fanin_report::ReadError::Io { error: cause, .. } => {
-            // The kind of the system's error is the kind of Python's.
+            // Rust's kind of a system error becomes Python's.
             std::io::Error::new(cause.kind(), error.to_string()).into()
         }
         _ => PyValueError::new_err(error.to_string()),

@@ -1,4 +1,4 @@
-//! A simulation from Python: without the interpreter's lock, stopped by Ctrl-C or by the progress function.
+//! A simulation from Python. It runs without the interpreter's lock, and is stopped by Ctrl-C or by the progress function.
 
 use std::panic::resume_unwind;
 use std::sync::Mutex;
@@ -13,12 +13,12 @@ use pyo3::prelude::*;
 
 use crate::scenario::raise;
 
-/// Time between two looks for signals, and two reports of progress.
+/// Interval between two checks for signals, and between two reports of progress.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Simulates on a thread of its own. The calling thread waits for it, lets Python handle its signals, and calls
-/// `progress(now, end)` with picoseconds of simulated time. The last call of a complete run has the end twice. An
-/// exception of either ends the run and is raised again.
+/// Simulates on a separate thread. The calling thread waits for it, lets Python handle its signals, and calls `progress(now,
+/// end)` with picoseconds of simulated time. In the last call of a complete run, both values are the end. An exception of a
+/// signal handler or of `progress` ends the run and is raised again.
 pub(crate) fn simulate(
     py: Python<'_>,
     loaded: &Loaded,
@@ -29,7 +29,7 @@ pub(crate) fn simulate(
     let end = scenario.run.warmup.get() + scenario.run.duration.get();
     let at = Mutex::new((0, end));
     let follow = |now: fanin_units::Instant, end: fanin_units::Instant| {
-        // Events in progress are finished after the end, which is reported once all are.
+        // Events in progress are finished after the end. The end is reported only after that.
         let now = now.get().min(end.get().saturating_sub(1));
         *at.lock().expect("nothing panics while it holds this") = (now, end.get());
     };
@@ -39,7 +39,7 @@ pub(crate) fn simulate(
             let (done, wait) = channel::<()>();
             let control = &control;
             let worker = scope.spawn(move || {
-                // Dropped at the end, also by a panic.
+                // Dropped at the end of the thread, even after a panic.
                 let _done = done;
                 fanin_runs::run(scenario, scenario.run.seed, control)
             });

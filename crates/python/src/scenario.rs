@@ -1,4 +1,4 @@
-//! Scenarios: loaded and checked as by the command, and handed over as text.
+//! Scenarios, which are loaded and checked as by the command, and passed on as text.
 
 use fanin_plan::{Catalogue, Options, PlannedScenario};
 use fanin_scenario::import::{ImportOptions, import};
@@ -17,7 +17,7 @@ pyo3::create_exception!(
     "A scenario is wrong; printed, it shows each problem with its line and a caret."
 );
 
-/// One problem as Python takes it: its text, its place (file, line, column), and a remedy.
+/// One problem in Python's form: its text, its place (file, line, column), and advice.
 type ProblemFields = (String, Option<(String, usize, usize)>, Vec<String>);
 
 /// A scenario that has passed every check.
@@ -144,10 +144,10 @@ fn hand_over(loaded: Loaded) -> LoadedScenario {
     LoadedScenario { hash: loaded.hash(), key: loaded.point_key(env!("CARGO_PKG_VERSION")), loaded }
 }
 
-/// The exception for wrong settings, with the problems in its `fields`.
+/// Makes the exception for wrong settings, with the problems in its `fields`.
 pub(crate) fn raise(errors: &Errors) -> PyErr {
     let problems: Vec<ProblemFields> = errors.problems().iter().map(fields).collect();
-    // One argument, so that Python prints the text as the command does.
+    // The exception has one argument, so that Python prints the same text as the command.
     let error = ScenarioError::new_err(errors.render(false));
     let noted = Python::attach(|py| error.value(py).setattr("fields", problems));
     noted.err().unwrap_or(error)

@@ -1,4 +1,4 @@
-//! Tables that any reader of the Arrow C stream interface takes.
+//! Tables for every reader of the Arrow C stream interface.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -33,7 +33,7 @@ enum Cells {
 /// Rows that a notebook shows.
 const SHOWN_ROWS: usize = 5;
 
-/// A value as a notebook shows it; nothing for an absent one.
+/// Writes a value for a notebook; nothing for an absent value.
 fn shown(array: &ArrayRef, row: usize) -> String {
     if array.is_null(row) {
         return String::new();
@@ -51,7 +51,7 @@ fn escaped(text: &str) -> String {
 }
 
 impl RecordTable {
-    /// One table of the records.
+    /// Makes a table of the records.
     pub(crate) fn of_rows(records: Arc<Records>, table: TableName) -> Self {
         Self { schema: table.schema(), cells: Cells::Rows(records, table) }
     }
@@ -180,7 +180,7 @@ impl RecordTable {
             let name: String = name.extract()?;
             let values = values.cast::<PyList>()?;
             let array: ArrayRef = match units.get(&name).map(String::as_str) {
-                // Without values a column has the type of its unit, so that tables of two results have one schema.
+                // A column without values has the type of its unit, so that the tables of two results have the same schema.
                 Some("name") if values.is_empty() => Arc::new(StringArray::from(Vec::<&str>::new())),
                 Some("ps" | "frames" | "bytes") if values.is_empty() => {
                     Arc::new(Int64Array::from(Vec::<i64>::new()))
@@ -214,7 +214,7 @@ pub(crate) struct RowIterator {
 struct Rows {
     reader: Box<dyn RecordBatchReader + Send>,
     batch: Option<RecordBatch>,
-    /// The next row of the batch.
+    /// Index of the next row in the batch.
     next: usize,
 }
 
@@ -245,7 +245,7 @@ impl RowIterator {
     }
 }
 
-/// A value as Python has it.
+/// Converts a value to Python's form.
 fn cell<'py>(py: Python<'py>, array: &ArrayRef, row: usize) -> PyResult<Bound<'py, PyAny>> {
     if array.is_null(row) {
         return Ok(py.None().into_bound(py));
@@ -258,7 +258,7 @@ fn cell<'py>(py: Python<'py>, array: &ArrayRef, row: usize) -> PyResult<Bound<'p
     }
 }
 
-/// A column of the type that its values share; whole numbers among others become floats.
+/// Makes a column of the type that its values share. Whole numbers among other numbers become floats.
 fn array(name: &str, values: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
     let present = || values.iter().filter(|value| !value.is_none());
     if present().all(|value| value.is_instance_of::<PyInt>()) && present().next().is_some() {

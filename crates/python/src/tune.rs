@@ -1,4 +1,4 @@
-//! Goals and ranges of `fanin.tune` and `fanin.sensitivity`, in the words of `fanin tune`.
+//! Goals and ranges of `fanin.tune` and `fanin.sensitivity`, in the notation of `fanin tune`.
 
 use fanin_report::{FigureUnit, named_figure};
 use fanin_tune::{Constraint, Goal, KeyRange, NumberKind, Objective, Sense, Target, TunedKey, TunedKeyError};

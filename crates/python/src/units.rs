@@ -1,10 +1,10 @@
-//! Quantities as text and as whole numbers of their base unit.
+//! Quantities as text, and as whole numbers of their base unit.
 
 use fanin_units::{Bytes, Duration, Frequency, Packets, ParseError, Rate, Ratio};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 
-/// One quantity: its name in Python, and its two conversions.
+/// One quantity: its name in Python, and the functions that read and write it.
 struct QuantityFunctions {
     name: &'static str,
     parse: fn(&str) -> Result<u64, ParseError>,
