@@ -1,6 +1,6 @@
 //! Sources of a readout's fragments: a raw-data file over and over, or a distribution of sizes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,8 +14,9 @@ use fanin_units::Bytes;
 
 use crate::data::{Chunk, Data, append};
 
-/// Deleted events that a readout remembers, so that a late request does not bring one back.
-const DELETED_REMEMBERED: usize = 100_000;
+/// A readout remembers which of this many latest events it deleted, so that a late request does not bring one back.
+/// That is one bit an event, and 11 minutes at 200 Hz; requests are late by seconds.
+const DELETED_REMEMBERED: u64 = 1 << 17;
 /// Size of the random bytes that generated fragments are cut from.
 const NOISE_BYTES: usize = 8 << 20;
 
@@ -230,6 +231,45 @@ struct HeldFragments {
     ranges: Arc<[Range<usize>]>,
 }
 
+/// Deleted ones among the latest events: a ring of bits, of the same size from the start.
+#[derive(Debug)]
+struct DeletedEvents {
+    bits: Box<[u64]>,
+    /// The bits are those of the events before this one.
+    end: u64,
+}
+
+impl DeletedEvents {
+    fn new() -> Self {
+        Self { bits: vec![0; (DELETED_REMEMBERED / 64) as usize].into(), end: 0 }
+    }
+
+    fn place(event: u64) -> (usize, u64) {
+        ((event % DELETED_REMEMBERED / 64) as usize, 1 << (event % 64))
+    }
+
+    /// True if the event is one of the latest, and was deleted.
+    fn contains(&self, event: L1Id) -> bool {
+        let (word, bit) = Self::place(event.0);
+        event.0 < self.end && self.end - event.0 <= DELETED_REMEMBERED && self.bits[word] & bit != 0
+    }
+
+    /// Notes a deleted event. One that is older than the latest changes nothing.
+    fn insert(&mut self, event: L1Id) {
+        let end = event.0.saturating_add(1).max(self.end);
+        // The new events take the bits of those that leave.
+        for new in self.end.max(end.saturating_sub(DELETED_REMEMBERED))..end {
+            let (word, bit) = Self::place(new);
+            self.bits[word] &= !bit;
+        }
+        self.end = end;
+        if end - event.0 <= DELETED_REMEMBERED {
+            let (word, bit) = Self::place(event.0);
+            self.bits[word] |= bit;
+        }
+    }
+}
+
 /// One readout's memory, and the detector behind it.
 #[derive(Debug)]
 pub struct FragmentMemory {
@@ -237,8 +277,7 @@ pub struct FragmentMemory {
     readout: u16,
     sources: Vec<u32>,
     held: HashMap<L1Id, HeldFragments>,
-    deleted: HashSet<L1Id>,
-    deleted_in_order: VecDeque<L1Id>,
+    deleted: DeletedEvents,
     /// The fragments of each event of a replay, built once.
     made: HashMap<usize, HeldFragments>,
     noise: Vec<u8>,
@@ -264,8 +303,7 @@ impl FragmentMemory {
             readout,
             sources: sources.0[usize::from(readout)].clone(),
             held: HashMap::new(),
-            deleted: HashSet::new(),
-            deleted_in_order: VecDeque::new(),
+            deleted: DeletedEvents::new(),
             made: HashMap::new(),
             noise,
         }
@@ -273,7 +311,7 @@ impl FragmentMemory {
 
     /// True if the detector may still deliver an event: it did not before.
     pub fn awaits(&self, event: L1Id) -> bool {
-        !self.held.contains_key(&event) && !self.deleted.contains(&event)
+        !self.held.contains_key(&event) && !self.deleted.contains(event)
     }
 
     /// The detector delivers an event; its bytes.
@@ -360,14 +398,7 @@ impl FragmentSource<Data> for FragmentMemory {
 
     fn delete(&mut self, event: L1Id) {
         self.held.remove(&event);
-        if self.deleted.insert(event) {
-            self.deleted_in_order.push_back(event);
-        }
-        if self.deleted_in_order.len() > DELETED_REMEMBERED
-            && let Some(oldest) = self.deleted_in_order.pop_front()
-        {
-            self.deleted.remove(&oldest);
-        }
+        self.deleted.insert(event);
     }
 }
 
@@ -375,6 +406,31 @@ impl FragmentSource<Data> for FragmentMemory {
 mod tests {
     use super::*;
     use crate::data::check;
+
+    #[test]
+    fn the_latest_deleted_events_are_remembered_in_a_fixed_size() {
+        let mut deleted = DeletedEvents::new();
+        let size = deleted.bits.len();
+        // Every third event stays; neighbours are deleted out of order.
+        for event in (0..3 * DELETED_REMEMBERED).map(|event| event ^ 1).filter(|event| event % 3 > 0) {
+            deleted.insert(L1Id(event));
+        }
+        let end = 3 * DELETED_REMEMBERED;
+        let of_the_latest = end - DELETED_REMEMBERED..end;
+        assert!(of_the_latest.clone().all(|event| deleted.contains(L1Id(event)) == (event % 3 > 0)));
+        assert!((0..of_the_latest.start).all(|event| !deleted.contains(L1Id(event))));
+        assert!((end..end + DELETED_REMEMBERED).all(|event| !deleted.contains(L1Id(event))));
+        // An event that is too old has the bit of another one.
+        assert!(!deleted.contains(L1Id(of_the_latest.start + 2)) && !deleted.contains(L1Id(2)));
+        deleted.insert(L1Id(2));
+        assert!(!deleted.contains(L1Id(of_the_latest.start + 2)) && !deleted.contains(L1Id(2)));
+        // A jump forgets all others.
+        deleted.insert(L1Id(10 * DELETED_REMEMBERED));
+        assert!(deleted.contains(L1Id(10 * DELETED_REMEMBERED)));
+        assert!((0..10 * DELETED_REMEMBERED).all(|event| !deleted.contains(L1Id(event))));
+        deleted.insert(L1Id(u64::MAX));
+        assert_eq!(deleted.bits.len(), size);
+    }
 
     fn replay() -> (Supply, Sources) {
         let scenario = fanin_scenario::load("replay", &[]).unwrap().scenario;
