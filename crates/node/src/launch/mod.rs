@@ -396,55 +396,56 @@ impl<P: Placement> LiveSystem<P> {
         all.map(|(name, text)| format!("{name}:\n{text}")).collect::<Vec<_>>().join("\n")
     }
 
-    /// Stops the system in order: the supervisor when all events are finished with, then collectors, loggers and
+    /// Stops the system in order: the supervisors when all events are finished with, then collectors, loggers and
     /// readouts. Processes that do not end by themselves are ended by force, and named by [`Self::killed`].
     pub fn stop(&mut self) {
         let limit = std_duration(self.system.scenario().live.drain) + END_MARGIN;
-        if self.system.standby.is_some() {
-            self.stop_pair(limit);
-        } else {
-            self.stop_supervisor(limit);
-        }
+        self.stop_supervisors(limit);
         for role in [Role::Collector, Role::Logger, Role::Readout] {
             self.stop_role(role, limit);
         }
         self.follow();
     }
 
-    /// Lets the supervisor finish all events. One that dies before it has done so is started again: only it knows
-    /// which events are left.
-    fn stop_supervisor(&mut self, limit: Duration) {
-        let Some(place) = self.children.iter().position(|one| one.role == Role::Supervisor) else { return };
+    /// Lets the supervisors finish all events. One that dies before it has done so is started again: only it knows which
+    /// events are left, or the other one of two does.
+    fn stop_supervisors(&mut self, limit: Duration) {
         let until = Instant::now() + limit;
-        // The life of the supervisor that was asked to stop.
-        let mut asked = 0;
-        let mut has_finished = false;
-        while !has_finished {
+        let places = self.places(Role::Supervisor);
+        // The lives in which each was asked to stop, and whether it has ended.
+        let mut asked = vec![0; places.len()];
+        let mut has_ended = vec![false; places.len()];
+        while has_ended.contains(&false) {
             let now = Instant::now();
-            if let Some(status) = self.children[place].reap() {
-                if status.success() {
-                    break;
+            self.follow();
+            for ((&place, asked), has_ended) in places.iter().zip(&mut asked).zip(&mut has_ended) {
+                let lives = self.lives(place);
+                let child = &mut self.children[place];
+                match child.reap() {
+                    Some(status) if status.success() => *has_ended = true,
+                    Some(status) => {
+                        tracing::warn!(process = child.name, %status, "a supervisor ended before it had finished");
+                        child.plan_restart(now);
+                    }
+                    None => {}
                 }
-                tracing::warn!(%status, "the supervisor ended before it had finished");
-                self.children[place].plan_restart(now);
-            }
-            self.follower.poll();
-            if self.children[place].is_running() {
-                let lives = self.follower.lives();
-                let child = &self.children[place];
-                // Before it has opened its journal, a signal would end it at once.
-                if lives > asked || (asked > 0 && child.age(now) >= SETTLE_MAX) {
-                    asked = lives.max(1);
-                    child.signal(Signal::TERM);
+                if *has_ended {
+                    continue;
                 }
                 if now >= until {
                     self.kill(place);
-                    has_finished = true;
+                    *has_ended = true;
+                } else if !self.children[place].is_running() {
+                    // The system stops without one that it went on without, if there is another one.
+                    let child = &self.children[place];
+                    *has_ended = !self.restart
+                        || child.is_given_up() && places.len() > 1
+                        || child.is_due(now) && self.start_again(place, now).is_err();
+                } else if lives > *asked || self.children[place].age(now) >= SETTLE_MAX {
+                    // Before it has opened its journal, a signal would end it at once. A further one changes nothing.
+                    *asked = lives;
+                    self.children[place].signal(Signal::TERM);
                 }
-            } else {
-                let is_over = !self.restart || now >= until;
-                let is_due = !is_over && self.children[place].is_due(now);
-                has_finished = is_over || is_due && self.start_again(place, now).is_err();
             }
             if self.restart {
                 // A collector that died needs another life for the supervisor to finish.
@@ -452,12 +453,25 @@ impl<P: Placement> LiveSystem<P> {
             }
             std::thread::sleep(TURN);
         }
-        self.children[place].retire();
+        places.iter().for_each(|&place| self.children[place].retire());
+    }
+
+    /// Lives of a supervisor that came as far as to write into its journal.
+    fn lives(&self, place: usize) -> u64 {
+        let follower = match &self.standby_follower {
+            Some(standby) if self.children[place].index > 0 => standby,
+            _ => &self.follower,
+        };
+        follower.lives()
+    }
+
+    /// Places of the processes of a role.
+    fn places(&self, role: Role) -> Vec<usize> {
+        (0..self.children.len()).filter(|&place| self.children[place].role == role).collect()
     }
 
     fn stop_role(&mut self, role: Role, limit: Duration) {
-        let places: Vec<usize> =
-            (0..self.children.len()).filter(|&place| self.children[place].role == role).collect();
+        let places = self.places(role);
         for &place in &places {
             self.children[place].retire();
             self.children[place].signal(Signal::TERM);

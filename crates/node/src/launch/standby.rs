@@ -1,15 +1,11 @@
-//! The two supervisors of a run: the terms of their logs, and their common stop.
+//! The terms of the logs of a run's two supervisors.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
-
-use super::{LiveSystem, Placement, SETTLE_MAX, TURN};
-use crate::config::Role;
+use super::{LiveSystem, Placement};
 use crate::machine::{HostMachine, OpenMode};
 use crate::names::name;
 use crate::succession::{Leadership, TermLine};
@@ -70,51 +66,6 @@ impl<P: Placement> LiveSystem<P> {
         let journals = self.system.supervisors().into_iter().map(|peer| self.system.journal(&name(peer)));
         let journals: Vec<_> = journals.collect();
         Some(StandbyTerms::read(&journals.iter().map(|path| &**path).collect::<Vec<_>>()))
-    }
-
-    /// Asks both supervisors to stop. The leader finishes all events; if it dies before, the other one does, or its next life.
-    pub(super) fn stop_pair(&mut self, limit: Duration) {
-        let until = Instant::now() + limit;
-        let places: Vec<usize> =
-            (0..self.children.len()).filter(|&place| self.children[place].role == Role::Supervisor).collect();
-        places.iter().for_each(|&place| self.children[place].signal(Signal::TERM));
-        let mut has_ended = vec![false; places.len()];
-        while has_ended.contains(&false) {
-            let now = Instant::now();
-            for (&place, has_ended) in places.iter().zip(&mut has_ended) {
-                let child = &mut self.children[place];
-                match child.reap() {
-                    Some(status) if status.success() => *has_ended = true,
-                    Some(status) => {
-                        tracing::warn!(process = child.name, %status, "a supervisor ended before it had finished");
-                        child.plan_restart(now);
-                    }
-                    None => {}
-                }
-                if *has_ended {
-                    continue;
-                }
-                if now >= until {
-                    self.kill(place);
-                    *has_ended = true;
-                } else if !self.children[place].is_running() {
-                    // One that the system went on without is not needed to stop.
-                    let child = &self.children[place];
-                    *has_ended = !self.restart
-                        || child.is_given_up()
-                        || child.is_due(now) && self.start_again(place, now).is_err();
-                } else if self.children[place].age(now) >= SETTLE_MAX {
-                    // Its next life is asked once it has opened its journal; a further signal changes nothing.
-                    self.children[place].signal(Signal::TERM);
-                }
-            }
-            self.follow();
-            if self.restart {
-                let _ = self.watch_all(Some(Role::Supervisor));
-            }
-            std::thread::sleep(TURN);
-        }
-        places.iter().for_each(|&place| self.children[place].retire());
     }
 }
 
