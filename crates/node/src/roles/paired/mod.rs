@@ -366,10 +366,9 @@ impl RoleNode for PairedSupervisor {
     fn handle_closed(&mut self, now: Instant, peer: Peer) {
         self.peers.remove(&peer);
         self.drain();
-        // A message for the old connection has no place on the next.
+        // A message that waits for its record has no place on the next connection. The process drops those in `out`.
         self.fresh.retain(|(to, _)| *to != peer);
         self.held.retain(|(_, to, _)| *to != peer);
-        self.out.retain(|(to, _)| *to != peer);
         if peer == self.other() {
             (self.follower, self.partner_since) = (None, now);
             if std::mem::replace(&mut self.has_leader, false) {
