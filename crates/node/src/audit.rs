@@ -300,7 +300,10 @@ fn examine(
     let mut trails = Trails::default();
     let mut covered_since = 0;
     let mut journals = list(machine, scope.folders)?;
+    let mut never_assigned = replaced::never_assigned(machine, &journals)?;
     replaced::keep_leading(machine, &mut journals)?;
+    never_assigned.retain(|event| !on_disk.contains_key(event));
+    let mut withheld = Vec::new();
     for path in journals {
         if path.extension().is_none_or(|extension| extension != "journal") {
             continue;
@@ -308,7 +311,18 @@ fn examine(
         let mut first = None;
         journal::read_on(machine, &path, |epoch_us, line| {
             first.get_or_insert_with(|| absolute(epoch_us, line.record.at));
-            trails.note(epoch_us, &line.record);
+            match line.record.step {
+                EventStep::Assigned { .. } | EventStep::Reassigned { .. }
+                    if never_assigned.contains(&line.record.event) =>
+                {
+                    withheld.push((epoch_us, line.record));
+                }
+                _ => {
+                    // Any other record of an event says that it was assigned.
+                    never_assigned.remove(&line.record.event);
+                    trails.note(epoch_us, &line.record);
+                }
+            }
         })?;
         if journal::follows_deleted(machine, &path)
             .map_err(|error| Finding::Io { path: path.clone(), error })?
@@ -316,7 +330,10 @@ fn examine(
             covered_since = covered_since.max(first.unwrap_or_default());
         }
     }
-    let found = trails.assigned_at.len() as u64;
+    for (epoch_us, record) in withheld.iter().filter(|(_, record)| !never_assigned.contains(&record.event)) {
+        trails.note(*epoch_us, record);
+    }
+    let found = (trails.assigned_at.len() + never_assigned.len()) as u64;
     if covered_since > 0 {
         audit.unproven = trails.forget_before(covered_since, &mut on_disk);
     } else if found < scope.assigned_min {

@@ -1,45 +1,115 @@
 //! The choice between the journals of two supervisors.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use crate::journal::JournalError;
+use fanin_dataflow::{EventStep, L1Id};
+
+use crate::journal::{self, JournalError};
 use crate::machine::{HostMachine, OpenMode};
 use crate::names::STANDBY;
-use crate::succession::TermLine;
+use crate::succession::{Leadership, TermLine, identity_path};
 
 /// Takes out the journal of a supervisor that was replaced: the other one has all that was acted upon.
 ///
 /// # Errors
 /// If one of the two cannot be read.
 pub(crate) fn keep_leading(machine: &HostMachine, paths: &mut Vec<PathBuf>) -> Result<(), JournalError> {
+    if let Some((_, replaced)) = leading_and_replaced(machine, paths)? {
+        paths.remove(replaced);
+    }
+    Ok(())
+}
+
+/// Events in the log of two supervisors that were written down and assigned to no collector. The last term of the log is paired
+/// with the other supervisor's, which is its beginning and ends before them: a leader sends an assignment once its partner
+/// has it on disk.
+///
+/// # Errors
+/// If one of the two cannot be read.
+pub(crate) fn never_assigned(
+    machine: &HostMachine,
+    paths: &[PathBuf],
+) -> Result<BTreeSet<L1Id>, JournalError> {
+    let Some((leading, replaced)) = leading_and_replaced(machine, paths)? else { return Ok(BTreeSet::new()) };
+    let path = &paths[leading];
+    let io = |error| JournalError::Io { path: path.clone(), error };
+    let last = last_term(machine, path).map_err(io)?.0;
+    let identity = identity_path(&paths[replaced]);
+    let is_partner = last.is_paired() && machine.exists(&identity).map_err(io)? && {
+        let text = machine.read(&identity).map_err(io)?;
+        String::from_utf8_lossy(&text).trim().parse() == Ok(last.partner)
+    };
+    if !is_partner {
+        return Ok(BTreeSet::new());
+    }
+    let mut log = BufReader::new(machine.open(path, OpenMode::Read).map_err(io)?);
+    let mut copy = BufReader::new(machine.open(&paths[replaced], OpenMode::Read).map_err(io)?);
+    let (mut line, mut copied) = (Vec::new(), Vec::new());
+    let (mut is_copied, mut newest, mut events) = (true, None, BTreeSet::new());
+    while log.read_until(b'\n', &mut line).map_err(io)? > 0 && line.ends_with(b"\n") {
+        if is_copied {
+            copy.read_until(b'\n', &mut copied).map_err(io)?;
+            is_copied = copied == line;
+            if !is_copied && copied.ends_with(b"\n") {
+                return Ok(BTreeSet::new());
+            }
+        }
+        if let Some(event) = assigned(&line) {
+            if is_copied {
+                newest = newest.max(Some(event));
+            } else if Some(event) > newest {
+                events.insert(event);
+            }
+        }
+        line.clear();
+        copied.clear();
+    }
+    Ok(events)
+}
+
+/// The event that a journal's line assigns.
+fn assigned(line: &[u8]) -> Option<L1Id> {
+    let line = std::str::from_utf8(line).ok()?.trim_end();
+    let record = journal::parse(line).ok()?.record;
+    matches!(record.step, EventStep::Assigned { .. }).then_some(record.event)
+}
+
+/// Places of the journals of two supervisors: the one of the latest term, and the other one.
+fn leading_and_replaced(
+    machine: &HostMachine,
+    paths: &[PathBuf],
+) -> Result<Option<(usize, usize)>, JournalError> {
     let find = |name: &str| {
         let name = format!("{name}.journal");
         paths.iter().position(|path| path.file_name().is_some_and(|file| *file == *name))
     };
-    let (Some(first), Some(second)) = (find("supervisor"), find(STANDBY)) else { return Ok(()) };
+    let (Some(first), Some(second)) = (find("supervisor"), find(STANDBY)) else { return Ok(None) };
     // Of one term, the longer one: the other is its beginning.
     let rank = |place: usize| {
         let path = &paths[place];
-        last_term(machine, path).map_err(|error| JournalError::Io { path: path.clone(), error })
+        let (last, bytes) =
+            last_term(machine, path).map_err(|error| JournalError::Io { path: path.clone(), error })?;
+        Ok((last.term, bytes))
     };
-    let replaced = if rank(first)? >= rank(second)? { second } else { first };
-    paths.remove(replaced);
-    Ok(())
+    Ok(Some(if rank(first)? >= rank(second)? { (first, second) } else { (second, first) }))
 }
 
 /// The last term of a journal, and its bytes.
-fn last_term(machine: &HostMachine, path: &Path) -> io::Result<(u64, usize)> {
+fn last_term(machine: &HostMachine, path: &Path) -> io::Result<(Leadership, usize)> {
     let mut input = BufReader::new(machine.open(path, OpenMode::Read)?);
-    let (mut line, mut term, mut bytes) = (Vec::new(), 0, 0);
+    let (mut line, mut last, mut bytes) = (Vec::new(), Leadership::default(), 0);
     while input.read_until(b'\n', &mut line)? > 0 {
         bytes += line.len();
-        if let Some(TermLine::Leads(one)) = TermLine::parse(&line) {
-            term = term.max(one.term);
+        if let Some(TermLine::Leads(one)) = TermLine::parse(&line)
+            && one.term > last.term
+        {
+            last = one;
         }
         line.clear();
     }
-    Ok((term, bytes))
+    Ok((last, bytes))
 }
 
 #[cfg(test)]
@@ -47,6 +117,43 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    /// The events that were never assigned, if the journals of the supervisor and of log 8, the standby's, have these lines.
+    fn unassigned(test: &str, supervisor: &str, standby: &str) -> Vec<u64> {
+        let folder = std::env::temp_dir().join(format!("fanin-unassigned-{test}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let paths = [("supervisor", supervisor, "7"), (STANDBY, standby, "8")].map(|(name, text, log)| {
+            let path = folder.join(format!("{name}.journal"));
+            fs::write(&path, format!("# fanin journal 1 supervisor epoch-us 1000\n{text}")).unwrap();
+            fs::write(identity_path(&path), log).unwrap();
+            path
+        });
+        let events = never_assigned(&HostMachine::Real, &paths).unwrap();
+        fs::remove_dir_all(folder).unwrap();
+        events.into_iter().map(|event| event.0).collect()
+    }
+
+    #[test]
+    fn events_that_the_partner_never_had_were_never_assigned() {
+        let held = "# fanin leads 1 0 7 0\n0 4 assigned 0 0 0 0\n# fanin pairs 2 0 7 8\n# fanin leads 2 0 7 8\n0 5 assigned 0 0 0 0\n";
+        let more =
+            "1 5 reassigned 0\n1 5 assigned 1 0 1 1\n2 6 assigned 0 0 0 0\n3 7 assigned 0 0 0 0\n4 8 assi";
+        let log = format!("{held}{more}");
+        assert_eq!(unassigned("tail", &log, held), [6, 7]);
+        assert_eq!(unassigned("torn", &log, &log[..held.len() + 30]), [6, 7]);
+        assert_eq!(unassigned("one-more", &log, &log[..log.find("3 7").unwrap()]), [7]);
+        assert!(unassigned("all", &log, &log).is_empty());
+        // A leader alone waits for no partner, and one that paired with another log not for this one.
+        let alone = format!("{log}gned 0 0 0 0\n# fanin leads 3 0 7 0\n5 9 assigned 0 0 0 0\n");
+        assert!(unassigned("alone", &alone, held).is_empty());
+        let elsewhere = |text: &str| text.replace("7 8\n", "7 9\n");
+        assert!(unassigned("elsewhere", &elsewhere(&log), &elsewhere(held)).is_empty());
+        // The other log is no beginning of this one.
+        assert!(unassigned("other", &log, &held.replace("0 5", "0 3")).is_empty());
+        // The supervisor that took over has written so.
+        let taken = format!("{held}# fanin leads 3 1 8 0\n");
+        assert!(unassigned("taken", &log, &taken).is_empty());
+    }
 
     /// The journals that are kept, if those of the two supervisors have these lines.
     fn kept(test: &str, supervisor: &str, standby: &str) -> Vec<String> {

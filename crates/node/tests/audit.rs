@@ -166,3 +166,25 @@ fn broken_promises_are_found() {
     }
     finished.remove();
 }
+
+/// Events that a leading supervisor wrote down, and that its partner never acknowledged, reached no collector.
+#[test]
+fn an_event_that_was_only_written_down_is_not_lost() {
+    let folder = std::env::temp_dir().join(format!("fanin-written-down-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    let header = |process: &str| format!("# fanin journal 1 {process} epoch-us 1000\n");
+    let held = header("supervisor") + "# fanin pairs 1 0 7 8\n# fanin leads 1 0 7 8\n";
+    write("supervisor.journal", &format!("{held}0 0 assigned 0 0 0 0\n9 0 reassigned 0\n"));
+    write("standby.journal", &held);
+    write("standby.log-identity", "8");
+    let scope = AuditScope { folders: &[&folder], data: &[], loggers: true, assigned_min: 1 };
+    assert_eq!(audit(&scope).unwrap().totals.assigned, 0);
+    // A collector that received it contradicts that, and so does a partner of another log.
+    write("collector-0.journal", &(header("collector-0") + "5 0 received 0\n"));
+    assert!(audit(&scope).unwrap_err().to_string().contains("1 of 1 events were lost"));
+    std::fs::remove_file(folder.join("collector-0.journal")).unwrap();
+    write("standby.log-identity", "9");
+    assert!(audit(&scope).unwrap_err().to_string().contains("1 of 1 events were lost"));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
