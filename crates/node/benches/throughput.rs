@@ -1,7 +1,8 @@
 //! Throughput of event building on the loopback, compared with iperf3 on the same loopback in the same run.
 //!
 //! 8 readouts, 4 collectors, events of 2.07 MB: two KM3NeT slices each, 906 fragments. Every fragment's checksum is
-//! checked by its collector; units decide at once and reject, so that nothing is stored. `cargo bench -p fanin-node`.
+//! checked by its collector; units decide at once and reject, so that nothing is stored. Peers authenticate by a key, and
+//! do not with `FANIN_INSECURE` in the environment. `cargo bench -p fanin-node`.
 
 #![allow(clippy::print_stdout, reason = "what it measured is what it is for")]
 

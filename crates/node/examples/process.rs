@@ -1,5 +1,6 @@
 //! The smallest program that runs a process of a live system, in place of `fanin node`. It serves tests, and as a
-//! start for programs that bring a role along. With `--versions`, it speaks those of another release.
+//! start for programs that bring a role along. With `--versions`, it speaks those of another release. With
+//! `FANIN_INSECURE` in its environment, its peers do not authenticate, so that a benchmark can show what that costs.
 
 use std::process::ExitCode;
 
@@ -30,6 +31,9 @@ pub(crate) fn run() -> Result<(), Box<dyn std::error::Error>> {
     system.metrics = option("--metrics").map(|address| address.parse()).transpose()?;
     if let Some((lowest, highest)) = option("--versions").and_then(|range| range.split_once('-')) {
         system.versions = Versions { lowest: lowest.parse()?, highest: highest.parse()? };
+    }
+    if std::env::var_os("FANIN_INSECURE").is_some() {
+        system.key = None;
     }
     fanin_node::log::install(system.log_format, system.log_level);
     let index = option("--index").map_or(Ok(0), |index| index.parse())?;

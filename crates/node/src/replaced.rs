@@ -22,9 +22,8 @@ pub(crate) fn keep_leading(machine: &HostMachine, paths: &mut Vec<PathBuf>) -> R
     Ok(())
 }
 
-/// Events in the log of two supervisors that were written down and assigned to no collector. The last term of the log is paired
-/// with the other supervisor's, which is its beginning and ends before them: a leader sends an assignment once its partner
-/// has it on disk.
+/// Events in the log of two supervisors that were written down and assigned to no collector. A leader sends an assignment once
+/// its partner has it on disk. So these stand behind the end of the partner's log, which is the beginning of the leader's.
 ///
 /// # Errors
 /// If one of the two cannot be read.
