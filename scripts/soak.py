@@ -23,6 +23,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -46,11 +47,12 @@ class Sample:
 
 
 def children(pid: int) -> list[int]:
-    """Find the processes that a process has started, and theirs."""
-    try:
-        direct = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return []
+    """Find the processes that a process has started, by any of its threads, and theirs."""
+    direct: list[str] = []
+    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+        # A thread may have ended meanwhile.
+        with suppress(OSError):
+            direct += listed.read_text().split()
     return [process for child in map(int, direct) for process in (child, *children(child))]
 
 
