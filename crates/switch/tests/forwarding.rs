@@ -516,6 +516,23 @@ fn marked(mark: MarkSpec) -> Vec<u8> {
 }
 
 #[test]
+fn a_delay_begins_with_the_last_bit() {
+    // 976 B and 24 B that frames lack here take 800 us at 10 Mb/s; then the delay of 2 ms begins.
+    let mut config = config(2);
+    config.port[1].rate = Some("10 Mb/s".parse().unwrap());
+    config.port[1].impair = ImpairSpec { delay: Duration::from_millis(2), ..ImpairSpec::default() };
+    let mut bed = Bed::new(config);
+    (0..3).for_each(|n| bed.put(0, &frame(10, 11, n, 976)));
+    bed.settle();
+    let mut arrivals = Vec::new();
+    for step in 1..=60_u64 {
+        bed.wait(Duration::from_micros(100));
+        arrivals.extend(bed.take(1).iter().map(|frame| (number(frame), step)));
+    }
+    assert_eq!(arrivals, [(0, 28), (1, 36), (2, 44)]);
+}
+
+#[test]
 fn an_impaired_way_is_late_and_repeats_by_its_seed() {
     let run = |seed| {
         let mut config = config(2);

@@ -232,7 +232,7 @@ impl Default for M21Spec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImpairSpec {
-    /// Delay of every frame.
+    /// Delay of every frame after its last bit; with a rate its time on the link is added.
     pub delay: Duration,
     /// Additional delay, uniform from 0 to this; order is kept.
     pub jitter: Duration,

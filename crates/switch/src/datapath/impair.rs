@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use fanin_units::{Instant, Ratio};
+use fanin_units::{Duration, Instant, Ratio};
 
 use crate::config::ImpairSpec;
 use crate::driver::Received;
@@ -51,8 +51,9 @@ impl<H: Copy> Impairment<H> {
         share.get() > 0 && self.random.below(1_000_000) < share.get()
     }
 
-    /// Draws the fate of a frame.
-    pub(super) fn draw(&mut self, now: Instant) -> FrameFate {
+    /// Draws the fate of a frame that occupies the link for `sending` from `now` on. Its delay begins with its last bit, as
+    /// on a real link.
+    pub(super) fn draw(&mut self, now: Instant, sending: Duration) -> FrameFate {
         if self.happens(self.spec.loss) {
             return FrameFate::Lose;
         }
@@ -64,7 +65,8 @@ impl<H: Copy> Impairment<H> {
             0 => 0,
             most => self.random.below(most + 1),
         };
-        let at = Instant::new(now.get().saturating_add(self.spec.delay.get()).saturating_add(jitter));
+        let delay = sending.get().saturating_add(self.spec.delay.get()).saturating_add(jitter);
+        let at = Instant::new(now.get().saturating_add(delay));
         self.last = at.max(self.last);
         FrameFate::Delay { until: self.last, twice }
     }
@@ -109,7 +111,6 @@ impl<H: Copy> Impairment<H> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fanin_units::Duration;
 
     fn run(spec: ImpairSpec, seed: u64) -> Vec<u32> {
         let mut way = Impairment::new(spec, SplitMix64::new(seed, 0));
@@ -119,7 +120,7 @@ mod tests {
             while let Some(frame) = way.poll_frame(now) {
                 out.push(frame.bytes);
             }
-            if let FrameFate::Delay { until, twice } = way.draw(now) {
+            if let FrameFate::Delay { until, twice } = way.draw(now, Duration::ZERO) {
                 for _ in 0..=u8::from(twice) {
                     way.put(until, Received { handle: (), bytes: n });
                 }

@@ -78,6 +78,8 @@ pub(super) struct Output<H> {
     clock: Instant,
     /// Dequeued frames without room in the driver, the next one last.
     unsent: Vec<Received<H>>,
+    /// The rate of the port's link, if it is limited.
+    rate: Option<Rate>,
     impairment: Option<Impairment<H>>,
     /// End of the PAUSE that holds the port.
     paused_until: Instant,
@@ -157,6 +159,7 @@ impl<H: Copy + Default> Output<H> {
             marks: spec.mark.is_some(),
             clock: Instant::START,
             unsent: Vec::new(),
+            rate: spec.rate,
             impairment: None,
             paused_until: Instant::START,
             cut_through: CutThrough {
@@ -323,6 +326,12 @@ impl<H: Copy + Default> Output<H> {
         &mut self.impairment
     }
 
+    /// The time for which a frame of `bytes` occupies the link; zero without a rate.
+    pub(super) fn sending_time(&self, bytes: u32) -> Duration {
+        let whole = Bytes::new((bytes + wire::ETHERNET_UNCOUNTED).into());
+        self.rate.and_then(|rate| rate.checked_time_to_send(whole)).unwrap_or(Duration::ZERO)
+    }
+
     /// Empties the queues and the impairment. Calls `released` for each frame from a queue.
     pub(super) fn drain(&mut self, mut released: impl FnMut(usize, u32, u16)) -> Vec<Received<H>> {
         let mut rest = std::mem::take(&mut self.unsent);
@@ -367,7 +376,9 @@ impl<H: Copy + Default> Output<H> {
     /// # Errors
     /// If it cannot be shaped.
     pub(super) fn set_rate(&mut self, rate: Option<Rate>) -> Result<(), BucketError> {
-        self.queue.set_rate(self.clock, rate.map(|rate| (rate, Bytes::ZERO)))
+        self.queue.set_rate(self.clock, rate.map(|rate| (rate, Bytes::ZERO)))?;
+        self.rate = rate;
+        Ok(())
     }
 
     /// Notes that the plain queue marks. `false` changes nothing, because another queue may mark.

@@ -403,7 +403,8 @@ impl<D: Driver> Switch<D> {
         let mut impairment = self.outputs.output_mut(port).impairment_mut().take()?;
         let mut departed = std::mem::take(&mut self.batch);
         for frame in departed.drain(..) {
-            match impairment.draw(now) {
+            let sending = self.outputs.output_mut(port).sending_time(frame.bytes);
+            match impairment.draw(now, sending) {
                 FrameFate::Lose => self.drop_frame(port, port, frame, Cause::Impairment),
                 FrameFate::Delay { .. } if !impairment.has_room() => {
                     self.drop_frame(port, port, frame, Cause::ImpairmentLimit);
