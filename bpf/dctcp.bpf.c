@@ -8,10 +8,10 @@
 char _license[] SEC("license") = "Dual BSD/GPL";
 
 /* enum tcp_ca_event and enum tcp_ca_state of the kernel. */
+#define CA_EVENT_LOSS 3
 #define CA_EVENT_ECN_NO_CE 4
 #define CA_EVENT_ECN_IS_CE 5
 #define TCP_CA_RECOVERY 3
-#define TCP_CA_LOSS 4
 
 /* alpha is a fixed-point share: 1024 is all. */
 #define ALPHA_MAX 1024U
@@ -96,18 +96,25 @@ void BPF_PROG(dctcp_ack, struct sock *sk, __u32 flags)
 	begin_window(tp, ca);
 }
 
-/* RFC 8257 section 3.5: a loss is answered as in any TCP, by half. */
+/* RFC 8257 section 3.5: a loss is answered as in any TCP, by half (dctcp_react_to_loss). */
+static __always_inline void halve(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u32 half = tp->snd_cwnd >> 1;
+
+	state(sk)->loss_cwnd = tp->snd_cwnd;
+	tp->snd_ssthresh = half > CWND_MIN ? half : CWND_MIN;
+}
+
+/*
+ * A timeout is the event of a loss: tcp_enter_loss sends it with the old window. When it sets the state, the window
+ * is one segment already.
+ */
 SEC("struct_ops/dctcp_set_state")
 void BPF_PROG(dctcp_set_state, struct sock *sk, __u8 new_state)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
-
-	if (new_state == TCP_CA_RECOVERY || new_state == TCP_CA_LOSS) {
-		__u32 half = tp->snd_cwnd >> 1;
-
-		state(sk)->loss_cwnd = tp->snd_cwnd;
-		tp->snd_ssthresh = half > CWND_MIN ? half : CWND_MIN;
-	}
+	if (new_state == TCP_CA_RECOVERY)
+		halve(sk);
 }
 
 /* RFC 8257 section 3.2: when the marks begin or end, what was received before is acknowledged at once with its own state. */
@@ -141,6 +148,8 @@ void BPF_PROG(dctcp_event, struct sock *sk, int event)
 		mark_seen(sk, 1);
 	else if (event == CA_EVENT_ECN_NO_CE)
 		mark_seen(sk, 0);
+	else if (event == CA_EVENT_LOSS)
+		halve(sk);
 }
 
 SEC("struct_ops/dctcp_undo")
