@@ -27,6 +27,17 @@ pub struct MeasuredCollection {
     pub wire_bytes: u64,
     /// Its time with all links free.
     pub ideal: Duration,
+    /// Its least time with all links free and the delays that its readouts drew; the ideal, if that is longer.
+    pub least: Duration,
+}
+
+/// What a collection moves, and the time that it needs at least.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CollectionWork {
+    /// Bytes of all answers on the wire.
+    pub wire_bytes: u64,
+    /// Its least time with the delays that its readouts drew, or zero: then its ideal counts.
+    pub least: Duration,
 }
 
 /// Mean and p99 of a figure.
@@ -82,6 +93,8 @@ struct LinkJob {
     /// Its length on the machine, in picoseconds.
     work: u64,
     ideal: u64,
+    /// The least time of the collection, at least the ideal.
+    least: u64,
 }
 
 impl SharedLinks {
@@ -189,6 +202,7 @@ impl SharedLinks {
                 release: collection.began.get(),
                 work: rate.time_to_send(Bytes::new(collection.wire_bytes)).get(),
                 ideal: collection.ideal.get(),
+                least: collection.least.max(collection.ideal).get(),
             })
         };
         // The part of an ideal outside the link: propagation, the request, the response delay.
@@ -272,7 +286,8 @@ impl SharedLinks {
                 let (began, index, collection) = pending[job];
                 let own = self.own[places[index] as usize].time_to_send(Bytes::new(collection.wire_bytes));
                 let fixed = collection.ideal.get().saturating_sub(own.get());
-                times.push((now - began + fixed, collection.ideal.get().max(1)));
+                let time = (now - began + fixed).max(collection.least.get());
+                times.push((time, collection.ideal.get().max(1)));
             }
         }
     }
@@ -293,100 +308,109 @@ impl LinkMachine {
         Self { jobs, fixed }
     }
 
-    /// Plays the machine: of the released jobs the one with the largest key is served. `key` takes a job and its
-    /// remaining work. `serve` takes the job, the begin and end of its service, and its remaining work then.
-    fn play(&self, key: impl Fn(&LinkJob, u64) -> u64, mut serve: impl FnMut(&LinkJob, u64, u64, u64)) {
-        let mut ready: BinaryHeap<(u64, Reverse<usize>, u64)> = BinaryHeap::new();
-        let (mut next, mut now) = (0, 0);
-        loop {
-            if ready.is_empty() {
-                match self.jobs.get(next) {
-                    Some(job) => now = job.release.max(now),
-                    None => return,
-                }
-            }
-            while let Some(job) = self.jobs.get(next).filter(|job| job.release <= now) {
-                ready.push((key(job, job.work), Reverse(next), job.work));
-                next += 1;
-            }
-            let Some((_, Reverse(place), remaining)) = ready.pop() else { continue };
-            let job = &self.jobs[place];
-            let until = self.jobs.get(next).map_or(u64::MAX, |job| job.release);
-            let end = now.saturating_add(remaining).min(until);
-            let remaining = remaining - (end - now);
-            serve(job, now, end, remaining);
-            if remaining > 0 {
-                ready.push((key(job, remaining), Reverse(place), remaining));
-            }
-            now = end;
-        }
+    /// The busy periods: between them the machine is idle in every schedule that idles only without released jobs.
+    fn busy_periods(&self) -> impl Iterator<Item = &[LinkJob]> {
+        let mut end = 0;
+        self.jobs.chunk_by(move |one, next| {
+            end = one.release.max(end) + one.work;
+            next.release < end
+        })
     }
 
     /// The least sum of collection times, in picoseconds: shortest remaining time first is optimal on one machine (Schrage 1968).
+    /// In each busy period also the least times of its collections count.
     fn time_sum_min(&self) -> f64 {
-        let ideals: u128 = self.jobs.iter().map(|job| u128::from(job.ideal)).sum();
-        let mut flow: u128 = 0;
-        self.play(
-            |_, remaining| u64::MAX - remaining,
-            |job, _, end, remaining| {
-                if remaining == 0 {
-                    flow += u128::from(end - job.release + self.fixed);
-                }
-            },
-        );
-        flow.max(ideals) as f64
+        let of_period = |jobs: &[LinkJob]| {
+            let least: u128 = jobs.iter().map(|job| u128::from(job.least)).sum();
+            let mut flow: u128 = 0;
+            play(
+                jobs,
+                |_, remaining| u64::MAX - remaining,
+                |job, _, end, remaining| {
+                    if remaining == 0 {
+                        flow += u128::from(end - job.release + self.fixed);
+                    }
+                },
+            );
+            flow.max(least)
+        };
+        self.busy_periods().map(of_period).sum::<u128>() as f64
     }
 
     /// A lower bound of the sum of slowdowns. With weights `1 / ideal` a job's completion is at least its mean busy
     /// time plus half its work. The weighted sum of mean busy times is least if the largest ratio of weight to work is
-    /// served first. (Goemans, Queyranne, Schulz, Skutella, Wang 2002.)
+    /// served first. (Goemans, Queyranne, Schulz, Skutella, Wang 2002.) In each busy period also the least times count.
     fn slowdown_sum_min(&self) -> f64 {
-        let mut sum = 0.0;
-        for job in &self.jobs {
-            let waits = 0.5 * job.work as f64 + self.fixed as f64;
-            sum += waits / job.ideal.max(1) as f64;
-        }
-        self.play(
-            // The order of positive floats is that of their bits.
-            |job, _| (1.0 / (job.work.max(1) as f64 * job.ideal.max(1) as f64)).to_bits(),
-            |job, begin, end, _| {
-                let middle = 0.5 * ((begin - job.release) as f64 + (end - job.release) as f64);
-                sum += (end - begin) as f64 / job.work as f64 * middle / job.ideal.max(1) as f64;
-            },
-        );
-        sum.max(self.jobs.len() as f64)
+        let of_period = |jobs: &[LinkJob]| {
+            let ideal = |job: &LinkJob| job.ideal.max(1) as f64;
+            let least: f64 = jobs.iter().map(|job| job.least as f64 / ideal(job)).sum();
+            let mut sum: f64 =
+                jobs.iter().map(|job| (0.5 * job.work as f64 + self.fixed as f64) / ideal(job)).sum();
+            play(
+                jobs,
+                // The order of positive floats is that of their bits.
+                |job, _| (1.0 / (job.work.max(1) as f64 * ideal(job))).to_bits(),
+                |job, begin, end, _| {
+                    let middle = 0.5 * ((begin - job.release) as f64 + (end - job.release) as f64);
+                    sum += (end - begin) as f64 / job.work as f64 * middle / ideal(job);
+                },
+            );
+            sum.max(least)
+        };
+        self.busy_periods().map(of_period).sum()
     }
 
     /// A lower bound of the number of collections that exceed the allowed time. Within a busy period all jobs count as
     /// released at its begin; there Moore and Hodgson's rule (1968) leaves the fewest late.
     fn late_min(&self, allowed: impl Fn(&LinkJob) -> f64) -> usize {
-        let mut late = 0;
-        let mut from = 0;
-        while from < self.jobs.len() {
-            let begin = self.jobs[from].release;
-            let (mut end, mut until) = (begin, from);
-            while let Some(job) = self.jobs.get(until).filter(|job| until == from || job.release < end) {
-                end += job.work;
-                until += 1;
+        let of_period = |jobs: &[LinkJob]| {
+            let begin = jobs[0].release;
+            late_of(jobs, |job| (job.release - begin) as f64 + allowed(job) - self.fixed as f64, &allowed)
+        };
+        self.busy_periods().map(of_period).sum()
+    }
+}
+
+/// Plays one machine: of the released jobs the one with the largest key is served. `key` takes a job and its
+/// remaining work. `serve` takes the job, the begin and end of its service, and its remaining work then.
+fn play(
+    jobs: &[LinkJob],
+    key: impl Fn(&LinkJob, u64) -> u64,
+    mut serve: impl FnMut(&LinkJob, u64, u64, u64),
+) {
+    let mut ready: BinaryHeap<(u64, Reverse<usize>, u64)> = BinaryHeap::new();
+    let (mut next, mut now) = (0, 0);
+    loop {
+        if ready.is_empty() {
+            match jobs.get(next) {
+                Some(job) => now = job.release.max(now),
+                None => return,
             }
-            late += late_of(
-                &self.jobs[from..until],
-                |job| (job.release - begin) as f64 + allowed(job) - self.fixed as f64,
-                &allowed,
-            );
-            from = until;
         }
-        late
+        while let Some(job) = jobs.get(next).filter(|job| job.release <= now) {
+            ready.push((key(job, job.work), Reverse(next), job.work));
+            next += 1;
+        }
+        let Some((_, Reverse(place), remaining)) = ready.pop() else { continue };
+        let job = &jobs[place];
+        let until = jobs.get(next).map_or(u64::MAX, |job| job.release);
+        let end = now.saturating_add(remaining).min(until);
+        let remaining = remaining - (end - now);
+        serve(job, now, end, remaining);
+        if remaining > 0 {
+            ready.push((key(job, remaining), Reverse(place), remaining));
+        }
+        now = end;
     }
 }
 
 /// The smallest number of late jobs if all are released at time 0, by Moore and Hodgson. A job is always late if its
-/// ideal alone exceeds the allowed time.
+/// least time alone exceeds the allowed time.
 fn late_of(jobs: &[LinkJob], due: impl Fn(&LinkJob) -> f64, allowed: impl Fn(&LinkJob) -> f64) -> usize {
     let mut order: Vec<(f64, u64)> = Vec::with_capacity(jobs.len());
     let mut late = 0;
     for job in jobs {
-        if job.ideal as f64 > allowed(job) {
+        if job.least as f64 > allowed(job) {
             late += 1;
         } else {
             order.push((due(job), job.work));

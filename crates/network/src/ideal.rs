@@ -7,7 +7,7 @@ use fanin_units::{Bytes, Duration, Rate};
 
 use crate::alike::{colours, marks};
 use crate::topology::Roles;
-use crate::{Network, NetworkError, NodeIndex, Paths, PortIndex, SegmentFraming, Spread};
+use crate::{CollectionWork, Network, NetworkError, NodeIndex, Paths, PortIndex, SegmentFraming, Spread};
 
 /// The ideal time of collections: `RTT + bytes on the wire / rate of the last link` (thesis §4.2.2). It counts the exact
 /// bytes of all segments, and takes the round-trip time of the nearest readout's answer.
@@ -44,6 +44,8 @@ pub struct Answers {
     pub request_bytes_min: u64,
     /// Bytes of the shortest answer.
     pub bytes_min: u64,
+    /// The longest time from a readout's first request to its answer.
+    pub response_last: Duration,
 }
 
 impl Answers {
@@ -53,6 +55,7 @@ impl Answers {
         response_min: Duration::new(u64::MAX),
         request_bytes_min: u64::MAX,
         bytes_min: u64::MAX,
+        response_last: Duration::ZERO,
     };
 
     /// Counts another request, of `bytes` bytes.
@@ -61,9 +64,13 @@ impl Answers {
         self.request_bytes_min = self.request_bytes_min.min(bytes);
     }
 
-    /// Counts another answer, of `bytes` bytes in `wire_bytes` bytes on the wire, after a delay of `response`.
+    /// Counts another answer. `is_first`: of a readout's first request, which every schedule needs. Requests in parts
+    /// draw more delays, and their longest one would depend on the number of parts.
     #[inline]
-    pub fn add(&mut self, wire_bytes: u64, bytes: u64, response: Duration) {
+    pub fn add(&mut self, wire_bytes: u64, bytes: u64, response: Duration, is_first: bool) {
+        if is_first {
+            self.response_last = self.response_last.max(response);
+        }
         self.wire_bytes += wire_bytes;
         self.bytes_min = self.bytes_min.min(bytes);
         self.response_min = self.response_min.min(response);
@@ -175,7 +182,21 @@ impl Ideal {
         ideal_time(round_trip, Bytes::new(answers.wire_bytes), self.rate)
     }
 
-    /// The formula of [`Self::time`] as text, with its numbers filled in.
+    /// A lower bound of the collection's time that also counts the readout with the longest delay: its answer passes the
+    /// last link after that delay. At least [`Self::bound`].
+    pub fn least(&self, answers: Answers) -> Duration {
+        let round_trip = self.round_trip(answers.response_last, answers.request_bytes_min, answers.bytes_min);
+        let last = Bytes::new(self.segments.wire_bytes(answers.bytes_min));
+        self.bound(answers).max(ideal_time(round_trip, last, self.rate))
+    }
+
+    /// The bytes and the least time of a collection; `None` without answers.
+    pub fn work(&self, answers: Answers) -> Option<CollectionWork> {
+        let wire_bytes = answers.wire_bytes;
+        (wire_bytes > 0).then(|| CollectionWork { wire_bytes, least: self.least(answers) })
+    }
+
+    /// The formula with its numbers filled in.
     pub fn how(&self, payload: Bytes, wire_bytes: u64) -> String {
         format!(
             "round trip {} + {} on the wire ({payload} of data) at {} = {:.4} ms",
@@ -239,6 +260,26 @@ mod tests {
             ideal("incast", &sets, 1000).time(0),
             round_trip - Duration::from_nanos((1538 - 1090) * 8)
         );
+    }
+
+    #[test]
+    fn the_last_delay_counts_if_it_is_longer_than_the_answers() {
+        let whole = ideal("incast", &["transport.profile=linux-6"], 1000);
+        let answers = |last_us: u64| {
+            let mut answers = Answers::NONE;
+            answers.ask(64);
+            answers.add(1090, 1000, Duration::ZERO, true);
+            answers.add(1090, 1000, Duration::from_micros(last_us), true);
+            // A part of a readout's answer is not its first request.
+            answers.add(1090, 1000, Duration::from_millis(1), false);
+            answers
+        };
+        let first = whole.bound(answers(0));
+        assert_eq!(whole.least(answers(0)), first);
+        // Two more answers take 2 x 8.72 us on the link.
+        let others = Duration::from_nanos(2 * 1090 * 8);
+        assert_eq!(whole.least(answers(17)), first);
+        assert_eq!(whole.least(answers(100)), first - others + Duration::from_micros(100));
     }
 
     #[test]

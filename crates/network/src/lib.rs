@@ -21,7 +21,9 @@ pub mod topology;
 
 pub use collection::Collection;
 pub use connections::{Connection, Numbering, barrier_connections, connections};
-pub use contention::{ContentionBound, MeanAndTail, MeasuredCollection, ScheduleFigures, SharedLinks};
+pub use contention::{
+    CollectionWork, ContentionBound, MeanAndTail, MeasuredCollection, ScheduleFigures, SharedLinks,
+};
 pub use data::{DataPaths, DataQueue, InputLinks, LinkClass};
 pub use framing::Framing;
 pub use graph::{Link, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex};

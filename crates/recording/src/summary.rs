@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fanin_network::{MeasuredCollection, NodeIndex, PortIndex, ScheduleFigures, SharedLinks};
+use fanin_network::{CollectionWork, MeasuredCollection, NodeIndex, PortIndex, ScheduleFigures, SharedLinks};
 use fanin_report::{
     Bound, EventRow, Load, MeanP99, Network, ScheduleTimes, Span, Summary, Tcp, WarmupLosses,
 };
@@ -14,21 +14,24 @@ use crate::picture::Finished;
 const MS: f64 = 1e-9;
 
 impl Finished<'_> {
-    /// Fills in the bound under contention of the events that began within `span`. `wire_bytes` returns the bytes of an
-    /// event's answers on the wire, and `None` for an event in several collections.
+    /// Fills in the bound under contention of the events that began within `span`. `work` returns `None` for an
+    /// event in several collections.
     pub fn fill_bound(
         &self,
         summary: &mut Summary,
         span: Span,
-        wire_bytes: impl Fn(&EventRow) -> Option<u64>,
+        work: impl Fn(&EventRow) -> Option<CollectionWork>,
     ) {
         let collection = |row: &EventRow| {
             let (last_byte, time) = (row.last_byte_ps?, row.collection_time_ps?);
+            let CollectionWork { wire_bytes, least } = work(row)?;
+            let ideal = Duration::new(row.ideal_ps.filter(|&ideal| ideal > 0)?);
             Some(MeasuredCollection {
                 collector: row.collector,
                 began: Instant::START + Duration::new(last_byte.checked_sub(time)?),
-                wire_bytes: wire_bytes(row)?,
-                ideal: Duration::new(row.ideal_ps.filter(|&ideal| ideal > 0)?),
+                wire_bytes,
+                ideal,
+                least: least.max(ideal),
             })
         };
         let measured = self.rows.iter().filter(|row| span.holds(row.assigned_ps));

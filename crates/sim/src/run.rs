@@ -251,7 +251,7 @@ fn simulate<W: MeasuredWorkload>(
     };
     let pauses = fabric.pause_figures(partition.engine.now()).map(|figures| figures.pauses);
     finished.fill_network(&mut summary, partition.techniques.uses_tcp(), pauses);
-    finished.fill_bound(&mut summary, span, |row| partition.workload.wire_bytes(row));
+    finished.fill_bound(&mut summary, span, |row| partition.workload.work(row));
     let picture = finished.picture();
     summary.ports = finished.ports(picture.late.as_ref());
     let capture = captured.map(|port| finished.capture(port, partition.engine.config().window_scale));

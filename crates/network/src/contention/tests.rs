@@ -24,6 +24,7 @@ fn collection(collector: u32, began_us: u64, wire_bytes: u64) -> MeasuredCollect
         began: Instant::START + Duration::from_micros(began_us),
         wire_bytes,
         ideal,
+        least: ideal,
     }
 }
 
@@ -46,6 +47,17 @@ fn two_at_once_on_one_link_take_one_and_a_half_times_the_wire() {
     assert_eq!(bound.clairvoyant.time_ps.p99, 2.1e9);
     assert!((bound.least.time_ps.p99 / 2.1e9 - 1.0).abs() < 2e-4, "{bound:?}");
     assert!((bound.least.slowdown.mean - 1.6 / 1.1).abs() < 1e-9, "{bound:?}");
+}
+
+#[test]
+fn a_late_readout_raises_the_bound_of_its_busy_period_alone() {
+    // Two at once take 1.1 and 2.1 ms, and a later one waits 5 ms for a readout.
+    let mut all = [collection(0, 0, 125_000), collection(0, 0, 125_000), collection(0, 9_000, 125_000)];
+    all[2].least = Duration::from_millis(5);
+    let bound = links(1, 1).bound(&all).unwrap();
+    assert!((bound.least.time_ps.mean - (1.1e9 + 2.1e9 + 5e9) / 3.0).abs() < 1.0, "{bound:?}");
+    assert!((bound.least.slowdown.mean - (1.1 + 2.1 + 5.0) / 1.1 / 3.0).abs() < 1e-9, "{bound:?}");
+    assert_eq!((bound.clairvoyant.time_ps.mean, bound.clairvoyant.time_ps.p99), (8.2e9 / 3.0, 5e9));
 }
 
 #[test]
@@ -85,7 +97,7 @@ fn served_in(order: &[usize], collections: &[MeasuredCollection]) -> ScheduleFig
         };
         let one = &collections[place];
         now += GIGABIT.time_to_send(Bytes::new(one.wire_bytes)).get();
-        times.push((now - began(place) + FIXED, one.ideal.get()));
+        times.push(((now - began(place) + FIXED).max(one.least.get()), one.ideal.get()));
         done[place] = true;
     }
     figures(&mut times)
@@ -97,12 +109,16 @@ proptest! {
     fn no_schedule_beats_the_bound(
         jobs in prop::collection::vec((0_u64..20_000, 100_u64..2_000_000), 1..60),
         keys in prop::collection::vec(any::<u32>(), 60),
+        late_us in prop::collection::vec(prop_oneof![Just(0), 0_u64..5_000], 60),
         collectors in 1_u32..4,
     ) {
         let collections: Vec<MeasuredCollection> = jobs
             .iter()
             .enumerate()
-            .map(|(number, &(began, bytes))| collection(number as u32 % collectors, began, bytes))
+            .map(|(number, &(began, bytes))| {
+                let one = collection(number as u32 % collectors, began, bytes);
+                MeasuredCollection { least: one.ideal.max(Duration::from_micros(late_us[number])), ..one }
+            })
             .collect();
         let bound = links(collectors, 1).bound(&collections).unwrap();
         let mut order: Vec<usize> = (0..collections.len()).collect();

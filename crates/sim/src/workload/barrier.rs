@@ -13,7 +13,7 @@ use super::interface::{HostOutbox, HostWorkload, MeasuredWorkload, ideal_of};
 use crate::Error;
 use crate::index::EndIndex;
 use crate::techniques::MessageKind;
-use fanin_network::{Collection, Connection, Network, Roles, barrier_connections};
+use fanin_network::{Collection, CollectionWork, Connection, Network, Roles, barrier_connections};
 
 /// The aggregator's peer number for the senders.
 const AGGREGATOR: Peer = Peer::Collector(0);
@@ -232,8 +232,8 @@ impl MeasuredWorkload for BarrierWorkload {
         self.completed.iter().enumerate().map(row).collect()
     }
 
-    fn wire_bytes(&self, _row: &EventRow) -> Option<u64> {
-        Some(self.round.wire_bytes)
+    fn work(&self, _row: &EventRow) -> Option<CollectionWork> {
+        Some(CollectionWork { wire_bytes: self.round.wire_bytes, least: Duration::ZERO })
     }
 
     fn stop_assigning(&mut self, now: Instant) {

@@ -1,6 +1,6 @@
 //! The interface between hosts' applications and the partition that plays them.
 
-use fanin_network::{Collection, Connection, Roles};
+use fanin_network::{Collection, CollectionWork, Connection, Roles};
 use fanin_recording::CollectedEvent;
 use fanin_report::{EventRow, Ideal, Span, Summary};
 use fanin_units::Instant;
@@ -106,8 +106,8 @@ pub(crate) trait MeasuredWorkload: HostWorkload {
     fn hosts(&self) -> usize;
     /// Rows of the events or requests.
     fn rows(&self) -> Vec<EventRow>;
-    /// Bytes on the wire of a row's answers; `None` if its time is not that of a single collection.
-    fn wire_bytes(&self, row: &EventRow) -> Option<u64>;
+    /// The bytes and the least time of a row; `None` if its time is not that of a single collection.
+    fn work(&self, row: &EventRow) -> Option<CollectionWork>;
     /// Begins no new work from now on, and finishes work in progress.
     fn stop_assigning(&mut self, now: Instant);
     /// Fills in its figures.

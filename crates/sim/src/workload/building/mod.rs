@@ -7,7 +7,7 @@ mod steps;
 mod travel;
 
 use fanin_dataflow::{EventRecord, EventStep, FragmentSet, L1Id, Message, Outcome, Peer};
-use fanin_network::{Answers, Collection, Connection, Network, Numbering, Roles};
+use fanin_network::{Answers, Collection, CollectionWork, Connection, Network, Numbering, Roles};
 use fanin_recording::CollectedEvent;
 use fanin_report::{EventOutcome, EventRow, Span, Summary};
 use fanin_scenario::{Scenario, WorkloadKind, machines};
@@ -46,8 +46,8 @@ pub(crate) struct Building {
     answers: Vec<Answers>,
     /// True if this partition has the supervisor, which assigns all events.
     has_supervisor: bool,
-    /// Unanswered requests of each readout: the event, and the time of arrival.
-    outstanding_requests: Vec<Vec<(u64, Instant)>>,
+    /// Unanswered requests of each readout: event, tag, true for the first fragment, time of arrival.
+    outstanding_requests: Vec<Vec<(u64, u32, bool, Instant)>>,
     /// Events delayed by a timeout, while it is being counted.
     held_up: Vec<u64>,
     /// Events whose traffic is recorded.
@@ -139,8 +139,9 @@ impl Building {
     #[inline]
     fn handle_role_message(&mut self, now: Instant, role: Peer, peer: Peer, mut message: Message<Bytes>) {
         match (role, peer, &message) {
-            (Peer::Readout(place), _, &Message::Request { event, .. }) => {
-                self.outstanding_requests[usize::from(place)].push((event.0, now));
+            (Peer::Readout(place), _, &Message::Request { event, tag, fragments }) => {
+                let request = (event.0, tag, fragments.contains(0), now);
+                self.outstanding_requests[usize::from(place)].push(request);
             }
             // After the final stop, no readout resumes the supervisor.
             (Peer::Supervisor, _, Message::Flow { .. }) if self.is_stopping => return,
@@ -163,13 +164,13 @@ impl Building {
             if let &Message::Request { event, .. } = &message {
                 let place = self.place(event);
                 self.answers[place].ask(bytes);
-            } else if let (&Message::Answer { event, .. }, Peer::Readout(place)) = (&message, role) {
+            } else if let (&Message::Answer { event, tag, .. }, Peer::Readout(place)) = (&message, role) {
                 let outstanding = &mut self.outstanding_requests[usize::from(place)];
-                let found = outstanding.iter().position(|&(one, _)| one == event.0);
-                let at = found.map_or(now, |index| outstanding.swap_remove(index).1);
+                let found = outstanding.iter().position(|&(one, number, ..)| (one, number) == (event.0, tag));
+                let (.., is_first, at) = found.map_or((0, 0, false, now), |at| outstanding.swap_remove(at));
                 let wire_bytes = self.mean.ideal.segments().wire_bytes(bytes);
                 let place = self.place(event);
-                self.answers[place].add(wire_bytes, bytes, now - at);
+                self.answers[place].add(wire_bytes, bytes, now - at, is_first);
             }
             if self.push.is_some() || self.technique.is_some() {
                 self.send_scheduled(now, role, peer, bytes, message, outbox);
@@ -239,7 +240,7 @@ impl Building {
     /// Handles an event's collector at a readout that pushes: it answers as if it had received a request.
     fn handle_destination(&mut self, now: Instant, readout: u16, event: L1Id, collector: u16) {
         let request = Message::Request { tag: 0, event, fragments: FragmentSet::first(self.fragments) };
-        self.outstanding_requests[usize::from(readout)].push((event.0, now));
+        self.outstanding_requests[usize::from(readout)].push((event.0, 0, true, now));
         self.machines.handle_message(now, Peer::Readout(readout), Peer::Collector(collector), request);
     }
 
@@ -555,10 +556,10 @@ impl MeasuredWorkload for Building {
         rows
     }
 
-    fn wire_bytes(&self, row: &EventRow) -> Option<u64> {
+    fn work(&self, row: &EventRow) -> Option<CollectionWork> {
         // The time of a collection in steps is the sum over its steps, without the time between them.
         let answers = self.answers.get(row.id as usize).filter(|_| self.steps.count() == 0)?;
-        Some(answers.wire_bytes).filter(|&bytes| bytes > 0)
+        self.mean.ideal.work(*answers)
     }
 
     fn stop_assigning(&mut self, now: Instant) {
