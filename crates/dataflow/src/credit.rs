@@ -70,6 +70,21 @@ enum CreditQueue<T> {
 struct SlotQueue<T> {
     requests: VecDeque<QueuedRequest<T>>,
     remaining: u64,
+    /// Size of its fragments, relative to those of other slots.
+    scale: f64,
+    /// True if its next request is sent before those of other slots.
+    is_urgent: bool,
+}
+
+impl<T> SlotQueue<T> {
+    const fn new() -> Self {
+        Self { requests: VecDeque::new(), remaining: 0, scale: 1.0, is_urgent: false }
+    }
+
+    /// The order of service: the least goes first. The order of positive floats is that of their bits.
+    fn key(&self) -> (bool, u64) {
+        (!self.is_urgent, (self.remaining as f64 * self.scale).to_bits())
+    }
 }
 
 impl<T> CreditPool<T> {
@@ -123,7 +138,7 @@ impl<T> CreditPool<T> {
                 queue.push_back(entry);
             }
             CreditQueue::Smallest { queues, active, best } => {
-                grow(queues, slot as usize, || SlotQueue { requests: VecDeque::new(), remaining: 0 });
+                grow(queues, slot as usize, SlotQueue::new);
                 let queue = &mut queues[slot as usize];
                 if queue.requests.is_empty() {
                     active.push(slot);
@@ -137,6 +152,28 @@ impl<T> CreditPool<T> {
                 by_cost[usize::from(cost)].push_back((*order, entry));
                 *order += 1;
             }
+        }
+    }
+
+    /// Sends the next request of a slot before those of other slots, as its sizes are unknown. Only
+    /// [`CreditDiscipline::SmallestRemaining`] takes account of it.
+    pub fn set_urgent(&mut self, slot: u32) {
+        if let CreditQueue::Smallest { queues, best, .. } = &mut self.queue {
+            grow(queues, slot as usize, SlotQueue::new);
+            let queue = &mut queues[slot as usize];
+            (queue.scale, queue.is_urgent) = (1.0, true);
+            *best = None;
+        }
+    }
+
+    /// Sets the size of a slot's fragments, relative to those of other slots. Only
+    /// [`CreditDiscipline::SmallestRemaining`] takes account of it.
+    pub fn set_scale(&mut self, slot: u32, scale: f64) {
+        if let CreditQueue::Smallest { queues, best, .. } = &mut self.queue
+            && let Some(queue) = queues.get_mut(slot as usize)
+        {
+            queue.scale = scale;
+            *best = None;
         }
     }
 
@@ -181,8 +218,7 @@ impl<T> CreditPool<T> {
             }
             CreditQueue::Smallest { queues, active, best } => {
                 if best.is_none() {
-                    *best =
-                        active.iter().copied().min_by_key(|&slot| (queues[slot as usize].remaining, slot));
+                    *best = active.iter().copied().min_by_key(|&slot| (queues[slot as usize].key(), slot));
                 }
                 let slot = (*best)?;
                 let queue = &mut queues[slot as usize];
@@ -190,6 +226,9 @@ impl<T> CreditPool<T> {
                 let entry = queue.requests.pop_front()?;
                 queue.remaining -= u64::from(entry.cost);
                 // Serving the best slot lowers its remainder: it stays the best until it is empty.
+                if core::mem::take(&mut queue.is_urgent) {
+                    *best = None;
+                }
                 if queue.requests.is_empty() {
                     active.retain(|&other| other != slot);
                     *best = None;
@@ -322,6 +361,21 @@ mod tests {
             let order: Vec<_> = core::iter::from_fn(|| pool.pop()).collect();
             assert_eq!(order, expected, "{discipline:?}");
         }
+    }
+
+    #[test]
+    fn the_slot_with_the_fewest_bytes_goes_first_after_one_request_of_each() {
+        let mut pool = CreditPool::new(None, CreditDiscipline::SmallestRemaining);
+        for slot in 0..3 {
+            pool.set_urgent(slot);
+            (0..3).for_each(|_| pool.push(slot, 4, slot));
+        }
+        assert_eq!([(); 3].map(|()| pool.pop()), [Some(0), Some(1), Some(2)]);
+        // Slot 1 is the smallest; of the others, slot 2 has a request more.
+        [(0, 3.0), (1, 0.5), (2, 1.0)].iter().for_each(|&(slot, scale)| pool.set_scale(slot, scale));
+        pool.push(2, 4, 2);
+        let order: Vec<_> = core::iter::from_fn(|| pool.pop()).collect();
+        assert_eq!(order, [1, 1, 2, 2, 2, 0, 0]);
     }
 
     #[test]

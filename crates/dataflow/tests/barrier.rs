@@ -67,6 +67,7 @@ impl World {
             rate: Rate::new(1_000_000_000),
             segment: Bytes::new(1_448),
             frame: Bytes::new(1_538),
+            fragment: Bytes::new(seed % 4 * 500),
         });
         let config =
             AggregatorConfig { senders: SENDERS, request_size, paced_credits, ..AggregatorConfig::default() };

@@ -111,6 +111,7 @@ fn world(choice: &Choice) -> World {
             rate: Rate::new(1_000_000_000),
             segment: Bytes::new(1_448),
             frame: Bytes::new(1_538),
+            fragment: Bytes::new(1_000),
         }),
         discipline: choice.discipline,
         request_order: choice.order,

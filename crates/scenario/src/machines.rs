@@ -4,8 +4,8 @@
 //! its own seeds and its own settings: timeouts of real processes, or the simulated disk.
 
 use fanin_dataflow::{
-    AggregatorConfig, AnswerSize, BarrierSenderConfig, ClearConfig, CollectionStep, CollectorConfig, Delay,
-    PacedCreditsConfig, ReadoutConfig, Selection, SupervisorConfig, UnitModel,
+    AggregatorConfig, AnswerSize, BarrierSenderConfig, ClearConfig, CollectionStep, CollectorConfig,
+    CreditDiscipline, Delay, PacedCreditsConfig, ReadoutConfig, Selection, SupervisorConfig, UnitModel,
 };
 use fanin_units::{Duration, Ratio};
 
@@ -86,7 +86,13 @@ pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result
         loggers: small("logger.hosts", u64::from(scenario.logger.hosts))?,
         credits: scenario.shaping.credit_limit(),
         paced_credits: paced_credits(scenario),
-        discipline: scenario.shaping.discipline,
+        discipline: match scenario.shaping.discipline {
+            // Sizes are known there from first answers.
+            CreditDiscipline::Fifo if scenario.shaping.method == ShapingMethod::PacedCredits => {
+                CreditDiscipline::SmallestRemaining
+            }
+            discipline => discipline,
+        },
         request_order: scenario.shaping.request_order,
         first_readout: first_readout(place, collectors, readouts),
         model: UnitModel::Steps(steps(scenario)),
@@ -95,12 +101,13 @@ pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result
     })
 }
 
-/// The rate and the full frame of a collector's own link, for paced credits.
+/// The rate and the full frame of a collector's own link, and the mean fragment, for paced credits.
 fn paced_credits(scenario: &Scenario) -> Option<PacedCreditsConfig> {
     (scenario.shaping.method == ShapingMethod::PacedCredits).then(|| PacedCreditsConfig {
         rate: scenario.link.rate,
         segment: scenario.transport.segment_payload(),
         frame: scenario.transport.mtu.saturating_add(scenario.network.framing.overhead()),
+        fragment: scenario.readout.fragment_size.mean().unwrap_or_default(),
     })
 }
 
@@ -202,7 +209,11 @@ mod tests {
         let collector = |sets: &[&str]| collector(&scenario(sets), 0, vec![12; 160]).unwrap();
         assert_eq!(collector(&["shaping.credits=96"]).credits, Some(96));
         assert_eq!(collector(&["shaping.method=fastpass"]).credits, None);
-        let paced = collector(&["shaping.method=paced-credits"]).paced_credits.unwrap();
+        let config = collector(&["shaping.method=paced-credits"]);
+        assert_eq!(config.discipline, CreditDiscipline::SmallestRemaining);
+        assert_eq!(collector(&[]).discipline, CreditDiscipline::Fifo);
+        let paced = config.paced_credits.unwrap();
+        assert_eq!(paced.fragment.get(), 1_100);
         assert_eq!((paced.rate.get(), paced.segment.get(), paced.frame.get()), (1_000_000_000, 1_448, 1_538));
         assert_eq!(small("readout.hosts", 65_536), Err(TooMany { key: "readout.hosts", actual: 65_536 }));
     }

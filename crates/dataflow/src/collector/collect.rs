@@ -19,6 +19,9 @@ const EVERY: FragmentSet = FragmentSet::first(FragmentSet::FRAGMENTS_MAX);
 impl<P: FragmentPayload> Collector<P> {
     /// Makes the requests of a step. If nothing is left to request, the step is complete at once.
     pub(super) fn collect(&mut self, now: Instant, index: u32, selection: &Selection) {
+        if self.paced.is_some() {
+            self.credits.set_urgent(index);
+        }
         let slot = &mut self.slots[index];
         slot.began = now;
         slot.first_request = None;
@@ -192,6 +195,7 @@ impl<P: FragmentPayload> Collector<P> {
             let size = paced.on_answer(now, readout, cost, credit, sent, (payload.size(), size));
             if self.slots.find(key).is_some() {
                 self.slots[key.index].size = size;
+                self.credits.set_scale(key.index, size.factor().unwrap_or(1.0));
             }
         }
         if self.slots.find(key).is_none() {

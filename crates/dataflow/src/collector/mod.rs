@@ -169,7 +169,7 @@ impl CollectorConfig {
             return Err(CollectorError::TwoCredits { credits });
         }
         if let Some(paced) = self.paced_credits.filter(|paced| !paced.is_valid()) {
-            let PacedCreditsConfig { rate, segment, frame } = paced;
+            let PacedCreditsConfig { rate, segment, frame, .. } = paced;
             return Err(CollectorError::NoPace { rate, segment, frame });
         }
         let first = self.first_readout;

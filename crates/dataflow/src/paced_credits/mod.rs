@@ -70,6 +70,8 @@ pub struct PacedCreditsConfig {
     pub segment: Bytes,
     /// Bytes of the same segment on the wire, everything counted; at least the payload.
     pub frame: Bytes,
+    /// The expected payload of a fragment, until answers show it. Zero: unknown, and the first request is sent alone.
+    pub fragment: Bytes,
 }
 
 impl PacedCreditsConfig {
@@ -159,8 +161,8 @@ pub struct PacedCredits {
 }
 
 impl PacedCredits {
-    /// Makes credits for requests to `readouts` readouts. Delays and sizes are still unknown, so that the first request
-    /// is sent alone.
+    /// Makes credits for requests to `readouts` readouts. Until the first answer, the pace alone limits requests of known
+    /// size, and a request of unknown size is sent alone.
     ///
     /// # Panics
     /// If the settings are not valid.
@@ -168,7 +170,7 @@ impl PacedCredits {
         assert!(config.is_valid(), "a link has a rate and segments");
         Self {
             sizes: vec![0.0; readouts],
-            fragment: 0.0,
+            fragment: config.fragment.get() as f64,
             deviation: 0.0,
             answer: 0.0,
             delay: None,
@@ -193,6 +195,7 @@ impl PacedCredits {
     /// Sets the payload of a readout's next answers, if known beforehand.
     pub fn expect(&mut self, readout: u16, fragment: Bytes) {
         self.sizes[usize::from(readout)] = fragment.get() as f64;
+        self.fragment = self.fragment.max(fragment.get() as f64);
     }
 
     /// The bytes on the wire that may be outstanding before one more request is sent.
@@ -375,8 +378,10 @@ impl PacedCredits {
     /// shorter than an answer cause no overtaking.
     #[inline]
     fn window_full(&self) -> f64 {
-        // Until the delay is known, one request at a time.
-        let Some(delay) = &self.delay else { return 0.0 };
+        // Until the delay is known, the pace alone limits requests of known size.
+        let Some(delay) = &self.delay else {
+            return if self.fragment > 0.0 { PATIENCE_MIN * self.link_rate() } else { 0.0 };
+        };
         (delay.base() + OVERTAKING * self.overtaking) * self.link_rate() + self.window_answer() + 1.0
     }
 
@@ -428,7 +433,7 @@ impl PacedCredits {
         let Some(oldest) = self.requests.front().filter(|_| self.outstanding > 0) else {
             return Some(Instant::START);
         };
-        let delay = self.delay.as_ref()?;
+        let delay = self.delay.as_ref().map_or(f64::INFINITY, DelayEstimate::base);
         if self.unprobed >= ANSWERS_WITHOUT_PROBE {
             return None;
         }
@@ -439,7 +444,7 @@ impl PacedCredits {
         if excess >= oldest.bytes {
             return None;
         }
-        let begin = oldest.sent.get().saturating_add(delay.base() as u64).max(self.last_arrival.get());
+        let begin = oldest.sent.get().saturating_add(delay as u64).max(self.last_arrival.get());
         Some(Instant::new(begin.saturating_add((excess as f64 / self.link_rate()) as u64)))
     }
 
@@ -505,7 +510,8 @@ impl PacedCredits {
 }
 
 impl RelativeSize {
-    fn factor(self) -> Option<f64> {
+    /// The bytes of its answers over usual ones; `None` without answers.
+    pub(crate) fn factor(self) -> Option<f64> {
         (self.usual > 0.0).then(|| (self.bytes / self.usual).max(RELATIVE_SIZE_MIN))
     }
 }

@@ -7,6 +7,7 @@ const CONFIG: PacedCreditsConfig = PacedCreditsConfig {
     rate: Rate::new(1_000_000_000),
     segment: Bytes::new(1_448),
     frame: Bytes::new(1_538),
+    fragment: Bytes::ZERO,
 };
 /// 12 fragments of 1 kB: nine frames, 12 832 B on the wire, 102.656 us.
 const ANSWER_PS: u64 = 102_656_000;
@@ -59,6 +60,27 @@ fn requests_keep_the_link_busy_and_little_more() {
     // The request that fills the window leaves half an answer early, when the oldest is assumed to have arrived.
     assert!(paced.outstanding_max().get() <= window + 2 * 12_832, "{}", paced.outstanding_max());
     assert_eq!((paced.outstanding(), paced.overdue(), paced.losses()), (Bytes::ZERO, Bytes::ZERO, 0));
+}
+
+#[test]
+fn with_a_known_size_the_first_requests_leave_at_the_pace_of_the_link() {
+    let config = PacedCreditsConfig { fragment: Bytes::new(1_000), ..CONFIG };
+    let mut paced = PacedCredits::new(config, 1);
+    let mut now = at(0);
+    for number in 0..20 {
+        assert!(paced.may_send(now), "request {number} waits at {now:?}");
+        let credit = paced.on_sent(now, 0, 12, RelativeSize::default());
+        assert_eq!(credit.bytes(), Bytes::new(12_832));
+        assert!(!paced.may_send(now), "the pace is that of the link");
+        now = paced.poll_deadline().unwrap();
+        assert_eq!(now.get(), (number + 1) * ANSWER_PS);
+    }
+    // Without any answer, the window ends after 10 ms on the link.
+    while paced.may_send(now) && now < at(50_000) {
+        paced.on_sent(now, 0, 12, RelativeSize::default());
+        now = Instant::new(now.get() + ANSWER_PS);
+    }
+    assert!((at(10_000)..at(10_300)).contains(&now), "requests ended at {now:?}");
 }
 
 #[test]

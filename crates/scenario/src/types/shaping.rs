@@ -14,7 +14,7 @@ pub enum ShapingMethod {
     Credits,
     /// Each collector requests bytes at the rate of its own link, with a window of a measured round trip and its variation. A
     /// large answer is requested in parts, and late answers lower the pace. Requests are spread over the readouts, unless
-    /// `request_order` is `random`. Nothing has to be set.
+    /// `request_order` is `random`. The event with the fewest remaining bytes goes first, also with `discipline = "fifo"`.
     PacedCredits,
     /// A central arbiter allocates a timeslot to every packet (Fastpass; thesis §6.4).
     Fastpass,
