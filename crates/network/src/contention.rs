@@ -1,13 +1,21 @@
-//! Bounds under contention: the least mean and p99 of any schedule of a run's collections.
+//! Bounds under contention: the least mean and p99 of any schedule of a run's answers.
 //!
 //! A collection's own ideal assumes that its links are free. Two collections on one link cannot both reach it. Here
 //! each shared link is a machine, and each collection is a job. A job is released at its collection's begin. Its length
 //! is the time of its bytes on the link. Every schedule of the network is a preemptive schedule of that machine. So a
 //! bound for all preemptive schedules is a bound for the network.
 //!
-//! There are two kinds of machines. One is the last link of a collector; the other is the sum of the links by which its
-//! answers enter its switches. Acknowledgements, requests and retransmissions are left out, which keeps the bounds
-//! valid.
+//! There are two kinds of machines. One is the last links of a collector; the other is the sum of the links by which its
+//! answers enter its switches. Acknowledgements, requests, retransmissions and other traffic are left out. They take time
+//! from the machine, so that the bounds stay valid.
+//!
+//! **Why no run is below.** (1) A frame with bytes of several answers (TCP joins answers that wait) counts for each of
+//! them by its share of a full payload. These shares are at most the frame. So a job's length is its bytes in full frames.
+//! (2) The last byte leaves the machine after the job's length. In addition there is the round trip, as no answer passes
+//! before its request. On the inputs the round trip is counted without a frame's time there, since the job has it.
+//! (3) In any schedule, the jobs of a busy period alone are a schedule of these jobs. So the least sum of each period is a
+//! bound of its part, and the larger of two bounds is one, too. (4) The least time of one collection holds in every schedule
+//! in which the readouts draw the same delays. It assumes that parts of one readout's answer share no frame.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
@@ -23,12 +31,10 @@ pub struct MeasuredCollection {
     pub collector: u32,
     /// Time of its begin.
     pub began: Instant,
-    /// Bytes of all answers on the wire.
-    pub wire_bytes: u64,
+    /// Bytes and least time.
+    pub work: CollectionWork,
     /// Its time with all links free.
     pub ideal: Duration,
-    /// Its least time with all links free and the delays that its readouts drew; the ideal, if that is longer.
-    pub least: Duration,
 }
 
 /// What a collection moves, and the time that it needs at least.
@@ -36,7 +42,9 @@ pub struct MeasuredCollection {
 pub struct CollectionWork {
     /// Bytes of all answers on the wire.
     pub wire_bytes: u64,
-    /// Its least time with the delays that its readouts drew, or zero: then its ideal counts.
+    /// The same in full frames, each of which may carry bytes of several answers; at most `wire_bytes`.
+    pub joined_bytes: u64,
+    /// Its least time with all links free and the delays that its readouts drew; at least the ideal.
     pub least: Duration,
 }
 
@@ -72,15 +80,33 @@ pub struct ContentionBound {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct SharedInputs {
     collectors: Vec<u32>,
-    /// The sum of the rates of those links; `None` if they cannot be the bottleneck.
-    rate: Option<Rate>,
+    /// Those links; `None` if they cannot be the bottleneck.
+    links: Option<ParallelLinks>,
+}
+
+/// Links that share a load.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct ParallelLinks {
+    /// The sum of their rates.
+    rate: Rate,
+    slowest: Rate,
+}
+
+impl ParallelLinks {
+    fn new(network: &Network, ports: impl Iterator<Item = PortIndex>) -> Self {
+        let none = Self { rate: Rate::new(0), slowest: Rate::MAX };
+        ports.map(|port| network.link(port).rate).fold(none, |all, rate| Self {
+            rate: Rate::new(all.rate.get() + rate.get()),
+            slowest: all.slowest.min(rate),
+        })
+    }
 }
 
 /// The links that collections share.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SharedLinks {
-    /// Rate of each collector's own links.
-    own: Vec<Rate>,
+    /// Each collector's own links.
+    own: Vec<ParallelLinks>,
     inputs: Vec<SharedInputs>,
     /// A full frame on the wire.
     frame: Bytes,
@@ -100,15 +126,12 @@ struct LinkJob {
 impl SharedLinks {
     /// Finds the links that the answers to a network's collectors share.
     pub fn new(network: &Network, roles: &Roles) -> Self {
-        let sum = |ports: &mut dyn Iterator<Item = PortIndex>| {
-            Rate::new(ports.map(|port| network.link(port).rate.get()).sum())
-        };
         let mut by_node: BTreeMap<NodeIndex, Vec<PortIndex>> = BTreeMap::new();
         for port in network.ports() {
             by_node.entry(network.destination(port)).or_default().push(port);
         }
-        let own =
-            roles.collectors.iter().map(|&node| sum(&mut by_node[&node].iter().copied())).collect::<Vec<_>>();
+        let links_of = |node| ParallelLinks::new(network, by_node[node].iter().copied());
+        let own: Vec<ParallelLinks> = roles.collectors.iter().map(links_of).collect();
         let mut groups: BTreeMap<Vec<NodeIndex>, Vec<u32>> = BTreeMap::new();
         for (place, node) in roles.collectors.iter().enumerate() {
             let mut switches: Vec<NodeIndex> =
@@ -123,15 +146,16 @@ impl SharedLinks {
             let ports = || switches.iter().filter_map(|switch| by_node.get(switch)).flatten().copied();
             // Answers of a readout at the same switch do not pass the inputs.
             let has_readout = ports().any(|port| readouts.contains(&network.source(port)));
-            let rate = sum(&mut ports().filter(|&port| !network.is_host(network.source(port))));
-            let needed: u64 = collectors.iter().map(|&place| own[place as usize].get()).sum();
-            if has_readout || rate.get() >= needed {
+            let links =
+                ParallelLinks::new(network, ports().filter(|&port| !network.is_host(network.source(port))));
+            let needed: u64 = collectors.iter().map(|&place| own[place as usize].rate.get()).sum();
+            if has_readout || links.rate.get() >= needed {
                 // Each collector is a group of its own.
                 inputs.extend(
-                    collectors.iter().map(|&place| SharedInputs { collectors: vec![place], rate: None }),
+                    collectors.iter().map(|&place| SharedInputs { collectors: vec![place], links: None }),
                 );
             } else {
-                inputs.push(SharedInputs { collectors, rate: Some(rate) });
+                inputs.push(SharedInputs { collectors, links: Some(links) });
             }
         }
         let framing = network.framing;
@@ -200,29 +224,35 @@ impl SharedLinks {
         let jobs = |place: u32, rate: Rate| {
             by_collector[place as usize].iter().map(move |collection| LinkJob {
                 release: collection.began.get(),
-                work: rate.time_to_send(Bytes::new(collection.wire_bytes)).get(),
+                work: rate.time_to_send(Bytes::new(collection.work.joined_bytes)).get(),
                 ideal: collection.ideal.get(),
-                least: collection.least.max(collection.ideal).get(),
+                least: collection.work.least.get(),
             })
         };
-        // The part of an ideal outside the link: propagation, the request, the response delay.
+        // The part of an ideal outside the last link: propagation, the request, the response delay.
         let fixed = |place: u32| {
-            let rate = self.own[place as usize];
-            jobs(place, rate).map(|job| job.ideal.saturating_sub(job.work)).min().unwrap_or(0)
+            let list = by_collector[place as usize].iter();
+            list.map(|collection| self.outside(place, collection)).min().unwrap_or(0)
         };
-        let own = inputs
-            .collectors
-            .iter()
-            .map(|&place| LinkMachine::new(jobs(place, self.own[place as usize]).collect(), fixed(place)));
-        let shared = inputs.rate.map(|rate| {
-            // A frame's time on the last link comes after the inputs, and differs between collections.
-            let after = |place: u32| self.own[place as usize].time_to_send(self.frame).get();
-            let fixed =
-                inputs.collectors.iter().map(|&place| fixed(place).saturating_sub(after(place))).min();
-            let all = inputs.collectors.iter().flat_map(|&place| jobs(place, rate));
-            LinkMachine::new(all.collect(), fixed.unwrap_or(0))
+        let machine = |&place: &u32| {
+            LinkMachine::new(jobs(place, self.own[place as usize].rate).collect(), fixed(place))
+        };
+        let own = inputs.collectors.iter().map(machine);
+        let shared = inputs.links.map(|links| {
+            // A frame's time on an input is part of the ideal, and of the job.
+            let frame = links.slowest.time_to_send(self.frame).get();
+            let used = inputs.collectors.iter().filter(|&&place| !by_collector[place as usize].is_empty());
+            let fixed = used.map(|&place| fixed(place).saturating_sub(frame)).min().unwrap_or(0);
+            let all = inputs.collectors.iter().flat_map(|&place| jobs(place, links.rate));
+            LinkMachine::new(all.collect(), fixed)
         });
         (own.collect(), shared)
+    }
+
+    /// The part of a collection's ideal outside its last link, in picoseconds.
+    fn outside(&self, place: u32, collection: &MeasuredCollection) -> u64 {
+        let wire = Bytes::new(collection.work.wire_bytes);
+        collection.ideal.saturating_sub(self.own[place as usize].slowest.time_to_send(wire)).get()
     }
 
     /// Plays the clairvoyant schedule of a group; appends the time and ideal of each collection.
@@ -245,7 +275,7 @@ impl SharedLinks {
         loop {
             while let Some(&(began, index, collection)) = pending.get(next).filter(|one| one.0 <= now) {
                 assert!(began <= now, "released in order");
-                active[index].push(Reverse((u128::from(collection.wire_bytes) * 8 * UNIT, next)));
+                active[index].push(Reverse((u128::from(collection.work.wire_bytes) * 8 * UNIT, next)));
                 next += 1;
             }
             let mut first: Vec<(u128, usize)> = active
@@ -262,10 +292,10 @@ impl SharedLinks {
                 continue;
             }
             first.sort_unstable();
-            let mut left = inputs.rate.map_or(u64::MAX, Rate::get);
+            let mut left = inputs.links.map_or(u64::MAX, |links| links.rate.get());
             let mut served = Vec::with_capacity(first.len());
             for (remaining, index) in first {
-                let rate = self.own[places[index] as usize].get().min(left);
+                let rate = self.own[places[index] as usize].rate.get().min(left);
                 if rate == 0 {
                     break;
                 }
@@ -284,9 +314,8 @@ impl SharedLinks {
                     continue;
                 }
                 let (began, index, collection) = pending[job];
-                let own = self.own[places[index] as usize].time_to_send(Bytes::new(collection.wire_bytes));
-                let fixed = collection.ideal.get().saturating_sub(own.get());
-                let time = (now - began + fixed).max(collection.least.get());
+                let fixed = self.outside(places[index], collection);
+                let time = (now - began + fixed).max(collection.work.least.get());
                 times.push((time, collection.ideal.get().max(1)));
             }
         }

@@ -36,7 +36,11 @@ pub struct Ideal {
 /// The figures of a collection's answers that decide its ideal time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answers {
-    /// Bytes of all answers on the wire.
+    /// Payload of all answers.
+    pub payload: u64,
+    /// Their bytes on connections, with the answers' headers.
+    pub bytes: u64,
+    /// Their bytes on the wire.
     pub wire_bytes: u64,
     /// The shortest time from a request's arrival to its answer.
     pub response_min: Duration,
@@ -51,6 +55,8 @@ pub struct Answers {
 impl Answers {
     /// The state before the first answer.
     pub const NONE: Self = Self {
+        payload: 0,
+        bytes: 0,
         wire_bytes: 0,
         response_min: Duration::new(u64::MAX),
         request_bytes_min: u64::MAX,
@@ -67,10 +73,12 @@ impl Answers {
     /// Counts another answer. `is_first`: of a readout's first request, which every schedule needs. Requests in parts
     /// draw more delays, and their longest one would depend on the number of parts.
     #[inline]
-    pub fn add(&mut self, wire_bytes: u64, bytes: u64, response: Duration, is_first: bool) {
+    pub fn add(&mut self, payload: u64, bytes: u64, wire_bytes: u64, response: Duration, is_first: bool) {
         if is_first {
             self.response_last = self.response_last.max(response);
         }
+        self.payload += payload;
+        self.bytes += bytes;
         self.wire_bytes += wire_bytes;
         self.bytes_min = self.bytes_min.min(bytes);
         self.response_min = self.response_min.min(response);
@@ -192,8 +200,10 @@ impl Ideal {
 
     /// The bytes and the least time of a collection; `None` without answers.
     pub fn work(&self, answers: Answers) -> Option<CollectionWork> {
-        let wire_bytes = answers.wire_bytes;
-        (wire_bytes > 0).then(|| CollectionWork { wire_bytes, least: self.least(answers) })
+        let Answers { bytes, wire_bytes, .. } = answers;
+        let mss = self.segments.mss();
+        let joined_bytes = wire_bytes.min(bytes * self.segments.wire(mss) / mss);
+        (wire_bytes > 0).then(|| CollectionWork { wire_bytes, joined_bytes, least: self.least(answers) })
     }
 
     /// The formula with its numbers filled in.
@@ -268,10 +278,10 @@ mod tests {
         let answers = |last_us: u64| {
             let mut answers = Answers::NONE;
             answers.ask(64);
-            answers.add(1090, 1000, Duration::ZERO, true);
-            answers.add(1090, 1000, Duration::from_micros(last_us), true);
+            answers.add(978, 1000, 1090, Duration::ZERO, true);
+            answers.add(978, 1000, 1090, Duration::from_micros(last_us), true);
             // A part of a readout's answer is not its first request.
-            answers.add(1090, 1000, Duration::from_millis(1), false);
+            answers.add(978, 1000, 1090, Duration::from_millis(1), false);
             answers
         };
         let first = whole.bound(answers(0));

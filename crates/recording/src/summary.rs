@@ -24,14 +24,11 @@ impl Finished<'_> {
     ) {
         let collection = |row: &EventRow| {
             let (last_byte, time) = (row.last_byte_ps?, row.collection_time_ps?);
-            let CollectionWork { wire_bytes, least } = work(row)?;
-            let ideal = Duration::new(row.ideal_ps.filter(|&ideal| ideal > 0)?);
             Some(MeasuredCollection {
                 collector: row.collector,
                 began: Instant::START + Duration::new(last_byte.checked_sub(time)?),
-                wire_bytes,
-                ideal,
-                least: least.max(ideal),
+                work: work(row)?,
+                ideal: Duration::new(row.ideal_ps.filter(|&ideal| ideal > 0)?),
             })
         };
         let measured = self.rows.iter().filter(|row| span.holds(row.assigned_ps));

@@ -1,4 +1,4 @@
-//! No event is faster than its own ideal, in any system.
+//! No event is faster than its own ideal, and no run than its bound, in any system.
 
 use std::fmt::Write;
 
@@ -15,10 +15,11 @@ fn systems() -> impl Strategy<Value = String> {
     let rates = (
         prop::sample::select(vec!["100 Mb/s", "1 Gb/s", "10 Gb/s"]),
         prop::sample::select(vec!["100 Mb/s", "1 Gb/s", "10 Gb/s"]),
-        prop::sample::select(vec!["1 Gb/s", "10 Gb/s"]),
+        prop::sample::select(vec!["100 Mb/s", "1 Gb/s", "10 Gb/s"]),
+        prop::sample::select(vec!["500 Hz", "3 kHz"]),
     );
     let delays = (0_u32..=500, 0_u32..=200, 0_u32..=20);
-    let shaping = prop::option::of(8_u32..=200);
+    let shaping = prop::option::of(prop::option::of(8_u32..=200));
     let policy = prop::sample::select(vec![
         "fcfs",
         "random",
@@ -40,23 +41,25 @@ fn systems() -> impl Strategy<Value = String> {
                  [readout.fragment_size]\ndistribution = \"log-normal\"\nmean = \"{mean} B\"\nsigma = 0.{sigma:02}\n\
                  fragment_sd = \"{deviation} B\"\n[readout.link]\nrate = \"{}\"\n\
                  [collectors]\nracks = {racks}\nhosts_per_rack = {hosts}\nunits_per_host = 3\nprocessing_time = \"2 ms\"\n\
-                 [supervisor]\nrate = \"500 Hz\"\npolicy = \"{policy}\"\n[transport]\nprofile = \"{stack}\"\n\
+                 [supervisor]\nrate = \"{}\"\npolicy = \"{policy}\"\n[transport]\nprofile = \"{stack}\"\n\
                  [network]\ntopology = \"{}\"\nreadouts_per_group = 8\n[link]\nrate = \"{}\"\ndelay = \"{} us\"\n\
                  [uplink]\nrate = \"{}\"\n[tor]\nbuffering = \"dedicated\"\nbuffer = \"{buffer}\"\nuplink_buffer = \"5 MB\"\n\
                  [workload]\nfraction = \"{percent} %\"\n",
                 delays.0,
                 delays.1.min(delays.0),
                 rates.0,
+                rates.3,
                 if star { "star" } else { "racks" },
                 rates.1,
                 delays.2,
                 rates.2,
             );
-            if let Some(credits) = shaping {
-                let credits = credits.max(fragments);
-                // Writing to a string cannot fail.
-                let _ = write!(text, "[shaping]\nmethod = \"credits\"\ncredits = {credits}\n");
-            }
+            // Writing to a string cannot fail.
+            let _ = match shaping.map(|credits| credits.map(|count| count.max(fragments))) {
+                Some(Some(count)) => write!(text, "[shaping]\nmethod = \"credits\"\ncredits = {count}\n"),
+                Some(None) => write!(text, "[shaping]\nmethod = \"paced-credits\"\n"),
+                None => Ok(()),
+            };
             text
         },
     )
@@ -70,7 +73,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_event_is_faster_than_its_ideal(text in systems(), seed in any::<u64>()) {
+    fn no_event_is_faster_than_its_ideal_and_no_run_than_its_bound(text in systems(), seed in any::<u64>()) {
         let outcome = run(&scenario(&text), seed, &RunControl::default()).expect("it can be simulated");
         prop_assert_eq!(outcome.end, RunEnd::Complete);
         prop_assert!(!outcome.records.events.is_empty());
@@ -83,6 +86,8 @@ proptest! {
         }
         let slowdown = outcome.summary.slowdown.expect("events have ideals");
         prop_assert!(slowdown.p50 >= 1.0);
+        let bound = outcome.summary.slowdown_bound.expect("events have a bound");
+        prop_assert!(bound.mean.min(bound.p99) >= 1.0 - 1e-9, "{bound:?}");
     }
 }
 

@@ -9,10 +9,11 @@ const FIXED: u64 = 100_000_000;
 
 /// Collectors with a gigabit each behind inputs of `inputs` gigabits together.
 fn links(collectors: u32, inputs: u64) -> SharedLinks {
-    let rate = (inputs < u64::from(collectors)).then(|| Rate::new(inputs * GIGABIT.get()));
+    let links = |count: u64| ParallelLinks { rate: Rate::new(count * GIGABIT.get()), slowest: GIGABIT };
+    let shared = (inputs < u64::from(collectors)).then(|| links(inputs));
     SharedLinks {
-        own: vec![GIGABIT; collectors as usize],
-        inputs: vec![SharedInputs { collectors: (0..collectors).collect(), rate }],
+        own: vec![links(1); collectors as usize],
+        inputs: vec![SharedInputs { collectors: (0..collectors).collect(), links: shared }],
         frame: Bytes::new(0),
     }
 }
@@ -22,9 +23,8 @@ fn collection(collector: u32, began_us: u64, wire_bytes: u64) -> MeasuredCollect
     MeasuredCollection {
         collector,
         began: Instant::START + Duration::from_micros(began_us),
-        wire_bytes,
+        work: CollectionWork { wire_bytes, joined_bytes: wire_bytes, least: ideal },
         ideal,
-        least: ideal,
     }
 }
 
@@ -53,7 +53,7 @@ fn two_at_once_on_one_link_take_one_and_a_half_times_the_wire() {
 fn a_late_readout_raises_the_bound_of_its_busy_period_alone() {
     // Two at once take 1.1 and 2.1 ms, and a later one waits 5 ms for a readout.
     let mut all = [collection(0, 0, 125_000), collection(0, 0, 125_000), collection(0, 9_000, 125_000)];
-    all[2].least = Duration::from_millis(5);
+    all[2].work.least = Duration::from_millis(5);
     let bound = links(1, 1).bound(&all).unwrap();
     assert!((bound.least.time_ps.mean - (1.1e9 + 2.1e9 + 5e9) / 3.0).abs() < 1.0, "{bound:?}");
     assert!((bound.least.slowdown.mean - (1.1 + 2.1 + 5.0) / 1.1 / 3.0).abs() < 1e-9, "{bound:?}");
@@ -78,7 +78,9 @@ fn a_rack_behind_thin_uplinks_shares_them() {
         let (network, roles) = topology::build(&scenario(sets)).unwrap();
         SharedLinks::new(&network, &roles).inputs
     };
-    let rates = |inputs: &[SharedInputs]| inputs.iter().map(|one| one.rate).collect::<Vec<_>>();
+    let rates = |inputs: &[SharedInputs]| {
+        inputs.iter().map(|one| one.links.map(|links| links.rate)).collect::<Vec<_>>()
+    };
     let thin = shared(&["uplink.rate=1 Gb/s", "network.cores=1", "network.uplinks_per_core=1"]);
     assert_eq!(rates(&thin), vec![Some(GIGABIT); thin.len()]);
     assert!(rates(&shared(&["uplink.rate=400 Gb/s"])).iter().all(Option::is_none));
@@ -96,8 +98,8 @@ fn served_in(order: &[usize], collections: &[MeasuredCollection]) -> ScheduleFig
             continue;
         };
         let one = &collections[place];
-        now += GIGABIT.time_to_send(Bytes::new(one.wire_bytes)).get();
-        times.push(((now - began(place) + FIXED).max(one.least.get()), one.ideal.get()));
+        now += GIGABIT.time_to_send(Bytes::new(one.work.wire_bytes)).get();
+        times.push(((now - began(place) + FIXED).max(one.work.least.get()), one.ideal.get()));
         done[place] = true;
     }
     figures(&mut times)
@@ -116,8 +118,9 @@ proptest! {
             .iter()
             .enumerate()
             .map(|(number, &(began, bytes))| {
-                let one = collection(number as u32 % collectors, began, bytes);
-                MeasuredCollection { least: one.ideal.max(Duration::from_micros(late_us[number])), ..one }
+                let mut one = collection(number as u32 % collectors, began, bytes);
+                one.work.least = one.ideal.max(Duration::from_micros(late_us[number]));
+                one
             })
             .collect();
         let bound = links(collectors, 1).bound(&collections).unwrap();

@@ -233,7 +233,8 @@ impl MeasuredWorkload for BarrierWorkload {
     }
 
     fn work(&self, _row: &EventRow) -> Option<CollectionWork> {
-        Some(CollectionWork { wire_bytes: self.round.wire_bytes, least: Duration::ZERO })
+        let wire_bytes = self.round.wire_bytes;
+        Some(CollectionWork { wire_bytes, joined_bytes: wire_bytes, least: self.round.time() })
     }
 
     fn stop_assigning(&mut self, now: Instant) {

@@ -23,7 +23,10 @@ impl Building {
             assert!(is_assigned, "the time of the assignment of event {}", own.id);
         }
         for (own, answers) in self.answers.iter_mut().zip(&other.answers) {
+            own.payload += answers.payload;
+            own.bytes += answers.bytes;
             own.wire_bytes += answers.wire_bytes;
+            own.response_last = own.response_last.max(answers.response_last);
             own.response_min = own.response_min.min(answers.response_min);
             own.request_bytes_min = own.request_bytes_min.min(answers.request_bytes_min);
             own.bytes_min = own.bytes_min.min(answers.bytes_min);

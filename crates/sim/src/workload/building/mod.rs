@@ -164,13 +164,15 @@ impl Building {
             if let &Message::Request { event, .. } = &message {
                 let place = self.place(event);
                 self.answers[place].ask(bytes);
-            } else if let (&Message::Answer { event, tag, .. }, Peer::Readout(place)) = (&message, role) {
+            } else if let (&Message::Answer { event, tag, payload, .. }, Peer::Readout(place)) =
+                (&message, role)
+            {
                 let outstanding = &mut self.outstanding_requests[usize::from(place)];
                 let found = outstanding.iter().position(|&(one, number, ..)| (one, number) == (event.0, tag));
                 let (.., is_first, at) = found.map_or((0, 0, false, now), |at| outstanding.swap_remove(at));
                 let wire_bytes = self.mean.ideal.segments().wire_bytes(bytes);
                 let place = self.place(event);
-                self.answers[place].add(wire_bytes, bytes, now - at, is_first);
+                self.answers[place].add(payload.get(), bytes, wire_bytes, now - at, is_first);
             }
             if self.push.is_some() || self.technique.is_some() {
                 self.send_scheduled(now, role, peer, bytes, message, outbox);
@@ -295,6 +297,7 @@ impl Building {
                 // The event belonged to a collector that died.
                 (row.collector, row.unit) = (u32::from(collector), u32::from(unit));
                 self.answers[event.0 as usize] = Answers::NONE;
+                self.outstanding_requests.iter_mut().for_each(|list| list.retain(|one| one.0 != event.0));
                 return;
             }
             assert_eq!(event.0, self.assigned, "events are assigned once and in order");
@@ -358,10 +361,10 @@ impl Building {
         self.collected.push(CollectedEvent { event: row.id, assigned: row.assigned_ps, at, time, ideal });
     }
 
-    /// The least time that an event can take; `None` while its answers are not known.
+    /// The least time that an event can take; `None` while its answers are not known, or if it did not get all of them.
     fn ideal(&self, event: usize) -> Option<u64> {
         let answers = self.answers.get(event).filter(|answers| answers.wire_bytes > 0)?;
-        Some(self.mean.ideal.bound(*answers).get())
+        (answers.payload <= self.rows[event].size_bytes).then(|| self.mean.ideal.bound(*answers).get())
     }
 
     /// Hands an accepted event's fragments to all readouts, which store them.
