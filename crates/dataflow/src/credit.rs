@@ -57,6 +57,8 @@ enum CreditQueue<T> {
     /// One queue for each slot, the slots with requests, and the slot with the fewest remaining fragments, if known.
     Smallest {
         queues: Vec<SlotQueue<T>>,
+        /// Slots that were urgent up to now.
+        urgent: u64,
         active: Vec<u32>,
         best: Option<u32>,
     },
@@ -74,16 +76,18 @@ struct SlotQueue<T> {
     scale: f64,
     /// True if its next request is sent before those of other slots.
     is_urgent: bool,
+    /// Of equal slots, the one that was urgent first goes first.
+    order: u64,
 }
 
 impl<T> SlotQueue<T> {
     const fn new() -> Self {
-        Self { requests: VecDeque::new(), remaining: 0, scale: 1.0, is_urgent: false }
+        Self { requests: VecDeque::new(), remaining: 0, scale: 1.0, is_urgent: false, order: 0 }
     }
 
     /// The order of service: the least goes first. The order of positive floats is that of their bits.
-    fn key(&self) -> (bool, u64) {
-        (!self.is_urgent, (self.remaining as f64 * self.scale).to_bits())
+    fn key(&self) -> (bool, u64, u64) {
+        (!self.is_urgent, (self.remaining as f64 * self.scale).to_bits(), self.order)
     }
 }
 
@@ -96,7 +100,7 @@ impl<T> CreditPool<T> {
                 CreditQueue::RoundRobin { queues: Vec::new(), turns: VecDeque::new() }
             }
             CreditDiscipline::SmallestRemaining => {
-                CreditQueue::Smallest { queues: Vec::new(), active: Vec::new(), best: None }
+                CreditQueue::Smallest { queues: Vec::new(), urgent: 0, active: Vec::new(), best: None }
             }
             CreditDiscipline::FirstFit => CreditQueue::FirstFit { by_cost: Vec::new(), order: 0 },
         };
@@ -137,7 +141,7 @@ impl<T> CreditPool<T> {
                 }
                 queue.push_back(entry);
             }
-            CreditQueue::Smallest { queues, active, best } => {
+            CreditQueue::Smallest { queues, active, best, .. } => {
                 grow(queues, slot as usize, SlotQueue::new);
                 let queue = &mut queues[slot as usize];
                 if queue.requests.is_empty() {
@@ -158,10 +162,11 @@ impl<T> CreditPool<T> {
     /// Sends the next request of a slot before those of other slots, as its sizes are unknown. Only
     /// [`CreditDiscipline::SmallestRemaining`] takes account of it.
     pub fn set_urgent(&mut self, slot: u32) {
-        if let CreditQueue::Smallest { queues, best, .. } = &mut self.queue {
+        if let CreditQueue::Smallest { queues, urgent, best, .. } = &mut self.queue {
             grow(queues, slot as usize, SlotQueue::new);
             let queue = &mut queues[slot as usize];
-            (queue.scale, queue.is_urgent) = (1.0, true);
+            *urgent += 1;
+            (queue.scale, queue.is_urgent, queue.order) = (1.0, true, *urgent);
             *best = None;
         }
     }
@@ -216,7 +221,7 @@ impl<T> CreditPool<T> {
                 }
                 entry
             }
-            CreditQueue::Smallest { queues, active, best } => {
+            CreditQueue::Smallest { queues, active, best, .. } => {
                 if best.is_none() {
                     *best = active.iter().copied().min_by_key(|&slot| (queues[slot as usize].key(), slot));
                 }
@@ -274,7 +279,7 @@ impl<T> CreditPool<T> {
                 }
                 turns.retain(|&other| other != slot);
             }
-            CreditQueue::Smallest { queues, active, best } => {
+            CreditQueue::Smallest { queues, active, best, .. } => {
                 if let Some(queue) = queues.get_mut(slot as usize) {
                     queue.requests.clear();
                     queue.remaining = 0;
@@ -376,6 +381,18 @@ mod tests {
         pool.push(2, 4, 2);
         let order: Vec<_> = core::iter::from_fn(|| pool.pop()).collect();
         assert_eq!(order, [1, 1, 2, 2, 2, 0, 0]);
+    }
+
+    #[test]
+    fn of_equal_slots_the_first_one_goes_first() {
+        let mut pool = CreditPool::new(None, CreditDiscipline::SmallestRemaining);
+        for slot in [2, 0, 1] {
+            pool.set_urgent(slot);
+            (0..2).for_each(|_| pool.push(slot, 4, slot));
+        }
+        let first = pool.pop();
+        let order: Vec<_> = core::iter::from_fn(|| pool.pop()).collect();
+        assert_eq!((first, &order[2..]), (Some(2), &[2, 0, 1][..]));
     }
 
     #[test]
