@@ -37,7 +37,7 @@ pub struct MeasuredCollection {
     pub ideal: Duration,
 }
 
-/// What a collection moves, and the time that it needs at least.
+/// Bytes and least time of a collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CollectionWork {
     /// Bytes of all answers on the wire.
@@ -80,7 +80,7 @@ pub struct ContentionBound {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct SharedInputs {
     collectors: Vec<u32>,
-    /// Those links; `None` if they cannot be the bottleneck.
+    /// The links; `None` if they cannot be the bottleneck.
     links: Option<ParallelLinks>,
 }
 

@@ -131,8 +131,7 @@ impl Building {
 
     /// True if a readout and a collector are on different hosts.
     fn is_remote(&self, collector: u16, readout: u16) -> bool {
-        let readouts = self.machines.readouts.len();
-        !self.shares_hosts || usize::from(collector) % readouts != usize::from(readout)
+        !self.shares_hosts || usize::from(collector) % self.machines.readouts.len() != usize::from(readout)
     }
 
     /// Hands a message to a role.
@@ -561,8 +560,7 @@ impl MeasuredWorkload for Building {
 
     fn work(&self, row: &EventRow) -> Option<CollectionWork> {
         // The time of a collection in steps is the sum over its steps, without the time between them.
-        let answers = self.answers.get(row.id as usize).filter(|_| self.steps.count() == 0)?;
-        self.mean.ideal.work(*answers)
+        self.mean.ideal.work(*self.answers.get(row.id as usize).filter(|_| self.steps.count() == 0)?)
     }
 
     fn stop_assigning(&mut self, now: Instant) {
