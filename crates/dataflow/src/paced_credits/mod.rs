@@ -38,6 +38,8 @@ const INCREASE: f64 = 0.05;
 const LIMIT_INCREASE: f64 = 1.0 / 256.0;
 /// Answers without a probe of the delay after which requests wait until nothing is outstanding.
 const ANSWERS_WITHOUT_PROBE: u32 = 8192;
+/// First requests that all measure the delay. At the pace of the link their answers hardly wait for each other.
+const PROBES_FIRST: usize = 8;
 /// Weight of the newest sample in means of sizes and times.
 const GAIN: f64 = 1.0 / 16.0;
 /// Weight of the newest sample in means over all readouts.
@@ -260,7 +262,8 @@ impl PacedCredits {
     pub fn on_sent(&mut self, now: Instant, readout: u16, fragments: u16, size: RelativeSize) -> ByteCredit {
         let bytes = self.on_wire(self.predict(readout, fragments, size)) as u64;
         // Without outstanding requests, its answer waits behind none of the own ones.
-        let is_probe = self.outstanding == 0;
+        let is_first = self.delay.is_none() && self.requests.len() < PROBES_FIRST;
+        let is_probe = self.outstanding == 0 || is_first;
         let number = self.first + self.requests.len() as u64;
         let credit = ByteCredit { number, bytes, ahead: self.outstanding, is_probe };
         if is_probe {
