@@ -21,13 +21,13 @@ pub enum Purpose {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
 pub enum HostKind {
-    /// The supervisor.
+    /// A supervisor, or its standby.
     Supervisor = 1,
     /// A readout, or a sender of a barrier workload.
     Readout = 2,
     /// A collector, or the aggregator of a barrier workload.
     Collector = 3,
-    /// A switch.
+    /// A switch of the network.
     Switch = 4,
     /// No host: an event, the same for all.
     Event = 5,
@@ -35,8 +35,7 @@ pub enum HostKind {
     Arbiter = 6,
 }
 
-/// The seed of one stream, from the seed of the run, the kind of the host, its number within the kind (below 2^40) and the
-/// purpose.
+/// Computes the seed of one stream. `run` is the seed of the run, `place` the number of the host within its kind, below 2^40.
 #[inline]
 pub const fn stream_seed(run: u64, kind: HostKind, place: u64, purpose: Purpose) -> u64 {
     mix(mix(mix(run) ^ ((kind as u64) << 40 | place)) ^ purpose as u64)
