@@ -12,7 +12,7 @@ use fanin_units::{Duration, Rate, Ratio};
 use crate::alike::{colours, marks};
 use crate::connections::collector_host;
 use crate::routes::{is_redirected, rules};
-use crate::{Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Roles};
+use crate::{Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Roles, reverse};
 
 /// Amount of the data from one source to a collector; a power of two, so that equal parts stay whole.
 const SOURCE: u64 = 1 << 20;
@@ -271,12 +271,12 @@ impl Flow<'_> {
         let link = *self.network.link(there);
         let mut inside = Inflow { hop: from.hop + 1, ..Inflow::default() };
         inside.receive([redirected, 0], rate, link, from.travel);
-        let rate = self.enter("software->core", there ^ 1, &inside, redirected, members, whole);
+        let rate = self.enter("software->core", reverse(there), &inside, redirected, members, whole);
         let at = &mut self.at[node as usize];
         let straight = at.mass[0] > 0;
         at.mass = [at.mass[0] + redirected, 0];
         at.hop = from.hop + 2;
-        at.travel.0[2] += link.delay * 2 + self.network.latency(there) + self.network.latency(there ^ 1);
+        at.travel.0[2] += link.delay * 2 + self.network.latency(there) + self.network.latency(reverse(there));
         // Redirected data come from the software switch alone; other data keep their rate.
         if !straight {
             (at.rate, at.links_rate) = (Rate::ZERO, Rate::ZERO);

@@ -14,6 +14,12 @@ pub type NodeIndex = u32;
 /// its first end) and `2 k + 1` (from its second end).
 pub type PortIndex = u32;
 
+/// Returns the port of the other direction of a port's link.
+#[inline]
+pub const fn reverse(port: PortIndex) -> PortIndex {
+    port ^ 1
+}
+
 /// The kind of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeKind {

@@ -100,7 +100,7 @@ impl Ideal {
         answer_bytes: u64,
     ) -> Result<Self, NetworkError> {
         let mut paths = Paths::new(network)?;
-        let link = |port: PortIndex| &network.links[port as usize / 2];
+        let link = |port: PortIndex| network.link(port);
         let mut ideal = Self {
             segments: SegmentFraming::of(&scenario.transport, network.framing),
             rate: Rate::MAX,

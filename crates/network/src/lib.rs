@@ -26,7 +26,7 @@ pub use contention::{
 };
 pub use data::{DataPaths, DataQueue, InputLinks, LinkClass};
 pub use framing::Framing;
-pub use graph::{Link, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex};
+pub use graph::{Link, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex, reverse};
 pub use ideal::{Answers, Ideal, ideal_time};
 pub use paths::{Paths, Spread};
 pub use routes::{ConnectionRoute, find_route, find_routes};

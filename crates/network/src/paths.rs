@@ -2,7 +2,7 @@
 
 use fanin_units::mix;
 
-use crate::graph::{Network, NetworkError, NodeIndex, NodeKind, PortIndex};
+use crate::graph::{Network, NetworkError, NodeIndex, NodeKind, PortIndex, reverse};
 
 /// Choice among equally short paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,7 +106,7 @@ impl<'a> Paths<'a> {
 
     /// The ports that lead to a software switch: its host ports.
     pub(crate) fn host_ports(&self, software: NodeIndex) -> Vec<PortIndex> {
-        self.leaving.of(software).iter().map(|port| port ^ 1).collect()
+        self.leaving.of(software).iter().map(|&port| reverse(port)).collect()
     }
 
     /// Returns true if one host has just one shortest path to another.
@@ -166,7 +166,7 @@ impl<'a> Paths<'a> {
         for &switch in &self.attached {
             self.closer_of[switch as usize] =
                 Some((self.closer.len() as u32, self.closer.len() as u32 + self.last_hop(switch, to)));
-            let ports = self.leaving.of(to).iter().map(|port| port ^ 1);
+            let ports = self.leaving.of(to).iter().map(|&port| reverse(port));
             self.closer.extend(ports.filter(|&port| self.network.source(port) == switch));
         }
         self.destination = Some(to);

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use fanin_scenario::{Daqrings, FlowDistribution, Scenario, Topology};
 
 use crate::topology::Roles;
-use crate::{Connection, Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Spread};
+use crate::{Connection, Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Spread, reverse};
 
 /// The route of one direction of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -185,7 +185,7 @@ impl<'a> Detours<'a> {
             Spread::Ecmp(_) => u64::from(to),
         };
         let host_port = host_ports[(ring % host_ports.len() as u64) as usize];
-        path.extend([host_port, host_port ^ 1]);
+        path.extend([host_port, reverse(host_port)]);
         path.extend(self.on.find(hardware, to, spread)?);
         assert!(path.windows(2).all(|pair| {
             let node = self.network.destination(pair[0]);
@@ -215,7 +215,7 @@ mod tests {
                 path.iter().map(|&port| &*network.nodes[network.destination(port) as usize].name).collect();
             let last = format!("collector:{number}");
             assert_eq!(nodes, ["core:0", "software:0", "core:0", "tor:0", last.as_str()]);
-            assert_eq!(path[1] ^ 1, path[2], "back over the same host port");
+            assert_eq!(reverse(path[1]), path[2], "back over the same host port");
             *used.entry(path[1]).or_insert(0) += 1;
         }
         assert_eq!(used.into_values().collect::<Vec<_>>(), [10, 10, 10]);

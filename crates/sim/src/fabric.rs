@@ -16,7 +16,7 @@ use fanin_units::Instant;
 use crate::Error;
 use crate::index::NIL;
 use crate::schedule::Schedule;
-use fanin_network::{Framing, PortIndex};
+use fanin_network::{Framing, PortIndex, reverse};
 
 mod boundary;
 mod build;
@@ -222,7 +222,7 @@ impl Fabric {
     /// Starts or stops recording all frames on the link of a port, in both directions.
     pub(crate) fn tap_link(&mut self, port: PortIndex, on: bool) {
         self.observers = if on { self.observers + 1 } else { self.observers - 1 };
-        for port in [port, port ^ 1] {
+        for port in [port, reverse(port)] {
             self.ports[port as usize].link_mut().tap(on);
         }
     }

@@ -15,7 +15,7 @@ use super::output::{OutputQueue, Port};
 use super::pausable::PausableOutput;
 use super::rings::RingOutput;
 use crate::Error;
-use fanin_network::{Network, PortIndex, SwitchKind};
+use fanin_network::{Network, PortIndex, SwitchKind, reverse};
 
 /// The parts of a fabric, built switch by switch.
 struct Builder<'a> {
@@ -46,7 +46,7 @@ impl Fabric {
             let link = network.link(index);
             let link = LinkState::new(link.rate, link.delay.get(), network.latency(index).get());
             // Each direction of a link is the way back of the other.
-            Port::new(link, [outputs[index as usize], outputs[index as usize ^ 1]])
+            Port::new(link, [outputs[index as usize], outputs[reverse(index) as usize]])
         };
         let ports = network.ports().map(port).collect();
         let pausing = network.switches_used().find(|kind| kind.settings.pause.mode != PauseMode::Off);
@@ -73,7 +73,7 @@ impl Fabric {
         }
         // The way back of a link leaves the node that it leads to.
         for port in network.ports().filter(|&port| network.switch(network.destination(port)).is_some()) {
-            let far_end = builder.ports[port as usize ^ 1].as_far_end();
+            let far_end = builder.ports[reverse(port) as usize].as_far_end();
             builder.ports[port as usize].link_mut().lead_to(far_end);
         }
         let flow_control = builder.flow_control()?;

@@ -191,7 +191,7 @@ impl FlowControl {
     }
 
     /// Counts a sent signal. After a PAUSE, schedules a search for a deadlock.
-    pub(super) fn count(&mut self, schedule: &mut Schedule, now: u64, signal: PauseSignal) {
+    pub(super) fn note_sent(&mut self, schedule: &mut Schedule, now: u64, signal: PauseSignal) {
         match signal {
             PauseSignal::Pause => {
                 self.pauses += 1;

@@ -12,7 +12,7 @@
 //! Outputs are driven naively: when the link is free, the next frame that may go is sent. At one instant departures come
 //! first, then the RESUMEs that they cause, then everything else.
 
-use fanin_network::PortIndex;
+use fanin_network::{PortIndex, reverse};
 use fanin_queueing::{PauseSignal, StoredFrame, Verdict};
 use fanin_tcp::Flags;
 use fanin_units::Instant;
@@ -152,12 +152,12 @@ impl Fabric {
     /// neighbour obeys it after its reaction time.
     fn send_signal(&mut self, schedule: &mut Schedule, now: u64, input: PortIndex, signal: PauseSignal) {
         let wire_bytes = self.framing.pause_bytes();
-        let back = self.ports[input as usize ^ 1].link_mut();
+        let back = self.ports[reverse(input) as usize].link_mut();
         let arrival = back.send_signal(now, wire_bytes, signal);
         if !back.leads_out() {
             self.schedule_signal(schedule, arrival, input);
         }
-        self.flow_control().count(schedule, now, signal);
+        self.flow_control().note_sent(schedule, now, signal);
     }
 
     /// Schedules the effect of a signal that arrives at the sender of `port`.
@@ -178,7 +178,7 @@ impl Fabric {
         let LeavingSignal { port, arrival, signal } = leaving;
         let wire_bytes = self.framing.pause_bytes();
         self.ports[port as usize].link_mut().accept_signal(arrival, wire_bytes, signal);
-        self.schedule_signal(schedule, arrival, port ^ 1);
+        self.schedule_signal(schedule, arrival, reverse(port));
         if signal == PauseSignal::Pause {
             self.flow_control().schedule_check(schedule, arrival);
         }
@@ -186,7 +186,7 @@ impl Fabric {
 
     /// Applies a signal at the port that receives it.
     pub(crate) fn handle_signal(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
-        let signal = self.ports[index as usize ^ 1].link_mut().take_signal(now);
+        let signal = self.ports[reverse(index) as usize].link_mut().take_signal(now);
         let (out, _) = self.ports[index as usize].pausable_mut();
         match signal {
             PauseSignal::Pause => out.pause(now),

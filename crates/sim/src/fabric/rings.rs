@@ -21,7 +21,7 @@ use crate::schedule::{NEVER, Schedule};
 use fanin_network::PortIndex;
 
 /// The ring of frames without a rule. It is served before all others.
-pub(super) const OTHERS: u16 = 0;
+pub(super) const PLAIN: u16 = 0;
 
 /// An output with rings.
 pub(super) struct RingOutput {
@@ -56,7 +56,7 @@ impl RingOutput {
     pub(super) fn new(settings: &Daqrings, unstored_bytes: u32) -> Result<Self, Error> {
         let mut rings = Rings::new(settings.service, None)?.with_overhead(unstored_bytes);
         let others = rings.add_ring(&RingSettings::new(settings.frames))?;
-        assert_eq!(others, usize::from(OTHERS), "the first ring is that of frames that no rule names");
+        assert_eq!(others, usize::from(PLAIN), "the first ring is that of frames that no rule names");
         rings.serve_first(others);
         Ok(Self {
             rings,
@@ -69,7 +69,7 @@ impl RingOutput {
 
     /// The ring of a destination, made if needed; without a destination, the plain queue.
     pub(super) fn ring(&mut self, destination: Option<u32>) -> Result<u16, Error> {
-        let Some(destination) = destination else { return Ok(OTHERS) };
+        let Some(destination) = destination else { return Ok(PLAIN) };
         if let Some(&ring) = self.ring_of.get(&destination) {
             return Ok(ring);
         }
@@ -180,7 +180,7 @@ impl RingOutput {
         let rings = self.ring_of.len() as u64;
         figures.rings += rings;
         figures.memory_bytes += rings * u64::from(self.settings.frames) * self.settings.slot.get();
-        for ring in self.each_ring().skip(usize::from(OTHERS) + 1) {
+        for ring in self.each_ring().skip(usize::from(PLAIN) + 1) {
             let (held, counters) = (self.rings.occupancy(ring), self.rings.counters(ring));
             figures.frames_max = figures.frames_max.max(held.frames_max);
             figures.bytes_max = figures.bytes_max.max(held.bytes_max);

@@ -28,12 +28,12 @@ fn to(end: u32) -> Parcel {
 fn a_ring_holds_its_frames_and_no_more() {
     let mut port = output(&Daqrings { frames: 9000, ..Daqrings::default() });
     let ring = port.ring(Some(7)).unwrap();
-    assert_eq!((ring, port.ring(Some(7)).unwrap(), port.ring(None).unwrap()), (1, 1, OTHERS));
+    assert_eq!((ring, port.ring(Some(7)).unwrap(), port.ring(None).unwrap()), (1, 1, PLAIN));
     let other = port.ring(Some(8)).unwrap();
     let taken = (0..9790).filter(|_| port.arrive(0, ring, frame())).count();
     assert_eq!((taken, port.frames(), port.bytes()), (9000, 9000, 9000 * 1518));
     // A full ring refuses only its own frames.
-    assert!(port.arrive(0, other, frame()) && port.arrive(0, OTHERS, frame()));
+    assert!(port.arrive(0, other, frame()) && port.arrive(0, PLAIN, frame()));
     let mut figures = RingFigures::default();
     port.add_to(&mut figures);
     assert_eq!((figures.rings, figures.frames_max, figures.drops), (2, 9000, 790));
@@ -92,7 +92,7 @@ fn play(settings: &Daqrings, arrivals: &[(u64, bool)]) -> Vec<(u64, u32)> {
     while let Some((now, Some(occurrence))) = schedule.pop(NEVER) {
         match occurrence {
             Occurrence::HostTimer(number) => {
-                let ring = if arrivals[number as usize].1 { ring } else { OTHERS };
+                let ring = if arrivals[number as usize].1 { ring } else { PLAIN };
                 assert!(port.arrive(now, ring, to(number)));
                 port.serve(&mut schedule, now, &mut link, 0);
             }

@@ -70,7 +70,7 @@ fn parts(setup: &Setup<'_>) -> Parts {
             let links = path.iter().map(|&port| {
                 let link = &mut links[port as usize];
                 if *link == NIL {
-                    *link = arbiter.add_link(lent(network.links[port as usize / 2].rate));
+                    *link = arbiter.add_link(lent(network.link(port).rate));
                 }
                 *link
             });

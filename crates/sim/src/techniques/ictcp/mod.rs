@@ -35,7 +35,7 @@ fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let receiver = |index: EndIndex| {
         let end = &engine.ends()[index as usize];
         let has_path = end.route.port != NIL;
-        has_path.then(|| (index, end.host, network.links[end.route.port as usize / 2].rate))
+        has_path.then(|| (index, end.host, network.link(end.route.port).rate))
     };
     let ends = (0..2 * bulk_connections).step_by(2).filter_map(receiver).collect();
     Ok(Some(Installed::technique(IctcpTechnique { ictcp: Ictcp::new(engine.config().mss), ends })))

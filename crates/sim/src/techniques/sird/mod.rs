@@ -63,7 +63,7 @@ fn access_links(setup: &Setup<'_>, flags: Flags) -> Vec<AccessLink> {
             node: network.source(end.route.port),
             rtt: fabric.crossing_time(there, full)
                 + fabric.crossing_time(end.route, fabric.header_wire_bytes()),
-            rate: network.links[end.route.port as usize / 2].rate,
+            rate: network.link(end.route.port).rate,
         }
     };
     ends.iter().enumerate().map(link).collect()
