@@ -1,4 +1,4 @@
-//! Messages of the data flow as bytes, and back. Every received byte is checked.
+//! Messages of the data flow as bytes, and back. Every received byte is checked. The header before them is `message`'s.
 //!
 //! All numbers are little-endian. The fields of each kind follow in this order. They take exactly as many bytes as
 //! [`Message::wire_bytes`] says, so that simulated and real networks carry equally many.

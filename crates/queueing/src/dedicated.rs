@@ -2,6 +2,9 @@
 //!
 //! Switch A of thesis §4.2.1 has only such buffers. In a [`Memory`](crate::Memory) with pools, each output has one,
 //! too, and a frame must meet the limits of both.
+//!
+//! The file admits frames and counts their bytes. The frames wait in `drive/booked.rs` in the simulator, and in the live
+//! switch's `datapath/output.rs`.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

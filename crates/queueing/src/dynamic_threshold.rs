@@ -2,6 +2,9 @@
 //!
 //! A. K. Choudhury and E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM
 //! Transactions on Networking 6(2), 1998.
+//!
+//! The file admits frames and counts their bytes. The frames wait in `drive/booked.rs` in the simulator, and in the live
+//! switch's `datapath/output.rs`.
 
 use alloc::vec;
 

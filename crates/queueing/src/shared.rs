@@ -1,6 +1,9 @@
 //! Shared memory: pools that several ports use, and limits on each input port.
 //!
 //! Switch B of thesis §4.2.1 has several pools, charged by input port; figure 5.2b of the thesis has one for all ports.
+//!
+//! The file admits frames and counts their bytes. The frames wait in `drive/booked.rs` in the simulator, and in the live
+//! switch's `datapath/output.rs`.
 
 use alloc::vec;
 use alloc::vec::Vec;

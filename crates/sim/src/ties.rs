@@ -2,7 +2,7 @@
 //!
 //! A switch serves frames that arrive together at several ports in no fixed order: no port always gets the last free place of
 //! a queue. An occurrence's rank is a hash of the seed, the instant and the names of its nodes. Ranks depend neither on the
-//! order of scheduling nor on the order in which a network lists its nodes.
+//! order of scheduling nor on the order in which a network lists its nodes. `Schedule::order` sorts by them.
 
 use std::collections::HashMap;
 

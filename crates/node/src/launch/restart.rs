@@ -1,4 +1,4 @@
-//! Times at which ended processes are started again.
+//! Times at which ended processes are started again; `LiveSystem::start_again` starts them.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,6 @@
 //! Forwarding: learns the stations' ports, and finds the output of a frame (IEEE 802.1Q §8.7, §8.8).
+//!
+//! `switch/path.rs` carries the frame there.
 
 use fanin_units::Instant;
 
