@@ -8,7 +8,7 @@ use crate::{EventRecord, EventStep, L1Id, Outcome};
 /// Follows the records of all roles, from one process or from the journals of many, in any order.
 ///
 /// The rule: every assigned L1 ID is finished exactly once, as rejected, accepted, stored or debug. A stored event is
-/// on disk exactly once, unless it was taken from a collector or sent to a second logger.
+/// on disk exactly once. An event that was taken from a collector, or sent to a logger twice, may have further copies.
 #[derive(Debug, Default)]
 pub struct Auditor {
     events: BTreeMap<L1Id, Life>,
@@ -37,7 +37,7 @@ pub struct Totals {
     pub stored: u64,
     /// Events in the debug stream.
     pub debug: u64,
-    /// Copies on disk beyond the first, each explained by a record.
+    /// Copies on disk beyond those that the outcome requires, each explained by a record.
     pub duplicates: u64,
 }
 
@@ -47,7 +47,7 @@ pub enum AuditError {
     /// Records name an event that was never assigned.
     #[error("event {0} was never assigned")]
     NeverAssigned(L1Id),
-    /// Assigned again, although it was not taken from its collector.
+    /// The event was assigned again, although it was not taken from its collector.
     #[error("event {event} was assigned {assigned} times, but taken back {reassigned} times")]
     AssignedTwice {
         /// The event's L1 ID.
@@ -60,7 +60,7 @@ pub enum AuditError {
     /// The event has no outcome.
     #[error("event {0} was lost: it was assigned and never finished with")]
     Lost(L1Id),
-    /// Finished more than once.
+    /// The event was finished more than once.
     #[error("event {event} was finished with {completed} times")]
     CompletedTwice {
         /// The event's L1 ID.
@@ -68,7 +68,7 @@ pub enum AuditError {
         /// The number of times that it was finished.
         completed: u32,
     },
-    /// Reported as stored, but not on disk.
+    /// The event was reported as stored, but is not on disk.
     #[error("event {0} is said to be stored, but no logger has it")]
     NotOnDisk(L1Id),
     /// The event is on disk more often than its records explain.
@@ -85,12 +85,12 @@ pub enum AuditError {
 }
 
 impl Auditor {
-    /// An auditor without records.
+    /// Makes an auditor without records.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a record.
+    /// Adds a record. XOFF and XON are ignored, as they belong to no event.
     pub fn record(&mut self, record: &EventRecord) {
         if matches!(record.step, EventStep::Xoff | EventStep::Xon) {
             return;
@@ -109,7 +109,7 @@ impl Auditor {
         }
     }
 
-    /// Recorded events by L1 ID.
+    /// Returns the recorded events in the order of L1 IDs.
     pub fn events(&self) -> impl Iterator<Item = L1Id> {
         self.events.keys().copied()
     }
@@ -119,17 +119,18 @@ impl Auditor {
         self.events.remove(&event);
     }
 
-    /// Checks the rule, at a time when every event must be finished.
+    /// Checks the rule when every event must be finished, and returns the totals. With `loggers`, an event of the debug
+    /// stream must be on disk, too.
     ///
     /// # Errors
-    /// The first event that breaks it. Without loggers, an event in the debug stream is on no disk.
+    /// The first event, by L1 ID, that breaks the rule.
     pub fn finish(&self, loggers: bool) -> Result<Totals, AuditError> {
         let (totals, breaches) = self.account(loggers);
         breaches.first().map_or(Ok(totals), |first| Err(*first))
     }
 
-    /// Every event that breaks the rule, by L1 ID, and the totals: all assigned events, and the outcomes of the other
-    /// events.
+    /// Returns every event that breaks the rule, by L1 ID, with the totals. `assigned` counts all assigned events; the
+    /// other totals count only events that keep the rule.
     pub fn account(&self, loggers: bool) -> (Totals, Vec<AuditError>) {
         let mut totals = Totals::default();
         let mut breaches = Vec::new();
@@ -153,7 +154,7 @@ impl Auditor {
 }
 
 impl Life {
-    /// The outcome of an event that keeps the rule, and true if it must be on disk.
+    /// Returns the outcome of an event that keeps the rule, and true if the event must be on disk.
     fn check(&self, event: L1Id, loggers: bool) -> Result<(Outcome, bool), AuditError> {
         let Self { assigned, completed, stored, reassigned, resent, outcome } = *self;
         if assigned == 0 {

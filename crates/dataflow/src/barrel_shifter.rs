@@ -2,10 +2,10 @@
 //!
 //! The event builders of CMS ("barrel shifter"; G. Antchev et al., "The CMS event builder demonstrator and results with
 //! Myrinet", Comput. Phys. Commun. 140, 2001) and LHCb ("linear shift"; F. Pisani et al., "Design and commissioning of
-//! the first 32-Tbit/s event-builder", IEEE Trans. Nucl. Sci. 70, 2023) work like this. In phase `k` source `i` sends to
-//! destination `(i + k) mod N`, so that two sources never share a destination's link. If one side has fewer hosts, or
-//! some have died, their places stay empty ("ghost nodes"). The bandwidth of these phases is lost, and all other hosts
-//! keep their turns.
+//! the first 32-Tbit/s event-builder", IEEE Trans. Nucl. Sci. 70, 2023) use a linear shift. In phase `k` source `i`
+//! sends to destination `(i + k) mod N`, so that two sources never share a destination's link. If one side has fewer
+//! hosts, or some have died, their places stay empty ("ghost nodes"). The bandwidth of these phases is lost, and all
+//! other hosts keep their turns.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -26,25 +26,26 @@ impl LinearShift {
     /// Makes a shift in which each of `sources` sends to each of `destinations` once a turn.
     ///
     /// # Panics
-    /// Without a source or without a destination.
+    /// If `sources` or `destinations` is zero.
     pub fn new(sources: u32, destinations: u32) -> Self {
         assert!(sources > 0 && destinations > 0, "a shift needs a host on either side");
         Self { sources, destinations }
     }
 
-    /// Phases of a turn.
+    /// Returns the number of phases in a turn.
     pub fn phases(&self) -> u32 {
         self.sources.max(self.destinations)
     }
 
-    /// The destination of a source in a phase, counted from the start; `None` if its place is empty.
+    /// Returns the destination of a source in a phase; `None` if the source's place is empty. Phases are counted from
+    /// the start of the shift.
     pub fn destination(&self, phase: u64, source: u32) -> Option<u32> {
         let phases = u64::from(self.phases());
         let destination = ((u64::from(source) + phase) % phases) as u32;
         (source < self.sources && destination < self.destinations).then_some(destination)
     }
 
-    /// The source that sends to a destination in a phase.
+    /// Returns the source that sends to a destination in a phase; `None` if the destination's place is empty.
     pub fn source(&self, phase: u64, destination: u32) -> Option<u32> {
         let phases = u64::from(self.phases());
         let source = ((u64::from(destination) + phases - phase % phases) % phases) as u32;
@@ -66,7 +67,7 @@ pub enum ShiftHost {
 enum PendingReport {
     /// The source's report that it has sent all data for its destination.
     Sending,
-    /// The destination's report that it has received them.
+    /// The destination's report that it has received the data.
     Receiving,
     /// Both reports have arrived.
     Nothing,
@@ -85,10 +86,10 @@ pub struct BarrierCounters {
     pub excluded: u64,
 }
 
-/// The barrier between phases: starts the next phase when every transfer of this one is reported complete.
+/// The barrier between phases. The next phase starts when every transfer of the present one is reported complete.
 ///
-/// Sources report when they have sent, destinations when they have received. A host without a report for the timeout is
-/// excluded, and the shift continues without it.
+/// Sources report when they have sent, destinations when they have received. A host that does not report within the
+/// timeout is excluded, and the shift continues without it.
 #[derive(Debug, Clone)]
 pub struct PhaseBarrier {
     shift: LinearShift,
@@ -107,7 +108,7 @@ pub struct PhaseBarrier {
 }
 
 impl PhaseBarrier {
-    /// A barrier before the first phase. A host without a report for `timeout` is excluded.
+    /// Makes a barrier, and begins phase 0 at `now`. A host that does not report within `timeout` is excluded.
     pub fn new(now: Instant, shift: LinearShift, timeout: Duration) -> Self {
         let mut barrier = Self {
             shift,
@@ -127,22 +128,22 @@ impl PhaseBarrier {
         barrier
     }
 
-    /// The present phase.
+    /// Returns the present phase, counted from 0.
     pub fn phase(&self) -> u64 {
         self.phase
     }
 
-    /// The start of the present phase, and the end of all phases before it.
+    /// Returns the start of the present phase, which is the end of the phase before it.
     pub fn began(&self) -> Instant {
         self.began
     }
 
-    /// The counters up to now.
+    /// Returns the counters up to now.
     pub fn counters(&self) -> &BarrierCounters {
         &self.counters
     }
 
-    /// The pairs of live hosts of the present phase.
+    /// Returns the pairs of live hosts of the present phase: source and destination.
     pub fn pairs(&self) -> impl Iterator<Item = (u32, u32)> {
         (0..self.shift.sources).filter_map(|source| Some((source, self.partner(source)?)))
     }
@@ -152,12 +153,12 @@ impl PhaseBarrier {
         core::mem::take(&mut self.begun)
     }
 
-    /// The next host to exclude.
+    /// Returns the next host that was excluded; `None` if there is none.
     pub fn poll_excluded(&mut self) -> Option<ShiftHost> {
         self.excluded.pop_front()
     }
 
-    /// The next time at which [`Self::handle_deadline`] must be called.
+    /// Returns the next time at which [`Self::handle_deadline`] must be called; `None` while no report is pending.
     pub fn poll_deadline(&self) -> Option<Instant> {
         (self.pending_count > 0).then(|| later(self.began, self.timeout))
     }
@@ -178,7 +179,7 @@ impl PhaseBarrier {
         self.advance(now);
     }
 
-    /// Handles a destination's report that it has received all data of a phase.
+    /// Handles a destination's report that it has received all data of a phase. Late reports are ignored.
     pub fn handle_received(&mut self, now: Instant, phase: u64, destination: u32) {
         if phase != self.phase {
             return;
@@ -239,7 +240,7 @@ impl PhaseBarrier {
         self.excluded.push_back(host);
     }
 
-    /// The live destination of a live source in the present phase.
+    /// Returns the live destination of a live source in the present phase; `None` if there is none.
     fn partner(&self, source: u32) -> Option<u32> {
         let destination = self.shift.destination(self.phase, source)?;
         (self.sources[source as usize] && self.destinations[destination as usize]).then_some(destination)

@@ -30,7 +30,7 @@ impl BitSet {
         }
     }
 
-    /// The first member at or after `start`, wrapping around to zero.
+    /// Returns the first member at or after `start`, wrapping around to zero; `None` if the set is empty.
     pub(crate) fn next_cyclic(&self, start: usize) -> Option<usize> {
         self.next(start).or_else(|| self.next(0))
     }

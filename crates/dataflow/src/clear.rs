@@ -36,7 +36,7 @@ impl ClearBatch {
         Self { config, events: Vec::new(), flush_at: None }
     }
 
-    /// The most events of a group.
+    /// Returns the most events of a group.
     pub(crate) fn group_len(&self) -> usize {
         self.config.clear_group.into()
     }
@@ -55,12 +55,12 @@ impl ClearBatch {
         }
     }
 
-    /// The time at which its events have waited `delay_max`.
+    /// Returns the time at which the group's first event has waited `delay_max`; `None` without events.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.flush_at
     }
 
-    /// Returns the events if the group is full or has waited long enough.
+    /// Takes the group's events if the group is full or its deadline has passed; otherwise returns `None`.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<Arc<[L1Id]>> {
         let full = self.events.len() >= usize::from(self.config.clear_group);
         let late = self.flush_at.is_some_and(|at| at <= now);

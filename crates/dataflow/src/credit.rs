@@ -24,11 +24,12 @@ pub enum CreditDiscipline {
     FirstFit,
 }
 
-/// Credits that requests take and answers return, and the requests that wait for them.
+/// Credits that requests take and answers return, and the requests that wait for credits.
 ///
 /// `T` is a request; each belongs to a slot, the collector's number for an event in collection. Adding a request, and
-/// serving one after a credit has returned, cost O(1). [`CreditDiscipline::SmallestRemaining`] searches the slots in use
-/// when an event enters or leaves. [`CreditDiscipline::FirstFit`] searches the distinct costs, at most 128.
+/// serving one after a credit has returned, cost O(1). [`CreditDiscipline::SmallestRemaining`] searches the slots with
+/// requests after a request was added, or a slot changed or ran empty. [`CreditDiscipline::FirstFit`] searches the
+/// distinct costs, at most 128.
 #[derive(Debug)]
 pub struct CreditPool<T> {
     /// The total number of credits; with `None` no request waits.
@@ -57,7 +58,7 @@ enum CreditQueue<T> {
     /// One queue for each slot, the slots with requests, and the slot with the fewest remaining fragments, if known.
     Smallest {
         queues: Vec<SlotQueue<T>>,
-        /// Slots that were urgent up to now.
+        /// Number of times that a slot became urgent so far.
         urgent: u64,
         active: Vec<u32>,
         best: Option<u32>,
@@ -76,7 +77,7 @@ struct SlotQueue<T> {
     scale: f64,
     /// True if its next request is sent before those of other slots.
     is_urgent: bool,
-    /// Of equal slots, the one that was urgent first goes first.
+    /// Position in the order of becoming urgent. Of equal slots, the lowest one goes first.
     order: u64,
 }
 
@@ -85,14 +86,15 @@ impl<T> SlotQueue<T> {
         Self { requests: VecDeque::new(), remaining: 0, scale: 1.0, is_urgent: false, order: 0 }
     }
 
-    /// The order of service: the least goes first. The order of positive floats is that of their bits.
+    /// Returns the slot's rank in the order of service; the least goes first. Positive floats have the same order as
+    /// their bits.
     fn key(&self) -> (bool, u64, u64) {
         (!self.is_urgent, (self.remaining as f64 * self.scale).to_bits(), self.order)
     }
 }
 
 impl<T> CreditPool<T> {
-    /// A pool of `credits`; with `None` no request waits.
+    /// Makes a pool of `credits`; with `None` no request waits.
     pub fn new(credits: Option<u32>, discipline: CreditDiscipline) -> Self {
         let queue = match discipline {
             CreditDiscipline::Fifo => CreditQueue::Fifo(VecDeque::new()),
@@ -107,27 +109,27 @@ impl<T> CreditPool<T> {
         Self { credits, used: 0, used_max: 0, waiting: 0, queue }
     }
 
-    /// The total number of credits; `None` without shaping.
+    /// Returns the total number of credits; `None` without shaping.
     pub fn credits(&self) -> Option<u32> {
         self.credits
     }
 
-    /// Credits that requests hold now.
+    /// Returns the credits that requests hold now.
     pub fn used(&self) -> u32 {
         self.used
     }
 
-    /// The most credits that requests ever held.
+    /// Returns the most credits that requests ever held.
     pub fn used_max(&self) -> u32 {
         self.used_max
     }
 
-    /// Requests that wait.
+    /// Returns the number of requests that wait for credits.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Adds a request of a slot that costs `cost` credits.
+    /// Adds a request of `slot`; the request costs `cost` credits.
     pub fn push(&mut self, slot: u32, cost: u16, request: T) {
         self.waiting += 1;
         let entry = QueuedRequest { request, slot, cost };
@@ -159,8 +161,8 @@ impl<T> CreditPool<T> {
         }
     }
 
-    /// Sends the next request of a slot before those of other slots, as its sizes are unknown. Only
-    /// [`CreditDiscipline::SmallestRemaining`] takes account of it.
+    /// Puts the next request of a slot before those of other slots, because the sizes of its answers are unknown. Also
+    /// resets the slot's scale to 1. Only [`CreditDiscipline::SmallestRemaining`] uses urgency.
     pub fn set_urgent(&mut self, slot: u32) {
         if let CreditQueue::Smallest { queues, urgent, best, .. } = &mut self.queue {
             grow(queues, slot as usize, SlotQueue::new);
@@ -172,7 +174,7 @@ impl<T> CreditPool<T> {
     }
 
     /// Sets the size of a slot's fragments, relative to those of other slots. Only
-    /// [`CreditDiscipline::SmallestRemaining`] takes account of it.
+    /// [`CreditDiscipline::SmallestRemaining`] uses the scale.
     pub fn set_scale(&mut self, slot: u32, scale: f64) {
         if let CreditQueue::Smallest { queues, best, .. } = &mut self.queue
             && let Some(queue) = queues.get_mut(slot as usize)
@@ -182,7 +184,8 @@ impl<T> CreditPool<T> {
         }
     }
 
-    /// Puts the rest of a request that was just popped behind all others of its slot, and returns its credits.
+    /// Puts the rest of a request that was just popped behind all others of its slot. Returns the rest's `cost` to the
+    /// pool.
     ///
     /// # Panics
     /// If more credits return than were taken.
@@ -198,7 +201,7 @@ impl<T> CreditPool<T> {
         }
     }
 
-    /// The next request that may be sent; takes its credits.
+    /// Takes the next request, with its credits. Returns `None` if no request waits, or if the credits do not suffice.
     pub fn pop(&mut self) -> Option<T> {
         if self.waiting == 0 {
             return None;
@@ -310,8 +313,8 @@ fn grow<T>(items: &mut Vec<T>, index: usize, new: impl FnMut() -> T) {
 mod tests {
     use super::*;
 
-    /// The order of service: slot 0 has 3 requests of 4 credits, slot 1 has 2 of 2, and slot 2 has 3 of 1. Credits
-    /// return one request at a time.
+    /// Returns the order of service: slot 0 has 3 requests of 4 credits, slot 1 has 2 of 2, and slot 2 has 3 of 1.
+    /// Credits return one request at a time.
     fn order(discipline: CreditDiscipline, credits: u32) -> Vec<(u32, u16)> {
         let mut pool = CreditPool::new(Some(credits), discipline);
         for (slot, cost, count) in [(0, 4, 3), (1, 2, 2), (2, 1, 3)] {

@@ -62,7 +62,8 @@ impl WindowShares {
         }
     }
 
-    /// Notes a request to a sender. Returns true if shares change.
+    /// Records a request to `sender`. Returns true if the request is the sender's only open one, which changes the
+    /// shares.
     pub fn open(&mut self, now: Instant, sender: u32) -> bool {
         let due = if self.deadline.is_zero() { Instant::FAR_FUTURE } else { now + self.deadline };
         match self.debtors.iter_mut().find(|debtor| debtor.sender == sender) {
@@ -79,7 +80,8 @@ impl WindowShares {
         }
     }
 
-    /// Notes a complete answer. Returns true if the sender owes no other: the caller then closes its window.
+    /// Records a complete answer of `sender`. Returns true if it was the sender's last open one; the caller then closes
+    /// the sender's window.
     pub fn close(&mut self, now: Instant, sender: u32) -> bool {
         let Some(place) = self.debtors.iter().position(|debtor| debtor.sender == sender) else {
             return false;
@@ -103,25 +105,25 @@ impl WindowShares {
         }
     }
 
-    /// Returns true if a sender owes an answer.
+    /// Returns true if `sender` owes an answer.
     #[must_use]
     pub fn is_debtor(&self, sender: u32) -> bool {
         self.debtors.iter().any(|debtor| debtor.sender == sender)
     }
 
-    /// The senders that owe answers, with their shares in segments; `None` before the first division.
+    /// Returns the senders that owe answers, with their shares in segments; `None` before the first division.
     pub fn shares(&self) -> impl Iterator<Item = (u32, Option<u32>)> {
         self.debtors.iter().map(|debtor| (debtor.sender, debtor.share))
     }
 
-    /// Returns true if [`Self::share_out`] would change a share.
+    /// Returns true if [`Self::share_out`] has to divide the window again.
     #[must_use]
     pub fn has_changed(&self) -> bool {
         self.has_changed
     }
 
-    /// Divides the window again if anything changed. Calls `tell` for each changed share, with its sender, the segments,
-    /// and true if it grew.
+    /// Divides the window again if senders or deadlines have changed. For each changed share, calls `tell` with the
+    /// sender, the new share in segments, and true if the share grew.
     pub fn share_out(&mut self, now: Instant, mut tell: impl FnMut(u32, u32, bool)) {
         if !core::mem::take(&mut self.has_changed) {
             return;
@@ -141,15 +143,15 @@ impl WindowShares {
     }
 }
 
-/// Equal shares; the first ones get one segment more if the window does not divide evenly.
+/// Returns equal shares in segments. If the window does not divide evenly, the first senders get one segment more.
 fn equal(global_window: u32, debtors: usize) -> Vec<u32> {
     let number = debtors.max(1) as u32;
     let (each, rest) = (global_window / number, global_window % number);
     (0..debtors as u32).map(|place| each + u32::from(place < rest)).collect()
 }
 
-/// One segment for each, by deadline, until no segment is left. The rest is in proportion to the inverse of the time
-/// left.
+/// Returns shares by deadline, in segments. Each sender gets one segment, the nearest deadline first, while segments
+/// are left. The rest is divided in proportion to the inverse of the time left.
 fn by_deadline(now: Instant, global_window: u32, due: impl Iterator<Item = Instant>) -> Vec<u32> {
     let mut order: Vec<(Instant, usize)> = due.enumerate().map(|(place, due)| (due, place)).collect();
     order.sort_unstable();

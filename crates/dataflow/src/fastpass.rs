@@ -41,8 +41,8 @@ struct ArbiterLink {
 #[derive(Debug, Clone, Default)]
 struct Links {
     links: Vec<ArbiterLink>,
-    /// Earliest timeslot in which each link can take another pair. A separate vector, since most checks read nothing
-    /// else.
+    /// Earliest start of a timeslot, in ps, in which each link can take another pair. A separate vector, since most
+    /// checks read nothing else.
     opens_at: Vec<u64>,
 }
 
@@ -113,7 +113,7 @@ struct PairGroup {
     links: [u32; 2],
     /// The rank of the first pair in `waiting`.
     front: u64,
-    /// Last timeslot of its first pair's turn.
+    /// Start of the last timeslot in which the first pair had its turn, in ps.
     tried_at: u64,
     /// Sorted by rank. A served pair moves to the end, and the next one is near the front, so that few entries move.
     waiting: VecDeque<WaitingPair>,
@@ -125,8 +125,8 @@ impl PairGroup {
         links.is_open(self.links[0], start) & links.is_open(self.links[1], start)
     }
 
-    /// The first pair from `place` on with an open path and without a turn in this timeslot. Allocated links stay
-    /// allocated until the timeslot's end.
+    /// Returns the rank and place of the first pair, from `place` on, with an open path and without a turn in this
+    /// timeslot. Allocated links stay allocated until the timeslot's end.
     #[inline]
     fn find(
         &self,
@@ -158,7 +158,7 @@ impl Front {
     const END: Self = Self { rank: RANK_NONE, group: NO_GROUP, path: 0 };
 }
 
-/// The arbiter's memory: links, pairs of hosts and their demands.
+/// The Fastpass arbiter: links, pairs of hosts and their demands.
 #[derive(Debug, Clone)]
 pub struct Arbiter {
     slot: u64,
@@ -219,7 +219,7 @@ impl Arbiter {
         (self.links.links.len() - 1) as u32
     }
 
-    /// Adds a pair of hosts with the links of its path, the destination's own last; returns its number.
+    /// Adds a pair of hosts with the links of its path, the destination's own last; returns the pair's number.
     ///
     /// # Panics
     /// If the path is empty or names a link that was not added.
@@ -284,7 +284,7 @@ impl Arbiter {
         asking.demand += slots;
     }
 
-    /// Number of timeslots that a pair waits for.
+    /// Returns the number of timeslots that a pair waits for.
     pub fn demand(&self, pair: u32) -> u32 {
         self.pairs[pair as usize].demand
     }

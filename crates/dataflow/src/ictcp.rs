@@ -21,7 +21,7 @@ const FAR: f64 = 0.5;
 const LAGS: u8 = 3;
 /// The least window in segments (§V.C).
 const WINDOW_MIN: u32 = 2;
-/// Free share of the link below which large windows shrink towards the mean (§V.C).
+/// Free share of the link below which a doubled window above the mean loses one segment (§V.C).
 const SCARCE: f64 = 0.2;
 
 /// One incoming connection.
@@ -32,7 +32,7 @@ struct Incoming {
     since: u64,
     throughput: f64,
     lags: u8,
-    /// True until growth is first refused: the window doubles.
+    /// True in slow start, where the window doubles. Ends when growth is refused, or the throughput stays low.
     slow_start: bool,
 }
 
@@ -84,7 +84,7 @@ impl Ictcp {
         }
     }
 
-    /// The counters of all hosts.
+    /// Returns the counters of all hosts.
     #[must_use]
     pub const fn counters(&self) -> IctcpCounters {
         self.counters
@@ -134,7 +134,9 @@ impl Ictcp {
         }
     }
 
-    /// Handles data on a connection with a round trip of `rtt_ps`. Returns its new window in bytes if it changes.
+    /// Handles data that arrived on a connection; returns the connection's new window in bytes if the window changes.
+    /// `now` and `rtt_ps` are in picoseconds. `bytes` count for the connection's throughput, `wire_bytes` for the
+    /// link's.
     pub fn handle_data(
         &mut self,
         now: u64,

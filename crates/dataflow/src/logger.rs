@@ -36,7 +36,7 @@ pub struct LoggerConfig {
 }
 
 impl Default for LoggerConfig {
-    /// An external disk; 256 MB of memory, and 100 000 offers.
+    /// Returns settings with an external disk, 256 MB of memory and 100 000 offers.
     fn default() -> Self {
         Self { write: WriteModel::External, logger_memory: Bytes::new(256_000_000), offers_max: 100_000 }
     }
@@ -121,10 +121,10 @@ pub struct Logger<P> {
 }
 
 impl<P: FragmentPayload> Logger<P> {
-    /// A logger with nothing to write.
+    /// Makes a logger with nothing to write.
     ///
     /// # Errors
-    /// The first setting that it refuses.
+    /// [`LoggerError::NoRate`] if the disk's rate is zero.
     pub fn new(config: LoggerConfig) -> Result<Self, LoggerError> {
         if let WriteModel::Timed { rate, .. } = config.write
             && rate.is_zero()
@@ -149,10 +149,11 @@ impl<P: FragmentPayload> Logger<P> {
         })
     }
 
-    /// Handles a new connection.
+    /// Handles a new connection, which changes nothing.
     pub fn handle_connected(&mut self, _now: Instant, _peer: Peer) {}
 
-    /// Handles the loss of a connection. A second call has no effect. Received events are still written.
+    /// Handles the loss of a connection: drops the collector's offers and grants. A second call has no effect. Received
+    /// events are still written.
     pub fn handle_closed(&mut self, _now: Instant, peer: Peer) {
         let Peer::Collector(collector) = peer else { return };
         self.offers.retain(|_, (from, ..)| *from != collector);
@@ -255,7 +256,8 @@ impl<P: FragmentPayload> Logger<P> {
         self.grant();
     }
 
-    /// Handles a failed write: nothing of the event is on disk. Its collector still has it.
+    /// Handles a failed write: nothing of the event is on disk. Its collector, which still has the event, receives a
+    /// refusal.
     pub fn handle_store_failed(&mut self, id: StoreId) {
         let Some(Writing { event, collector, size, .. }) = self.writing.remove(&id) else { return };
         self.counters.failed += 1;
@@ -264,8 +266,8 @@ impl<P: FragmentPayload> Logger<P> {
         self.grant();
     }
 
-    /// Handles a disk that is full, or has space again. While it is full, offers are refused, and collectors try other
-    /// loggers.
+    /// Handles a disk that is full, or has space again. While the disk is full, offers are refused, and collectors try
+    /// other loggers.
     pub fn handle_disk_full(&mut self, full: bool) {
         self.refusing = full;
         if full {
@@ -277,22 +279,22 @@ impl<P: FragmentPayload> Logger<P> {
         }
     }
 
-    /// The next event for the driver to write ([`WriteModel::External`]).
+    /// Returns the next event for the driver to write ([`WriteModel::External`]).
     pub fn poll_write(&mut self) -> Option<WriteJob<P>> {
         self.jobs.pop_front()
     }
 
-    /// The next message to send.
+    /// Returns the next message to send.
     pub fn poll_transmit(&mut self) -> Option<(Peer, Message<P>)> {
         self.out.pop_front()
     }
 
-    /// The next record.
+    /// Returns the next record.
     pub fn poll_record(&mut self) -> Option<EventRecord> {
         self.records.pop_front()
     }
 
-    /// The next time at which [`Self::handle_deadline`] must be called.
+    /// Returns the next time at which [`Self::handle_deadline`] must be called.
     pub fn poll_deadline(&self) -> Option<Instant> {
         self.timers.first().map(|(at, _)| at)
     }
@@ -313,12 +315,12 @@ impl<P: FragmentPayload> Logger<P> {
         assert!(self.counters.held_max >= self.counters.held);
     }
 
-    /// The counters up to now.
+    /// Returns the counters up to now.
     pub fn counters(&self) -> &LoggerCounters {
         &self.counters
     }
 
-    /// Number of received events that are not on disk yet.
+    /// Returns the number of received events that are not on disk yet.
     pub fn unwritten(&self) -> usize {
         self.writing.len()
     }

@@ -21,22 +21,22 @@ const FRAGMENT: u64 = 4;
 /// Most bytes of a message without lists and payload: [`Message::Offer`].
 pub const CONTROL_BYTES_MAX: u64 = FRAME_HEADER_BYTES + 2 * L1_ID;
 
-/// Bytes on the stream of a request for `fragments` fragments.
+/// Returns the bytes on the stream of a request for `fragments` fragments.
 pub const fn request_bytes(fragments: u64) -> Bytes {
     Bytes::new(FRAME_HEADER_BYTES + L1_ID + FRAGMENT * fragments)
 }
 
-/// Bytes on the stream of an answer with `payload`, in which `missing` fragments are absent.
+/// Returns the bytes on the stream of an answer with `payload`, in which `missing` fragments are absent.
 pub const fn answer_bytes(missing: u64, payload: Bytes) -> Bytes {
     Bytes::new(FRAME_HEADER_BYTES + L1_ID + STATUS + FRAGMENT * missing + payload.get())
 }
 
-/// Bytes on the stream of a clear of `events` events.
+/// Returns the bytes on the stream of a clear of `events` events.
 pub const fn clear_bytes(events: u64) -> Bytes {
     Bytes::new(FRAME_HEADER_BYTES + L1_ID * events)
 }
 
-/// Bytes on the stream of a whole event, for a logger.
+/// Returns the bytes on the stream of a whole event, for a logger.
 pub const fn event_bytes(payload: Bytes) -> Bytes {
     Bytes::new(FRAME_HEADER_BYTES + L1_ID + STATUS + FRAGMENT + payload.get())
 }
@@ -44,13 +44,13 @@ pub const fn event_bytes(payload: Bytes) -> Bytes {
 /// The final state of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// A processing unit rejected it.
+    /// A processing unit rejected the event.
     Rejected,
-    /// A processing unit accepted it, in a system without data loggers.
+    /// A processing unit accepted the event, in a system without data loggers.
     Accepted,
-    /// A processing unit accepted it, and a logger has it on disk.
+    /// A processing unit accepted the event, and a logger has the event on disk.
     Stored,
-    /// Stored undecided: the unit or the collector was lost.
+    /// The event was stored undecided: the unit or the collector was lost.
     Debug,
 }
 
@@ -102,7 +102,7 @@ pub enum Selection {
 pub struct Hello {
     /// Its units that are ready for an event.
     pub idle: Vec<u16>,
-    /// Events that it still works on.
+    /// Events that the collector still works on.
     pub busy: Vec<L1Id>,
     /// Recently finished events: the supervisor may have missed the report.
     pub done: Vec<FinishedEvent>,
@@ -113,9 +113,9 @@ pub struct Hello {
 pub enum Message<P> {
     /// Collector to supervisor: the first message of a connection.
     Hello(Box<Hello>),
-    /// Supervisor to collector: the answer to [`Message::Hello`]. It names events of its `busy` and `done` that other
-    /// collectors have been given meanwhile. The collector forgets them. It also answers the [`Message::Flow`] of a collector:
-    /// no assignment follows.
+    /// Supervisor to collector: the answer to [`Message::Hello`]. It lists events of `busy` and `done` that are no
+    /// longer assigned to this collector; the collector forgets them. An empty list also answers a collector's
+    /// [`Message::Flow`]: no assignment follows.
     Welcome(Box<[L1Id]>),
     /// Collector to supervisor: a unit is ready for an event; often it just rejected one.
     Ready {
@@ -132,7 +132,7 @@ pub enum Message<P> {
         event: L1Id,
         /// The processing unit's number on its collector.
         unit: u16,
-        /// True: store it without processing, since it was lost with another collector (thesis §3.7.4).
+        /// True: store the event without processing, since it was lost with another collector (thesis §3.7.4).
         direct: bool,
         /// The region of interest of the Level-1 trigger.
         region: Selection,
@@ -161,8 +161,9 @@ pub enum Message<P> {
     },
     /// Collector or supervisor to readout: these events are finished, and their fragments may be deleted.
     Clear(Arc<[L1Id]>),
-    /// Readout to supervisor: memory is full, or no longer full (XOFF, XON). A readout that stops in order says full, too.
-    /// Collector to supervisor, only with `stop`: it stops in order, and its units take no further event.
+    /// Readout to supervisor: memory is full, or no longer full (XOFF, XON). A readout that stops in order also sends
+    /// XOFF. Collector to supervisor, only with `stop`: the collector stops in order, and its units take no further
+    /// event.
     Flow {
         /// True: the trigger stops.
         stop: bool,
@@ -179,7 +180,7 @@ pub enum Message<P> {
         /// The event's L1 ID.
         event: L1Id,
     },
-    /// Logger to collector: it cannot store the event; the collector offers it to another logger.
+    /// Logger to collector: the logger cannot store the event. The collector offers the event to another logger.
     Refuse {
         /// The event's L1 ID.
         event: L1Id,
@@ -207,17 +208,18 @@ pub enum Message<P> {
         /// The stream of its file. Before a restart, the collector may have sent the event for another stream.
         stream: EventStream,
     },
-    /// Between drivers: which supervisor leads, and the log that the two share. Roles never receive it.
+    /// Between drivers: the supervisor that leads, and the log that both supervisors share. Roles never receive this
+    /// message.
     Succession(Box<[u8]>),
 }
 
 impl<P> Message<P> {
-    /// The name of the kind of message.
+    /// Returns the name of the kind of message.
     pub const fn name(&self) -> &'static str {
         NAMES[self.message_type() as usize - 1]
     }
 
-    /// The first field of the frame header: the kind of message.
+    /// Returns the first field of the frame header: the kind of message.
     pub const fn message_type(&self) -> u32 {
         match self {
             Self::Hello(_) => 1,
@@ -239,7 +241,7 @@ impl<P> Message<P> {
         }
     }
 
-    /// The second field of the frame header: the unit or the tag, otherwise zero.
+    /// Returns the second field of the frame header: the unit or the tag, otherwise zero.
     pub const fn stream_id(&self) -> u32 {
         match self {
             Self::Ready { unit, .. } | Self::Assign { unit, .. } => *unit as u32,
@@ -249,7 +251,7 @@ impl<P> Message<P> {
     }
 }
 
-/// The name of a message type, the first field of the frame header; nothing if no message has this type.
+/// Returns the name of a message type, the first field of the frame header; `None` if no message has this type.
 pub fn message_name(message_type: u32) -> Option<&'static str> {
     NAMES.get(message_type.checked_sub(1)? as usize).copied()
 }
@@ -275,11 +277,11 @@ const NAMES: [&str; 16] = [
 ];
 
 impl<P: FragmentPayload> Message<P> {
-    /// Bytes on the stream: the frame header, the fields, and the payload.
+    /// Returns the message's bytes on the stream: the frame header, the fields, and the payload.
     ///
-    /// The fields take 8 bytes for an L1 ID or a size, and 4 for a fragment's name; flags and outcomes take 2. Units and
-    /// tags are in the header's stream field. This matches the 10 bytes and about 100 bytes of the messages in thesis
-    /// table 3.1.
+    /// The fields take 8 bytes for an L1 ID or a size, and 4 for a fragment's name; flags and outcomes take 2. Units
+    /// and tags are in the header's stream field. These sizes match the 10 bytes and about 100 bytes of the messages in
+    /// thesis table 3.1.
     pub fn wire_bytes(&self) -> Bytes {
         let fields = match self {
             Self::Hello(hello) => {

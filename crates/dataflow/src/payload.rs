@@ -8,7 +8,7 @@ use crate::L1Id;
 
 /// The payload of a message. Its content is left to the driver; the roles use only its size.
 pub trait FragmentPayload: Clone + Default {
-    /// Its bytes on the wire.
+    /// Returns the payload's bytes on the wire.
     fn size(&self) -> Bytes;
 
     /// Appends the answer of one readout to the event in this payload.
@@ -43,7 +43,7 @@ impl FragmentSet {
     /// The most fragments that one readout may serve.
     pub const FRAGMENTS_MAX: u16 = 128;
 
-    /// The fragments 0 to `count` − 1.
+    /// Returns the fragments 0 to `count` − 1.
     ///
     /// # Panics
     /// If `count` exceeds [`Self::FRAGMENTS_MAX`].
@@ -54,19 +54,19 @@ impl FragmentSet {
         Self::from_bits(bits)
     }
 
-    /// The set of fragments `n` with bit `n` set.
+    /// Returns the set of fragments `n` with bit `n` set.
     #[inline]
     pub const fn from_bits(bits: u128) -> Self {
         Self([bits as u64, (bits >> 64) as u64])
     }
 
-    /// The set as bits, fragment `n` at bit `n`.
+    /// Returns the set as bits, fragment `n` at bit `n`.
     #[inline]
     pub const fn bits(self) -> u128 {
         self.0[0] as u128 | (self.0[1] as u128) << 64
     }
 
-    /// The number of fragments.
+    /// Returns the number of fragments.
     #[inline]
     pub const fn len(self) -> u16 {
         (self.0[0].count_ones() + self.0[1].count_ones()) as u16
@@ -83,28 +83,28 @@ impl FragmentSet {
         fragment < Self::FRAGMENTS_MAX && self.bits() >> fragment & 1 == 1
     }
 
-    /// The fragments in either set.
+    /// Returns the fragments in either set.
     #[inline]
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self([self.0[0] | other.0[0], self.0[1] | other.0[1]])
     }
 
-    /// The fragments in both sets.
+    /// Returns the fragments in both sets.
     #[inline]
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         Self([self.0[0] & other.0[0], self.0[1] & other.0[1]])
     }
 
-    /// The fragments that are not in `other`.
+    /// Returns the fragments that are not in `other`.
     #[inline]
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self([self.0[0] & !other.0[0], self.0[1] & !other.0[1]])
     }
 
-    /// The `count` lowest fragments of the set, or all if it has fewer.
+    /// Returns the `count` lowest fragments of the set, or all if it has fewer.
     #[must_use]
     pub fn lowest(self, count: u16) -> Self {
         if count >= self.len() {
@@ -117,7 +117,7 @@ impl FragmentSet {
         Self::from_bits(self.bits() & !left)
     }
 
-    /// The fragments, in rising order.
+    /// Returns the fragments in ascending order.
     pub fn iter(self) -> impl Iterator<Item = u16> {
         let mut left = self.bits();
         core::iter::from_fn(move || {

@@ -14,12 +14,12 @@ impl fmt::Display for L1Id {
 
 /// The other end of a connection: a role and its number, counted from zero within the role.
 ///
-/// The driver maps it to a host, address and connection.
+/// The driver maps a peer to a host, an address and a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Peer {
     /// The supervisor that leads.
     Supervisor,
-    /// The supervisor of the standby host. Roles know the one that leads alone, and drivers tell the two apart.
+    /// The supervisor of the standby host. Roles know only the supervisor that leads; drivers distinguish the two.
     Standby,
     /// A readout, by its number.
     Readout(u16),
@@ -30,7 +30,7 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// True for both supervisors.
+    /// Returns true for both supervisors.
     pub const fn is_supervisor(self) -> bool {
         matches!(self, Self::Supervisor | Self::Standby)
     }
@@ -50,7 +50,8 @@ impl fmt::Display for Peer {
 
 /// A message that is invalid in the receiver's state: a faulty peer, or a driver that mixes connections up.
 ///
-/// The receiver's state is unchanged. A live process closes the connection; in a simulation it is a mistake.
+/// The receiver's state is unchanged. A live process closes the connection; in a simulation such a message is a
+/// programming error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("unexpected {message} from {peer}: {why}")]
 pub struct Unexpected {

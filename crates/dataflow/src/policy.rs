@@ -28,29 +28,29 @@ impl UnitLayout {
         Self { firsts, collector_of }
     }
 
-    /// The number of collectors.
+    /// Returns the number of collectors.
     pub fn collectors(&self) -> usize {
         self.firsts.len() - 1
     }
 
-    /// The number of units.
+    /// Returns the number of units.
     pub fn units(&self) -> usize {
         self.collector_of.len()
     }
 
-    /// The number, in the whole system, of a collector's unit.
+    /// Returns the number of a collector's unit in the whole system; `None` if there is no such unit.
     #[inline]
     pub fn unit(&self, collector: u16, unit: u16) -> Option<u32> {
         let number = *self.firsts.get(usize::from(collector))? + u32::from(unit);
         (number < *self.firsts.get(usize::from(collector) + 1)?).then_some(number)
     }
 
-    /// The numbers of all units of a collector.
+    /// Returns the numbers of all units of a collector.
     pub fn units_of(&self, collector: u16) -> core::ops::Range<u32> {
         self.firsts[usize::from(collector)]..self.firsts[usize::from(collector) + 1]
     }
 
-    /// The collector of a unit, and the unit's number on it.
+    /// Returns the collector of a unit, and the unit's number on this collector.
     #[inline]
     pub fn place(&self, number: u32) -> (u16, u16) {
         let collector = self.collector_of[number as usize];
@@ -66,7 +66,7 @@ pub trait Assignment: Send {
     fn add(&mut self, unit: u32);
     /// Removes a unit that is no longer free, as its collector was lost.
     fn remove(&mut self, unit: u32);
-    /// Chooses a unit and removes it.
+    /// Chooses a unit and removes it; returns `None` if no unit is free.
     fn take(&mut self, random: &mut Random) -> Option<u32>;
 }
 
@@ -180,7 +180,8 @@ impl Assignment for Dense {
     }
 }
 
-/// The free units of each collector. The latest free unit is taken first: the network sees no difference.
+/// The free units of each collector. The unit that became free last is taken first; the network is not affected by this
+/// choice.
 struct Nodes {
     layout: UnitLayout,
     free: Vec<Vec<u32>>,
@@ -354,7 +355,7 @@ mod tests {
         (Policy::UnitRoundRobin, TieBreak::LeastRecent),
     ];
 
-    /// Three collectors with three units each, all free, and the collectors of the first takes.
+    /// Returns the collectors of the first `count` takes, from three collectors with three free units each.
     fn takes(policy: Policy, count: usize) -> Vec<u16> {
         let layout = UnitLayout::new(&[3, 3, 3]);
         let mut pool = policy.build(TieBreak::LeastRecent, &layout);

@@ -11,7 +11,8 @@ pub struct Random {
 }
 
 impl Random {
-    /// A random generator. Each host and purpose has its own seed.
+    /// Makes a generator from a seed. Each host and purpose has a seed of its own
+    /// ([`stream_seed`](crate::stream_seed)).
     pub fn new(seed: u64) -> Self {
         let mut counter = seed;
         let state = core::array::from_fn(|_| {
@@ -22,7 +23,7 @@ impl Random {
         Self { state }
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         let [a, b, c, d] = self.state;
@@ -32,7 +33,7 @@ impl Random {
         result
     }
 
-    /// A uniform number from zero to `end` - 1; the bias is below 2^-32 for any `end` of 32 bits.
+    /// Returns a uniform number from zero to `end` - 1; the bias is below 2^-32 for any `end` of 32 bits.
     ///
     /// # Panics
     /// If `end` is zero.
@@ -49,7 +50,7 @@ impl Random {
         }
     }
 
-    /// A uniform number above 0 and at most 1.
+    /// Returns a uniform number above 0 and at most 1.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         ((self.bits() >> 11) + 1) as f64 * (1.0 / (1_u64 << 53) as f64)
@@ -64,14 +65,14 @@ impl Random {
         !probability.is_zero() && u64::from(self.below(1_000_000)) < probability.get()
     }
 
-    /// A number of the standard normal distribution (Box and Muller).
+    /// Returns a number of the standard normal distribution (Box and Muller).
     pub fn normal(&mut self) -> f64 {
         let (first, second) = (self.unit(), self.unit());
         normal_of(first, second)
     }
 }
 
-/// Box and Muller's transform of two uniform numbers.
+/// Returns Box and Muller's transform of two uniform numbers.
 fn normal_of(first: f64, second: f64) -> f64 {
     libm::sqrt(-2.0 * libm::log(first)) * libm::cos(core::f64::consts::TAU * second)
 }
@@ -84,7 +85,8 @@ pub struct NormalBound {
 }
 
 impl NormalBound {
-    /// Makes the bound of `most` standard deviations; if that is not a number, no draw is below it.
+    /// Makes the bound of `most` standard deviations. If `most` is NaN or not above zero, [`Delay::draw_above`] skips
+    /// no draw.
     pub fn new(most: f64) -> Self {
         // A margin far larger than all rounding, here and in the transform.
         let surely = if most.is_infinite() { most } else { most - 1e-6 * (1.0 + libm::fabs(most)) };

@@ -109,7 +109,7 @@ pub struct Readout<P, S> {
     /// The number of lost connections of each collector.
     connections: Vec<u32>,
     supervisor_up: bool,
-    /// True if it stops in order, and the supervisor is to assign nothing meanwhile.
+    /// True if the readout stops in order; the supervisor then assigns nothing.
     is_stopping: bool,
     full_since: Option<Instant>,
     out: VecDeque<(Peer, Message<P>)>,
@@ -118,10 +118,10 @@ pub struct Readout<P, S> {
 }
 
 impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
-    /// A readout with an empty memory.
+    /// Makes a readout with an empty memory.
     ///
     /// # Errors
-    /// The first setting that it refuses.
+    /// [`ReadoutError`] with the first refused setting.
     pub fn new(config: ReadoutConfig, source: S) -> Result<Self, ReadoutError> {
         if config.memory.is_some_and(Bytes::is_zero) || config.events_max == 0 {
             return Err(ReadoutError::NoMemory);
@@ -183,7 +183,7 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
         true
     }
 
-    /// Handles a new connection.
+    /// Handles a new connection. The supervisor receives XOFF if memory is full or the readout stops in order.
     pub fn handle_connected(&mut self, _now: Instant, peer: Peer) {
         if peer == Peer::Supervisor {
             self.supervisor_up = true;
@@ -193,7 +193,8 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
         }
     }
 
-    /// Handles the loss of a connection. A second call has no effect. Its answers in preparation are dropped.
+    /// Handles the loss of a connection. A second call has no effect. Answers in preparation for this connection are
+    /// dropped when they fall due.
     pub fn handle_closed(&mut self, _now: Instant, peer: Peer) {
         match peer {
             Peer::Supervisor => self.supervisor_up = false,
@@ -208,7 +209,8 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
         }
     }
 
-    /// Begins to stop in order: the supervisor assigns nothing, so that events are finished and their fragments deleted.
+    /// Begins to stop in order. Sends XOFF to the supervisor, so that open events are finished and their fragments
+    /// deleted.
     pub fn handle_stop(&mut self) {
         let says = !core::mem::replace(&mut self.is_stopping, true) && self.full_since.is_none();
         if says && self.supervisor_up {
@@ -216,7 +218,7 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
         }
     }
 
-    /// True if no answer is in preparation, and no supervisor is connected or no fragment is kept.
+    /// Returns true if no answer is in preparation, and no supervisor is connected or no fragment is kept.
     pub fn is_idle(&self) -> bool {
         self.answers_count == 0 && (!self.supervisor_up || self.counters.events == 0)
     }
@@ -273,29 +275,29 @@ impl<P: FragmentPayload, S: FragmentSource<P>> Readout<P, S> {
         self.full_since.is_some()
     }
 
-    /// The next message to send.
+    /// Returns the next message to send.
     #[inline]
     pub fn poll_transmit(&mut self) -> Option<(Peer, Message<P>)> {
         self.out.pop_front()
     }
 
-    /// The next record.
+    /// Returns the next record.
     pub fn poll_record(&mut self) -> Option<EventRecord> {
         self.records.pop_front()
     }
 
-    /// The next time at which [`Self::handle_deadline`] must be called.
+    /// Returns the next time at which [`Self::handle_deadline`] must be called.
     #[inline]
     pub fn poll_deadline(&self) -> Option<Instant> {
         self.answers.first().map(|(at, _)| at)
     }
 
-    /// The source of its fragments.
+    /// Returns the source of its fragments.
     pub fn source(&mut self) -> &mut S {
         &mut self.source
     }
 
-    /// The counters up to now.
+    /// Returns the counters up to now.
     pub fn counters(&self) -> &ReadoutCounters {
         &self.counters
     }

@@ -95,7 +95,7 @@ pub enum EventStep {
         /// Fragments of the event that are missing so far.
         missing: u32,
     },
-    /// Collector: a processing unit decided, or was lost with it (`Debug`).
+    /// Collector: a processing unit decided on the event, or the event goes to the debug stream undecided (`Debug`).
     Decided {
         /// The processing unit's number on its collector.
         unit: u16,

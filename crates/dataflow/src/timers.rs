@@ -5,7 +5,7 @@ use core::cmp::Reverse;
 
 use fanin_units::{Duration, Instant};
 
-/// The time `now + wait`, or the end of time.
+/// Returns `now + wait`, or [`Instant::FAR_FUTURE`] if the sum overflows.
 #[inline]
 pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
     now.checked_add(wait).unwrap_or(Instant::FAR_FUTURE)
@@ -55,17 +55,17 @@ impl<T> Timers<T> {
         self.heap.push(Reverse(TimerEntry { at, order: self.set, timer }));
     }
 
-    /// The number of timers.
+    /// Returns the number of timers.
     pub(crate) fn len(&self) -> usize {
         self.heap.len()
     }
 
-    /// The earliest time, and the purpose of its timer.
+    /// Returns the time and the value of the earliest timer; `None` without timers.
     pub(crate) fn first(&self) -> Option<(Instant, &T)> {
         self.heap.peek().map(|Reverse(entry)| (entry.at, &entry.timer))
     }
 
-    /// Removes the earliest timer, if it is due.
+    /// Removes and returns the earliest timer if it is due.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<T> {
         if self.heap.peek()?.0.at > now {
             return None;

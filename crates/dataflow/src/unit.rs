@@ -28,12 +28,12 @@ impl ProcessingUnit {
         Self { state: if up { UnitState::Idle } else { UnitState::Down }, slot: 0 }
     }
 
-    /// The state of the unit.
+    /// Returns the state of the unit.
     pub fn state(&self) -> UnitState {
         self.state
     }
 
-    /// The slot of its event, if it has one.
+    /// Returns the slot of the unit's event; `None` without an event.
     pub(crate) fn slot(&self) -> Option<u32> {
         matches!(self.state, UnitState::Collecting | UnitState::Processing).then_some(self.slot)
     }

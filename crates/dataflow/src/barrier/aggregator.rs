@@ -32,7 +32,7 @@ pub struct AggregatorConfig {
 }
 
 impl Default for AggregatorConfig {
-    /// One sender of 1 kB, every round measured, no stall limit, no pace.
+    /// Returns settings for one sender of 1 kB: every round measured, no stall limit, no pace.
     fn default() -> Self {
         Self {
             senders: 1,
@@ -150,7 +150,8 @@ impl Aggregator {
     /// Makes an aggregator that waits for its senders to connect.
     ///
     /// # Errors
-    /// If the number of senders is zero or too large, or one of them would answer nothing.
+    /// If the number of senders is zero or too large, if a sender would answer nothing, or if the paced credits are
+    /// invalid.
     pub fn new(config: AggregatorConfig) -> Result<Self, AggregatorError> {
         let AggregatorConfig { senders, request_size, .. } = config;
         if senders == 0 || senders > SENDERS_MAX {
@@ -211,7 +212,8 @@ impl Aggregator {
         }
     }
 
-    /// Handles the loss of a connection to a sender, with the received part of its answer. A second call has no effect.
+    /// Handles the loss of a connection to a sender. The received part of its answer is dropped. A second call has no
+    /// effect.
     pub fn handle_closed(&mut self, now: Instant, peer: Peer) {
         let Some(sender) = self.sender_of(peer) else { return };
         if !self.senders[sender].is_connected {
@@ -235,7 +237,8 @@ impl Aggregator {
     /// Handles an answer, or a part of one.
     ///
     /// # Errors
-    /// If no answer of a connected sender is outstanding, or it is longer than that answer. The state is then unchanged.
+    /// If no answer of a connected sender is outstanding, or if the part is longer than the rest of that answer. The
+    /// state is then unchanged.
     pub fn handle_message(
         &mut self,
         now: Instant,
@@ -297,7 +300,7 @@ impl Aggregator {
         }
     }
 
-    /// The next message to send.
+    /// Returns the next message to send.
     pub fn poll_transmit(&mut self) -> Option<(Peer, BarrierMessage)> {
         let (to, message) = self.out.pop_front()?;
         if let Some(sender) = self.sender_of(to) {
@@ -307,7 +310,7 @@ impl Aggregator {
         Some((to, message))
     }
 
-    /// Time at which [`Self::handle_deadline`] must be called, if no byte arrives before.
+    /// Returns the time at which [`Self::handle_deadline`] must be called, if no byte arrives before.
     #[must_use]
     pub fn poll_deadline(&self) -> Option<Instant> {
         let paced = self.paced.as_ref().filter(|_| !self.waiting.is_empty());
@@ -320,36 +323,36 @@ impl Aggregator {
         Some(later(self.last_arrival, limit))
     }
 
-    /// The next record.
+    /// Returns the next record.
     pub fn poll_record(&mut self) -> Option<BarrierRecord> {
         self.records.pop_front()
     }
 
-    /// True if it was stopped and the last round is complete.
+    /// Returns true if the aggregator was stopped and the last round is complete.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.is_stopping && self.unanswered == 0
     }
 
-    /// The number of complete rounds.
+    /// Returns the number of complete rounds.
     #[must_use]
     pub fn rounds(&self) -> u64 {
         self.round
     }
 
-    /// Number of senders with an incomplete answer in the present round.
+    /// Returns the number of senders with an incomplete answer in the present round.
     #[must_use]
     pub fn unanswered(&self) -> u32 {
         self.unanswered
     }
 
-    /// Start of the present round.
+    /// Returns the start of the present round.
     #[must_use]
     pub fn round_start(&self) -> Instant {
         self.start
     }
 
-    /// Missing bytes of a sender's answer in the present round.
+    /// Returns the missing bytes of a sender's answer in the present round; zero for an unknown sender.
     #[must_use]
     pub fn owed(&self, sender: u16) -> Bytes {
         self.senders.get(usize::from(sender)).map_or(Bytes::ZERO, |state| Bytes::new(state.owed))

@@ -19,7 +19,7 @@ pub enum AnswerSize {
 }
 
 impl AnswerSize {
-    /// The bytes that sender number `sender` of `senders` answers.
+    /// Returns the bytes that sender number `sender` of `senders` answers.
     ///
     /// # Panics
     /// If the sender does not exist.
@@ -35,7 +35,7 @@ impl AnswerSize {
         }
     }
 
-    /// The sum of all senders' answers, in bytes.
+    /// Returns the sum of all senders' answers, in bytes.
     #[must_use]
     pub fn block(self, senders: u32) -> Bytes {
         match self {
@@ -63,7 +63,7 @@ pub enum BarrierMessage {
 }
 
 impl BarrierMessage {
-    /// The name of the kind of message.
+    /// Returns the name of the kind of message.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ impl BarrierMessage {
         }
     }
 
-    /// Bytes of the message on the stream.
+    /// Returns the bytes of the message on the stream.
     #[must_use]
     pub const fn wire_bytes(&self) -> Bytes {
         match self {

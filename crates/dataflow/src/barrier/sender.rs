@@ -38,7 +38,7 @@ enum Service {
 }
 
 impl BarrierSender {
-    /// A sender that waits for its aggregator to connect.
+    /// Makes a sender that waits for its aggregator to connect.
     #[must_use]
     pub fn new(config: BarrierSenderConfig) -> Self {
         Self { random: Random::new(config.seed), aggregator: None, state: Service::Idle, config }
@@ -100,7 +100,7 @@ impl BarrierSender {
         }
     }
 
-    /// The next message to send.
+    /// Returns the next message to send.
     pub fn poll_transmit(&mut self) -> Option<(Peer, BarrierMessage)> {
         if self.state != Service::Ready {
             return None;
@@ -109,7 +109,7 @@ impl BarrierSender {
         self.aggregator.map(|peer| (peer, BarrierMessage::Answer { bytes: self.config.answer }))
     }
 
-    /// Time at which [`Self::handle_deadline`] must be called.
+    /// Returns the time at which [`Self::handle_deadline`] must be called; `None` while no answer is in preparation.
     #[must_use]
     pub fn poll_deadline(&self) -> Option<Instant> {
         match self.state {

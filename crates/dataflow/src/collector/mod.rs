@@ -112,9 +112,9 @@ pub struct CollectorConfig {
 }
 
 impl Default for CollectorConfig {
-    /// One unit that collects everything, decides at once and rejects. No readouts and no credits. The only timeout is
-    /// the 5 s for a readout's return. At most 64 events are in storage. Events are cleared after they are stored, with
-    /// [`ClearConfig::default`].
+    /// Returns settings for one unit that collects everything, decides at once and rejects. No readouts and no credits.
+    /// The only timeout is the 5 s for a readout's return. At most 64 events are in storage. Events are cleared after
+    /// they are stored, with [`ClearConfig::default`].
     fn default() -> Self {
         let step =
             CollectionStep { collect: Selection::Rest, processing_time: Delay::ZERO, accept: Ratio::ZERO };
@@ -206,12 +206,12 @@ pub struct Collector<P> {
     config: CollectorConfig,
     random: Random,
     units: Vec<ProcessingUnit>,
-    /// True for units that the supervisor has as idle.
+    /// True for units that the supervisor considers idle.
     announced: Vec<bool>,
     /// Idle units that are not announced because `shipping_max` events wait for storage.
     withheld: Vec<u16>,
     link: SupervisorLink,
-    /// True if it stops in order, and announces no unit.
+    /// True if the collector stops in order, and announces no unit.
     is_stopping: bool,
     readouts: Vec<ReadoutLink>,
     loggers: Vec<bool>,
@@ -244,8 +244,7 @@ impl<P: FragmentPayload> Collector<P> {
     /// [`Self::handle_unit_up`].
     ///
     /// # Errors
-    /// The first setting that it refuses.
-    /// The first setting that it refuses.
+    /// [`CollectorError`] with the first refused setting.
     pub fn new(config: CollectorConfig) -> Result<Self, CollectorError> {
         config.validate()?;
         let readouts = config.readouts.len();
@@ -329,7 +328,7 @@ impl<P: FragmentPayload> Collector<P> {
     /// Handles the loss of a connection. A second call has no effect.
     pub fn handle_closed(&mut self, now: Instant, peer: Peer) {
         match peer {
-            // It continues with its events, and reports them in its next hello.
+            // The collector continues with its events, and reports them in its next hello.
             Peer::Supervisor => self.link = SupervisorLink::Down,
             Peer::Readout(readout) => self.readout_closed(now, readout),
             Peer::Logger(logger) => self.logger_closed(now, logger),
@@ -338,8 +337,8 @@ impl<P: FragmentPayload> Collector<P> {
         self.settle(now);
     }
 
-    /// Begins to stop in order: no unit is announced any more, and events that are here are finished. [`Self::has_left`]
-    /// says when no other event comes.
+    /// Begins to stop in order: no unit is announced any more, and the collector finishes its events. Once
+    /// [`Self::has_left`] is true, no further event arrives.
     pub fn handle_stop(&mut self) {
         if !core::mem::replace(&mut self.is_stopping, true) {
             self.tell_supervisor(Message::Flow { stop: true });
@@ -442,24 +441,24 @@ impl<P: FragmentPayload> Collector<P> {
         }
     }
 
-    /// The next message to send.
+    /// Returns the next message to send.
     #[inline]
     pub fn poll_transmit(&mut self) -> Option<(Peer, Message<P>)> {
         self.out.pop_front()
     }
 
-    /// The next command to a real processing unit.
+    /// Returns the next command to a real processing unit.
     pub fn poll_unit(&mut self) -> Option<UnitCommand> {
         self.commands.pop_front()
     }
 
-    /// The next record.
+    /// Returns the next record.
     #[inline]
     pub fn poll_record(&mut self) -> Option<EventRecord> {
         self.records.pop_front()
     }
 
-    /// The next time at which [`Self::handle_deadline`] must be called.
+    /// Returns the next time at which [`Self::handle_deadline`] must be called.
     pub fn poll_deadline(&mut self) -> Option<Instant> {
         while let Some((_, timer)) = self.timers.first()
             && self.is_stale(timer)

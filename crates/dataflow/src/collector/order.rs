@@ -1,6 +1,6 @@
 //! The order of requests under paced credits.
 
-/// Readouts from `first` on, in steps of the golden section of their number.
+/// Returns the readouts from `first` on, in steps of the golden section of their number.
 ///
 /// Neighbours share racks and uplinks. In this order, consecutive requests are spread over all of them, at every scale.
 pub(super) fn spread(readouts: usize, first: usize) -> impl Iterator<Item = u16> {

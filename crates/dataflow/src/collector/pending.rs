@@ -63,7 +63,7 @@ impl PendingTable {
         self.entries[place as usize].1.take()
     }
 
-    /// The tags of all requests to one readout.
+    /// Returns the tags of all requests to one readout.
     pub(crate) fn tags_to(&self, readout: u16) -> Vec<u32> {
         let to = |pending: &Option<PendingRequest>| pending.is_some_and(|pending| pending.readout == readout);
         self.entries
@@ -74,7 +74,7 @@ impl PendingTable {
             .collect()
     }
 
-    /// Credits that all requests hold.
+    /// Returns the credits that all requests hold.
     pub(crate) fn credits(&self) -> u32 {
         self.entries
             .iter()
@@ -83,7 +83,7 @@ impl PendingTable {
             .sum()
     }
 
-    /// Bytes of paced credit that all requests hold.
+    /// Returns the bytes of paced credit that all requests hold.
     pub(crate) fn paced_bytes(&self) -> u64 {
         let pending = self.entries.iter().filter_map(|(_, pending)| pending.as_ref());
         pending.filter_map(|pending| pending.paced).map(|credit| credit.bytes().get()).sum()

@@ -23,42 +23,42 @@ pub enum WaitsFor {
 }
 
 impl<P: FragmentPayload> Collector<P> {
-    /// The counters up to now.
+    /// Returns the counters up to now.
     pub fn counters(&self) -> &CollectorCounters {
         &self.counters
     }
 
-    /// The credits of the collector; `None` without shaping.
+    /// Returns the credits of the collector; `None` without shaping.
     pub fn credits_total(&self) -> Option<u32> {
         self.credits.credits()
     }
 
-    /// Credits that requests hold now.
+    /// Returns the credits that requests hold now.
     pub fn credits_used(&self) -> u32 {
         self.credits.used()
     }
 
-    /// The most credits that requests ever held.
+    /// Returns the most credits that requests ever held.
     pub fn credits_used_max(&self) -> u32 {
         self.credits.used_max()
     }
 
-    /// The paced credits, if requests are paced.
+    /// Returns the paced credits, if requests are paced.
     pub fn paced_credits(&self) -> Option<&PacedCredits> {
         self.paced.as_ref()
     }
 
-    /// Requests that wait for credits.
+    /// Returns the number of requests that wait for credits.
     pub fn requests_waiting(&self) -> usize {
         self.credits.waiting()
     }
 
-    /// Outstanding requests: neither answered nor given up.
+    /// Returns the number of outstanding requests, which are neither answered nor given up.
     pub fn requests_pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// The resource for which each of its events waits.
+    /// Returns the events of the collector, each with the resource that the event waits for.
     pub fn waits(&self) -> impl Iterator<Item = (L1Id, WaitsFor)> {
         self.slots.iter().map(|(_, slot)| {
             let waits = match (slot.phase, slot.unit) {
@@ -71,24 +71,25 @@ impl<P: FragmentPayload> Collector<P> {
         })
     }
 
-    /// True if no supervisor assigns an event to it: it stops in order and its supervisor has answered, or none is connected.
+    /// Returns true if no supervisor assigns events to the collector. Either none is connected, or it has answered that
+    /// the collector stops in order.
     pub fn has_left(&self) -> bool {
         matches!(self.link, SupervisorLink::Down | SupervisorLink::Left)
     }
 
-    /// True if an event is here.
+    /// Returns true if the collector works on `event`.
     pub fn has(&self, event: L1Id) -> bool {
         self.slots.iter().any(|(_, slot)| slot.event == event)
     }
 
-    /// The event of a unit: its L1 result and the fragments collected so far.
+    /// Returns the event of a unit, with its L1 result and the fragments collected so far; `None` without an event.
     pub fn event_of(&self, unit: u16) -> Option<(L1Id, &P, &P)> {
         let index = self.units.get(usize::from(unit))?.slot()?;
         let slot = &self.slots[index];
         Some((slot.event, &slot.result, &slot.payload))
     }
 
-    /// The state of a unit.
+    /// Returns the state of a unit; `None` if there is no such unit.
     pub fn unit(&self, unit: u16) -> Option<&ProcessingUnit> {
         self.units.get(usize::from(unit))
     }

@@ -104,7 +104,7 @@ impl<P: FragmentPayload> Collector<P> {
         stream: EventStream,
     ) -> Result<(), &'static str> {
         self.check_logger(logger)?;
-        // This includes a logger that timed out: the event is on disk.
+        // The report may come from a logger that timed out: the event is on disk.
         let sent = self.slots.index_of(event).filter(|&index| self.slots[index].sends > 0);
         let Some(index) = sent else { return Ok(()) };
         if let Phase::Offered(other) = self.slots[index].phase {
@@ -167,7 +167,8 @@ impl<P: FragmentPayload> Collector<P> {
         }
     }
 
-    /// Sends due clears. They wait for a supervisor's connection: it may have given the events to another collector.
+    /// Sends due clears. Clears wait for a supervisor's connection: the supervisor may have given the events to another
+    /// collector.
     #[inline]
     pub(super) fn flush_clear(&mut self, now: Instant) {
         if !self.link.is_up() {

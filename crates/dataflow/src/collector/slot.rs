@@ -27,7 +27,7 @@ pub(crate) enum Phase {
 #[derive(Debug)]
 pub(crate) struct EventSlot<P> {
     pub(crate) phase: Phase,
-    /// Rises with each event, so that a late answer or timer has an older generation.
+    /// Incremented with each event, so that a late answer or timer has an older generation.
     pub(crate) generation: u32,
     pub(crate) event: L1Id,
     pub(crate) unit: Option<u16>,
@@ -136,14 +136,14 @@ impl<P: Default> EventSlots<P> {
         SlotKey { index, generation: self.slots[index as usize].generation }
     }
 
-    /// The event of a key, if it is still in its slot.
+    /// Returns the slot of a key; `None` if its event has left.
     #[inline]
     pub(crate) fn find(&self, key: SlotKey) -> Option<&EventSlot<P>> {
         let slot = &self.slots[key.index as usize];
         (slot.generation == key.generation && slot.phase != Phase::Vacant).then_some(slot)
     }
 
-    /// The slot of an event. The search is cheap, as there are a few dozen slots.
+    /// Returns the slot of an event; `None` if no slot has it. The search is cheap, as there are a few dozen slots.
     pub(crate) fn index_of(&self, event: L1Id) -> Option<u32> {
         self.iter().find(|(_, slot)| slot.event == event).map(|(index, _)| index)
     }

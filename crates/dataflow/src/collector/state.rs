@@ -21,7 +21,7 @@ pub(super) enum SupervisorLink {
 }
 
 impl SupervisorLink {
-    /// True if the supervisor has answered the hello.
+    /// Returns true if the supervisor has answered the hello.
     pub(super) fn is_up(self) -> bool {
         matches!(self, Self::Up | Self::Left)
     }

@@ -55,7 +55,7 @@ impl<P: FragmentPayload> Collector<P> {
     /// Handles the end of a step: all its fragments have arrived, or are given up.
     pub(super) fn complete(&mut self, now: Instant, key: SlotKey) {
         let Some(slot) = self.slots.find(key).filter(|slot| slot.open == 0) else { return };
-        // If requests are given up as soon as they are made, this may be called more than once for an event.
+        // If requests are given up as soon as they are made, the same event may complete more than once.
         let collecting = |unit: u16| self.units[usize::from(unit)].state() == UnitState::Collecting;
         let (step, building) = match (slot.phase, slot.unit) {
             (Phase::Step(step), Some(unit)) if collecting(unit) => (step, false),
@@ -152,7 +152,7 @@ impl<P: FragmentPayload> Collector<P> {
         self.collect(now, index, &Selection::Rest);
     }
 
-    /// Reports a unit as ready to the supervisor, unless too many events are in storage.
+    /// Reports a unit as ready to the supervisor, unless the collector stops or too many events are in storage.
     pub(super) fn announce(&mut self, unit: u16, done: Option<FinishedEvent>) {
         if let Some(done) = done {
             self.remember(done);
@@ -186,7 +186,8 @@ impl<P: FragmentPayload> Collector<P> {
         if self.is_stopping || self.shipping >= self.config.shipping_max {
             return;
         }
-        // All of them, although each may bring another event into storage: there may be more units than places.
+        // Announces all withheld units, although each may bring another event into storage: there may be more units
+        // than places.
         while let Some(unit) = self.withheld.pop() {
             self.announced[usize::from(unit)] = true;
             self.tell_supervisor(Message::Ready { unit, done: None });
@@ -228,7 +229,8 @@ impl<P: FragmentPayload> Collector<P> {
     }
 
     fn remember(&mut self, done: FinishedEvent) {
-        // All events that it can finish while the supervisor is down, plus as many that were on their way.
+        // All events that the collector can finish while the supervisor is down, and as many whose reports were in
+        // flight.
         let most = 2 * (usize::from(self.config.units) + usize::from(self.config.shipping_max)) + 64;
         if self.done.len() >= most {
             self.done.pop_front();

@@ -10,7 +10,8 @@ use super::*;
 /// A full frame at 1 Gb/s.
 const SLOT: Duration = Duration::from_nanos(12_304);
 
-/// `sources` × `destinations` pairs. `up` and `down` are the transmission times of a timeslot on the links.
+/// Makes an arbiter with `sources` × `destinations` pairs. `up` and `down` are the transmission times of a timeslot on
+/// the links.
 fn arbiter(sources: u32, destinations: u32, up: Duration, down: Duration) -> Arbiter {
     let mut arbiter = Arbiter::new(SLOT);
     (0..sources).for_each(|_| _ = arbiter.add_link(up));

@@ -9,8 +9,9 @@ const PERIOD: u32 = 4096;
 
 /// The least mean delay of recent probes.
 ///
-/// The mean follows the probes, but queues of other traffic raise it. So its least recent value counts, as BBR uses the
-/// least round trip. The least single sample would be too small: readouts answer after random times.
+/// The mean follows the probes, but queues of other traffic raise it. So the minimum of its recent values counts, as
+/// BBR uses the minimum round-trip time. The least single sample would be too small: readouts answer after random
+/// times.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct DelayEstimate {
     /// Mean of recent samples, in picoseconds.
@@ -40,7 +41,7 @@ impl DelayEstimate {
         }
     }
 
-    /// The delay without queues of other traffic, in picoseconds.
+    /// Returns the delay without queues of other traffic, in picoseconds.
     pub(super) fn base(&self) -> f64 {
         let [last, present] = self.least;
         last.min(present).min(self.mean)

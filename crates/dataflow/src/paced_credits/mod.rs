@@ -38,7 +38,8 @@ const INCREASE: f64 = 0.05;
 const LIMIT_INCREASE: f64 = 1.0 / 256.0;
 /// Answers without a probe of the delay after which requests wait until nothing is outstanding.
 const ANSWERS_WITHOUT_PROBE: u32 = 8192;
-/// First requests that all measure the delay. At the pace of the link their answers hardly wait for each other.
+/// Number of first requests that all measure the delay. At the pace of the link their answers hardly wait for each
+/// other.
 const PROBES_FIRST: usize = 8;
 /// Weight of the newest sample in means of sizes and times.
 const GAIN: f64 = 1.0 / 16.0;
@@ -81,7 +82,7 @@ impl PacedCreditsConfig {
     /// fill little of a switch. Smaller parts would cost more frames.
     pub const SEGMENTS: u64 = 5;
 
-    /// True if the settings are valid for a link.
+    /// Returns true if rate and segment are above zero, and the frame is no smaller than the segment.
     pub fn is_valid(&self) -> bool {
         !self.rate.is_zero() && !self.segment.is_zero() && self.frame >= self.segment
     }
@@ -98,7 +99,7 @@ pub struct ByteCredit {
 }
 
 impl ByteCredit {
-    /// The predicted bytes of the answer on the wire.
+    /// Returns the predicted bytes of the answer on the wire.
     pub fn bytes(self) -> Bytes {
         Bytes::new(self.bytes)
     }
@@ -194,45 +195,45 @@ impl PacedCredits {
         }
     }
 
-    /// Sets the payload of a readout's next answers, if known beforehand.
+    /// Sets the expected payload of one fragment of a readout, if known beforehand.
     pub fn expect(&mut self, readout: u16, fragment: Bytes) {
         self.sizes[usize::from(readout)] = fragment.get() as f64;
         self.fragment = self.fragment.max(fragment.get() as f64);
     }
 
-    /// The bytes on the wire that may be outstanding before one more request is sent.
+    /// Returns the bytes on the wire that may be outstanding before one more request is sent.
     pub fn window(&self) -> Bytes {
         Bytes::new((self.share * self.window_full()) as u64)
     }
 
-    /// Requested bytes that have not arrived, without overdue ones.
+    /// Returns the requested bytes on the wire that have not arrived, without overdue ones.
     pub fn outstanding(&self) -> Bytes {
         Bytes::new(self.outstanding)
     }
 
-    /// The most bytes that were ever outstanding.
+    /// Returns the most bytes that were ever outstanding.
     pub fn outstanding_max(&self) -> Bytes {
         Bytes::new(self.outstanding_max)
     }
 
-    /// Bytes of requests with overdue answers.
+    /// Returns the predicted bytes of overdue answers.
     pub fn overdue(&self) -> Bytes {
         Bytes::new(self.overdue.values().sum())
     }
 
-    /// Overdue answers that lowered pace and window.
+    /// Returns the number of overdue answers that lowered pace and window.
     pub fn losses(&self) -> u64 {
         self.losses
     }
 
-    /// True if a request may leave now.
+    /// Returns true if a request may leave at `now`. Removes overdue requests from the window first.
     #[inline]
     pub fn may_send(&mut self, now: Instant) -> bool {
         self.expire(now);
         now >= self.next && self.room_at().is_some_and(|at| now >= at)
     }
 
-    /// Time of the next call of [`Self::may_send`], if no answer arrives before.
+    /// Returns the time of the next call of [`Self::may_send`], if no answer arrives before.
     #[inline]
     pub fn poll_deadline(&self) -> Option<Instant> {
         // An overdue request makes room.
@@ -244,9 +245,9 @@ impl PacedCredits {
         Some(room.max(self.next))
     }
 
-    /// Number of a readout's fragments in the next request: equal parts of a few segments each. An event without
-    /// answers has an unknown size, and is requested in parts of one segment. With many small answers, the first one
-    /// also arrives sooner.
+    /// Returns the number of a readout's fragments in the next request: equal parts of about
+    /// [`PacedCreditsConfig::SEGMENTS`] segments at most. An event without answers has an unknown size, and is
+    /// requested in parts of one segment. With many small answers, the first one also arrives sooner.
     #[inline]
     pub fn fragments_of_part(&self, readout: u16, fragments: u16, size: RelativeSize) -> u16 {
         let bytes = self.predict(readout, fragments, size);
@@ -281,7 +282,8 @@ impl PacedCredits {
         credit
     }
 
-    /// Handles the answer to a request. Returns the updated relative size of its event.
+    /// Handles the answer to a request that left at `sent`. `answer` has the payload's bytes, and the relative size of
+    /// the event so far. Returns the updated relative size.
     #[inline]
     pub fn on_answer(
         &mut self,
@@ -328,6 +330,9 @@ impl PacedCredits {
     }
 
     /// Handles a request that is given up, or repeated with a new credit.
+    ///
+    /// # Panics
+    /// If the credit was returned before.
     pub fn on_withdrawn(&mut self, credit: ByteCredit) {
         let Some(index) = credit.number.checked_sub(self.first) else {
             let overdue = self.overdue.remove(&credit.number);
@@ -363,19 +368,19 @@ impl PacedCredits {
         );
     }
 
-    /// The link's rate in bytes a picosecond.
+    /// Returns the link's rate in bytes a picosecond.
     #[inline]
     fn link_rate(&self) -> f64 {
         self.config.rate.get() as f64 / 8e12
     }
 
-    /// The rate at which requests leave, in bytes of their answers a picosecond.
+    /// Returns the rate at which requests leave, in bytes of their answers a picosecond.
     #[inline]
     fn pace(&self) -> f64 {
         self.link_rate() * self.share
     }
 
-    /// The window of an uncongested network, in bytes: a round trip, the variation of delays, and one answer.
+    /// Returns the window of an uncongested network, in bytes: a round trip, the variation of delays, and one answer.
     ///
     /// An answer's credit returns with its last byte, which comes later by the answer's time on the link. Variations
     /// shorter than an answer cause no overtaking.
@@ -388,7 +393,8 @@ impl PacedCredits {
         (delay.base() + OVERTAKING * self.overtaking) * self.link_rate() + self.window_answer() + 1.0
     }
 
-    /// Mean bytes of an answer, as far as they count for the window and the burst.
+    /// Returns the mean bytes of an answer on the wire, at most [`ANSWER_FRAMES_MAX`] frames, for the window and the
+    /// burst.
     #[inline]
     fn window_answer(&self) -> f64 {
         self.answer.min((ANSWER_FRAMES_MAX * self.config.frame.get()) as f64)
@@ -418,7 +424,7 @@ impl PacedCredits {
         self.youngest = self.youngest.max(sent);
     }
 
-    /// The bytes of an answer on the wire.
+    /// Returns the bytes on the wire of an answer with `payload` bytes.
     #[inline]
     fn on_wire(&self, payload: f64) -> f64 {
         let (segment, frame) = (self.config.segment.get() as f64, self.config.frame.get() as f64);
@@ -427,10 +433,11 @@ impl PacedCredits {
         (bytes + frames as f64 * (frame - segment)).max(FRAME_MIN)
     }
 
-    /// Time at which the window has room for a request if no answer arrives; `None`: only after an answer or its timeout.
+    /// Returns the time at which the window has room for a request if no answer arrives. `None`: the window has room
+    /// only after an answer or its timeout.
     ///
-    /// The oldest answer is assumed to arrive since the last one ended. So the second of two large answers is requested
-    /// before the first is complete.
+    /// The oldest answer is assumed to arrive at the link's rate. It begins after the base delay, but not before the
+    /// latest arrival. The second of two large answers is thus requested before the first is complete.
     #[inline]
     fn room_at(&self) -> Option<Instant> {
         let Some(oldest) = self.requests.front().filter(|_| self.outstanding > 0) else {
@@ -451,7 +458,7 @@ impl PacedCredits {
         Some(Instant::new(begin.saturating_add((excess as f64 / self.link_rate()) as u64)))
     }
 
-    /// The time after which an answer is overdue.
+    /// Returns the time after which an answer is overdue.
     fn patience(&self) -> Duration {
         if self.delay.is_none() {
             return Duration::new(PATIENCE_FIRST as u64);
@@ -497,14 +504,15 @@ impl PacedCredits {
         }
     }
 
-    /// Mean payload bytes of a readout's fragment; zero if unknown.
+    /// Returns the mean payload bytes of a readout's fragment, before its first answer the mean over all readouts. Zero
+    /// if unknown.
     #[inline]
     fn usual(&self, readout: u16) -> f64 {
         let own = self.sizes[usize::from(readout)];
         if own > 0.0 { own } else { self.fragment }
     }
 
-    /// The predicted payload of an answer, in bytes. An event without answers may be larger than usual.
+    /// Returns the predicted payload of an answer, in bytes. An event without answers may be larger than usual.
     #[inline]
     fn predict(&self, readout: u16, fragments: u16, event: RelativeSize) -> f64 {
         let factor = event.factor().unwrap_or(1.0 + EVENT_DEVIATIONS * self.deviation);
@@ -513,7 +521,8 @@ impl PacedCredits {
 }
 
 impl RelativeSize {
-    /// The bytes of its answers over usual ones; `None` without answers.
+    /// Returns the bytes of the event's answers over usual ones, at least [`RELATIVE_SIZE_MIN`]; `None` without
+    /// answers.
     pub(crate) fn factor(self) -> Option<f64> {
         (self.usual > 0.0).then(|| (self.bytes / self.usual).max(RELATIVE_SIZE_MIN))
     }

@@ -1,10 +1,10 @@
 //! Limit of a sender's outstanding credit: the smaller one of two control loops like DCTCP's (§4.2).
 
-/// A control loop. It follows the marks of the network, or the marks of the sender.
+/// A control loop for the size of a bucket, driven by the marks of the network or by those of the sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Loop {
     bytes: u32,
-    /// The marked share in the past, in millionths.
+    /// Moving average of the marked share, in millionths (α of RFC 8257).
     alpha: u32,
     seen: u32,
     marked: u32,
@@ -39,7 +39,7 @@ impl Loop {
 /// The limits and gain of the loops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bounds {
-    /// Bytes of a packet: the least bucket, and its growth.
+    /// Bytes of a packet: the least size of a bucket, and the growth of a bucket.
     pub(super) step: u32,
     pub(super) most: u32,
     /// Weight of the newest share, in millionths.
@@ -60,13 +60,14 @@ impl SenderBucket {
         Self { network: full, sender: full }
     }
 
-    /// The credit that may be outstanding, in bytes.
+    /// Returns the credit that may be outstanding, in bytes.
     #[inline]
     pub(super) fn bytes(&self) -> u32 {
         self.network.bytes.min(self.sender.bytes)
     }
 
-    /// Handles scheduled data that arrived: marked by a switch (ECN), or by a sender with more credit than it can use.
+    /// Handles scheduled data that arrived. `marked`: a switch set the ECN mark. `congested`: the sender has more
+    /// credit than its link can serve.
     #[inline]
     pub(super) fn note(&mut self, bytes: u32, marked: bool, congested: bool, bounds: &Bounds) {
         self.network.note(bytes, marked, bounds);

@@ -42,7 +42,7 @@ pub struct SirdConfig {
 pub struct AccessLink {
     /// The number of the host.
     pub node: u32,
-    /// Time of a full frame to it and a smallest frame back, on idle links.
+    /// Time of a full frame to the host and a smallest frame back, on idle links.
     pub rtt: Duration,
     /// Its link's rate.
     pub rate: Rate,

@@ -12,7 +12,7 @@ pub(super) struct InStream {
     pub(super) delivered: u64,
     /// Ranges that have arrived beyond `delivered`, in order.
     pub(super) islands: Vec<(u64, u64)>,
-    /// Offset below which all bytes have been sent or may be: they should arrive.
+    /// Offset below which the sender has sent all bytes, or has credit to send them.
     pub(super) expected: u64,
     /// Scheduled messages that still need credit, in order.
     pub(super) wanting: VecDeque<InMessage>,
@@ -39,10 +39,10 @@ pub(super) struct InMessage {
 /// The credit of a receiving host.
 #[derive(Debug)]
 pub(super) struct ReceivingHost {
-    /// B of §4.1, in bytes.
+    /// The receiver's bucket B (SIRD, §4.1), in bytes.
     pub(super) bucket: u32,
     pub(super) outstanding: u32,
-    /// Senders that wait for credit, the next one first. Nearly all changes are at the ends.
+    /// Key and end of each sender that waits for credit, the next one first. Nearly all changes are at the ends.
     pub(super) waiting: VecDeque<(u64, u64, u32)>,
     /// Number of requests received, and number of turns given.
     pub(super) asked: u64,
@@ -103,7 +103,7 @@ impl InStream {
         self.delivered + known(&self.islands) - before
     }
 
-    /// Ranges that are expected and have not arrived.
+    /// Returns the ranges that are expected and have not arrived, in order.
     pub(super) fn gaps(&self) -> impl Iterator<Item = (u64, u64)> {
         let starts = core::iter::once(self.delivered).chain(self.islands.iter().map(|island| island.1));
         let ends = self.islands.iter().map(|island| island.0).chain([self.expected]);

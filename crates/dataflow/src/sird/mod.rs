@@ -94,7 +94,7 @@ pub struct Sird {
 }
 
 impl Sird {
-    /// Makes the transport of hosts with these links: `wires` are those of all ends, in order.
+    /// Makes the transport. `wires` has the host and the link of each end, in the order of the ends.
     ///
     /// # Panics
     /// If a connection lacks one of its two ends.
@@ -165,12 +165,12 @@ impl Sird {
         }
     }
 
-    /// The largest bucket of a receiver in bytes.
+    /// Returns the largest bucket of a receiver in bytes.
     pub fn bucket_max(&self) -> u32 {
         self.receivers.iter().map(|receiver| receiver.bucket).max().unwrap_or(0)
     }
 
-    /// Takes a message of `bytes` bytes; returns the stream offset after its last byte.
+    /// Queues a message of `bytes` bytes; returns the stream offset after its last byte.
     pub fn write_message(&mut self, index: u32, bytes: u64) -> u64 {
         let end = &mut self.ends[index as usize];
         let out = &mut end.outgoing;
@@ -181,7 +181,8 @@ impl Sird {
         out.written
     }
 
-    /// The next packet of an end. `backlog` is the time for which the end's link is busy, in picoseconds.
+    /// Returns the next packet of an end; `None` if the end may send nothing now. `backlog` is the time for which the
+    /// end's link is busy, in picoseconds.
     pub fn poll_transmit(&mut self, index: u32, now: u64, backlog: u64) -> Option<SirdPacket> {
         let end = &mut self.ends[index as usize];
         if let Some(packet) = end.control.pop_front() {
@@ -244,7 +245,8 @@ impl Sird {
         Some(SirdPacket::Data { start: offset, end: until, message_end, scheduled, congested, is_copy })
     }
 
-    /// An end that got control packets to send from a packet or a deadline; each at least once.
+    /// Returns an end that a packet or a deadline gave control packets to send, each such end at least once. `None` if
+    /// there is none.
     pub fn poll_touched(&mut self) -> Option<u32> {
         self.touched.pop()
     }
@@ -400,7 +402,7 @@ impl Sird {
         incoming.place = place;
     }
 
-    /// Grants the credit of an end's host to waiting ends, in their order, until it is used up.
+    /// Grants the credit of an end's host to waiting ends, in their order, until the credit is used up.
     fn give(&mut self, index: u32, now: u64) {
         let place = self.ends[index as usize].receiver as usize;
         loop {
@@ -456,7 +458,7 @@ impl Sird {
         }
     }
 
-    /// The next timeout of an end; `u64::MAX` without one.
+    /// Returns the next timeout of an end; `u64::MAX` without one.
     #[inline]
     pub fn poll_deadline(&self, index: u32) -> u64 {
         let end = &self.ends[index as usize];
@@ -489,13 +491,13 @@ impl Sird {
         has_missed
     }
 
-    /// Bytes that an end has received without a gap.
+    /// Returns the number of bytes that an end has received without a gap.
     #[inline]
     pub fn delivered_bytes(&self, index: u32) -> u64 {
         self.ends[index as usize].incoming.delivered
     }
 
-    /// The counters of an end.
+    /// Returns the counters of an end.
     pub fn end_counters(&self, index: u32) -> SirdEndCounters {
         let out = &self.ends[index as usize].outgoing;
         let timeouts = self.ends[index as usize ^ 1].incoming.timeouts;

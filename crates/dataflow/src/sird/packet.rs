@@ -13,7 +13,7 @@ pub enum SirdPacket {
         message_end: u64,
         /// True if the bytes were sent on credit.
         scheduled: bool,
-        /// The sender has more credit than its link can serve at once (`sird.csn`, §4.3).
+        /// True if the sender has more credit than its link can serve at once (`sird.csn`, §4.3).
         congested: bool,
         /// True if the bytes were sent before.
         is_copy: bool,
@@ -24,7 +24,7 @@ pub enum SirdPacket {
         start: u64,
         /// Offset of the message's end.
         end: u64,
-        /// True if it is sent on credit.
+        /// True if the message is sent on credit.
         scheduled: bool,
     },
     /// Credit: scheduled messages may be sent up to this offset.

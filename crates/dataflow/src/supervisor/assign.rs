@@ -79,7 +79,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         self.ticks += 1;
         self.due = None;
         if self.config.arrivals == Arrivals::Poisson {
-            // The next time is drawn from this one.
+            // The next arrival is drawn from this one.
             self.origin = Some(due);
         }
     }
@@ -104,7 +104,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         self.out.push_back((Peer::Collector(collector), message));
     }
 
-    /// Before the first event, sorts the announcements so far.
+    /// Sorts the announcements before the first event, and adds these units to the pool. Later calls have no effect.
     fn begin(&mut self) {
         if core::mem::replace(&mut self.started, true) {
             return;

@@ -101,8 +101,8 @@ pub struct SupervisorConfig<P> {
 }
 
 impl<P: Default> Default for SupervisorConfig<P> {
-    /// No collector yet; 1 kHz from the start; FCFS in the order of arrival; events held at XOFF; immediate
-    /// re-assignment; no clears from the supervisor.
+    /// Returns settings without collectors: 1 kHz from the start; FCFS in the order of arrival; events held at XOFF;
+    /// immediate re-assignment; no clears from the supervisor.
     fn default() -> Self {
         Self {
             units: Vec::new(),

@@ -66,7 +66,7 @@ struct CollectorState<P> {
     /// True if the collector is connected and has sent its hello.
     up: bool,
     outstanding: Vec<Outstanding<P>>,
-    /// Reassigned events that it may still finish.
+    /// Events that were taken from the collector, and that it may still finish.
     taken: Vec<L1Id>,
     /// The time at which its events are taken away, unless it returns.
     give_up: Option<Instant>,
@@ -88,7 +88,7 @@ impl<P: FragmentPayload> Supervisor<P> {
     /// Makes a supervisor that knows its collectors by number and waits for their connections.
     ///
     /// # Errors
-    /// The first setting that it refuses.
+    /// [`SupervisorError`] with the first refused setting.
     pub fn new(config: SupervisorConfig<P>) -> Result<Self, SupervisorError> {
         config.validate()?;
         let layout = UnitLayout::new(&config.units);
@@ -123,13 +123,13 @@ impl<P: FragmentPayload> Supervisor<P> {
         })
     }
 
-    /// Takes over from a supervisor that died, with the values of its journal. `next` is the next event to assign;
-    /// `outstanding` are the unfinished events and their collectors.
+    /// Takes over from a supervisor that died, with the values of that supervisor's journal. `next` is the next event
+    /// to assign; `outstanding` are the unfinished events and their collectors.
     ///
     /// Collectors that say hello within the re-assignment delay keep their events.
     ///
     /// # Errors
-    /// The first event of a collector that does not exist.
+    /// The first event whose collector does not exist.
     pub fn restore(
         &mut self,
         now: Instant,
@@ -148,8 +148,8 @@ impl<P: FragmentPayload> Supervisor<P> {
         Ok(())
     }
 
-    /// Sends clears for events that were finished before the restart, as the readouts may have missed them. Call it after
-    /// [`Self::restore`].
+    /// Sends clears for events that were finished before the restart, as the readouts may have missed the first clears.
+    /// To be called after [`Self::restore`]. Has no effect if collectors send the clears.
     ///
     /// `cleared` are events whose clears were recorded: each readout receives them again when it connects.
     pub fn restore_clears(&mut self, now: Instant, events: impl IntoIterator<Item = L1Id>, cleared: &[L1Id]) {
@@ -303,35 +303,35 @@ impl<P: FragmentPayload> Supervisor<P> {
         self.xoff_since.is_some()
     }
 
-    /// The next message to send.
+    /// Returns the next message to send.
     pub fn poll_transmit(&mut self) -> Option<(Peer, Message<P>)> {
         self.out.pop_front()
     }
 
-    /// The next record.
+    /// Returns the next record.
     pub fn poll_record(&mut self) -> Option<EventRecord> {
         self.records.pop_front()
     }
 
-    /// The next time at which [`Self::handle_deadline`] must be called.
+    /// Returns the next time at which [`Self::handle_deadline`] must be called.
     pub fn poll_deadline(&self) -> Option<Instant> {
-        // While the trigger is stopped, only a message can change this.
+        // While the trigger is stopped, only a message can start it again.
         let due = if self.xoff_since.is_some() { None } else { self.due };
         let clear = self.clear.as_ref().and_then(ClearBatch::deadline);
         [due, self.give_up, clear].into_iter().flatten().min()
     }
 
-    /// The counters up to now.
+    /// Returns the counters up to now.
     pub fn counters(&self) -> &SupervisorCounters {
         &self.counters
     }
 
-    /// Units that are free now.
+    /// Returns the number of units that are free now.
     pub fn units_free(&self) -> u32 {
         self.free_count
     }
 
-    /// Unfinished events with their collector; `None` for events that wait for re-assignment.
+    /// Returns the unfinished events with their collectors; `None` for events that wait for re-assignment.
     pub fn outstanding(&self) -> impl Iterator<Item = (L1Id, Option<u16>)> {
         let with = self.collectors.iter().enumerate().flat_map(|(collector, state)| {
             state.outstanding.iter().map(move |one| (one.event, Some(collector as u16)))
@@ -398,7 +398,7 @@ impl<P: FragmentPayload> Supervisor<P> {
         unknown.extend(
             hello.busy.iter().filter(|&event| state.outstanding.iter().all(|one| one.event != *event)),
         );
-        // Events that it may still finish. It has forgotten the other events that were taken from it.
+        // Events that the collector may still finish. It has forgotten the other events that were taken from it.
         state.taken = unknown.iter().copied().filter(|event| hello.busy.contains(event)).collect();
         let gone = state.outstanding.extract_if(.., |one| !hello.busy.contains(&one.event));
         let gone: Vec<_> = gone.collect();

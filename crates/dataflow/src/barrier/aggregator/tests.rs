@@ -19,7 +19,7 @@ fn config(senders: u32) -> AggregatorConfig {
     }
 }
 
-/// Three connected senders; the first round's requests are drained.
+/// Makes an aggregator with three connected senders, and drains the first round's requests.
 fn running() -> Aggregator {
     let mut aggregator = Aggregator::new(config(3)).unwrap();
     (0..3).for_each(|sender| aggregator.handle_connected(at(0), Peer::Readout(sender)));
@@ -27,7 +27,7 @@ fn running() -> Aggregator {
     aggregator
 }
 
-/// Requests that leave now: sender, round, and true if it is measured.
+/// Returns the requests that leave now, sorted: sender, round, and true if the round is measured.
 fn requests(aggregator: &mut Aggregator) -> Vec<(u16, u64, bool)> {
     let mut requests = requests_in_order(aggregator);
     requests.sort_unstable();
