@@ -49,17 +49,17 @@ struct PartialMessage {
 }
 
 impl Partial {
-    /// Received bytes of the incomplete frame, header included; zero between frames.
+    /// Returns the received bytes of the incomplete frame, header included; zero between frames.
     pub fn received(&self) -> u64 {
         self.message.as_ref().map_or(u64::from(self.held), |message| (HEADER_BYTES + message.filled) as u64)
     }
 
-    /// True if the header of the incomplete frame has arrived.
+    /// Returns true if the header of the incomplete frame has arrived.
     pub(crate) fn is_begun(&self) -> bool {
         self.message.is_some()
     }
 
-    /// Size of the incomplete frame in bytes; 12 until the header is complete.
+    /// Returns the size of the incomplete frame in bytes, header included; 12 until the header is complete.
     pub fn needed(&self) -> u64 {
         HEADER_BYTES as u64 + self.message.as_ref().map_or(0, |message| u64::from(message.header.size))
     }
@@ -135,8 +135,8 @@ impl Assembler {
         Ok([&mut block[held..end], &mut []])
     }
 
-    /// Returns space for at least `bytes` received bytes, even beyond the pool's limit; the flag is true if they exceed
-    /// it.
+    /// Returns space for at least `bytes` received bytes, even beyond the pool's limit. The flag is true if the pool's
+    /// limit is exceeded.
     pub(crate) fn space_anyway<'a>(
         &'a mut self,
         partial: &'a mut Partial,
@@ -240,12 +240,12 @@ impl Assembler {
         *partial = Partial::default();
     }
 
-    /// Bytes of the buffers that this assembler holds: the block and those of incomplete messages.
+    /// Returns the bytes of the buffers that this assembler holds: the block and those of incomplete messages.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.unfinished_bytes + self.block.as_ref().map_or(0, |block| block.len() as u64)
     }
 
-    /// Number of connections with a large message under way.
+    /// Returns the number of connections with an incomplete message in a buffer of its own.
     pub(crate) fn unfinished(&self) -> usize {
         self.unfinished
     }
@@ -288,7 +288,7 @@ fn writable<'a>(block: &'a mut Option<Arc<Block>>, pool: &BufferPool, bytes: usi
     block.as_mut().and_then(Arc::get_mut)
 }
 
-/// Memory in bytes to reserve for a message of `size` bytes of which `received` have arrived.
+/// Returns the memory in bytes to reserve for a message of `size` bytes of which `received` have arrived.
 fn believed(size: usize, received: usize) -> usize {
     size.min(TRUSTED_BYTES.max(received.saturating_mul(TRUSTED_FACTOR)))
 }

@@ -84,7 +84,7 @@ impl SharedKey {
         proof
     }
 
-    /// True if the proof is valid. Takes the same time for every invalid proof.
+    /// Returns true if the proof is valid. Takes the same time for every invalid proof.
     pub(crate) fn verify(&self, side: ProvingSide, greeting: &[u8], nonce: &[u8], proof: &[u8]) -> bool {
         let message = Self::message(side, greeting, nonce).concat();
         hmac::verify(&self.hmac(), &message, proof).is_ok()

@@ -45,11 +45,11 @@ impl Epoll {
         Self { epoll: None, ready: Vec::new(), next: 0, again: Vec::new() }
     }
 
-    /// The descriptor.
+    /// Returns epoll's descriptor.
     ///
     /// # Errors
     ///
-    /// `EBADF` without a kernel.
+    /// `EBADF` in a simulated network.
     pub(crate) fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
         let fd = self.epoll.as_ref().ok_or(rustix::io::Errno::BADF)?;
         Ok(fd.as_fd())
@@ -67,7 +67,7 @@ impl Epoll {
         Ok(epoll::delete(self.descriptor()?, fd)?)
     }
 
-    /// True if events of the last wait are left.
+    /// Returns true if events of the last wait are left.
     pub(crate) fn has_ready(&self) -> bool {
         self.next < self.ready.len()
     }
@@ -85,7 +85,7 @@ impl Epoll {
         self.again.push(Ready { token, readable: true, writable: false, ends });
     }
 
-    /// True if the next wait reports a connection again.
+    /// Returns true if the next wait reports a connection again.
     pub(crate) fn has_again(&self) -> bool {
         !self.again.is_empty()
     }

@@ -22,7 +22,7 @@ use crate::versions::NoCommonVersion;
 pub struct PeerId(pub(crate) u32);
 
 impl PeerId {
-    /// Index for tables, below [`peers_max`](crate::Limits::peers_max).
+    /// Returns an index for tables, below [`peers_max`](crate::Limits::peers_max).
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -39,7 +39,7 @@ impl fmt::Display for PeerId {
 pub struct Listener(pub(crate) u32);
 
 impl Listener {
-    /// Index for tables, counted from zero in the order of [`listen`](crate::MessageEndpoint::listen).
+    /// Returns an index for tables, counted from zero in the order of [`listen`](crate::MessageEndpoint::listen).
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -212,7 +212,8 @@ pub enum Closed {
     /// The peer refused this side's greeting, with this message.
     #[error("refused by the peer: {0}")]
     Refused(Arc<str>),
-    /// A newer connection with this name replaced it.
+    /// A newer connection with this name replaced this one. With [`SameName::Refuse`](crate::SameName::Refuse), an
+    /// older one exists, and this one is refused.
     #[error("replaced by a newer connection of {0:?}")]
     Superseded(Arc<str>),
     /// The peer did not close within [`drain_max`](crate::Timing::drain_max) after this side did.

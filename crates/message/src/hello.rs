@@ -15,7 +15,7 @@ pub(crate) const CHALLENGE: u32 = 0xFFFF_FF04;
 pub(crate) const PROOF: u32 = 0xFFFF_FF05;
 /// Type of the last message to a refused peer.
 pub(crate) const REFUSAL: u32 = 0xFFFF_FF03;
-/// Type of the last message to a peer with other versions: the lowest and the highest version of the sender, 16 bits each.
+/// Type of the last message to a peer without a common version: the sender's lowest and highest version, 16 bits each.
 pub(crate) const OTHER_VERSIONS: u32 = 0xFFFF_FF06;
 
 const MAGIC: [u8; 4] = *b"FNIN";
@@ -26,10 +26,11 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// The greeting, the first message in each direction: the sender's name, and the expected name of the receiver.
 ///
 /// On the wire, all little-endian: `"FNIN"`, layout (16 bits), heartbeat interval in milliseconds (32 bits, 0 for
-/// none). Then the lowest and the highest version of the application's messages (16 bits each). Two names follow, each after its
-/// length (16 bits). An empty second name fits every peer. A caller with a shared key adds a nonce of 32 bytes.
+/// none). Then the lowest and the highest version of the application's messages (16 bits each). Then two names, each
+/// after its length (16 bits). An empty second name fits every peer. A caller with a shared key adds a nonce of 32
+/// bytes.
 ///
-/// Layout 1 had no versions; no release sent it. This layout stays: later differences are versions.
+/// This layout stays: later differences between releases are versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HelloMessage {
     pub(crate) heartbeat: Duration,

@@ -23,10 +23,10 @@ use crate::wake::Waker;
 
 /// A network without a kernel, as one endpoint sees it. Time stands still while the endpoint works.
 pub trait SimulatedNetwork: Send {
-    /// The present time.
+    /// Returns the present time.
     fn now(&self) -> Instant;
 
-    /// Random bytes for nonces and pauses.
+    /// Returns random bytes for nonces and pauses.
     fn random(&mut self) -> [u8; 32];
 
     /// Creates a socket that listens on `address`.
@@ -66,7 +66,7 @@ pub trait SimulatedSocket: Send {
     /// `EAGAIN` if no bytes have arrived, or the error that ended the connection.
     fn receive(&self, bytes: &mut [u8]) -> Result<usize, OsError>;
 
-    /// True if bytes can be received.
+    /// Returns true if bytes can be received.
     fn has_unread(&self) -> bool;
 
     /// Sends the first part of `bytes`, as far as the buffer has room.
@@ -79,10 +79,10 @@ pub trait SimulatedSocket: Send {
     /// Ends this side of the stream; with `both` also the other side.
     fn shutdown(&self, both: bool);
 
-    /// Takes the error of a failed connection.
+    /// Takes the error of a failed connection; `None` if the connection has not failed.
     fn error(&self) -> Option<OsError>;
 
-    /// The local address of the socket.
+    /// Returns the local address of the socket; `None` if it has none.
     fn local_address(&self) -> Option<SocketAddr>;
 }
 
@@ -134,7 +134,7 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    /// The kernel's descriptor, if it has one.
+    /// Returns the kernel's descriptor; `None` for a simulated socket.
     pub(crate) fn descriptor(&self) -> Option<&OwnedFd> {
         match self {
             Self::Kernel(fd) => Some(fd),
@@ -173,7 +173,7 @@ impl Socket {
         }
     }
 
-    /// True if the kernel holds bytes that were not received.
+    /// Returns true if bytes have arrived that were not received.
     pub(crate) fn has_unread(&self) -> bool {
         match self {
             Self::Kernel(fd) => {
@@ -210,7 +210,7 @@ impl Socket {
         }
     }
 
-    /// The result of an attempt to connect.
+    /// Returns the result of an attempt to connect.
     pub(crate) fn connect_result(&self) -> Result<(), Errno> {
         match self {
             Self::Kernel(fd) => sockopt::socket_error(fd).and_then(|result| result),
@@ -280,7 +280,7 @@ impl Net {
         self.simulated.is_some()
     }
 
-    /// The descriptor that io_uring watches.
+    /// Returns epoll, whose descriptor io_uring watches.
     pub(crate) fn epoll(&self) -> &Epoll {
         &self.epoll
     }
@@ -357,12 +357,12 @@ impl Net {
         }
     }
 
-    /// True if events of the last wait are left.
+    /// Returns true if events of the last wait are left.
     pub(crate) fn has_ready(&self) -> bool {
         self.epoll.has_ready()
     }
 
-    /// True if the next wait returns at once.
+    /// Returns true if the next wait returns at once.
     pub(crate) fn is_pending(&self) -> bool {
         self.epoll.has_ready()
             || self.epoll.has_again()

@@ -66,7 +66,7 @@ impl Payload {
         if self.len() * 2 >= self.buffer_bytes() { self } else { Self::from(self.to_vec()) }
     }
 
-    /// Memory that this payload keeps alive, bytes; it is shared with the other payloads in the same buffer.
+    /// Returns the memory that this payload keeps alive, in bytes. Other payloads in the same buffer share this memory.
     pub fn buffer_bytes(&self) -> usize {
         match &self.store {
             Store::Static(bytes) => bytes.len(),
@@ -207,13 +207,13 @@ impl BufferPool {
         }
     }
 
-    /// Bytes lent now.
+    /// Returns the bytes of all buffers that are lent now.
     pub(crate) fn lent_bytes(&self) -> u64 {
         self.shared.lent_bytes.load(Ordering::Relaxed)
     }
 
-    /// Lends a buffer of at least `bytes`. Returns `None` if that exceeds the limit; the waker then rings when memory
-    /// returns. A pool without lent buffers always lends one, of any size.
+    /// Lends a buffer of at least `bytes`. Returns `None` if that exceeds the limit; the pool then wakes the endpoint
+    /// when memory returns. A pool without lent buffers always lends one, of any size.
     pub(crate) fn take(&self, bytes: usize) -> Option<Block> {
         let shared = &self.shared;
         let fits =
@@ -269,7 +269,7 @@ fn class(bytes: usize) -> usize {
     ((octave + 1) * 4 + quarter).saturating_sub(CLASS_BYTES_MIN.ilog2() as usize * 4 + 3)
 }
 
-/// Size of the buffers of a class, bytes.
+/// Returns the size of the buffers of a class, in bytes.
 fn size_of_class(class: usize) -> usize {
     let position = class + CLASS_BYTES_MIN.ilog2() as usize * 4 + 3;
     let (octave, quarter) = (position / 4 - 1, position % 4);

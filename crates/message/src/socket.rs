@@ -111,7 +111,7 @@ impl Default for SocketOptions {
 }
 
 impl SocketOptions {
-    /// True if the kernel resets some options, which have to be set again after every read.
+    /// Returns true if the kernel resets some options, which have to be set again after every read.
     pub(crate) fn wears_off(&self) -> bool {
         self.quickack == Some(true) || self.window_clamp.is_some()
     }
@@ -144,9 +144,10 @@ impl SocketOptions {
         set("busy_poll", micros(self.busy_poll).as_ref(), |us| raw(fd, sockopt::BUSY_POLL, *us))
     }
 
-    /// Removes the options that this system refuses, after trying each on a separate socket. A minimum RTO or a delay
-    /// of acknowledgements below the resolution of the kernel's clock becomes the least accepted one. A socket takes a
-    /// minimum RTO of at most 200 ms (`do_tcp_setsockopt`); a larger one is left to the route and the namespace.
+    /// Removes the options that this system refuses, and returns them. A separate socket serves for the trial. A
+    /// minimum RTO or a delay of acknowledgements below the resolution of the kernel's clock becomes the least accepted
+    /// one. A socket takes a minimum RTO of at most 200 ms (`do_tcp_setsockopt`); a larger one is left to the route and
+    /// the namespace.
     ///
     /// # Errors
     ///

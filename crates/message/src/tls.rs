@@ -135,7 +135,7 @@ impl Session {
         Self { connection, farewell: false }
     }
 
-    /// Reads from the socket until it is empty, and decrypts.
+    /// Reads from the socket once, and decrypts the bytes.
     pub(crate) fn receive(&mut self, socket: &Socket) -> Result<Arrived, SessionError> {
         let bytes = match self.connection.read_tls(&mut TlsStream(socket)) {
             Ok(bytes) => bytes,
@@ -157,7 +157,7 @@ impl Session {
         }
     }
 
-    /// Takes decrypted bytes; returns their number.
+    /// Copies decrypted bytes into `into`; returns their number.
     pub(crate) fn take(&mut self, mut into: &mut [u8]) -> usize {
         let mut taken = 0;
         while !into.is_empty() {
@@ -177,7 +177,7 @@ impl Session {
         self.connection.writer().write(bytes).unwrap_or(0)
     }
 
-    /// True if encrypted bytes are waiting to be written.
+    /// Returns true if encrypted bytes are waiting to be written.
     pub(crate) fn waits(&self) -> bool {
         self.connection.wants_write()
     }
@@ -187,7 +187,7 @@ impl Session {
         self.connection.write_tls(&mut TlsStream(socket))
     }
 
-    /// Sends `close_notify`: no more data follows.
+    /// Queues `close_notify`: no more data follows.
     pub(crate) fn say_farewell(&mut self) {
         self.connection.send_close_notify();
     }

@@ -9,14 +9,14 @@ use std::sync::Arc;
 /// one, the connection is refused with [`NoCommonVersion`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Versions {
-    /// The oldest version that it still speaks.
+    /// The lowest version that the application still speaks.
     pub lowest: u16,
-    /// The newest version that it speaks.
+    /// The highest version that the application speaks.
     pub highest: u16,
 }
 
 impl Default for Versions {
-    /// Version 1 alone.
+    /// Returns version 1 alone.
     fn default() -> Self {
         Self { lowest: 1, highest: 1 }
     }
@@ -33,7 +33,7 @@ impl Versions {
         Self { lowest: u16::from_le_bytes([a, b]), highest: u16::from_le_bytes([c, d]) }
     }
 
-    /// The highest version in both ranges; `None` if they have none in common.
+    /// Returns the highest version in both ranges; `None` if the ranges have no version in common.
     pub fn common(self, other: Self) -> Option<u16> {
         let highest = self.highest.min(other.highest);
         (highest >= self.lowest.max(other.lowest)).then_some(highest)
@@ -63,7 +63,7 @@ pub struct NoCommonVersion {
 }
 
 impl fmt::Display for NoCommonVersion {
-    /// One sentence with both ranges, and the remedy: the older side has to speak a newer version.
+    /// Writes one sentence with both ranges, and the remedy: the older side has to speak a newer version.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, versions, peer, peer_versions } = self;
         let (older, needed) = if versions.highest < peer_versions.lowest {

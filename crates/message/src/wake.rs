@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// Makes [`MessageEndpoint::poll`](crate::MessageEndpoint::poll) return [`EndpointEvent::Woken`](crate::EndpointEvent::Woken), from any thread.
+/// Wakes an endpoint from any thread: [`poll`](crate::MessageEndpoint::poll) returns
+/// [`Woken`](crate::EndpointEvent::Woken).
 ///
 /// Several wakes before the next poll result in one event.
 #[derive(Debug, Clone)]
@@ -51,7 +52,7 @@ impl Waker {
         }
     }
 
-    /// True if it was woken without a kernel.
+    /// Returns true if an endpoint in a simulated network was woken; always false with the kernel.
     pub(crate) fn is_set(&self) -> bool {
         match &*self.bell {
             Bell::Kernel(_) => false,
@@ -59,7 +60,7 @@ impl Waker {
         }
     }
 
-    /// The descriptor that becomes readable; `None` without a kernel.
+    /// Returns the descriptor that becomes readable; `None` in a simulated network.
     pub(crate) fn descriptor(&self) -> Option<&OwnedFd> {
         match &*self.bell {
             Bell::Kernel(fd) => Some(fd),

@@ -144,7 +144,8 @@ impl MessageEndpoint {
         }
     }
 
-    /// Counts small reads of the epoll path, and moves the connection to io_uring after enough of them.
+    /// Counts consecutive small reads of the epoll path. After [`SMALL_READS_MIN`], the connection may move to
+    /// io_uring.
     pub(super) fn note_read(&mut self, index: u32, bytes: usize) {
         let slot = self.slots.at(index);
         if slot.carrier == Carrier::Epoll {
@@ -177,7 +178,7 @@ impl MessageEndpoint {
         true
     }
 
-    /// Moves a connection back to epoll after its last completion.
+    /// Cancels receiving by io_uring. The connection moves back to epoll after its last completion.
     pub(super) fn leave_uring(&mut self, index: u32) {
         let Some(uring) = &mut self.uring else { return };
         let slot = self.slots.at(index);
@@ -233,7 +234,7 @@ impl MessageEndpoint {
         uring.wait(timeout)
     }
 
-    /// Handles the events of epoll after the ring reported that it is ready.
+    /// Takes epoll's events if the ring reported that epoll is ready; returns true in this case.
     pub(super) fn poll_epoll_behind_uring(&mut self) -> std::io::Result<bool> {
         let ready = self.uring.as_mut().is_some_and(Uring::take_epoll_ready);
         if ready {

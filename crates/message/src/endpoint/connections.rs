@@ -94,7 +94,8 @@ impl MessageEndpoint {
         }
     }
 
-    /// Adds an accepted connection to those without a complete greeting; closes the oldest one if they are too many.
+    /// Adds an accepted connection to those without a complete greeting; closes the oldest one if these exceed the
+    /// limit.
     fn bound_greetings(&mut self, index: u32) {
         if !self.is_greeting(index) {
             return;

@@ -157,7 +157,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Says which versions this side speaks, and ends the connection.
+    /// Sends the range of versions that this side speaks, and ends the connection.
     fn refuse_versions(&mut self, index: u32, peer: Arc<str>, peer_versions: Versions) {
         self.push_control(index, OTHER_VERSIONS, &self.settings.versions.to_bytes());
         self.flush_slot(index);

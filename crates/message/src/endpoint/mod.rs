@@ -198,6 +198,10 @@ impl MessageEndpoint {
     /// # Errors
     ///
     /// [`SocketError`] if the system refuses the address or an option.
+    ///
+    /// # Panics
+    ///
+    /// If the endpoint has 65 536 listeners already.
     pub fn listen(&mut self, address: SocketAddr, options: Options) -> Result<Listener, SocketError> {
         assert!(self.listeners.len() < LISTENERS_MAX, "more than {LISTENERS_MAX} listeners");
         let fd = self.net.listen(address, &options.socket)?;
@@ -399,17 +403,18 @@ impl MessageEndpoint {
         }
     }
 
-    /// True if the endpoint has no peer, including peers that wait for their next attempt.
+    /// Returns true if the endpoint has no peer. Peers that wait for their next attempt count, too.
     pub fn is_empty(&self) -> bool {
         self.slots.used() == 0
     }
 
-    /// Number of peers in any state.
+    /// Returns the number of peers in any state.
     pub fn peers(&self) -> usize {
         self.slots.used()
     }
 
-    /// Sets the options of a peer's socket, for this connection and the following ones.
+    /// Sets the options of a peer's socket, for this connection and the following ones. Does nothing for an unknown
+    /// peer.
     ///
     /// # Errors
     ///
@@ -471,7 +476,7 @@ impl MessageEndpoint {
         self.waker.clone()
     }
 
-    /// Returns the counters of a peer, over all its connections.
+    /// Returns the counters of a peer, over all its connections; `None` for an unknown peer.
     pub fn counters(&self, peer: PeerId) -> Option<&Counters> {
         self.slots.find(peer.0).map(|slot| &slot.counters)
     }
@@ -481,12 +486,12 @@ impl MessageEndpoint {
         &self.totals
     }
 
-    /// Bytes waiting to be sent to a peer.
+    /// Returns the bytes that wait to be sent to a peer, headers included; zero for an unknown peer.
     pub fn outbox_bytes(&self, peer: PeerId) -> u64 {
         self.slots.find(peer.0).map_or(0, |slot| slot.outbox.bytes())
     }
 
-    /// Bytes of received and of incomplete messages.
+    /// Returns the bytes of all receive buffers in use: of received messages, of incomplete ones, and the read block.
     pub fn receive_bytes(&self) -> u64 {
         self.pool.lent_bytes()
     }

@@ -42,7 +42,7 @@ impl Listening {
 /// Received bytes that are being parsed.
 pub(super) struct Fed {
     pub(super) index: u32,
-    /// Their buffer; decrypted bytes are in the TLS layer of their connection.
+    /// Buffer of the bytes; `None` for decrypted bytes, which the TLS layer of the connection holds.
     pub(super) chunk: Option<Chunk>,
     pub(super) len: usize,
     pub(super) used: usize,

@@ -66,7 +66,7 @@ pub(super) struct Outgoing {
     pub(super) expects: Arc<str>,
     /// Attempts since the last established connection.
     pub(super) attempts: u32,
-    /// True if the application has closed it: no further attempt follows.
+    /// True if the application has closed the peer: no further attempt follows.
     pub(super) given_up: bool,
 }
 
@@ -96,7 +96,7 @@ pub(super) struct Slot {
     pub(super) blocked: Option<Instant>,
     /// Heartbeat interval that the peer announced.
     pub(super) promised: Duration,
-    /// True if it is in the list of slots with messages to send.
+    /// True if the slot is in the list of slots with messages to send.
     pub(super) dirty: bool,
     /// True if writing failed; reading continues until the end.
     pub(super) broken: bool,
@@ -156,18 +156,18 @@ impl Slot {
         }
     }
 
-    /// True if messages can be sent.
+    /// Returns true if messages can be sent.
     #[inline]
     pub(super) fn can_send(&self) -> bool {
         matches!(self.state, State::Open | State::Closing(Closing::HalfClosed, _))
     }
 
-    /// True if epoll reports each arrival only once.
+    /// Returns true if epoll reports each arrival only once.
     pub(super) fn is_edge(&self) -> bool {
         self.watch.is_some_and(|watch| watch & WATCH_EDGE != 0)
     }
 
-    /// True if bytes can arrive.
+    /// Returns true if bytes can arrive.
     pub(super) fn can_read(&self) -> bool {
         self.fd.is_some()
             && matches!(
@@ -190,7 +190,7 @@ impl Slots {
         Self { slots: Vec::new(), free: VecDeque::new(), max }
     }
 
-    /// Number of slots in use.
+    /// Returns the number of slots in use.
     pub(super) fn used(&self) -> usize {
         self.slots.len() - self.free.len()
     }

@@ -55,8 +55,9 @@ impl MessageEndpoint {
         Ok(idle && self.events.is_empty() && is_due)
     }
 
-    /// Time of the next [`poll`](Self::poll) even if nothing arrives: for a heartbeat, the next attempt to connect or
-    /// the end of a connection. `None`: never. In a simulated network the caller polls at this time.
+    /// Returns the time of the next [`poll`](Self::poll) even if nothing arrives: for a heartbeat, the next attempt to
+    /// connect or the end of a connection. `None`: no timer is set. In a simulated network the caller polls at this
+    /// time.
     pub fn poll_deadline(&self) -> Option<Instant> {
         let is_busy = !self.events.is_empty() || self.reading.is_some() || self.fed.is_some();
         if is_busy || !self.dirty.is_empty() || self.net.is_pending() {

@@ -163,7 +163,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// True if the kernel holds unread bytes of this connection.
+    /// Returns true if unread bytes of this connection may be waiting, in the kernel or in a completion of io_uring.
     pub(super) fn has_unread(&mut self, index: u32) -> bool {
         if self.uring.as_ref().is_some_and(crate::sys::uring::Uring::has_done) {
             return true;

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 pub(crate) const TCP_WINDOW_CLAMP: (i32, i32) = (libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP);
 pub(crate) const BUSY_POLL: (i32, i32) = (libc::SOL_SOCKET, libc::SO_BUSY_POLL);
-/// Linux 6.15 and later (net/ipv4/tcp.c); most installed headers are older.
+/// An option of Linux 6.15 and later, as the next two (net/ipv4/tcp.c). Most installed headers lack the numbers.
 pub(crate) const TCP_RTO_MIN_US: (i32, i32) = (libc::IPPROTO_TCP, 45);
 pub(crate) const TCP_RTO_MAX_MS: (i32, i32) = (libc::IPPROTO_TCP, 44);
 pub(crate) const TCP_DELACK_MAX_US: (i32, i32) = (libc::IPPROTO_TCP, 46);
@@ -27,7 +27,7 @@ pub(crate) fn set(fd: impl AsFd, (level, name): (i32, i32), value: u32) -> io::R
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Reads TCP_INFO into `info`; returns how many bytes of it this kernel fills.
+/// Reads TCP_INFO into `info`; returns the number of bytes that this kernel fills.
 pub(crate) fn tcp_info(fd: impl AsFd, info: &mut [u8; TCP_INFO_BYTES]) -> io::Result<usize> {
     let mut size = TCP_INFO_BYTES as libc::socklen_t;
     // SAFETY: the descriptor is open for as long as it is borrowed. The kernel writes at most `size` bytes, the size

@@ -1,8 +1,8 @@
 //! Completions by io_uring: multishot receives into buffers chosen by the kernel, and batched writes.
 //!
-//! It carries established plain connections with small messages. Listeners and wakers stay with epoll. So do
-//! connections during set-up, paused ones, and those that receive a large message. The ring watches epoll's descriptor
-//! like any other.
+//! io_uring carries established connections without TLS that receive small messages. Listeners and wakers stay with
+//! epoll. So do connections during set-up, paused ones, and those that receive a large message. The ring watches
+//! epoll's descriptor like any other.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::VecDeque;
@@ -204,7 +204,7 @@ impl Uring {
         self.provide(chunk.buffer);
     }
 
-    /// True if a completion is waiting.
+    /// Returns true if a completion is waiting.
     pub(crate) fn has_done(&self) -> bool {
         !self.done.is_empty()
     }
@@ -244,7 +244,7 @@ impl Uring {
         }
     }
 
-    /// True if epoll became ready since the last call.
+    /// Returns true if epoll became ready since the last call.
     pub(crate) fn take_epoll_ready(&mut self) -> bool {
         std::mem::take(&mut self.epoll_ready)
     }
@@ -355,7 +355,7 @@ fn numbered(index: u32, generation: u32) -> u64 {
     u64::from(generation & GENERATION) << 32 | u64::from(index)
 }
 
-/// True if a completion belongs to this generation of the slot.
+/// Returns true if a completion belongs to this generation of the slot.
 pub(crate) fn same_generation(of_request: u32, of_slot: u32) -> bool {
     of_request & GENERATION == of_slot & GENERATION
 }
