@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::{WorldFailure, run};
 
-/// The seeds of a campaign, and how it is played.
+/// The seeds of a campaign, its threads and its end.
 #[derive(Debug, Clone, Copy)]
 pub struct Campaign {
     /// The first seed.
@@ -17,7 +17,7 @@ pub struct Campaign {
     pub seeds: u64,
     /// Number of threads.
     pub threads: usize,
-    /// Failed seeds after which it ends.
+    /// Number of failed seeds after which the campaign ends.
     pub failures_max: usize,
 }
 
@@ -45,15 +45,15 @@ impl fmt::Display for FailedSeed {
 pub struct CampaignProgress {
     /// Worlds that were played.
     pub seeds: u64,
-    /// Events that were assigned in them.
+    /// Events that were assigned in worlds without a failure.
     pub events: u64,
-    /// Faults that happened in them.
+    /// Faults that happened in worlds without a failure.
     pub faults: u64,
-    /// Most steps of a world.
+    /// Most steps of a world without a failure.
     pub steps_max: u64,
-    /// Simulated time of all worlds.
+    /// Simulated time of all worlds without a failure.
     pub simulated: Duration,
-    /// Time that it took.
+    /// Wall-clock time of the campaign so far.
     pub wall: Duration,
     /// The seeds that failed, in order.
     pub failed: Vec<FailedSeed>,

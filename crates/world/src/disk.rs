@@ -53,20 +53,20 @@ pub(crate) struct Disk {
     seen: BTreeMap<PathBuf, u64>,
     safe: BTreeMap<PathBuf, u64>,
     changes: Vec<NameChange>,
-    /// True while it takes no further byte.
+    /// True while the disk has no free sector.
     pub(crate) is_full: bool,
     /// Number of failures in 1000 calls.
     pub(crate) errors_per_mille: u64,
     /// The longest time until a writer's group is on disk.
     pub(crate) delay_max_ns: u64,
-    /// Changes until its machine loses its power; 0: it does not.
+    /// Number of changes until the machine loses its power; 0: no such loss is planned.
     pub(crate) changes_left: u64,
     /// True if files of this machine may be lost with its power.
     pub(crate) is_volatile: bool,
 }
 
 impl Disk {
-    /// The paths of its files.
+    /// Returns the paths of the disk's files.
     pub(crate) fn names(&self) -> impl Iterator<Item = &PathBuf> {
         self.seen.keys()
     }
@@ -108,7 +108,7 @@ impl Disks {
         disk.changes.push(name_change);
     }
 
-    /// The bytes of a file as processes see them, by its path on any machine.
+    /// Returns the bytes of a file as processes see them, by its path on any machine.
     fn content(&self, path: &Path) -> Option<&[u8]> {
         let file = self.of.iter().find_map(|disk| disk.seen.get(path))?;
         self.files.get(file).map(|state| &state.seen[..])
@@ -116,7 +116,7 @@ impl Disks {
 }
 
 impl Core {
-    /// Fails the power of a machine: unsynchronised data may be lost.
+    /// Applies a loss of power to the disk of a machine: unsynchronised data may be lost.
     pub(crate) fn lose_power(&mut self, host: Host) {
         if !self.disks.of[host].is_volatile {
             return;
@@ -149,7 +149,7 @@ impl Core {
         self.disks.files.insert(file, state);
     }
 
-    /// Fails as a failing disk does.
+    /// Fails if the process has ended, or at random with the disk's rate of errors.
     fn disk_call(&mut self, life: ProcessLife) -> io::Result<()> {
         if !self.is_alive(life.host, life.number) {
             return Err(io::Error::from_raw_os_error(libc::EIO));
@@ -161,7 +161,7 @@ impl Core {
         Ok(())
     }
 
-    /// The same for a call that changes a file or a name. The power may fail before it.
+    /// Does the checks of a call that changes a file or a name. The power may fail before the change.
     fn disk_change(&mut self, life: ProcessLife) -> io::Result<()> {
         self.disk_call(life)?;
         let left = &mut self.disks.of[life.host].changes_left;
@@ -240,7 +240,7 @@ impl Core {
 
     fn sync_file(&mut self, life: ProcessLife, file: u64) -> io::Result<()> {
         if let Err(error) = self.disk_change(life) {
-            // The kernel tells of the loss once, and takes the sectors for clean afterwards.
+            // The kernel reports the loss once, and considers the sectors clean afterwards.
             if self.one_in(2)
                 && let Some(state) = self.disks.files.get_mut(&file)
             {
@@ -278,7 +278,7 @@ impl Core {
         Ok(())
     }
 
-    /// Takes a file out of a machine's disk, whether it runs or not.
+    /// Removes a file from a machine's disk, even if the machine has no power.
     pub(crate) fn lose_file(&mut self, host: Host, path: &Path) {
         self.disks.change_name(host, NameChange::Remove(path.to_owned()));
     }

@@ -108,13 +108,15 @@ impl World {
         self.ask(host, now);
     }
 
-    /// A supervisor's machine is lost with its disk, if the other one can go on alone; else its process is killed.
+    /// Loses a supervisor's machine with its disk if the other supervisor can continue alone; otherwise kills its
+    /// process.
     fn lose_for_good(&mut self, number: usize, host: Host, has_power: bool, now: u64) {
         let other = if host == 0 { self.children.len() - 1 } else { 0 };
         let state =
             |host: Host| self.children[host].process.as_ref().and_then(|process| process.succession());
-        // One that was replaced and does not know it yet leads no more. A leader may have had a term alone decided, and lost the line
-        // that says so to its disk. Its partner may not take over then.
+        // A supervisor that was replaced leads no more, even if it does not know its successor yet. A leader may have
+        // had a term without its partner decided, and lost that line of its journal. Its partner must not take over
+        // then.
         let newest = self.newest_term();
         let leads = |left: SuccessionState| left.leads && left.term >= newest;
         let can = match (state(host), state(other)) {
@@ -153,23 +155,23 @@ impl World {
         self.lose(host);
     }
 
-    /// The file with the vote of a readout.
+    /// Returns the file with the vote of a readout.
     fn vote_of(&self, host: Host) -> PathBuf {
         self.folder(host).join(format!("readout-{}.witness", self.children[host].place.index))
     }
 
-    /// A readout's record of its votes.
+    /// Returns a readout's record of its votes; `None` if the file is missing or invalid.
     fn witness(&self, host: Host) -> Option<Witness> {
         let bytes = self.audit_machine().read(&self.vote_of(host)).ok()?;
         Witness::parse(&String::from_utf8_lossy(&bytes))
     }
 
-    /// True if a readout has a record of its votes.
+    /// Returns true if a readout knows a decided term, and votes in all later ones.
     fn votes(&self, host: Host) -> bool {
         self.witness(host).is_some_and(|witness| witness.is_voter())
     }
 
-    /// The newest term for which a readout has accepted a leader, decided or not.
+    /// Returns the newest term for which a readout has accepted a leader, decided or not.
     fn newest_term(&self) -> u64 {
         let readouts =
             (0..self.children.len()).filter(|&host| self.children[host].place.role == Role::Readout);
@@ -201,7 +203,7 @@ impl World {
         }
     }
 
-    /// The power of a machine fails: its process ends, its connections end without a word, and files are torn.
+    /// Fails the power of a machine: its process ends, its connections end silently, and files are torn.
     pub(crate) fn lose_power(&mut self, host: Host) {
         self.kill(host, false);
         let mut core = self.shared.lock();

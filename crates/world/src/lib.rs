@@ -46,14 +46,14 @@ pub fn run(seed: u64) -> Result<WorldReport, WorldFailure> {
     })
 }
 
-/// Plays the world of a seed, and returns its journals' lines about one event, with the result.
+/// Plays the world of a seed. Returns the lines of its journals about one event, and the result.
 pub fn story(seed: u64, event: u64) -> (Vec<String>, Result<WorldReport, WorldFailure>) {
     let mut world = world::World::new(seed);
     let result = world.run();
     (world.story(event), result)
 }
 
-/// The system and the faults of a seed, in words.
+/// Returns the system and the faults of a seed, as text.
 pub fn describe(seed: u64) -> String {
     plan::WorldPlan::draw(&mut fanin_dataflow::Random::new(seed)).to_string()
 }

@@ -23,12 +23,12 @@ pub(crate) fn set_process(place: ProcessPlace) {
     PLACE.set(Some((place.role, place.index)));
 }
 
-/// Logs something that the world does.
+/// Logs a fault of the world with the time of its end, in nanoseconds.
 pub(crate) fn world(fault: &dyn fmt::Debug, until_ns: u64) {
     tracing::warn!(target: "world", until_ms = until_ns / 1_000_000, "fault: {fault:?}");
 }
 
-/// The time and the process of a line.
+/// Writes the time and the process of a log line.
 struct SimulatedTime;
 
 impl FormatTime for SimulatedTime {

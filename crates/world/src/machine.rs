@@ -20,7 +20,7 @@ pub(crate) struct ProcessLife {
     pub(crate) number: u32,
 }
 
-/// The machine below one life of a process. When that has ended, everything fails.
+/// The machine of one life of a process. After the end of this life, all calls on files and sockets fail.
 #[derive(Debug)]
 pub(crate) struct ProcessMachine {
     pub(crate) shared: SharedCore,
@@ -66,7 +66,7 @@ impl SimulatedMachine for ProcessMachine {
     }
 }
 
-/// All disks of a world, to read.
+/// Read-only view of all disks of a world, for the audit.
 #[derive(Debug)]
 pub(crate) struct AuditMachine {
     pub(crate) shared: SharedCore,

@@ -34,7 +34,7 @@ pub(crate) struct WorldSegment {
 #[derive(Debug)]
 enum SegmentContent {
     Bytes(Vec<u8>),
-    /// The connection stands.
+    /// The connection is established.
     Accepted {
         peer: u64,
     },
@@ -48,15 +48,15 @@ enum SegmentContent {
 struct SocketState {
     host: Host,
     address: Option<SocketAddr>,
-    /// Connections that wait to be accepted, of a listening socket.
+    /// Connections that wait to be accepted; `None` unless the socket listens.
     waiting: Option<VecDeque<u64>>,
     peer: Option<(u64, Host)>,
     is_connected: bool,
     received: VecDeque<u8>,
-    /// The peer sends nothing more.
+    /// True if the peer sends nothing more.
     has_ended: bool,
     error: Option<OsError>,
-    /// This side sends nothing more.
+    /// True if this side sends nothing more.
     is_shut: bool,
     /// Bytes sent that the peer's process has not received.
     outstanding: usize,
@@ -71,13 +71,13 @@ struct SocketState {
 }
 
 impl SocketState {
-    /// The place of the next segment.
+    /// Returns the place of the next segment.
     fn next_order(&mut self) -> u64 {
         self.segments_sent += 1;
         self.segments_sent - 1
     }
 
-    /// Takes a segment that is next in order. Returns a number that stands for it in the world's checksum.
+    /// Takes a segment that is next in order. Returns a number for the segment in the world's checksum.
     fn take(&mut self, content: SegmentContent, from_host: Host) -> u64 {
         match content {
             SegmentContent::Bytes(bytes) => {
@@ -111,7 +111,7 @@ impl SocketState {
 struct MachineLink {
     latency_ns: u64,
     cut_until: u64,
-    /// After a cut, until segments are sent again.
+    /// Time from the end of a cut until segments are sent again.
     resend_ns: u64,
     extra_ns: u64,
 }
@@ -124,9 +124,9 @@ pub(crate) struct WorldNetwork {
     links: Vec<MachineLink>,
     hosts: usize,
     next: u64,
-    /// Bytes that a connection holds in one direction.
+    /// The most bytes that a connection holds in one direction.
     capacity: usize,
-    /// In how many pieces bytes are sent at most.
+    /// The most segments for the bytes of one call.
     pieces_max: u64,
 }
 
@@ -145,7 +145,7 @@ impl WorldNetwork {
         }
     }
 
-    /// Sets how links behave without faults.
+    /// Sets the capacity of connections, the segments of a call, and the latency of each link.
     pub(crate) fn shape(&mut self, capacity: usize, pieces_max: u64, mut latency: impl FnMut() -> u64) {
         (self.capacity, self.pieces_max) = (capacity, pieces_max);
         self.links.iter_mut().for_each(|link| link.latency_ns = latency());
@@ -155,19 +155,19 @@ impl WorldNetwork {
         &mut self.links[from * self.hosts + to]
     }
 
-    /// Holds back everything in one direction until a time; `resend_ns` later it is sent again.
+    /// Holds back all segments in one direction until `until`. They are sent again `resend_ns` later.
     pub(crate) fn cut(&mut self, from: Host, to: Host, until: u64, resend_ns: u64) {
         let link = self.link(from, to);
         link.cut_until = link.cut_until.max(until);
         link.resend_ns = resend_ns;
     }
 
-    /// Makes a direction slower; zero: as fast as before.
+    /// Adds `extra_ns` to the latency of one direction; zero ends the delay.
     pub(crate) fn slow(&mut self, from: Host, to: Host, extra_ns: u64) {
         self.link(from, to).extra_ns = extra_ns;
     }
 
-    /// Sockets of a machine.
+    /// Returns the number of sockets of a machine.
     pub(crate) fn open(&self, host: Host) -> usize {
         self.by_host[host].len()
     }
@@ -190,7 +190,7 @@ impl WorldNetwork {
 }
 
 impl Core {
-    /// Arrival time of a segment that leaves now, without faults.
+    /// Draws the arrival time of a segment that leaves now, if its link is not cut.
     fn arrival(&mut self, from: Host, to: Host) -> u64 {
         let MachineLink { latency_ns, extra_ns, .. } = *self.net.link(from, to);
         let jitter = self.between(0, latency_ns / 4);
@@ -204,7 +204,7 @@ impl Core {
         self.at(at, WorldStep::Arrive(segment));
     }
 
-    /// A request for a connection reaches the machine of its address.
+    /// Handles a request for a connection that reaches the machine of its address.
     pub(crate) fn handle_connect(&mut self, request: ConnectionRequest) {
         let Some(caller) = self.net.sockets.get(&request.from) else { return };
         let (from, from_host) = (request.from, caller.host);
@@ -238,7 +238,7 @@ impl Core {
         self.call(to_host, now);
     }
 
-    /// A segment reaches its machine.
+    /// Handles a segment that reaches its machine.
     pub(crate) fn handle_segment(&mut self, segment: WorldSegment) {
         let (from_host, to_host) = (segment.from_host, segment.to_host);
         if !self.hosts[to_host].is_up {
@@ -271,7 +271,7 @@ impl Core {
         self.call(to_host, now);
     }
 
-    /// A socket may have room again.
+    /// Reports to a socket's process that the socket may have room again.
     pub(crate) fn handle_room(&mut self, id: u64) {
         if let Some(socket) = self.net.sockets.get_mut(&id) {
             socket.has_news = true;
@@ -325,7 +325,7 @@ impl Core {
         }
     }
 
-    /// Ends all sockets of a machine: in order if its process ends, without a word if the power fails.
+    /// Closes all sockets of a machine, with `has_power` as its kernel does. Otherwise their peers receive nothing.
     pub(crate) fn close_all(&mut self, host: Host, has_power: bool) {
         for id in self.net.by_host[host].clone() {
             if has_power {
@@ -337,7 +337,7 @@ impl Core {
     }
 }
 
-/// The machine of an address: `10.0.0.HOST + 1`.
+/// Returns the machine of an address; machine `n` has `10.0.0.(n + 1)`.
 fn host_of(address: SocketAddr) -> Host {
     let SocketAddr::V4(address) = address else { return 0 };
     usize::from(address.ip().octets()[3]).saturating_sub(1)
@@ -438,7 +438,7 @@ impl SimulatedSocket for ProcessSocket {
     fn watch(&self, token: u64, interest: Option<Interest>) {
         self.with((), |socket| {
             socket.watch = interest.map(|interest| (token, interest));
-            // Changing the interest reports what is there already.
+            // Input that is there already is reported after a change of the interest.
             socket.has_news = true;
         });
     }

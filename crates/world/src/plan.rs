@@ -12,30 +12,30 @@ use fanin_scenario::Loaded;
 
 use crate::shared::{Host, between};
 
-/// A fault, and how long it lasts.
+/// A kind of fault, with its machines and its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InjectedFault {
     /// A process ends at once; its machine closes its connections, and files stay as they are.
     Kill(Host),
-    /// A process is asked to stop, and started again when it has ended. Only for a system that is complete: else it waits.
+    /// A process is asked to stop, and started again when it has ended. This waits until the system is complete.
     Restart(Host),
-    /// A supervisor's machine is lost with its disk, with or without a word. Where the other supervisor could not go on
-    /// alone, its process is killed only.
+    /// A supervisor's machine is lost with its disk. True: its kernel closes the connections; false: they end silently.
+    /// If the other supervisor cannot continue alone, only the process is killed.
     LoseForGood(Host, bool),
-    /// The machine of a leader is lost with its disk this number of nanoseconds after its follower has a pairing on disk. The follower may
-    /// not know yet whether it was decided.
+    /// The machine of a leader is lost with its disk this number of nanoseconds after its follower has a pairing on
+    /// disk. The follower may not know yet whether the pairing was decided.
     LoseWhilePairing(u64),
-    /// One of three readouts ends at once, and loses the record of its votes on the leading supervisor. Where the other two do not vote, it
-    /// keeps the record.
+    /// One of three readouts ends at once, and loses the record of its votes on the leading supervisor. If one of the
+    /// other two does not vote, the readout keeps the record.
     LoseVote(Host),
-    /// A machine loses its power: its connections end without a word, and files are torn.
+    /// A machine loses its power: its connections end silently, and files are torn.
     PowerLoss(Host),
-    /// Loss of power at this change of its disk from now on, in the middle of a turn. Only for machines with tearable
-    /// files.
+    /// A machine loses its power at this change of its disk from now on, in the middle of a turn. Only for machines
+    /// whose files may be torn.
     PowerLossAtChange(Host, u64),
     /// A process is stopped, and continued.
     Pause(Host),
-    /// A process takes much longer for everything.
+    /// A process takes longer for each turn, by this factor.
     Slow(Host, u64),
     /// Nothing arrives from the first machine at the second.
     CutOneWay(Host, Host),
@@ -47,7 +47,7 @@ pub(crate) enum InjectedFault {
     SlowLink(Host, Host, u64),
     /// The connections between two machines are reset.
     Reset(Host, Host),
-    /// A disk takes no further byte.
+    /// A disk has no free sector.
     DiskFull(Host),
     /// This number of 1000 calls of a disk fails.
     DiskErrors(Host, u64),
@@ -79,16 +79,16 @@ pub(crate) struct WorldPlan {
     pub(crate) faults: Vec<PlannedFault>,
     /// Time at which the launcher stops the system.
     pub(crate) stop_at: u64,
-    /// Bytes that a connection holds in one direction.
+    /// The most bytes that a connection holds in one direction.
     pub(crate) capacity: usize,
     pub(crate) pieces_max: u64,
     pub(crate) latency_max_ns: u64,
     /// True if the system is watched for a while without faults.
     pub(crate) is_long: bool,
-    /// True if processes prove that they share a key.
+    /// True if the processes share a key, and prove that they have it.
     pub(crate) has_key: bool,
-    /// True if all processes are restarted in order, one after the other, and nothing else happens. No event may be stored undecided or
-    /// without a fragment then.
+    /// True if all processes are restarted in order, one after the other, and nothing else happens. Then no event may
+    /// be stored undecided or without a fragment.
     pub(crate) is_rolling: bool,
     /// Versions of messages that each process speaks at first: those of this release, or the first one alone.
     pub(crate) versions: Vec<Versions>,
@@ -100,7 +100,7 @@ const MS: u64 = 1_000_000;
 /// Span of time in which faults begin.
 const FAULTS_FROM: u64 = 50 * MS;
 const FAULTS_TO: u64 = 1500 * MS;
-/// A fault lasts no longer.
+/// The longest duration of a fault.
 const FAULT_MAX: u64 = 4000 * MS;
 
 impl WorldPlan {
@@ -154,7 +154,7 @@ impl WorldPlan {
         }
     }
 
-    /// The system as the process of one machine reads it from its file.
+    /// Returns the system as the process of one machine reads it from its file.
     pub(crate) fn system(&self, loaded: &Loaded, host: Host) -> System {
         let address = |role: Role| -> Vec<String> {
             let hosts = self.places.iter().enumerate().filter(|(_, place)| place.role == role);
@@ -188,8 +188,8 @@ impl WorldPlan {
     }
 }
 
-/// The versions of all processes. Two of three worlds with restarts in order upgrade the whole system, or take that back; a
-/// third of the others mixes both.
+/// Draws the versions of all processes, and the versions after a restart. Two of three worlds with restarts in order
+/// upgrade the whole system, or revert an upgrade. A third of all worlds mixes both versions.
 fn versions(random: &mut Random, hosts: usize, is_rolling: bool) -> (Vec<Versions>, Option<Versions>) {
     let (old, new) = (Versions::default(), VERSIONS);
     match (between(random, 1, 3), is_rolling) {
@@ -200,7 +200,7 @@ fn versions(random: &mut Random, hosts: usize, is_rolling: bool) -> (Vec<Version
     }
 }
 
-/// The text of a small scenario with short times.
+/// Draws the text of a small scenario with short times.
 fn scenario(random: &mut Random, readouts: u64, collectors: u64, loggers: u64, is_rolling: bool) -> String {
     let mut pick = |least, most| between(random, least, most);
     let mut text = String::new();
@@ -247,7 +247,7 @@ fn scenario(random: &mut Random, readouts: u64, collectors: u64, loggers: u64, i
     text
 }
 
-/// Two of three worlds with a standby lose a supervisor for good, half of these without any other fault.
+/// Adds the loss of a supervisor for good, in two of three worlds. Half of these lose all their other faults.
 fn add_loss(random: &mut Random, faults: &mut Vec<PlannedFault>, hosts: u64) {
     if between(random, 1, 3) == 1 {
         return;
@@ -267,7 +267,7 @@ fn add_loss(random: &mut Random, faults: &mut Vec<PlannedFault>, hosts: u64) {
     faults.sort_by_key(|fault| fault.at);
 }
 
-/// The orderly restarts of all processes, in an order by chance.
+/// Draws the orderly restarts of all processes, in a random order.
 fn restarts(random: &mut Random, hosts: usize) -> Vec<PlannedFault> {
     let mut order: Vec<Host> = (0..hosts).collect();
     for place in (1..hosts).rev() {
@@ -312,13 +312,13 @@ fn faults(random: &mut Random, places: &[ProcessPlace]) -> Vec<PlannedFault> {
     all
 }
 
-/// True if the process of a machine brings its files to disk.
+/// Returns true if the process of a machine synchronises its files to disk.
 fn is_stored(places: &[ProcessPlace], host: Host) -> bool {
     matches!(places[host].role, Role::Supervisor | Role::Logger)
 }
 
-/// Takes out the disk faults of a collector or a readout that may die meanwhile. Such a process loses lines of its journal, which
-/// the audit needs. No promise is made about those.
+/// Removes the disk faults of collectors and readouts that may die, or that are stopped early. Such a process loses
+/// lines of its journal, which the audit needs. No promise is made about these lines.
 fn keep_journals(faults: &mut Vec<PlannedFault>, places: &[ProcessPlace], is_early: bool) {
     let all = faults.clone();
     let dies = |host: Host| {

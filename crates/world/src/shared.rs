@@ -70,7 +70,7 @@ impl Ord for Entry {
 
 /// A machine as the world sees it.
 pub(crate) struct HostState {
-    /// Counts the starts and ends of its process: handles of an earlier life are dead.
+    /// Counts the starts and ends of its process: handles of an earlier life do not work any more.
     pub(crate) life: u32,
     /// True while its process runs.
     pub(crate) is_running: bool,
@@ -78,7 +78,7 @@ pub(crate) struct HostState {
     pub(crate) is_up: bool,
     /// End of its process's pause.
     pub(crate) paused_until: u64,
-    /// Factor by which its process is slower.
+    /// Factor by which its process takes longer.
     pub(crate) slowness: u64,
     /// Time of its process's next turn; `u64::MAX`: when something arrives.
     pub(crate) turn_at: u64,
@@ -114,7 +114,7 @@ pub(crate) struct Core {
     pub(crate) disks: Disks,
     /// A machine that lost power within the present step.
     pub(crate) power_failed: Option<Host>,
-    /// A number that two runs of one seed have in common.
+    /// Checksum of all steps so far; equal in all runs of a seed.
     pub(crate) trace: u64,
     /// Requests to the world since its last step.
     requests: u64,
@@ -136,20 +136,21 @@ impl Core {
         }
     }
 
-    /// Plans a happening.
+    /// Schedules a step for a time, at the earliest now.
     pub(crate) fn at(&mut self, at: u64, step: WorldStep) {
         self.sequence += 1;
         self.heap.push(Reverse(Entry { at: at.max(self.now), sequence: self.sequence, step }));
     }
 
-    /// Takes the next happening, and brings the time to it.
+    /// Takes the next step, and advances the time to it; `None` if no step is left.
     pub(crate) fn next(&mut self) -> Option<WorldStep> {
         let Reverse(Entry { at, step, .. }) = self.heap.pop()?;
         (self.now, self.requests) = (at, 0);
         Some(step)
     }
 
-    /// Makes a process take a turn at a time, or earlier if that was planned.
+    /// Schedules a turn of a process for a time, unless an earlier turn is scheduled. A paused process takes its turn
+    /// after the pause.
     pub(crate) fn call(&mut self, host: Host, at: u64) {
         let state = &mut self.hosts[host];
         let at = at.max(self.now).max(state.paused_until);
@@ -159,12 +160,12 @@ impl Core {
         }
     }
 
-    /// A whole number from `least` to `most`.
+    /// Draws a whole number from `least` to `most`.
     pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
         between(&mut self.random, least, most)
     }
 
-    /// True in one of `of` cases.
+    /// Returns true with a probability of 1 / `of`.
     pub(crate) fn one_in(&mut self, of: u64) -> bool {
         self.between(1, of) == 1
     }
@@ -184,7 +185,7 @@ impl Core {
     }
 }
 
-/// A whole number from `least` to `most`.
+/// Draws a whole number from `least` to `most`.
 pub(crate) fn between(random: &mut Random, least: u64, most: u64) -> u64 {
     least + random.bits() % (most - least + 1)
 }
@@ -198,12 +199,14 @@ impl SharedCore {
         Self(Arc::new(Mutex::new(core)))
     }
 
+    /// Locks the shared state for one request of a step.
+    ///
     /// # Panics
     /// If one step makes more than [`REQUESTS_MAX`] requests: its process spins.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
         let mut core = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         core.requests += 1;
-        // Once only: what is dropped while a panic unwinds asks the world, too.
+        // Panics only once: values that are dropped while a panic unwinds make requests, too.
         assert!(core.requests != REQUESTS_MAX, "a step made {REQUESTS_MAX} requests to its machine");
         core
     }
@@ -215,18 +218,18 @@ impl fmt::Debug for SharedCore {
     }
 }
 
-/// A time of the world as the system has it. Only differences of such times mean anything.
+/// Converts nanoseconds since the world began to an [`Instant`]. Only differences of such instants have a meaning.
 pub(crate) fn instant(ns: u64) -> Instant {
     start() + Duration::from_nanos(ns)
 }
 
-/// Nanoseconds since the world began.
+/// Returns the nanoseconds from the start of the world to `at`; zero for earlier times.
 pub(crate) fn nanoseconds(at: Instant) -> u64 {
     at.saturating_duration_since(start()).as_nanos() as u64
 }
 
 fn start() -> Instant {
     static START: OnceLock<Instant> = OnceLock::new();
-    // A process may look back: times before the beginning have to exist.
+    // A process may subtract from a time: times before the beginning have to exist.
     *START.get_or_init(|| Instant::now() + Duration::from_secs(3600))
 }

@@ -25,7 +25,7 @@ use crate::plan::{InjectedFault, PlannedFault, WorldPlan};
 use crate::shared::{Core, SharedCore, WorldStep, nanoseconds};
 use crate::world::World;
 
-/// A machine that may lose files with its power.
+/// Makes a machine that may lose files with its power.
 fn machine(seed: u64) -> (SharedCore, HostMachine) {
     let mut core = Core::new(seed, 1);
     core.disks.of[0].is_volatile = true;
@@ -36,7 +36,7 @@ fn machine(seed: u64) -> (SharedCore, HostMachine) {
     (shared, HostMachine::Simulated(Arc::new(machine)))
 }
 
-/// The machine of the next life of its process, after a loss of power.
+/// Returns the machine of the next life of its process, after a loss of power.
 fn next_life(shared: &SharedCore) -> HostMachine {
     let mut core = shared.lock();
     if !core.hosts[0].is_running {
@@ -317,8 +317,8 @@ fn a_refused_assignment_leaves_no_proof() {
     assert!(node.tables().iter().all(|(_, entries)| *entries == 0), "{:?}", node.tables());
 }
 
-/// A supervisor that was suspended makes assignments for connections that have ended. They must not be sent on the new ones, where the
-/// collectors have not said hello yet: `verdict` finds each message that a process refuses.
+/// A supervisor that was suspended makes assignments for connections that have ended. They must not be sent on the new
+/// connections, where the collectors have not said hello yet. `verdict` finds each message that a process refuses.
 #[test]
 fn messages_for_a_lost_connection_are_not_sent_on_the_next() {
     let mut paused = 0;

@@ -24,10 +24,10 @@ const BACKLOG_MAX: usize = 5_000;
 const RECEIVE_BYTES_MAX: u64 = 64 << 20;
 /// Bytes of a journal that wait for a disk in so small a system.
 const JOURNAL_BYTES_MAX: usize = 4 << 20;
-/// Sockets of a machine beyond its connections: those that a peer left without a word, and attempts under way.
+/// Sockets of a machine beyond its connections: those that a peer left silently, and attempts under way.
 const SOCKETS_MORE_MAX: usize = 24;
 
-/// Broken promises of a world.
+/// A broken promise of a world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorldFailure {
     /// The audit of journals and files failed.
@@ -67,9 +67,9 @@ pub enum WorldFailure {
     LostConnection(String),
     /// The system did not stop in order.
     NotStopped(String),
-    /// Too much happened, or nothing more will ever happen.
+    /// The world has taken too many steps, or has no further step.
     Livelock {
-        /// Number of happenings.
+        /// Number of steps.
         count: u64,
     },
     /// Code of the system panicked.
@@ -134,7 +134,7 @@ pub(crate) fn check_turn(place: ProcessPlace, process: &dyn Turns, turns: u64) -
     }
 }
 
-/// Checks a process that is about to end in order: it has finished with everything.
+/// Checks a process that is about to end in order: its tables must be empty.
 pub(crate) fn check_end(place: ProcessPlace, process: &dyn Turns) -> Result<(), WorldFailure> {
     process.check();
     let left: Vec<_> = process.held().tables.into_iter().filter(|(_, entries)| *entries > 0).collect();
@@ -175,7 +175,7 @@ pub(crate) struct EventProgress {
 }
 
 impl EventProgress {
-    /// True if an event was finished that was assigned after the first `assigned` ones.
+    /// Returns true if an event was finished that was assigned after the first `assigned` ones.
     pub(crate) fn completed_after(&self, assigned: u64) -> bool {
         self.completed.last().is_some_and(|&event| event >= assigned)
     }
@@ -188,7 +188,7 @@ fn journals(machine: &HostMachine, folder: &Path) -> Vec<std::path::PathBuf> {
     paths
 }
 
-/// Progress of the events.
+/// Reads the progress of the events from the supervisors' journals.
 pub(crate) fn progress(world: &World) -> EventProgress {
     let machine = world.audit_machine();
     let mut progress = EventProgress::default();
@@ -206,7 +206,7 @@ pub(crate) fn progress(world: &World) -> EventProgress {
     progress
 }
 
-/// The state of a system that did not recover.
+/// Returns the failure of a system that did not recover, with its state.
 pub(crate) fn not_recovered(world: &World) -> WorldFailure {
     let progress = progress(world);
     let assigned = progress.assigned;
@@ -218,17 +218,17 @@ pub(crate) fn not_recovered(world: &World) -> WorldFailure {
     ))
 }
 
-/// The state of a system that lost a supervisor and assigns nothing.
+/// Returns the failure of a system that lost a supervisor and assigns nothing, with its state.
 pub(crate) fn not_resumed(world: &World, assigned: u64) -> WorldFailure {
     WorldFailure::NotResumed(format!("{assigned} events assigned; {}", running(world)))
 }
 
-/// The state of a system that lost a connection without a fault.
+/// Returns the failure of a system that lost a connection without a fault, with its state.
 pub(crate) fn lost_connection(world: &World) -> WorldFailure {
     WorldFailure::LostConnection(running(world))
 }
 
-/// The state of a system that has not stopped.
+/// Returns the failure of a system that has not stopped, with its state.
 pub(crate) fn not_stopped(world: &World) -> WorldFailure {
     WorldFailure::NotStopped(running(world))
 }
@@ -244,7 +244,7 @@ fn running(world: &World) -> String {
     world.running().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// The lines of all journals about one event, in the order of time.
+/// Returns the lines of all journals about one event, in the order of time.
 pub(crate) fn story(world: &World, event: u64) -> Vec<String> {
     let machine = world.audit_machine();
     let mut lines = Vec::new();

@@ -21,8 +21,8 @@ use crate::verdict::{self, WorldFailure};
 pub(crate) const MS: u64 = 1_000_000;
 /// The interval of the check of progress.
 const LOOK_EVERY: u64 = 20 * MS;
-/// A system without faults is complete again, and finishes an event, within this time. The pause before a start is 2 s at most. That
-/// before an attempt to connect is 5 s, and an attempt without an answer takes 5 s.
+/// A system without faults is complete again, and finishes an event, within this time. The pause before a start is 2 s
+/// at most. The pause before an attempt to connect is 5 s at most, and an attempt without an answer takes 5 s.
 pub(crate) const RECOVERY_MAX: u64 = 30_000 * MS;
 /// Events are assigned again within this time after the loss of a supervisor for good, in a system without other faults.
 pub(crate) const RESUME_MAX: u64 = 3_000 * MS;
@@ -32,9 +32,9 @@ pub(crate) const STOP_MAX: u64 = 60_000 * MS;
 const QUIET_AFTER: u64 = 3_000 * MS;
 /// Time for which a quiet system is watched, longer than any `silence_max` of a plan.
 const QUIET_FOR: u64 = 2_500 * MS;
-/// A process that was stopped for so long is killed by the launcher.
+/// The launcher kills a process that was stopped for this long.
 pub(crate) const HANG: u64 = 3_000 * MS;
-/// Happenings of one world.
+/// The most steps of one world.
 const HAPPENINGS_MAX: u64 = 3_000_000;
 
 /// A process as the launcher sees it.
@@ -54,7 +54,7 @@ pub(crate) struct Child {
     turns: u64,
 }
 
-/// The parts of the life of a world.
+/// The phases of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WorldPhase {
     /// The system works, and meets its faults.
@@ -64,12 +64,13 @@ enum WorldPhase {
         since: u64,
         assigned: u64,
     },
-    /// The system is complete. From `since` on no connection may be lost; `lost` were before.
+    /// The system is complete. After [`QUIET_AFTER`], `since` restarts, and `lost` holds the number of connections lost
+    /// so far. Then no further one may be lost.
     Quiet {
         since: u64,
         lost: Option<u64>,
     },
-    /// The supervisor, then the other roles, are asked to stop.
+    /// The roles are asked to stop, one after the other; `step` is the place in [`STOP_ORDER`].
     Stop {
         since: u64,
         step: usize,
@@ -93,7 +94,7 @@ pub struct WorldReport {
     pub steps: u64,
     /// Turns of processes.
     pub turns: u64,
-    /// A number over everything that happened: equal for equal seeds.
+    /// Checksum of all steps: equal for equal seeds.
     pub trace: u64,
 }
 
@@ -105,7 +106,8 @@ pub(crate) struct World {
     pub(crate) children: Vec<Child>,
     phase: WorldPhase,
     pub(crate) faults: u64,
-    /// Time until which another event has to be assigned than the first ones, after the loss of a supervisor.
+    /// After the loss of a supervisor: the time until which a further event has to be assigned, and the number of
+    /// events before.
     pub(crate) resumes: Option<(u64, u64)>,
     /// Faults that are going on.
     pub(crate) active: usize,
@@ -153,7 +155,7 @@ impl World {
         }
     }
 
-    /// Lets the world run to its end.
+    /// Plays the world to its end. Returns its report, or the first broken promise.
     pub(crate) fn run(&mut self) -> Result<WorldReport, WorldFailure> {
         {
             let mut core = self.shared.lock();
@@ -325,7 +327,7 @@ impl World {
         }
     }
 
-    /// Ends a process without a word.
+    /// Kills a process. With `has_power` its kernel closes its connections; otherwise they end silently.
     pub(crate) fn kill(&mut self, host: Host, has_power: bool) {
         {
             let mut core = self.shared.lock();
@@ -338,7 +340,7 @@ impl World {
                 (false, u64::MAX, None, u64::MAX);
             core.close_all(host, has_power);
         }
-        // Its machine is dead already: what is dropped here reaches neither files nor connections.
+        // The life of the process has ended: its values reach neither files nor connections when they are dropped.
         self.children[host].process = None;
     }
 
@@ -400,7 +402,7 @@ impl World {
         self.shared.lock().call(host, now);
     }
 
-    /// Connections of a process when the system is complete.
+    /// Returns the number of connections of a process when the system is complete.
     pub(crate) fn connections(&self, place: ProcessPlace) -> usize {
         let left = || self.children.iter().filter(|child| !child.is_lost);
         let count = |role| left().filter(|child| child.place.role == role).count();
@@ -413,7 +415,7 @@ impl World {
         }
     }
 
-    /// True if every process runs, with all its connections.
+    /// Returns true if every process runs, with all its connections.
     pub(crate) fn is_complete(&self) -> bool {
         self.children.iter().filter(|child| !child.is_lost).all(|child| {
             let connected = child.process.as_ref().map(|process| process.held().connected);
@@ -421,18 +423,18 @@ impl World {
         })
     }
 
-    /// True until the system is stopped.
+    /// Returns true until the system is asked to stop.
     pub(crate) fn is_working(&self) -> bool {
         !matches!(self.phase, WorldPhase::Stop { .. } | WorldPhase::Over)
     }
 
-    /// Takes a machine out of the world.
+    /// Marks a machine as lost for good.
     pub(crate) fn lose(&mut self, host: Host) {
         let child = &mut self.children[host];
         (child.has_ended, child.is_lost) = (true, true);
     }
 
-    /// Connections that the processes of now have lost.
+    /// Returns the number of connections that the running processes have lost.
     fn connections_lost(&self) -> u64 {
         self.running().map(|(_, process)| process.held().connections_lost).sum()
     }
@@ -529,34 +531,34 @@ impl World {
         }
     }
 
-    /// The processes that run, each with its place.
+    /// Returns the processes that run, each with its place.
     pub(crate) fn running(&self) -> impl Iterator<Item = (ProcessPlace, &dyn Turns)> {
         self.children.iter().filter_map(|child| Some((child.place, &**child.process.as_ref()?)))
     }
 
-    /// The system as the process of a machine reads it, on this real machine.
+    /// Returns the system as the process of a machine reads it, on this real machine.
     #[cfg(test)]
     pub(crate) fn system(&self, host: Host) -> &System {
         &self.systems[host]
     }
 
-    /// The folder of a machine's journals.
+    /// Returns the folder of a machine's journals.
     pub(crate) fn folder(&self, host: Host) -> &Path {
         &self.systems[host].folder
     }
 
-    /// The folders of journals and of stored events of all machines that are not lost, with their processes.
+    /// Returns the folders of journals and of stored events of all machines that are not lost, with their processes.
     pub(crate) fn folders(&self) -> Vec<(ProcessPlace, PathBuf, PathBuf)> {
         let left = self.systems.iter().zip(&self.children).filter(|(_, child)| !child.is_lost);
         left.map(|(system, child)| (child.place, system.folder.clone(), system.data.clone())).collect()
     }
 
-    /// The lines of all journals about one event, with their processes, in the order of time.
+    /// Returns the lines of all journals about one event, with their processes, in the order of time.
     pub(crate) fn story(&self, event: u64) -> Vec<String> {
         verdict::story(self, event)
     }
 
-    /// All disks, to read.
+    /// Returns a read-only machine with all disks.
     pub(crate) fn audit_machine(&self) -> HostMachine {
         HostMachine::Simulated(Arc::new(AuditMachine { shared: self.shared.clone() }))
     }
