@@ -163,8 +163,8 @@ impl PhaseBarrier {
         (self.pending_count > 0).then(|| later(self.began, self.timeout))
     }
 
-    /// Handles a source's report that it has sent its data of a phase; `anything` is false if it had none. Late reports
-    /// are ignored.
+    /// Handles a source's report that it has sent its data of a phase; `anything` is false if the source had none. Late
+    /// reports are ignored.
     pub fn handle_sent(&mut self, now: Instant, phase: u64, source: u32, anything: bool) {
         if phase != self.phase || self.pending.get(source as usize) != Some(&PendingReport::Sending) {
             return;

@@ -313,7 +313,7 @@ fn grow<T>(items: &mut Vec<T>, index: usize, new: impl FnMut() -> T) {
 mod tests {
     use super::*;
 
-    /// Returns the order of service: slot 0 has 3 requests of 4 credits, slot 1 has 2 of 2, and slot 2 has 3 of 1.
+    /// Returns the order of service. Slot 0 has 3 requests of 4 credits, slot 1 has 2 of 2, and slot 2 has 3 of 1.
     /// Credits return one request at a time.
     fn order(discipline: CreditDiscipline, credits: u32) -> Vec<(u32, u16)> {
         let mut pool = CreditPool::new(Some(credits), discipline);

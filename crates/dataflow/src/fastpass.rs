@@ -15,7 +15,7 @@ use core::{mem, slice};
 
 use fanin_units::{Duration, Instant};
 
-/// The group of a pair that has not joined one yet.
+/// Stands for the group of a pair that has not entered a group yet.
 const NO_GROUP: u32 = u32::MAX;
 
 /// Rank of an empty list, above that of every pair.
@@ -314,10 +314,10 @@ impl Arbiter {
     /// is allocated.
     pub fn allocate(&mut self, start: Instant, mut allocated: impl FnMut(u32)) {
         let start = start.get();
-        // A pair has one turn in a timeslot: a served pair has a rank above this.
+        // A pair has one turn in a timeslot: a served pair has a rank above this limit.
         let rank_before = self.rank;
-        // Visits the first pair of each group, and later pairs only after it had its turn. This is the order of all
-        // pairs.
+        // Visits the first pair of each group, and later pairs only after it had its turn. Pairs are thus visited in
+        // the order of their ranks.
         self.fresh.sort_unstable_by_key(|front| front.rank);
         let (mut order, mut fresh_before) = (mem::take(&mut self.order), mem::take(&mut self.fresh));
         [self.kept, self.fresh] = mem::take(&mut self.unused);

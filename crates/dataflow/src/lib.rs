@@ -11,12 +11,12 @@
 //! The crate also has the decisions of techniques against incast: [`Arbiter`] (Fastpass), [`WindowShares`] (DIATCP),
 //! [`Ictcp`], [`LinearShift`] (barrel shifter) and [`Sird`].
 //!
-//! Nothing here reads a clock, opens a socket or starts a thread; the configuration seeds the random numbers. Messages
-//! are generic over their payload, which the roles never read. In the simulator it is a length ([`fanin_units::Bytes`]),
-//! in a live process a buffer.
+//! No code of this crate reads a clock, opens a socket or starts a thread; the configuration seeds the random numbers.
+//! Messages are generic over their payload, which the roles never read. In the simulator it is a length
+//! ([`fanin_units::Bytes`]), in a live process a buffer.
 //!
-//! A driver reports `handle_closed` of an old connection before `handle_connected` of a new one to the same peer.
-//! It keeps messages of one connection in order, and drops those of a lost connection. A deadline of
+//! A driver reports `handle_closed` of an old connection before `handle_connected` of a new one to the same peer. The
+//! driver keeps messages of one connection in order, and drops those of a lost connection. A deadline of
 //! [`fanin_units::Instant::FAR_FUTURE`] never comes.
 //!
 //! ```

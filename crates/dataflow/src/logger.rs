@@ -82,7 +82,7 @@ pub struct WriteJob<P> {
     pub event: L1Id,
     /// The collector that sent it.
     pub collector: u16,
-    /// Its stream of files.
+    /// The stream of files for the event.
     pub stream: EventStream,
     /// Number of its missing fragments.
     pub missing: u32,

@@ -68,7 +68,7 @@ pub enum EventStream {
 pub struct FinishedEvent {
     /// The event's L1 ID.
     pub event: L1Id,
-    /// Its final state.
+    /// The event's final state.
     pub outcome: Outcome,
 }
 
@@ -77,7 +77,7 @@ pub struct FinishedEvent {
 pub struct Wanted {
     /// The readout's number.
     pub readout: u16,
-    /// Its requested fragments.
+    /// The fragments requested from this readout.
     pub fragments: FragmentSet,
 }
 
@@ -100,7 +100,7 @@ pub enum Selection {
 /// Introduction of a collector, sent first on each new connection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hello {
-    /// Its units that are ready for an event.
+    /// The collector's units that are ready for an event.
     pub idle: Vec<u16>,
     /// Events that the collector still works on.
     pub busy: Vec<L1Id>,

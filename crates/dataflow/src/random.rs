@@ -4,7 +4,7 @@ use fanin_units::{Duration, MIX_STEP, Ratio, mix};
 
 /// A xoshiro256++ generator (Blackman and Vigna), seeded through SplitMix64.
 ///
-/// It is written here, in a dozen lines, because recorded results depend on its exact values.
+/// Recorded results depend on its exact values, so the generator is part of this crate.
 #[derive(Debug, Clone)]
 pub struct Random {
     state: [u64; 4],

@@ -38,7 +38,7 @@ pub enum EventStep {
     Completed {
         /// The collector that finished it.
         collector: u16,
-        /// Its final state.
+        /// The event's final state.
         outcome: Outcome,
     },
     /// Supervisor: a collector that was thought lost finished it, too.

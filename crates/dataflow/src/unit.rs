@@ -7,7 +7,7 @@ pub enum UnitState {
     Down,
     /// Ready for an event.
     Idle,
-    /// Its event's fragments are being collected.
+    /// The fragments of the unit's event are being collected.
     Collecting,
     /// The unit processes the fragments collected so far.
     Processing,

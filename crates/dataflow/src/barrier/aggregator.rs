@@ -72,14 +72,14 @@ pub enum AggregatorError {
 pub enum BarrierRecord {
     /// All answers of a round have arrived.
     Round {
-        /// Its number, from 0.
+        /// The round's number, from 0.
         round: u64,
         /// Time of its requests.
         start: Instant,
         /// Arrival of the last byte of the last answer.
         end: Instant,
     },
-    /// The connection to a sender was lost. Its answer is requested again when it is back.
+    /// The connection to a sender was lost. The answer is requested again when the sender is back.
     Lost {
         /// The sender's number.
         sender: u16,
@@ -193,7 +193,7 @@ impl Aggregator {
     /// Handles a new connection of a sender. The first round begins when all are connected. A sender that was lost in a
     /// round receives the request again.
     pub fn handle_connected(&mut self, now: Instant, peer: Peer) {
-        // A new connection of a connected sender means that the old one is dead.
+        // A new connection of a connected sender means that the old connection has ended.
         self.handle_closed(now, peer);
         let Some(sender) = self.sender_of(peer) else { return };
         self.senders[sender].is_connected = true;

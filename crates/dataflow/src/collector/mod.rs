@@ -102,8 +102,8 @@ pub struct CollectorConfig {
     pub shipping_max: u16,
     /// The grouping of clears to the readouts. `None`: the supervisor sends them, or the readouts keep nothing.
     pub clear: Option<ClearConfig>,
-    /// True: an accepted event is cleared from the readouts after it was sent to a logger, not after it is on disk. This
-    /// is faster, but events are lost with a lost logger (thesis §3.7.4).
+    /// True: an accepted event is cleared from the readouts after it was sent to a logger, not after it is on disk.
+    /// Early clearing is faster, but events are lost with a lost logger (thesis §3.7.4).
     pub clear_before_stored: bool,
     /// True if each answer is recorded.
     pub trace_requests: bool,

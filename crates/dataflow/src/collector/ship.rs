@@ -59,7 +59,7 @@ impl<P: FragmentPayload> Collector<P> {
         let offered =
             self.slots.index_of(event).filter(|&index| self.slots[index].phase == Phase::Offered(logger));
         let Some(index) = offered else {
-            // The event has gone elsewhere meanwhile.
+            // Meanwhile the event has left, or is no longer offered to this logger.
             self.out.push_back((Peer::Logger(logger), Message::Withdraw { event }));
             return Ok(());
         };
@@ -68,7 +68,7 @@ impl<P: FragmentPayload> Collector<P> {
         slot.sends = slot.sends.saturating_add(1);
         let stream = if slot.debug { EventStream::Debug } else { EventStream::Physics };
         let (attempt, missing, bytes) = (slot.sends, slot.missing, slot.payload.size());
-        // A copy stays here until the event is on the logger's disk.
+        // The collector keeps a copy until the event is on the logger's disk.
         let message = Message::Event { event, stream, missing, payload: slot.payload.clone() };
         if self.config.clear_before_stored && !core::mem::replace(&mut slot.cleared, true) {
             self.clear_later(now, event);

@@ -43,7 +43,7 @@ pub(crate) struct EventSlot<P> {
     pub(crate) began: Instant,
     pub(crate) first_request: Option<Instant>,
     pub(crate) requests: u32,
-    /// Its size relative to usual events, for the prediction of paced credits.
+    /// Size of the event relative to usual events, for the prediction of paced credits.
     pub(crate) size: RelativeSize,
     pub(crate) bytes: Bytes,
     pub(crate) missing: u32,

@@ -1,9 +1,9 @@
 //! Paced credits: a receiver requests bytes at the rate of its own link, with a window that it measures.
 //!
-//! This applies receiver-driven transport (NDP's pull pacer, ExpressPass, Homa, SIRD) to requests. The receiver predicts
-//! the wire bytes of each answer. It keeps as many bytes outstanding as arrive in the measured delay and its variation.
-//! It requests hardly faster than its link carries the answers, and slower if they arrive more slowly. No parameter is
-//! set by hand.
+//! The technique applies receiver-driven transport (NDP's pull pacer, ExpressPass, Homa, SIRD) to requests. The
+//! receiver predicts the wire bytes of each answer. It keeps as many bytes outstanding as arrive in the measured delay
+//! and its variation. It requests hardly faster than its link carries the answers, and slower if they arrive more
+//! slowly. No parameter is set by hand.
 
 mod delay;
 
@@ -55,7 +55,7 @@ const OVERDUE_FACTOR: f64 = 4.0;
 const PATIENCE_MIN: f64 = 10e9;
 /// Time until an answer is overdue while no usual time is known, in picoseconds: above TCP's least timeout.
 const PATIENCE_FIRST: f64 = 250e9;
-/// The largest fall of the share with one overdue answer.
+/// The largest relative decrease of the share with one overdue answer.
 const LOSS_FALL_MAX: f64 = 0.5;
 /// The least share of window and pace.
 const SHARE_MIN: f64 = 1.0 / 64.0;
@@ -71,7 +71,8 @@ pub struct PacedCreditsConfig {
     pub rate: Rate,
     /// Payload of a full segment. A request asks for at most [`Self::SEGMENTS`] segments, in whole fragments. Not zero.
     pub segment: Bytes,
-    /// Bytes of the same segment on the wire, everything counted; at least the payload.
+    /// Bytes of the same segment on the wire, with headers, preamble, check sequence and inter-packet gap; at least the
+    /// payload.
     pub frame: Bytes,
     /// The expected payload of a fragment, until answers show it. Zero: unknown, and the first request is sent alone.
     pub fragment: Bytes,

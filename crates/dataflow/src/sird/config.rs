@@ -44,6 +44,6 @@ pub struct AccessLink {
     pub node: u32,
     /// Time of a full frame to the host and a smallest frame back, on idle links.
     pub rtt: Duration,
-    /// Its link's rate.
+    /// The rate of the host's link.
     pub rate: Rate,
 }

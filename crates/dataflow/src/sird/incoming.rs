@@ -19,7 +19,7 @@ pub(super) struct InStream {
     /// Bytes of granted credit without data so far.
     pub(super) outstanding: u32,
     pub(super) bucket: SenderBucket,
-    /// Its key in the host's queue of senders, while it waits for credit.
+    /// Key of the sender in the host's queue, while the sender waits for credit.
     pub(super) place: Option<(u64, u64)>,
     pub(super) deadline: Option<u64>,
     pub(super) backoff: u32,

@@ -101,7 +101,7 @@ pub struct SupervisorConfig<P> {
 }
 
 impl<P: Default> Default for SupervisorConfig<P> {
-    /// Returns settings without collectors: 1 kHz from the start; FCFS in the order of arrival; events held at XOFF;
+    /// Returns settings without collectors. 1 kHz from the start; FCFS in the order of arrival; events held at XOFF;
     /// immediate re-assignment; no clears from the supervisor.
     fn default() -> Self {
         Self {
