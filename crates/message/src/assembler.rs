@@ -254,9 +254,9 @@ impl Assembler {
         let Some(block) = &self.block else { unreachable!("bytes without a block") };
         let bytes = &block[self.start + HEADER_BYTES..self.end];
         let size = header.size as usize;
-        // The bytes were read already, so they need memory even beyond the limit. This is at most one block, and
-        // reading stops while the limit is exceeded.
-        // A peer that sent a large message is expected to send another one of that size.
+        // The bytes were read already, so they need memory even beyond the limit. The excess is at most one block, and
+        // reading stops while the limit is exceeded. A peer that sent a large message is expected to send another one
+        // of that size.
         let wanted = believed(size, bytes.len()).max(size.min(partial.large as usize));
         partial.large = if size >= self.block_bytes { header.size } else { 0 };
         let mut own = match self.pool.take(wanted) {

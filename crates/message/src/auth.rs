@@ -2,7 +2,7 @@
 //!
 //! The caller's greeting carries a nonce. The accepting side answers with its own nonce and a proof; the caller then
 //! sends its proof. A proof is an HMAC-SHA256 (RFC 2104) over the side, the caller's whole greeting and the other
-//! nonce. It holds for one connection. It neither encrypts nor signs the messages that follow; [`Tls`](crate::Tls)
+//! nonce. A proof holds for one connection. It neither encrypts nor signs the messages that follow; [`Tls`](crate::Tls)
 //! does.
 
 use std::fmt;

@@ -54,7 +54,7 @@ pub enum EndpointEvent {
         peer: PeerId,
         /// Name in the peer's greeting; empty without greetings.
         name: Arc<str>,
-        /// The highest version that both sides speak; without greetings, that of this side.
+        /// The highest version that both sides speak; without greetings, the highest version of this side.
         version: u16,
         /// Listener that accepted the connection; `None` for an outgoing one.
         listener: Option<Listener>,
@@ -92,7 +92,8 @@ pub enum EndpointEvent {
     Failed {
         /// The peer that is not connected.
         peer: PeerId,
-        /// Name in its greeting, which proves nothing; empty if none arrived. Of an outgoing connection: the expected name.
+        /// Name in the peer's greeting, without proof; empty if none arrived. For an outgoing connection, the expected
+        /// name.
         name: Arc<str>,
         /// Address of the caller of an accepted connection; `None` for an outgoing one.
         caller: Option<SocketAddr>,
@@ -219,7 +220,7 @@ pub enum Closed {
     /// The peer did not close within [`drain_max`](crate::Timing::drain_max) after this side did.
     #[error("closed here; the peer did not close within {0:?}")]
     NotDrained(Duration),
-    /// Incomplete messages hold all memory for received messages, and this one needs the most.
+    /// Incomplete messages hold all memory for received messages, and the message of this connection needs the most.
     #[error("incomplete messages fill the memory for received messages; this one needs {needed} bytes")]
     NoMemory {
         /// Size of the incomplete message, bytes, header included.

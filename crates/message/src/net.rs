@@ -1,4 +1,4 @@
-//! The network below an endpoint: that of the kernel, or a simulated one.
+//! The network below an endpoint: the kernel's, or a simulated one.
 //!
 //! A simulated network lets many endpoints run in one thread and in simulated time ([`SimulatedNetwork`]). All code
 //! above the sockets is the same in both: greetings, authentication, framing, heartbeats, pauses between attempts,

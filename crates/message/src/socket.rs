@@ -58,7 +58,7 @@ pub struct OptionError {
 
 /// Options of TCP sockets; `None` leaves the system's default.
 ///
-/// They are set before a socket connects or listens, again on accepted connections, and later by
+/// Options are set before a socket connects or listens, again on accepted connections, and later by
 /// [`MessageEndpoint::set_options`](crate::MessageEndpoint::set_options).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SocketOptions {

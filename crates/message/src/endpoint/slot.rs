@@ -39,7 +39,7 @@ pub(super) enum State {
 pub(super) enum Closing {
     /// This side closes, and its outbox is not empty.
     Draining,
-    /// This side has sent everything and its FIN, and waits for the peer's.
+    /// This side has sent everything and its FIN, and waits for the peer's FIN.
     Finishing,
     /// The peer has closed, and the outbox is not empty.
     HalfClosed,
