@@ -2,7 +2,7 @@
 //!
 //! A file has a content that processes see and one that survives the loss of power. The survival of each sector written
 //! since the last `fsync` is drawn, and so is the size. Names survive up to a random change since the last `fsync` of
-//! their folder. A failed `fsync` may have dropped what it should have written, and later ones do not write it again.
+//! their folder. A failed `fsync` may drop unsynchronised sectors, and later calls do not write these again.
 
 use std::collections::BTreeMap;
 use std::io;

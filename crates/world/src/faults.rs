@@ -208,7 +208,7 @@ impl World {
         self.kill(host, false);
         let mut core = self.shared.lock();
         core.hosts[host].is_up = false;
-        // Segments on connections of an ended process are gone, too.
+        // Segments on connections of an ended process are lost, too.
         core.close_all(host, false);
         core.lose_power(host);
     }

@@ -5,8 +5,8 @@
 //! seed decides the system's size, its settings and its faults. Equal seeds give equal worlds. Afterwards these must
 //! hold:
 //!
-//! - every assigned event is exactly once rejected, stored or in debug, as the audit of journals and files says;
-//! - an event that was said to be stored can be read, whatever power was lost;
+//! - every assigned event is exactly once rejected, stored or in the debug stream, as the audit shows;
+//! - an event that was reported as stored can be read after any loss of power;
 //! - the counts of each state machine agree with each other, credits among them;
 //! - queues, buffers and sockets stay below limits, and a process that ends has nothing left in its tables;
 //! - the system is complete again and finishes events within a stated time after the last fault, and stops in order.

@@ -17,7 +17,7 @@ use crate::shared::{Host, between};
 pub(crate) enum InjectedFault {
     /// A process ends at once; its machine closes its connections, and files stay as they are.
     Kill(Host),
-    /// A process is asked to stop, and started again when it has ended. This waits until the system is complete.
+    /// A process is asked to stop, and started again when it has ended. The fault waits until the system is complete.
     Restart(Host),
     /// A supervisor's machine is lost with its disk. True: its kernel closes the connections; false: they end silently.
     /// If the other supervisor cannot continue alone, only the process is killed.
@@ -131,7 +131,7 @@ impl WorldPlan {
                 faults.sort_by_key(|fault| fault.at);
             }
         }
-        // Now and then the system is stopped while faults go on.
+        // In one of four worlds without restarts in order, the system may be stopped before all faults are over.
         let faults_end = faults.iter().map(|fault| fault.until).max().unwrap_or(0);
         let is_early = !is_rolling && between(random, 1, 4) == 1;
         let stop_at = if is_early { between(random, 200 * MS, FAULTS_TO) } else { faults_end };

@@ -18,10 +18,10 @@ pub(crate) type Host = usize;
 /// Microseconds since 1970 at which every world begins.
 pub(crate) const EPOCH_US: u64 = 1_800_000_000_000_000;
 
-/// Requests that one step may make. Sound worlds make 140 at most.
+/// Requests that one step may make, far more than correct processes make.
 const REQUESTS_MAX: u64 = 100_000;
 
-/// Something that happens in the world.
+/// A step of the world.
 #[derive(Debug)]
 pub(crate) enum WorldStep {
     /// A process takes a turn, unless it was called for an earlier time.

@@ -18,11 +18,11 @@ use crate::world::{RECOVERY_MAX, RESUME_MAX, STOP_MAX, World};
 const MS: u64 = 1_000_000;
 /// Turns of a process between two checks of its counts.
 const CHECK_EVERY: u64 = 16;
-/// Messages that may wait for slow peers in so small a system.
+/// The most messages that may wait for slow peers in a system of this size.
 const BACKLOG_MAX: usize = 5_000;
-/// Received bytes in use in so small a system.
+/// The most received bytes in use in a system of this size.
 const RECEIVE_BYTES_MAX: u64 = 64 << 20;
-/// Bytes of a journal that wait for a disk in so small a system.
+/// The most bytes of a journal that may wait for a disk in a system of this size.
 const JOURNAL_BYTES_MAX: usize = 4 << 20;
 /// Sockets of a machine beyond its connections: those that a peer left silently, and attempts under way.
 const SOCKETS_MORE_MAX: usize = 24;

@@ -28,7 +28,7 @@ pub(crate) const RECOVERY_MAX: u64 = 30_000 * MS;
 pub(crate) const RESUME_MAX: u64 = 3_000 * MS;
 /// A system without faults stops in order within this time.
 pub(crate) const STOP_MAX: u64 = 60_000 * MS;
-/// The remains of a fault have ended by themselves this long after the system was complete.
+/// Time after the completion of the system within which the effects of earlier faults end.
 const QUIET_AFTER: u64 = 3_000 * MS;
 /// Time for which a quiet system is watched, longer than any `silence_max` of a plan.
 const QUIET_FOR: u64 = 2_500 * MS;
@@ -59,7 +59,8 @@ pub(crate) struct Child {
 enum WorldPhase {
     /// The system works, and meets its faults.
     Work,
-    /// The faults are over; the system has to be complete again and finish an event that is assigned now.
+    /// The faults are over; the system has to be complete again, and to finish an event after the first `assigned`
+    /// ones.
     Recover {
         since: u64,
         assigned: u64,
@@ -289,7 +290,7 @@ impl World {
     fn ended(&mut self, host: Host, error: Option<&ProcessError>) {
         let child = &mut self.children[host];
         let process = child.process.take();
-        // An orderly end changes files before the machine removes them.
+        // A process that ended in order may still change files when it is dropped. A failed one must not.
         if error.is_none() {
             drop(process);
         } else {
@@ -363,7 +364,7 @@ impl World {
                 if let Some(next) = next {
                     core.call(host, next.max(now + cost));
                 }
-                // Whatever arrives while it works waits for its next turn.
+                // Input that arrives while the process works waits for its next turn.
                 if core.hosts[host].slowness > 1 {
                     core.hosts[host].paused_until = now + cost;
                 }
@@ -507,7 +508,7 @@ impl World {
                 continue;
             }
             if child.process.is_none() && role != Role::Supervisor {
-                // The launcher starts no process again that is to stop.
+                // The launcher does not restart a process that is to stop.
                 continue;
             }
             is_over = false;
