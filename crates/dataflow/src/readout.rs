@@ -30,7 +30,8 @@ pub struct ReadoutConfig {
 }
 
 impl Default for ReadoutConfig {
-    /// Answers at once and stores nothing; at most a million events and a million answers; 100 ms for late fragments.
+    /// Returns settings that answer at once and store nothing. At most a million events and a million answers; 100 ms
+    /// for late fragments.
     fn default() -> Self {
         Self {
             response_delay: Delay::ZERO,
@@ -65,7 +66,7 @@ pub struct ReadoutCounters {
     pub bytes: u64,
     /// Fragments that were requested and do not exist here.
     pub missing: u64,
-    /// Answers not sent because their collector was gone.
+    /// Answers not sent because the collector's connection was lost.
     pub undeliverable: u64,
     /// Events kept now.
     pub events: u64,
@@ -90,7 +91,7 @@ struct PendingAnswer {
     tag: u32,
     event: L1Id,
     fragments: FragmentSet,
-    /// Time at which it is sent, even without the fragments.
+    /// Time at which the answer is sent, even without the fragments.
     until: Instant,
 }
 

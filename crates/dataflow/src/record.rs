@@ -24,7 +24,7 @@ pub enum EventStep {
         collector: u16,
         /// The processing unit's number on its collector.
         unit: u16,
-        /// Time at which it fell due; earlier than the record if it was held.
+        /// Time at which the event fell due; earlier than the record if the event was held.
         due: Instant,
         /// True for an event of a lost collector, to be stored without processing.
         direct: bool,
@@ -71,7 +71,7 @@ pub enum EventStep {
         /// The size of the payload.
         bytes: Bytes,
     },
-    /// Collector: fragments of a readout will never arrive: it is lost, or does not have them.
+    /// Collector: fragments of a readout will never arrive. The readout is lost, or does not have them.
     Missing {
         /// The readout's number.
         readout: u16,
@@ -82,7 +82,7 @@ pub enum EventStep {
     Collected {
         /// The step, from zero.
         step: u16,
-        /// True if this completes the event for storage, after the decision.
+        /// True if the step completes the event for storage, after the decision.
         building: bool,
         /// Time of the step's requests, before they waited for credits.
         began: Instant,
@@ -106,9 +106,9 @@ pub enum EventStep {
     Shipped {
         /// The logger's number.
         logger: u16,
-        /// Number of the attempt, from 1. Above 1, an earlier logger may have stored it before it was lost.
+        /// Number of the attempt, from 1. Above 1, an earlier attempt may have stored the event, too.
         attempt: u16,
-        /// Stream that stores it.
+        /// The stream that stores the event.
         stream: EventStream,
         /// The size of the payload.
         bytes: Bytes,
@@ -126,9 +126,9 @@ pub enum EventStep {
     Cleared,
     /// Logger: on disk.
     Stored {
-        /// The collector that it came from.
+        /// The collector that sent the event.
         collector: u16,
-        /// The stream that it is stored in.
+        /// The stream that stores the event.
         stream: EventStream,
         /// Fragments that are missing.
         missing: u32,

@@ -29,7 +29,7 @@ pub enum HostKind {
     Collector = 3,
     /// A switch of the network.
     Switch = 4,
-    /// No host: an event, the same for all.
+    /// No host: an event, which is the same for all hosts.
     Event = 5,
     /// The central arbiter.
     Arbiter = 6,

@@ -17,18 +17,19 @@ use self::delay::DelayEstimate;
 
 /// Bytes in the window beyond the round trip, as a multiple of the mean bytes that overtake an answer.
 const OVERTAKING: f64 = 2.0;
-/// Bytes that may be requested at once after a pause, as a multiple of the same mean.
+/// Bytes that may be requested at once after a pause, as a multiple of the mean bytes that overtake an answer.
 const OVERTAKING_BURST: f64 = 4.0;
 /// The most frames of the window for one more answer. A larger answer would add queue without hiding more delay.
 const ANSWER_FRAMES_MAX: u64 = 10;
 /// The least burst, in mean answers of at most [`ANSWER_FRAMES_MAX`] frames. It hides the delay of an event's first answer
 /// and variations shorter than an answer, which cause no overtaking.
 const BURST_ANSWERS_MIN: f64 = 0.5;
-/// Most answers of mean size in a burst. At high rates the variation of delays is more than a switch holds.
+/// Most answers of mean size in a burst. At high rates, the bytes of the delays' variation exceed a switch's memory.
 const BURST_ANSWERS_MAX: f64 = 8.0;
 /// Largest overtaking that counts, in delays; larger ones say nothing about usual answers.
 const OVERTAKING_DELAYS_MAX: f64 = 2.0;
-/// An answer is late after this many times the window's or the own queue's time on the link, whichever is longer.
+/// An answer is late after this many transmission times of the window, or of the bytes outstanding before it, whichever
+/// is longer.
 const LATE_FACTOR: f64 = 4.0;
 /// Decrease of the window's share in one window of late answers.
 const LATE_DECREASE: f64 = 0.25;
@@ -135,7 +136,7 @@ pub struct PacedCredits {
     deviation: f64,
     /// Mean bytes of an answer on the wire.
     answer: f64,
-    /// Delay from a request to its answer, without the answer's own time on the link and the own queue.
+    /// Delay from a request to its answer, without the answer's transmission time and without the receiver's own queue.
     delay: Option<DelayEstimate>,
     /// Mean picoseconds from a request to its answer, all queues included.
     time: f64,
@@ -263,7 +264,7 @@ impl PacedCredits {
     #[inline]
     pub fn on_sent(&mut self, now: Instant, readout: u16, fragments: u16, size: RelativeSize) -> ByteCredit {
         let bytes = self.on_wire(self.predict(readout, fragments, size)) as u64;
-        // Without outstanding requests, its answer waits behind none of the own ones.
+        // Without outstanding requests, the answer waits behind no other answer to this receiver.
         let is_first = self.delay.is_none() && self.requests.len() < PROBES_FIRST;
         let is_probe = self.outstanding == 0 || is_first;
         let number = self.first + self.requests.len() as u64;
@@ -274,7 +275,7 @@ impl PacedCredits {
         self.requests.push_back(OutstandingCredit { sent: now, bytes, is_open: true });
         self.outstanding += bytes;
         self.outstanding_max = self.outstanding_max.max(self.outstanding);
-        // A pause earns as many bytes as the variation of delays will spread again.
+        // After a pause a burst may leave, with as many bytes as the variation of delays spreads in time.
         let burst = OVERTAKING_BURST * self.overtaking;
         let burst = burst.min(BURST_ANSWERS_MAX * self.answer / self.link_rate());
         let burst = self.share * burst.max(BURST_ANSWERS_MIN * self.window_answer() / self.link_rate());
@@ -304,7 +305,7 @@ impl PacedCredits {
         let usual = self.usual(readout) * f64::from(fragments);
         let usual = if usual > 0.0 { usual } else { bytes };
         let event = RelativeSize { bytes: event.bytes + bytes, usual: event.usual + usual };
-        // The error of the prediction is added to the pace, or subtracted.
+        // The error of the prediction delays or advances the next request.
         if self.delay.is_some() {
             let debt = (wire - credit.bytes as f64) / self.pace();
             self.next = Instant::new((self.next.get() as f64 + debt).max(0.0) as u64);
@@ -401,7 +402,7 @@ impl PacedCredits {
         self.answer.min((ANSWER_FRAMES_MAX * self.config.frame.get()) as f64)
     }
 
-    /// Lowers the share if an answer is later than the own queue explains, and raises it otherwise.
+    /// Lowers the share if an answer is later than the window and the outstanding bytes explain; raises it otherwise.
     #[inline]
     fn follow_share(&mut self, wire: f64, delay: f64, ahead: f64) {
         let full = self.window_full();
@@ -416,7 +417,7 @@ impl PacedCredits {
         self.share = self.share.clamp(SHARE_MIN, self.limit);
     }
 
-    /// Measures by how much answers overtake each other.
+    /// Updates the mean lead of overtaking answers with the answer to a request that left at `sent`.
     #[inline]
     fn follow_overtaking(&mut self, sent: Instant) {
         let most = self.delay.as_ref().map_or(0.0, DelayEstimate::base) * OVERTAKING_DELAYS_MAX;

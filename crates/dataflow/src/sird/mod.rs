@@ -28,7 +28,7 @@ pub use config::{AccessLink, CreditPolicy, SirdConfig};
 pub use counters::{SirdCounters, SirdEndCounters};
 pub use packet::SirdPacket;
 
-/// The most gaps that one packet may request.
+/// The most gaps that a receiver requests again at once.
 const RESENDS_MAX: usize = 64;
 /// The most doublings of a timeout while nothing arrives.
 const BACKOFF_MAX: u32 = 6;
@@ -334,7 +334,7 @@ impl Sird {
             self.miss(index, now);
         } else if start < incoming.expected && !incoming.wanting.iter().any(|message| message.start == start)
         {
-            // All of its credit was granted. If the last of it was lost, this replaces it.
+            // All credit of the message was granted. This packet replaces the last credit packet, if that was lost.
             end.control.push_back(SirdPacket::Credit { until: incoming.expected });
             self.counters.credits += 1;
             self.touched.push(index);
@@ -355,7 +355,7 @@ impl Sird {
         self.give(index, now);
     }
 
-    /// Acknowledges a whole message.
+    /// Acknowledges all bytes that have arrived without a gap.
     fn acknowledge(&mut self, index: u32) {
         let end = &mut self.ends[index as usize];
         let packet = SirdPacket::Arrived { until: end.incoming.delivered };

@@ -7,7 +7,7 @@ use super::{CLEARS_KEPT_MAX, Outstanding, Supervisor};
 use crate::{Delay, EventStep, FragmentPayload, L1Id, Message, Peer, Selection};
 
 impl<P: FragmentPayload> Supervisor<P> {
-    /// Assigns as many events as possible, and sends XOFF, XON and clears.
+    /// Assigns as many events as possible, records XOFF and XON, and sends clears.
     pub(super) fn pump(&mut self, now: Instant) {
         loop {
             self.set_due(now);
