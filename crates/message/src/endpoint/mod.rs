@@ -41,21 +41,23 @@ const BLOCK_BYTES_MIN: usize = 4096;
 /// Connections to any number of peers, driven by one thread.
 ///
 /// All I/O happens inside [`poll`](Self::poll), which also reports all events; other calls do not wait. Small messages
-/// are collected, and sent after the last message of a read was polled. So the replies to many requests take one call.
+/// are collected, and sent after the last message of a read was polled. The replies to many requests thus take one
+/// call.
 pub struct MessageEndpoint {
     settings: Settings,
     name: Arc<str>,
     /// Limits before the greeting, when only the crate's own messages are allowed.
     greeting_limits: Limits,
     slots: Slots,
-    /// Tokens of accepted connections without a complete greeting, the oldest first; later ones are removed when it is full.
+    /// Tokens of accepted connections without a complete greeting, the oldest first. Tokens of finished greetings are
+    /// removed when the list is full.
     greetings: VecDeque<u64>,
     listeners: Vec<Listening>,
     names: HashMap<(Listener, Arc<str>), u32>,
     // Dropped before epoll, as it watches epoll's descriptor.
     uring: Option<Uring>,
     net: Net,
-    /// Bytes received by io_uring that are being parsed.
+    /// Bytes from io_uring or from a TLS layer that are being parsed.
     fed: Option<Fed>,
     waker: Waker,
     bell: Waker,
@@ -114,8 +116,8 @@ impl MessageEndpoint {
     ///
     /// # Errors
     ///
-    /// [`SetupError`] if the name is too long, if the limits have no room for one message, or if the system refuses a
-    /// descriptor.
+    /// [`SetupError`] if the name is too long, if a limit is too small, or if the system refuses a descriptor or
+    /// io_uring.
     pub fn new(settings: Settings) -> Result<Self, SetupError> {
         Self::over(Net::kernel()?, settings)
     }
@@ -345,7 +347,7 @@ impl MessageEndpoint {
         }
     }
 
-    /// Stops reading from a peer; TCP's window then holds it back. Messages that were read already are still reported.
+    /// Stops reading from a peer; TCP's window then stops the peer. Messages that were read already are still reported.
     pub fn pause(&mut self, peer: PeerId) {
         if self.slots.find(peer.0).is_some() {
             self.slots.at(peer.0).paused = true;
