@@ -1,4 +1,4 @@
-//! Many seeds, on all cores.
+//! Campaigns: the worlds of many seeds, on several threads.
 
 use std::fmt;
 use std::sync::Mutex;

@@ -348,7 +348,7 @@ fn read_at(content: &[u8], offset: u64, bytes: &mut [u8]) -> usize {
     count
 }
 
-/// A file as the audit reads it, on whichever machine it is.
+/// A file of any machine, as the audit reads it.
 #[derive(Debug)]
 pub(crate) struct AuditedFile(Vec<u8>);
 

@@ -1,8 +1,8 @@
 //! The sockets of a world: connections with latency, limited buffers, partial writes, cut and slow links.
 //!
-//! Bytes of one direction arrive in order and complete, as TCP promises, or the connection is reset. A cut link holds segments
-//! back; they arrive after it is mended. A segment that overtakes another waits for it at the receiver. A machine without power
-//! answers nothing.
+//! Bytes of one direction arrive in order and complete, as TCP promises, or the connection is reset. A cut link holds
+//! segments back; they arrive after the cut ends. A segment that overtakes another waits for it at the receiver. A
+//! machine without power answers nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -287,7 +287,7 @@ impl Core {
             self.reset_socket(waiting);
         }
         if let Some(peer) = socket.peer.filter(|_| socket.error.is_none()) {
-            // Unread bytes make the end a reset.
+            // With unread bytes, a reset is sent in place of an end.
             let content = if !socket.received.is_empty() {
                 SegmentContent::Reset
             } else if socket.is_shut {

@@ -24,11 +24,11 @@ const REQUESTS_MAX: u64 = 100_000;
 /// A step of the world.
 #[derive(Debug)]
 pub(crate) enum WorldStep {
-    /// A process takes a turn, unless it was called for an earlier time.
+    /// A process takes a turn, unless the turn was moved to another time.
     Turn(Host),
     /// The writer of a logger takes a turn.
     Store(Host),
-    /// The launcher starts a process again.
+    /// The launcher starts a process.
     Start(Host),
     Connect(ConnectionRequest),
     Arrive(WorldSegment),
@@ -38,7 +38,7 @@ pub(crate) enum WorldStep {
     InjectedFault(usize),
     /// The fault of this number ends.
     Heal(usize),
-    /// Checks that the world can continue.
+    /// Checks the progress of the world.
     Look,
 }
 

@@ -38,9 +38,9 @@ pub enum WorldFailure {
     Grows {
         /// Name of the process.
         process: String,
-        /// The thing that it holds too much of.
+        /// Name of the resource that exceeds its limit.
         resource: &'static str,
-        /// The number that it holds.
+        /// The number that the process holds.
         held: u64,
         /// Largest permitted number.
         limit: u64,
@@ -166,7 +166,7 @@ fn name(place: ProcessPlace) -> String {
     }
 }
 
-/// The events of the supervisor's journals.
+/// The progress of the events, from the supervisors' journals.
 #[derive(Debug, Default)]
 pub(crate) struct EventProgress {
     /// The event that is assigned next.
