@@ -13,7 +13,7 @@ use crate::streams::StreamMessage;
 /// A frame on its way from one partition to another, with the messages that travel with it.
 pub(crate) struct BoundaryFrame<M> {
     pub(crate) frame: LeavingFrame,
-    /// Messages of the frame's stream that begin before the frame's last byte. An earlier frame took none of them along.
+    /// Messages of the frame's stream that begin before the frame's last byte and travelled with no earlier frame.
     pub(crate) messages: Vec<StreamMessage<M>>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct PlayedNodes {
     /// Ports with links out of the partition, and into it.
     leading_out: Vec<PortIndex>,
     leading_in: Vec<PortIndex>,
-    /// The least delay of these links; [`Duration::MAX`] without any.
+    /// The least time from a frame's or signal's departure to its arrival over these links; [`Duration::MAX`] without any.
     lookahead: Duration,
 }
 
@@ -67,34 +67,34 @@ impl PlayedNodes {
         played
     }
 
-    /// True if the host of an end is played here.
+    /// Returns true if the partition plays the host of an end.
     #[inline]
     pub(crate) fn has_end(&self, end: EndIndex) -> bool {
         self.ends[end as usize]
     }
 
-    /// True if a host is played here.
+    /// Returns true if the partition plays a host.
     #[inline]
     pub(crate) fn has_host(&self, host: u32) -> bool {
         self.hosts[host as usize]
     }
 
-    /// The number of hosts of the workload, in all partitions.
+    /// Returns the number of hosts of the workload, in all partitions.
     pub(crate) fn hosts(&self) -> usize {
         self.hosts.len()
     }
 
-    /// The least delay of the links that lead out of the partition or into it.
+    /// Returns the least time from departure to arrival over the links that lead out of the partition or into it.
     pub(crate) const fn lookahead(&self) -> Duration {
         self.lookahead
     }
 
-    /// True if the link of a port leads into the partition.
+    /// Returns true if the link of a port leads into the partition.
     pub(crate) fn leads_in(&self, port: PortIndex) -> bool {
         self.leading_in.contains(&port)
     }
 
-    /// The ports with links out of the partition.
+    /// Returns the ports with links out of the partition.
     pub(crate) fn leading_out(&self) -> &[PortIndex] {
         &self.leading_out
     }

@@ -19,13 +19,13 @@ const FRAME_BYTES_FULL: u64 = (wire::ETHERNET_MTU + wire::ETHERNET_LINK) as u64;
 /// One end of a connection.
 pub(crate) struct ConnectionEnd {
     pub(crate) endpoint: Endpoint,
-    /// The path of its frames.
+    /// The first step of the path of the end's frames.
     pub(crate) route: PathStep,
-    /// Number of its host in the workload.
+    /// The workload's number of the end's host.
     pub(crate) host: u32,
-    /// True if changes of its window are recorded.
+    /// True if changes of the end's window are recorded.
     pub(crate) is_traced: bool,
-    /// Time of its earliest scheduled timer; `u64::MAX` without one.
+    /// Time of the end's earliest scheduled timer, in picoseconds; `u64::MAX` without one.
     timer_at: u64,
 }
 
@@ -97,12 +97,12 @@ impl Engine {
         })
     }
 
-    /// The simulated time.
+    /// Returns the simulated time.
     pub(crate) const fn time(&self) -> Instant {
         Instant::new(self.now)
     }
 
-    /// The simulated time in picoseconds.
+    /// Returns the simulated time in picoseconds.
     #[inline]
     pub(crate) const fn now(&self) -> u64 {
         self.now
@@ -115,7 +115,7 @@ impl Engine {
         self.now = time;
     }
 
-    /// The settings of all endpoints.
+    /// Returns the settings of all endpoints.
     pub(crate) const fn config(&self) -> &Config {
         &self.config
     }
@@ -136,18 +136,18 @@ impl Engine {
         }
     }
 
-    /// Makes room for the ends of connections, and for a timer of each.
+    /// Reserves memory for `ends` ends of connections and a timer of each.
     pub(crate) fn reserve_ends(&mut self, ends: usize) {
         self.ends.reserve_exact(ends);
         self.schedule.reserve(ends);
     }
 
-    /// The ends of all connections.
+    /// Returns the ends of all connections.
     pub(crate) fn ends(&self) -> &[ConnectionEnd] {
         &self.ends
     }
 
-    /// The end with this number.
+    /// Returns the end with this number.
     #[inline]
     pub(crate) fn end(&mut self, index: EndIndex) -> &mut ConnectionEnd {
         &mut self.ends[index as usize]
@@ -168,12 +168,12 @@ impl Engine {
         self.ends[index as usize].endpoint.limit_window(&self.config, window);
     }
 
-    /// Frames that have arrived over a link, and payload bytes that have arrived at their destinations.
+    /// Returns the frames that have arrived over any link, and the payload bytes that have arrived at their destinations.
     pub(crate) fn arrived(&self) -> [u64; 2] {
         [self.fabric.arrived(), self.payload.arrived]
     }
 
-    /// The state of a port of a switch for the timeline; its rings go to `rings`.
+    /// Returns the state of a switch's port for the timeline, and passes each of the port's rings to `rings`.
     pub(crate) fn level(&mut self, at: u64, port: PortIndex, rings: &mut RingVisitor<'_>) -> PortLevel {
         let (bytes, bytes_max) = self.fabric.depth(at, port, rings);
         PortLevel { bytes, bytes_max, delivered: self.port_payload[port as usize] }
@@ -215,7 +215,7 @@ impl Engine {
         self.fabric.accept(&mut self.schedule, frame);
     }
 
-    /// Hands the segment of a frame to its endpoint. Returns the bytes that it has received in order.
+    /// Hands the segment of a frame to its endpoint. Returns the bytes that the endpoint has received in order.
     pub(crate) fn handle_segment(&mut self, index: EndIndex, place: usize) -> u64 {
         let segment = self.fabric.segment(place);
         let end = &mut self.ends[index as usize];
@@ -223,7 +223,7 @@ impl Engine {
         end.endpoint.delivered()
     }
 
-    /// Writes the endpoint's next segment into the free place of the fabric; returns the slot, and the kind of segment written.
+    /// Writes the endpoint's next segment into the free place of the fabric; returns the place and the kind of segment written.
     #[inline(always)]
     pub(crate) fn write_segment(&mut self, index: EndIndex) -> (u32, Written) {
         let place = self.fabric.free_place();
@@ -270,7 +270,7 @@ impl Engine {
         }
     }
 
-    /// Clears an end's timer that has come. Returns false if it was replaced by another: such a timer does nothing.
+    /// Clears an end's expired timer. Returns false if the timer was replaced by another: such an occurrence does nothing.
     #[inline]
     pub(crate) fn take_timer(&mut self, index: EndIndex) -> bool {
         let end = &mut self.ends[index as usize];
@@ -281,7 +281,7 @@ impl Engine {
         true
     }
 
-    /// Lets an endpoint handle its deadline, if it has come. Returns the kind of timeout, or `None` without one.
+    /// Lets an endpoint handle its deadline, if that has come. Returns the kind of timeout, or `None` without one.
     pub(crate) fn handle_deadline(&mut self, index: EndIndex) -> Option<MessageStep> {
         let end = &mut self.ends[index as usize];
         if end.endpoint.poll_deadline().get() > self.now {
@@ -294,23 +294,23 @@ impl Engine {
         if is_late { Some(MessageStep::Timeout) } else { probes }
     }
 
-    /// Starts or ends recording of the frames on an end's sending link.
+    /// Starts or ends recording of the frames on the link by which an end sends, in both directions.
     pub(crate) fn tap(&mut self, index: EndIndex, on: bool) {
         let port = self.end(index).route.port;
         self.fabric.tap_link(port, on);
     }
 
-    /// The counters of an endpoint.
+    /// Returns the counters of an endpoint.
     pub(crate) fn stats(&self, index: EndIndex) -> Stats {
         self.ends[index as usize].endpoint.stats(&self.config)
     }
 
-    /// The counters of all endpoints that sent more than one segment.
+    /// Returns the counters of all endpoints that sent more than one segment.
     pub(crate) fn senders(&self) -> impl Iterator<Item = Stats> {
         self.ends.iter().map(|end| end.endpoint.stats(&self.config)).filter(|stats| stats.segments > 1)
     }
 
-    /// The sums over the whole network at the present time.
+    /// Returns the sums over the whole network at the present time.
     pub(crate) fn totals(&self) -> RunTotals {
         let (drops, marks) = self.fabric.drops_and_marks();
         let mut counts = [0; 6];

@@ -3,14 +3,14 @@
 use fanin_network::NetworkError;
 use fanin_units::Duration;
 
-/// A reason for which a scenario is refused before it is played.
+/// Reasons for which a scenario is refused before it is played.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The scenario asks for something that is not simulated.
     #[error("{key}: {feature} is not simulated")]
     Unsupported {
-        /// The scenario's key.
+        /// The refused key of the scenario.
         key: String,
         /// The setting that is not simulated.
         feature: String,
@@ -65,7 +65,7 @@ pub enum Error {
     /// The thresholds of RED are invalid.
     #[error("ecn: {0}")]
     Red(#[from] fanin_queueing::RedError),
-    /// More hosts, units or fragments than a role can count.
+    /// The scenario has more hosts, units or fragments than a role can count.
     #[error(transparent)]
     TooMany(#[from] fanin_scenario::machines::TooMany),
     /// The supervisor's settings are invalid.

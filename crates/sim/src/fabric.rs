@@ -40,7 +40,7 @@ pub(crate) use paths::{Crossing, PathStep};
 pub(crate) use pause::LeavingSignal;
 pub(crate) use rings::RingFigures;
 
-/// The state of a buffer as it is recorded.
+/// Returns the state of a buffer, as it is recorded.
 fn state(buffer: &Dedicated) -> QueueState {
     let (held, counters) = (buffer.occupancy(), buffer.counters());
     QueueState {
@@ -51,7 +51,7 @@ fn state(buffer: &Dedicated) -> QueueState {
     }
 }
 
-/// The ECN bits of a segment's IP header.
+/// Returns the ECN bits of a segment's IP header.
 fn ecn(segment: &Segment) -> EcnCodepoint {
     match segment.flags {
         flags if flags.contains(Flags::CE) => EcnCodepoint::Congestion,
@@ -70,14 +70,14 @@ pub(crate) enum Hop {
         end: u32,
         /// The place of its segment.
         segment: usize,
-        /// Bytes on the wire.
+        /// Bytes of the frame on the wire.
         wire_bytes: u32,
     },
-    /// A switch dropped it.
+    /// A switch dropped the frame.
     Dropped {
         /// The place of its segment.
         segment: usize,
-        /// The connection end that it was sent to.
+        /// The connection end that the frame was sent to.
         end: u32,
         /// The output that had no room.
         port: PortIndex,
@@ -97,9 +97,9 @@ pub(crate) struct Fabric {
     segments: Vec<Segment>,
     free: Vec<u32>,
     paths: paths::StoredPaths,
-    /// Number of observers of frames on any link.
+    /// Number of observers, over all links.
     observers: u32,
-    /// Frames that have arrived over a link.
+    /// Frames that have arrived over any link.
     arrived: u64,
     framing: Framing,
     /// Value of `framing`, read at each hop.
@@ -122,7 +122,7 @@ impl Fabric {
         Ok(PathStep { port: path.first().copied().unwrap_or(NIL), next })
     }
 
-    /// The switches on a path.
+    /// Returns the switches on a path.
     pub(crate) fn crossings(&self, route: PathStep) -> impl Iterator<Item = Crossing> {
         self.paths
             .steps(route)
@@ -134,15 +134,15 @@ impl Fabric {
         self.ports[from as usize].crossing(&self.ports[to as usize])
     }
 
-    /// The next frame to arrive over a port's link, if a switch will forward it. Returns the frame's ports at that switch,
-    /// its connection end, and its segment's place.
+    /// Looks at the next frame to arrive over a port's link. If a switch will forward the frame, returns its ports at that
+    /// switch, its connection end, and its segment's place.
     pub(crate) fn forwarded(&self, port: PortIndex) -> Option<(Crossing, u32, usize)> {
         let parcel = self.first(port)?.parcel;
         let next = self.paths.get(parcel.next())?.step.port;
         Some((self.crossing(port, next), parcel.end(), parcel.segment()))
     }
 
-    /// Time that a frame takes along an idle path.
+    /// Returns the time that a frame of `wire_bytes` takes along an idle path.
     pub(crate) fn crossing_time(&self, route: PathStep, wire_bytes: u32) -> fanin_units::Duration {
         self.paths
             .steps(route)
@@ -153,13 +153,13 @@ impl Fabric {
             .sum()
     }
 
-    /// The ports of a path.
+    /// Returns the ports of a path.
     pub(crate) fn ports_on(&self, route: PathStep) -> impl Iterator<Item = PortIndex> {
         self.paths.steps(route).map(|step| step.port)
     }
 
-    /// Occupies a host's link with a message outside the simulated frames. Returns for how long the link was busy before, in
-    /// ps. Where the switch may pause the host, the message goes before the waiting frames.
+    /// Occupies a host's link with a message outside the simulated frames. Returns the time for which the link was busy before,
+    /// in ps. Where the switch may pause the host, the message goes before the waiting frames.
     pub(crate) fn occupy(&mut self, port: PortIndex, now: u64, wire_bytes: u32) -> u64 {
         let link = self.ports[port as usize].link_mut();
         let backlog = link.free_at().saturating_sub(now);
@@ -167,43 +167,44 @@ impl Fabric {
         backlog
     }
 
-    /// Time for which queued frames occupy a host's link; zero in a network with PAUSE, where it is unknown.
+    /// Returns the time in ps for which queued frames occupy a host's link; zero in a network with PAUSE, where the time is
+    /// unknown.
     #[inline]
     pub(crate) fn backlog(&self, port: PortIndex, now: u64) -> u64 {
         let port = self.ports.get(port as usize).filter(|_| self.flow_control.is_none());
         port.map_or(0, |port| port.link().free_at().saturating_sub(now))
     }
 
-    /// Bytes on the wire of a segment.
+    /// Returns the bytes on the wire of a segment.
     #[inline]
     pub(crate) fn wire_bytes(&self, segment: &Segment) -> u32 {
         self.framing.wire_bytes(segment.ip_bytes())
     }
 
-    /// Bytes on the wire of a segment without payload and options.
+    /// Returns the bytes on the wire of a segment without payload and options.
     pub(crate) const fn header_wire_bytes(&self) -> u32 {
         self.framing.wire_bytes(Framing::HEADER_BYTES)
     }
 
-    /// The frame that will arrive next over a port's link.
+    /// Returns the frame that will arrive next over a port's link.
     #[inline]
     pub(crate) fn first(&self, port: PortIndex) -> Option<&FrameInFlight> {
         self.ports[port as usize].link().first()
     }
 
-    /// The segment in a place.
+    /// Returns the segment in a place.
     #[inline]
     pub(crate) fn segment(&self, place: usize) -> &Segment {
         &self.segments[place]
     }
 
-    /// The segment in a place, to be written.
+    /// Returns the segment in a place, for writing.
     #[inline]
     pub(crate) fn segment_mut(&mut self, place: usize) -> &mut Segment {
         &mut self.segments[place]
     }
 
-    /// Returns true if arriving frames are observed, on some link at least.
+    /// Returns true if arriving frames are observed on at least one link.
     #[inline]
     pub(crate) const fn is_observed(&self) -> bool {
         self.observers > 0
@@ -227,7 +228,7 @@ impl Fabric {
         }
     }
 
-    /// An unused slot for the next segment, free until [`wrap`](Self::wrap) is called. Writing in place avoids a copy.
+    /// Returns an unused place for the next segment, free until [`wrap`](Self::wrap) is called. Writing in place avoids a copy.
     #[inline]
     pub(crate) fn free_place(&mut self) -> u32 {
         if let Some(&place) = self.free.last() {
@@ -291,7 +292,7 @@ impl Fabric {
         self.arrived += 1;
         let port = &mut self.ports[from as usize];
         let parcel = port.link_mut().arrive(schedule, now, from);
-        // The link knows this before the frame and its path are read.
+        // The link knows its far end before the frame and its path are read.
         let far_end = port.link().far_end();
         if far_end == FarEnd::Host {
             debug_assert_eq!(parcel.next(), NIL, "a path ends at its host");
@@ -363,7 +364,7 @@ impl Fabric {
         }
     }
 
-    /// The buffers of all switch outputs without rings.
+    /// Returns the buffers of all switch outputs without rings.
     pub(crate) fn buffers(&self) -> impl Iterator<Item = &Dedicated> {
         let booked = self.memories.iter().flatten().map(BookedMemory::memory);
         let pausing = self.flow_control.iter().flat_map(|flow_control| flow_control.memories());
@@ -371,7 +372,7 @@ impl Fabric {
         booked.chain(pausing).flat_map(Memory::outputs).chain(dedicated)
     }
 
-    /// The buffer of a port of a switch, as of the last settle; none at hosts and with rings.
+    /// Returns the buffer of a switch's port, as of the last settle; `None` at hosts and with rings.
     fn buffer(&self, index: PortIndex) -> Option<&Dedicated> {
         let port = &self.ports[index as usize];
         let of_switch = || {
@@ -383,7 +384,7 @@ impl Fabric {
         port.buffer().or_else(of_switch)
     }
 
-    /// The queue of a port of a switch.
+    /// Settles the queue of a switch's port, and returns its state.
     pub(crate) fn queue(&mut self, now: u64, index: PortIndex) -> QueueState {
         self.ports[index as usize].settle(&mut self.memories, Instant::new(now));
         if let Some(queue) = self.ports[index as usize].rings() {
@@ -397,7 +398,7 @@ impl Fabric {
         self.buffer(index).map_or_else(QueueState::default, state)
     }
 
-    /// High-water mark of the queue at a port of a switch, in bytes. With rings it is that of the deepest ring.
+    /// Returns the high-water mark of the queue at a switch's port, in bytes. With rings, returns the mark of the deepest ring.
     pub(crate) fn port_bytes_max(&self, index: PortIndex) -> u64 {
         if let Some(queue) = self.ports[index as usize].rings() {
             return queue.bytes_max();
@@ -405,7 +406,8 @@ impl Fabric {
         self.buffer(index).map_or(0, |buffer| buffer.occupancy().bytes_max)
     }
 
-    /// Bytes queued at a switch's port, and their [high-water mark](Self::port_bytes_max). Calls `visit` for each ring.
+    /// Returns the bytes queued at a switch's port, and their [high-water mark](Self::port_bytes_max). Calls `visit` for each
+    /// ring.
     pub(crate) fn depth(&mut self, now: u64, index: PortIndex, visit: &mut RingVisitor<'_>) -> (u64, u64) {
         self.ports[index as usize].settle(&mut self.memories, Instant::new(now));
         if let Some(queue) = self.ports[index as usize].rings() {
@@ -418,7 +420,7 @@ impl Fabric {
         })
     }
 
-    /// Frames that have arrived over a link.
+    /// Returns the frames that have arrived over any link.
     pub(crate) const fn arrived(&self) -> u64 {
         self.arrived
     }
@@ -434,7 +436,7 @@ impl Fabric {
         self.ports.iter_mut().for_each(|port| port.reset_marks(Instant::new(now)));
     }
 
-    /// Numbers of frames that switches dropped, and that they marked.
+    /// Returns the numbers of frames that switches dropped and marked.
     pub(crate) fn drops_and_marks(&self) -> (u64, u64) {
         let in_rings = self.ports.iter().filter_map(Port::rings).map(rings::RingOutput::drops).sum();
         self.buffers().fold((in_rings, 0), |(drops, marks), buffer| {
@@ -443,7 +445,7 @@ impl Fabric {
         })
     }
 
-    /// Figures of the rings of destinations; `None` where no port has rings.
+    /// Returns the figures of the rings of destinations; `None` where no port has rings.
     pub(crate) fn ring_figures(&self) -> Option<RingFigures> {
         let mut figures = None;
         for rings in self.ports.iter().filter_map(Port::rings) {
@@ -452,17 +454,17 @@ impl Fabric {
         figures
     }
 
-    /// Bytes that have arrived over each port's link.
+    /// Returns the bytes that have arrived over each port's link.
     pub(crate) fn arrived_bytes(&self) -> Vec<u64> {
         self.ports.iter().map(|port| port.link().arrived_bytes()).collect()
     }
 
-    /// Bytes put on links so far.
+    /// Returns the bytes put on links so far.
     pub(crate) fn wire_bytes_sent(&self) -> u64 {
         self.ports.iter().map(|port| port.link().wire_bytes()).sum()
     }
 
-    /// Frames put on links so far.
+    /// Returns the frames put on links so far.
     pub(crate) fn hops(&self) -> u64 {
         self.arrived + self.ports.iter().map(|port| u64::from(port.link().len())).sum::<u64>()
     }

@@ -6,7 +6,7 @@ pub(crate) type EndIndex = u32;
 /// No port, end, segment or list entry.
 pub(crate) const NIL: u32 = u32::MAX;
 
-/// The other end of a connection.
+/// Returns the other end of a connection.
 pub(crate) const fn peer(end: EndIndex) -> EndIndex {
     end ^ 1
 }

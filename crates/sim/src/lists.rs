@@ -64,7 +64,7 @@ impl<T> Lists<T> {
         list.last = node;
     }
 
-    /// Takes the first value of a list.
+    /// Takes the first value of a list; returns `None` if the list is empty.
     #[inline]
     pub(crate) fn pop(&mut self, list: &mut List) -> Option<T> {
         if list.first == NIL {
@@ -79,13 +79,13 @@ impl<T> Lists<T> {
         value
     }
 
-    /// The first value of a list.
+    /// Returns the first value of a list; `None` if the list is empty.
     #[inline]
     pub(crate) fn first(&self, list: List) -> Option<&T> {
         self.iter(list).next()
     }
 
-    /// The values of a list, in order.
+    /// Returns the values of a list, in order.
     pub(crate) fn iter(&self, list: List) -> impl Iterator<Item = &T> {
         let at = |node: u32| (node != NIL).then(|| &self.nodes[node as usize]);
         core::iter::successors(at(list.first), move |node| at(node.next))

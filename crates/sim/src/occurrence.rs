@@ -41,13 +41,13 @@ pub(crate) struct TechniqueStep {
 }
 
 impl TechniqueStep {
-    /// The occurrence to schedule.
+    /// Returns the occurrence to schedule.
     pub(crate) const fn occurrence(self) -> Occurrence {
         let Self { technique, kind, of } = self;
         Occurrence::Technique { technique, kind, of }
     }
 
-    /// Its name for the order of ties.
+    /// Returns the step's name for the order of ties.
     pub(crate) const fn name(self) -> u64 {
         if self.of == NIL { self.kind as u64 } else { mix(self.of as u64) }
     }

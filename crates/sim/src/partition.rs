@@ -20,7 +20,8 @@ use crate::streams::{StreamMessage, Streams};
 use crate::techniques::{MessageKind, TechniqueSet};
 use crate::workload::{BarrierWorkload, Building, HostOutbox, HostWorkload};
 
-/// A partition can move to another thread. `tests/house/test_arrows.py` finds no cell, lock or other shared state that changes.
+/// Asserts that a partition can move to another thread. `tests/house/test_arrows.py` finds no cell, lock or other shared state
+/// that changes.
 const _: () = {
     const fn owns_all<T: Send + 'static>() {}
     owns_all::<(Partition<Building>, Partition<BarrierWorkload>)>();
@@ -46,7 +47,7 @@ pub(crate) enum Ending {
     Deadlock,
 }
 
-/// True for the end that sends requests and receives answers: the first of its connection.
+/// Returns true for the end that sends requests and receives answers: the first of its connection.
 const fn receives_answers(end: EndIndex) -> bool {
     end.is_multiple_of(2)
 }
@@ -59,9 +60,9 @@ pub(crate) struct Partition<W: HostWorkload> {
     pub(crate) recorder: Recorder,
     streams: Streams<W::Message>,
     outbox: HostOutbox<W::Message>,
-    /// Its hosts and switches. The others of the engine and the workload stay idle here.
+    /// The partition's hosts and switches. All others of the engine and the workload stay idle here.
     played: PlayedNodes,
-    /// Time of each host's earliest scheduled timer.
+    /// Time of each host's earliest scheduled timer, in picoseconds.
     host_timers: Vec<u64>,
     /// Kinds of the messages in the outbox, for techniques.
     kinds: Vec<(EndIndex, MessageKind)>,
@@ -70,7 +71,7 @@ pub(crate) struct Partition<W: HostWorkload> {
     /// The longest time without progress, in picoseconds.
     patience: u64,
     bulk_connections: u32,
-    /// [`Self::progress`] at the last check.
+    /// The value of [`Self::progress`] at the last check.
     progress: u64,
 }
 
@@ -168,7 +169,7 @@ impl<W: HostWorkload> Partition<W> {
         })
     }
 
-    /// Lets time pass up to `later`: closes the timeline's bins that end before it. Ends the run if it is after `until`.
+    /// Lets time pass up to `later`: closes the timeline's bins that end before it. Ends the run if `later` is after `until`.
     #[cold]
     fn pass(&mut self, later: u64, until: u64) -> Option<Ending> {
         if later > self.recorder.bin_end() {
@@ -206,19 +207,19 @@ impl<W: HostWorkload> Partition<W> {
         None
     }
 
-    /// The end of the run, if the workload is finished.
+    /// Returns the end of the run if the workload is finished, otherwise `None`.
     fn ending_when_done(&self) -> Option<Ending> {
         self.workload.is_done().then_some(Ending::Done)
     }
 
-    /// A number that changes with each step of the workload, and with each acknowledged byte of an answer.
+    /// Returns a number that changes with each step of the workload, and with each acknowledged byte of an answer.
     fn progress(&self) -> u64 {
         let acked = |connection| self.techniques.acked(&self.engine, 2 * connection + 1);
         self.workload.progress() + (0..self.bulk_connections).map(acked).sum::<u64>()
     }
 
-    /// True if nothing has moved since the last check. Schedules the next check, unless only housekeeping is left: the run
-    /// then ends.
+    /// Returns true if nothing has moved since the last check. Schedules the next check, unless only housekeeping is left: the
+    /// run then ends with its last occurrence.
     fn is_stalled(&mut self) -> bool {
         self.housekeeping -= 1;
         let progress = self.progress();
@@ -271,7 +272,7 @@ impl<W: HostWorkload> Partition<W> {
         }
     }
 
-    /// Drops a frame for `end`, as output `port` had no room.
+    /// Accounts for a frame to `end` that was dropped because output `port` had no room.
     #[cold]
     fn drop_frame(&mut self, segment: usize, end: EndIndex, port: PortIndex) {
         let engine = &mut self.engine;
@@ -507,7 +508,7 @@ impl<W: HostWorkload> Partition<W> {
         self.recorder.note_windows(self.engine.now(), index, cwnd, in_flight);
     }
 
-    /// The nodes that it simulates.
+    /// Returns the nodes that the partition simulates.
     pub(crate) fn played(&self) -> &PlayedNodes {
         &self.played
     }
@@ -541,12 +542,12 @@ impl<W: HostWorkload> Partition<W> {
         self.engine.fabric.accept_signal(&mut self.engine.schedule, signal);
     }
 
-    /// Takes messages for one of its ends from the partition of their sender.
+    /// Takes messages for an end of this partition from the sender's partition.
     pub(crate) fn accept_messages(&mut self, end: EndIndex, messages: Vec<StreamMessage<W::Message>>) {
         messages.into_iter().for_each(|message| self.streams.accept(peer(end), message));
     }
 
-    /// The counters of all ends that sent data.
+    /// Returns the counters of all ends that sent data.
     pub(crate) fn end_stats(&self) -> impl Iterator<Item = EndStats> {
         let ends = (0..).zip(self.engine.ends()).filter(|(_, end)| end.endpoint.counts()[0] > 0);
         ends.map(|(end, _)| {

@@ -19,13 +19,13 @@ use crate::techniques::{RunView, Setup, TechniqueSet};
 use crate::turns::play;
 use crate::workload::{MeasuredWorkload, ReadyWorkload, RecordedSizes};
 
-/// Options to follow, stop and record a run.
+/// Options to observe, stop and record a run.
 pub struct RunControl<'a> {
-    /// Stop flag. The run ends soon after it is set, and returns the results so far.
+    /// Stop flag. When the flag is set, the run ends soon after, and returns the results so far.
     pub stop: &'a AtomicBool,
     /// Called from time to time with the simulated time and the time at which the run ends.
     pub progress: &'a (dyn Fn(Instant, Instant) + Sync),
-    /// Keeps the frames on the link that the scenario names in `record.capture`.
+    /// True to keep the frames on the link that the scenario names in `record.capture`.
     pub capture: bool,
 }
 
@@ -51,7 +51,7 @@ pub enum RunEnd {
     Stopped,
     /// Nothing moved any more, though work was left.
     Stalled {
-        /// Simulated time of that check.
+        /// Simulated time of the check that found no progress.
         at: Instant,
         /// The waiting hosts, each with the object of its wait.
         diagnosis: String,
@@ -210,7 +210,7 @@ fn simulate<W: MeasuredWorkload>(
         ending = if partition.workload.is_done() {
             Ending::Done
         } else {
-            // This takes as long as it needs, while something moves.
+            // The drain has no time limit while the workload makes progress.
             play(std::slice::from_mut(&mut partition), Instant::FAR_FUTURE, control.stop, progress)
         };
     }
@@ -259,7 +259,7 @@ fn simulate<W: MeasuredWorkload>(
     Ok(RunOutcome { end, summary, wire_bytes, records, picture: Some(picture), capture })
 }
 
-/// The circle of ports that wait for one another.
+/// Describes a deadlock: its time, the ports that wait for one another, and the waiting hosts.
 fn deadlock<W: MeasuredWorkload>(network: &Network, partition: &Partition<W>) -> String {
     let ports = partition.engine.fabric.deadlock();
     let names: Vec<String> = ports.iter().map(|&port| network.port_name(port)).collect();
@@ -272,7 +272,7 @@ fn deadlock<W: MeasuredWorkload>(network: &Network, partition: &Partition<W>) ->
     )
 }
 
-/// The outcome of a run that was stopped while its network was being built.
+/// Returns the outcome of a run that was stopped while its network was being built.
 fn unbuilt<W: MeasuredWorkload>(seed: u64, workload: &W) -> RunOutcome {
     let span = Span { from: Instant::START, until: Instant::START };
     let mut summary = Summary::new(ResultKind::Sim, env!("CARGO_PKG_VERSION"), ScenarioName::default());
@@ -283,12 +283,12 @@ fn unbuilt<W: MeasuredWorkload>(seed: u64, workload: &W) -> RunOutcome {
     RunOutcome { end: RunEnd::Stopped, summary, wire_bytes: 0, records, picture: None, capture: None }
 }
 
-/// The round-trip time that old connections have measured: over the links, and in the readout.
+/// Estimates the round-trip time that old connections have measured: eight link delays, and 100 µs in the readout.
 fn warm_rtt(scenario: &Scenario) -> Duration {
     scenario.link.delay * 8 + Duration::from_micros(100)
 }
 
-/// The first port that `record.capture` names.
+/// Returns the first port that `record.capture` names, or an error if no link has that name.
 fn captured_port(scenario: &Scenario, network: &Network) -> Result<PortIndex, Error> {
     let name = &scenario.record.capture;
     match network.ports_named(name).first() {

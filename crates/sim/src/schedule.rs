@@ -36,7 +36,7 @@ struct ScheduleNode {
     next: u32,
 }
 
-/// Key of a time in the order of occurrences. The key is even for an occurrence that comes first at its instant.
+/// Returns the key of a time in the order of occurrences. The key is odd; [`first_key`] is the even key before it.
 #[inline]
 const fn key(time: u64) -> u64 {
     first_key(time) | 1
@@ -48,7 +48,7 @@ const fn first_key(time: u64) -> u64 {
     time << 1
 }
 
-/// The first key behind a block. The last blocks end with the largest key.
+/// Returns the first key behind a block. The last blocks end with the largest key.
 const fn block_end(block: u64, shift: u32) -> u64 {
     let bits = BLOCK_BITS + shift;
     if block < u64::MAX >> bits { (block + 1) << bits } else { u64::MAX }
@@ -89,7 +89,7 @@ impl<const WORDS: usize> Bitmap<WORDS> {
         self.words[word % WORDS] &= self.words[word % WORDS] - 1;
     }
 
-    /// The places of all set bits.
+    /// Returns the places of all set bits.
     fn places(&self) -> impl Iterator<Item = usize> {
         let above = |&bits: &u64| Some(bits & (bits - 1)).filter(|&bits| bits != 0);
         let words = self.words.iter().enumerate().filter(|&(_, &bits)| bits != 0);
@@ -99,7 +99,7 @@ impl<const WORDS: usize> Bitmap<WORDS> {
         })
     }
 
-    /// The first set bit from `start` on, with wrap-around.
+    /// Returns the first set bit from `start` on, with wrap-around.
     fn next(&self, start: usize) -> Option<usize> {
         let first = start / 64 % WORDS;
         let here = self.words[first] & (u64::MAX << (start % 64));
@@ -109,7 +109,7 @@ impl<const WORDS: usize> Bitmap<WORDS> {
         self.next_from_word(first + 1)
     }
 
-    /// The first set bit from word `first` on, with wrap-around.
+    /// Returns the first set bit from word `first` on, with wrap-around.
     #[inline]
     fn next_from_word(&self, first: usize) -> Option<usize> {
         let first = first % WORDS;
@@ -135,8 +135,9 @@ pub(crate) struct Schedule {
     far_scheduled: u64,
     /// A bucket spans `1 << shift` keys.
     shift: u32,
-    /// The first bucket with an occurrence, counted from time zero; [`NEVER`] while the inner ring is empty. It is found when
-    /// the occurrence before is taken: the search need not wait for insertions in between (docs/engineering/simulator-speed.md).
+    /// The first bucket with an occurrence, counted from time zero; [`NEVER`] while the inner ring is empty. The search for it
+    /// runs when the previous occurrence is taken, and need not wait for insertions in between
+    /// (docs/engineering/simulator-speed.md).
     first: u64,
     /// The present block, counted from time zero.
     block: u64,
@@ -157,8 +158,8 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// An empty schedule for `ports` ports. Buckets span about `bucket_ps`, rounded down to a power of two. The order is
-    /// the same with any width; it is fastest with about one occurrence a bucket.
+    /// Makes an empty schedule for `ports` ports. Buckets span about `bucket_ps`, rounded down to a power of two. The order is
+    /// the same with any width; about one occurrence a bucket is fastest.
     pub(crate) fn new(bucket_ps: u64, ports: u32, ties: Ties) -> Self {
         let arrival = |port| ScheduleNode { key: 0, occurrence: Occurrence::Arrival(port), next: NIL };
         let shift = 1 + bucket_ps.clamp(1 << 8, 1 << 36).ilog2();
@@ -201,7 +202,7 @@ impl Schedule {
         true
     }
 
-    /// The block of a key, counted from time zero.
+    /// Returns the block of a key, counted from time zero.
     #[inline]
     const fn block_of(&self, key: u64) -> u64 {
         key >> self.shift >> BLOCK_BITS
@@ -294,7 +295,8 @@ impl Schedule {
         }
     }
 
-    /// Notes an earlier first bucket. It is rare, and a call, so that taking the next occurrence does not wait for the comparison.
+    /// Notes an earlier first bucket. A call for this rare case lets [`Self::pop`] take the next occurrence without waiting for
+    /// the comparison.
     #[cold]
     #[inline(never)]
     fn move_first(&mut self, bucket: u64) {

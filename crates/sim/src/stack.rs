@@ -11,7 +11,7 @@ use fanin_tcp::{Config, CongestionControl, DelayedAck, Segmentation};
 /// `tcp_tso_win_divisor` of Linux: a burst waits for more ACKs while it is smaller than this part of the window.
 const BURST_WINDOW_DIVISOR: u32 = 3;
 
-/// The TCP settings of a scenario's `transport` section: the named profile, and each key that differs from it.
+/// Returns the TCP settings of a scenario's `transport` section: the named profile, and each key that differs from it.
 pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
     let profile = match transport.profile {
         Profile::Linux2632 => Config::linux_2_6_32(),

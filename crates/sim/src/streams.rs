@@ -1,4 +1,4 @@
-//! Messages under way: each is a part of the stream that carries it, until the stream's last byte of it is delivered.
+//! Messages under way: each is a part of its stream until the message's last byte is delivered.
 //!
 //! A stream has the number of its sending end. If the receiver is in another partition, a message leaves with the first frame
 //! that carries one of its bytes or a later one.
@@ -16,9 +16,9 @@ struct Stream {
 
 /// A message in a stream.
 pub(crate) struct StreamMessage<M> {
-    /// Stream offset behind its last byte.
+    /// Stream offset behind the message's last byte.
     due: u64,
-    /// Stream offset before its first byte.
+    /// Stream offset of the message's first byte.
     begin: u64,
     message: M,
 }
@@ -60,13 +60,14 @@ impl<M> Streams<M> {
         if first.begin < sent { self.pop(sender) } else { None }
     }
 
-    /// True if `delivered` bytes reach the first message of a stream, or complete it after it was [begun](Self::begin).
+    /// Returns true if `delivered` bytes reach the first message of a stream, or complete a message that was
+    /// [begun](Self::begin).
     #[inline]
     pub(crate) fn has_news(&self, sender: EndIndex, delivered: u64) -> bool {
         delivered >= self.streams[sender as usize].due
     }
 
-    /// Takes the first message of a stream, if it is complete.
+    /// Takes the first message of a stream, if `delivered` bytes complete it; otherwise returns `None`.
     pub(crate) fn take(&mut self, sender: EndIndex, delivered: u64) -> Option<M> {
         let first = self.messages.first(self.streams[sender as usize].messages)?;
         if delivered < first.due { None } else { self.pop(sender).map(|first| first.message) }
@@ -91,7 +92,7 @@ impl<M> Streams<M> {
         Some(&first.message)
     }
 
-    /// The messages of a stream that are not yet received as a whole.
+    /// Returns the messages of a stream that are not yet received as a whole.
     pub(crate) fn waiting(&self, sender: EndIndex) -> impl Iterator<Item = &M> {
         self.messages.iter(self.streams[sender as usize].messages).map(|message| &message.message)
     }
@@ -99,7 +100,7 @@ impl<M> Streams<M> {
     /// Asserts that every message has left or waits, in the order of its stream.
     ///
     /// # Panics
-    /// If one was lost.
+    /// If a message was lost.
     pub(crate) fn assert_conserved(&self) {
         let mut waiting = 0;
         for stream in &self.streams {

@@ -26,7 +26,7 @@ pub(crate) struct Ties {
 }
 
 impl Ties {
-    /// The ties of a network.
+    /// Makes the ties of a network, without connections.
     pub(crate) fn new(network: &Network, seed: u64) -> Self {
         let names: Vec<u64> = network.nodes.iter().map(|node| hash(&node.name)).collect();
         // Links between the same two nodes differ by their number among these links.
@@ -60,13 +60,13 @@ impl Ties {
         }
     }
 
-    /// The part of all ranks that depends on the instant only.
+    /// Returns the part of all ranks that depends on the instant only.
     #[inline]
     pub(crate) const fn salt(&self, time: u64) -> u64 {
         mix(self.seed ^ time)
     }
 
-    /// The rank of an occurrence among those of the instant with this salt.
+    /// Returns the rank of an occurrence among the occurrences of the instant with this salt.
     #[inline]
     pub(crate) fn rank(&self, salt: u64, occurrence: Occurrence) -> u64 {
         match self.name(occurrence) {
@@ -75,7 +75,7 @@ impl Ties {
         }
     }
 
-    /// A hash of an occurrence's names; zero for an occurrence that only observes.
+    /// Returns a hash of an occurrence's names; zero for an occurrence that only observes.
     #[inline]
     fn name(&self, occurrence: Occurrence) -> u64 {
         match occurrence {
@@ -91,7 +91,7 @@ impl Ties {
     }
 }
 
-/// The hash with this number; zero where nothing has been named.
+/// Returns the hash with this number; zero for a part without a name.
 #[inline]
 fn at(names: &[u64], number: u32) -> u64 {
     names.get(number as usize).copied().unwrap_or(0)

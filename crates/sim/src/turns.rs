@@ -12,8 +12,8 @@ use crate::boundary::BoundaryFrame;
 use crate::partition::{Ending, Partition};
 use crate::workload::HostWorkload;
 
-/// Plays the partitions of one network up to `until`, in turns of one lookahead. A single partition runs without turns.
-/// Every node belongs to one of them.
+/// Plays the partitions of one network up to `until`, in turns of one lookahead. A single partition runs without turns. Every
+/// node belongs to one partition.
 pub(crate) fn play<W: HostWorkload>(
     partitions: &mut [Partition<W>],
     until: Instant,
@@ -57,7 +57,7 @@ fn exchange<W: HostWorkload>(partitions: &mut [Partition<W>]) {
     }
 }
 
-/// The partition that plays the far end of a port's link.
+/// Returns the partition that plays the far end of a port's link.
 fn far_end<W: HostWorkload>(partitions: &mut [Partition<W>], port: PortIndex) -> &mut Partition<W> {
     let to = partitions.iter_mut().find(|partition| partition.played().leads_in(port));
     to.expect("every node is played")

@@ -10,14 +10,14 @@ use crate::schedule::Schedule;
 /// A frame that leaves a partition by a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LeavingFrame {
-    /// The sending port of its link.
+    /// The sending port of the link.
     pub(crate) port: PortIndex,
-    /// Arrival of its last bit at the far end, in picoseconds: at least the link's delay from now.
+    /// Arrival of the last bit at the far end, in picoseconds: at least the link's delay from now.
     pub(crate) arrival: u64,
-    /// The connection end that receives it.
+    /// The connection end that receives the frame.
     pub(crate) end: u32,
     pub(crate) segment: Segment,
-    /// The number of its next step, which is the same in every partition.
+    /// The number of the frame's next step, which is the same in every partition.
     next: u32,
 }
 

@@ -32,7 +32,7 @@ struct Builder<'a> {
 }
 
 impl Fabric {
-    /// The empty fabric of a network; `run` seeds the markers.
+    /// Makes the empty fabric of a network; `run` seeds the markers.
     pub(crate) fn new(network: &Network, run: u64) -> Result<Self, Error> {
         let ports_of = ports_by_node(network);
         let mut outputs = vec![0; network.ports().len()];
@@ -145,7 +145,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// A switch of a network with PAUSE.
+    /// Makes a switch of a network with PAUSE.
     fn add_pausing_switch(
         &mut self,
         settings: &Switch,
@@ -164,7 +164,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// A switch with rings. It marks no frame and sends no signal.
+    /// Makes a switch with rings, which marks no frame and sends no signal.
     fn add_ring_switch(
         &mut self,
         settings: &Switch,
@@ -187,7 +187,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The marker of an output.
+    /// Makes the marker of an output.
     fn aqm(&self, settings: &Switch, port: PortIndex) -> Result<Aqm, Error> {
         let ecn = &settings.ecn;
         let frame = Bytes::new(self.network.frame_bytes.into());
@@ -204,12 +204,12 @@ impl Builder<'_> {
         })
     }
 
-    /// The link of a port, with the properties that its queue needs.
+    /// Returns the link of a port, with the properties that its queue needs.
     fn queue_link(&self, port: PortIndex) -> OutputLink {
         OutputLink::new(self.network.link(port).rate, Bytes::new(u64::from(self.unstored_bytes)))
     }
 
-    /// The settings of the switch at the far end of a port's link; `None` if a host is there.
+    /// Returns the settings of the switch at the far end of a port's link; `None` if a host is there.
     fn next_switch(&self, port: PortIndex) -> Option<&Switch> {
         self.network.switch(self.network.destination(port)).map(|kind| &kind.settings)
     }
@@ -247,14 +247,15 @@ const fn in_service(settings: &Switch) -> InService {
     if settings.count_in_service { InService::Counted } else { InService::Free }
 }
 
-/// The ports that leave each node.
+/// Returns the ports by which frames leave each node, by node.
 fn ports_by_node(network: &Network) -> Vec<Vec<PortIndex>> {
     let mut ports: Vec<Vec<PortIndex>> = vec![Vec::new(); network.nodes.len()];
     network.ports().for_each(|port| ports[network.source(port) as usize].push(port));
     ports
 }
 
-/// The settings of each switch, by its number in the fabric, and the layout of its memory; no layout with rings.
+/// Returns each switch's kind and the layout of its memory, in the order of the fabric's numbers. A switch with rings has no
+/// layout.
 pub(crate) fn switch_layouts(network: &Network) -> Result<Vec<(&SwitchKind, Option<Layout>)>, Error> {
     let mut layouts = Vec::new();
     for (node, ports) in (0_u32..).zip(&ports_by_node(network)) {
@@ -265,7 +266,7 @@ pub(crate) fn switch_layouts(network: &Network) -> Result<Vec<(&SwitchKind, Opti
     Ok(layouts)
 }
 
-/// Division of a switch's memory among these ports; `None` with rings.
+/// Returns the division of a switch's memory among these ports; `None` with rings.
 fn layout(network: &Network, switch: &Switch, ports: &[PortIndex]) -> Result<Option<Layout>, Error> {
     let is_uplink: Vec<bool> = ports.iter().map(|&port| network.is_uplink(port)).collect();
     let layout = switch.layout(&is_uplink);

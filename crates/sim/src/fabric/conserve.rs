@@ -6,14 +6,14 @@ use super::{Fabric, Parcel};
 use fanin_network::PortIndex;
 
 impl Fabric {
-    /// All frames in queues and on links; a frame with a booked departure counts once.
+    /// Returns all frames in queues and on links; a frame with a booked departure occurs once.
     fn frames(&self) -> impl Iterator<Item = Parcel> {
         self.ports
             .iter()
             .flat_map(|port| port.link().frames().map(|frame| frame.parcel).chain(port.waiting()))
     }
 
-    /// Payload of all frames on their way.
+    /// Returns the payload bytes of all frames on their way.
     pub(crate) fn payload_in_flight(&self) -> u64 {
         self.frames().map(|parcel| u64::from(self.segments[parcel.segment()].payload)).sum()
     }

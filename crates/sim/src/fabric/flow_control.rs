@@ -21,11 +21,11 @@ pub(super) struct PausingSwitch {
     memory: Memory,
     /// True if only bulk data count as ingress occupancy (priority flow control).
     counts_bulk_only: bool,
-    /// Bytes of bookkeeping that it stores with each frame.
+    /// Bytes of bookkeeping that the switch stores with each frame.
     overhead: u32,
     /// Inputs whose neighbours are paused, in the order of the PAUSEs.
     paused_inputs: Vec<PortIndex>,
-    /// Time of their next check.
+    /// Time of the next check of these inputs, in picoseconds.
     check_at: u64,
 }
 
@@ -96,13 +96,13 @@ impl FlowControl {
         self.bulk_ends = 2 * connections;
     }
 
-    /// The class of a frame.
+    /// Returns the class of a frame.
     pub(super) fn class_of(&self, parcel: Parcel) -> Class {
         let is_bulk = || parcel.end() < self.bulk_ends && parcel.end().is_multiple_of(2);
         if self.has_priorities && !is_bulk() { Class::Urgent } else { Class::Bulk }
     }
 
-    /// The memories of all switches.
+    /// Returns the memories of all switches.
     pub(super) fn memories(&self) -> impl Iterator<Item = &Memory> {
         self.switches.iter().map(|switch| &switch.memory)
     }
@@ -111,12 +111,12 @@ impl FlowControl {
         self.switches.iter_mut().for_each(|switch| switch.memory.reset_marks());
     }
 
-    /// The bytes that a frame takes in a switch, with its bookkeeping.
+    /// Returns the bytes that a frame takes in a switch, with its bookkeeping.
     pub(super) fn stored_bytes(&self, switch: usize, parcel: Parcel) -> u64 {
         u64::from(parcel.wire_bytes() - self.unstored_bytes + self.switches[switch].overhead)
     }
 
-    /// Bytes that a frame adds to the ingress occupancy in a switch.
+    /// Returns the bytes that a frame adds to the ingress occupancy in a switch.
     pub(super) fn counted(&self, switch: usize, parcel: Parcel) -> u64 {
         let counts = !self.switches[switch].counts_bulk_only || self.class_of(parcel) == Class::Bulk;
         if counts { self.stored_bytes(switch, parcel) } else { 0 }
@@ -218,7 +218,7 @@ impl FlowControl {
         &self.deadlock
     }
 
-    /// The inputs whose neighbours can be paused: port, whether it is paused, and XON in bytes.
+    /// Returns the inputs whose neighbours can be paused: port, true if the neighbour is paused, and XON in bytes.
     pub(super) fn inputs(&self) -> impl Iterator<Item = (PortIndex, bool, u64)> {
         (0..).zip(&self.ingress).filter_map(|(input, ingress)| {
             Some((input, ingress.is_paused(), ingress.thresholds()?.xon().get()))

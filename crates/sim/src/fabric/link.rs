@@ -34,9 +34,9 @@ pub(super) enum FarEnd {
 pub(super) struct LinkState {
     /// Sent frames and frames with booked departures, in order.
     frames: Fifo<FrameInFlight>,
-    /// PAUSE and RESUME frames on their way, with the times at which they arrive at the far end, in order.
+    /// PAUSE and RESUME frames on their way, in order, each with its arrival at the far end in picoseconds.
     signals: VecDeque<(u64, PauseSignal)>,
-    /// Departure of the last of them.
+    /// Time from which the link is free, in picoseconds: the end of the last transmission.
     free_at: u64,
     propagation: u64,
     /// Propagation, and the latency of the switch at the far end.
@@ -45,17 +45,17 @@ pub(super) struct LinkState {
     ps_per_byte: u32,
     /// Number of observers of arriving frames.
     taps: u16,
-    /// True if it leads to another partition, which handles the arrivals.
+    /// True if the link leads to another partition, which handles the arrivals.
     leads_out: bool,
-    /// The node at its far end.
+    /// The node at the link's far end.
     far_end: FarEnd,
     rate: Rate,
-    /// Bytes sent, everything on the wire counted.
+    /// Bytes sent, with everything on the wire counted.
     wire_bytes: u64,
 }
 
 impl LinkState {
-    /// An idle link. `latency` is that of the switch at the far end, in picoseconds as the propagation.
+    /// Makes an idle link. `propagation`, and the `latency` of the switch at the far end, are in picoseconds.
     pub(super) fn new(rate: Rate, propagation: u64, latency: u64) -> Self {
         let is_whole = PS_BITS.is_multiple_of(rate.get());
         Self {
@@ -73,7 +73,7 @@ impl LinkState {
         }
     }
 
-    /// Time for which a frame occupies the link.
+    /// Returns the time in picoseconds for which a frame occupies the link.
     #[inline]
     pub(super) fn time_to_send(&self, wire_bytes: u32) -> u64 {
         if self.ps_per_byte == 0 {
@@ -83,7 +83,7 @@ impl LinkState {
         }
     }
 
-    /// Time from which the link is free.
+    /// Returns the time from which the link is free, in picoseconds.
     #[inline]
     pub(super) const fn free_at(&self) -> u64 {
         self.free_at
@@ -176,7 +176,7 @@ impl LinkState {
     /// Takes the first PAUSE or RESUME frame, which has arrived by `now`.
     ///
     /// # Panics
-    /// If none has.
+    /// If no signal has arrived.
     pub(super) fn take_signal(&mut self, now: u64) -> PauseSignal {
         let (arrival, signal) = self.signals.pop_front().expect("a signal for each of its occurrences");
         assert!(arrival <= now, "a signal takes effect before it arrives");
@@ -202,23 +202,24 @@ impl LinkState {
         parcel
     }
 
-    /// The node at its far end.
+    /// Returns the node at the link's far end.
     #[inline]
     pub(super) const fn far_end(&self) -> FarEnd {
         self.far_end
     }
 
-    /// Leads it to a switch.
+    /// Sets the node at the link's far end.
     pub(super) const fn lead_to(&mut self, far_end: FarEnd) {
         self.far_end = far_end;
     }
 
-    /// Returns true if it leads to another partition.
+    /// Returns true if the link leads to another partition.
     pub(super) const fn leads_out(&self) -> bool {
         self.leads_out
     }
 
-    /// Keeps its frames for [`Self::take_leaving`] and its signals for [`Self::take_leaving_signal`], without arrivals.
+    /// Makes the link lead to another partition. Keeps frames for [`Self::take_leaving`] and signals for
+    /// [`Self::take_leaving_signal`], without arrivals.
     pub(super) fn lead_out(&mut self) {
         assert!(self.frames.is_empty(), "frames are on the link");
         self.leads_out = true;
@@ -230,29 +231,29 @@ impl LinkState {
         self.frames.pop().map(|frame| (frame.arrival, frame.parcel))
     }
 
-    /// The frame that arrives next.
+    /// Returns the frame that arrives next.
     #[inline]
     pub(super) fn first(&self) -> Option<&FrameInFlight> {
         self.frames.front()
     }
 
-    /// Number of sent or booked frames that have not arrived.
+    /// Returns the number of sent or booked frames that have not arrived.
     #[inline]
     pub(super) fn len(&self) -> u32 {
         self.frames.len()
     }
 
-    /// Sent or booked frames that have not arrived, in order.
+    /// Returns the sent or booked frames that have not arrived, in order.
     pub(super) fn frames(&self) -> impl Iterator<Item = FrameInFlight> {
         self.frames.iter()
     }
 
-    /// Bytes sent, everything on the wire counted.
+    /// Returns the bytes sent, with everything on the wire counted.
     pub(super) const fn wire_bytes(&self) -> u64 {
         self.wire_bytes
     }
 
-    /// Bytes that have arrived at the far end in this partition.
+    /// Returns the bytes that have arrived at the far end in this partition.
     pub(super) fn arrived_bytes(&self) -> u64 {
         if self.leads_out {
             return 0;
@@ -263,7 +264,7 @@ impl LinkState {
     /// Asserts that the link carried no more than its rate, and that no frame overtook another.
     ///
     /// # Panics
-    /// If it did.
+    /// If the link carried more, or a frame overtook another.
     pub(super) fn assert_conserved(&self, index: usize) {
         let carried = u128::from(self.rate.get()) * u128::from(self.free_at) / u128::from(PS_BITS);
         assert!(

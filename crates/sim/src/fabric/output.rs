@@ -34,11 +34,11 @@ pub(super) enum OutputQueue {
 pub(super) struct Port {
     link: LinkState,
     queue: OutputQueue,
-    /// The number of its switch; [`NIL`] at a host.
+    /// The number of the port's switch; [`NIL`] at a host.
     switch: u32,
     /// The port's number among those that leave its node.
     output: u16,
-    /// The number of the input port at the far end of its link, among the ports of that node.
+    /// The number of the input port at the far end of the link, among the ports of that node.
     input: u16,
 }
 
@@ -51,12 +51,12 @@ pub(super) struct PortParts<'a> {
 }
 
 impl Port {
-    /// Makes a port of a host. Its numbers are those at its own node and at the far end of its link.
+    /// Makes a port of a host. `output` is its number at its own node, `input` the number at the far end of the link.
     pub(super) const fn new(link: LinkState, [output, input]: [u16; 2]) -> Self {
         Self { link, queue: OutputQueue::Host, switch: NIL, output, input }
     }
 
-    /// Makes it an output of a switch.
+    /// Makes the port an output of a switch.
     pub(super) const fn join(&mut self, switch: u32) {
         self.switch = switch;
     }
@@ -75,7 +75,7 @@ impl Port {
         &mut self.link
     }
 
-    /// The number of its switch, and its own number there; none at a host.
+    /// Returns the numbers of the port's switch and of the port there; `None` at a host.
     #[inline]
     pub(super) fn at_switch(&self) -> Option<(usize, usize)> {
         (self.switch != NIL).then_some((self.switch as usize, usize::from(self.output)))
@@ -86,24 +86,24 @@ impl Port {
         self.input
     }
 
-    /// The crossing from this port's link to another port of the switch that the link leads to.
+    /// Returns the crossing from this port's link to another port of the switch that the link leads to.
     #[inline]
     pub(super) const fn crossing(&self, onto: &Self) -> Crossing {
         Crossing { switch: onto.switch, input: self.input, output: onto.output }
     }
 
-    /// The ring for frames to a destination; 0 where the port has no rings.
+    /// Returns the ring for frames to a destination; 0 where the port has no rings.
     pub(super) fn ring(&mut self, destination: Option<u32>) -> Result<u16, Error> {
         if let OutputQueue::Rings(rings) = &mut self.queue { rings.ring(destination) } else { Ok(0) }
     }
 
-    /// The link of a host that no PAUSE can stop: its frames need no queue before it.
+    /// Returns the link of a host that no PAUSE can stop, whose frames need no queue before the link; otherwise `None`.
     #[inline(always)]
     pub(super) fn host_link(&mut self) -> Option<&mut LinkState> {
         if let OutputQueue::Host = self.queue { Some(&mut self.link) } else { None }
     }
 
-    /// The port's parts for an arriving frame: the queue decides, the link sends.
+    /// Returns the port's parts for an arriving frame: the queue decides, the link sends.
     #[inline(always)]
     pub(super) fn parts_mut(&mut self) -> PortParts<'_> {
         let Self { link, queue, switch, output, .. } = self;
@@ -114,7 +114,7 @@ impl Port {
         if let OutputQueue::Rings(rings) = &self.queue { Some(rings) } else { None }
     }
 
-    /// The far end of a link to the node of this port.
+    /// Returns the kind of far end of a link that leads to this port's node.
     pub(super) const fn as_far_end(&self) -> FarEnd {
         match self.queue {
             OutputQueue::Host => FarEnd::Host,
@@ -124,7 +124,7 @@ impl Port {
         }
     }
 
-    /// The rings and the link of a port with rings.
+    /// Returns the rings and the link of a port with rings.
     pub(super) fn rings_mut(&mut self) -> (&mut RingOutput, &mut LinkState) {
         let OutputQueue::Rings(rings) = &mut self.queue else { panic!("the output has rings") };
         (rings, &mut self.link)
@@ -134,13 +134,13 @@ impl Port {
         if let OutputQueue::Pausable(out) = &self.queue { Some(out) } else { None }
     }
 
-    /// The queue and the link of a port that PAUSE can stop.
+    /// Returns the queue and the link of a port that PAUSE can stop.
     pub(super) fn pausable_mut(&mut self) -> (&mut PausableOutput, &mut LinkState) {
         let OutputQueue::Pausable(out) = &mut self.queue else { panic!("the output can be paused") };
         (out, &mut self.link)
     }
 
-    /// The dedicated buffer of an output that is not driven naively, as of the last settle.
+    /// Returns the dedicated buffer of an output that is not driven naively, as of the last settle.
     pub(super) fn buffer(&self) -> Option<&Dedicated> {
         if let OutputQueue::Dedicated(queue) = &self.queue { Some(queue.buffer()) } else { None }
     }
@@ -154,7 +154,7 @@ impl Port {
         }
     }
 
-    /// Resets the high-water marks of its own queue; the switch's memory has its own marks.
+    /// Resets the high-water marks of the port's own queue; the switch's memory has its own marks.
     pub(super) fn reset_marks(&mut self, now: Instant) {
         match &mut self.queue {
             OutputQueue::Dedicated(queue) => queue.reset_marks(now),
@@ -163,7 +163,7 @@ impl Port {
         }
     }
 
-    /// The waiting frames without a booked departure.
+    /// Returns the waiting frames without a booked departure.
     pub(super) fn waiting(&self) -> Box<dyn Iterator<Item = Parcel> + '_> {
         match &self.queue {
             OutputQueue::Rings(rings) => Box::new(rings.waiting()),

@@ -1,4 +1,4 @@
-//! A frame without its time.
+//! A frame that waits or travels, without its times.
 
 #[cfg(test)]
 use crate::index::NIL;
@@ -6,15 +6,15 @@ use crate::index::NIL;
 /// The most segments that can be on their way at once.
 pub(super) const SEGMENTS_MAX: u32 = 1 << 30;
 
-/// A frame that waits in a queue or travels over a link. It is copied from port to port; its segment stays where it is.
+/// A frame that waits in a queue or travels over a link. A parcel is copied from port to port; its segment stays in its place.
 ///
-/// Its parts share two words, so that functions take it in registers. A struct of many parts is passed in memory, which
+/// The parts share two words, so that functions take a parcel in registers. A struct of many parts is passed in memory, which
 /// delays each hop (docs/engineering/simulator-speed.md).
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Parcel {
-    /// The number of its next step; from bit 32 on, the connection end that receives it.
+    /// The number of the frame's next step; from bit 32 on, the connection end that receives the frame.
     way: u64,
-    /// The place of its segment; from bit 32 on, its bytes on the wire.
+    /// The place of the frame's segment; from bit 32 on, the frame's bytes on the wire.
     load: u64,
 }
 
@@ -27,31 +27,31 @@ impl Parcel {
         Self { way: next as u64 | (end as u64) << 32, load: segment as u64 | (wire_bytes as u64) << 32 }
     }
 
-    /// The same frame with another next step.
+    /// Returns the same frame with another next step.
     #[inline]
     pub(super) const fn moved(self, next: u32) -> Self {
         Self { way: self.way >> 32 << 32 | next as u64, ..self }
     }
 
-    /// The number of its next step.
+    /// Returns the number of the frame's next step.
     #[inline]
     pub(super) const fn next(self) -> u32 {
         self.way as u32
     }
 
-    /// The connection end that receives it.
+    /// Returns the connection end that receives the frame.
     #[inline]
     pub(crate) const fn end(self) -> u32 {
         (self.way >> 32) as u32
     }
 
-    /// Bytes on the wire, everything counted.
+    /// Returns the frame's bytes on the wire, everything counted.
     #[inline]
     pub(crate) const fn wire_bytes(self) -> u32 {
         (self.load >> 32) as u32
     }
 
-    /// The place of its segment.
+    /// Returns the place of the frame's segment.
     #[inline]
     pub(crate) const fn segment(self) -> usize {
         self.load as u32 as usize

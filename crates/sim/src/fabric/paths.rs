@@ -20,7 +20,7 @@ pub(crate) struct Crossing {
     pub(crate) output: u16,
 }
 
-/// A stored step, and the ring for its frames, where its port has rings.
+/// A stored step, and the ring for its frames; 0 where the port has no rings.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct StoredStep {
     pub(super) step: PathStep,
@@ -55,13 +55,13 @@ impl StoredPaths {
         last.1
     }
 
-    /// The step of a number; none for [`NIL`].
+    /// Returns the step with this number; `None` for [`NIL`].
     #[inline]
     pub(super) fn get(&self, number: u32) -> Option<&StoredStep> {
         self.steps.get(number as usize)
     }
 
-    /// The steps of a path.
+    /// Returns the steps of a path.
     pub(super) fn steps(&self, route: PathStep) -> impl Iterator<Item = PathStep> + Clone {
         let first = (route.port != NIL).then_some(route);
         std::iter::successors(first, |step| self.get(step.next).map(|stored| stored.step))

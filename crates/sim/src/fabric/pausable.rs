@@ -18,7 +18,7 @@ const STORM: u64 = Duration::from_millis(100).get();
 #[derive(Clone, Copy, Default)]
 pub(super) struct PausableFrame {
     pub(super) parcel: Parcel,
-    /// The sending port of its last link; none at its own host.
+    /// The sending port of the frame's last link; [`NIL`](crate::index::NIL) at the frame's own host.
     pub(super) input: PortIndex,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct PausableOutput {
     departure: PendingDeparture,
     /// The classes that a PAUSE stops.
     stopped: &'static [Class],
-    /// The time from the arrival of a signal to its effect.
+    /// The time from the arrival of a signal to its effect, in picoseconds.
     reaction: u64,
     paused_since: u64,
     pauses: u64,
@@ -86,7 +86,7 @@ impl PausableOutput {
         released
     }
 
-    /// Time at which a signal that arrives at `arrival` takes effect.
+    /// Returns the time at which a signal that arrives at `arrival` takes effect.
     pub(super) const fn effect_at(&self, arrival: u64) -> u64 {
         arrival + self.reaction
     }
@@ -106,17 +106,17 @@ impl PausableOutput {
         self.longest = self.longest.max(paused_for);
     }
 
-    /// The duration of the present pause; `None` if it is not paused.
+    /// Returns the duration of the present pause in picoseconds; `None` if the output is not paused.
     pub(super) fn paused_for(&self, now: u64) -> Option<u64> {
         self.output.is_paused(Class::Bulk).then(|| now - self.paused_since)
     }
 
-    /// The frames that wait.
+    /// Returns the frames that wait.
     pub(super) fn waiting(&self) -> impl Iterator<Item = PausableFrame> {
         self.output.waiting()
     }
 
-    /// The frames that occupy memory.
+    /// Returns the frames that occupy memory.
     pub(super) fn stored(&self) -> impl Iterator<Item = PausableFrame> {
         self.output.stored()
     }
@@ -132,7 +132,7 @@ impl PausableOutput {
         figures.storms += u64::from(longest >= STORM);
     }
 
-    /// Asserts that a departure is scheduled if a frame may go.
+    /// Asserts that a departure is scheduled if the output may send a frame.
     pub(super) fn assert_departs(&self, link: &LinkState, index: usize) {
         let is_pending = self.output.next_departure(Instant::new(link.free_at())).is_some();
         assert!(!is_pending || self.departure.is_expected(), "port {index} has frames and no departure");

@@ -1,7 +1,7 @@
 //! PAUSE (IEEE 802.3 annex 31B) and priority flow control (IEEE 802.1Qbb).
 //!
-//! A switch counts the bytes that came in by each port and wait in it, the ingress occupancy. At XOFF it sends the neighbour
-//! a PAUSE, and at XON a RESUME. The signal is a frame of its own in the reverse direction. It waits for the frame in
+//! For each port, a switch counts the waiting bytes that came in by this port: the ingress occupancy. At XOFF it sends the
+//! neighbour a PAUSE, and at XON a RESUME. The signal is a frame of its own in the reverse direction. It waits for the frame in
 //! service, passes all queued frames, and takes its time on the wire. It takes effect after the neighbour's reaction time.
 //! Frames behind a paused port wait, whatever their destination (head-of-line blocking). They fill the neighbour's memory,
 //! which then pauses its own neighbours.
@@ -30,7 +30,7 @@ mod deadlock;
 /// A PAUSE or RESUME that leaves a partition by a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LeavingSignal {
-    /// The sending port of its link.
+    /// The sending port of the signal's link.
     pub(crate) port: PortIndex,
     /// Arrival at the far end, in picoseconds.
     arrival: u64,
@@ -54,12 +54,12 @@ impl Fabric {
         }
     }
 
-    /// The ports of a deadlock that was found: each waits for the next, the last for the first.
+    /// Returns the ports of a deadlock that was found: each waits for the next, the last for the first.
     pub(crate) fn deadlock(&self) -> &[PortIndex] {
         self.flow_control.as_ref().map_or(&[], |flow_control| flow_control.deadlock())
     }
 
-    /// Figures of flow control up to `now`; none in a network without PAUSE.
+    /// Returns the figures of flow control up to `now`; `None` in a network without PAUSE.
     pub(crate) fn pause_figures(&self, now: u64) -> Option<PauseFigures> {
         let mut figures = self.flow_control.as_ref()?.figures();
         for port in &self.ports {
@@ -98,7 +98,7 @@ impl Fabric {
         Hop::Forwarded
     }
 
-    /// Queues a frame that came in over the link of `input` at a pausable output; [`NIL`] at the output's own host.
+    /// Queues a frame that came in over the link of `input` at a pausable output; `input` is [`NIL`] at the output's own host.
     pub(super) fn enqueue_pausable(
         &mut self,
         schedule: &mut Schedule,

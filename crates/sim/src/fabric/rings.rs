@@ -38,15 +38,15 @@ pub(super) struct RingOutput {
 pub(crate) struct RingFigures {
     /// Rings of destinations.
     pub(crate) rings: u64,
-    /// The most frames that one of them held.
+    /// The most frames that a ring held.
     pub(crate) frames_max: u64,
-    /// The most bytes that one of them held.
+    /// The most bytes that a ring held.
     pub(crate) bytes_max: u64,
-    /// Frames that passed through them.
+    /// Frames that passed through the rings.
     pub(crate) frames: u64,
-    /// Frames that they refused.
+    /// Frames that the rings refused.
     pub(crate) drops: u64,
-    /// Memory that they take when full.
+    /// Memory that full rings take, in bytes.
     pub(crate) memory_bytes: u64,
 }
 
@@ -67,7 +67,7 @@ impl RingOutput {
         })
     }
 
-    /// The ring of a destination, made if needed; without a destination, the plain queue.
+    /// Returns the ring of a destination, and makes it if needed. Without a destination, returns the plain queue.
     pub(super) fn ring(&mut self, destination: Option<u32>) -> Result<u16, Error> {
         let Some(destination) = destination else { return Ok(PLAIN) };
         if let Some(&ring) = self.ring_of.get(&destination) {
@@ -133,22 +133,22 @@ impl RingOutput {
         self.departure.take(now)
     }
 
-    /// Frames in all rings.
+    /// Returns the frames in all rings.
     pub(super) fn frames(&self) -> u64 {
         self.rings.frames()
     }
 
-    /// Bytes in all rings.
+    /// Returns the bytes in all rings.
     pub(super) fn bytes(&self) -> u64 {
         self.each_ring().map(|ring| self.rings.occupancy(ring).bytes).sum()
     }
 
-    /// High-water mark of the deepest ring, in bytes.
+    /// Returns the high-water mark of the deepest ring, in bytes.
     pub(super) fn bytes_max(&self) -> u64 {
         self.each_ring().map(|ring| self.rings.occupancy(ring).bytes_max).max().unwrap_or(0)
     }
 
-    /// Frames that all rings refused.
+    /// Returns the frames that all rings refused.
     pub(super) fn drops(&self) -> u64 {
         self.each_ring().map(|ring| self.rings.counters(ring).dropped_total().frames).sum()
     }
@@ -165,7 +165,7 @@ impl RingOutput {
         }
     }
 
-    /// The frames that wait.
+    /// Returns the frames that wait.
     pub(super) fn waiting(&self) -> impl Iterator<Item = Parcel> {
         self.each_ring().flat_map(|ring| self.rings.waiting(ring))
     }
@@ -192,7 +192,7 @@ impl RingOutput {
     /// Asserts that every admitted frame, with all its bytes, has departed or waits.
     ///
     /// # Panics
-    /// If one is missing.
+    /// If a frame is missing.
     pub(super) fn assert_conserved(&self) {
         self.rings.assert_conserved();
         for ring in self.each_ring() {

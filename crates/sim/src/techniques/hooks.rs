@@ -61,13 +61,14 @@ pub(crate) struct RunView<'a> {
 
 /// Hooks of a technique in force. The default of each optional hook does nothing.
 pub(crate) trait TechniqueHooks: Send {
-    /// Its key in the summary.
+    /// Returns the technique's key in the summary.
     fn key(&self) -> &'static str;
 
-    /// Its figures over the whole run; `None` where it has none.
+    /// Returns the technique's figures over the whole run; `None` without any.
     fn figures(&self, view: &RunView<'_>) -> Option<Value>;
 
-    /// Place at which it acts during the run. [`on_start`](Self::on_start) and [`figures`](Self::figures) are called for any.
+    /// Returns the place at which the technique acts during the run. [`on_start`](Self::on_start) and
+    /// [`figures`](Self::figures) are called at any place.
     fn acts_at(&self) -> ActsAt {
         ActsAt::Nowhere
     }
@@ -75,7 +76,7 @@ pub(crate) trait TechniqueHooks: Send {
     /// Called when the run begins: connections are open, nothing has been sent.
     fn on_start(&mut self, _engine: &mut Engine) {}
 
-    /// Called when an endpoint has written a segment into the free `place`. Returns true to keep it and send it later.
+    /// Called when an endpoint has written a segment into the free `place`. Returns true to keep the segment and send it later.
     fn on_send(&mut self, _engine: &mut Engine, _end: EndIndex, _place: u32) -> bool {
         false
     }
@@ -99,24 +100,24 @@ pub(crate) trait TechniqueHooks: Send {
     /// Carries out a step that the technique has scheduled.
     fn on_step(&mut self, _engine: &mut Engine, _step: TechniqueStep) {}
 
-    /// Frames that it keeps and has not sent yet.
+    /// Returns the payload and frames that the technique keeps and has not sent yet.
     fn held_back(&self) -> HeldBack {
         HeldBack::default()
     }
 
-    /// Asserts that its own accounts balance.
+    /// Asserts that the technique's own accounts balance.
     ///
     /// # Panics
-    /// If they do not.
+    /// If an account does not balance.
     fn assert_conserved(&self, engine: &Engine);
 }
 
 /// A transport that takes the place of TCP on all hosts.
 pub(crate) trait TransportHooks: Send {
-    /// Its key in the summary.
+    /// Returns the technique's key in the summary.
     fn key(&self) -> &'static str;
 
-    /// Its figures over the whole run.
+    /// Returns the technique's figures over the whole run.
     fn figures(&self) -> Value;
 
     /// Called when the run begins.
@@ -131,26 +132,26 @@ pub(crate) trait TransportHooks: Send {
     /// Sends all that an end may send, and arms its timers.
     fn pump(&mut self, engine: &mut Engine, end: EndIndex);
 
-    /// Handles an end's timer, if due. Returns the sending end of overdue data.
+    /// Handles an end's timer, if due. Returns the sending end of overdue data, if any.
     fn handle_timer(&mut self, now: u64, end: EndIndex) -> Option<EndIndex>;
 
-    /// Bytes that an end has received without a gap.
+    /// Returns the bytes that an end has received without a gap.
     fn delivered(&self, end: EndIndex) -> u64;
 
-    /// The counters of an end, in TCP's terms, and the number of its bytes known to have arrived.
+    /// Returns the counters of an end, in TCP's terms, and the number of its bytes known to have arrived.
     fn stats(&self, end: EndIndex) -> (Stats, u64);
 
-    /// Asserts that its own accounts balance.
+    /// Asserts that the technique's own accounts balance.
     ///
     /// # Panics
-    /// If they do not.
+    /// If an account does not balance.
     fn assert_conserved(&self);
 }
 
 /// A message between hosts, with content for its technique only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ControlMessage {
-    /// The bytes that it takes in a stream.
+    /// The bytes that the message takes in a stream.
     pub(crate) bytes: u64,
     pub(crate) kind: u8,
     pub(crate) value: u64,
@@ -176,12 +177,13 @@ pub(crate) struct AnswerSetup<'a> {
     pub(crate) answer_bytes: u64,
 }
 
-/// Hooks of a technique above the transport. Readouts hold answers back until it releases them. It excludes dead hosts.
+/// Hooks of a technique above the transport. The technique releases the answers that readouts hold back, and excludes dead
+/// hosts.
 pub(crate) trait AnswerHooks: Send {
-    /// Its key in the summary.
+    /// Returns the technique's key in the summary.
     fn key(&self) -> &'static str;
 
-    /// Its figures over the whole run.
+    /// Returns the technique's figures over the whole run.
     fn figures(&self) -> Value;
 
     /// Called when the run begins.
@@ -199,22 +201,22 @@ pub(crate) trait AnswerHooks: Send {
     /// Handles the deadline of [`poll_deadline`](Self::poll_deadline) on the supervisor's host.
     fn on_deadline(&mut self, now: Instant);
 
-    /// The next deadline on the supervisor's host.
+    /// Returns the next deadline on the supervisor's host; `None` without one.
     fn poll_deadline(&self) -> Option<Instant>;
 
-    /// The next action.
+    /// Returns the next action; `None` if no action is left.
     fn poll_action(&mut self) -> Option<AnswerAction>;
 
     /// Called when a dead host is excluded.
     fn on_excluded(&mut self, host: Peer);
 
-    /// True if a host has died.
+    /// Returns true if a host has died.
     fn is_dead(&self, host: Peer) -> bool;
 
-    /// Asserts that its own accounts balance.
+    /// Asserts that the technique's own accounts balance.
     ///
     /// # Panics
-    /// If they do not.
+    /// If an account does not balance.
     fn assert_conserved(&self);
 }
 

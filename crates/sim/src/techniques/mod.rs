@@ -75,7 +75,7 @@ pub(crate) fn report_collectors(collectors: &[Collector<Bytes>], summary: &mut S
 /// The techniques of a run.
 #[derive(Default)]
 pub(crate) struct TechniqueSet {
-    /// The transport in TCP's place, if there is one.
+    /// The transport in TCP's place; `None` with TCP.
     transport: Option<Box<dyn TransportHooks>>,
     /// Techniques that act on hosts.
     acting: Vec<Box<dyn TechniqueHooks>>,
@@ -112,24 +112,24 @@ impl TechniqueSet {
         Ok(techniques)
     }
 
-    /// The transport in TCP's place, if there is one.
+    /// Returns the transport in TCP's place; `None` with TCP.
     #[inline]
     pub(crate) fn transport(&mut self) -> Option<&mut (dyn TransportHooks + 'static)> {
         self.transport.as_deref_mut()
     }
 
-    /// True if TCP carries the messages.
+    /// Returns true if TCP carries the messages.
     pub(crate) fn uses_tcp(&self) -> bool {
         self.transport.is_none()
     }
 
-    /// True if a technique acts on hosts.
+    /// Returns true if a technique acts on hosts.
     #[inline]
     pub(crate) fn act(&self) -> bool {
         !self.acting.is_empty()
     }
 
-    /// True if a technique acts at switches.
+    /// Returns true if a technique acts at switches.
     #[inline]
     pub(crate) fn act_at_switches(&self) -> bool {
         !self.at_switches.is_empty()
@@ -145,7 +145,7 @@ impl TechniqueSet {
         self.at_switches.iter_mut().for_each(|technique| technique.on_forward(engine, crossing, end, place));
     }
 
-    /// All techniques below TCP.
+    /// Returns all techniques below TCP.
     fn all(&self) -> impl Iterator<Item = &dyn TechniqueHooks> {
         self.acting.iter().chain(&self.at_switches).chain(&self.reporting).map(|technique| &**technique)
     }
@@ -185,14 +185,14 @@ impl TechniqueSet {
         self.acting[place].on_step(engine, step);
     }
 
-    /// The key and figures of each technique that has any.
+    /// Returns the key and figures of each technique that has figures.
     pub(crate) fn figures(&self, view: &RunView<'_>) -> Vec<(&'static str, Value)> {
         let transport = self.transport.iter().map(|transport| (transport.key(), transport.figures()));
         let figures = self.all().filter_map(|technique| Some((technique.key(), technique.figures(view)?)));
         transport.chain(figures).collect()
     }
 
-    /// The counters of an end, and the number of its bytes known to have arrived.
+    /// Returns the counters of an end, and the number of its bytes known to have arrived.
     pub(crate) fn stats(&self, engine: &Engine, end: EndIndex) -> (fanin_tcp::Stats, u64) {
         match &self.transport {
             Some(transport) => transport.stats(end),
@@ -200,7 +200,7 @@ impl TechniqueSet {
         }
     }
 
-    /// Acknowledged bytes of an end.
+    /// Returns the acknowledged bytes of an end.
     pub(crate) fn acked(&self, engine: &Engine, end: EndIndex) -> u64 {
         match &self.transport {
             Some(transport) => transport.stats(end).1,
@@ -208,7 +208,7 @@ impl TechniqueSet {
         }
     }
 
-    /// Payload and frames that techniques hold back.
+    /// Returns the payload and frames that techniques hold back.
     pub(crate) fn held_back(&self) -> HeldBack {
         self.acting.iter().fold(HeldBack::default(), |sum, technique| {
             let HeldBack { payload, frames } = technique.held_back();

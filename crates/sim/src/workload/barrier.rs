@@ -36,7 +36,7 @@ pub(crate) struct BarrierWorkload {
     /// Retransmission timeouts in the round in progress.
     timeouts: u64,
     completed: Vec<Round>,
-    /// The round that was completed last, until it is taken.
+    /// The round that was completed last, until [`HostWorkload::take_collected`] takes it.
     collected: Option<CollectedEvent>,
     /// One round with its ideal time.
     round: Collection,
@@ -51,7 +51,7 @@ impl BarrierWorkload {
     ) -> Result<Self, Error> {
         let workload = &scenario.workload;
         let senders = workload.senders;
-        // The run itself ends a workload that stalls: it sees packets, too.
+        // The run itself ends a workload that stalls, because the run sees packets, too.
         let config = AggregatorConfig {
             seed: stream_seed(run, HostKind::Collector, 0, Purpose::Role),
             ..machines::aggregator(scenario)

@@ -30,7 +30,7 @@ pub(crate) trait HostWorkload {
     /// Handles a host's deadline.
     fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut HostOutbox<Self::Message>);
 
-    /// A host's next deadline.
+    /// Returns a host's next deadline.
     fn poll_deadline(&mut self, host: u32) -> Instant;
 
     /// Handles an expired retransmission timer of a sending end. `messages` are those not yet received as a whole.
@@ -41,28 +41,28 @@ pub(crate) trait HostWorkload {
         messages: &mut dyn Iterator<Item = &Self::Message>,
     );
 
-    /// The event, or round, that a request or an answer belongs to.
+    /// Returns the event, or round, that a request or an answer belongs to; `None` for other messages.
     fn event(&self, message: &Self::Message) -> Option<u64>;
 
     /// Takes the event that was completed last; returns it once.
     fn take_collected(&mut self) -> Option<CollectedEvent>;
 
-    /// The kind of a message, for techniques that steer by requests and answers.
+    /// Returns the kind of a message, for techniques that act on requests and answers.
     fn kind(&self, message: &Self::Message) -> MessageKind;
 
-    /// True if all work is finished.
+    /// Returns true if all work is finished.
     fn is_done(&self) -> bool;
 
     /// Asserts that no unit of work was lost or counted twice.
     ///
     /// # Panics
-    /// If one was.
+    /// If a unit of work was lost or counted twice.
     fn assert_conserved(&self);
 
-    /// A number that changes with progress. A run ends if the number stays constant for long.
+    /// Returns a number that changes with progress. A run ends if the number stays constant for long.
     fn progress(&self) -> u64;
 
-    /// The waiting hosts of a run without progress, each with the object of its wait.
+    /// Returns the waiting hosts of a run without progress, each with the object of its wait.
     fn diagnose(&self) -> String;
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct HostOutbox<M> {
     pub(crate) messages: Vec<(EndIndex, u64, M)>,
     /// Further hosts whose deadlines may have changed.
     pub(crate) hosts: Vec<u32>,
-    /// Ends whose host's link is to be recorded from now on, or no longer.
+    /// Ends with true if recording of the host's link is to begin, false if it is to end.
     pub(crate) taps: Vec<(EndIndex, bool)>,
 }
 
@@ -98,23 +98,23 @@ impl<M> HostOutbox<M> {
 
 /// The connections that a workload needs, and its results.
 pub(crate) trait MeasuredWorkload: HostWorkload {
-    /// The connections, in order: connection `k` has the ends `2 k` and `2 k + 1`.
+    /// Returns the connections, in order: connection `k` has the ends `2 k` and `2 k + 1`.
     fn connections(&self, roles: &Roles) -> Vec<Connection>;
-    /// Number of connections, from the first, that carry bulk data: answers from their second ends to their first.
+    /// Returns the number of connections, from the first, that carry bulk data: answers from their second ends to their first.
     fn bulk_connections(&self) -> u32;
-    /// Number of hosts that have deadlines.
+    /// Returns the number of hosts that have deadlines.
     fn hosts(&self) -> usize;
-    /// Rows of the events or requests.
+    /// Returns the rows of the events or requests.
     fn rows(&self) -> Vec<EventRow>;
-    /// The bytes and the least time of a row; `None` if its time is not that of a single collection.
+    /// Returns the bytes and the least time of a row; `None` if the row's time is not the time of a single collection.
     fn work(&self, row: &EventRow) -> Option<CollectionWork>;
-    /// Begins no new work from now on, and finishes work in progress.
+    /// Stops the begin of new work; work in progress is finished.
     fn stop_assigning(&mut self, now: Instant);
-    /// Fills in its figures.
+    /// Fills in the workload's figures.
     fn summarise(&self, summary: &mut Summary, rows: &[EventRow], span: Span);
 }
 
-/// The ideal of a collection, as results state it.
+/// Returns the ideal of a collection, as results state it.
 pub(super) fn ideal_of(collection: &Collection) -> Ideal {
     Ideal {
         collection_time_ms: Some(collection.time().as_millis_f64()),

@@ -43,7 +43,7 @@ impl RecordedSizes {
         Err(Error::SizesNotRead { path: path.clone() })
     }
 
-    /// The mean size of a fragment, over all sources in use.
+    /// Returns the mean size of a fragment, over all sources in use.
     pub fn mean(&self, scenario: &Scenario) -> Bytes {
         let places = scenario.fragments_total();
         match (self, &scenario.readout.fragment_size) {
@@ -121,13 +121,13 @@ impl Sizes {
         }
     }
 
-    /// The random numbers for this readout's part of an event.
+    /// Returns the random stream for this readout's part of an event.
     fn own(&self, event: L1Id) -> Random {
         let run = self.run ^ event.0.rotate_left(32);
         Random::new(stream_seed(run, HostKind::Readout, self.readout, Purpose::Fragment))
     }
 
-    /// The bytes of all fragments of an event.
+    /// Returns the bytes of all fragments of an event.
     pub(crate) fn event_bytes(&self, event: L1Id) -> Bytes {
         self.size(event, FragmentSet::first(self.fragments))
     }

@@ -58,7 +58,7 @@ fn circle(flow_control: &FlowControl, ports: &[Port]) -> Option<Vec<PortIndex>> 
 }
 
 impl Fabric {
-    /// Searches for a deadlock if a port has been paused for long. Returns true if one is found.
+    /// Searches for a deadlock if a port has been paused for at least [`SUSPECT`]. Returns true if a deadlock is found.
     pub(crate) fn check_deadlock(&mut self, schedule: &mut Schedule, now: u64) -> bool {
         let Some(flow_control) = &mut self.flow_control else { return false };
         let pauses = || self.ports.iter().filter_map(|port| port.pausable()?.paused_for(now));

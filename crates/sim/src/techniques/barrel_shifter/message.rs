@@ -15,14 +15,14 @@ pub(super) enum ShiftMessage {
     Go { phase: u64 },
     /// Readout to collector: all answers of a phase have been sent before this message.
     End { phase: u64 },
-    /// Readout to barrier: it has sent its answers of a phase, or had none.
+    /// Readout to barrier: the readout has sent its answers of a phase, or had none.
     Sent { phase: u64, anything: bool },
-    /// Collector to barrier: it has received all answers of a phase.
+    /// Collector to barrier: the collector has received all answers of a phase.
     Received { phase: u64 },
 }
 
 impl ShiftMessage {
-    /// The message as it travels.
+    /// Returns the message as it travels.
     pub(super) const fn written(self) -> ControlMessage {
         let (kind, value) = match self {
             Self::Go { phase } => (0, phase),
@@ -34,7 +34,7 @@ impl ShiftMessage {
         ControlMessage { bytes: MESSAGE_BYTES, kind, value }
     }
 
-    /// The message that was [written](Self::written).
+    /// Returns the message that was [written](Self::written).
     pub(super) fn read(message: ControlMessage) -> Self {
         let phase = message.value;
         match message.kind {

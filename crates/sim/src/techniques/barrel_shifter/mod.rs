@@ -1,7 +1,7 @@
-//! The barrel shifter: readouts hold their answers back until their turn to send to that collector.
+//! The barrel shifter: readouts hold their answers back until their turn to send to the answer's collector.
 //!
-//! `fanin_dataflow::shift` decides the turns and the phases. The messages that end a phase travel over the network. The
-//! barrier is on the supervisor's host; it sends [`ShiftMessage::Go`] to the readouts. Readouts and collectors answer with
+//! `fanin_dataflow::shift` decides the turns and the phases. The messages that end a phase travel over the network. The barrier
+//! is on the supervisor's host, and sends [`ShiftMessage::Go`] to the readouts. Readouts and collectors answer with
 //! [`ShiftMessage::Sent`] and [`ShiftMessage::Received`]. [`ShiftMessage::End`] follows the answers of a phase.
 
 mod message;
@@ -55,7 +55,7 @@ struct Shifter {
     queued: u64,
     released: u64,
     discarded: u64,
-    /// Slots of the clock in which a pair had an answer to send, and those without. The barrier has its own counters.
+    /// Slots of the clock in which a pair had an answer to send, and slots without one. The barrier has its own counters.
     transfers: u64,
     empty: u64,
     faults: Faults,
@@ -141,7 +141,7 @@ impl Shifter {
         self.actions.push_back(AnswerAction::Send { from, to, message: message.written() });
     }
 
-    /// Releases a readout's answers for the collector of its turn; returns that collector if there were any.
+    /// Releases a readout's answers for the collector of its turn. Returns that collector if the readout had answers for it.
     fn release(&mut self, now: Instant, readout: u16, phase: u64) -> Option<u16> {
         let collector = self.shift.destination(phase, u32::from(readout))? as u16;
         let place = self.place(readout, collector);
@@ -189,7 +189,7 @@ impl AnswerHooks for Shifter {
         "barrel_shifter"
     }
 
-    /// The figures up to the phase that began last.
+    /// Returns the figures up to the phase that began last.
     fn figures(&self) -> Value {
         let (phases, transfers, empty, excluded, last) = match &self.pace {
             Pace::Barrier(barrier) => {
@@ -328,7 +328,7 @@ impl AnswerHooks for Shifter {
     }
 }
 
-/// A host as the workload names it.
+/// Returns a host as the workload names it.
 fn peer(host: ShiftHost) -> Peer {
     match host {
         ShiftHost::Source(readout) => Peer::Readout(readout as u16),

@@ -33,6 +33,6 @@ impl TechniqueHooks for DaqringTechnique {
         }))
     }
 
-    /// The fabric checks the accounts of each ring.
+    /// Checks nothing: the fabric checks the accounts of each ring.
     fn assert_conserved(&self, _: &Engine) {}
 }

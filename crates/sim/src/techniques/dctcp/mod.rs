@@ -15,7 +15,7 @@ struct DctcpTechnique;
 pub(super) const TECHNIQUE: TechniqueFunctions =
     TechniqueFunctions { build, configure, ..TechniqueFunctions::NONE };
 
-/// Marks are echoed exactly (RFC 8257 §3.2).
+/// Sets DCTCP's parameters. Turns on ECN with an exact echo of marks (RFC 8257 §3.2).
 fn configure(transport: &Transport, config: &mut Config) {
     if transport.congestion_control == CongestionControl::Dctcp {
         let settings = &transport.dctcp;
@@ -38,7 +38,7 @@ impl TechniqueHooks for DctcpTechnique {
         "dctcp"
     }
 
-    /// The marked share α of the senders of data at the end, and their window reductions.
+    /// Returns the data senders' marked share α at the end, and the number of their window reductions.
     fn figures(&self, view: &RunView<'_>) -> Option<Value> {
         let (mut senders, mut sum, mut max, mut reductions) = (0_u64, 0_u64, 0, 0);
         for stats in view.engine.senders() {

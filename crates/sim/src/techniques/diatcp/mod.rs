@@ -76,14 +76,14 @@ impl DiatcpTechnique {
         }
     }
 
-    /// A host has asked for an answer over the connection of `end`.
+    /// Notes that a host has asked for an answer over the connection of `end`.
     fn open(&mut self, now: Instant, host: u32, end: EndIndex) {
         if self.hosts.entry(host).or_insert_with(|| self.fresh.clone()).open(now, end) {
             self.change(host);
         }
     }
 
-    /// Notes a complete answer. Returns true if the connection owes no other answer: its window is then closed.
+    /// Notes a complete answer. Returns true if the connection owes no other answer; the caller then closes its window.
     fn close(&mut self, now: Instant, host: u32, end: EndIndex) -> bool {
         let Some(shares) = self.hosts.get_mut(&host) else { return false };
         let was_last = shares.close(now, end);
@@ -99,7 +99,7 @@ impl DiatcpTechnique {
         }
     }
 
-    /// True if a connection owes an answer.
+    /// Returns true if a connection owes an answer.
     fn is_debtor(&self, host: u32, end: EndIndex) -> bool {
         self.hosts.get(&host).is_some_and(|shares| shares.is_debtor(end))
     }
@@ -146,8 +146,8 @@ impl TechniqueHooks for DiatcpTechnique {
         ActsAt::Hosts
     }
 
-    /// Opens the windows of requests. The windows are shared out before the messages are sent, so that these carry them;
-    /// other ends send a window update.
+    /// Opens the windows of requests. The windows are shared out before the messages are sent, so that these carry them; other
+    /// ends with a larger window send a window update.
     fn on_messages(&mut self, engine: &mut Engine, messages: &[(EndIndex, MessageKind)]) {
         let now = engine.time();
         for &(index, kind) in messages {

@@ -22,7 +22,7 @@ impl TechniqueHooks for EcnTechnique {
         "ecn"
     }
 
-    /// Frames offered to, marked by and dropped by markers; `None` where no port marks.
+    /// Returns the frames offered to, marked by and dropped by markers; `None` where no port marks.
     fn figures(&self, view: &RunView<'_>) -> Option<Value> {
         let fabric = &view.engine.fabric;
         let (mut offered, mut marked, mut dropped) = (0, 0, 0);

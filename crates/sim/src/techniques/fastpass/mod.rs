@@ -31,7 +31,7 @@ fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     Ok(is_used.then(|| Installed::technique(Pacer::new(parts(setup)))))
 }
 
-/// The arbiter with all links, and the pairs of hosts with their paths and clocks.
+/// Makes the parts of a [`Pacer`]: the arbiter with all links, and the pairs of hosts with their paths and clocks.
 fn parts(setup: &Setup<'_>) -> Parts {
     let Setup { scenario, network, roles, engine, .. } = setup;
     let settings = scenario.shaping.fastpass.clone();

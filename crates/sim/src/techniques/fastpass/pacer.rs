@@ -40,7 +40,7 @@ pub(super) struct PairQueue {
     queue: List,
     /// Free bytes in the last requested timeslot.
     room: u32,
-    /// Timeslots that the queue needs and has not used yet: granted, requested or unasked.
+    /// Timeslots that the queue needs and has not used yet: granted, requested, or not requested yet.
     outstanding: u32,
     /// Allocated timeslots among `outstanding`.
     granted: u32,
@@ -130,7 +130,7 @@ pub(super) struct Pacer {
 
 /// The fixed parts of a [`Pacer`].
 pub(super) struct Parts {
-    /// Its number among the techniques.
+    /// The number of Fastpass among the techniques.
     pub(super) technique: u8,
     pub(super) settings: Settings,
     pub(super) random: Random,
@@ -190,7 +190,7 @@ impl Pacer {
         step.scheduled(self.technique).occurrence()
     }
 
-    /// True if packets of an end wait for timeslots.
+    /// Returns true if packets of an end wait for timeslots.
     pub(super) fn holds(&self, end: EndIndex) -> bool {
         self.state != ArbiterState::GivenUp && self.pair_of_end[end as usize] != NIL
     }
@@ -241,7 +241,8 @@ impl Pacer {
         }
     }
 
-    /// A request has left its host. The arbiter uses it when it decides the first timeslot after its arrival.
+    /// Handles a request that has left its host. The arbiter uses the request in the decision of the first timeslot after its
+    /// arrival.
     fn handle_request(&mut self, engine: &mut Engine, request: SlotRequest) {
         let advance = self.settings.advance.get();
         let horizon = (engine.now() + advance) / self.slot + HORIZON_SLOTS;
@@ -328,14 +329,14 @@ impl Pacer {
         }
     }
 
-    /// A timeslot begins for the pairs that start it at its nominal time.
+    /// Begins a timeslot for the pairs that start it at its nominal time.
     pub(super) fn begin_slot(&mut self, engine: &mut Engine) {
         for pair in self.starting.pop_front().unwrap_or_default() {
             self.use_slot(engine, pair);
         }
     }
 
-    /// A pair's timeslot begins: its host sends the packets that fit.
+    /// Begins a pair's timeslot: the host sends the packets that fit.
     pub(super) fn use_slot(&mut self, engine: &mut Engine, number: u32) {
         let pair = &mut self.pairs[number as usize];
         assert!(pair.granted > 0, "a pair uses a timeslot that it was not given");
@@ -359,14 +360,14 @@ impl Pacer {
         }
     }
 
-    /// Counts a request that reaches no arbiter. If it arrives after a failover, its host has repeated it.
+    /// Counts a request that reaches no arbiter. If the request would arrive after a failover, its host has repeated it.
     fn lose(&mut self, request: SlotRequest) {
         let settings = &self.settings;
         let until = settings.fail_at.get() + settings.failover.get();
         self.counters.requests_lost += u64::from(!settings.standby || request.arrival <= until);
     }
 
-    /// The arbiter fails, and loses all requests.
+    /// Lets the arbiter fail, which loses all requests.
     pub(super) fn fail(&mut self, now: u64) {
         assert_eq!(self.state, ArbiterState::Alive, "an arbiter fails once");
         self.state = ArbiterState::Failed;
@@ -387,7 +388,7 @@ impl Pacer {
         }
     }
 
-    /// Hosts ask the next arbiter for all timeslots that they still need, or send without one.
+    /// Lets hosts ask the next arbiter for all timeslots that they still need, or send without an arbiter.
     pub(super) fn fail_over(&mut self, engine: &mut Engine) {
         assert_eq!(self.state, ArbiterState::Failed, "only a failed arbiter is replaced");
         if self.settings.standby {

@@ -21,7 +21,7 @@ pub(super) enum PacerStep {
 }
 
 impl PacerStep {
-    /// The step as the schedule keeps it.
+    /// Returns the step as the schedule keeps it.
     pub(super) const fn scheduled(self, technique: u8) -> TechniqueStep {
         let (kind, of) = match self {
             Self::SlotDecision => (1, NIL),
@@ -34,7 +34,7 @@ impl PacerStep {
         TechniqueStep { technique, kind, of }
     }
 
-    /// The step that was [scheduled](Self::scheduled).
+    /// Returns the step that was [scheduled](Self::scheduled).
     pub(super) fn of(step: TechniqueStep) -> Self {
         match step.kind {
             1 => Self::SlotDecision,

@@ -21,7 +21,7 @@ struct IctcpTechnique {
 pub(super) const TECHNIQUE: TechniqueFunctions =
     TechniqueFunctions { build, configure, ..TechniqueFunctions::NONE };
 
-/// Keeps the profile's sender (ICTCP §IV). A window may shrink.
+/// Keeps the profile's sender (ICTCP §IV). Allows receivers to shrink a window.
 fn configure(transport: &Transport, config: &mut Config) {
     config.shrink_window |= transport.congestion_control == CongestionControl::Ictcp;
 }
@@ -57,7 +57,7 @@ impl TechniqueHooks for IctcpTechnique {
         }
     }
 
-    /// Sets a changed window, which the next acknowledgement carries.
+    /// Sets a window that has changed; the next acknowledgement carries it.
     fn on_segment(&mut self, engine: &mut Engine, index: EndIndex, payload: u32, wire_bytes: u32) {
         if payload == 0 {
             return;

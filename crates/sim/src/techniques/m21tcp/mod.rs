@@ -24,7 +24,7 @@ struct M21tcpTechnique {
 pub(super) const TECHNIQUE: TechniqueFunctions =
     TechniqueFunctions { build, configure, ..TechniqueFunctions::NONE };
 
-/// The path's window bounds the window of the profile's congestion control (M21TCP §III.C).
+/// Lets the path's window bound the window of the profile's congestion control (M21TCP §III.C).
 fn configure(transport: &Transport, config: &mut Config) {
     if transport.congestion_control == CongestionControl::M21tcp {
         config.path_window = true;
@@ -55,7 +55,7 @@ fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     Ok(Some(Installed::technique(M21tcpTechnique { switches })))
 }
 
-/// The buffer space that switches charge to a flow. A full frame carries `mss` and takes `frame_bytes` in a buffer.
+/// Returns the buffer space that switches charge to a flow. A full frame carries `mss` and takes `frame_bytes` in a buffer.
 fn accounting(settings: &M21tcp, mss: u16, frame_bytes: u64) -> M21Accounting {
     match settings.charge {
         M21Charge::Flow => M21Accounting::Flow { header: settings.header },
@@ -75,7 +75,7 @@ impl TechniqueHooks for M21tcpTechnique {
         ActsAt::Switches
     }
 
-    /// The handshakes came before the run: switches count all flows, and senders know their windows.
+    /// Applies the handshakes, which came before the run: switches count all flows, and senders know their windows.
     fn on_start(&mut self, engine: &mut Engine) {
         for (index, end) in engine.ends().iter().enumerate() {
             for crossing in engine.fabric.crossings(end.route) {

@@ -17,7 +17,7 @@ pub(super) struct M21Counters {
     pub(super) written: u64,
     /// Echoes that were lowered on their way back.
     pub(super) rewritten: u64,
-    /// The least window that was granted; `u32::MAX` where none was.
+    /// The least window that was granted, in bytes; `u32::MAX` if no window was granted.
     pub(super) window_min: u32,
     /// Frames of flows with a granted window of less than a segment.
     pub(super) below_segment: u64,
@@ -53,7 +53,7 @@ impl M21Switches {
         }));
     }
 
-    /// All switches that support the option.
+    /// Returns all switches that support the option.
     pub(super) fn known(&self) -> impl Iterator<Item = &M21Switch> {
         self.switches.iter().flatten().map(|switch| &switch.m21)
     }
@@ -67,7 +67,7 @@ impl M21Switches {
         }
     }
 
-    /// The window that a switch grants each flow from an input to an output, in bytes; `u32::MAX` without a limit.
+    /// Returns the window that a switch grants each flow from an input to an output, in bytes; `u32::MAX` without a limit.
     pub(super) fn granted(&self, crossing: Crossing) -> u32 {
         let Crossing { switch, input, output } = crossing;
         let Some(known) = &self.switches[switch as usize] else { return u32::MAX };

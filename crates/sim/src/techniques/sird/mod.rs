@@ -48,7 +48,7 @@ fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     Ok(Some(Installed::Transport(Box::new(SirdHosts { sird, flags }))))
 }
 
-/// The host and link of each end.
+/// Returns the host and link of each end.
 fn access_links(setup: &Setup<'_>, flags: Flags) -> Vec<AccessLink> {
     let Setup { network, engine, .. } = setup;
     let (fabric, ends, config) = (&engine.fabric, engine.ends(), engine.config());
@@ -100,7 +100,7 @@ impl TransportHooks for SirdHosts {
         }
     }
 
-    /// Handles the end's timer. Returns the peer if its data are overdue.
+    /// Handles the end's timer, if due. Returns the peer if the peer's data are overdue.
     fn handle_timer(&mut self, now: u64, end: EndIndex) -> Option<EndIndex> {
         let is_late = self.sird.poll_deadline(end) <= now && self.sird.handle_deadline(end, now);
         is_late.then(|| peer(end))
@@ -110,7 +110,7 @@ impl TransportHooks for SirdHosts {
         self.sird.delivered_bytes(end)
     }
 
-    /// The counters in TCP's terms; timeouts are those of the receiver.
+    /// Returns the counters in TCP's terms; timeouts are the receiver's.
     fn stats(&self, end: EndIndex) -> (Stats, u64) {
         let SirdEndCounters { packets: segments, retransmits, timeouts, arrived_bytes } =
             self.sird.end_counters(end);

@@ -35,7 +35,7 @@ pub(super) fn to_segment(packet: SirdPacket, flags: Flags) -> Segment {
     }
 }
 
-/// The packet in a segment.
+/// Returns the packet in a segment.
 pub(super) fn from_segment(segment: &Segment) -> SirdPacket {
     let (start, end) = (segment.offset, segment.ack);
     let scheduled = segment.ts_value & SCHEDULED != 0;

@@ -30,8 +30,8 @@ impl TechniqueHooks for StaticWindowTechnique {
         "static"
     }
 
-    /// The sum of all windows towards a collector, in packets and as frames in a switch (ICC'15 eqs (6) and (7)). No queue
-    /// grows beyond it. Frames may be lost if the buffer and the path together hold less.
+    /// Returns the sum of all windows towards a collector, in packets and as frames in a switch (ICC'15 eqs (6) and (7)). No
+    /// queue grows beyond this sum. Frames may be lost if the buffer and the path together hold less.
     fn figures(&self, view: &RunView<'_>) -> Option<Value> {
         let scenario = view.scenario;
         let own = u32::from(scenario.workload.kind == WorkloadKind::AllToAll);
@@ -44,6 +44,6 @@ impl TechniqueHooks for StaticWindowTechnique {
         }))
     }
 
-    /// Nothing to check here: `tcp`'s congestion control is the window, and a recovery may inflate it for a time (RFC 6582).
+    /// Checks nothing: `tcp`'s congestion control is the window, and a recovery may inflate it for a time (RFC 6582).
     fn assert_conserved(&self, _: &Engine) {}
 }

@@ -35,7 +35,7 @@ impl TechniqueHooks for SwiftTechnique {
         "swift"
     }
 
-    /// Mean round-trip time and window of the senders of data at the end.
+    /// Returns the mean round-trip time and window of the data senders at the end.
     fn figures(&self, view: &RunView<'_>) -> Option<Value> {
         let stats: Vec<_> = view.engine.senders().collect();
         let mean = |sum: f64| if stats.is_empty() { 0.0 } else { sum / stats.len() as f64 };

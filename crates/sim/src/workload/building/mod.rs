@@ -36,11 +36,11 @@ const DIAGNOSIS_LINES_MAX: usize = 12;
 pub(crate) struct Building {
     machines: RoleMachines,
     numbering: Numbering,
-    /// Host and peer of each end.
+    /// Host of each end, and the role at the connection's other end.
     ends: Vec<(u32, Peer)>,
     racks: Vec<u32>,
     rows: Vec<EventRow>,
-    /// An event of mean size.
+    /// The collection of an event of mean size.
     mean: Collection,
     /// The answers for each event.
     answers: Vec<Answers>,
@@ -54,7 +54,7 @@ pub(crate) struct Building {
     watched: Vec<u64>,
     assigned: u64,
     completed: u64,
-    /// Events of which the last step was collected, until they are taken.
+    /// Events whose last step was collected, until [`HostWorkload::take_collected`] takes them.
     collected: Vec<CollectedEvent>,
     messages: u64,
     is_stopping: bool,
@@ -119,7 +119,7 @@ impl Building {
         })
     }
 
-    /// The index of an event in the rows and answers. Adds empty entries for earlier events of other partitions.
+    /// Returns the index of an event in the rows and answers. Adds empty entries for earlier events of other partitions.
     fn place(&mut self, event: L1Id) -> usize {
         let unknown = self.rows.len() as u64..=event.0;
         if !unknown.is_empty() {
@@ -129,7 +129,7 @@ impl Building {
         event.0 as usize
     }
 
-    /// True if a readout and a collector are on different hosts.
+    /// Returns true if a readout and a collector are on different hosts.
     fn is_remote(&self, collector: u16, readout: u16) -> bool {
         !self.shares_hosts || usize::from(collector) % self.machines.readouts.len() != usize::from(readout)
     }
@@ -184,7 +184,7 @@ impl Building {
         }
     }
 
-    /// Wraps a message between roles for its way.
+    /// Wraps a message between roles for the network.
     fn travel(&self, now: Instant, message: Message<Bytes>) -> Travel {
         let Message::Assign { event, .. } = message else { return Travel::Role(message) };
         // An event of a collector that died keeps the time of its first assignment.
@@ -238,7 +238,7 @@ impl Building {
         }
     }
 
-    /// Handles an event's collector at a readout that pushes: it answers as if it had received a request.
+    /// Handles an event's collector at a readout that pushes. The readout answers as if it had received a request.
     fn handle_destination(&mut self, now: Instant, readout: u16, event: L1Id, collector: u16) {
         let request = Message::Request { tag: 0, event, fragments: FragmentSet::first(self.fragments) };
         self.outstanding_requests[usize::from(readout)].push((event.0, 0, true, now));
@@ -353,14 +353,14 @@ impl Building {
         }
     }
 
-    /// Notes an event whose last step is collected. An event that was noted before is the same as then.
+    /// Notes an event whose last step is collected. A repeated note of an event has the same values.
     fn note_collected(&mut self, event: usize) {
         let (row, ideal) = (&self.rows[event], self.ideal(event));
         let Some((at, time)) = row.last_byte_ps.zip(row.collection_time_ps) else { return };
         self.collected.push(CollectedEvent { event: row.id, assigned: row.assigned_ps, at, time, ideal });
     }
 
-    /// The least time that an event can take; `None` while its answers are not known, or if it did not get all of them.
+    /// Returns the least time that an event can take; `None` while its answers are unknown, or if an answer is missing.
     fn ideal(&self, event: usize) -> Option<u64> {
         let answers = self.answers.get(event).filter(|answers| answers.wire_bytes > 0)?;
         (answers.payload <= self.rows[event].size_bytes).then(|| self.mean.ideal.bound(*answers).get())

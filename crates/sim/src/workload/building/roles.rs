@@ -107,7 +107,7 @@ impl RoleMachines {
         with_machine!(self, role, poll_transmit())
     }
 
-    /// A line for each collector that waits, and for each of its events.
+    /// Returns a line for each collector that waits, and for each of its events.
     pub(super) fn waiting_collectors(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for (place, collector) in self.collectors.iter().enumerate() {
@@ -135,7 +135,7 @@ impl RoleMachines {
         self.collectors.iter().for_each(Collector::check_invariants);
     }
 
-    /// Figures of the readouts' memories: high-water mark, and how often and how long they stopped the trigger.
+    /// Returns figures of the readouts' memories: high-water mark, and number and duration of XOFFs to the trigger.
     pub(super) fn memory_figures(&self) -> serde_json::Value {
         let (mut held_max, mut xoffs, mut xoff_ms) = (0, 0, 0.0);
         for readout in &self.readouts {
@@ -153,7 +153,7 @@ impl RoleMachines {
     }
 }
 
-/// Simulated peers are never faulty: an unexpected message is a mistake in the simulator or in a role.
+/// Panics at an unexpected message: simulated peers are never faulty, so the mistake is in the simulator or in a role.
 fn expected(result: Result<(), Unexpected>) {
     if let Err(unexpected) = result {
         panic!("a role of the simulation received a message that it did not expect: {unexpected}");

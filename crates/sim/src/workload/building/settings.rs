@@ -1,9 +1,10 @@
-//! Settings of the scenario as the roles need them.
+//! Scenario settings in the form that the roles need.
 
 use fanin_scenario::{Arrivals, Scenario};
 use fanin_units::Bytes;
 
-/// True if a readout could run out of memory in this run. Otherwise fragments need not be stored, with the same results.
+/// Returns true if a readout could run out of memory in this run. Otherwise fragments need not be stored, with the same
+/// results.
 pub(super) fn memory_matters(scenario: &Scenario, mean: Bytes) -> bool {
     /// Largest assumed size of a fragment, as a multiple of its mean.
     const LARGEST: f64 = 16.0;

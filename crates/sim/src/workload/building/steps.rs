@@ -13,13 +13,13 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// The steps of a scenario; none where it collects an event at once.
+    /// Makes the steps of a scenario; no step if the scenario collects an event at once.
     pub(super) fn new(scenario: &Scenario) -> Self {
         let names: Vec<String> = scenario.workload.steps.iter().map(|step| step.name.clone()).collect();
         Self { times: names.iter().map(|_| Vec::new()).collect(), names }
     }
 
-    /// Number of steps; none for a collection in one part.
+    /// Returns the number of steps; zero for a collection in one part.
     pub(super) const fn count(&self) -> usize {
         self.names.len()
     }

@@ -23,7 +23,7 @@ pub(crate) enum Travel {
 }
 
 impl Travel {
-    /// The event that a request or an answer belongs to.
+    /// Returns the event that a request or an answer belongs to; otherwise `None`.
     pub(super) fn event(&self) -> Option<u64> {
         match self {
             Self::Role(Message::Request { event, .. } | Message::Answer { event, .. }) => Some(event.0),
@@ -31,7 +31,7 @@ impl Travel {
         }
     }
 
-    /// Its kind, for techniques that steer by requests and answers.
+    /// Returns the message's kind, for techniques that act on requests and answers.
     pub(super) fn kind(&self) -> MessageKind {
         match self {
             Self::Role(Message::Request { .. }) => MessageKind::Request,
