@@ -9,15 +9,15 @@ use fanin_units::{Bytes, Instant, Rate, wire};
 /// A frame seen on a tapped link, when its last bit arrived at the far end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameSeen {
-    /// Arrival time of its last bit.
+    /// Time at which the frame's last bit arrived at the far end.
     pub at: Instant,
     /// Link and direction of the frame.
     pub port: PortIndex,
-    /// The connection end that receives it.
+    /// The connection end that receives the frame.
     pub end: u32,
     /// Bytes on the wire, everything counted.
     pub wire_bytes: u32,
-    /// The segment that it carries.
+    /// The segment that the frame carries.
     pub segment: Segment,
 }
 
@@ -34,7 +34,7 @@ pub struct LinkCapture {
     pub window_scale: u8,
     /// The frames, in the order of time.
     pub frames: Vec<FrameSeen>,
-    /// Destination and source node of the frames for each end of a connection.
+    /// Destination and source node of the frames to each connection end, by the end's number.
     pub ends: Vec<[u32; 2]>,
     /// Names of the nodes.
     pub nodes: Vec<String>,
@@ -76,7 +76,7 @@ impl LinkCapture {
         Ok(())
     }
 
-    /// The headers of a frame: link (Ethernet or PPP), IP and TCP.
+    /// Returns the headers of a frame: link (Ethernet or PPP), IPv4 and TCP.
     pub fn head(&self, seen: &FrameSeen) -> Vec<u8> {
         let [from, to] = {
             let [to_node, from_node] = self.ends[seen.end as usize];
@@ -189,7 +189,7 @@ impl LinkCapture {
     }
 }
 
-/// A node's address in 10.0.0.0/8.
+/// Returns a node's address in 10.0.0.0/8.
 fn address(node: u32) -> [u8; 4] {
     let [_, high, middle, low] = (node + 1).to_be_bytes();
     [10, high, middle, low]
@@ -220,7 +220,7 @@ fn ip_header(bytes: &mut Vec<u8>, segment: &Segment, addresses: [[u8; 4]; 2]) {
 struct Sum(u32);
 
 impl Sum {
-    /// Adds bytes; only the last addition may have an odd number.
+    /// Adds bytes to the sum; only the last addition may have an odd length.
     fn add(&mut self, bytes: &[u8]) {
         for pair in bytes.chunks(2) {
             self.0 += u32::from(u16::from_be_bytes([pair[0], *pair.get(1).unwrap_or(&0)]));

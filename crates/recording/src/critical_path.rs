@@ -1,7 +1,7 @@
 //! The critical path of a late event, from its last byte back to its begin.
 //!
-//! The path leads from the last byte to the request of that answer. From there it leads to the answer that freed the credits of this
-//! request, and so on. The parts of the path add up to the time of the event.
+//! The path leads from the last byte of the last answer to the request of that answer. From there it leads to the answer that
+//! freed the credits of this request, and so on. The parts of the path add up to the time of the event.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,12 +42,13 @@ struct CompleteAnswer {
     at: u64,
     connection: u32,
     event: u32,
-    /// Time of its request; `None` if that was made before the log begins.
+    /// Time of the answer's request, in picoseconds; `None` if the request precedes the log.
     requested: Option<u64>,
 }
 
 impl CriticalPath {
-    /// The path of an event that began at `begin`. If any event can hold its credits, any answer can free them.
+    /// Returns the critical path of an event that began at `begin`. With `has_credits`, any event's answer can free the credits
+    /// of a request.
     pub(crate) fn of(late: &LateTrace, begin: u64, has_credits: bool) -> Self {
         let own = late.of.event as u32;
         let answers = complete_answers(&late.around);
@@ -84,8 +85,8 @@ impl CriticalPath {
         }
     }
 
-    /// Leaves out the processing between the steps of a collection, which is no part of its time. A stall that lasted meanwhile
-    /// delayed the event by less.
+    /// Leaves out the processing between the steps of a collection, which is no part of the collection time. A stall that
+    /// lasted meanwhile delayed the event by less.
     fn leave_out(&mut self, processing: u64) {
         let waiting = self.request_wait.min(processing);
         self.request_wait -= waiting;
@@ -99,7 +100,7 @@ impl CriticalPath {
         self.stalls.retain(|stall| stall.from < stall.until);
     }
 
-    /// Splits the time of the last answer since its request at `start`: behind other answers, and the rest.
+    /// Splits the time of the last answer since its request at `start` into the wait behind other answers, and the rest.
     fn split_last(&mut self, answers: &[CompleteAnswer], last: CompleteAnswer, start: u64) {
         let in_front = |one: &&CompleteAnswer| {
             one.connection == last.connection
@@ -127,8 +128,8 @@ impl CriticalPath {
     }
 }
 
-/// The complete answers of all events, each with its request. The answers of an event on a connection come in the order of its
-/// requests. The log may begin between the two.
+/// Returns the complete answers of all events, each with its request. The answers of an event on a connection come in the order
+/// of the event's requests. The log may begin between a request and its answer.
 fn complete_answers(entries: &[TraceEntry]) -> Vec<CompleteAnswer> {
     #[derive(Default)]
     struct AnswerPairing {
@@ -163,12 +164,13 @@ fn complete_answers(entries: &[TraceEntry]) -> Vec<CompleteAnswer> {
     answers
 }
 
-/// The stalls of all connections. A timer that expires without a loss before it is no stall: its segments wait in a queue.
+/// Returns the stalls of all connections. A timer that expires without an earlier loss is no stall: its segments wait in a
+/// queue.
 pub(crate) fn stalls(entries: &[TraceEntry]) -> Vec<Stall> {
     #[derive(Default)]
     struct StallSearch {
         lost: Option<u64>,
-        /// The last data that arrived, or the last timer.
+        /// Time of the last data that arrived, or of the last timer.
         at: u64,
         has_timer: bool,
     }
@@ -185,7 +187,7 @@ pub(crate) fn stalls(entries: &[TraceEntry]) -> Vec<Stall> {
             MessageStep::Loss(_) => progress.lost = Some(at),
             MessageStep::FirstByte | MessageStep::LastByte => {
                 progress.at = at;
-                // Data that arrive after a timer are those that it sent again.
+                // Data that arrive after a timer are its retransmissions.
                 if std::mem::take(&mut progress.has_timer) {
                     progress.lost = None;
                 }

@@ -63,7 +63,8 @@ impl Finished<'_> {
         NetworkGroups { groups: groups.collect(), links: links.into_values().collect() }
     }
 
-    /// The column of each group: its distance from the sources. Groups that only receive are in the last column.
+    /// Returns the column of each group: the group's distance from the sources. Groups that only receive are in the last
+    /// column.
     fn columns(&self, group_of: &[usize], groups: usize) -> Vec<u64> {
         let group = |node: NodeIndex| group_of[node as usize];
         let mut column = vec![None; groups];

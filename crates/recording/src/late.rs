@@ -25,7 +25,7 @@ const MARKS_MAX: usize = 64;
 type TimesOf<'a> = &'a dyn Fn(&LateSource) -> Vec<u64>;
 
 impl Finished<'_> {
-    /// The late event with its sources and the causes of its lateness.
+    /// Returns the late event with its sources and the causes of its lateness.
     pub(crate) fn late_event(&self, late: &LateTrace) -> LateEvent {
         let mut sources: BTreeMap<u32, LateSource> = BTreeMap::new();
         for entry in &late.entries {
@@ -87,12 +87,14 @@ impl Finished<'_> {
         event
     }
 
-    /// The causes of an event's lateness, in the order of time, and the share of its time that they explain.
+    /// Returns the causes of an event's lateness in the order of time, and the share of the event's time that these causes
+    /// explain.
     fn chain(&self, late: &LateTrace, sources: &[LateSource], ideal: u64) -> (Vec<LateCause>, Option<f64>) {
         let mut chain = Vec::new();
         let is_request = |entry: &&TraceEntry| matches!(entry.step, MessageStep::Request);
         let requests: Vec<u64> = late.entries.iter().filter(is_request).map(|entry| entry.at).collect();
-        // The collection time begins when the collector makes the requests. With several steps it is the sum over them.
+        // The collection time begins when the collector makes the requests. With several steps, the collection time is the sum
+        // over the steps.
         let begin = late.of.at.saturating_sub(late.of.time).max(late.of.assigned);
         let begin = requests.iter().copied().fold(begin, u64::min);
         let since = |at: u64| Duration::new(at.saturating_sub(begin)).as_millis_f64();
@@ -165,7 +167,7 @@ impl Finished<'_> {
                 ..LateCause::default()
             });
         }
-        // A probe of a source without losses repairs nothing: its answer waits in a queue.
+        // A probe of a source without losses repairs nothing: the source's answer waits in a queue.
         let probes = |source: &LateSource| {
             let lost = source.losses_ps.first().copied().unwrap_or(u64::MAX);
             source.probes_ps.iter().copied().filter(|&at| at > lost).collect()

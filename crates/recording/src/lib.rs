@@ -1,8 +1,8 @@
 //! Records a simulated run, and makes its results from the records.
 //!
-//! The simulator reports observations to a [`Recorder`]: a lost frame, an arrived message, the depth of a queue. At the
-//! end it hands [`Finished`] the run's [`RunTotals`], and takes the tables, the summary's figures of the network and
-//! the picture. Nothing here schedules, sends or queues anything, and nothing recorded changes the run.
+//! The simulator reports observations to a [`Recorder`]: a lost frame, an arrived message, the depth of a queue. At the end the
+//! simulator hands [`Finished`] the run's [`RunTotals`], and takes the tables, the summary's figures of the network and the
+//! picture. Nothing here schedules, sends or queues anything, and nothing recorded changes the run.
 
 #![forbid(unsafe_code)]
 

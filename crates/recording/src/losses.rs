@@ -44,12 +44,12 @@ impl LossLog {
         }
     }
 
-    /// The losses of one output.
+    /// Returns the losses of one output.
     pub(crate) fn of(&self, port: PortIndex) -> PortLosses {
         self.by_port.get(&port).copied().unwrap_or_default()
     }
 
-    /// The receiving ends of the frames that an output dropped, each with its number of frames.
+    /// Returns the receiving ends of the frames that an output dropped, each with its number of dropped frames.
     pub(crate) fn ends(&self, port: PortIndex) -> impl Iterator<Item = (u32, u64)> {
         self.by_end.range((port, 0)..=(port, u32::MAX)).map(|(&(_, end), &frames)| (end, frames))
     }

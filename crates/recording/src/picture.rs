@@ -48,7 +48,7 @@ impl Finished<'_> {
         self.network.nodes[node as usize].name.clone()
     }
 
-    /// The host at the far end of a receiving end's connection.
+    /// Returns the host that sends to a receiving end: the node of the connection's other end.
     fn source_of(&self, end: u32) -> NodeIndex {
         self.connections[end as usize / 2].nodes[1 - end as usize % 2]
     }
@@ -61,12 +61,12 @@ impl Finished<'_> {
         self.queue_bytes_max[port as usize]
     }
 
-    /// Each port's share of its link's rate in the measured time; empty without measured time.
+    /// Returns each port's utilisation in the measured time, as a share of its link's rate. Empty without measured time.
     pub(crate) fn utilisation(&self) -> Vec<f64> {
         self.within.utilisation_since(self.before, self.network)
     }
 
-    /// Outputs of switches that lost frames or queued any, worst first.
+    /// Returns the outputs of switches that lost or queued frames, worst first.
     pub(crate) fn worst(&self) -> Vec<PortIndex> {
         let network = self.network;
         let mut ports: Vec<_> = network
@@ -79,7 +79,7 @@ impl Finished<'_> {
         ports.into_iter().map(|(.., port)| port).collect()
     }
 
-    /// The outputs that lost frames, or had no room for one more frame: at most five, worst first.
+    /// Returns figures of the outputs that lost frames, or had no room for one more frame: at most five, worst first.
     pub fn ports(&self, late: Option<&LateEvent>) -> Vec<PortFigures> {
         let is_full = |port: PortIndex| {
             let frame = u64::from(self.network.frame_bytes);
@@ -136,7 +136,8 @@ impl Finished<'_> {
         }
     }
 
-    /// The role of a host, with its index; `host` is its number in the connections.
+    /// Returns a host's role and index, as in `readout:3`, or `host` itself without a role. `host` is the host's number in the
+    /// connections.
     fn host_name(&self, host: u32) -> String {
         let of = |connection: &Connection| connection.hosts.iter().position(|&one| one == host);
         let named = self.connections.iter().find_map(|one| Some(one.roles[of(one)?]));
@@ -170,7 +171,7 @@ impl Finished<'_> {
             })
         });
         let mut delivered_bytes = cut(&recorder.delivered_bytes);
-        // The last bin has no end of its own.
+        // The last bin is not closed, and takes the remaining payload.
         let rest = self.after.port_payload.iter().sum::<u64>() - delivered_bytes.iter().sum::<u64>();
         if let Some(last) = delivered_bytes.last_mut() {
             *last += rest;

@@ -35,17 +35,17 @@ impl Recorder {
         }
     }
 
-    /// The time of the next sample of the watched queues; `None` if none is watched.
+    /// Returns the time of the next sample of the watched queues; `None` if no queue is watched.
     pub fn next_sample(&self) -> Option<u64> {
         self.watch.as_ref().map(|watch| watch.next)
     }
 
-    /// Samples all watched queues; returns the time of the next sample.
+    /// Samples all watched queues; returns the time of the next sample, or `None` if no queue is watched.
     pub fn sample(&mut self, at: u64, queue: impl FnMut(PortIndex) -> QueueState) -> Option<u64> {
         self.watch.as_mut().map(|watch| watch.sample(at, queue))
     }
 
-    /// The end of the present bin of the timeline. Call [`close_bins`](Self::close_bins) before any later occurrence.
+    /// Returns the end of the present bin of the timeline. Call [`close_bins`](Self::close_bins) before any later occurrence.
     #[inline]
     pub fn bin_end(&self) -> u64 {
         self.timeline.due
@@ -63,7 +63,7 @@ impl Recorder {
         self.timeline.close_until(time, [frames, payload], level);
     }
 
-    /// Ends the warm-up: earlier losses do not count, and high-water marks are reset.
+    /// Ends the warm-up. Forgets earlier losses and recorded high-water marks; the caller resets the marks of the queues.
     pub fn start_measuring(&mut self) {
         self.losses.clear();
         self.timeline.start_measuring();

@@ -1,7 +1,8 @@
 //! The rest of a late event's time, and its causes.
 //!
-//! The rest lasts from the request of the last answer until its last byte. It begins later if answers of other events are in front. Its
-//! causes are the outputs on the way, the hosts' own outputs, frames sent again, and a technique that holds data back.
+//! The rest lasts from the request of the last answer until its last byte. The rest begins later if answers of other events are
+//! in front. Its causes are the outputs on the way, the hosts' own outputs, frames sent again, and a technique that holds data
+//! back.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,19 +16,19 @@ use crate::critical_path::CriticalPath;
 use crate::picture::Finished;
 use crate::trace::{LateTrace, MessageStep, TraceEntry, between};
 
-/// Bytes that a full frame takes on a link besides itself: preamble and gap.
+/// Bytes that a full frame takes on a link in addition to its own: preamble and inter-packet gap.
 const LINK_BYTES: u64 = 20;
-/// Bytes of a full frame that are no payload: Ethernet, IP and TCP with time stamps.
+/// Bytes of a full frame that are no payload: Ethernet, IP and TCP with timestamps.
 const HEADER_BYTES: u64 = 70;
 
 /// An output that held up an answer.
 #[derive(Clone, Copy)]
 struct FullestOutput {
-    /// Most time for which it held up the answer, in picoseconds.
+    /// Longest time for which the output can have held up the answer, in picoseconds.
     held: u64,
-    /// The time that it takes for its largest queue; `None` if the queue was not recorded.
+    /// The time that the output takes for its largest queue, in picoseconds; `None` if the queue was not recorded.
     drain: Option<u64>,
-    /// That queue in bytes.
+    /// The largest queue, in bytes.
     queue_bytes: Option<u64>,
     port: PortIndex,
     /// The rate of the collector's ring, if that is less than the link's.
@@ -37,7 +38,7 @@ struct FullestOutput {
 /// The causes of the rest.
 #[derive(Default)]
 pub(crate) struct RestCauses {
-    /// Its begin and its end.
+    /// The rest's begin and end, in picoseconds.
     during: [u64; 2],
     pub(crate) causes: Vec<LateCause>,
     /// The time in which frames of the last answer that had been dropped were sent again, in picoseconds.
@@ -47,14 +48,14 @@ pub(crate) struct RestCauses {
 }
 
 impl RestCauses {
-    /// Takes the part that a cause explains, at most `held`.
+    /// Takes at most `held` from the unexplained rest; returns the part taken.
     fn take(&mut self, held: u64) -> u64 {
         let added = self.unexplained.min(held);
         self.unexplained -= added;
         added
     }
 
-    /// Adds a cause, for at most `held`. A queue is named even if it added nothing.
+    /// Adds a cause that explains at most `held`. A queue is named even if it explains nothing.
     fn add(&mut self, held: u64, cause: LateCause, since: &dyn Fn(u64) -> f64) {
         let added = self.take(held);
         if added > 0 || cause.queue_bytes.is_some() {
@@ -66,7 +67,8 @@ impl RestCauses {
 }
 
 impl Finished<'_> {
-    /// Shares out the rest of a path, of which the data alone take `ideal` at most. `since` converts a time for the report.
+    /// Finds the causes of the rest of a path, of which the data alone take `ideal` at most. `since` converts a time for the
+    /// report.
     pub(crate) fn rest_causes(
         &self,
         late: &LateTrace,
@@ -101,7 +103,8 @@ impl Finished<'_> {
             found.add(held, cause, since);
         }
         let holding = self.holding_technique();
-        // A source's answers to other collectors share its output. So do the requests of a collector whose host has answers to send.
+        // A source's answers to other collectors share its output. A collector's requests share its host's output with that
+        // host's answers.
         if holding.is_none() && found.unexplained > 0 {
             let nodes = self.connections[last.connection as usize].nodes;
             let side = (last.connection as usize, 0);
@@ -135,14 +138,15 @@ impl Finished<'_> {
         found
     }
 
-    /// True if sources take time to answer. An ideal counts the shortest of an event's delays alone.
+    /// Returns true if sources take time to answer. An ideal counts the shortest of an event's delays alone.
     fn delays_answers(&self) -> bool {
         let (readout, workload) = (&self.scenario.readout, &self.scenario.workload);
         let delays = [readout.response_delay, readout.response_delay_sd, workload.service_delay_max];
         delays.into_iter().any(|delay| !delay.is_zero())
     }
 
-    /// The time from the begin of the rest until the first byte of a connection's answer, if nothing of it was lost before.
+    /// Returns the time from the begin of the rest until the first byte of a connection's answer; zero if a frame was lost
+    /// before.
     fn wait_for_first_byte(late: &LateTrace, connection: u32, from: u64) -> u64 {
         let own = || late.entries.iter().filter(|entry| entry.connection == connection);
         let first = own().find(|entry| entry.step == MessageStep::FirstByte).map_or(0, |entry| entry.at);
@@ -150,8 +154,8 @@ impl Finished<'_> {
         if is_lost { 0 } else { first.saturating_sub(from) }
     }
 
-    /// The cause of time that passes in no queue, if something holds data back at hosts. `None` with random delays of answers, which
-    /// may be the cause themselves.
+    /// Returns the cause of time that passes in no queue, if a technique or PAUSE holds data back at hosts. `None` with random
+    /// delays of answers, which may be the cause themselves.
     fn holding_technique(&self) -> Option<&'static str> {
         let has_pause = self.network.switches_used().any(|kind| kind.settings.pause.mode != PauseMode::Off);
         let kind = match (self.scenario.shaping.method, self.scenario.transport.congestion_control) {
@@ -164,7 +168,7 @@ impl Finished<'_> {
         self.scenario.readout.response_delay_sd.is_zero().then_some(kind)
     }
 
-    /// The output of a switch on the way that held up the last answer longest from one time until another.
+    /// Returns the switch output on the path `way` that can have held up the last answer longest within `during`.
     fn fullest(
         &self,
         late: &LateTrace,
@@ -186,7 +190,7 @@ impl Finished<'_> {
             };
             let drain =
                 queue_bytes.and_then(|bytes| rate.checked_time_to_send(Bytes::new(bytes))).map(Duration::get);
-            // Other rings do not hold up this one.
+            // Frames of other rings do not hold up this ring.
             let busy = self.busy_during(port, during).filter(|_| ring.is_none());
             let answers =
                 (is_last || ring.is_some()).then(|| self.answers_during(late, rate, during)).flatten();
@@ -196,25 +200,26 @@ impl Finished<'_> {
         outputs.max_by_key(|output| (output.held, output.drain, output.port)).filter(|output| output.held > 0)
     }
 
-    /// The largest queue of an output from one time until another; `None` if it was not recorded.
+    /// Returns an output's largest queue within `during`, in bytes; `None` if the queue was not recorded.
     fn queue_during(&self, port: PortIndex, during: [u64; 2]) -> Option<u64> {
         self.largest(&self.recorder.timeline.row(port)?.queue_bytes, during)
     }
 
-    /// The same of the ring for a host.
+    /// Returns the largest occupancy of the ring for a host within `during`, in bytes; `None` if the ring was not recorded.
     fn ring_during(&self, port: PortIndex, host: u32, during: [u64; 2]) -> Option<u64> {
         let rings = self.recorder.timeline.rings.of(port);
         let (_, bins) = rings.into_iter().find(|(of, _)| *of == host)?;
         self.largest(bins, during)
     }
 
-    /// The largest value of bins from one time until another.
+    /// Returns the largest value of the bins from `from` until `until`.
     fn largest(&self, bins: &[u64], [from, until]: [u64; 2]) -> Option<u64> {
         let bin = |at: u64| ((at / self.recorder.timeline.width) as usize).min(bins.len() - 1);
         bins[bin(from)..=bin(until)].iter().max().copied()
     }
 
-    /// The time for which an output sent payload from one time until another, as far as its bins tell.
+    /// Returns the time for which an output sent payload from `from` until `until`, by the payload of its bins; `None` without
+    /// bins.
     fn busy_during(&self, port: PortIndex, [from, until]: [u64; 2]) -> Option<u64> {
         let timeline = &self.recorder.timeline;
         let bins = timeline.bins();
@@ -230,19 +235,19 @@ impl Finished<'_> {
         self.time_to_send(self.network.link(port).rate, bytes as u64)
     }
 
-    /// The time that a link or a ring of this rate takes for payload, in full frames.
+    /// Returns the time in picoseconds that a link or a ring of this rate takes for payload, sent in full frames.
     fn time_to_send(&self, rate: Rate, payload: u64) -> Option<u64> {
         let frame = u64::from(self.network.frame_bytes);
         let on_wire = payload.saturating_mul(frame + LINK_BYTES) / (frame - HEADER_BYTES).max(1);
         rate.checked_time_to_send(Bytes::new(on_wire)).map(Duration::get)
     }
 
-    /// The time at this rate for the answers to the collector that were complete from one time until another.
+    /// Returns the time at this rate for the answers to the collector that became complete within `during`.
     fn answers_during(&self, late: &LateTrace, rate: Rate, during: [u64; 2]) -> Option<u64> {
         self.time_to_send(rate, self.answer_bytes(late, between(&late.around, during).iter()))
     }
 
-    /// The time that an output of a host took for its answers that were complete from one time until another, without those of the event.
+    /// Returns the time that a host's output took for its answers to other events that became complete within `during`.
     fn sent_during(&self, late: &LateTrace, node: NodeIndex, port: PortIndex, during: [u64; 2]) -> u64 {
         let own = late.of.event as u32;
         let sent = between(&late.all, during).iter().filter(|entry| {
@@ -252,7 +257,7 @@ impl Finished<'_> {
         self.time_to_send(self.network.link(port).rate, bytes).unwrap_or(0)
     }
 
-    /// Payload of the answers that these entries complete. All events have as many answers as the late one.
+    /// Returns the payload of the answers that these entries complete. All events have as many answers as the late one.
     fn answer_bytes<'a>(&self, late: &LateTrace, entries: impl Iterator<Item = &'a TraceEntry>) -> u64 {
         let answers = late.entries.iter().filter(|entry| entry.step == MessageStep::LastByte).count();
         let complete = entries.filter(|entry| entry.step == MessageStep::LastByte);
@@ -261,7 +266,7 @@ impl Finished<'_> {
         bytes / answers.max(1) as u64
     }
 
-    /// The other event with most answers that were complete from one time until another, if it has more than the event itself.
+    /// Returns the event with most answers that became complete within `during`; `None` if that is the late event itself.
     fn main_event_during(late: &LateTrace, during: [u64; 2]) -> Option<u64> {
         let mut answers: BTreeMap<u32, u64> = BTreeMap::new();
         for entry in between(&late.around, during) {

@@ -56,7 +56,7 @@ impl RingBins {
         }
     }
 
-    /// The kept rings of an output, deepest first: the host's number, and the bins.
+    /// Returns the kept rings of an output, deepest first: the host's number, and the bins.
     pub(crate) fn of(&self, port: PortIndex) -> Vec<(u32, &[u64])> {
         let mut rows: Vec<_> = self.rows.range((port, 0)..=(port, u32::MAX)).collect();
         rows.sort_by_key(|(ring, row)| (std::cmp::Reverse(row.deepest), ring.1));

@@ -6,13 +6,13 @@ use fanin_scenario::Scenario;
 /// A queue at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct QueueState {
-    /// Bytes that it holds.
+    /// Bytes that the queue holds.
     pub bytes: u64,
-    /// Frames that it holds.
+    /// Frames that the queue holds.
     pub frames: u64,
-    /// Frames that it has dropped so far.
+    /// Frames that the queue has dropped so far.
     pub drops: u64,
-    /// Frames that it has marked so far.
+    /// Frames that the queue has marked so far.
     pub marks: u64,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct SampledQueues {
 }
 
 impl SampledQueues {
-    /// The outputs of switches in `record.queues`, from the end of the warm-up; `None` if it names none.
+    /// Watches the outputs of switches in `record.queues`, from the end of the warm-up; `None` if the patterns name no output.
     pub(crate) fn new(scenario: &Scenario, network: &Network) -> Option<Self> {
         let record = &scenario.record;
         let mut ports: Vec<PortIndex> =

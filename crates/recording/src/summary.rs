@@ -89,7 +89,7 @@ impl Finished<'_> {
         });
     }
 
-    /// The share of the events that began while measuring of which a frame was dropped; `None` without events.
+    /// Returns the share of events with a lost frame, of all events assigned in the measured time; `None` without events.
     fn losing_share(&self) -> Option<f64> {
         let measured = self.before.at.get()..self.within.at.get();
         let rows = self.rows.iter().filter(|row| measured.contains(&row.assigned_ps));

@@ -23,7 +23,7 @@ pub struct EndStats {
 }
 
 impl Finished<'_> {
-    /// The tables; one row of flows for each of `ends`.
+    /// Converts the run into its tables, with one row of flows for each of `ends`.
     pub fn into_records(self, ends: impl Iterator<Item = EndStats>) -> Records {
         Records {
             queues: self.queue_rows(),
@@ -34,7 +34,8 @@ impl Finished<'_> {
         }
     }
 
-    /// The frames on the link of a port, in both directions; windows in their headers are shifted by `window_scale`.
+    /// Returns the recorded frames on the link of a port, in both directions. `window_scale` is the right shift of the windows
+    /// in their headers.
     pub fn capture(&self, port: PortIndex, window_scale: u8) -> LinkCapture {
         let ends = self.connections.iter().map(|connection| connection.nodes);
         let frames = self.recorder.seen.iter().filter(|seen| seen.port / 2 == port / 2);
@@ -49,7 +50,7 @@ impl Finished<'_> {
         }
     }
 
-    /// The traffic of the recorded events on the links of their collectors.
+    /// Returns the traffic of the recorded events on the links of their collectors.
     fn io_rows(&self) -> Vec<IoRow> {
         let mut io = Vec::new();
         for row in self.rows.iter().filter(|row| self.scenario.record.events.contains(&row.id)) {

@@ -1,8 +1,8 @@
 //! The timeline of a run: queues, losses, timeouts and delivered bytes in a fixed number of bins that double their width.
 //!
-//! No occurrence is scheduled for it: a bin is closed before the first occurrence after it. The fullest outputs are
-//! sampled in every bin. All outputs are sampled at intervals that grow with their number and shrink with the rate of
-//! arriving frames.
+//! The timeline needs no occurrences: a bin is closed before the first occurrence after its end. The fullest outputs are
+//! sampled in every bin. All outputs are sampled at intervals that grow with their number and shrink with the rate of arriving
+//! frames.
 
 use fanin_network::PortIndex;
 
@@ -24,7 +24,7 @@ pub struct PortLevel {
     pub bytes: u64,
     /// High-water mark since the warm-up, in bytes.
     pub bytes_max: u64,
-    /// Payload bytes that have arrived over its link at their destination.
+    /// Payload bytes that have arrived over the output's link at their destination.
     pub delivered: u64,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct PortBins {
     pub(crate) queue_bytes: Vec<u64>,
     /// Dropped frames by bin; empty before the first drop.
     drops: Vec<u64>,
-    /// Payload bytes that arrived over its link, by bin, up to the last sample.
+    /// Payload bytes that arrived over the output's link, by bin, up to the last sample.
     delivered_bytes: Vec<u64>,
     /// The sum of `delivered_bytes`.
     delivered_seen: u64,
@@ -67,14 +67,14 @@ impl PortBins {
         self.unseen = bin + 1;
     }
 
-    /// Dropped frames in each of the first `bins` bins.
+    /// Returns the dropped frames in each of the first `bins` bins.
     pub(crate) fn drops_until(&self, bins: usize) -> Vec<u64> {
         let mut drops = self.drops.clone();
         drops.resize(bins, 0);
         drops
     }
 
-    /// The payload bytes by bin. `delivered` bytes have arrived by the end of the last of `bins` bins.
+    /// Returns the payload bytes of each of the first `bins` bins. `delivered` bytes have arrived by the end of the last one.
     pub(crate) fn delivered_until(&self, bins: usize, delivered: u64) -> Vec<u64> {
         let mut bytes = self.delivered_bytes[..bins].to_vec();
         let from = self.unseen.min(bins - 1);
@@ -83,7 +83,7 @@ impl PortBins {
     }
 }
 
-/// Adds `sum` to the bins in equal parts, up to the remainder of the division.
+/// Adds `sum` to the bins in equal parts; the first bins take the remainder of the division.
 fn spread(bins: &mut [u64], sum: u64) {
     let count = bins.len() as u64;
     for (place, bin) in (0_u64..).zip(bins) {
@@ -95,7 +95,7 @@ fn spread(bins: &mut [u64], sum: u64) {
 pub(crate) struct TimelineRecorder {
     /// Width of a bin in picoseconds.
     pub(crate) width: u64,
-    /// The end of the present bin.
+    /// The end of the present bin, in picoseconds.
     pub(crate) due: u64,
     bin: usize,
     /// All outputs of switches.
@@ -118,7 +118,7 @@ pub(crate) struct TimelineRecorder {
 }
 
 impl TimelineRecorder {
-    /// A timeline of a run of about `run_ps`, over these outputs of a network with `ports` ports.
+    /// Makes a timeline of a run of about `run_ps` picoseconds, over these outputs of a network with `ports` ports.
     pub(crate) fn new(run_ps: u64, outputs: Vec<PortIndex>, ports: usize) -> Self {
         // The last bins are for work that is finished after the measured time.
         let width = run_ps.div_ceil(BINS as u64 * 15 / 16).max(1);
@@ -165,12 +165,12 @@ impl TimelineRecorder {
         }
     }
 
-    /// The number of bins that have begun.
+    /// Returns the number of bins that have begun, at most [`BINS`].
     pub(crate) fn bins(&self) -> usize {
         (self.bin + 1).min(BINS)
     }
 
-    /// Samples the present queues: of all outputs if enough frames have arrived, otherwise of the fullest.
+    /// Samples the present queues: those of all outputs if enough frames have arrived, otherwise the fullest.
     fn look(&mut self, arrived: u64, mut level: impl FnMut(PortIndex) -> PortLevel) {
         if arrived - self.looked_at < ARRIVALS_PER_PORT * self.outputs.len() as u64 {
             for place in 0..self.hot.len() {
@@ -231,12 +231,13 @@ impl TimelineRecorder {
         }
     }
 
-    /// The bins of an output, if they are kept.
+    /// Returns the bins of an output; `None` if they are not kept.
     pub(crate) fn row(&self, port: PortIndex) -> Option<&PortBins> {
         self.rows.get(port as usize)?.as_deref()
     }
 
-    /// Returns true if such a queue can have a row, perhaps after the removal of a less important one.
+    /// Makes room for a row of a queue with `bytes` bytes, if needed by removing a less important row. Returns false if no row
+    /// is less important.
     fn make_room(&mut self, bytes: u64, is_losing: bool) -> bool {
         if self.kept.len() < ROWS_MAX {
             return true;

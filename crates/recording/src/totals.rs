@@ -10,7 +10,7 @@ pub struct RunTotals {
     pub at: Instant,
     /// Frames that hosts have sent.
     pub frames: u64,
-    /// Bytes on the wire of these frames.
+    /// Bytes on the wire of the frames that hosts have sent.
     pub bytes: u64,
     /// Frames that switches dropped.
     pub drops: u64,
@@ -18,7 +18,7 @@ pub struct RunTotals {
     pub marks: u64,
     /// Segments that endpoints sent.
     pub segments: u64,
-    /// Segments that they retransmitted.
+    /// Segments that endpoints retransmitted.
     pub retransmits: u64,
     /// Retransmission timers that expired.
     pub timeouts: u64,
@@ -26,7 +26,7 @@ pub struct RunTotals {
     pub fast_retransmits: u64,
     /// Retransmissions of segments that had arrived.
     pub spurious_retransmits: u64,
-    /// Tail loss probes that they sent.
+    /// Tail loss probes that endpoints sent.
     pub tail_loss_probes: u64,
     /// Wire bytes that arrived over each port's link.
     pub port_bytes: Vec<u64>,
@@ -35,12 +35,12 @@ pub struct RunTotals {
 }
 
 impl RunTotals {
-    /// The bytes that arrived over a port's link since `before`.
+    /// Returns the bytes that arrived over a port's link since `before`.
     pub(crate) fn port_bytes_since(&self, before: &Self, port: PortIndex) -> u64 {
         self.port_bytes[port as usize] - before.port_bytes[port as usize]
     }
 
-    /// Each port's share of its link's rate since `before`; empty if no time has passed.
+    /// Returns each port's utilisation since `before`, as a share of its link's rate; empty if no time has passed.
     pub(crate) fn utilisation_since(&self, before: &Self, network: &Network) -> Vec<f64> {
         let seconds = self.at.saturating_since(before.at).as_secs_f64();
         if seconds == 0.0 {

@@ -11,7 +11,7 @@ const ENTRIES_MAX: usize = 1 << 18;
 /// A step of an event's message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MessageStep {
-    /// Its collector requests data.
+    /// The event's collector requests data.
     Request,
     /// The first byte of an answer can be read.
     FirstByte,
@@ -40,18 +40,19 @@ pub(crate) struct TraceEntry {
 pub struct CollectedEvent {
     /// The number of the event.
     pub event: u64,
-    /// Time of its assignment.
+    /// Time of the event's assignment.
     pub assigned: u64,
-    /// Time of its completion.
+    /// Time of the event's completion.
     pub at: u64,
-    /// Its collection time.
+    /// The event's collection time.
     pub time: u64,
-    /// The least time that it can take; `None` if unknown.
+    /// The least time that the event can take; `None` if unknown.
     pub ideal: Option<u64>,
 }
 
 impl CollectedEvent {
-    /// The collection time over the ideal. Without ideals, events are compared by their collection times alone.
+    /// Returns the collection time over the ideal. An event without an ideal ranks by its collection time, below all events
+    /// with an ideal.
     fn slowdown(&self) -> f64 {
         const UNKNOWN: f64 = 1e-24;
         let time = self.time as f64;
@@ -63,16 +64,16 @@ impl CollectedEvent {
 #[derive(Clone)]
 pub(crate) struct LateTrace {
     pub(crate) of: CollectedEvent,
-    /// Its own entries.
+    /// The entries of the event.
     pub(crate) entries: Vec<TraceEntry>,
-    /// The entries of all events on its connections, from the begin of the log until it was complete.
+    /// The entries of all events on the event's connections, from the begin of the log until the event was complete.
     pub(crate) around: Vec<TraceEntry>,
-    /// The entries of all connections, likewise.
+    /// The entries of all connections, over the same time.
     pub(crate) all: Vec<TraceEntry>,
 }
 
 impl LateTrace {
-    /// The history of an event in the log as it was when the event was complete.
+    /// Takes the history of an event from the log until the event was complete.
     pub(crate) fn new(of: CollectedEvent, all: Vec<TraceEntry>) -> Self {
         let event = of.event as u32;
         let since = &all[all.partition_point(|entry| entry.at < of.assigned)..];
@@ -85,13 +86,13 @@ impl LateTrace {
         Self { of, entries, around, all }
     }
 
-    /// The end of its last answer.
+    /// Returns the entry of the last byte of the event's last answer.
     pub(crate) fn last_byte(&self) -> Option<&TraceEntry> {
         self.entries.iter().filter(|entry| entry.step == MessageStep::LastByte).max_by_key(|entry| entry.at)
     }
 }
 
-/// The entries after one time and until another, which are in the order of time.
+/// Returns the entries after `from` and up to `until`; `entries` are in the order of time.
 pub(crate) fn between(entries: &[TraceEntry], [from, until]: [u64; 2]) -> &[TraceEntry] {
     let until = entries.partition_point(|entry| entry.at <= until);
     let from = entries.partition_point(|entry| entry.at <= from);
@@ -110,9 +111,10 @@ pub(crate) struct MessageTrace {
     /// Events assigned before this time are ignored.
     from: u64,
     late: Option<SavedLog>,
-    /// The slowest event for its ideal, if it exceeds `late` by less than a fifth. Its history is still in the log.
+    /// The event with the largest slowdown, if that exceeds the slowdown of `late` by at most a fifth. Its history is still in
+    /// the log.
     slowest: Option<CollectedEvent>,
-    /// Events of which a frame was dropped, each on the connection of its first answer that was not complete.
+    /// Events that lost a frame. A loss counts for the event of the first incomplete answer on its connection.
     losing: BTreeSet<u32>,
     /// Time of the newest entry when the history of `slowest` was last saved from removal.
     taken_at: u64,
@@ -139,8 +141,9 @@ impl MessageTrace {
         self.log.push_back(TraceEntry { at, event: event as u32, connection: end / 2, step });
     }
 
-    /// Saves the history of the slowest event, if that begins with the oldest entry. An event that exceeds the saved one by
-    /// less than a twentieth is saved at most once for a whole log, which bounds the cost.
+    /// Saves the history of the slowest event, if the oldest entry, which is removed next, is not earlier than the event's
+    /// assignment. An event that exceeds the saved one by less than a twentieth is saved at most once for a whole log, which
+    /// bounds the cost.
     #[cold]
     fn keep_slowest(&mut self) {
         let (oldest, newest) = (self.log[0].at, self.log[self.log.len() - 1].at);
@@ -157,8 +160,8 @@ impl MessageTrace {
         self.late.as_ref().map_or(0.0, |late| late.of.slowdown())
     }
 
-    /// Considers a completed event. If its slowdown is a fifth above that of the saved event, its history is saved at
-    /// once. An event with a smaller excess is only remembered, so that rising times cost little.
+    /// Considers a completed event. If its slowdown exceeds the saved event's by more than a fifth, saves its history at once.
+    /// An event with a smaller excess is only remembered, so that rising times cost little.
     pub(crate) fn consider(&mut self, collected: CollectedEvent) {
         let saved = self.saved_slowdown();
         let largest = self.slowest.map_or(saved, |slowest| slowest.slowdown());
@@ -174,12 +177,12 @@ impl MessageTrace {
         }
     }
 
-    /// True if a frame of the event was dropped.
+    /// Returns true if a frame of the event was dropped.
     pub(crate) fn is_losing(&self, event: u64) -> bool {
         self.losing.contains(&(event as u32))
     }
 
-    /// The slowest event with its history; `None` before any event is complete.
+    /// Returns the event with the largest slowdown, with its history; `None` before any event is complete.
     pub(crate) fn latest(&self) -> Option<LateTrace> {
         if let Some(slowest) = self.slowest {
             return Some(LateTrace::new(slowest, self.log_until(slowest, Vec::new())));
@@ -193,7 +196,7 @@ impl MessageTrace {
         self.late = Some(SavedLog { of, log: self.log_until(of, memory) });
     }
 
-    /// The log until an event was complete, in this memory.
+    /// Copies the log until an event was complete into `memory`, and returns the copy.
     fn log_until(&self, of: CollectedEvent, mut memory: Vec<TraceEntry>) -> Vec<TraceEntry> {
         let until = self.log.partition_point(|entry| entry.at <= of.at);
         let (first, second) = self.log.as_slices();
