@@ -16,7 +16,7 @@ pub use m21::{M21Error, M21Figures, M21Hosts, M21Parts};
 const STATIC_WINDOW: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/static_window.bpf.o"));
 const DCTCP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/dctcp.bpf.o"));
 
-/// A loaded congestion control; dropping it removes it from the kernel.
+/// A loaded congestion control; dropping the value removes the control from the kernel.
 #[derive(Debug)]
 pub struct CongestionControl {
     name: &'static str,
@@ -35,7 +35,7 @@ pub enum LoadError {
         name: &'static str,
         /// The failed step.
         doing: &'static str,
-        /// The failed step.
+        /// The error of libbpf.
         source: libbpf_rs::Error,
     },
     /// Another process has loaded a congestion control of this name: names are unique on the machine.
@@ -56,7 +56,7 @@ pub enum LoadError {
 pub const WINDOW_MAX: u32 = (1 << 30) / 1448;
 
 impl CongestionControl {
-    /// A window of `segments` that never changes (ICC 2015, §IV.C), as `fanin_static`.
+    /// Loads a fixed window of `segments` (ICC 2015, §IV.C), as `fanin_static`.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -66,7 +66,7 @@ impl CongestionControl {
         Ok(control)
     }
 
-    /// DCTCP (RFC 8257), as `fanin_dctcp`; its connections negotiate ECN by themselves.
+    /// Loads DCTCP (RFC 8257), as `fanin_dctcp`; connections with it always negotiate ECN.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -74,13 +74,13 @@ impl CongestionControl {
         Self::load("fanin_dctcp", DCTCP)
     }
 
-    /// The name for sockets and routes.
+    /// Returns the name for sockets and routes.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Changes a static window; every connection follows with its next acknowledgement.
+    /// Changes a static window to `segments`; every connection follows with its next acknowledgement.
     ///
     /// # Errors
     /// [`LoadError`], also if this is not a static window.
@@ -112,13 +112,14 @@ impl CongestionControl {
 
 impl Drop for CongestionControl {
     fn drop(&mut self) {
-        // Closing the descriptor removes nothing while a copy exists. A process that another thread is about to start
-        // holds one until it executes its program. Kernels before 6.10 refuse to detach; the last copy's end removes it.
+        // Closing the descriptor removes nothing while a copy exists. A process that another thread is about to start holds one
+        // until it executes its program. Kernels before 6.10 refuse to detach; the end of the last copy then removes the
+        // congestion control.
         let _ = self.link.detach();
     }
 }
 
-/// The map that holds a program's writable variables.
+/// Returns the map that holds a program's writable variables.
 fn is_data(map: &MapMut<'_>) -> bool {
     map.name().to_string_lossy().ends_with(".data")
 }

@@ -12,9 +12,9 @@ use rustix::thread::{CapabilitySet, capabilities};
 pub struct Feature {
     /// Name of the feature.
     pub name: &'static str,
-    /// The parts of Fanin that need it.
+    /// The parts of Fanin that need the feature.
     pub needed_for: &'static str,
-    /// The result of the check.
+    /// The source that the check reads, such as a file or the process's capabilities.
     pub how: &'static str,
 }
 

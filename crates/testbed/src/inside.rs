@@ -12,7 +12,7 @@ use thiserror::Error;
 /// The directory in which `ip netns` keeps named namespaces.
 pub(crate) const DIRECTORY: &str = "/run/netns";
 
-/// An open namespace; it lives at least as long as this value.
+/// An open network namespace, which exists at least as long as this value.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
@@ -25,15 +25,15 @@ pub enum InsideError {
     /// No namespace has this name.
     #[error("the network namespace {name} cannot be opened: {source}")]
     Open {
-        /// The name in `ip netns`.
+        /// The name of the namespace in `ip netns`.
         name: String,
         /// The kernel's error.
         source: io::Error,
     },
-    /// The thread cannot enter it: this requires CAP_SYS_ADMIN.
+    /// The thread cannot enter the namespace, which requires CAP_SYS_ADMIN.
     #[error("the network namespace {name} cannot be entered: {source}")]
     Enter {
-        /// The name in `ip netns`.
+        /// The name of the namespace in `ip netns`.
         name: String,
         /// The kernel's error.
         source: io::Error,
@@ -51,13 +51,13 @@ impl Namespace {
         Ok(Self { name: name.into(), file })
     }
 
-    /// The name in `ip netns`.
+    /// Returns the name of the namespace in `ip netns`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Moves the calling thread inside, permanently. In a child between fork and exec this moves the whole process.
+    /// Moves the calling thread inside, permanently. In a child between fork and exec, the call moves the whole process.
     /// `setns` is one system call and allocates nothing.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use crate::{LabNode, LabPlan, Ledger, LedgerError, Namespace, Neighbour, RunName
 /// Number of namespaces that are set up concurrently. Most of the time goes into starting `ip` and `tc`.
 const WORKERS: usize = 4;
 
-/// A network of namespaces; dropping it removes all of it.
+/// A network of namespaces; dropping the value removes the whole network.
 #[derive(Debug)]
 pub struct Lab {
     ledger: Ledger,
@@ -48,7 +48,7 @@ pub enum BuildError {
     Refused {
         /// `ip` or `tc`.
         program: &'static str,
-        /// The namespace; absent outside of all namespaces.
+        /// The namespace; `None` outside of all namespaces.
         namespace: Option<String>,
         /// The line of the batch.
         line: String,
@@ -126,7 +126,7 @@ pub enum LabPlanError {
         /// The word that was refused.
         given: String,
     },
-    /// A setting is outside of `net.`, and so not the namespace's own.
+    /// A setting is outside of `net.`: it belongs to the whole machine, not to the namespace.
     #[error("{key} is not a setting of a network namespace: it would be the whole machine's")]
     NotOurs {
         /// The key that was refused.
@@ -156,19 +156,19 @@ impl Lab {
         Ok(lab)
     }
 
-    /// The name of the run.
+    /// Returns the name of the run.
     #[must_use]
     pub const fn run(&self) -> &RunName {
         &self.ledger.run
     }
 
-    /// The namespaces, in the order of [`LabPlan::nodes`].
+    /// Returns the namespaces, in the order of [`LabPlan::nodes`].
     #[must_use]
     pub fn namespaces(&self) -> &[Namespace] {
         &self.namespaces
     }
 
-    /// Ends every process inside, and removes the network.
+    /// Kills every process inside, and removes the network.
     ///
     /// # Errors
     /// [`LedgerError`]: [`crate::leftovers`] finds the remaining parts after the end of this process.
@@ -268,7 +268,8 @@ impl Drop for Lab {
     }
 }
 
-/// A burst of two full frames, so that the bucket spaces frames as a wire would.
+/// Returns the `tc` line of a token bucket on `device`: `rate` in bit/s, with a burst of two full frames, so that frames are
+/// spaced as on a wire.
 fn bucket(device: &str, rate: u64, mtu: u32) -> String {
     let burst = 2 * (mtu + wire::ETHERNET_LINK);
     format!(
@@ -323,7 +324,8 @@ fn check_plan(plan: &LabPlan) -> Result<(), LabPlanError> {
     }
 }
 
-/// Runs on a thread that is inside: `/proc/sys/net` shows the namespace of the thread that opens it.
+/// Writes kernel settings. Runs on a thread that is inside: `/proc/sys/net` shows the namespace of the thread that opens a
+/// file.
 fn write_settings(namespace: &str, settings: &[Setting]) -> Result<(), BuildError> {
     for Setting { key, value } in settings {
         let path = format!("/proc/sys/{}", key.replace('.', "/"));

@@ -20,11 +20,11 @@ const LEDGERS: &str = "/run/fanin";
 pub struct Ledger {
     /// The run that made the namespaces.
     pub run: RunName,
-    /// The process that runs it.
+    /// The process of the run.
     pub pid: u32,
     /// Start time of that process, in clock ticks since boot (`/proc/PID/stat`, field 22), as process numbers are reused.
     pub started: u64,
-    /// All its namespaces; devices, addresses and routes are removed with them.
+    /// All namespaces of the run; devices, addresses and routes are removed with them.
     pub namespaces: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ pub enum LedgerError {
         /// The system's error.
         source: io::Error,
     },
-    /// Its content is not a ledger; none of it is used.
+    /// The file's content is not a ledger; no part of it is used.
     #[error("{path} is not a ledger of a run ({source}): look into it, and delete it by hand")]
     Garbled {
         /// Path of the ledger.
@@ -95,7 +95,7 @@ impl Ledger {
         start_time(self.pid) == Some(self.started)
     }
 
-    /// Kills the processes inside, removes the namespaces, then the ledger itself.
+    /// Kills the processes inside, and removes the namespaces and the ledger. Returns the numbers of removed objects.
     pub(crate) fn work_off(&self) -> Result<Cleaned, LedgerError> {
         let mut cleaned = Cleaned { runs: 1, ..Cleaned::default() };
         // A ledger with foreign names is not followed.
@@ -132,7 +132,7 @@ impl Ledger {
     }
 }
 
-/// The ledgers of dead processes' runs, oldest name first.
+/// Returns the ledgers of dead processes' runs, in the order of their names.
 ///
 /// # Errors
 /// [`LedgerError`] for an unreadable directory or file, or a file that is no ledger.
@@ -150,7 +150,7 @@ pub fn leftovers() -> Result<Vec<Ledger>, LedgerError> {
             continue;
         }
         let text = match fs::read(&path) {
-            // Its run ended in the meantime.
+            // The ledger's run ended in the meantime.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(source) => return Err(LedgerError::File { path, source }),
             Ok(text) => text,
@@ -180,7 +180,7 @@ pub fn clean() -> Result<Cleaned, LedgerError> {
     Ok(total)
 }
 
-/// Kills the processes inside this run's namespaces: only the run can have started them.
+/// Kills the processes inside this run's namespaces, which only the run can have started. Returns their number.
 fn end_processes(namespaces: &[&String]) -> usize {
     let number = |path: &Path| fs::metadata(path).ok().map(|found| found.ino());
     let numbers: Vec<u64> =
@@ -196,7 +196,8 @@ fn end_processes(namespaces: &[&String]) -> usize {
         .count()
 }
 
-/// Reads field 22 of `/proc/PID/stat`. The second field is a name in brackets with any characters.
+/// Reads a process's start time in clock ticks since boot: field 22 of `/proc/PID/stat`. The second field is a name in brackets
+/// with any characters.
 fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()

@@ -34,7 +34,7 @@ impl RunName {
         Self(format!("{PREFIX}{}", text.iter().map(|&letter| char::from(letter)).collect::<String>()))
     }
 
-    /// The namespace of one of the run's nodes: `fanin-1k3x90ab-host7`.
+    /// Returns the namespace of a node of the run, such as `fanin-1k3x90ab-host7`.
     #[must_use]
     pub fn namespace(&self, node: &NodeName) -> String {
         format!("{}-{node}", self.0)

@@ -16,7 +16,7 @@ pub struct LabPlan {
 /// One namespace of a plan.
 #[derive(Clone, Debug)]
 pub struct LabNode {
-    /// Unique within the plan.
+    /// The node's name, unique within the plan.
     pub name: NodeName,
     /// Kernel settings inside, in order.
     pub settings: Vec<Setting>,
@@ -48,9 +48,9 @@ pub struct Setting {
 pub struct NamespaceRoute {
     /// `default` or a network.
     pub to: String,
-    /// The device inside the node, with further words of `ip route` after it.
+    /// The device inside the node.
     pub device: String,
-    /// Further words, such as `["quickack", "1"]`.
+    /// Further words of `ip route` after the device, such as `["quickack", "1"]`.
     pub options: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ pub struct NamespaceRoute {
 pub struct Neighbour {
     /// IP address of the neighbour.
     pub address: Ipv4Addr,
-    /// Its link address.
+    /// The neighbour's link address.
     pub mac: [u8; 6],
     /// Device inside the node.
     pub device: String,
@@ -87,8 +87,8 @@ pub struct VethPort {
     pub address: Option<InterfaceAddress>,
     /// The link address; the kernel chooses one by default.
     pub mac: Option<[u8; 6]>,
-    /// The rate at which it sends, in bit/s, with every byte on an Ethernet wire counted (`tc-tbf`, two full frames of
-    /// burst). Without a rate it sends as fast as the other end receives.
+    /// The rate at which the port sends, in bit/s, with every byte on an Ethernet wire counted (`tc-tbf`, two full frames of
+    /// burst). Without a rate, the port sends as fast as the other end receives.
     pub rate: Option<u64>,
 }
 

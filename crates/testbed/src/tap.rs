@@ -61,12 +61,13 @@ pub enum TapError {
 pub struct TapTotals {
     /// Frames in the file.
     pub frames: u64,
-    /// Frames of any connection that arrived faster than they were read; the file's statistics have them, too.
+    /// Frames of any connection that were lost because they arrived faster than they were read. The file's statistics count
+    /// them, too.
     pub dropped: u64,
 }
 
-/// A running capture of TCP segments over IPv4 that arrive at one device of the calling thread's namespace. It keeps all
-/// of them or those of ports named later, cut to [`SNAP_BYTES`]. A time stamp is the time at which the frame was read.
+/// A running capture of TCP segments over IPv4 that arrive at one device of the calling thread's namespace. The capture keeps
+/// all segments, or those of ports named later, cut to [`SNAP_BYTES`]. A time stamp is the time at which the frame was read.
 #[derive(Debug)]
 pub struct DeviceTap {
     chosen: Arc<OnceLock<Ports>>,
@@ -139,7 +140,7 @@ impl DeviceTap {
         Ok(Self { chosen, stop, thread })
     }
 
-    /// Keeps only frames from or to these ports, including earlier ones.
+    /// Keeps only frames from or to these TCP ports, including earlier frames.
     pub fn choose(&self, ports: impl IntoIterator<Item = u16>) {
         // A second choice would make the file ambiguous.
         let _ = self.chosen.set(Ports::These(ports.into_iter().collect()));
@@ -194,7 +195,7 @@ fn open(device: &str) -> Result<OwnedFd, TapError> {
     Ok(socket)
 }
 
-/// The next frame's first bytes, and its length.
+/// Receives the next frame's first bytes into `head`. Returns their number and the frame's length; `None` if no frame waits.
 fn receive(socket: &OwnedFd, head: &mut [u8]) -> io::Result<Option<(usize, u32)>> {
     match recv(socket, head, RecvFlags::TRUNC | RecvFlags::DONTWAIT) {
         Ok((kept, length)) => Ok(Some((kept, u32::try_from(length).unwrap_or(u32::MAX)))),
@@ -203,7 +204,7 @@ fn receive(socket: &OwnedFd, head: &mut [u8]) -> io::Result<Option<(usize, u32)>
     }
 }
 
-/// The ports of a TCP segment over IPv4.
+/// Returns the ports of a TCP segment over IPv4; `None` for other frames.
 fn ports_of(frame: &[u8]) -> Option<(u16, u16)> {
     let packet = frame.get(14..)?;
     if frame[12..14] != ETHERTYPE_IPV4.to_be_bytes() || packet.first()? >> 4 != 4 || *packet.get(9)? != TCP {
@@ -228,7 +229,7 @@ fn bind(socket: &OwnedFd, device: &str) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Frames that arrived while the socket's buffer was full.
+/// Returns the number of frames that arrived while the socket's buffer was full.
 fn dropped(socket: &OwnedFd) -> io::Result<u64> {
     // struct tpacket_stats: frames, drops (include/uapi/linux/if_packet.h).
     let mut statistics = [0_u32; 2];

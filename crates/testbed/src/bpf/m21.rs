@@ -17,7 +17,7 @@ const NAME: &str = "fanin_m21";
 const HOSTS: &str = "fanin_m21_hosts";
 const FIGURES: &str = "fanin_m21_figures";
 
-/// Parts of M21TCP's mechanism; each can be left out to measure its effect.
+/// Parts of M21TCP's mechanism; each part can be left out to measure its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct M21Parts {
     /// SYN and SYN-ACK carry the option, so that switches count a flow and grant its sender a window before the first data.
@@ -47,9 +47,10 @@ pub struct M21Figures {
     pub refused: u64,
 }
 
-/// M21TCP on the hosts of a run. Dropping it, or the end of this process, removes it from the kernel.
+/// M21TCP on the hosts of a run. Dropping the value, or the end of this process, removes the program from the kernel.
 ///
-/// It applies to later connections and listening sockets of this process and its children, inside one of its namespaces.
+/// The program applies to later connections and listening sockets of this process and its children, inside a namespace that was
+/// [added](Self::add).
 #[derive(Debug)]
 pub struct M21Hosts {
     // The link must be dropped before the object that it belongs to.
@@ -128,7 +129,7 @@ impl M21Hosts {
         Ok(())
     }
 
-    /// The counters so far.
+    /// Returns the counters so far.
     ///
     /// # Errors
     /// [`M21Error::Load`].
@@ -154,7 +155,7 @@ impl M21Hosts {
     }
 }
 
-/// Sets the program's constant.
+/// Sets the program's constant to the chosen parts.
 fn choose(open: &mut OpenObject, parts: M21Parts) -> Result<(), libbpf_rs::Error> {
     let missing = || libbpf_rs::Error::from_raw_os_error(libc::ENOENT);
     let mut maps = open.maps_mut();
@@ -166,7 +167,8 @@ fn choose(open: &mut OpenObject, parts: M21Parts) -> Result<(), libbpf_rs::Error
     Ok(())
 }
 
-/// The control group of this process and its children; the visible root if that one is hidden.
+/// Returns the control group of this process and its children; the visible root if that group is hidden. `None` without a
+/// cgroup2 mount.
 fn own_cgroup() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let root = mounts.lines().find_map(|line| {
@@ -183,7 +185,7 @@ fn is_inside(path: &Path) -> bool {
     !path.components().any(|part| part.as_os_str() == "..") && path.is_dir()
 }
 
-/// The kernel's number for the calling thread's namespace (its cookie), unique while the kernel runs.
+/// Returns the kernel's number (cookie) for the calling thread's network namespace, unique while the kernel runs.
 fn cookie() -> io::Result<u64> {
     /// Linux 5.14 (include/uapi/asm-generic/socket.h); younger than some headers.
     const SO_NETNS_COOKIE: libc::c_int = 71;

@@ -32,7 +32,7 @@ const UNPACED_FROM: Rate = Rate::new(10_000_000_000);
 const SWITCH_PRIORITY: i32 = 2;
 const HOST_PRIORITY: i32 = 1;
 
-/// A running network. Dropping it ends the switches and removes everything.
+/// A running network. Dropping the value ends the switches and removes everything.
 #[derive(Debug)]
 pub struct Bench {
     network: LiveNetwork,
@@ -62,7 +62,7 @@ pub enum BenchError {
     #[cfg(feature = "bpf")]
     #[error(transparent)]
     Load(#[from] crate::bpf::LoadError),
-    /// The stream failed that measures this machine's capacity.
+    /// The stream that measures this machine's capacity failed.
     #[error("the calibration: {source}")]
     Stream {
         /// The system's error.
@@ -85,7 +85,7 @@ pub enum BenchError {
         /// A host of this network.
         host: String,
     },
-    /// A namespace of the network.
+    /// A namespace of the network cannot be opened or entered.
     #[error(transparent)]
     Inside(#[from] crate::InsideError),
     /// A file could not be read or written.
@@ -99,7 +99,7 @@ pub enum BenchError {
 }
 
 impl BenchError {
-    /// True if a privilege or a feature is missing; false if the scenario cannot run.
+    /// Returns true if a privilege or a feature is missing; false if the scenario cannot run.
     pub const fn is_unsupported(&self) -> bool {
         matches!(self, Self::Refused(LiveRefusal::NoBpf { .. }) | Self::Build(BuildError::NotRoot))
     }
@@ -141,7 +141,7 @@ impl Bench {
             files.push((path, socket));
         }
         crate::clean()?;
-        // Routes name the congestion control, so it is loaded before them.
+        // Routes name the congestion control, so the program is loaded before them.
         let techniques = Techniques::load(&scenario.transport)?;
         let lab = Lab::build(&plan)?;
         let mut bench = Self { network, switches: Vec::new(), lab, techniques, built_in: Duration::ZERO };
@@ -161,17 +161,17 @@ impl Bench {
         Ok(bench)
     }
 
-    /// The mapped network.
+    /// Returns the mapped network.
     pub const fn network(&self) -> &LiveNetwork {
         &self.network
     }
 
-    /// The name of the run on this machine.
+    /// Returns the name of the run on this machine.
     pub const fn run(&self) -> &crate::RunName {
         self.lab.run()
     }
 
-    /// The counters of M21TCP on the hosts, by name, if it is in force.
+    /// Returns the hosts' M21TCP counters by name; empty without M21TCP.
     #[must_use]
     pub fn m21_figures(&self) -> Vec<(&'static str, u64)> {
         self.techniques.m21_figures()
@@ -193,7 +193,7 @@ impl Bench {
         Ok(tap)
     }
 
-    /// The duration of the build.
+    /// Returns the duration of the build.
     pub const fn built_in(&self) -> Duration {
         self.built_in
     }
@@ -201,13 +201,13 @@ impl Bench {
     /// Watches the switches from now on.
     ///
     /// # Errors
-    /// If one does not answer.
+    /// If a switch does not answer.
     pub fn watch(&self, scenario: &Scenario) -> Result<SwitchWatch, BenchError> {
         let hosts = hosts::numbers(&self.lab.namespaces()[..self.network.hosts.len()]);
         Ok(SwitchWatch::start(&self.network, &self.switches, hosts, scenario)?)
     }
 
-    /// The namespace of a host.
+    /// Returns the namespace of a host.
     ///
     /// # Panics
     /// If the network has no host with this part.
@@ -261,12 +261,12 @@ impl Bench {
     }
 }
 
-/// The name of a host's device.
+/// Returns the name of a host's device.
 fn device(link: usize) -> String {
     format!("eth{link}")
 }
 
-/// The namespaces and links of a network: hosts first, then switches.
+/// Plans the namespaces and links of a network: hosts first, then switches.
 fn plan(scenario: &Scenario, network: &LiveNetwork) -> Result<LabPlan, BenchError> {
     let transport = &scenario.transport;
     let settings = transport::settings(transport);

@@ -38,8 +38,8 @@ const SCALE_MIN: Ratio = Ratio::new(1_000);
 pub struct Capacity {
     /// TCP payload through one switch between hosts, in bit/s, with the work at both ends included.
     pub bits_per_s: f64,
-    /// Delay from host to host through one switch of this machine: half the median of a connection's first round trip. It
-    /// includes the wake-up of the waiting process.
+    /// Delay from host to host through one switch of this machine: half the median of a connection's first round trip. This
+    /// delay includes the wake-up of the waiting process.
     pub one_way: fanin_units::Duration,
 }
 
@@ -55,7 +55,7 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Returns half the scale; `None` if the scenario gives it, or a smaller one is too slow.
+    /// Returns half the scale; `None` if the scenario gives the scale, or half of it is below the smallest one.
     pub fn halved(self) -> Option<Self> {
         let scale = Ratio::new(self.scale.get() / 2);
         let demand_bits_per_s = self.demand_bits_per_s / 2.0;
@@ -78,7 +78,7 @@ pub struct TooFast {
     pub capacity: f64,
     /// Number of switches on the path.
     pub switches: u64,
-    /// The largest scale possible.
+    /// A remedy in words, with the largest scale possible.
     pub advice: String,
 }
 
@@ -154,7 +154,7 @@ pub fn measure(folder: &Path, program: &Path) -> Result<Capacity, BenchError> {
     Ok(Capacity { bits_per_s, one_way })
 }
 
-/// Half the median time of connecting to `to`, one connection after the other on an idle network.
+/// Returns half the median time of connecting to `to`, one connection after the other on an idle network.
 fn one_way(to: &SocketAddr) -> std::io::Result<fanin_units::Duration> {
     let mut times = Vec::new();
     for _ in 0..TRIPS {
@@ -176,7 +176,7 @@ fn flat<T>(result: Result<std::io::Result<T>, crate::InsideError>) -> Result<T, 
     result.map_err(crate::BuildError::from)?.map_err(network)
 }
 
-/// The rate that a system at full scale requires of the machine: payload in bit/s, counted once in each switch.
+/// Returns the rate that a system at full scale requires of the machine: payload in bit/s, counted once in each switch.
 pub fn demand(scenario: &Scenario) -> f64 {
     let link = scenario.link.rate.get() as f64;
     let switches = switches(scenario) as f64;
@@ -194,7 +194,7 @@ pub fn demand(scenario: &Scenario) -> f64 {
     events.min(most) * switches
 }
 
-/// The smallest time of a collection, in seconds: its data on the collector's link, without headers.
+/// Returns the smallest time of a collection, in seconds: the time of its data on the collector's link, without headers.
 pub fn least_collection_s(scenario: &Scenario) -> f64 {
     let bytes = if scenario.is_barrier() {
         machines::request_size(scenario).block(scenario.workload.senders).get() as f64
@@ -204,13 +204,13 @@ pub fn least_collection_s(scenario: &Scenario) -> f64 {
     8.0 * bytes / scenario.link.rate.get() as f64
 }
 
-/// The mean size of an event; `None` if its distribution has no known mean.
+/// Returns the mean size of an event; `None` if the fragment sizes have no known mean.
 pub(super) fn event_bytes(scenario: &Scenario) -> Option<Bytes> {
     let bytes = mean_fragment_bytes(scenario)? * scenario.fragments_total() as f64;
     Some(Bytes::new(bytes as u64))
 }
 
-/// The mean fragment size. Without a known mean, a very large size, so that links count as full.
+/// Returns the mean fragment size in bytes. Without a known mean, returns a very large size, so that links count as full.
 fn fragment_bytes(scenario: &Scenario) -> f64 {
     mean_fragment_bytes(scenario).unwrap_or(f64::MAX)
 }
@@ -230,13 +230,13 @@ fn mean_fragment_bytes(scenario: &Scenario) -> Option<f64> {
     mean.map(|bytes| bytes.get() as f64)
 }
 
-/// The number of switches on an answer's path; one if the network cannot be built.
+/// Returns the number of switches on an answer's path; one if the network cannot be built.
 fn switches(scenario: &Scenario) -> u64 {
     LiveNetwork::of(scenario).map_or(1, |network| network.switches_passed() as u64)
 }
 
 impl Capacity {
-    /// The largest scale at which `scenario` stays below this machine's capacity, with headroom.
+    /// Returns the largest scale at which `scenario` stays below this machine's capacity, with headroom; at least 0.001.
     pub fn largest(self, scenario: &Scenario) -> Ratio {
         let share = if scenario.is_barrier() { SHARE_BARRIER } else { SHARE_BUILDING };
         let by_load = share * self.bits_per_s / demand(scenario);
@@ -248,10 +248,10 @@ impl Capacity {
         Ratio::new(ppm).clamp(SCALE_MIN, Ratio::ONE)
     }
 
-    /// The scenario's scale, otherwise the largest possible one.
+    /// Returns the scenario's scale, or without one the [largest](Self::largest).
     ///
     /// # Errors
-    /// If the scenario's scale exceeds this machine's capacity.
+    /// If the scenario's scale requires more than 80 % of this machine's capacity.
     pub fn choose(self, scenario: &Scenario) -> Result<Chosen, TooFast> {
         let whole = demand(scenario);
         let given = scenario.run.scale;

@@ -7,8 +7,8 @@ use super::hosts::HostWait;
 /// The load of the switches' processes on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Effort {
-    /// Processor time of the busiest switch, as a share of one core. A switch polls for a moment after each frame. So
-    /// it takes most of a core even at a low load.
+    /// Processor time of the busiest switch, as a share of one core. A switch polls for a moment after each frame, and so takes
+    /// most of a core even at a low load.
     pub switch_cpu: f64,
     /// The share of rounds that moved frames, of the switch where it is largest. A switch with many ports finds a frame
     /// in most rounds long before it is at its limit.
@@ -26,7 +26,7 @@ pub struct Effort {
     pub machine_cpu: f64,
     /// Share of all cores' time that a hypervisor gave to others (`steal` of proc_stat(5)).
     pub steal: f64,
-    /// The waits of the hosts' processes for a core; `None` if none ran.
+    /// The waits of the hosts' processes for a core; `None` if no process ran.
     pub hosts: Option<HostWait>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Work {
     pub(super) turns: u64,
 }
 
-/// The threads of a process together.
+/// Adds up the work of a process's threads; zero if the process does not exist.
 pub(super) fn work(pid: u32) -> Work {
     let mut sum = Work::default();
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return sum };

@@ -16,7 +16,7 @@ const TURNS_MIN: u64 = 10;
 pub struct HostWait {
     /// The mean wait of a turn over all hosts' processes, in seconds.
     pub mean_s: f64,
-    /// The same for the process with the longest mean wait.
+    /// The mean wait of a turn of the process with the longest mean wait, in seconds.
     pub worst_s: f64,
 }
 
@@ -24,14 +24,14 @@ pub struct HostWait {
 #[derive(Debug, Clone, Default)]
 pub(super) struct HostWork(BTreeMap<u32, Work>);
 
-/// The target of `/proc/PID/ns/net` of a process inside, for each namespace.
+/// Returns the inode number of each namespace, which `/proc/PID/ns/net` of a process inside has, too.
 pub(super) fn numbers(namespaces: &[Namespace]) -> Vec<u64> {
     let number = |namespace: &Namespace| rustix::fs::fstat(namespace.as_fd()).ok().map(|stat| stat.st_ino);
     namespaces.iter().filter_map(number).collect()
 }
 
 impl HostWork {
-    /// The processes that run inside one of these namespaces now.
+    /// Reads the work of the processes that run inside these namespaces now. The namespaces are inode numbers.
     pub(super) fn of(namespaces: &[u64]) -> Self {
         let Ok(entries) = fs::read_dir("/proc") else { return Self::default() };
         let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -41,12 +41,12 @@ impl HostWork {
         Self(inside.map(|pid| (pid, work(pid))).collect())
     }
 
-    /// Takes the newer times of each process.
+    /// Takes over the newer times of each process; processes that have ended keep their last times.
     pub(super) fn update(&mut self, newer: Self) {
         self.0.extend(newer.0);
     }
 
-    /// The waits since an earlier state; processes that started or ended in between do not count. `None` if no process ran.
+    /// Returns the waits since an earlier state. Processes that are not in both states do not count. `None` if no process ran.
     pub(super) fn since(&self, before: &Self) -> Option<HostWait> {
         let (mut sum, mut worst) = (Work::default(), 0.0_f64);
         for (pid, now) in &self.0 {

@@ -27,12 +27,12 @@ pub enum Part {
 }
 
 impl Part {
-    /// True if the host sends event data.
+    /// Returns true if the host sends event data.
     pub const fn is_source(self) -> bool {
         matches!(self, Self::Barrier(BarrierRole::Sender(_)) | Self::Role(Role::Readout, _))
     }
 
-    /// True if the host receives event data.
+    /// Returns true if the host receives event data.
     pub const fn is_collector(self) -> bool {
         matches!(self, Self::Barrier(BarrierRole::Aggregator) | Self::Role(Role::Collector, _))
     }
@@ -41,18 +41,18 @@ impl Part {
 /// A host: a namespace with a device for each link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveHost {
-    /// Its name in the graph: `readout:3`.
+    /// The host's name in the graph, such as `readout:3`.
     pub name: String,
     /// The role that runs on the host.
     pub part: Part,
     /// IP address of the host.
     pub address: Ipv4Addr,
-    /// Its links, as indices of the links of the [`LiveNetwork`]; its devices `eth0`, `eth1`, … are their ends.
+    /// The host's links, as indices of the links of the [`LiveNetwork`]; the devices `eth0`, `eth1`, … are their ends.
     pub links: Vec<usize>,
 }
 
 impl LiveHost {
-    /// The link address of one of its devices; locally administered.
+    /// Returns the link address of the host's device with this number; locally administered.
     pub const fn mac(&self, device: usize) -> [u8; 6] {
         let [_, _, high, low] = self.address.octets();
         [0x02, 0xfa, 0x01, device as u8, high, low]
@@ -62,11 +62,11 @@ impl LiveHost {
 /// A switch: a namespace with a software switch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiveSwitch {
-    /// Its name in the graph: `tor:0`.
+    /// The switch's name in the graph, such as `tor:0`.
     pub name: String,
     /// The section of the scenario that describes it.
     pub section: &'static str,
-    /// The settings of its section.
+    /// The settings of that section.
     pub settings: Switch,
 }
 
@@ -113,7 +113,7 @@ pub struct LiveNetwork {
     pub(crate) paths: LivePaths,
     /// Differences from the scenario, in sentences.
     pub notes: Vec<String>,
-    /// The delay of a switch of this machine: the delays of ports are reduced by it.
+    /// The delay of a switch of this machine, by which the delays of ports are reduced.
     pub(crate) own: Duration,
 }
 
@@ -222,7 +222,7 @@ impl LiveNetwork {
         }
     }
 
-    /// A collection of an event of `payload` bytes in this network, with its ideal time. Each host has an equal part.
+    /// Returns the collection of an event of `payload` bytes in this network, with its ideal time. Each host has an equal part.
     ///
     /// # Errors
     /// Those of [`Collection::event`], which do not occur for a network that was mapped.
@@ -231,8 +231,8 @@ impl LiveNetwork {
         Ok(Collection::event(scenario, &self.graph, &self.roles, Bytes::new(payload.get() / hosts))?)
     }
 
-    /// The payload rate of an ideal collection of a mean event, without the answers' delay. `None` if the scenario has no
-    /// mean size.
+    /// Returns the payload rate of an ideal collection of a mean event, without the answers' delay. `None` if the scenario has
+    /// no mean size.
     ///
     /// # Errors
     /// As [`Self::event`].
@@ -242,7 +242,7 @@ impl LiveNetwork {
         Ok(Rate::checked_from(payload, time))
     }
 
-    /// A round of a barrier workload in this network, with its ideal time.
+    /// Returns the collection of one round of a barrier workload in this network, with its ideal time.
     ///
     /// # Errors
     /// Those of [`Collection::round`], which do not occur for a network that was mapped.
@@ -250,18 +250,18 @@ impl LiveNetwork {
         Ok(Collection::round(scenario, &self.graph, &self.roles)?)
     }
 
-    /// True if a link leads to the software switch of a hybrid.
+    /// Returns true if a link leads to the software switch of a hybrid.
     pub fn is_host_port(&self, link: usize) -> bool {
         let LiveLink { a, b, .. } = self.links[link];
         self.software.is_some_and(|software| b == software || a == LinkEnd::Switch(software))
     }
 
-    /// The host with a part.
+    /// Returns the host with this part; `None` if the network has none.
     pub fn host_of(&self, part: Part) -> Option<&LiveHost> {
         self.hosts.iter().find(|host| host.part == part)
     }
 
-    /// The name of a link's end.
+    /// Returns the name of a link's end.
     pub fn name_of(&self, end: LinkEnd) -> &str {
         match end {
             LinkEnd::Host(host) => &self.hosts[host].name,
@@ -269,27 +269,27 @@ impl LiveNetwork {
         }
     }
 
-    /// The far end of a switch's link.
+    /// Returns the far end of a switch's link.
     pub fn other_end(&self, switch: usize, link: usize) -> LinkEnd {
         let LiveLink { a, b, .. } = self.links[link];
         assert!(b == switch || a == LinkEnd::Switch(switch), "link {link} is not one of switch {switch}");
         if b == switch { a } else { LinkEnd::Switch(b) }
     }
 
-    /// The links of a switch, in order, each with its other end.
+    /// Returns the links of a switch, in order, each with its other end.
     pub fn ports_of(&self, switch: usize) -> Vec<(usize, LinkEnd)> {
         let touches = |link: &LiveLink| link.b == switch || link.a == LinkEnd::Switch(switch);
         let own = self.links.iter().enumerate().filter(|(_, link)| touches(link));
         own.map(|(index, _)| (index, self.other_end(switch, index))).collect()
     }
 
-    /// True for each port of a switch, in order, that is an uplink.
+    /// Returns true for each port of a switch that is an uplink, in the order of [`Self::ports_of`].
     pub fn uplinks_of(&self, switch: usize) -> Vec<bool> {
         let ports = self.ports_of(switch).into_iter();
         ports.map(|(link, _)| self.graph.is_uplink(self.graph_port(switch, link))).collect()
     }
 
-    /// The graph's port at which a switch sends over a link.
+    /// Returns the graph's port at which a switch sends over a link.
     pub fn graph_port(&self, switch: usize, link: usize) -> fanin_network::PortIndex {
         let first = 2 * link as u32;
         let sends =
@@ -297,8 +297,8 @@ impl LiveNetwork {
         if sends(first) { first } else { first + 1 }
     }
 
-    /// The names of a switch's ports, in order: the node at the far end. From the second of several parallel links on, a
-    /// number follows.
+    /// Returns the names of a switch's ports, in order: each is the name of the node at the far end. From the second of several
+    /// parallel links on, a number follows.
     pub fn port_names(&self, switch: usize) -> Vec<String> {
         let ports = self.ports_of(switch);
         let same = |place: usize| ports[..place].iter().filter(|port| port.1 == ports[place].1).count();
@@ -310,8 +310,8 @@ impl LiveNetwork {
             .collect()
     }
 
-    /// The number of switches on the path of the first source's answer to the first collector. A switch on it twice
-    /// counts twice.
+    /// Returns the number of switches on the path of the first source's answer to the first collector. A switch that the path
+    /// crosses twice counts twice.
     pub fn switches_passed(&self) -> usize {
         let first =
             |is: fn(Part) -> bool| self.hosts.iter().position(|host| is(host.part)).unwrap_or_default();
@@ -319,15 +319,15 @@ impl LiveNetwork {
         self.paths.paths.get(&pair).map_or(1, |path| path.links.len() - 1)
     }
 
-    /// The hosts that a host exchanges frames with, in order.
+    /// Returns the hosts that a host exchanges frames with, in order.
     pub fn peers_of(&self, host: usize) -> Vec<usize> {
         self.paths.paths.keys().filter(|(from, _)| *from == host).map(|(_, to)| *to).collect()
     }
 
-    /// Checks that processes for the scenario's workload exist.
+    /// Checks that a program for the scenario's workload exists.
     ///
     /// # Errors
-    /// If it has none.
+    /// If the workload has none.
     pub fn check_work(scenario: &Scenario) -> Result<(), LiveRefusal> {
         match scenario.workload.kind {
             WorkloadKind::EventBuilding | WorkloadKind::FixedFragment | WorkloadKind::FixedBlock => Ok(()),
@@ -340,7 +340,7 @@ impl LiveNetwork {
     }
 }
 
-/// The task of a host of the graph.
+/// Returns the task of a host of the graph.
 fn part(scenario: &Scenario, roles: &Roles, node: NodeIndex) -> Part {
     let index = |hosts: &[NodeIndex]| hosts.iter().position(|&host| host == node).map(|index| index as u16);
     let peer = (index(&roles.collectors).map(Peer::Collector))
@@ -419,8 +419,8 @@ impl Reduced {
     }
 }
 
-/// The only uplink of an aggregation switch that cannot affect frames. Its buffers are unlimited, it sends no PAUSE,
-/// and its hosts cannot send more than the uplink carries.
+/// Returns the only uplink of an aggregation switch that cannot affect frames, otherwise `None`. Such a switch has unlimited
+/// buffers and sends no PAUSE, and its hosts cannot send more than the uplink carries.
 fn absorbing_uplink(network: &Network, node: NodeIndex) -> Option<usize> {
     let kind = network.switch(node)?;
     if kind.section != SwitchRole::Aggregation.name()

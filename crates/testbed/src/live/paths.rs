@@ -17,7 +17,7 @@ pub struct LivePath {
     pub out: usize,
     /// The receiving host's device.
     pub into: usize,
-    /// True if it passes the software switch of a hybrid.
+    /// True if the path passes the software switch of a hybrid.
     pub is_redirected: bool,
 }
 
@@ -33,7 +33,7 @@ pub struct LivePaths {
 }
 
 impl LivePaths {
-    /// The paths of all connections, both ways.
+    /// Finds the paths of all connections, both ways.
     ///
     /// A switch has one entry for each destination, but routes of the graph may differ by source. Routes of event data
     /// define the entries; other routes follow existing entries.
@@ -77,7 +77,7 @@ impl LivePaths {
         Ok(paths)
     }
 
-    /// Walks a route of the graph along the tables, and adds the missing entries.
+    /// Walks a route of the graph along the tables, adds the missing entries, and returns the path.
     fn walk(&mut self, network: &LiveNetwork, ends: &[LinkEnd], to: usize, route: &[PortIndex]) -> LivePath {
         let graph = &network.graph;
         let link = |port: PortIndex| port as usize / 2;
@@ -124,8 +124,8 @@ impl LivePaths {
         unreachable!("tables have no loop");
     }
 
-    /// The forwarding tables of a switch, with the link to each host, and the table of each port. Ports with redirected
-    /// flows have separate tables.
+    /// Returns the forwarding tables of a switch, each with the link to each host, and the number of each port's table. Ports
+    /// with redirected flows have separate tables.
     pub fn tables(
         &self,
         network: &LiveNetwork,
@@ -179,7 +179,7 @@ impl LivePaths {
     }
 }
 
-/// The host or switch of each node of the graph.
+/// Returns the host or switch of each node of the graph.
 fn ends(network: &LiveNetwork) -> Vec<LinkEnd> {
     let (mut hosts, mut switches) = (0, 0);
     let end = |node: NodeIndex| {

@@ -18,7 +18,7 @@ const PORT_FIRST: u16 = 7000;
 #[derive(Debug)]
 pub struct Placed<'a> {
     bench: &'a Bench,
-    /// The next free port of each host.
+    /// Number of ports given out on each host, from [`PORT_FIRST`] on.
     given: HashMap<Part, u16>,
 }
 
@@ -28,8 +28,8 @@ impl<'a> Placed<'a> {
         Self { bench, given: HashMap::new() }
     }
 
-    /// The host of a process. The scenario's network has none for a standby: it runs on the first logger's host, or, without one, on
-    /// the last readout's.
+    /// Returns the part whose host runs a process. The scenario's network has no host for a standby supervisor. The standby
+    /// runs on the first logger's host, or, without loggers, on the last readout's.
     fn part(&self, role: Role, index: u16) -> Part {
         if (role, index) != (Role::Supervisor, 1) {
             return Part::Role(role, index);

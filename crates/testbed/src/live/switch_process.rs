@@ -10,7 +10,7 @@ use fanin_switch::control::{Client, ClientError, ControlAddress};
 use serde_json::Value;
 use thiserror::Error;
 
-/// The longest time from its start to its first answer.
+/// The longest time from a switch's start to its first answer.
 const READY_MAX: Duration = Duration::from_secs(20);
 const TURN: Duration = Duration::from_millis(10);
 /// Time between the request to end and a kill; the queues need a fifth of a second to drain.
@@ -22,7 +22,7 @@ pub enum SwitchError {
     /// The switch cannot be started.
     #[error("the switch {name} cannot be started: {source}")]
     Spawn {
-        /// Its name in the scenario's network.
+        /// The switch's name in the scenario's network.
         name: String,
         /// The system's error.
         source: io::Error,
@@ -30,23 +30,23 @@ pub enum SwitchError {
     /// The process ended.
     #[error("the switch {name} ended ({status}); it said:\n{said}")]
     Ended {
-        /// Its name in the scenario's network.
+        /// The switch's name in the scenario's network.
         name: String,
-        /// Its exit status.
+        /// The exit status of the process.
         status: String,
-        /// The last lines of its log.
+        /// The text of the switch's log.
         said: String,
     },
     /// The switch ended while the run needed it.
     #[error("the switch {name} ended during the run; its log is in the folder `network` of --out")]
     Died {
-        /// Its name in the scenario's network.
+        /// The switch's name in the scenario's network.
         name: String,
     },
     /// The switch does not answer.
     #[error("the switch {name}: {source}")]
     Silent {
-        /// Its name in the scenario's network.
+        /// The switch's name in the scenario's network.
         name: String,
         /// The error of the last request.
         source: ClientError,
@@ -63,7 +63,7 @@ pub(super) struct SwitchProcess {
 }
 
 impl SwitchProcess {
-    /// Starts it; `command` is the program in its namespace.
+    /// Starts the switch; `command` is the program in the switch's namespace.
     pub(super) fn start(
         name: String,
         mut command: Command,
@@ -81,7 +81,7 @@ impl SwitchProcess {
         Ok(Self { name, child, socket, log })
     }
 
-    /// Id of the switch's process.
+    /// Returns the id of the switch's process.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -91,7 +91,7 @@ impl SwitchProcess {
         Client::new(ControlAddress::Socket(self.socket.clone()))
     }
 
-    /// Waits for its first answer.
+    /// Waits for the switch's first answer.
     pub(super) fn wait_ready(&mut self) -> Result<(), SwitchError> {
         let until = Instant::now() + READY_MAX;
         loop {
@@ -121,7 +121,7 @@ impl SwitchProcess {
 impl Drop for SwitchProcess {
     fn drop(&mut self) {
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
-            // It was not waited for yet, so its process number is still its own.
+            // The process was not waited for yet, so its number was not reused.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
         let until = Instant::now() + END_MAX;
@@ -133,12 +133,12 @@ impl Drop for SwitchProcess {
     }
 }
 
-/// All counters of a switch.
+/// Reads all counters of a switch.
 pub(super) fn snapshot(name: &str, client: &Client) -> Result<Value, SwitchError> {
     client.read("/v1/snapshot").map_err(|source| SwitchError::Silent { name: name.to_owned(), source })
 }
 
-/// Resets its high-water marks to the present occupancy.
+/// Resets a switch's high-water marks to the present occupancy.
 pub(super) fn reset_marks(name: &str, client: &Client) -> Result<(), SwitchError> {
     let sent = client.send("POST", "/v1/marks/reset", None);
     sent.map(|_| ()).map_err(|source| SwitchError::Silent { name: name.to_owned(), source })

@@ -16,14 +16,14 @@ use super::{LiveRefusal, Part};
 
 /// The check sequence, which the scenario's buffers hold and frames between namespaces lack.
 const CHECK_SEQUENCE: Bytes = Bytes::new(wire::ETHERNET_CHECK as u64);
-/// Chunks of 2048 bytes that a port's driver keeps ready.
+/// Bytes of the 2048-byte chunks that a port's driver keeps ready.
 const DRIVER_BYTES: u64 = 2 * 128 * 2048;
 /// Packet memory of a switch without limits, or with rings in deep memory.
 const DEEP_BYTES: u64 = 256 << 20;
 const MEMORY_MIN: u64 = 32 << 20;
 const MEMORY_MAX: u64 = 2 << 30;
 
-/// The configuration of one switch; its ports' interfaces are `p0`, `p1`, … in the order of [`LiveNetwork::ports_of`].
+/// Makes the configuration of one switch. The ports' interfaces are `p0`, `p1`, … in the order of [`LiveNetwork::ports_of`].
 ///
 /// # Errors
 /// The first setting that the software switch does not support.
@@ -103,8 +103,8 @@ pub fn configure(
     Ok(config)
 }
 
-/// The sum of the delays of the link into the switch and of the link out of it, both applied at the output. In a tree of
-/// switches each link's delay then counts once in each direction.
+/// Returns the delay that a port adds to its frames: the delay of its link and the switch's latency. A port to a host also adds
+/// the delay of the frames' first link. In a tree of switches each link's delay then counts once in each direction.
 fn delay(network: &LiveNetwork, number: usize, link: usize, end: LinkEnd) -> Duration {
     let own = network.links[link].delay + network.switches[number].settings.latency;
     // A frame from a host has not been delayed on its first link. All hosts of a kind have one kind of link. Frames to a
@@ -120,15 +120,15 @@ fn delay(network: &LiveNetwork, number: usize, link: usize, end: LinkEnd) -> Dur
     }
 }
 
-/// The settings of the plain queues' memory. Frames lack the check sequence, which the scenario's buffers hold.
+/// Returns the settings of the plain queues' memory. Frames lack the check sequence, which the scenario's buffers hold.
 fn plain_memory(switch: &LiveSwitch) -> SwitchSpec {
     let mut settings = switch.settings.memory_settings(Vec::new());
     settings.frame_overhead += CHECK_SEQUENCE;
     SwitchSpec::with_memory(&settings)
 }
 
-/// The buffer of one output. If the scenario's switch counts the frame in service, its size is subtracted: the software
-/// switch has removed it from its queue by then.
+/// Returns the buffer of one output; `None` without a buffer of its own. If the scenario's switch counts the frame in service,
+/// subtracts a full frame: the software switch has removed that frame from its queue.
 fn own_buffer(network: &LiveNetwork, port: PortIndex) -> Option<Bytes> {
     let buffer = network.graph.output_buffer(port)?;
     let settings = &network.graph.switch(network.graph.source(port))?.settings;
@@ -136,12 +136,12 @@ fn own_buffer(network: &LiveNetwork, port: PortIndex) -> Option<Bytes> {
     Some(if settings.count_in_service { buffer.saturating_sub(frame) } else { buffer })
 }
 
-/// A full frame with its check sequence.
+/// Returns the bytes of a full frame with its check sequence.
 fn full_frame(network: &LiveNetwork) -> Bytes {
     Bytes::new(network.graph.frame_bytes.into())
 }
 
-/// Packet memory for a switch with these ports.
+/// Returns the packet memory for a switch with these ports.
 fn memory(switch: &LiveSwitch, is_uplink: &[bool]) -> Bytes {
     let layout = switch.settings.layout(is_uplink);
     // Frames may be far smaller than their chunks.
@@ -176,7 +176,7 @@ fn mark(network: &LiveNetwork, switch: &LiveSwitch) -> Option<MarkSpec> {
     }
 }
 
-/// PAUSE between switches; hosts' ends of a veth pair ignore it.
+/// Returns the PAUSE settings of a port to a switch; hosts' ends of a veth pair ignore PAUSE.
 fn pause(network: &LiveNetwork, switch: &LiveSwitch, end: LinkEnd) -> Result<PauseSpec, LiveRefusal> {
     let LinkEnd::Switch(other) = end else {
         if switch.settings.pause.mode != PauseMode::Off && network.switches.len() == 1 {
@@ -236,7 +236,7 @@ fn m21(
     }))
 }
 
-/// A ring at the output towards each destination of incast-sensitive flows, and a rule for each pair of ends.
+/// Adds a ring at the output towards each destination of incast-sensitive flows, and a rule for each pair of ends.
 fn rings(network: &LiveNetwork, number: usize, config: &mut Config) {
     let settings = &network.switches[number].settings.daqring;
     let names = network.port_names(number);
@@ -275,7 +275,7 @@ fn rings(network: &LiveNetwork, number: usize, config: &mut Config) {
     config.switch.memory = Bytes::new(memory.min(MEMORY_MAX));
 }
 
-/// True if the path leaves a switch by this link.
+/// Returns true if the path leaves a switch by this link.
 fn leaves(network: &LiveNetwork, path: &LivePath, number: usize, link: usize) -> bool {
     let mut at = None;
     path.links.iter().enumerate().any(|(place, &next)| {

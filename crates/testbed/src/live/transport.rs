@@ -13,7 +13,7 @@ use crate::Setting;
 /// The kernel's range of the minimum retransmission timeout (`tcp_rto_min_us`); the lower end is its clock's resolution.
 const RTO_MIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
 
-/// The BPF programs loaded for the run; dropping it unloads them.
+/// The BPF programs loaded for the run; dropping the value unloads them.
 #[derive(Debug, Default)]
 pub struct Techniques {
     #[cfg(feature = "bpf")]
@@ -60,7 +60,7 @@ impl Techniques {
 }
 
 impl Techniques {
-    /// Applies them to new connections of a host.
+    /// Applies the programs to new connections of a host.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -73,7 +73,7 @@ impl Techniques {
         Ok(())
     }
 
-    /// The counters of M21TCP on the hosts, by name, if it is in force.
+    /// Returns the hosts' M21TCP counters by name; empty without M21TCP.
     #[must_use]
     pub fn m21_figures(&self) -> Vec<(&'static str, u64)> {
         #[cfg(feature = "bpf")]
@@ -99,10 +99,10 @@ const fn word(control: CongestionControl) -> &'static str {
     }
 }
 
-/// The kernel's name of a scenario's congestion control.
+/// Returns the kernel's name of a scenario's congestion control.
 ///
 /// # Errors
-/// If no kernel has it.
+/// If no kernel has that congestion control.
 pub(super) fn congestion_control(transport: &Transport) -> Result<&'static str, LiveRefusal> {
     kernel_name(transport.congestion_control).ok_or_else(|| {
         LiveRefusal::value(
@@ -113,7 +113,7 @@ pub(super) fn congestion_control(transport: &Transport) -> Result<&'static str, 
     })
 }
 
-/// Settings of every host's namespace.
+/// Returns the kernel settings of every host's namespace.
 pub(super) fn settings(transport: &Transport) -> Vec<Setting> {
     let flag = |on: bool| u8::from(on).to_string();
     let ecn = transport.ecn || transport.congestion_control == CongestionControl::Dctcp;
@@ -145,7 +145,7 @@ pub(super) fn settings(transport: &Transport) -> Vec<Setting> {
     settings
 }
 
-/// Words of every host's route to the others.
+/// Returns the words that `ip route` takes for every host's route to the others.
 ///
 /// # Errors
 /// If no kernel has the congestion control.
@@ -166,7 +166,7 @@ pub(super) fn route_options(transport: &Transport) -> Result<Vec<String>, LiveRe
     Ok(words)
 }
 
-/// Differences of this kernel's TCP from the scenario, in sentences.
+/// Returns the differences of this kernel's TCP from the scenario, in sentences.
 pub(super) fn notes(scenario: &Scenario) -> Vec<String> {
     let transport = &scenario.transport;
     let mut notes = Vec::new();

@@ -32,7 +32,7 @@ const UNMISSED: [&str; 3] = ["filtered", "no-port", "impairment"];
 pub struct NetworkTotals {
     /// Frames that hosts sent.
     pub frames: u64,
-    /// Their bytes on the link.
+    /// Bytes on the link of these frames.
     pub bytes: u64,
     /// Frames refused by a full buffer.
     pub drops: u64,
@@ -104,7 +104,7 @@ struct Peaks {
 pub struct SwitchWatch {
     network: LiveNetwork,
     clients: Vec<(String, Client, u32)>,
-    /// The namespaces of hosts, by their numbers.
+    /// The inode numbers of the hosts' namespaces.
     hosts: Vec<u64>,
     /// Queue names by switch and port.
     names: Vec<String>,
@@ -118,7 +118,7 @@ pub struct SwitchWatch {
 /// Checks that the switches of a run are still running.
 #[derive(Debug, Clone)]
 pub struct SwitchHealth {
-    /// The name and process of each.
+    /// The name and process id of each switch.
     switches: Vec<(String, u32)>,
 }
 
@@ -141,7 +141,7 @@ impl SwitchHealth {
 }
 
 impl SwitchWatch {
-    /// A check of the switches' processes only, at very little cost.
+    /// Returns a check of the switches' processes only, which costs very little.
     pub fn health(&self) -> SwitchHealth {
         SwitchHealth { switches: self.clients.iter().map(|(name, _, pid)| (name.clone(), *pid)).collect() }
     }
@@ -263,7 +263,7 @@ impl SwitchWatch {
         Ok(Observed { queues: queues.collect(), ..self.observed(&self.until, peaks) })
     }
 
-    /// The measurement without its queues: until now, or until its end.
+    /// Returns the measurement without its queues: until now, or until its end.
     ///
     /// # Errors
     /// If a switch does not answer.
@@ -305,7 +305,8 @@ impl SwitchWatch {
         }
     }
 
-    /// The busiest links by the bytes that the switches sent over them.
+    /// Returns the loads of the busiest last hop to a collector and of the busiest link between switches, as shares of the
+    /// rate. They count the bytes that the switches sent.
     fn load(&self, until: &Moment, seconds: f64) -> (Option<f64>, Option<f64>) {
         let (mut last_hop, mut uplink): (Option<f64>, Option<f64>) = (None, None);
         for (number, switch) in self.network.switches.iter().enumerate() {
@@ -464,7 +465,7 @@ fn count(value: &Value, key: &str) -> u64 {
     value[key].as_u64().unwrap_or_default()
 }
 
-/// Link time in bytes of a tally's frames.
+/// Returns the link time of a tally's frames, in bytes.
 fn wire_bytes(tally: &Value) -> u64 {
     count(tally, "bytes") + u64::from(wire::ETHERNET_UNCOUNTED) * count(tally, "frames")
 }
