@@ -1,4 +1,4 @@
-//! The identity of this build, from `build.rs`.
+//! The identity of this build, set by `build.rs`.
 
 /// The version, and in parentheses the commit if known.
 pub(crate) const TEXT: &str = env!("FANIN_VERSION");

@@ -4,11 +4,11 @@ use anstyle::{AnsiColor, Style};
 
 /// Style of titles.
 pub(crate) const HEADING: Style = Style::new().bold();
-/// A good result.
+/// Style of a good result.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// A bad result.
+/// Style of a bad result.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 /// Style of warnings.
 pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default();
-/// Less important text.
+/// Style of less important text.
 pub(crate) const FAINT: Style = Style::new().dimmed();

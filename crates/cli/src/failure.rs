@@ -361,7 +361,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// A refusal by the simulator, at its place in the scenario's file where it is one setting.
+    /// Makes the failure of a simulation. A refused setting is shown at its place in the scenario's file.
     pub(crate) fn simulation(error: fanin_runs::Error, loaded: &fanin_scenario::Loaded) -> Self {
         match error.setting(&loaded.scenario) {
             Some(refused) => Self::Scenario(loaded.refusal(&refused.key, refused.message, refused.help)),
@@ -453,7 +453,7 @@ impl Failure {
         match self {
             // A reader that closes the pipe, such as `head`, has read enough: no failure.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
-            // These bring their own word "error", one for each problem.
+            // The rendered problems have a word "error" of their own.
             Self::Scenario(errors) => complain(&errors.render(output::is_coloured(&io::stderr()))),
             _ => complain(&format!("error: {self}")),
         }
@@ -461,7 +461,7 @@ impl Failure {
     }
 }
 
-/// Writes to standard error. A reader that has closed it wants no more.
+/// Writes to standard error. A closed standard error is ignored.
 fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }

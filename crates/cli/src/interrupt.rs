@@ -1,4 +1,4 @@
-//! Ctrl-C: measuring commands stop cleanly and write partial results; the others just end.
+//! Ctrl-C: measuring commands stop cleanly and write partial results; the other commands end at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,8 +28,8 @@ pub(crate) fn install() {
     }
 }
 
-/// Calls `write`, which writes a result of `rows` rows. The first Ctrl-C does not interrupt it, whether it stopped the
-/// run or comes during `write`. If there are many rows, a note on standard error says so.
+/// Calls `write`, which writes a result of `rows` rows. The first Ctrl-C never interrupts `write`, whether it stopped the run
+/// or comes during `write`. If there are many rows, a note on standard error says so.
 pub(crate) fn writing<T>(rows: usize, write: impl FnOnce() -> T) -> T {
     if rows < NOTED_ROWS_MIN {
         return write();
@@ -47,7 +47,7 @@ fn tell() {
     eprintln!("stopped: writing the result; press Ctrl-C again to abort");
 }
 
-/// A flag that Ctrl-C sets from now on, instead of ending the command.
+/// Returns a flag that Ctrl-C sets from now on, instead of ending the command.
 pub(crate) fn flag() -> &'static AtomicBool {
     ARMED.store(true, Ordering::Relaxed);
     &STOP

@@ -1,4 +1,4 @@
-//! The `fanin` command. Each command is one file under `commands`; this file only picks one.
+//! The `fanin` command. Each command is one file under `commands`; this file only selects the command.
 
 mod build_info;
 mod colour;

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Writes a note to standard error. A reader that has closed it wants no more.
+/// Writes a note to standard error. A closed standard error is ignored.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "note: {text}");
 }
@@ -93,7 +93,7 @@ pub(crate) fn prove_file(path: &Path) -> Result<(), Failure> {
         return Err(Failure::NotAFile { path: path.to_owned() });
     }
     let is_new = !path.exists();
-    // To open a pipe would end it.
+    // Opening and closing a pipe would end its reader.
     if !is_new && !path.is_file() {
         return Ok(());
     }

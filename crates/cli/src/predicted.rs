@@ -22,7 +22,7 @@ const WINDOWS: u64 = 3;
 const EFFORT_MAX: Time = Time::from_secs(30);
 /// The simulator's error where nothing times out, as docs/validation.md has it.
 const ERROR: f64 = 0.10;
-/// Its error in a collapse.
+/// The simulator's error in a collapse, where timeouts occur.
 const COLLAPSE_ERROR: f64 = 0.25;
 
 /// Simulates a scenario and returns the bands of its metrics. `None`: the effort allowed gave no window, or Ctrl-C ended it.
@@ -77,7 +77,7 @@ struct CollectionWindow {
     time_s: f64,
 }
 
-/// The windows of a measured time, without the last one if it was cut short.
+/// Returns the windows of a measured time, without a last window that was cut short.
 fn windows_of(rows: &[EventRow], from: Instant, until: Instant) -> Vec<CollectionWindow> {
     let count = until.saturating_since(from).get() / WINDOW.get();
     let mut windows = vec![CollectionWindow::default(); count as usize];
@@ -92,7 +92,8 @@ fn windows_of(rows: &[EventRow], from: Instant, until: Instant) -> Vec<Collectio
     windows
 }
 
-/// The range of the windows' figures, widened by the simulator's error. `is_one_step`: metrics count a collection for each step.
+/// Returns the ranges of the windows' figures, widened by the simulator's error. Without `is_one_step`, times and rates of
+/// collections have no band: metrics count a collection for each step.
 fn bands(windows: &[CollectionWindow], timeouts_max: f64, is_one_step: bool) -> PredictedBands {
     let seconds = WINDOW.as_secs_f64();
     let error = if timeouts_max > 0.0 { COLLAPSE_ERROR } else { ERROR };
@@ -109,7 +110,7 @@ fn bands(windows: &[CollectionWindow], timeouts_max: f64, is_one_step: bool) -> 
             &mut windows.iter().map(|window| window.collections as f64 / seconds).filter(|_| is_one_step),
         ),
         data_rate: band(&mut windows.iter().map(|window| window.bytes as f64 / seconds)),
-        // One timeout in a window is no sign of anything.
+        // A single timeout in a window has no meaning.
         timeout_rate: Some(PredictedBand { low: 0.0, high: timeouts_max * (1.0 + error) + 1.0 / seconds }),
     }
 }

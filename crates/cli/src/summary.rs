@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Column at which the figures begin.
 const LABEL_WIDTH: usize = 18;
 
-/// The summary for people: the fate of the events, their times against the ideal, and the causes.
+/// Returns the summary as text: the fate of the events, their times against the ideal, and the causes.
 pub(crate) fn text(summary: &Summary) -> String {
     let mut out = String::new();
     let mut line = |label: &str, text: String| {
@@ -170,7 +170,7 @@ pub(crate) fn text(summary: &Summary) -> String {
     out
 }
 
-/// Several runs under one another: their settings and main figures.
+/// Returns a table of several runs: their settings and main figures.
 pub(crate) fn table<'a>(rows: impl Iterator<Item = (String, &'a Summary)>) -> String {
     let rows: Vec<_> = rows.collect();
     let width = rows.iter().map(|(label, _)| label.chars().count()).max().unwrap_or_default().max(7);
@@ -198,7 +198,7 @@ pub(crate) fn table<'a>(rows: impl Iterator<Item = (String, &'a Summary)>) -> St
     out
 }
 
-/// Means over the seeds of each setting, with their intervals of 95 %. Empty where no setting has several seeds.
+/// Returns a table of means over the seeds of each setting, with intervals of 95 %. Empty if no setting has several seeds.
 pub(crate) fn over_seeds<'a>(rows: impl Iterator<Item = (String, &'a Summary)>) -> String {
     let mut groups: Vec<(String, Vec<&Summary>)> = Vec::new();
     for (name, summary) in rows {
@@ -250,7 +250,7 @@ pub(crate) fn over_seeds<'a>(rows: impl Iterator<Item = (String, &'a Summary)>) 
     out
 }
 
-/// The numeric figures of a technique by key; others are in the files only.
+/// Returns the numeric figures of a technique with their keys; other figures are only in the files.
 fn figures_text(figures: &Value) -> String {
     let figure = |(key, value): (&String, &Value)| {
         let number = value.as_number()?;
@@ -264,7 +264,7 @@ fn figures_text(figures: &Value) -> String {
     parts.join(", ")
 }
 
-/// Places, numbers, times and senders of dropped frames.
+/// Describes the drops of a port: number, queue, times and senders.
 fn port_text(port: &PortFigures) -> String {
     let mut parts = vec![format!("{} dropped", port.drops)];
     if let Some(bytes) = port.dropped_bytes.filter(|&bytes| bytes > 0) {
@@ -289,7 +289,7 @@ fn port_text(port: &PortFigures) -> String {
     format!("{}: {}", port.name, parts.join(", "))
 }
 
-/// Bytes with three digits.
+/// Formats bytes; from 1 kB on with a prefix of the unit and one decimal.
 fn short(bytes: u64) -> String {
     // 999 950 B round to 1.0 MB, not to 1000.0 kB.
     let (value, unit) = match bytes {
@@ -301,7 +301,7 @@ fn short(bytes: u64) -> String {
     format!("{value:.1} {unit}")
 }
 
-/// A count with its noun.
+/// Returns a count with its noun.
 fn counted(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
@@ -316,7 +316,7 @@ fn times_text(times: &Times, has_p99: bool) -> String {
     format!("mean {:.2} ms, median {:.2}{p99}, max {:.2}{ideal}", times.mean, times.p50, times.max)
 }
 
-/// A 99th percentile; nothing where too few events were measured for one.
+/// Formats a 99th percentile; empty if too few events were measured.
 fn p99_text(value: f64, unit: &str, has_p99: bool) -> String {
     if has_p99 { format!(", p99 {value:.2}{unit}") } else { String::new() }
 }

@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// The folder itself and those that a run makes below it, as far as they hold journals or files of stored events.
+/// Returns the folder and a run's subfolders of it, as far as they hold journals or files of stored events.
 fn audited_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let below = ["data", "live", "live/data"].map(|name| folder.join(name));
@@ -106,7 +106,7 @@ fn as_json(audited: &Result<Audit, AuditFailure>) -> serde_json::Value {
     })
 }
 
-/// The figures of an audit, and its failure if it failed.
+/// Returns the figures of an audit, and its failure if it failed.
 pub(crate) fn parts(audited: &Result<Audit, AuditFailure>) -> (&Audit, Option<&AuditFailure>) {
     match audited {
         Ok(audit) => (audit, None),
@@ -114,7 +114,7 @@ pub(crate) fn parts(audited: &Result<Audit, AuditFailure>) -> (&Audit, Option<&A
     }
 }
 
-/// The audit in a few lines.
+/// Returns the audit in a few lines of text.
 pub(crate) fn verdict(audited: &Result<Audit, AuditFailure>) -> String {
     let (audit, failure) = parts(audited);
     let totals = audit.totals;

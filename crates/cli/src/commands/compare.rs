@@ -146,26 +146,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     stalled.map_or(Ok(()), |diagnosis| Err(Failure::Stalled { diagnosis }))
 }
 
-/// The parts that tell runs apart, besides their techniques.
+/// The parts of a run's name in addition to its technique.
 #[derive(Clone, Copy)]
 struct RunNames {
     has_scenarios: bool,
     has_seeds: bool,
 }
 
-/// The name of a run: its technique, and its scenario and seed where there are several.
+/// Returns the name of a run: its technique, and its scenario and seed where there are several.
 fn label(scenario: &str, technique: &Technique, seed: u64, shape: RunNames) -> String {
     let scenario = if shape.has_scenarios { format!("{scenario}, ") } else { String::new() };
     let seed = if shape.has_seeds { format!(", run.seed={seed}") } else { String::new() };
     scenario + technique.name + &seed
 }
 
-/// The rows of each technique, one for each seed.
+/// Returns the rows of each technique, one for each seed.
 fn by_technique(compared: &Compared) -> impl Iterator<Item = &[Row]> {
     compared.rows.chunk_by(|one, other| one.technique == other.technique)
 }
 
-/// The technique with the least mean time over the seeds, and those whose intervals overlap its own.
+/// Returns the technique with the least mean time over the seeds, then the techniques with intervals that overlap its interval.
 fn least<'a>(compared: &'a Compared) -> Vec<(&'static Technique, SeedFigure)> {
     let mean = |rows: &'a [Row]| {
         let of = |row: &Row| {
@@ -180,7 +180,7 @@ fn least<'a>(compared: &'a Compared) -> Vec<(&'static Technique, SeedFigure)> {
     places.filter_map(|place| Some((rivals[place].0, rivals[place].1?))).collect()
 }
 
-/// A sentence on the least mean time; empty without several seeds.
+/// Returns a sentence on the least mean time; empty without several seeds.
 fn least_text(compared: &Compared) -> String {
     let least = least(compared);
     let Some(((first, mean), others)) = least.split_first() else { return String::new() };
@@ -208,7 +208,7 @@ struct ComparedScenario<'a> {
     /// Means over the seeds, where there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     over_seeds: Vec<TechniqueSeeds<'a>>,
-    /// The technique with the least mean time over the seeds, then those whose intervals overlap its own.
+    /// The technique with the least mean time over the seeds, then the techniques with intervals that overlap its interval.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     least_mean: Vec<&'a str>,
 }
@@ -258,7 +258,7 @@ enum RowOutcome<'a> {
         cpu_s: f64,
         #[serde(skip_serializing_if = "Option::is_none")]
         stalled: Option<&'a str>,
-        /// The reason why it had no effect.
+        /// The reason why the technique had no effect.
         #[serde(skip_serializing_if = "Option::is_none")]
         remark: Option<&'a str>,
         /// All figures of the run, from which `fanin report` makes the page.
@@ -337,17 +337,17 @@ const COLUMNS: [&str; 9] = [
     "events",
 ];
 
-/// A figure of completed events; absent without events.
+/// Returns a figure of completed events; `None` without completed events.
 fn of_events(figures: &Figures, value: f64) -> Option<f64> {
     (figures.completed > 0).then_some(value)
 }
 
-/// The 99th percentile, which needs a hundred events.
+/// Returns the 99th percentile of the times in ms; `None` below a hundred completed events.
 fn p99(figures: &Figures) -> Option<f64> {
     (figures.completed >= SAMPLES_OF_P99).then_some(figures.times_ms.p99)
 }
 
-/// The cells of a technique: its figures, or their means over the seeds with intervals.
+/// Returns the cells of a technique: its figures, or their means over the seeds with intervals.
 fn cells(compared: &Compared, rows: &[Row]) -> [String; 9] {
     let of = |figure: &dyn Fn(&Row, &Figures) -> Option<f64>| {
         let values = rows.iter().map(|row| figure(row, row.figures.as_ref().ok()?));

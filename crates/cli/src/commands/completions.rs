@@ -61,7 +61,7 @@ impl CompletedWords {
         }
     }
 
-    /// The values that an argument takes among others.
+    /// Returns the values that are completed for an argument; `None` for an argument without such values.
     fn of(&self, argument: &Arg) -> Option<&Vec<&'static str>> {
         let name = argument.get_value_names()?.first()?.as_str();
         if name == "SCENARIO" || argument.get_id() == "like" {
@@ -79,14 +79,14 @@ impl CompletedWords {
         command.mut_subcommands(|inner| self.offered_in(inner))
     }
 
-    /// A script of zsh that completes files besides presets.
+    /// Returns the script of zsh with a completion of files in addition to presets.
     fn with_files(&self, script: &str) -> String {
         let presets = self.presets.join(" ");
         let both = format!("{{_alternative \"presets:preset:({presets})\" \"files:file:_files\"}}");
         script.replace(&format!("({presets})"), &both)
     }
 
-    /// Lines for fish: clap's script leaves out arguments without an option.
+    /// Returns lines for fish, because clap's script leaves out arguments without an option.
     fn positional(&self, command: &Command) -> String {
         let mut out = String::new();
         let presets = self.presets.join(" ");

@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// The content of a file, or of the sample of this name if the file does not exist.
+/// Reads a file, or the sample of this name if the file does not exist.
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     if !path.exists() {
         match path.to_str() {
@@ -131,7 +131,7 @@ fn unreadable(path: &Path, reason: &impl ToString) -> Failure {
     Failure::Events { path: path.to_owned(), reason: reason.to_string() }
 }
 
-/// Writes JSON where it was asked for, and the text unless standard output is taken by it.
+/// Writes the JSON where `--json` asks for it, and the text unless standard output holds the JSON.
 fn emit(text: &str, json: Option<&Json>, value: &impl Serialize) -> Result<(), Failure> {
     if let Some(json) = json {
         json.write(value)?;

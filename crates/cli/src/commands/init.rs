@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     ))
 }
 
-/// The settings of another scenario, each with its meaning.
+/// Returns the settings of another scenario, each with its meaning.
 fn like(name: &str) -> Result<String, Failure> {
     let loaded = fanin_scenario::load(name, &[])?;
     let mut text = format!(
@@ -134,7 +134,7 @@ fn ask_all(arguments: &Arguments) -> Result<String, Failure> {
     Ok(scenario(senders, size, rate))
 }
 
-/// Asks until the answer is one, on standard error, so that standard output holds the scenario alone.
+/// Asks a question until the answer is valid. Uses standard error, so that standard output holds the scenario alone.
 fn ask<T: FromStr + Display>(
     question: &str,
     default: T,
@@ -143,7 +143,7 @@ fn ask<T: FromStr + Display>(
     let mut answer = String::new();
     for _ in 0..TRIES {
         let mut terminal = io::stderr();
-        // A terminal that is gone gives no answer either.
+        // A closed terminal gives no answer either.
         let _ = write!(terminal, "{question} [{default}] ").and_then(|()| terminal.flush());
         answer.clear();
         let read = io::stdin().lock().read_line(&mut answer)?;
@@ -164,7 +164,7 @@ fn ask<T: FromStr + Display>(
     Err(Failure::Unanswered { question: question.to_owned(), given: answer.trim().to_owned() })
 }
 
-/// The scenario of one host that asks many others.
+/// Returns the text of a scenario in which one host asks many others.
 fn scenario(senders: u32, size: Bytes, rate: Rate) -> String {
     let all = size.checked_mul(senders.into()).unwrap_or(Bytes::MAX);
     let round = rate.checked_time_to_send(all).unwrap_or(Duration::MAX);

@@ -1,4 +1,4 @@
-//! Results of many simulations, kept in a folder with one page of all.
+//! Results of many simulations, kept in a folder with one page of all results.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::sim;
 use crate::build_info;
 use crate::failure::Failure;
 
-/// The summary of a run under its label, with the name of its scenario.
+/// Returns the summary of a run under its label, with the name of its scenario.
 pub(super) fn labelled(label: &str, loaded: &Loaded, outcome: &RunOutcome) -> Summary {
     let mut summary = outcome.summary.clone();
     summary.scenario = ScenarioName { name: loaded.name.clone(), hash: loaded.hash() };
@@ -51,7 +51,7 @@ impl KeptResults {
         self.results.push(result);
     }
 
-    /// Writes the page of all, with notes below the table of the results.
+    /// Writes the page of all results, with notes below the table of the results.
     pub(super) fn finish(self, name: &str, claims: &[JudgedClaim], notes: &[String]) -> Result<(), Failure> {
         if let Some(failure) = self.failure {
             return Err(failure);

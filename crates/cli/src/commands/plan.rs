@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     quiet: bool,
 }
 
-/// A share above 0 and below 1.
+/// Parses a share above 0 and below 1.
 fn quantile(text: &str) -> Result<Ratio, String> {
     let share: Ratio = text.parse().map_err(|error: fanin_units::ParseError| error.to_string())?;
     if share.is_zero() || share >= Ratio::ONE {

@@ -73,7 +73,7 @@ pub(crate) struct Arguments {
 /// A part of a sweep.
 #[derive(Debug, Clone, Copy)]
 struct Shard {
-    /// Index of the run, from 0.
+    /// Index of the part, from 0.
     index: usize,
     of: usize,
 }
@@ -97,7 +97,7 @@ pub(super) fn seed(text: &str) -> Result<u64, String> {
     seed.ok_or_else(|| format!("a seed is a whole number from 0 to {}", i64::MAX))
 }
 
-/// A number of simulations at a time.
+/// Parses a number of simulations at a time, at least 1.
 pub(super) fn threads(text: &str) -> Result<u16, String> {
     let threads = text.parse().ok().filter(|&threads| threads > 0);
     threads.ok_or_else(|| format!("the number of threads is a whole number from 1 to {}", u16::MAX))
@@ -314,7 +314,7 @@ pub(super) fn caution(results: &[RunResult]) {
     }
 }
 
-/// A point's settings as one text, with the seed where several were run.
+/// Returns a point's settings as one text, with the seed where several seeds were run.
 fn named(sets: &[String], result: &RunResult, between: &str, repeats: usize) -> String {
     let seed = result.summary.seed.filter(|_| repeats > 1).map(|seed| format!("run.seed={seed}"));
     sets.iter().cloned().chain(seed).collect::<Vec<_>>().join(between)
@@ -345,8 +345,8 @@ fn play<T: Send>(
     Ok(finished)
 }
 
-/// The points of a sweep in the order of `loaded`, up to the first that is not known. Those that are not stored in `root` are
-/// simulated and stored one by one.
+/// Simulates the points of a sweep that are not stored in `root`, and stores each at once. Returns the stored results in the
+/// order of `loaded`, up to the first that is missing.
 fn resume(
     arguments: &Arguments,
     root: &Path,
@@ -374,7 +374,7 @@ fn resume(
     for key in keys.iter().take_while(|key| !is_missing(key)) {
         let mut result = fanin_report::read_head(&root.join(key))?;
         result.page = Some(format!("{key}/{PAGE_FILE}"));
-        // A point that was stored by an earlier command lost as much then.
+        // A point that an earlier command stored may have lost events, too.
         if ending.is_ok() {
             ending = verdict(&result.summary);
         }
@@ -383,7 +383,7 @@ fn resume(
     Ok((results, ending))
 }
 
-/// A run's result under its scenario's name, and how the command ends because of it.
+/// Returns a run's result under its scenario's name, and the end of the command. Writes the capture to `pcap`, if given.
 pub(super) fn finish(
     loaded: &Loaded,
     outcome: RunOutcome,
@@ -415,7 +415,7 @@ pub(super) fn write_trace(path: &Path, result: &RunResult) -> Result<(), Failure
     fanin_report::write_trace(result, file).map_err(fail)
 }
 
-/// End of the command after a whole run.
+/// Returns a failure if a complete run lost events or collected events more than once.
 fn verdict(summary: &Summary) -> Result<(), Failure> {
     let lost = summary.events.as_ref().map_or(0, |events| events.lost);
     let duplicated = summary.events.as_ref().map_or(0, |events| events.duplicated);

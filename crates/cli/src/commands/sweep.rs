@@ -49,14 +49,14 @@ fn is_number(text: &str) -> bool {
 struct Range<'a> {
     from: f64,
     to: f64,
-    /// The step; of a logarithmic range the number of values.
+    /// The step; in a logarithmic range, the number of values.
     by: f64,
     unit: &'a str,
     is_log: bool,
 }
 
 impl<'a> Range<'a> {
-    /// The range that a text is; `None` for a plain value.
+    /// Parses a range; returns `None` for a plain value.
     fn of(text: &'a str) -> Result<Option<Self>, String> {
         let (is_log, rest) = match text.strip_prefix("log:") {
             Some(rest) => (true, rest),
@@ -107,7 +107,7 @@ impl<'a> Range<'a> {
         Ok(values)
     }
 
-    /// A number with the range's unit, to six digits.
+    /// Returns a number with the range's unit, rounded to six digits.
     fn text(&self, number: f64) -> String {
         let digits = if number == 0.0 { 0 } else { 5 - number.abs().log10().floor() as i32 };
         let factor = 10_f64.powi(digits.clamp(0, 12));
@@ -116,7 +116,7 @@ impl<'a> Range<'a> {
     }
 }
 
-/// A number and its unit.
+/// Splits a text into a number and its unit; `None` if it does not begin with a number.
 fn quantity(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());

@@ -18,7 +18,7 @@ const COMPARED: [&str; 3] = ["queue", "mean", "p99"];
 /// Seeds of the laboratory's simulation, at least.
 const SEEDS_MIN: u32 = 3;
 
-/// The range of measured over simulated, over all laboratories and seeds.
+/// The range of the ratio of measured to simulated values, over all laboratories and seeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LaboratoryError {
     least: f64,
@@ -26,7 +26,8 @@ pub(super) struct LaboratoryError {
 }
 
 impl LaboratoryError {
-    /// The least and the largest ratio of a measured value to simulated ones; `None` if no simulated value is positive.
+    /// Returns the least and the largest ratio of a measured value to simulated values; `None` if no simulated value is
+    /// positive.
     fn of(measured: f64, simulated: &[f64]) -> Option<Self> {
         let ratios = simulated.iter().filter(|&&value| value > 0.0).map(|value| measured / value);
         ratios.fold(None, |range: Option<Self>, ratio| {
@@ -41,7 +42,7 @@ impl LaboratoryError {
         Self { least: self.least.min(other.least), most: self.most.max(other.most) }
     }
 
-    /// The range of the needed buffer, from the bounds of the search.
+    /// Returns the range of the needed buffer in bytes: the bounds of the search, widened by the error.
     fn carry(self, buffer: &SmallestBuffer) -> [u64; 2] {
         let low = buffer.not_enough.unwrap_or(0) as f64 * self.least.min(1.0);
         let high = buffer.enough as f64 * self.most.max(1.0);
@@ -50,7 +51,7 @@ impl LaboratoryError {
         [((low / step(low)).floor() * step(low)) as u64, ((high / step(high)).ceil() * step(high)) as u64]
     }
 
-    /// The range in words, or the one value.
+    /// Returns the range in words, or one value if the bounds are equal in words.
     fn words(self, text: impl Fn(f64) -> String) -> String {
         let [least, most] = [self.least, self.most].map(text);
         if least == most { least } else { format!("{least} to {most}") }
@@ -73,7 +74,7 @@ pub(super) struct CarriedError {
 }
 
 impl Adviser<'_> {
-    /// Simulates each laboratory as it was measured; the range of measured over simulated queue depths.
+    /// Simulates each laboratory as it was measured. Returns the range of measured over simulated queue depths.
     pub(super) fn laboratories(&mut self) -> Result<Option<CarriedError>, Failure> {
         let mut carried: Option<CarriedError> = None;
         for folder in &self.arguments.measured {

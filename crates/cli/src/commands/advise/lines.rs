@@ -41,7 +41,7 @@ pub(super) struct SmallestBuffer {
     pub(super) key: TunedKey,
     /// The value meets the constraints.
     pub(super) enough: u64,
-    /// The largest smaller one that was tried and does not.
+    /// The largest smaller value that was tried and does not meet the constraints.
     pub(super) not_enough: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ impl AdvicePart {
     }
 }
 
-/// The folder of a line.
+/// Returns the name of a line's folder.
 pub(super) fn folder_name(part: AdvicePart, name: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
     let name: String = name.to_lowercase().chars().map(plain).collect();
@@ -79,9 +79,9 @@ pub(super) struct AdviceLine {
     name: String,
     /// The answer in words.
     answer: String,
-    /// Its needed support, or its description.
+    /// The support that the line's subject needs, or its description.
     about: String,
-    /// True if it meets the constraints; absent where it could not be simulated.
+    /// True if the line meets the constraints; `None` if it could not be simulated.
     is_met: Option<bool>,
     folder: Option<String>,
     search: Value,
@@ -92,7 +92,7 @@ pub(super) struct AdviceLine {
 }
 
 impl AdviceLine {
-    /// The line of a search, or of a single point.
+    /// Makes the line of a search, or of a single point.
     pub(super) fn new(
         part: AdvicePart,
         name: &str,
@@ -179,12 +179,12 @@ impl AdviceLine {
     }
 }
 
-/// The largest share of events of which a number of events shows none, with a confidence of 95 %.
+/// Returns the largest share of a kind of event that is compatible with none among `count` events, with a confidence of 95 %.
 fn unseen_share(count: u64) -> f64 {
     1.0 - 0.05_f64.powf(1.0 / count.max(1) as f64)
 }
 
-/// A number of something, as `1 seed` or `3 seeds`.
+/// Returns a count with its noun, such as `1 seed` or `3 seeds`.
 pub(super) fn counted(count: u64, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
@@ -248,12 +248,12 @@ impl Advice {
         }
     }
 
-    /// The smallest buffers that were found.
+    /// Returns the smallest buffers that were found.
     pub(super) fn buffers(&self) -> Vec<SmallestBuffer> {
         self.lines.iter().filter_map(|line| line.buffer.clone()).collect()
     }
 
-    /// The names of the lines of a part that meet the constraints.
+    /// Returns the names of the lines of a part that meet the constraints.
     pub(super) fn met(&self, part: AdvicePart) -> impl Iterator<Item = &str> {
         self.lines
             .iter()
@@ -261,7 +261,7 @@ impl Advice {
             .map(|line| &*line.name)
     }
 
-    /// The advice for a person.
+    /// Returns the advice as text for people.
     pub(super) fn text(&self) -> String {
         let mut out = String::new();
         for part in AdvicePart::ALL {
@@ -286,7 +286,7 @@ impl Advice {
         out
     }
 
-    /// The advice as JSON.
+    /// Returns the advice as JSON.
     pub(super) fn value(&self, loaded: &Loaded, constraints: &[Constraint]) -> Value {
         let subject: Vec<&str> = constraints.iter().map(|constraint| constraint.text.as_str()).collect();
         let mut value = json!({

@@ -82,7 +82,7 @@ const KNOBS: [(&str, &str); 4] = [
     ("diatcp", "transport.diatcp.global_window"),
     ("daqring", "tor.daqring.rate"),
 ];
-/// Limits of the search behind one line.
+/// Limits of the search for one line.
 const SIMULATIONS: usize = 24;
 const PRECISION: f64 = 0.1;
 
@@ -165,7 +165,7 @@ impl Adviser<'_> {
         Ok(Goal::new(Objective::new(sense, of)?, self.constraints.clone())?)
     }
 
-    /// The scenario with more settings; an error says why it refuses them.
+    /// Loads the scenario with more settings. An error holds the reason for which the scenario refuses them.
     fn with(&self, sets: &[String]) -> Result<Loaded, String> {
         let sets: Vec<String> = self.source.sets.iter().chain(sets).cloned().collect();
         fanin_scenario::load(&self.source.source, &sets).map_err(|errors| {
@@ -173,7 +173,7 @@ impl Adviser<'_> {
         })
     }
 
-    /// Simulates one line: a search over the keys, or a single point without any.
+    /// Simulates one line: a search over the keys, or without keys a single point.
     fn line(
         &mut self,
         part: AdvicePart,
@@ -219,19 +219,19 @@ impl Adviser<'_> {
         Ok(())
     }
 
-    /// Keys of buffers that have an effect in this scenario.
+    /// Returns the keys of buffers that have an effect in this scenario.
     fn effective_buffers(&self) -> Vec<TunedKey> {
         BUFFERS.iter().filter_map(|key| self.effective_buffer(key).ok()).collect()
     }
 
-    /// The key of a buffer that has an effect in this scenario; an error says why it has none.
+    /// Returns the key of a buffer, if it has an effect in this scenario. An error holds the reason why not.
     fn effective_buffer(&self, key: &str) -> Result<TunedKey, String> {
         let key = TunedKey::new(&KeyRange::objective(key), &self.loaded.scenario)
             .map_err(|error| error.to_string())?;
         if self.loaded.scenario.network.topology == Topology::Star && key.key != "tor.buffer" {
             return Err("a star has one switch, `tor`, without uplinks".to_owned());
         }
-        // A default that is set again is not warned of, so another value is.
+        // A default that is set again brings no warning, so another value is set.
         let with = self.with(&[key.set(key.axis.high)])?;
         let known = self.loaded.warnings.problems();
         let is_known = |message: &str| known.iter().any(|known| known.message() == message);
@@ -239,7 +239,7 @@ impl Adviser<'_> {
         new.map_or(Ok(key), |problem| Err(problem.message().to_owned()))
     }
 
-    /// The smallest buffer of each class of ports, with all other buffers large.
+    /// Searches for the smallest buffer of each class of ports, with all other buffers large.
     fn buffers(&mut self) -> Result<(), Failure> {
         let keys = self.effective_buffers();
         for key in &keys {
@@ -269,7 +269,7 @@ impl Adviser<'_> {
         Ok(())
     }
 
-    /// The range of each technique's main setting that works.
+    /// Searches for the range of each technique's main setting that works.
     fn ranges(&mut self) -> Result<(), Failure> {
         let goal = self.goal(Sense::Minimise, "mean")?;
         for (name, knob) in KNOBS {
@@ -309,7 +309,7 @@ impl Adviser<'_> {
         Ok(())
     }
 
-    /// Figures of each technique, with its settings of `fanin compare`.
+    /// Simulates each technique with its settings of `fanin compare`, and adds a line with its figures.
     fn techniques(&mut self) -> Result<(), Failure> {
         let goal = self.goal(Sense::Minimise, "mean")?;
         for (technique, needs) in TECHNIQUES.iter().zip(TECHNIQUE_NEEDS) {
@@ -385,7 +385,7 @@ impl Adviser<'_> {
     }
 }
 
-/// A switch's class of cost and its public price, for JSON.
+/// Returns a switch's class of cost and its public price, for JSON.
 fn cost(gear: &Gear) -> Value {
     let mut cost = json!({ "class": gear.memory.name(), "about": gear.memory.cost() });
     if let Some(price) = &gear.price {

@@ -1,4 +1,4 @@
-//! The barrier-synchronised workloads, live.
+//! Live runs of the barrier-synchronised workloads.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;

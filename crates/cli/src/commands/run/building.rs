@@ -1,4 +1,4 @@
-//! Event building, live: on the loopback, or on the hosts of a network.
+//! Live runs of event building: on the loopback, or on the hosts of a network.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -144,7 +144,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<AttemptEnd, Failure> {
     reported.invalid.map_or(Ok(AttemptEnd::Done), |reason| Err(Failure::Bottleneck { reason }))
 }
 
-/// Bands predicted for the metrics; none if the scenario takes too long to simulate.
+/// Predicts the bands of the metrics; without bands if the scenario takes too long to simulate.
 fn predicted(scenario: &Scenario, is_quiet: bool) -> Result<PredictedBands, Failure> {
     let bands = predict(scenario, is_quiet)?;
     if bands.is_none() && !is_quiet {
@@ -233,14 +233,14 @@ fn report(
     Ok(Reported { missing: tables.missing, invalid })
 }
 
-/// The end of the processes, and their restarts before.
+/// The end of the processes, and their earlier restarts.
 struct EndedProcesses {
     assigned: u64,
     restarts: u64,
     killed: Vec<String>,
     hung: BTreeMap<String, u64>,
     without: BTreeMap<String, u32>,
-    /// The terms of two supervisors, where the run has a standby.
+    /// The terms of two supervisors in words, if the run has a standby.
     standby: Option<String>,
     /// The reason of an early end.
     early: Option<Failure>,
@@ -249,7 +249,7 @@ struct EndedProcesses {
 }
 
 impl EndedProcesses {
-    /// Lines about the processes.
+    /// Returns lines about the processes.
     fn notes(&self, loaded: &Loaded) -> String {
         let mut text = format!("{:<18}{} on this machine", "processes", processes(&loaded.scenario));
         if self.restarts > 0 {
@@ -274,7 +274,7 @@ impl EndedProcesses {
         text
     }
 
-    /// The run's failure, if events were lost or it ended early.
+    /// Returns the run's failure, if the audit failed, no event was assigned, or the run ended early.
     fn judge(&mut self, stop: &AtomicBool, audited: Result<Audit, AuditFailure>) -> Result<(), Failure> {
         let stopped = stop.load(Ordering::Relaxed);
         match audited {
@@ -292,7 +292,7 @@ impl EndedProcesses {
         }
     }
 
-    /// Fragments that are missing because a readout did not work are a loss.
+    /// Returns a failure if fragments are missing and a readout did not work all the time.
     fn judge_fragments(&self, reported: &Reported) -> Result<(), Failure> {
         let named = self.killed.iter().chain(self.hung.keys()).chain(self.without.keys());
         let mut readouts: Vec<&str> =
@@ -315,7 +315,7 @@ fn tell_metrics<P: Placement>(job: &Job<'_>, live: &LiveSystem<P>) -> Result<(),
     Ok(())
 }
 
-/// Warm-up and measured time, then the end in good order.
+/// Runs the warm-up and the measured time, then ends the system in good order.
 fn work<P: Placement>(
     job: &Job<'_>,
     mut live: LiveSystem<P>,
@@ -357,7 +357,7 @@ fn work<P: Placement>(
     })
 }
 
-/// `loop_rate` is the loopback's rate in a run on it, where no wire gives an ideal.
+/// Makes the summary. `loop_rate` is the loopback's rate in a run on the loopback, where no wire gives an ideal.
 fn summarise(
     loaded: &Loaded,
     rows: &mut [EventRow],
@@ -381,7 +381,8 @@ fn summarise(
     Ok(summary)
 }
 
-/// Gives each event its own ideal, with its bytes shared out evenly among the readouts, and states that of a mean event.
+/// Sets the ideal of each complete event, with its bytes shared out evenly among the readouts. Returns the ideal of a mean
+/// event; `None` without a complete event.
 fn wire_ideal(loaded: &Loaded, rows: &mut [EventRow]) -> Result<Option<fanin_report::Ideal>, Failure> {
     let scenario = &loaded.scenario;
     let is_whole = |row: &EventRow| row.last_byte_ps.is_some();

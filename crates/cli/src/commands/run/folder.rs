@@ -23,15 +23,15 @@ pub(super) struct RunFolder {
 }
 
 impl RunFolder {
-    /// The folder of `--out`, for this run alone.
+    /// Takes the folder of `--out` for this run alone.
     ///
     /// # Errors
-    /// If another run works in it.
+    /// If another run works in the folder.
     pub(super) fn kept(path: &Path) -> Result<Self, Failure> {
         Ok(Self { path: path.to_owned(), is_kept: true, _lock: Some(FolderLock::take(path)?) })
     }
 
-    /// One that goes with the run.
+    /// Makes a temporary folder, which is removed with the run.
     pub(super) fn temporary() -> Self {
         let path = std::env::temp_dir().join(format!("{TEMPORARY}{}", std::process::id()));
         Self { path, is_kept: false, _lock: None }
@@ -49,7 +49,7 @@ impl RunFolder {
 impl Drop for RunFolder {
     fn drop(&mut self) {
         if !self.is_kept {
-            // A rest in the folder for temporary files does no harm.
+            // Files that remain in the folder for temporary files do no harm.
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }
@@ -63,7 +63,7 @@ pub(super) fn remove_left_behind() -> usize {
         let name = entry.file_name();
         let process = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)?.parse::<u32>().ok());
         if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
-            // Another user's may not be ours to remove.
+            // This user may not remove the folder of another user.
             removed += usize::from(std::fs::remove_dir_all(entry.path()).is_ok());
         }
     }

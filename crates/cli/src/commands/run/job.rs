@@ -45,9 +45,9 @@ impl SpoiltAttempt {
 
 /// Outcomes of an attempt.
 pub(super) enum AttemptEnd {
-    /// Its results are written.
+    /// The attempt's results are written.
     Done,
-    /// The machine spoilt it, and nothing of it is kept.
+    /// The machine spoilt the attempt, and no part of it is kept.
     Spoilt(String),
 }
 
@@ -61,7 +61,7 @@ impl Job<'_> {
         self.spoilt.len() < AGAIN_MAX && halved.is_some()
     }
 
-    /// Halves the scale after an attempt that the machine spoilt, and says so.
+    /// Halves the scale after an attempt that the machine spoilt, and prints the reason.
     ///
     /// # Panics
     /// If the scale cannot be halved.
@@ -80,7 +80,7 @@ impl Job<'_> {
     }
 }
 
-/// A line for each record that the scenario asks for and a loopback cannot write.
+/// Returns a line if the scenario asks for `record.queues`, which a run on the loopback cannot write; otherwise an empty text.
 pub(super) fn unrecorded(job: &Job<'_>) -> String {
     let queues = &job.loaded.scenario.record.queues;
     if job.carried.is_some() || queues.is_empty() {
@@ -92,7 +92,7 @@ pub(super) fn unrecorded(job: &Job<'_>) -> String {
 /// Prints the text for people, and writes the result where the arguments ask for it.
 pub(super) fn finish(job: &Job<'_>, result: &RunResult, text: &str) -> Result<(), Failure> {
     let arguments = job.arguments;
-    // A disk that takes no tables has room on the terminal.
+    // The text is printed first: it appears even if the disk takes no tables.
     if arguments.prints() {
         output::print(text)?;
         result.cautions().iter().for_each(|caution| output::note(caution));
@@ -136,7 +136,7 @@ pub(super) fn end_capture(job: &Job<'_>, tap: Option<DeviceTap>) -> Result<Strin
     Ok(format!("{:<18}{frames} frames in {}{lacks}\n", "capture", file.display()))
 }
 
-/// A summary with the scenario's name, version and seed.
+/// Makes a summary with the scenario's name, version and seed.
 pub(super) fn summary_of(loaded: &Loaded) -> Summary {
     let name = fanin_report::ScenarioName { name: loaded.name.clone(), hash: loaded.hash() };
     let mut summary = Summary::new(fanin_report::ResultKind::Run, crate::build_info::VERSION, name);

@@ -11,9 +11,9 @@ use super::network::bottleneck;
 use crate::failure::Failure;
 use crate::output;
 
-/// Time between two looks at whether the machine carries the run.
+/// Time between two checks that the machine carries the run.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Looks in a row that have to find the same, unless it is final.
+/// Checks in a row that must find a bottleneck before the attempt ends; lost frames end the attempt at once.
 const LOOKS: u32 = 2;
 
 /// Runs `work` for the warm-up and then for the measured time, during which the network is observed. `work` receives
@@ -52,7 +52,7 @@ pub(super) fn measured(
         let seen = watch.so_far()?;
         let reason = bottleneck(&job.slow.scenario, &seen);
         looks = if reason.is_some() { looks + 1 } else { 0 };
-        // Frames that were lost stay lost; anything else may pass.
+        // Lost frames stay lost; any other bottleneck may pass.
         if let Some(reason) = reason.filter(|_| seen.missed > 0 || looks >= LOOKS) {
             bar.finish_and_clear();
             return Ok(Some(reason));

@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let seed = arguments.seed.map(|seed| format!("run.seed={seed}"));
     let sets = arguments.source.sets.iter().cloned().chain(seed).collect();
-    // The parser wants it where neither --check nor --clean is given.
+    // The parser requires a source where neither --check nor --clean is given.
     let source = arguments.source.source.clone().unwrap_or_default();
     let loaded = Source { source: source.clone(), sets }.load()?;
     check_records(&loaded)?;
@@ -106,7 +106,7 @@ fn choose(arguments: &Arguments) -> Result<bool, Failure> {
     }
 }
 
-/// Privileges and kernel features that namespaces and the switch need and this process lacks.
+/// Returns the privileges and kernel features that namespaces and the switch need and this process lacks; `None` if it has all.
 fn missing() -> Option<String> {
     const NEEDED: [&str; 6] =
         ["CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_BPF", "ip", "network namespaces", "AF_XDP"];

@@ -12,15 +12,15 @@ use crate::output;
 
 /// A switch that works for more than this share of a core has no time left for a burst. Polling without work does not count.
 const SWITCH_WORKING_MAX: f64 = 0.60;
-/// A switch that is ready and waits for a core for more than this share of the time is not a switch of the scenario's.
+/// A switch that waits for a core for more than this share of the time does not behave like the scenario's switch.
 const SWITCH_WAIT_MAX: f64 = 0.20;
 
 /// Share of stolen time above which a machine's clocks differ from the scenario's.
 const STEAL_MAX: f64 = 0.05;
-/// Hosts or switches that wait longer than this share of the ideal time before each of their steps make the collection, not the
+/// If hosts or switches wait for a core longer than this share of the ideal time, they determine the collection time, not the
 /// network.
 const LATE_SHARE: f64 = 0.10;
-/// Longest wait that an otherwise idle kernel shows, too, in seconds.
+/// Longest wait in seconds that an otherwise idle kernel shows, too.
 const LATE_MIN_S: f64 = 0.5e-3;
 
 /// Builds the network, if the run has one.
@@ -82,7 +82,8 @@ pub(super) fn fill_techniques(summary: &mut Summary, bench: &Bench) {
     }
 }
 
-/// Reason for which the machine, not the network, made the result of `scenario`; `None` if it had headroom.
+/// Returns the reason for which the machine, not the network, made the result of `scenario`; `None` if the machine had
+/// headroom.
 pub(super) fn bottleneck(scenario: &Scenario, observed: &Observed) -> Option<String> {
     let effort = observed.effort;
     let allowed_s = late_max(scenario);
@@ -123,12 +124,12 @@ fn allowed(seconds: f64) -> String {
     )
 }
 
-/// The longest that hosts and switches may wait for a core on average, in seconds.
+/// Returns the longest mean wait of hosts and switches for a core that is allowed, in seconds.
 fn late_max(scenario: &Scenario) -> f64 {
     (LATE_SHARE * least_collection_s(scenario)).max(LATE_MIN_S)
 }
 
-/// Size, cost and head-room in lines for a person.
+/// Returns size, cost and headroom as lines of text.
 pub(super) fn notes(job: &Job<'_>, bench: &Bench, observed: &Observed) -> String {
     let (network, effort) = (bench.network(), observed.effort);
     let mut text = format!(

@@ -1,4 +1,4 @@
-//! `fanin switch set`, `reset-marks` and `api`: changing a running switch, and how else to do it.
+//! `fanin switch set`, `reset-marks` and `api`: changes of a running switch, and the description of its interface.
 
 use clap::Args;
 use fanin_switch::control::{self, Client};

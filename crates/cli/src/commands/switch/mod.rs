@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         (Some(SwitchCommand::Openflow(arguments)), _) => openflow::run(arguments),
         (Some(SwitchCommand::Api), _) => change::api(),
         (None, Some(arguments)) => run::run(arguments),
-        // The parser wants one of the two.
+        // The parser requires one of the two.
         (None, None) => Ok(()),
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let stop = interrupt::flag();
     let settings = control_settings(&config)?;
     let running = Running::start(&config)?;
-    // Its threads come after the capabilities have gone, and so have none.
+    // The server's threads start after the capabilities were dropped, and so have none.
     let server = match &settings {
         Some(settings) => Some(ControlServer::start(settings, running.operation())?),
         None => None,
@@ -88,7 +88,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// Addresses at which it listens for operators, if configured.
+/// Returns the addresses at which the switch listens for operators; `None` if none is configured.
 fn control_settings(config: &Config) -> Result<Option<Settings>, Failure> {
     let ControlSpec { socket, http, token_file, authentication } = &config.control;
     if socket.is_none() && http.is_none() {
@@ -99,7 +99,7 @@ fn control_settings(config: &Config) -> Result<Option<Settings>, Failure> {
     Ok(Some(Settings { socket, http: *http, token, authentication: *authentication }))
 }
 
-/// A configuration in a few words.
+/// Returns a configuration in a few words.
 fn outline(config: &Config) -> String {
     let many = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
     format!(
@@ -111,7 +111,7 @@ fn outline(config: &Config) -> String {
     )
 }
 
-/// A table of the frames and drops of each port.
+/// Returns a table of the frames and drops of each port and ring.
 fn text(ended: &SwitchResult) -> String {
     let mut lines = vec![format!(
         "{:<20} {:>12} {:>12} {:>12} {:>12} {:>12}",

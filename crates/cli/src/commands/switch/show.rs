@@ -93,7 +93,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_default()
 }
 
-/// A text as it is, anything else as JSON writes it; nothing for null.
+/// Returns a text unchanged, any other value as JSON, and a dash for null.
 fn word(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
@@ -188,7 +188,7 @@ fn rule(item: &Value) -> Vec<String> {
     ]
 }
 
-/// Stations name their port by its number; people know its name.
+/// Returns the rows of stations, with the names of their ports in place of the numbers.
 fn stations(client: &Client, items: &Value) -> Result<Vec<Vec<String>>, Failure> {
     let ports = client.read("/v1/ports")?;
     let name = |wanted: u64| {
@@ -211,7 +211,7 @@ fn stations(client: &Client, items: &Value) -> Result<Vec<Vec<String>>, Failure>
     Ok(rows)
 }
 
-/// Columns as wide as their content; numbers to the right.
+/// Returns a table with columns as wide as their content, and numbers aligned to the right.
 fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let mut lines = vec![header.iter().map(|&name| name.to_owned()).collect::<Vec<_>>()];
     lines.extend_from_slice(rows);

@@ -21,7 +21,7 @@ pub(super) struct SwitchTarget {
 }
 
 impl SwitchTarget {
-    /// Something to ask it with.
+    /// Makes a client of the switch.
     pub(super) fn client(&self) -> Result<Client, Failure> {
         let token = match &self.token_file {
             None => None,

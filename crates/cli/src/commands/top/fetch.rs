@@ -9,7 +9,7 @@ use fanin_testbed::Namespace;
 
 use super::target::{MetricsEndpoint, TopTarget};
 
-/// Most time from the connect until the last byte.
+/// Longest time from the connect until the last byte.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
 /// The most bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 64 << 20;

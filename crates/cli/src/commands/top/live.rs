@@ -18,7 +18,7 @@ use super::watched::{REFRESH, Watched, ask_all};
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
-/// Time between two looks at keys and answers.
+/// Time between two checks for keys and answers.
 const TURN: Duration = Duration::from_millis(100);
 
 /// Ends of the view.
@@ -28,7 +28,7 @@ enum Leave {
     Interrupted,
 }
 
-/// Shows the targets until a key or a signal ends it. The terminal is restored, after a panic too.
+/// Shows the targets until a key or a signal ends the view. The terminal is restored, also after a panic.
 pub(super) fn run(watched: Vec<Watched>, token: Option<String>) -> Result<(), Failure> {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return Err(Failure::NoTerminal);
@@ -36,7 +36,7 @@ pub(super) fn run(watched: Vec<Watched>, token: Option<String>) -> Result<(), Fa
     let stop = interrupt::flag();
     let is_coloured = output::is_coloured(&io::stdout());
     let (sender, receiver) = mpsc::sync_channel(1);
-    // It ends with the program, or when the view no longer takes its answers.
+    // The thread ends with the program, or when the view no longer takes its answers.
     std::thread::spawn(move || keep_asking(watched, token.as_deref(), &sender));
     let mut terminal = ratatui::try_init()?;
     let left =
@@ -98,7 +98,7 @@ impl TopView {
         }
         match key.code {
             KeyCode::Char('q') => return Some(Leave::Quit),
-            // In raw mode the terminal sends no signal for it.
+            // In raw mode the terminal sends no signal for Ctrl-C.
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
                 return Some(Leave::Interrupted);
             }

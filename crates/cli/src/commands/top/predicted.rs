@@ -1,4 +1,4 @@
-//! The bands that a simulation predicted for a run, and its figures of now.
+//! The bands that a simulation predicted for a run, and the run's present figures.
 
 use super::roles::role;
 use super::table::{ScreenTable, Tone, bytes, millis, scaled};
@@ -43,13 +43,13 @@ const FIGURES: [PredictedFigure; 4] = [
     },
 ];
 
-/// The increase a second at all processes of a role, or of every role.
+/// Returns a metric's increase a second at all processes of a role; at all processes if `wanted` is empty.
 fn rate(all: &[Watched], wanted: &str, name: &str) -> Option<f64> {
     let of_role = all.iter().filter(|one| wanted.is_empty() || role(one) == Some(wanted));
     of_role.filter_map(|one| one.rate(name)).reduce(|sum, rate| sum + rate)
 }
 
-/// The bounds of a band, from whichever process serves it.
+/// Returns the bounds of a band, from the first process that serves them.
 fn band(all: &[Watched], metric: &str) -> Option<(f64, f64)> {
     let bounds = all.iter().filter_map(Watched::sample).map(|sample| sample.all(metric));
     let bounds = bounds.into_iter().find(|bounds| !bounds.is_empty())?;
@@ -57,7 +57,7 @@ fn band(all: &[Watched], metric: &str) -> Option<(f64, f64)> {
     Some((bound("low")?, bound("high")?))
 }
 
-/// The table; without rows if nothing was predicted.
+/// Returns the table of the bands; without rows if nothing was predicted.
 pub(super) fn table(all: &[Watched]) -> ScreenTable {
     let mut table = ScreenTable::new("PREDICTED", 1, &["figure", "now", "low", "high", ""]);
     for figure in &FIGURES {

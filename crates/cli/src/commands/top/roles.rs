@@ -9,18 +9,18 @@ use super::watched::Watched;
 const COMMON: [&str; 8] =
     ["process", "state", "peers", "lost", "strangers", "rexmit/s", "timeouts/s", "RTT ms"];
 
-/// The role of a process as it says itself; `None` for a switch.
+/// Returns the role that a process states in its metrics; `None` for a switch.
 pub(super) fn role(watched: &Watched) -> Option<&str> {
     watched.sample()?.all("fanin_up").first().map(|up| up.label("role"))
 }
 
-/// The name of a process as it says itself.
+/// Returns the name that a process states in its metrics, otherwise the target's name.
 pub(super) fn name(watched: &Watched) -> &str {
     let up = watched.sample().and_then(|sample| sample.all("fanin_up").first());
     up.map_or(watched.target.name.as_str(), |up| up.label("process"))
 }
 
-/// The processes of a role, by their numbers.
+/// Returns the processes of a role, in the order of their numbers.
 fn of_role<'a>(all: &'a [Watched], wanted: &str) -> Vec<&'a Watched> {
     let mut found: Vec<&Watched> = all.iter().filter(|one| role(one) == Some(wanted)).collect();
     let number = |one: &Watched| name(one).rsplit('-').next().and_then(|end| end.parse::<u64>().ok());
@@ -65,7 +65,7 @@ fn table(
     table
 }
 
-/// Mean time of a collection, and the mean ideal time, over the window.
+/// Returns the mean time of a collection and the mean ideal time over the window, in seconds.
 pub(super) fn collection(one: &Watched) -> (Option<f64>, Option<f64>) {
     let per_event = |name| {
         let count = one.rate("fanin_collection_time_seconds_count").filter(|&rate| rate > 0.0)?;
@@ -74,7 +74,7 @@ pub(super) fn collection(one: &Watched) -> (Option<f64>, Option<f64>) {
     (per_event("fanin_collection_time_seconds_sum"), per_event("fanin_collection_ideal_seconds_total"))
 }
 
-/// Collections a second completed by each readout's answer, at these collectors.
+/// Returns, for each readout, the collections a second that its answer completed at these collectors.
 pub(super) fn last_answers<'a>(collectors: impl Iterator<Item = &'a Watched>) -> BTreeMap<u64, f64> {
     const NAME: &str = "fanin_last_answers_total";
     let mut rates = BTreeMap::new();
@@ -87,7 +87,7 @@ pub(super) fn last_answers<'a>(collectors: impl Iterator<Item = &'a Watched>) ->
     rates
 }
 
-/// The readout that answers last most often, and its share of the collections.
+/// Returns the readout that answers last most often, and its share of the collections; `None` without collections.
 pub(super) fn slowest(rates: &BTreeMap<u64, f64>) -> Option<(u64, f64)> {
     let all: f64 = rates.values().sum();
     let (readout, rate) = rates.iter().max_by(|one, other| one.1.total_cmp(other.1))?;
@@ -101,7 +101,7 @@ fn slowest_text(rates: &BTreeMap<u64, f64>) -> String {
     )
 }
 
-/// The tables of all roles.
+/// Returns the tables of all roles.
 pub(super) fn tables(all: &[Watched]) -> Vec<ScreenTable> {
     let rate = |one: &Watched, name| scaled(one.rate(name));
     let size = |one: &Watched, name| bytes(one.rate(name));

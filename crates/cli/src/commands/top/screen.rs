@@ -11,7 +11,7 @@ use super::watched::Watched;
 /// Seconds of a day.
 const DAY_S: u64 = 86_400;
 
-/// All lines of the screen.
+/// Returns all lines of the screen.
 pub(super) fn lines(all: &[Watched]) -> Vec<ScreenLine> {
     let mut lines = vec![ScreenLine { text: title(all), tone: Tone::Heading }];
     lines.extend(system(all).into_iter().map(|text| ScreenLine { text, tone: Tone::Plain }));
@@ -33,7 +33,7 @@ fn clock(at: SystemTime) -> String {
     format!("{:02}:{:02}:{:02} UTC", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// The system as a whole.
+/// Returns the lines on the system as a whole.
 fn system(all: &[Watched]) -> Vec<String> {
     let of_role = |wanted: &'static str| all.iter().filter(move |one| role(one) == Some(wanted));
     let sum = |rates: &mut dyn Iterator<Item = Option<f64>>| rates.flatten().reduce(|a, b| a + b);
@@ -88,7 +88,7 @@ fn system(all: &[Watched]) -> Vec<String> {
     lines
 }
 
-/// Targets that do not answer, with why and since when.
+/// Returns the table of targets that do not answer, with time and reason.
 fn silent(all: &[Watched]) -> ScreenTable {
     let mut table = ScreenTable::new("NO ANSWER", 4, &["at", "since", "for", "why"]);
     for one in all {

@@ -1,4 +1,4 @@
-//! The text format of Prometheus and OpenMetrics, read.
+//! A parser of the text format of Prometheus and OpenMetrics.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -21,7 +21,7 @@ pub(super) struct MetricSeries {
 }
 
 impl MetricSeries {
-    /// The value of a label; empty if it is absent, as in PromQL.
+    /// Returns the value of a label; empty if the label is absent, as in PromQL.
     pub(super) fn label(&self, name: &str) -> &str {
         self.labels.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
     }
@@ -45,30 +45,30 @@ impl MetricsSample {
         Ok(Self { at, series })
     }
 
-    /// All series of a name.
+    /// Returns all series of a name.
     pub(super) fn all(&self, name: &str) -> &[MetricSeries] {
         self.series.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The sum of all series of a name; `None` if none has it.
+    /// Returns the sum of all series of a name; `None` if no series has that name.
     pub(super) fn sum(&self, name: &str) -> Option<f64> {
         let all = self.all(name);
         (!all.is_empty()).then(|| all.iter().map(|one| one.value).sum())
     }
 
-    /// The same series in this sample.
+    /// Returns the series of this sample with the same name and labels; `None` without one.
     fn same(&self, name: &str, other: &MetricSeries) -> Option<&MetricSeries> {
         self.all(name).iter().find(|one| one.labels == other.labels)
     }
 
-    /// The increase of a counter since an earlier sample. After a restart it is the new value, as in PromQL.
+    /// Returns the increase of a counter since an earlier sample. After a restart, the increase is the new value, as in PromQL.
     pub(super) fn increase(&self, name: &str, series: &MetricSeries, earlier: &Self) -> f64 {
         let before = earlier.same(name, series).map_or(0.0, |one| one.value);
         if series.value < before { series.value } else { series.value - before }
     }
 }
 
-/// `NAME{LABEL="VALUE",…} NUMBER`, with a timestamp or not.
+/// Parses `NAME{LABEL="VALUE",…} NUMBER`, with or without a timestamp.
 fn parse_line(line: &str) -> Option<(&str, MetricSeries)> {
     let end = line.find(['{', ' '])?;
     let (name, mut rest) = line.split_at(end);
@@ -91,7 +91,7 @@ fn parse_line(line: &str) -> Option<(&str, MetricSeries)> {
     Some((name, MetricSeries { labels, value }))
 }
 
-/// A label's value up to its closing quote, and the rest of the line.
+/// Parses a label's value up to its closing quote. Returns the value and the rest of the line.
 fn parse_value(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut letters = text.char_indices();

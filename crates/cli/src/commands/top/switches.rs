@@ -8,19 +8,19 @@ use super::watched::Watched;
 /// Letters of a bar of occupancy.
 const BAR: usize = 10;
 
-/// True for an answer of a switch.
+/// Returns true if the last answer is a switch's.
 pub(super) fn is_switch(watched: &Watched) -> bool {
     watched.sample().is_some_and(|sample| !sample.all("fanin_switch_info").is_empty())
 }
 
-/// The name of a switch in its configuration, or that of its target.
+/// Returns the name of a switch in its configuration; without one, the target's name.
 pub(super) fn switch_name(watched: &Watched) -> &str {
     let info = watched.sample().and_then(|sample| sample.all("fanin_switch_info").first());
     let own = info.map_or("", |info| info.label("name"));
     if own.is_empty() { &watched.target.name } else { own }
 }
 
-/// The tables of all switches.
+/// Returns the tables of all switches.
 pub(super) fn tables(all: &[Watched]) -> Vec<ScreenTable> {
     let found: Vec<&Watched> = all.iter().filter(|one| is_switch(one)).collect();
     vec![switches(&found), queues(&found), drops(all)]
@@ -66,7 +66,7 @@ fn switches(found: &[&Watched]) -> ScreenTable {
     table
 }
 
-/// Rings, and the queues of ports that held a frame lately.
+/// Returns the table of rings, and of port queues that held a frame lately.
 fn queues(found: &[&Watched]) -> ScreenTable {
     let columns = [
         "switch",
@@ -167,7 +167,7 @@ const DROPS: [(&str, &str); 3] = [
     ("fanin_switch_port_missed_frames_total", "driver"),
 ];
 
-/// Everything that was dropped since the processes started, by cause.
+/// Returns the table of all drops and losses since the processes started, by cause.
 fn drops(all: &[Watched]) -> ScreenTable {
     let mut table = ScreenTable::new("DROPS", 3, &["at", "where", "cause", "total", "now/s"]);
     let mut add =

@@ -40,7 +40,7 @@ impl ScreenTable {
         self.rows.push((cells, tone));
     }
 
-    /// The lines of the table, an empty one before it; none without rows.
+    /// Returns the lines of the table after an empty line; no lines without rows.
     pub(super) fn lines(&self) -> Vec<ScreenLine> {
         if self.rows.is_empty() {
             return Vec::new();
@@ -75,7 +75,7 @@ impl ScreenTable {
     }
 }
 
-/// A number with a prefix of its unit, such as `12.3 M`; a dash if it is unknown.
+/// Formats a number with a prefix of its unit, such as `12.3 M`; a dash for `None`.
 pub(super) fn scaled(value: Option<f64>) -> String {
     let Some(value) = value else { return "-".to_owned() };
     for (factor, prefix) in [(1e9, " G"), (1e6, " M"), (1e4, " k")] {
@@ -87,7 +87,7 @@ pub(super) fn scaled(value: Option<f64>) -> String {
     if value.fract() == 0.0 || value.abs() >= 1000.0 { format!("{value:.0}") } else { format!("{value:.1}") }
 }
 
-/// Bytes, or bytes a second.
+/// Formats bytes, or bytes a second; a dash for `None`.
 pub(super) fn bytes(value: Option<f64>) -> String {
     match value {
         None => "-".to_owned(),
@@ -98,12 +98,12 @@ pub(super) fn bytes(value: Option<f64>) -> String {
     }
 }
 
-/// Seconds as milliseconds.
+/// Formats seconds as milliseconds; a dash for `None`.
 pub(super) fn millis(seconds: Option<f64>) -> String {
     seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{:.2}", 1e3 * seconds))
 }
 
-/// A share as a percentage.
+/// Formats a share as a percentage; a dash for `None`.
 pub(super) fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", 100.0 * share))
 }

@@ -1,4 +1,4 @@
-//! The processes and switches to watch: addresses, or those that a run's folder names.
+//! The processes and switches to watch, by their addresses or by a run's folder.
 
 use std::path::{Path, PathBuf};
 
@@ -16,12 +16,12 @@ const NETWORK_FOLDER: &str = "network";
 /// A process or switch that serves `/metrics`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TopTarget {
-    /// Its name before it has answered.
+    /// The target's name before its first answer.
     pub(super) name: String,
     pub(super) endpoint: MetricsEndpoint,
 }
 
-/// The place at which it serves.
+/// The place at which a target serves `/metrics`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MetricsEndpoint {
     /// HOST:PORT of a process or switch.
@@ -32,7 +32,7 @@ pub(super) enum MetricsEndpoint {
     Socket(PathBuf),
 }
 
-/// All targets that the arguments name.
+/// Returns all targets that the arguments name.
 ///
 /// # Errors
 /// If an argument is neither an address nor the folder of a run with metrics.
@@ -53,7 +53,7 @@ pub(super) fn targets(given: &[String]) -> Result<Vec<TopTarget>, Failure> {
     Ok(found)
 }
 
-/// HOST:PORT of an argument, which may be a URL.
+/// Returns the HOST:PORT of an argument, which may be a URL; `None` for other texts.
 fn address(text: &str) -> Option<String> {
     let text = text.strip_prefix("http://").unwrap_or(text);
     let text = text.split('/').next().filter(|rest| !rest.is_empty())?;
@@ -61,7 +61,7 @@ fn address(text: &str) -> Option<String> {
     (!host.is_empty() && port.parse::<u16>().is_ok()).then(|| text.to_owned())
 }
 
-/// The processes and switches of a run. A run without `--metrics` has its switches alone.
+/// Reads the processes and switches of a run from its folder. A run without `--metrics` has only its switches.
 fn of_folder(folder: &Path) -> Result<Vec<TopTarget>, Failure> {
     let mut found = Vec::new();
     for part in LIVE_FOLDERS {

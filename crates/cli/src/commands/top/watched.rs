@@ -1,4 +1,4 @@
-//! Targets with their last answers, asked again and again.
+//! Targets with their last answers, which are asked periodically.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -12,9 +12,10 @@ use super::series::{MetricSeries, MetricsSample};
 use super::target::MetricsEndpoint;
 use super::target::TopTarget;
 
-/// Time between two rounds of questions.
+/// Time between two rounds of requests.
 pub(super) const REFRESH: Duration = Duration::from_secs(1);
-/// Rates are taken over this time: processes update their metrics once a second, so that a shorter one would flicker.
+/// Rates are taken over this time: processes update their metrics once a second, so that rates over a shorter time would
+/// flicker.
 const WINDOW: Duration = Duration::from_secs(5);
 /// Targets that are asked at the same time.
 const ASKED_MAX: usize = 16;
@@ -23,7 +24,7 @@ const ASKED_MAX: usize = 16;
 #[derive(Debug, Clone)]
 pub(super) struct Watched {
     pub(super) target: TopTarget,
-    /// The oldest first.
+    /// The answers of about the last five seconds, the oldest first.
     samples: VecDeque<MetricsSample>,
     pub(super) silence: Option<Silence>,
 }
@@ -31,11 +32,11 @@ pub(super) struct Watched {
 /// A target that does not answer.
 #[derive(Debug, Clone)]
 pub(super) struct Silence {
-    /// Time since its last answer, or since it was first asked.
+    /// Time of the first request that had no answer.
     pub(super) since: SystemTime,
     pub(super) begun: Instant,
     pub(super) why: String,
-    /// True if it has answered before.
+    /// True if the target has answered before.
     pub(super) has_answered: bool,
 }
 
@@ -55,7 +56,7 @@ impl Watched {
     fn handle(&mut self, asked: (Instant, SystemTime), answer: Result<MetricsSample, String>) {
         match answer {
             Ok(sample) => {
-                // An answer after a silence has nothing before it: the rate of that time says nothing about now.
+                // Answers before a silence are removed: a rate over the silence says nothing about the present.
                 if self.silence.take().is_some() {
                     self.samples.clear();
                 }
@@ -73,31 +74,32 @@ impl Watched {
         }
     }
 
-    /// The last answer, if the target answers.
+    /// Returns the last answer, if the target answers.
     pub(super) fn sample(&self) -> Option<&MetricsSample> {
         self.samples.back().filter(|_| self.silence.is_none())
     }
 
-    /// A series' increase and the seconds that it took; `None` before the second answer.
+    /// Returns a series' increase over the window, and the window in seconds; `None` before the second answer.
     fn increase(&self, name: &str, series: &MetricSeries) -> Option<(f64, f64)> {
         let (first, last) = (self.samples.front()?, self.sample()?);
         let seconds = (last.at - first.at).as_secs_f64();
         (seconds > 0.0).then(|| (last.increase(name, series, first), seconds))
     }
 
-    /// A series' increase a second.
+    /// Returns a series' increase a second; `None` before the second answer.
     pub(super) fn rate_of(&self, name: &str, series: &MetricSeries) -> Option<f64> {
         self.increase(name, series).map(|(increase, seconds)| increase / seconds)
     }
 
-    /// The increase a second of all series of a name together.
+    /// Returns the increase a second of all series of a name together; `None` without such a series or before the second
+    /// answer.
     pub(super) fn rate(&self, name: &str) -> Option<f64> {
         let all = self.sample()?.all(name);
         let rates: Vec<f64> = all.iter().filter_map(|series| self.rate_of(name, series)).collect();
         (!rates.is_empty()).then(|| rates.iter().sum())
     }
 
-    /// The value of a gauge.
+    /// Returns the sum of a gauge's series; `None` if the target has no such gauge.
     pub(super) fn gauge(&self, name: &str) -> Option<f64> {
         self.sample()?.sum(name)
     }

@@ -117,7 +117,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     ending(&tuned, &found)
 }
 
-/// End of the command: complete, stopped, or without a point that meets the constraints.
+/// Returns the end of the command: success, a stop, or no point that meets the constraints.
 fn ending(tuned: &Tuned<'_>, found: &SearchOutcome) -> Result<(), Failure> {
     match found.best() {
         _ if found.is_stopped => Err(Failure::Stopped),
@@ -126,7 +126,7 @@ fn ending(tuned: &Tuned<'_>, found: &SearchOutcome) -> Result<(), Failure> {
     }
 }
 
-/// The settings to tune, checked against the scenario: those asked for, and the objective if it is one.
+/// Returns the settings to tune, checked against the scenario: the settings of `--over`, and the objective if it is a setting.
 fn keys(source: &Source, goal: &Goal, over: &[KeyRange]) -> Result<Vec<TunedKey>, Failure> {
     let loaded = source.load()?;
     let mut ranges = over.to_vec();

@@ -33,7 +33,7 @@ pub(crate) struct Tuned<'a> {
     pub(crate) played: &'a [Played],
 }
 
-/// A value with its unit.
+/// Formats a value with its unit.
 pub(crate) fn figure_text(figure: &NamedFigure, value: f64) -> String {
     match figure.unit {
         FigureUnit::Millis => format!("{value:.2} ms"),
@@ -45,37 +45,38 @@ pub(crate) fn figure_text(figure: &NamedFigure, value: f64) -> String {
     }
 }
 
-/// True if a value is an end of its setting's range.
+/// Returns true if a value is an end of its setting's range.
 fn is_end(key: &TunedKey, value: u64) -> bool {
     value == key.axis.low || value == key.axis.high
 }
 
 impl Tuned<'_> {
-    /// The simulations of a point, with their numbers.
+    /// Returns the simulations of a point, with their numbers.
     fn of_point<'a>(&'a self, point: &'a TriedPoint) -> impl Iterator<Item = (usize, &'a Played)> {
         self.played.iter().enumerate().filter(move |(_, played)| played.trial.values == point.values)
     }
 
-    /// The events or requests of a point over all its seeds, and the number of these; absent where none were counted.
+    /// Returns the events or requests of a point over all its seeds, and the number of seeds; `None` if a seed has no such
+    /// count.
     pub(crate) fn samples(&self, point: &TriedPoint) -> Option<(u64, usize)> {
         let counts = self.of_point(point).map(|(_, played)| played.result.summary.samples());
         let counts: Vec<u64> = counts.collect::<Option<_>>()?;
         (!counts.is_empty()).then(|| (counts.iter().sum(), counts.len()))
     }
 
-    /// A figure of a point over its seeds; absent where a seed lacks it.
+    /// Returns a figure's mean of a point over its seeds, with the interval; `None` if a seed lacks the figure.
     pub(crate) fn figure(&self, figure: &NamedFigure, point: &TriedPoint) -> Option<Interval> {
         let values: Option<Vec<f64>> =
             self.of_point(point).map(|(_, played)| figure.of(&played.result.summary)).collect();
         interval(&values?)
     }
 
-    /// The settings of a point as `--set` takes them.
+    /// Returns the settings of a point as `--set` takes them.
     fn set(&self, point: &TriedPoint) -> Vec<String> {
         self.keys.iter().zip(&point.values).map(|(key, value)| key.set(*value)).collect()
     }
 
-    /// The figures that the table shows: the objective and those of the constraints.
+    /// Returns the figures that the table shows: the objective and the constraints' figures, each once.
     fn shown(&self) -> Vec<&'static NamedFigure> {
         let objective = match &self.goal.objective.target {
             Target::Figure(figure) => Some(*figure),
@@ -90,7 +91,7 @@ impl Tuned<'_> {
         shown
     }
 
-    /// A figure of a point as text, with its interval.
+    /// Returns a figure of a point as text, with its interval.
     pub(crate) fn cell(&self, figure: &NamedFigure, point: &TriedPoint) -> String {
         let Some(Interval { mean, half }) = self.figure(figure, point) else { return "-".to_owned() };
         let half = half.filter(|half| *half > 0.0).map_or_else(String::new, |half| {
@@ -101,7 +102,7 @@ impl Tuned<'_> {
         figure_text(figure, mean) + &half
     }
 
-    /// All tried points, the best one, and how sure and how flat it is.
+    /// Returns the table of all tried points, and the answer in sentences.
     pub(crate) fn text(&self) -> String {
         let figures = self.shown();
         let heads = self.keys.iter().map(|key| key.key.clone()).chain(["seeds".to_owned()]);
@@ -151,8 +152,8 @@ impl Tuned<'_> {
         out
     }
 
-    /// The answer in sentences: the question, and the best point with its confidence. Then how flat the objective is there,
-    /// and whether the point is at the end of a range.
+    /// Returns the answer in sentences: the question, and the best point with its confidence. Further sentences give the range
+    /// of nearly equal values, and note a point at the end of a range.
     fn answer(&self) -> Vec<String> {
         let sense = if self.goal.objective.sense == Sense::Minimise { "smallest" } else { "largest" };
         let over: Vec<String> =
@@ -179,7 +180,7 @@ impl Tuned<'_> {
         answer
     }
 
-    /// The best point in words, a line for each statement.
+    /// Describes the best point, a line for each statement.
     fn described(&self, best: &TriedPoint) -> Vec<String> {
         let set = self.set(best).join(" ");
         let objective = &self.goal.objective;
@@ -227,7 +228,7 @@ impl Tuned<'_> {
         self.goal.constraints.iter().map(|constraint| constraint.text.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    /// The note that no point meets the constraints, with the distance of the nearest one.
+    /// Returns the note that no point meets the constraints, with the settings and figures of the nearest point.
     pub(crate) fn nearest(&self, best: &TriedPoint) -> String {
         let ranges: Vec<String> =
             self.keys.iter().map(|key| format!("{} within {}", key.key, key.range())).collect();
@@ -251,7 +252,7 @@ impl Tuned<'_> {
         )
     }
 
-    /// The search as JSON.
+    /// Returns the search as JSON.
     pub(crate) fn value(&self, scenario: &ScenarioName) -> Value {
         let objective = &self.goal.objective;
         let sense = if objective.sense == Sense::Minimise { "minimise" } else { "maximise" };
@@ -296,7 +297,7 @@ impl Tuned<'_> {
         value
     }
 
-    /// A tried point: settings, the means of its figures with intervals, and where its simulations are.
+    /// Returns a tried point as JSON: settings, the means of its figures with intervals, and the folders of its simulations.
     fn point(&self, point: &TriedPoint) -> Value {
         let mut figures = Map::new();
         for figure in NAMED_FIGURES {

@@ -13,7 +13,7 @@ use crate::commands::source::Source;
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
-/// Simulations at a time unless the user says otherwise.
+/// Returns the default number of simulations at a time: the number of cores.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -24,7 +24,7 @@ pub(crate) struct Played {
     pub(crate) set: Vec<String>,
     /// The point and its seed.
     pub(crate) trial: Trial,
-    /// Its result, without tables.
+    /// The trial's result, without tables.
     pub(crate) result: RunResult,
 }
 
@@ -56,12 +56,12 @@ impl<'a> Trials<'a> {
         Ok(Self { source, keys, goal, threads, out, quiet, base, played: Vec::new(), failure: None })
     }
 
-    /// The simulated trials, in order.
+    /// Returns the simulated trials, in order.
     pub(crate) fn played(&self) -> &[Played] {
         &self.played
     }
 
-    /// The scenario without the tuned settings.
+    /// Returns the name and hash of the scenario without the tuned settings.
     pub(crate) fn scenario(&self) -> ScenarioName {
         ScenarioName { name: self.base.name.clone(), hash: self.base.hash() }
     }
@@ -77,7 +77,7 @@ impl<'a> Trials<'a> {
         self.failure.take().map_or(Ok(found), Err)
     }
 
-    /// Simulates a batch; gives fewer scores than trials after Ctrl-C or a failure.
+    /// Simulates a batch. Returns a score for each trial; fewer after Ctrl-C or a failure.
     fn play(&mut self, trials: &[Trial], bar: &ProgressBar) -> Vec<Score> {
         let loaded: Vec<Option<(Vec<String>, Loaded)>> =
             trials.iter().map(|trial| self.load(trial)).collect();
@@ -125,7 +125,7 @@ impl<'a> Trials<'a> {
         scores
     }
 
-    /// The scenario of a trial; `None` where its checks refuse the values.
+    /// Loads the scenario of a trial, with its settings; `None` if the scenario's checks refuse the values.
     fn load(&self, trial: &Trial) -> Option<(Vec<String>, Loaded)> {
         let set: Vec<String> =
             self.keys.iter().zip(&trial.values).map(|(key, value)| key.set(*value)).collect();
@@ -135,7 +135,7 @@ impl<'a> Trials<'a> {
         Some((set, loaded))
     }
 
-    /// The value of the setting that is the objective.
+    /// Returns the value of the objective, if the objective is a setting.
     fn objective_value(&self, trial: &Trial) -> Option<f64> {
         let Target::Key(objective) = &self.goal.objective.target else { return None };
         let at = self.keys.iter().position(|key| key.key == *objective)?;
@@ -143,7 +143,7 @@ impl<'a> Trials<'a> {
     }
 }
 
-/// The folder of a simulation.
+/// Returns the name of a simulation's folder.
 pub(crate) fn folder_name(number: usize) -> String {
     format!("{number:03}")
 }

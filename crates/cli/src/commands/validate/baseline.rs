@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::case::{JudgedCase, Measurement};
 use crate::failure::Failure;
 
-/// Its name, in the folder of the cases.
+/// The baseline's file name, in the folder of the cases.
 pub(super) const FILE: &str = "baseline.toml";
 const HEAD: &str = "# What this project's machine measured, by `fanin validate --record`. `known` and `conditions` are written by\n\
                     # hand: a case named there may differ beyond the goals, with measured / simulated within the range.\n\n";
@@ -52,7 +52,7 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    /// The figures of a valid measurement; `None` for others.
+    /// Takes the figures of a valid measurement; `None` for any other.
     pub(super) fn new(judged: &JudgedCase) -> Option<Self> {
         let run = match &judged.measured {
             Measurement::Live(run) if judged.measured.is_sound() => run,
@@ -78,7 +78,7 @@ impl Recorded {
         })
     }
 
-    /// A summary with these figures.
+    /// Makes a summary with these figures.
     pub(super) fn summary(&self) -> Summary {
         let mut summary = Summary::new(ResultKind::Run, crate::build_info::VERSION, ScenarioName::default());
         let times = Times { ideal: self.ideal_ms, mean: self.mean_ms, ..Times::default() };
@@ -98,7 +98,7 @@ impl Recorded {
     }
 }
 
-/// A difference that is understood: its reason, and how far it may go.
+/// A difference that is understood: its reason, and its allowed range.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct KnownDifference {
@@ -116,7 +116,7 @@ impl KnownDifference {
     }
 }
 
-/// All that is recorded.
+/// The content of the baseline.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Baseline {
@@ -156,7 +156,7 @@ impl Baseline {
         self.known.get(name).cloned()
     }
 
-    /// Takes a measurement in place of an earlier one; without any, the earlier one stays.
+    /// Replaces the measurement of a case; `None` keeps the earlier one.
     pub(super) fn put(&mut self, name: &str, recorded: Option<Recorded>) {
         if let Some(recorded) = recorded {
             self.case.insert(name.to_owned(), recorded);

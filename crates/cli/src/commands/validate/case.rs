@@ -34,11 +34,11 @@ pub(super) enum Measurement {
     Live(Box<LiveRun>),
     /// The baseline's measurement.
     Recorded(Recorded),
-    /// Nothing, because of this.
+    /// No measurement, for this reason.
     Missing(String),
 }
 
-/// A run, one of several perhaps.
+/// A run: the only one, or the median of several rounds.
 #[derive(Debug)]
 pub(super) struct LiveRun {
     pub(super) result: RunResult,
@@ -53,10 +53,10 @@ impl From<RunResult> for Measurement {
 }
 
 impl Measurement {
-    /// The middle one by goodput of the runs of a case.
+    /// Returns the run of a case with the median goodput; of an even number, the lower one.
     ///
     /// # Panics
-    /// Without any.
+    /// If `runs` is empty.
     pub(super) fn middle(mut runs: Vec<RunResult>) -> Self {
         let goodput =
             |run: &RunResult| run.summary.goodput_bps.as_ref().map_or(0.0, |goodput| goodput.total / 1e6);
@@ -164,9 +164,9 @@ impl Case {
         Ok(result)
     }
 
-    /// The run, as `fanin run` does it.
+    /// Runs the case, as `fanin run` does, and returns the measurement.
     pub(super) fn measure(&self, out: &Path) -> Result<Measurement, Failure> {
-        // A result that an earlier attempt left is not this one's.
+        // An earlier attempt's result must not be taken for this attempt's.
         let _ = std::fs::remove_dir_all(out);
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("run").arg(&self.path).args(["--place", "namespaces", "--quiet"]).arg("--out").arg(out);
@@ -176,7 +176,7 @@ impl Case {
         let (code, said) = wait(child, time)?;
         let reason = said.trim().trim_start_matches("error: ").to_owned();
         match code {
-            // Others run without what this case alone needs.
+            // Other cases run without the feature that this case alone needs.
             Some(3) if !cfg!(feature = "bpf") && reason.contains("`bpf`") => Ok(Measurement::Missing(reason)),
             Some(3) => Err(Failure::Unprivileged { reason }),
             // 4 says that the machine was the bottleneck; so does the summary.
@@ -193,7 +193,7 @@ impl Case {
         }
     }
 
-    /// Both on one page.
+    /// Writes a page with the simulation and the measurement.
     pub(super) fn page(
         &self,
         folder: &Path,
@@ -214,7 +214,7 @@ fn write(folder: &Path, result: &RunResult) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The exit code and the text of standard error; no code for a killed process.
+/// Waits for a process, at most `time`. Returns its exit code and the text of its standard error; no code for a killed process.
 fn wait(mut child: Child, time: Duration) -> Result<(Option<i32>, String), Failure> {
     let began = Instant::now();
     let mut pipe = child.stderr.take().expect("it is piped");
@@ -234,7 +234,7 @@ fn wait(mut child: Child, time: Duration) -> Result<(Option<i32>, String), Failu
     Ok((code, reader.join().unwrap_or_default()))
 }
 
-/// The head-room of the machine, in a few words.
+/// Returns the headroom of the machine in a few words; `None` if the summary lacks its figures.
 pub(super) fn headroom(summary: &Summary) -> Option<String> {
     let machine = summary.machine.as_ref()?;
     let (busy, wait, late) = (machine.switch_busy?, machine.switch_wait?, machine.switch_late_ms?);
@@ -246,27 +246,28 @@ pub(super) fn headroom(summary: &Summary) -> Option<String> {
     ))
 }
 
-/// The build profile of the measuring program: an unoptimised one takes more of the machine.
+/// Returns the build profile of the measuring program: an unoptimised program takes more of the machine.
 pub(super) fn build() -> String {
     let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
     let bpf = if cfg!(feature = "bpf") { " with bpf" } else { "" };
     format!("{profile}{bpf}")
 }
 
-/// Release of the kernel.
+/// Returns the release of the kernel.
 pub(super) fn kernel() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let version = text.trim().split('-').next().unwrap_or_default().to_owned();
     if version.is_empty() { "unknown".into() } else { version }
 }
 
-/// The day, in UTC.
+/// Returns the present day in UTC, such as 2026-11-21.
 pub(super) fn today() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     date((seconds / 86_400) as i64)
 }
 
-/// A day since 1970 in the Gregorian calendar. Years count from March, so that the leap day comes last.
+/// Returns the date of a day, which is counted from 1970-01-01, in the Gregorian calendar. Years count from March, so that the
+/// leap day comes last.
 fn date(days: i64) -> String {
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));

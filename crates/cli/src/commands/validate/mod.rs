@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         bar.set_message(case.name.clone());
         let one = one(arguments, case, &baseline, &out.path, &bar)?;
         if arguments.record {
-            // At once, so that an hour of measurements does not depend on the last of them.
+            // Written at once: a failure of a later measurement loses no earlier one.
             baseline.put(&case.name, Recorded::new(&one));
             baseline.write(&path)?;
         }
@@ -142,7 +142,7 @@ fn measure(case: &Case, folder: &Path, rounds: u8, bar: &ProgressBar) -> Result<
     Ok(Measurement::middle(results))
 }
 
-/// The cases of a folder, by name.
+/// Reads the cases of a folder, in the order of their names.
 fn cases(folder: &Path, only: &[String]) -> Result<Vec<Case>, Failure> {
     let no_cases = || Failure::NoCases { folder: folder.to_owned(), only: only.join(" ") };
     let entries = std::fs::read_dir(folder).map_err(|_| no_cases())?;

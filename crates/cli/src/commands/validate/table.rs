@@ -8,7 +8,7 @@ use fanin_report::{Agreement, ComparedFigure, Subject};
 use super::baseline::KnownDifference;
 use super::case::{JudgedCase, Measurement, build, kernel, today};
 
-/// A claim's figures: predicted, measured, and the difference.
+/// Returns a claim's figures in a cell: predicted, measured, and the difference.
 fn pair(case: &JudgedCase, subject: Subject) -> String {
     let Some(claim) = case.comparison.as_ref().and_then(|comparison| comparison.claim(subject)) else {
         return "–".into();
@@ -31,7 +31,7 @@ fn written(subject: Subject, value: f64) -> String {
     }
 }
 
-/// The last column.
+/// Returns the text of the last column.
 fn verdict(case: &JudgedCase) -> String {
     let invalid = case.comparison.as_ref().and_then(|comparison| comparison.invalid.as_deref());
     match (&case.measured, invalid) {
@@ -84,7 +84,7 @@ const SUBJECTS: [(Subject, &str); 4] = [
     (Subject::QueueBytes, "queue, kB"),
 ];
 
-/// Aligned columns; `!` marks figures that differ beyond their goals.
+/// Returns the table with aligned columns; `!` marks figures that differ beyond their goals.
 pub(super) fn terminal(cases: &[JudgedCase]) -> String {
     let mut rows = vec![Vec::from(["case".to_owned()])];
     rows[0].extend(SUBJECTS.iter().map(|(_, title)| (*title).to_owned()));
@@ -113,7 +113,7 @@ pub(super) fn terminal(cases: &[JudgedCase]) -> String {
     out
 }
 
-/// The ranges of a known difference.
+/// Returns the ranges of a known difference in words.
 fn allowed(known: &KnownDifference) -> String {
     let range = |(subject, title): &(Subject, &str)| {
         let [low, high] = known.ratio.get(subject)?;
@@ -134,7 +134,7 @@ fn counted(cases: &[JudgedCase]) -> String {
     )
 }
 
-/// The page of the documentation; `conditions` is a sentence about the cases and the machine.
+/// Returns the page of the documentation; `conditions` is a sentence about the cases and the machine.
 pub(super) fn page(cases: &[JudgedCase], folder: &Path, conditions: Option<&str>) -> String {
     let mut days: Vec<String> = Vec::new();
     let mut kernels: Vec<String> = Vec::new();
