@@ -24,7 +24,7 @@ struct ScenarioCheck<'a> {
     problems: Vec<Problem>,
 }
 
-/// All contradictions between the settings.
+/// Returns all contradictions between the settings.
 pub(crate) fn check(scenario: &Scenario, tree: &TomlTable) -> Vec<Problem> {
     let mut check = ScenarioCheck { scenario, tree, problems: Vec::new() };
     check.counts();
@@ -49,7 +49,8 @@ pub(crate) fn check(scenario: &Scenario, tree: &TomlTable) -> Vec<Problem> {
 }
 
 impl ScenarioCheck<'_> {
-    /// The place of a setting, or of the nearest section around it in the file.
+    /// Returns the place of a setting, or of the nearest section around the setting in the file; `None` if the file has
+    /// neither.
     fn place(&self, path: &str) -> Option<SourcePlace> {
         let mut path = path;
         loop {
@@ -60,7 +61,7 @@ impl ScenarioCheck<'_> {
         }
     }
 
-    /// Reports a problem at `path`; `other` is a second setting that takes part in it.
+    /// Reports a problem at `path`; `other` is a second setting that is part of the problem, with its label.
     fn fail(&mut self, path: &str, message: String, label: &str, other: Option<(&str, &str)>, help: String) {
         let exact = self.tree.find(path).and_then(|node| node.place()).cloned();
         let other = other.and_then(|(path, label)| Some((path, self.place(path)?, label)));

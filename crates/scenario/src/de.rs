@@ -13,7 +13,7 @@ use crate::tree::{SourcePlace, TomlNode, TomlTable, Value};
 pub(crate) struct Error {
     message: String,
     place: Option<SourcePlace>,
-    /// The unknown key or value, and the names that are possible.
+    /// The unknown key or value, and the possible names.
     near: Option<(String, &'static [&'static str])>,
     /// The keys that lead to the place, the last one first.
     path: Vec<String>,
@@ -27,7 +27,7 @@ impl Error {
         self
     }
 
-    /// Names the key's range in the scenario's schema, in place of that of its number type.
+    /// Replaces the range of the key's number type by the range in the scenario's schema.
     pub(crate) fn with_range_of_schema(mut self) -> Self {
         let path: Vec<&str> = self.path.iter().rev().map(String::as_str).collect();
         const WORDS: &str = "a whole number from ";
@@ -39,7 +39,7 @@ impl Error {
         self
     }
 
-    /// The possible name that is most like an unknown key or value.
+    /// Returns the possible name that is most similar to an unknown key or value; `None` if no name is similar.
     pub(crate) fn near_choice(&self) -> Option<&'static str> {
         let (wrong, expected) = self.near.as_ref()?;
         nearest(wrong, expected.iter().copied())
@@ -60,7 +60,7 @@ impl Error {
     }
 }
 
-/// Serde's expectation in the words of a user: `u16` becomes "a whole number from 0 to 65535". Other words stay.
+/// Translates Serde's expectation for users: `u16` becomes "a whole number from 0 to 65535". Other words stay.
 pub fn expected_in_words(expected: &str) -> &str {
     match expected {
         "u8" => "a whole number from 0 to 255",
@@ -76,7 +76,7 @@ pub fn expected_in_words(expected: &str) -> &str {
     }
 }
 
-/// The name most similar to a wrong one, if any is similar.
+/// Returns the name most similar to a wrong one; `None` if no name is similar.
 pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let folded = wrong.replace('-', "_").to_lowercase();
     names

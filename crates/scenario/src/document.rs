@@ -22,7 +22,7 @@ impl Document {
     /// Reads a file.
     ///
     /// # Errors
-    /// If it cannot be read, is too large or is not TOML.
+    /// If the file cannot be read, is above 16 MiB or is not TOML.
     pub fn load(path: &Path) -> Result<Self, Errors> {
         let name = path.display().to_string();
         let fail = |error: &dyn std::fmt::Display| {
@@ -46,7 +46,7 @@ impl Document {
         Ok(Self { tree: tree::parse(&Arc::new(source)).map_err(Errors)? })
     }
 
-    /// The typed content. Each section, and each element of a list of sections, is read by itself first, so that one
+    /// Reads the content as a `T`. Each section, and each element of a list of sections, is read by itself first, so that one
     /// mistake does not hide another. Therefore `T` must have a default for every key of the top level.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Document {
         self.tree.find(path).is_some()
     }
 
-    /// A problem at a dotted path, or at the nearest section around it if the path has no value.
+    /// Makes a problem at a dotted path, or at the nearest section around the path if the path has no value.
     pub fn problem(&self, path: &str, message: impl Into<String>) -> Problem {
         match self.place(path) {
             Some(place) => Problem::at(place.clone(), message.into()),

@@ -27,12 +27,12 @@ impl Problem {
         Self { message, label: String::new(), place: None, other: None, help: Vec::new() }
     }
 
-    /// The fault, in one sentence.
+    /// Returns the fault, in one sentence.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// File, line and column, each counted from 1; `None` if no file is at fault.
+    /// Returns file, line and column; `None` if no file is at fault. Line and column count from 1.
     pub fn location(&self) -> Option<(&str, usize, usize)> {
         let place = self.place.as_ref()?;
         let before = &place.source.text[..place.span.start.min(place.source.text.len())];
@@ -40,7 +40,7 @@ impl Problem {
         Some((&place.source.name, place.line(), column))
     }
 
-    /// Correct values or remedies.
+    /// Returns correct values or remedies.
     pub fn help(&self) -> &[String] {
         &self.help
     }
@@ -80,7 +80,8 @@ fn snippet(place: &SourcePlace) -> Snippet<'_, annotate_snippets::Annotation<'_>
     Snippet::source(place.source.text.as_str()).path(place.source.name.as_str())
 }
 
-/// Marks only the first line of a value that spans several, and never beyond its end.
+/// Returns the part of a value to mark: only the first line of a value that spans several lines, and nothing beyond the value's
+/// end.
 fn shown(place: &SourcePlace) -> std::ops::Range<usize> {
     let text = &place.source.text;
     let start = place.span.start.min(text.len());
@@ -94,12 +95,12 @@ fn shown(place: &SourcePlace) -> std::ops::Range<usize> {
 pub struct Errors(pub(crate) Vec<Problem>);
 
 impl Errors {
-    /// The problems, in the order of the file as far as possible.
+    /// Returns the problems, in the order of the file as far as possible.
     pub fn problems(&self) -> &[Problem] {
         &self.0
     }
 
-    /// The problems as text for a terminal, each with its line and a caret.
+    /// Returns the problems as text for a terminal, each with its line and a caret.
     pub fn render(&self, colour: bool) -> String {
         render(&self.0, &Level::ERROR, colour)
     }
@@ -110,12 +111,12 @@ impl Errors {
 pub struct Warnings(pub(crate) Vec<Problem>);
 
 impl Warnings {
-    /// The warnings, in no particular order.
+    /// Returns the warnings, in no particular order.
     pub fn problems(&self) -> &[Problem] {
         &self.0
     }
 
-    /// The warnings as text for a terminal; may be empty.
+    /// Returns the warnings as text for a terminal; may be empty.
     pub fn render(&self, colour: bool) -> String {
         render(&self.0, &Level::WARNING, colour)
     }

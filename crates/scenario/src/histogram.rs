@@ -5,14 +5,14 @@ use fanin_units::Bytes;
 /// Errors of a histogram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HistogramError {
-    /// The number of edges is not that of the counts and one more.
+    /// The number of edges is not one above the number of counts.
     Lengths {
         /// Number of edges.
         edges: usize,
         /// Number of counts.
         counts: usize,
     },
-    /// An edge is below the one before it.
+    /// An edge is below the edge before it.
     Falling {
         /// The lower edge.
         edge: Bytes,
@@ -60,10 +60,10 @@ pub struct SizeHistogram {
 }
 
 impl SizeHistogram {
-    /// A histogram of one count for each range between two edges.
+    /// Makes a histogram with one count for each range between two edges.
     ///
     /// # Errors
-    /// If the lists do not belong together, edges fall, or nothing is counted.
+    /// If the lists do not belong together, edges fall, the last edge is zero or above 1 GiB, or the counts have no valid sum.
     pub fn new(edges: Vec<Bytes>, counts: Vec<u64>) -> Result<Self, HistogramError> {
         if counts.is_empty() || edges.len() != counts.len() + 1 {
             return Err(HistogramError::Lengths { edges: edges.len(), counts: counts.len() });
@@ -80,17 +80,17 @@ impl SizeHistogram {
         Ok(Self { edges, counts, total })
     }
 
-    /// The edges of the ranges.
+    /// Returns the edges of the ranges.
     pub fn edges(&self) -> &[Bytes] {
         &self.edges
     }
 
-    /// The counts of the ranges.
+    /// Returns the counts of the ranges.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// The size that a share of the fragments does not exceed, for a share from 0 to 1. At least one byte.
+    /// Returns the size that a share of the fragments does not exceed, for a share from 0 to 1. At least one byte.
     pub fn at(&self, share: f64) -> Bytes {
         let mut wanted = share.clamp(0.0, 1.0) * self.total as f64;
         let last = self.counts.iter().rposition(|&count| count > 0).unwrap_or(0);
@@ -105,24 +105,24 @@ impl SizeHistogram {
         unreachable!("a histogram counts something")
     }
 
-    /// The mean size.
+    /// Returns the mean size.
     pub fn mean(&self) -> Bytes {
         Bytes::new((self.moment(|from, to| (from + to) / 2.0).round() as u64).max(1))
     }
 
-    /// The standard deviation of the sizes, as a share of their mean.
+    /// Returns the standard deviation of the sizes, as a share of their mean.
     pub fn spread(&self) -> f64 {
         let mean = self.moment(|from, to| (from + to) / 2.0);
         let square = self.moment(|from, to| (from * from + from * to + to * to) / 3.0);
         if mean > 0.0 { (square - mean * mean).max(0.0).sqrt() / mean } else { 0.0 }
     }
 
-    /// The largest size.
+    /// Returns the largest size.
     pub fn max(&self) -> Bytes {
         self.at(1.0)
     }
 
-    /// The mean of a function of each range's edges, weighted by the counts.
+    /// Returns the mean of a function of each range's edges, weighted by the counts.
     fn moment(&self, of: impl Fn(f64, f64) -> f64) -> f64 {
         let ranges = self.edges.windows(2).zip(&self.counts);
         let sum: f64 = ranges

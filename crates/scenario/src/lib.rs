@@ -1,4 +1,4 @@
-//! The scenario file: describes a system and its use. Read once into types that hold valid values only.
+//! The scenario file: describes a system and its use. The file is read once, into types that hold only valid values.
 //!
 //! A scenario is TOML. It contains only the differences from the defaults or from the file that it `extends`. [`load`]
 //! merges, completes and checks it, and reports every problem with line and caret.

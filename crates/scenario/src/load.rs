@@ -25,7 +25,7 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 pub struct Loaded {
     /// The scenario, complete with defaults.
     pub scenario: Scenario,
-    /// Its name: the preset's, or the file's without its ending.
+    /// The scenario's name: the preset's, or the file's without its ending.
     pub name: String,
     /// Settings of the user that have no effect in combination with the others.
     pub warnings: Warnings,
@@ -33,19 +33,19 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// A fingerprint of all settings: equal for equal settings, regardless of the files.
+    /// Returns a fingerprint of all settings, 16 hexadecimal digits: equal for equal settings, regardless of the files.
     pub fn hash(&self) -> String {
         let text = toml::to_string(&self.scenario).unwrap_or_default();
         let digest = Sha256::digest(text.as_bytes());
         digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// True if the user's file or `--set` gives a key, or one of its section.
+    /// Returns true if the user's file or `--set` gives a key, or a key of this section.
     pub fn is_given(&self, key: &str) -> bool {
         self.tree.find(key).and_then(TomlNode::place).is_some_and(|place| place.source.is_outermost)
     }
 
-    /// The refusal of a setting by another room, at its place in the file.
+    /// Makes the refusal of a setting by another crate, at the setting's place in the file.
     pub fn refusal(&self, key: &str, message: String, help: Option<String>) -> Errors {
         let mut key = key;
         let place = loop {
@@ -61,9 +61,9 @@ impl Loaded {
         Errors(vec![Problem { message, label, place, other: None, help: help.into_iter().collect() }])
     }
 
-    /// The name under which a simulation of this scenario is stored: 32 hexadecimal digits of a hash. It covers
-    /// everything that decides the result: the settings with the seed, the file of sizes that they name, and the version
-    /// of Fanin.
+    /// Returns the name under which a simulation of this scenario is stored: 32 hexadecimal digits of a hash. The hash covers
+    /// everything that determines the result: the settings with the seed, the file of sizes that they name, and the version of
+    /// Fanin.
     pub fn point_key(&self, version: &str) -> String {
         let text = toml::to_string(&self.scenario).unwrap_or_default();
         let mut digest = Sha256::new();
@@ -101,10 +101,10 @@ pub fn load(source: &str, sets: &[String]) -> Result<Loaded, Errors> {
     finish(name, tree, sets)
 }
 
-/// Loads as [`load`] does, from text without a file; `extends` finds presets only.
+/// Loads a scenario as [`load`] does, from text without a file; `extends` finds presets only.
 ///
 /// # Errors
-/// As for [`load`].
+/// The same errors as [`load`].
 pub fn load_text(name: &str, text: &str, sets: &[String]) -> Result<Loaded, Errors> {
     let source = Arc::new(SourceText { name: name.to_owned(), text: text.to_owned(), is_outermost: true });
     let tree =
@@ -212,14 +212,14 @@ fn read(base: &Base, is_outermost: bool, chain: &mut Vec<String>) -> Result<Toml
     extend(tree, folder.as_deref(), chain)
 }
 
-/// Refuses a file that would be the default scenario by mistake.
+/// Makes the problem of a file without settings, which would be the default scenario by mistake.
 fn without_settings(message: String) -> Problem {
     let mut problem = Problem::anywhere(message);
     problem.help.push("write at least one setting, or extend a preset: extends = \"incast\"".to_owned());
     problem
 }
 
-/// The first byte of a file that is not UTF-8, with its place.
+/// Makes the problem of a file that is not UTF-8, at the first wrong byte.
 fn not_utf8(name: &str, error: &std::string::FromUtf8Error, is_outermost: bool) -> Problem {
     let at = error.utf8_error().valid_up_to();
     let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
@@ -232,7 +232,7 @@ fn not_utf8(name: &str, error: &std::string::FromUtf8Error, is_outermost: bool) 
     problem
 }
 
-/// Merges a document over the one that it extends.
+/// Merges a document over the document that it extends.
 fn extend(
     mut tree: TomlTable,
     folder: Option<&Path>,
@@ -280,7 +280,7 @@ fn extend(
     Ok(below)
 }
 
-/// `KEY=VALUE` as a document of one key; a value that is not TOML is taken as text.
+/// Parses `KEY=VALUE` as a document of one key; a value that is not TOML is taken as text.
 fn parse_set(set: &str) -> Result<TomlTable, Box<Problem>> {
     let source = Arc::new(SourceText { name: "--set".to_owned(), text: set.to_owned(), is_outermost: true });
     let whole = |message: &str| {
@@ -384,7 +384,7 @@ fn derive(tree: &mut TomlTable) {
     fill_defaults(tree, "", &defaults);
 }
 
-/// Parses a text of this crate, which is valid: tests parse every one.
+/// Parses a text of this crate, which is valid: tests parse every such text.
 fn own_text(text: &str) -> TomlTable {
     let source = Arc::new(SourceText { name: String::new(), text: text.to_owned(), is_outermost: false });
     tree::parse(&source).unwrap_or_default()
@@ -400,7 +400,8 @@ fn fill_defaults(tree: &mut TomlTable, path: &str, defaults: &TomlTable) {
     }
 }
 
-/// Help for a wrong key of the top level: sections with such a key, or a key of the named section.
+/// Returns help for a wrong key of the top level: sections with such a key, or a key of the named section. `None` without a
+/// suggestion.
 fn of_section(key: &str, value: &Value) -> Option<String> {
     let defaults = own_text(&toml::to_string(&Scenario::default()).ok()?);
     if let Some(TomlNode { value: Value::Table(section), .. }) = defaults.child(key) {
@@ -418,7 +419,8 @@ fn of_section(key: &str, value: &Value) -> Option<String> {
     (!sections.is_empty()).then(|| format!("`{key}` is a key of a section: {}", sections.join(", ")))
 }
 
-/// The only key of a section that takes a value, or has a choice like it, as a setting in back quotes.
+/// Returns the only key of a section that takes a value, or has a similar choice, as a setting in back quotes. `None` if no key
+/// fits, or several do.
 fn key_for(section: &str, value: &Value) -> Option<String> {
     let (mut taking, mut like) = (Vec::new(), Vec::new());
     for key in keys() {
@@ -460,7 +462,7 @@ fn deserialise(tree: &TomlTable, problems: &mut Vec<Problem>) -> Option<Scenario
                     let one = TomlTable(vec![(key.clone(), TomlNode { value, ..node.clone() })]);
                     if let Err(error) = Scenario::deserialize(&one) {
                         found = true;
-                        // A default that is derived from a wrong setting is wrong too, but is not the user's mistake.
+                        // A default that is derived from a wrong setting is wrong, too, but is not the user's mistake.
                         if is_users {
                             problems.push(error.with_range_of_schema().into_problem());
                         } else {
@@ -485,7 +487,7 @@ fn deserialise(tree: &TomlTable, problems: &mut Vec<Problem>) -> Option<Scenario
         problems.append(&mut derived);
     }
     if problems.len() > before {
-        // A default that is derived from a wrong setting is wrong too, but is not the user's mistake.
+        // A default that is derived from a wrong setting is wrong, too, but is not the user's mistake.
         problems.retain(|problem| problem.place.is_some());
         // An unknown section would be reported again with each of its keys.
         let mut seen = BTreeSet::new();

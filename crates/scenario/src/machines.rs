@@ -11,7 +11,7 @@ use fanin_units::{Duration, Ratio};
 
 use crate::{Scenario, ShapingMethod, WorkloadKind};
 
-/// A number of the scenario that a state machine cannot count to.
+/// An error: a number of the scenario is too large for the state machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooMany {
     /// The key; for a total, one of its keys.
@@ -28,15 +28,15 @@ impl std::fmt::Display for TooMany {
 
 impl std::error::Error for TooMany {}
 
-/// A number of hosts, units or fragments as the state machines count them.
+/// Converts a number of hosts, units or fragments to the type by which the state machines count.
 ///
 /// # Errors
-/// If it is above 65 535.
+/// If the number is above 65 535.
 pub fn small(key: &'static str, number: u64) -> Result<u16, TooMany> {
     u16::try_from(number).map_err(|_| TooMany { key, actual: number })
 }
 
-/// The supervisor's settings: it clears events and waits for all units at the start.
+/// Returns the supervisor's settings. The supervisor clears events, and waits for all units at the start.
 ///
 /// # Errors
 /// If the number of hosts or units is too large.
@@ -61,7 +61,7 @@ pub fn supervisor<P: Default>(scenario: &Scenario) -> Result<SupervisorConfig<P>
     })
 }
 
-/// The configuration of a readout.
+/// Returns the settings of a readout.
 pub fn readout(scenario: &Scenario) -> ReadoutConfig {
     ReadoutConfig {
         response_delay: delay(scenario.readout.response_delay, scenario.readout.response_delay_sd),
@@ -70,8 +70,8 @@ pub fn readout(scenario: &Scenario) -> ReadoutConfig {
     }
 }
 
-/// The settings of collector `place`; `fragments` is the number requested from each readout. Its units draw times and
-/// decisions. The supervisor clears events, so that none returns with a restarted collector.
+/// Returns the settings of collector `place`; `fragments` is the number requested from each readout. The collector's units draw
+/// times and decisions. The supervisor clears events, so that no event returns with a restarted collector.
 ///
 /// # Errors
 /// If the number of units or loggers is too large.
@@ -87,7 +87,7 @@ pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result
         credits: scenario.shaping.credit_limit(),
         paced_credits: paced_credits(scenario),
         discipline: match scenario.shaping.discipline {
-            // Sizes are known there from first answers.
+            // Paced credits learn an event's size from its first answers.
             CreditDiscipline::Fifo if scenario.shaping.method == ShapingMethod::PacedCredits => {
                 CreditDiscipline::SmallestRemaining
             }
@@ -101,7 +101,8 @@ pub fn collector(scenario: &Scenario, place: u64, fragments: Vec<u16>) -> Result
     })
 }
 
-/// The rate and the full frame of a collector's own link, and the mean fragment, for paced credits.
+/// Returns the settings of paced credits: rate and full frame of a collector's own link, and the mean fragment. `None` for
+/// other methods.
 fn paced_credits(scenario: &Scenario) -> Option<PacedCreditsConfig> {
     (scenario.shaping.method == ShapingMethod::PacedCredits).then(|| PacedCreditsConfig {
         rate: scenario.link.rate,
@@ -111,7 +112,7 @@ fn paced_credits(scenario: &Scenario) -> Option<PacedCreditsConfig> {
     })
 }
 
-/// The aggregator of a barrier workload. It never stalls on its own.
+/// Returns the settings of the aggregator of a barrier workload. The aggregator never reports a stall by itself.
 pub fn aggregator(scenario: &Scenario) -> AggregatorConfig {
     AggregatorConfig {
         senders: scenario.workload.senders,
@@ -122,7 +123,7 @@ pub fn aggregator(scenario: &Scenario) -> AggregatorConfig {
     }
 }
 
-/// Sender `place` of a barrier workload.
+/// Returns the settings of sender `place` of a barrier workload.
 ///
 /// # Panics
 /// If the sender does not exist.
@@ -134,17 +135,17 @@ pub fn barrier_sender(scenario: &Scenario, place: u32) -> BarrierSenderConfig {
     }
 }
 
-/// A delay with this mean and standard deviation: normal, or constant if the deviation is zero.
+/// Returns a delay with this mean and standard deviation: normal, or constant if the deviation is zero.
 fn delay(mean: Duration, sd: Duration) -> Delay {
     if sd.is_zero() { Delay::Constant(mean) } else { Delay::Normal { mean, sd } }
 }
 
-/// The first readout of collector `place` out of `collectors` under `shaping.request_order = "rotated"`.
+/// Returns the first readout of collector `place` out of `collectors` with `shaping.request_order = "rotated"`.
 fn first_readout(place: u64, collectors: u64, readouts: u64) -> u16 {
     (place * readouts / collectors) as u16
 }
 
-/// The size of the answers of a barrier workload.
+/// Returns the size of the answers of a barrier workload.
 pub fn request_size(scenario: &Scenario) -> AnswerSize {
     let size = scenario.workload.request_size;
     match scenario.workload.kind {
@@ -156,7 +157,7 @@ pub fn request_size(scenario: &Scenario) -> AnswerSize {
     }
 }
 
-/// The steps of a collection: `workload.steps`, or one step over `workload.fraction`.
+/// Returns the steps of a collection: `workload.steps`, or one step over `workload.fraction`.
 pub fn steps(scenario: &Scenario) -> Vec<CollectionStep> {
     let collect = |fraction: Ratio| {
         if fraction == Ratio::ONE { Selection::Rest } else { Selection::Readouts(fraction) }

@@ -3,7 +3,7 @@
 /// A ready scenario.
 #[derive(Debug)]
 pub struct Preset {
-    /// Its name in commands.
+    /// The preset's name in commands.
     pub name: &'static str,
     /// The file's text.
     pub text: &'static str,
@@ -39,12 +39,12 @@ const PRESETS: &[Preset] = table![
     "phase2",
 ];
 
-/// All ready scenarios, the papers' first.
+/// Returns all ready scenarios, the papers' first.
 pub fn presets() -> &'static [Preset] {
     PRESETS
 }
 
-/// The ready scenario with this name.
+/// Returns the ready scenario with this name; `None` if there is none.
 pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }

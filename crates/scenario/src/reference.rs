@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::types::Scenario;
 
-/// The JSON Schema (draft 2020-12) of a scenario file.
+/// Returns the JSON Schema (draft 2020-12) of a scenario file.
 pub fn json_schema() -> Value {
     let mut schema = schemars::schema_for!(Scenario).to_value();
     if let Some(object) = schema.as_object_mut() {
@@ -23,7 +23,7 @@ pub fn json_schema() -> Value {
     schema
 }
 
-/// The reference page of the scenario file, as Markdown.
+/// Returns the reference page of the scenario file, as Markdown.
 pub fn reference_markdown() -> String {
     let schema = json_schema();
     let out = String::from(
@@ -42,7 +42,7 @@ pub fn reference_markdown() -> String {
 /// The page under construction.
 struct ReferencePage<'a> {
     root: &'a Value,
-    /// Types that have a table already, with the table's place and its defaults.
+    /// Types that already have a table, with the table's place and its defaults.
     written: Vec<(String, String, Value)>,
     out: String,
 }
@@ -54,7 +54,8 @@ fn resolve<'a>(root: &'a Value, node: &'a Value) -> &'a Value {
     root.pointer(reference.trim_start_matches('#')).unwrap_or(node)
 }
 
-/// The least and the largest value of the whole number at a path of keys, as the scenario's schema has them.
+/// Returns the least and the largest value of the whole number at a path of keys, from the scenario's schema. `None` without
+/// such a range.
 pub(crate) fn range_of(path: &[&str]) -> Option<(u64, u64)> {
     let root = json_schema();
     let mut node = &root;
@@ -65,7 +66,7 @@ pub(crate) fn range_of(path: &[&str]) -> Option<(u64, u64)> {
     Some((node.get("minimum")?.as_u64()?, node.get("maximum")?.as_u64()?))
 }
 
-/// All dotted keys that `--set` takes, without those of lists.
+/// Returns all dotted keys that `--set` takes, without the keys of lists.
 pub fn keys() -> Vec<String> {
     fn add(root: &Value, node: &Value, path: &str, out: &mut Vec<String>) {
         let properties = resolve(root, node).get("properties").and_then(Value::as_object);
@@ -84,8 +85,8 @@ pub fn keys() -> Vec<String> {
     keys
 }
 
-/// The meaning of the key at a path, in one line; a number in the path stands for an entry of a list. For a setting with
-/// choices, the meaning of the chosen one follows.
+/// Returns the meaning of the key at a path, in one line; a number in the path stands for an entry of a list. For a setting
+/// with choices, the meaning of the chosen value follows.
 pub(crate) fn meaning_of(schema: &Value, path: &str, value: &str) -> Option<String> {
     let mut node = schema;
     for key in path.split('.') {
@@ -175,7 +176,7 @@ fn is_table(root: &Value, value: &Value) -> bool {
         || resolved.get("items").is_some_and(|items| resolve(root, items).get("properties").is_some())
 }
 
-/// The settings that differ between two defaults of one type.
+/// Appends to `out` the settings that differ between two defaults of one type.
 fn differences(path: &str, written: &Value, other: &Value, out: &mut Vec<String>) {
     if let (Some(written), Some(other)) = (written.as_object(), other.as_object()) {
         for (key, value) in other {
@@ -192,7 +193,7 @@ fn description(root: &Value, value: &Value) -> String {
     own.and_then(Value::as_str).unwrap_or_default().replace('\n', " ").replace('|', "\\|")
 }
 
-/// The choices of a setting, with their meanings.
+/// Appends to `out` the choices of a setting, with their meanings.
 fn variants(value: &Value, out: &mut String) {
     let Some(choices) = value.get("oneOf").and_then(Value::as_array) else { return };
     let named: Vec<_> = choices
@@ -210,13 +211,13 @@ fn variants(value: &Value, out: &mut String) {
     }
 }
 
-/// The tables that stand for a size, with all their keys.
+/// Returns the tables that stand for a size, with all their keys; `None` for other settings.
 fn tables(value: &Value) -> Option<&Vec<Value>> {
     let forms = value.get("anyOf")?.as_array()?;
     forms.iter().find_map(|form| form.get("oneOf")?.as_array())
 }
 
-/// The distributions of a setting, each with its keys.
+/// Appends to `out` the distributions of a setting, each with its keys.
 fn distributions(root: &Value, key: &str, value: &Value, out: &mut String) {
     let Some(tables) = tables(value) else { return };
     let _ = writeln!(

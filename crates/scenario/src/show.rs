@@ -12,7 +12,7 @@ use crate::tree::{self, Origin, TomlNode};
 const ORIGIN_COLUMN: usize = 48;
 
 impl Loaded {
-    /// The scenario as a complete file with every default; each line has its origin.
+    /// Returns the scenario as a complete file with every default; each line has its origin.
     pub fn to_toml_with_origins(&self) -> String {
         let mut out = String::new();
         let _ = writeln!(out, "# {} as resolved; {}", self.name, self.hash());
@@ -22,7 +22,7 @@ impl Loaded {
         out
     }
 
-    /// The same without the origins: the `scenario.toml` of a result folder.
+    /// Returns the scenario as a complete file without origins: the `scenario.toml` of a result folder.
     pub fn to_toml(&self) -> String {
         toml::to_string(&self.scenario).unwrap_or_default()
     }
@@ -54,7 +54,7 @@ impl Loaded {
         }
     }
 
-    /// The settings that files and `--set` give, each with its meaning as a comment: a file to begin with.
+    /// Returns the settings that files and `--set` give, each with its meaning as a comment: a file to begin with.
     pub fn to_toml_with_meanings(&self) -> String {
         let mut out = String::new();
         if let Ok(toml::Value::Table(table)) = toml::Value::try_from(&self.scenario) {
@@ -63,7 +63,7 @@ impl Loaded {
         out
     }
 
-    /// True if a file or `--set` gives a setting, or one of a section.
+    /// Returns true if a file or `--set` gives a setting, or a setting of a section.
     fn is_written(&self, path: &str) -> bool {
         fn any(node: &TomlNode) -> bool {
             match &node.value {
@@ -89,7 +89,7 @@ impl Loaded {
             match value {
                 toml::Value::Table(inner) => {
                     out.push('\n');
-                    // A section of which only a section is written needs no line of its own.
+                    // A section that contains only another section needs no header.
                     let has_values = inner
                         .iter()
                         .any(|(key, value)| !is_section(value) && self.is_written(&format!("{path}.{key}")));
@@ -118,7 +118,7 @@ impl Loaded {
         }
     }
 
-    /// The origin of a setting: a file and line, `--set`, another setting, or the default.
+    /// Returns the origin of a setting: a file and line, `--set`, another setting, or the default.
     pub fn origin(&self, path: &str) -> String {
         let written = |node: &TomlNode| match &node.origin {
             Origin::Written(place) if place.source.name == "--set" => "--set".to_owned(),

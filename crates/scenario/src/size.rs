@@ -55,7 +55,7 @@ pub enum SizeModel {
     },
 }
 
-/// The sizes of a model, as arithmetic needs them.
+/// The figures of a model's sizes, for calculations without simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FragmentSizes {
     /// Mean size of a fragment.
@@ -69,7 +69,7 @@ pub struct FragmentSizes {
 }
 
 impl FragmentSizes {
-    /// σ of the log-normal distribution with this standard deviation, given as a share of the mean.
+    /// Returns the scale parameter σ of the log-normal distribution with this standard deviation, which is a share of the mean.
     pub fn sigma_of(spread: f64) -> f64 {
         (spread * spread).ln_1p().sqrt()
     }
@@ -271,7 +271,7 @@ impl JsonSchema for SizeModel {
 }
 
 impl SizeModel {
-    /// The file of the sizes, if any.
+    /// Returns the path of the file of sizes, if any.
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::File { path } | Self::PerSource { path, .. } => Some(path),
@@ -279,17 +279,17 @@ impl SizeModel {
         }
     }
 
-    /// SHA-256 of the file of the sizes as it is now; `None` without a file that can be read.
+    /// Returns the SHA-256 of the present file of sizes; `None` without a readable file.
     pub fn digest(&self) -> Option<[u8; 32]> {
         std::fs::read(self.path()?).ok().map(|content| Self::digest_of(&content))
     }
 
-    /// SHA-256 of the bytes of a file of sizes.
+    /// Returns the SHA-256 of the bytes of a file of sizes.
     pub fn digest_of(content: &[u8]) -> [u8; 32] {
         Sha256::digest(content).into()
     }
 
-    /// The file of the sizes, for a change of its path.
+    /// Returns the path of the file of sizes for a change, if any.
     pub(crate) fn path_mut(&mut self) -> Option<&mut String> {
         match self {
             Self::File { path } | Self::PerSource { path, .. } => Some(path),
@@ -297,7 +297,7 @@ impl SizeModel {
         }
     }
 
-    /// Draws the size of a fragment, from its event's standard normal number and its own random stream. At least one
+    /// Draws the size of a fragment from its event's standard normal number and its own random stream. The size is at least one
     /// byte, for its header; `None` if the sizes are in a file.
     pub fn draw(&self, event: f64, own: &mut Random) -> Option<Bytes> {
         // The event's relative size is log-normal with mean 1.
@@ -318,7 +318,7 @@ impl SizeModel {
         Some(Bytes::new(size.round().max(1.0) as u64))
     }
 
-    /// The mean size of a fragment; `None` if the sizes are in a file.
+    /// Returns the mean size of a fragment; `None` if the sizes are in a file.
     pub fn mean(&self) -> Option<Bytes> {
         match *self {
             Self::Fixed(bytes) => Some(bytes),
@@ -334,7 +334,7 @@ impl SizeModel {
         }
     }
 
-    /// The scale parameter that the model itself gives the sizes of its events.
+    /// Returns the scale parameter σ of the event sizes that the model states; zero if it states none.
     fn sigma(&self) -> f64 {
         match self {
             Self::LogNormal { sigma, .. }
@@ -344,8 +344,8 @@ impl SizeModel {
         }
     }
 
-    /// The sizes with another mean, for readouts with `fragments` fragments each. Only sizes that never vary are then
-    /// known to have a largest one.
+    /// Returns the sizes with another mean, for readouts with `fragments` fragments each. Only constant sizes then have a known
+    /// largest answer.
     pub fn sizes_with_mean(&self, mean: Bytes, fragments: u32) -> FragmentSizes {
         let is_fixed = matches!(self, Self::Fixed(_));
         FragmentSizes {
@@ -356,7 +356,7 @@ impl SizeModel {
         }
     }
 
-    /// The sizes for `hosts` readouts with `fragments` fragments each; `None` if they are in a file.
+    /// Returns the sizes for `hosts` readouts with `fragments` fragments each; `None` if the sizes are in a file.
     pub fn sizes(&self, hosts: u32, fragments: u32) -> Option<FragmentSizes> {
         let sizes = self.sizes_with_mean(self.mean()?, fragments);
         let Self::Empirical(histogram) = self else { return Some(sizes) };

@@ -4,12 +4,12 @@ use fanin_units::{Duration, Frequency, Rate, Ratio};
 
 use crate::{Link, Scenario};
 
-/// Parts of a [`Ratio`]'s whole.
+/// The number of parts in the whole of a [`Ratio`].
 const WHOLE: u64 = 1_000_000;
 
 impl Scenario {
-    /// The scenario with every rate multiplied by `scale` and every time divided by it; sizes and buffers stay. Every step
-    /// then happens `1 / scale` times as late, and each link carries the same bytes in the same order.
+    /// Returns the scenario with every rate multiplied by `scale` and every time divided by `scale`; sizes and buffers stay.
+    /// Every step then happens `1 / scale` times as late, and each link carries the same bytes in the same order.
     ///
     /// Times of a kernel (`delayed_ack_timeout`, `timer_granularity`) and `run.stall_limit` stay unchanged.
     ///

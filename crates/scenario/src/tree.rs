@@ -11,11 +11,11 @@ use crate::errors::Problem;
 /// A source of settings: a file, a preset, or a `--set`.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SourceText {
-    /// Its name in messages.
+    /// The source's name in messages.
     pub(crate) name: String,
-    /// Its whole text.
+    /// The source's whole text.
     pub(crate) text: String,
-    /// The user gave this file or argument; it is not one that another file extends.
+    /// True if the user gave this file or argument; false for a file that another file extends.
     pub(crate) is_outermost: bool,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct SourcePlace {
 }
 
 impl SourcePlace {
-    /// The line, counted from 1.
+    /// Returns the line, counted from 1.
     pub(crate) fn line(&self) -> usize {
         1 + self.source.text.as_bytes()[..self.span.start.min(self.source.text.len())]
             .iter()
@@ -74,7 +74,7 @@ const LABELS: [&str; 2] = ["title", "source"];
 pub(crate) struct TomlTable(pub(crate) Vec<(String, TomlNode)>);
 
 impl TomlTable {
-    /// True if some key sets something; headers of sections and a title alone do not.
+    /// Returns true if a key sets a value; headers of sections, a title and a source do not count.
     pub(crate) fn has_values(&self) -> bool {
         self.0.iter().any(|(name, node)| match &node.value {
             Value::Table(table) => table.has_values(),
@@ -90,7 +90,7 @@ impl TomlTable {
         self.0.iter_mut().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
-    /// The node at a dotted path, array elements by their number.
+    /// Returns the node at a dotted path; array elements are named by their number.
     pub(crate) fn find(&self, path: &str) -> Option<&TomlNode> {
         let (first, rest) = path.split_once('.').map_or((path, None), |(a, b)| (a, Some(b)));
         let node = self.child(first)?;
@@ -150,7 +150,7 @@ impl TomlNode {
         }
     }
 
-    /// The place of this node's value in a message.
+    /// Returns the place of this node's value for messages; `None` for a default or derived value.
     pub(crate) fn place(&self) -> Option<&SourcePlace> {
         match &self.origin {
             Origin::Written(place) => Some(place),
@@ -159,7 +159,7 @@ impl TomlNode {
     }
 }
 
-/// Parses a document; all syntax errors of it are reported, not only the first.
+/// Parses a document; reports all of its syntax errors, not only the first.
 pub(crate) fn parse(source: &Arc<SourceText>) -> Result<TomlTable, Vec<Problem>> {
     let (document, errors) = DeTable::parse_recoverable(&source.text);
     if !errors.is_empty() {

@@ -43,7 +43,7 @@ impl ScenarioCheck<'_> {
         }
     }
 
-    /// A network is built as a graph by every command: it has at most [`HOSTS_MAX`] hosts and [`LINKS_MAX`] links.
+    /// Checks that the network has at most [`HOSTS_MAX`] hosts and [`LINKS_MAX`] links: every command builds it as a graph.
     pub(super) fn size_of_network(&mut self) {
         let s = self.scenario;
         let (sources, source_key) = match s.is_barrier() {

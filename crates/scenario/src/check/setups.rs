@@ -7,7 +7,7 @@ use crate::types::*;
 const ROLES: [&str; 4] = ["readout", "collector", "supervisor", "logger"];
 
 impl ScenarioCheck<'_> {
-    /// The rules that name the flows with rings.
+    /// Checks the rules that name the flows with rings.
     pub(super) fn flows(&mut self, name: &str, rings: &Daqrings) {
         let path = format!("{name}.daqring.flows");
         for rule in &rings.flows {
@@ -44,7 +44,8 @@ impl ScenarioCheck<'_> {
         }
     }
 
-    /// The host named by one side of a rule, and the number of hosts, if that is too small.
+    /// Returns the host that one side of a rule names and the number of such hosts, if the host does not exist; otherwise
+    /// `None`.
     fn missing(&self, host: &str) -> Option<(&'static str, u32, u64)> {
         let (kind, number) = host.trim().split_once(':')?;
         let number: u32 = number.parse().ok()?;
@@ -59,7 +60,7 @@ impl ScenarioCheck<'_> {
         (u64::from(number) >= there).then_some((role, number, there))
     }
 
-    /// Push and all-to-all workloads.
+    /// Checks push and all-to-all workloads.
     pub(super) fn patterns(&mut self) {
         let s = self.scenario;
         if s.workload.kind == WorkloadKind::Push {
@@ -106,7 +107,7 @@ impl ScenarioCheck<'_> {
         }
     }
 
-    /// Methods that schedule the senders.
+    /// Checks the methods that schedule the senders.
     pub(super) fn schedules(&mut self) {
         self.sird();
         let s = self.scenario;
@@ -198,7 +199,7 @@ impl ScenarioCheck<'_> {
         }
     }
 
-    /// Connections to trace have to exist.
+    /// Checks that the connections to trace exist.
     pub(super) fn traced(&mut self) {
         let total = self.scenario.connections_total();
         for (index, &number) in self.scenario.record.windows.iter().enumerate() {
@@ -214,7 +215,7 @@ impl ScenarioCheck<'_> {
         }
     }
 
-    /// Memory of the readouts.
+    /// Checks that the memory of a readout holds an event.
     pub(super) fn readout_memory(&mut self) {
         let readout = &self.scenario.readout;
         let Some(mean) = readout.fragment_size.mean() else { return };

@@ -1,4 +1,4 @@
-//! Requirements of the techniques against incast: support by a switch, a second setting, values that let them work.
+//! Requirements of the techniques against incast: support by a switch, a second setting, values with which they work.
 
 use super::ScenarioCheck;
 use super::topology::switches_used;
@@ -7,7 +7,7 @@ use crate::types::*;
 const NO_PAUSE: &str = "PAUSE is not simulated in a network with rings";
 
 impl ScenarioCheck<'_> {
-    /// Congestion controls and the switches that they depend on.
+    /// Checks congestion controls and the switches that they depend on.
     pub(super) fn techniques(&mut self) {
         let t = &self.scenario.transport;
         if t.delayed_ack && t.delayed_ack_timeout.is_zero() {
@@ -112,7 +112,7 @@ impl ScenarioCheck<'_> {
         }
     }
 
-    /// Signals and flow control that a network with rings does not have.
+    /// Refuses signals and flow control that a network with rings does not have.
     pub(super) fn signals_of_rings(&mut self, name: &str, switch: &Switch) {
         let rings = format!("{name}.buffering");
         // In a hybrid network the software switch has the rings; the hardware switch may mark.
@@ -153,7 +153,7 @@ impl ScenarioCheck<'_> {
         }
     }
 
-    /// Credits belong to event building.
+    /// Checks that credits are used for event building only.
     pub(super) fn credits(&mut self) {
         let s = self.scenario;
         if s.shaping.method == ShapingMethod::Credits && s.is_barrier() {

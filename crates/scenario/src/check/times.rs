@@ -12,7 +12,7 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 const SIRD_TIMEOUT_MIN: Duration = Duration::from_micros(1);
 
 impl ScenarioCheck<'_> {
-    /// Refuses times above 24 h: a sum of two or three of them still fits the clock of 213 days.
+    /// Refuses times above 24 h, so that a sum of two or three times fits the clock of 213 days.
     pub(super) fn times(&mut self) {
         let s = self.scenario;
         let (t, fastpass, barrel) = (&s.transport, &s.shaping.fastpass, &s.shaping.barrel_shifter);
@@ -63,7 +63,7 @@ impl ScenarioCheck<'_> {
         self.slot();
     }
 
-    /// Refuses a barrel shifter with slots shorter than a packet: it would play only the starts of slots.
+    /// Refuses a barrel shifter with slots shorter than a packet, which would simulate only the starts of slots.
     fn slot(&mut self) {
         let s = self.scenario;
         let slot = s.shaping.barrel_shifter.slot;

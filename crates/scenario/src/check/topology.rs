@@ -1,9 +1,9 @@
-//! Settings of a topology that it refuses: one function for each that refuses some.
+//! Settings that a topology refuses: one function for each topology that refuses settings.
 
 use super::ScenarioCheck;
 use crate::types::*;
 
-/// The switches of a scenario's network, by section.
+/// Returns the switches of a scenario's network, each with its section.
 pub(super) fn switches_used(s: &Scenario) -> Vec<(&'static str, &Switch)> {
     let switch = |section| match section {
         "tor" => &s.tor,
@@ -17,7 +17,7 @@ pub(super) fn switches_used(s: &Scenario) -> Vec<(&'static str, &Switch)> {
 }
 
 impl ScenarioCheck<'_> {
-    /// Checks the settings of the topology. One without a function here refuses none.
+    /// Checks the settings of the topology. A topology without a function here refuses no setting.
     pub(super) fn topology(&mut self) {
         let topology = self.scenario.network.topology;
         if topology == Topology::Star {
@@ -37,7 +37,7 @@ impl ScenarioCheck<'_> {
     }
 }
 
-/// True if the switches of section `name` share their settings with the software switch of a hybrid.
+/// Returns true if the switches of section `name` share their settings with the software switch of a hybrid.
 pub(super) fn has_software_switch(s: &Scenario, name: &str) -> bool {
     name == "core" && s.network.topology == Topology::Hybrid && s.network.hybrid.host_ports > 0
 }

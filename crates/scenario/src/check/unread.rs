@@ -5,7 +5,7 @@ use crate::errors::Problem;
 use crate::tree::TomlTable;
 use crate::types::*;
 
-/// Changed settings without an effect.
+/// Returns a warning for each changed setting without an effect.
 pub(crate) fn without_effect(scenario: &Scenario, tree: &TomlTable) -> Vec<Problem> {
     let as_value = |scenario: &Scenario| toml::Value::try_from(scenario).ok();
     let (Some(set), Some(default)) = (as_value(scenario), as_value(&Scenario::default())) else {
@@ -49,7 +49,7 @@ fn sets_all(value: &toml::Value, tree: &TomlTable, path: &str) -> bool {
     }
 }
 
-/// A setting, whether it has an effect, and if not, the reason.
+/// A setting, true if it has an effect, and otherwise the reason.
 struct SettingRow {
     path: String,
     is_read: bool,
@@ -232,7 +232,7 @@ fn network(s: &Scenario) -> Vec<SettingRow> {
     rows
 }
 
-/// The packet memory of a switch.
+/// Returns the settings of a switch's packet memory.
 fn memory(s: &Scenario, name: &str, switch: &Switch) -> Vec<SettingRow> {
     let of = |key: &str, kinds: &[Buffering], named: &str| {
         let why = format!("{name}.buffering is not {named}");
@@ -261,7 +261,7 @@ fn memory(s: &Scenario, name: &str, switch: &Switch) -> Vec<SettingRow> {
     rows
 }
 
-/// Congestion signals and flow control of a switch.
+/// Returns the settings of a switch's congestion signals and flow control.
 fn signals(s: &Scenario, name: &str, switch: &Switch) -> Vec<SettingRow> {
     let (ecn, pause) = (switch.ecn.mode, switch.pause.mode);
     let by_threshold = ecn == EcnMode::Threshold;

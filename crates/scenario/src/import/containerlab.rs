@@ -58,14 +58,14 @@ pub(super) fn read(tree: &Value, options: &ImportOptions, draft: &mut Draft) -> 
     network.fit(options, draft)
 }
 
-/// The kind of a node: its own, its group's, or the default.
+/// Returns the kind of a node: its own, its group's, or the default; `None` without any.
 fn kind<'a>(topology: &'a Value, node: &'a Value) -> Option<&'a str> {
     let of = |value: &'a Value| value.get("kind").and_then(Value::as_str);
     let group = || of(topology.get("groups")?.get(node.get("group")?.as_str()?)?);
     of(node).or_else(group).or_else(|| of(topology.get("defaults")?))
 }
 
-/// The two nodes of a link; `None` where it leaves the topology.
+/// Returns the two nodes of a link; `None` for a link that leaves the topology.
 fn ends(
     link: &Value,
     number: usize,

@@ -7,7 +7,7 @@ use std::fmt::Write;
 pub struct RefusedKey {
     /// The key, as in the file.
     pub key: String,
-    /// The reason for which it is not taken.
+    /// The reason for which the key is not taken.
     pub why: String,
 }
 
@@ -34,7 +34,7 @@ pub struct Imported {
 }
 
 impl Imported {
-    /// The scenario as TOML: settings with their source, and the refused keys as comments.
+    /// Returns the scenario as TOML: settings with their source, and the refused keys as comments.
     pub fn to_toml(&self) -> String {
         let text = |text: &str| toml::Value::String(text.to_owned());
         let mut out = String::new();
@@ -69,7 +69,7 @@ impl Imported {
     }
 }
 
-/// Section and name of a dotted key.
+/// Splits a dotted key into section and name; the section may be empty.
 fn section(key: &str) -> (&str, &str) {
     key.rsplit_once('.').unwrap_or(("", key))
 }
@@ -126,7 +126,7 @@ impl Draft {
         self.imported.taken.push(TakenSetting { key: key.into(), value: value.into(), from: from.into() });
     }
 
-    /// Names a key that is not taken.
+    /// Notes a key that is not taken, with the reason, once.
     pub(super) fn refuse(&mut self, key: impl Into<String>, why: impl Into<String>) {
         let refused = RefusedKey { key: key.into(), why: why.into() };
         if !self.imported.refused.contains(&refused) {

@@ -11,7 +11,7 @@ pub enum ImportError {
     Key(String, &'static str),
     /// No host is named as a collector; the hosts.
     NoCollectors(Vec<String>),
-    /// An option names a node that is not there; the nodes.
+    /// An option names a node that the topology lacks; the nodes.
     UnknownNode(String, Vec<String>),
     /// No topology of a scenario has this shape: the place and the reason.
     Shape(String, String),
@@ -59,7 +59,7 @@ impl std::fmt::Display for ImportError {
 
 impl std::error::Error for ImportError {}
 
-/// Names in a message: only the first of many.
+/// Joins names for a message: only the first of many.
 pub(super) fn list(names: &[String]) -> String {
     const SHOWN: usize = 20;
     let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");

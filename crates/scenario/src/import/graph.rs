@@ -1,4 +1,4 @@
-//! Hosts, switches and links of any topology, and the shape of a scenario that they have.
+//! Hosts, switches and links of any topology, and the scenario's topology that fits them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,7 +70,7 @@ impl FileNetwork {
         Ok(())
     }
 
-    /// Counts the links of the hosts that have some.
+    /// Counts the links of the hosts that have links.
     fn shape<'a>(&'a self, hosts: &[&'a str], options: &ImportOptions) -> Result<FileShape<'a>, ImportError> {
         if options.collectors.is_empty() {
             return Err(ImportError::NoCollectors(hosts.iter().map(|&host| host.to_owned()).collect()));
@@ -109,13 +109,13 @@ impl<'a> FileShape<'a> {
         self.between.keys().filter(|(one, _)| *one == switch).map(|(_, other)| *other).collect()
     }
 
-    /// The collecting hosts of a switch, or the others.
+    /// Returns the collecting hosts of a switch, or with `collecting` false the others.
     fn attached(&self, switch: &str, collecting: bool) -> Vec<&'a str> {
         let hosts = self.hosts_of.get(switch).into_iter().flatten();
         hosts.copied().filter(|host| self.collectors.contains(host) == collecting).collect()
     }
 
-    /// The equal number of links of these hosts; an error if it differs.
+    /// Returns the number of links of each of these hosts; an error if the numbers differ.
     fn links_per_host(&self, role: &str, hosts: &[&str]) -> Result<usize, ImportError> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for &host in hosts {
@@ -203,7 +203,7 @@ impl<'a> FileShape<'a> {
         self.between.iter().find(|((a, b), _)| *a == one && *b == other).map_or(0, |(_, count)| *count)
     }
 
-    /// Readouts on the cores themselves, dealt out among them.
+    /// Takes readouts that are joined directly to the cores.
     fn direct(&self, cores: &BTreeSet<&'a str>, draft: &mut Draft) -> Result<(), ImportError> {
         let mut ends: Vec<&str> = Vec::new();
         let mut loads = Vec::new();
@@ -237,7 +237,7 @@ impl<'a> FileShape<'a> {
         Ok(())
     }
 
-    /// Readouts behind switches of their own.
+    /// Takes readouts behind switches of their own, the aggregation switches.
     fn groups(
         &self,
         rest: &[&'a str],
@@ -308,7 +308,7 @@ impl<'a> FileShape<'a> {
     }
 }
 
-/// Takes a value that all links of a class have.
+/// Takes a value if all links of a class have the same.
 fn take_equal(draft: &mut Draft, key: &str, values: Vec<Option<String>>) {
     let mut counts: BTreeMap<Option<String>, usize> = BTreeMap::new();
     for value in values {

@@ -83,7 +83,7 @@ fn array<'a>(tree: &'a Value, key: &str) -> Result<&'a Vec<Value>, ImportError> 
     tree.get(key).and_then(Value::as_array).ok_or_else(|| ImportError::Key(key.to_owned(), "a list"))
 }
 
-/// Names of hosts or switches: `opts.hostname`, or the prefix and the number, as MiniEdit reads them.
+/// Reads the names of hosts or switches: `opts.hostname`, or the prefix and the number, as MiniEdit does.
 fn nodes(tree: &Value, key: &str, prefix: &str) -> Result<Vec<String>, ImportError> {
     let name = |(at, node): (usize, &Value)| {
         let given = node.pointer("/opts/hostname").and_then(Value::as_str).map(str::to_owned);
@@ -106,7 +106,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// `bw` is in Mbit/s, as a number or a text.
+/// Reads `bw`, a number or text in Mbit/s; `None` if the option is empty.
 fn rate(opts: Option<&Value>, number: usize) -> Result<Option<Rate>, ImportError> {
     let Some(value) = opts.and_then(|opts| opts.get("bw")).filter(|value| !is_empty(value)) else {
         return Ok(None);
@@ -116,7 +116,8 @@ fn rate(opts: Option<&Value>, number: usize) -> Result<Option<Rate>, ImportError
     rate.map(Some).ok_or_else(|| ImportError::Key(format!("links[{number}].opts.bw"), "a number of Mbit/s"))
 }
 
-/// `delay` is a time of tc: with a unit; a number alone would be microseconds there, and is not taken.
+/// Reads `delay`, a time of tc with a unit; `None` if the option is empty. A number alone, which tc reads as microseconds, is
+/// refused.
 fn delay(opts: Option<&Value>, number: usize, draft: &mut Draft) -> Result<Option<Duration>, ImportError> {
     let Some(value) = opts.and_then(|opts| opts.get("delay")).filter(|value| !is_empty(value)) else {
         return Ok(None);

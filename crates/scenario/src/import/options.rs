@@ -2,12 +2,12 @@
 
 use super::error::ImportError;
 
-/// Facts that no file has.
+/// Options with facts that no file holds.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
     /// Hosts of a topology that collect; a name may end in `*`. All other hosts are readouts.
     pub collectors: Vec<String>,
-    /// Nodes of a topology that are switches, where its file says otherwise; a name may end in `*`.
+    /// Nodes of a topology that are switches, although the file says otherwise; a name may end in `*`.
     pub switches: Vec<String>,
     /// The section of a switch's settings, such as `tor`.
     pub section: Option<String>,
@@ -17,10 +17,10 @@ pub struct ImportOptions {
     pub extends: Option<String>,
 }
 
-/// The nodes that the patterns of an option name.
+/// Returns the nodes that the patterns of an option name.
 ///
 /// # Errors
-/// If a pattern names none.
+/// If a pattern names no node.
 pub(super) fn named<'a>(patterns: &[String], nodes: &[&'a str]) -> Result<Vec<&'a str>, ImportError> {
     let mut found = Vec::new();
     for pattern in patterns {

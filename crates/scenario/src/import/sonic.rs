@@ -10,7 +10,7 @@ use super::error::{ImportError, SECTIONS, list};
 use super::options::ImportOptions;
 use super::sonic_keys::{assert_shape, name_unread};
 
-/// Tables that are read; one of them makes a file one of SONiC.
+/// Tables that are read; a file with one of them is a file of SONiC.
 pub(super) const TABLES: [&str; 9] = [
     "PORT",
     "BUFFER_POOL",
@@ -22,7 +22,7 @@ pub(super) const TABLES: [&str; 9] = [
     "QUEUE",
     "DEVICE_METADATA",
 ];
-/// Tables of the same subject that a scenario has no counterpart of.
+/// Tables of the same subject without a counterpart in scenarios, each with the reason.
 const REFUSED_TABLES: [(&str, &str); 8] = [
     ("SCHEDULER", "a port of a scenario serves one queue, without weights or shapers"),
     ("PFC_WD", "a scenario has no watchdog of PFC"),
@@ -51,7 +51,7 @@ const ECN_MODES: [&str; 8] = [
 /// `pause.xoff` of a scenario where none is given.
 const XOFF_DEFAULT: u64 = 64_000;
 
-/// The tables of a switch, and where its settings go.
+/// The tables of a switch, and the section for its settings.
 struct ConfigDb<'a> {
     tree: &'a Map<String, Value>,
     section: &'a str,
@@ -100,7 +100,7 @@ impl<'a> ConfigDb<'a> {
         format!("{}.{name}", self.section)
     }
 
-    /// Refuses a queue that no entry is about, where entries name queues.
+    /// Refuses a queue that no entry names, if entries name queues.
     fn assert_queue(&self) -> Result<(), ImportError> {
         let entries = ["BUFFER_QUEUE", "QUEUE", "BUFFER_PG"].iter().flat_map(|table| self.table(table));
         let ranges: BTreeSet<&str> = entries.filter_map(|(key, _)| Some(key.rsplit_once('|')?.1)).collect();
@@ -112,7 +112,7 @@ impl<'a> ConfigDb<'a> {
         }
     }
 
-    /// Rates of the ports that are not shut down.
+    /// Takes the rates of the ports that are not shut down.
     fn ports(&self, draft: &mut Draft) -> Result<(), ImportError> {
         let mut rates: BTreeMap<u64, usize> = BTreeMap::new();
         let mut others: BTreeSet<&str> = BTreeSet::new();
@@ -152,7 +152,8 @@ impl<'a> ConfigDb<'a> {
         Ok(())
     }
 
-    /// The names that entries `PORT|QUEUE` of a table refer to by a field, for the traffic's queue.
+    /// Returns the names that a field of the entries `PORT|QUEUE` of a table refers to, each with its queues. With `queue`,
+    /// only entries of that queue count.
     fn referred(
         &self,
         table: &str,
@@ -171,7 +172,8 @@ impl<'a> ConfigDb<'a> {
         Ok(found)
     }
 
-    /// The only name of [`Self::referred`]; several are refused.
+    /// Returns the only name of [`Self::referred`]; notes a refusal and returns `None` if there are several, or none in a
+    /// filled table.
     fn chosen(
         &self,
         table: &str,
@@ -201,7 +203,7 @@ impl<'a> ConfigDb<'a> {
         })
     }
 
-    /// The pool and the threshold of the queue's profile. Returns the pool's size if it is taken.
+    /// Takes the pool and the threshold of the queue's profile. Returns the pool's size in bytes if it is taken.
     fn buffers(&self, draft: &mut Draft) -> Result<Option<u64>, ImportError> {
         let Some(name) = self.chosen("BUFFER_QUEUE", "profile", self.queue, draft)? else {
             if self.table("BUFFER_QUEUE").next().is_none() && self.table("BUFFER_PROFILE").next().is_some() {
@@ -248,7 +250,7 @@ impl<'a> ConfigDb<'a> {
         Ok(size)
     }
 
-    /// The size of the pool that a profile refers to.
+    /// Returns the size in bytes of the pool that a profile refers to; `None` if the file lacks the pool or its size.
     fn pool(
         &self,
         profile: &Map<String, Value>,
@@ -274,7 +276,7 @@ impl<'a> ConfigDb<'a> {
         Ok(size)
     }
 
-    /// PFC of the traffic's priority, and the thresholds of its priority group.
+    /// Takes PFC of the traffic's priority, and the thresholds of its priority group.
     fn pause(&self, buffer: Option<u64>, draft: &mut Draft) -> Result<(), ImportError> {
         let mut maps: BTreeSet<&str> = BTreeSet::new();
         for (port, entry) in self.table("PORT_QOS_MAP").filter(|(port, _)| *port != "global") {
@@ -339,7 +341,7 @@ impl<'a> ConfigDb<'a> {
         Ok(())
     }
 
-    /// Takes the threshold of PAUSE, if it is a fixed one; returns the one that is in force.
+    /// Takes the threshold of PAUSE, if it is fixed. Returns the XOFF threshold in force, in bytes.
     fn xoff(
         &self,
         profile: &Map<String, Value>,
@@ -377,7 +379,7 @@ impl<'a> ConfigDb<'a> {
         Ok(XOFF_DEFAULT)
     }
 
-    /// ECN or RED of the queue's WRED profile.
+    /// Takes ECN or RED of the queue's WRED profile.
     fn marks(&self, draft: &mut Draft) -> Result<(), ImportError> {
         let all: Vec<String> = self.table("WRED_PROFILE").map(|(name, _)| name.to_owned()).collect();
         if all.is_empty() && self.referred("QUEUE", "wred_profile", self.queue)?.is_empty() {
@@ -450,7 +452,7 @@ impl<'a> ConfigDb<'a> {
         Ok(())
     }
 
-    /// Names the tables that are not read.
+    /// Notes the tables that are not read as refused.
     fn others(&self, draft: &mut Draft) {
         for (table, why) in REFUSED_TABLES {
             if self.table(table).next().is_some() {
@@ -467,13 +469,13 @@ impl<'a> ConfigDb<'a> {
     }
 }
 
-/// A field as text.
+/// Returns a field as text; `None` if the entry lacks the field.
 fn text<'a>(entry: &'a Map<String, Value>, field: &str, place: &str) -> Result<Option<&'a str>, ImportError> {
     let Some(value) = entry.get(field) else { return Ok(None) };
     value.as_str().map(Some).ok_or_else(|| ImportError::Key(format!("{place}|{field}"), "a text"))
 }
 
-/// A field that is one of some words.
+/// Returns a field that must be one of `words`; `None` if the entry lacks the field.
 fn choice<'a>(
     entry: &'a Map<String, Value>,
     field: &str,
@@ -487,7 +489,7 @@ fn choice<'a>(
     }
 }
 
-/// The priorities with PFC, as in the file; empty where PFC is off.
+/// Returns the priorities with PFC, as in the file; empty if PFC is off.
 fn priorities<'a>(entry: &'a Map<String, Value>, place: &str) -> Result<&'a str, ImportError> {
     let enabled = text(entry, "pfc_enable", place)?.unwrap_or("");
     let is_priority = |one: &str| matches!(one.trim().parse::<u8>(), Ok(0..8));
@@ -497,24 +499,24 @@ fn priorities<'a>(entry: &'a Map<String, Value>, place: &str) -> Result<&'a str,
     Err(ImportError::Key(format!("{place}|pfc_enable"), "priorities from 0 to 7 with commas, such as `3,4`"))
 }
 
-/// A name, which older versions write as `[TABLE|name]`.
+/// Returns the name in a reference, which older versions write as `[TABLE|name]`.
 fn reference(text: &str) -> &str {
     let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     inner.rsplit(['|', ':']).next().unwrap_or(inner)
 }
 
-/// The ends of a range of queues such as `3-4` or `0`.
+/// Returns the ends of a range of queues such as `3-4` or `0`; `None` for other texts.
 pub(super) fn ends(range: &str) -> Option<(u8, u8)> {
     let (low, high) = range.split_once('-').unwrap_or((range, range));
     Some((low.parse().ok()?, high.parse().ok()?))
 }
 
-/// True if a range of queues holds one.
+/// Returns true if a range of queues contains `queue`.
 fn holds(range: &str, queue: u8) -> bool {
     ends(range).is_some_and(|(low, high)| (low..=high).contains(&queue))
 }
 
-/// A number, which SONiC writes as text.
+/// Returns a number, which SONiC writes as text; `None` if the entry lacks the field.
 fn signed(entry: &Map<String, Value>, field: &str, place: &str) -> Result<Option<i64>, ImportError> {
     let Some(value) = entry.get(field) else { return Ok(None) };
     let number = value.as_str().map_or_else(|| value.as_i64(), |text| text.trim().parse().ok());
@@ -531,12 +533,12 @@ fn megabits(speed: u64) -> String {
     Rate::new(speed.saturating_mul(1_000_000)).to_string()
 }
 
-/// The nearest number of full frames, at least one.
+/// Converts bytes to the nearest number of full frames, at least one.
 fn frames(bytes: u64) -> u64 {
     ((bytes + FRAME_BYTES / 2) / FRAME_BYTES).max(1)
 }
 
-/// Two to a power, in millionths.
+/// Returns two to a power from -10 to 10; `None` for other powers.
 fn alpha(power: i64) -> Option<Ratio> {
     let steps = u32::try_from(power.unsigned_abs()).ok().filter(|_| power.abs() <= DYNAMIC_MAX)?;
     let one = Ratio::ONE.get();

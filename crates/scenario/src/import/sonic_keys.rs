@@ -13,7 +13,7 @@ struct TableKeys {
     table: &'static str,
     /// Keys that are read, or that the reader refuses with a reason of their own.
     read: &'static [&'static str],
-    /// Keys of SONiC that are not read, because they do not bear on what is.
+    /// Keys of SONiC that are not read, because they do not affect the imported settings.
     unread: &'static [&'static str],
     /// The reason for which `unread` is not read; empty if they need no mention.
     why: &'static str,
@@ -96,7 +96,7 @@ const TABLE_KEYS: [TableKeys; 8] = [
     },
 ];
 
-/// Refuses a table or a row of another shape. The reader would take it for an empty one.
+/// Refuses a table or a row of another shape, which the reader would take for an empty one.
 pub(super) fn assert_shape(tree: &Map<String, Value>) -> Result<(), ImportError> {
     for table in super::sonic::TABLES {
         let Some(rows) = tree.get(table) else { continue };
@@ -112,7 +112,7 @@ pub(super) fn assert_shape(tree: &Map<String, Value>) -> Result<(), ImportError>
     Ok(())
 }
 
-/// Names each key, and each row without a queue, that the reader does not take.
+/// Notes each key, and each row without a queue, that the reader does not take.
 pub(super) fn name_unread(tree: &Map<String, Value>, draft: &mut Draft) {
     for keys in &TABLE_KEYS {
         let Some(rows) = tree.get(keys.table).and_then(Value::as_object) else { continue };
@@ -154,7 +154,7 @@ pub(super) fn name_unread(tree: &Map<String, Value>, draft: &mut Draft) {
     }
 }
 
-/// Names the rows whose name does not end in a queue or a range of queues.
+/// Notes the rows with names that do not end in a queue or a range of queues.
 fn name_rows_without_queue(table: &str, rows: &Map<String, Value>, draft: &mut Draft) {
     let is_range =
         |row: &str| row.rsplit_once('|').is_some_and(|(_, range)| super::sonic::ends(range).is_some());

@@ -107,12 +107,12 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    /// The number of collectors in all racks together.
+    /// Returns the number of collectors in all racks together.
     pub fn collectors_total(&self) -> u64 {
         u64::from(self.collectors.racks) * u64::from(self.collectors.hosts_per_rack)
     }
 
-    /// The facts of its topology.
+    /// Returns the facts of the scenario's topology.
     pub fn topology_facts(&self) -> TopologyFacts {
         self.network.facts(HostCounts {
             sources: self.senders().into(),
@@ -121,9 +121,9 @@ impl Scenario {
         })
     }
 
-    /// The number of connections, by which tables and `record.windows` number them. A barrier workload has one for each
-    /// sender. Event building has one of each collector with each readout, with the supervisor and with each logger, and
-    /// one of each readout with the supervisor.
+    /// Returns the number of connections, which tables and `record.windows` number from 0. A barrier workload has one for each
+    /// sender. In event building each collector has one with each readout, with the supervisor and with each logger. Each
+    /// readout has one with the supervisor.
     pub fn connections_total(&self) -> u64 {
         if self.is_barrier() {
             return self.workload.senders.into();
@@ -132,22 +132,22 @@ impl Scenario {
         self.collectors_total() * (readouts + 1 + u64::from(self.logger.hosts)) + readouts
     }
 
-    /// The number of processing units of all collectors together.
+    /// Returns the number of processing units of all collectors together.
     pub fn units_total(&self) -> u64 {
         self.collectors_total() * u64::from(self.collectors.units_per_host)
     }
 
-    /// The number of fragments of an event, over all readouts.
+    /// Returns the number of fragments of an event, over all readouts.
     pub fn fragments_total(&self) -> u64 {
         u64::from(self.readout.hosts) * u64::from(self.readout.fragments_per_host)
     }
 
-    /// Returns true if the workload is one of the barrier-synchronised ones of the data-centre papers.
+    /// Returns true if the workload is a barrier-synchronised workload of the data-centre papers.
     pub fn is_barrier(&self) -> bool {
         matches!(self.workload.kind, WorkloadKind::FixedFragment | WorkloadKind::FixedBlock)
     }
 
-    /// The number of hosts that answer a collector: `workload.senders` for barrier workloads, else the readouts.
+    /// Returns the number of hosts that answer a collector: `workload.senders` for barrier workloads, else the readouts.
     pub fn senders(&self) -> u32 {
         if self.is_barrier() { self.workload.senders } else { self.readout.hosts }
     }

@@ -55,7 +55,7 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// The bytes that a link adds to an IP packet on the wire, without padding.
+    /// Returns the bytes that a link adds to an IP packet on the wire, without padding.
     #[must_use]
     pub fn overhead(self) -> Bytes {
         let bytes = match self {
@@ -154,20 +154,20 @@ impl Default for Network {
 pub(crate) struct HostCounts {
     /// Hosts that send: readouts, or the senders of a barrier workload.
     pub(crate) sources: u64,
-    /// Links of each of them.
+    /// Links of each of these hosts.
     pub(crate) links_per_source: u64,
     pub(crate) racks: u64,
 }
 
 /// The properties of a topology that checks and explanations need before a graph is built.
 pub struct TopologyFacts {
-    /// The sections of its switches.
+    /// The sections of the topology's switches.
     pub switches: Vec<&'static str>,
-    /// The keys and sections that it reads, of those that only some topologies read.
+    /// The keys and sections that this topology reads and some other topology does not.
     pub(crate) keys: &'static [&'static str],
-    /// The number of its links, without those of the collectors, the supervisor and the loggers.
+    /// The number of the topology's links, without the links of the collectors, the supervisor and the loggers.
     pub links: u64,
-    /// The key to lower if there are too many.
+    /// The key to lower if there are too many links.
     pub(crate) links_key: &'static str,
 }
 
@@ -179,7 +179,7 @@ impl TopologyFacts {
 }
 
 impl Network {
-    /// The facts of the topology.
+    /// Returns the facts of the topology.
     pub(crate) fn facts(&self, hosts: HostCounts) -> TopologyFacts {
         match self.topology {
             Topology::Star => TopologyFacts {
@@ -215,7 +215,7 @@ impl Network {
         }
     }
 
-    /// The links between aggregation switches and cores: each group of readouts is divided among the cores.
+    /// Returns the number of links between aggregation switches and cores: each group of readouts is divided among the cores.
     fn parts(&self, sources: u64) -> u64 {
         let (group, cores) = (u64::from(self.readouts_per_group), u64::from(self.cores));
         let parts = |members: u64| members.div_ceil(members.div_ceil(cores).max(1));

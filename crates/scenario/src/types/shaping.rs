@@ -135,13 +135,13 @@ pub struct Shaping {
 }
 
 impl Shaping {
-    /// The credits of a collector; `None` unless `credits` is the method.
+    /// Returns the credits of a collector; `None` unless `credits` is the method.
     #[must_use]
     pub fn credit_limit(&self) -> Option<u32> {
         (self.method == ShapingMethod::Credits).then_some(self.credits)
     }
 
-    /// The time that a schedule reserves on a link for `busy` of transmission.
+    /// Returns the time that a schedule reserves on a link for a transmission of duration `busy`.
     #[must_use]
     pub fn stretched(&self, busy: Duration) -> Duration {
         busy.checked_mul_ratio(Ratio::ONE.get(), self.utilisation.get()).unwrap_or(Duration::MAX)

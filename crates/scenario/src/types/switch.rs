@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A limit in bytes, or none.
+/// A limit in bytes; `None` stands for unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limit(pub Option<Bytes>);
 
@@ -84,7 +84,7 @@ pub enum QueueUnit {
 }
 
 impl QueueUnit {
-    /// The depth of a queue of this many packets, where a full packet takes `frame` bytes.
+    /// Returns the depth of a queue of this many packets, where a full packet takes `frame` bytes.
     pub fn depth(self, packets: Packets, frame: Bytes) -> Depth {
         match self {
             Self::Packets => Depth::Packets(packets),
@@ -137,8 +137,8 @@ impl Default for Ecn {
 }
 
 impl Ecn {
-    /// RED of a queue for full packets of `frame` bytes. The queue stores `packet_mean` bytes of each; `packet_time` is the time
-    /// to send it.
+    /// Makes RED of a queue for full packets of `frame` bytes. `packet_mean` is the size of a mean packet in the queue, and
+    /// `packet_time` is the time to send such a packet.
     ///
     /// # Errors
     /// If the thresholds or shares are wrong.
@@ -283,14 +283,15 @@ impl Switch {
     /// Packet memory of a core router's module (Brocade MLXe-32; thesis §4.2.1).
     pub const MODULE: Bytes = Bytes::new(1_500_000_000);
 
-    /// The division of the packet memory among the ports, by whether each is an uplink. `None` with rings, which have a capacity each.
+    /// Returns the division of the packet memory among the ports; `is_uplink` has an element for each port. `None` with rings,
+    /// which have a capacity each.
     pub fn layout(&self, is_uplink: &[bool]) -> Option<Layout> {
         let buffer = |&up: &bool| if up { self.uplink_buffer } else { self.buffer };
         let settings = self.memory_settings(is_uplink.iter().map(buffer).collect());
         (!self.buffering.has_rings()).then(|| settings.layout())
     }
 
-    /// The settings of the packet memory with these buffers of outputs, which only `dedicated` reads.
+    /// Returns the settings of the packet memory with these buffers of outputs, which only `dedicated` reads.
     pub fn memory_settings(&self, output_buffers: Vec<Bytes>) -> MemorySettings {
         MemorySettings {
             buffering: self.buffering,
@@ -307,7 +308,7 @@ impl Switch {
         }
     }
 
-    /// A switch that never drops, in the scenarios that use it by default.
+    /// Makes a switch with unlimited buffers, which never drops.
     pub(crate) fn deep() -> Self {
         Self { buffering: Buffering::Unlimited, ..Self::default() }
     }

@@ -249,14 +249,14 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// Bytes of the options of every segment with data: timestamps, and 8 bytes of M21TCP's.
+    /// Returns the option bytes of every segment with data: timestamps, and 8 bytes of M21TCP's option.
     pub fn option_bytes(&self) -> Bytes {
         let m21 = self.congestion_control == CongestionControl::M21tcp;
         let timestamps = if self.timestamps { wire::TCP_TIMESTAMPS } else { 0 };
         Bytes::new(u64::from(timestamps + if m21 { wire::TCP_M21 } else { 0 }))
     }
 
-    /// Payload of a full segment: the MSS less the options that every segment carries.
+    /// Returns the payload of a full segment: the MSS less the options that every segment carries.
     pub fn segment_payload(&self) -> Bytes {
         self.mss.saturating_sub(self.option_bytes())
     }
@@ -295,7 +295,7 @@ impl Default for Transport {
     }
 }
 
-/// The defaults that a profile sets, as TOML.
+/// Returns the defaults that a profile sets, as TOML; `None` for an unknown profile.
 pub(crate) fn profile_defaults(profile: &str) -> Option<&'static str> {
     Some(match profile {
         "linux-6" => "",
