@@ -268,8 +268,8 @@ impl Drop for Lab {
     }
 }
 
-/// Returns the `tc` line of a token bucket on `device`: `rate` in bit/s, with a burst of two full frames, so that frames are
-/// spaced as on a wire.
+/// Returns the `tc` line of a token bucket on `device`, with `rate` in bit/s. A burst of two full frames spaces frames as on a
+/// wire.
 fn bucket(device: &str, rate: u64, mtu: u32) -> String {
     let burst = 2 * (mtu + wire::ETHERNET_LINK);
     format!(
