@@ -64,7 +64,7 @@ pub(crate) struct Engine {
     wire_bytes_sent: u64,
     /// Ends that a technique wants to send now.
     awake: Vec<EndIndex>,
-    /// Round-trip time that connections know from earlier traffic, if they carried any.
+    /// Round-trip time that connections know from earlier traffic; `None` without earlier traffic.
     warm_rtt: Option<Duration>,
 }
 
@@ -185,7 +185,7 @@ impl Engine {
         self.fabric.arrive(&mut self.schedule, self.now, port)
     }
 
-    /// Counts the payload of a frame that a port has sent to its destination, and returns it.
+    /// Counts the payload of a frame that has arrived at its destination over a port's link. Returns the payload in bytes.
     #[inline]
     pub(crate) fn note_arrival(&mut self, port: PortIndex, place: usize) -> u32 {
         let payload = u32::from(self.fabric.segment(place).payload);

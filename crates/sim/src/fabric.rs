@@ -1,9 +1,9 @@
 //! Links, output queues and the frames in them: everything between one host's network card and another's.
 //!
-//! A frame arrives over a link ([`Fabric::arrive`]). At its destination it is delivered. At a switch it goes to the queue
-//! of its next port, which admits, marks or drops it. It departs, and travels over that port's link. Where the order of
-//! departures is known when a frame arrives, its departure is booked at once and costs no occurrence. Outputs that PAUSE
-//! can stop or that have rings spend an occurrence on each departure of a frame that had to wait.
+//! A frame arrives over a link ([`Fabric::arrive`]). At its destination it is delivered. At a switch it goes to the queue of
+//! its next port. The queue admits, marks or drops the frame. An admitted frame departs, and travels over that port's link.
+//! Where the order of departures is known when a frame arrives, its departure is booked at once and costs no occurrence.
+//! Outputs that PAUSE can stop or that have rings spend an occurrence on each departure of a frame that had to wait.
 //!
 //! At one instant departures come first. `Schedule` orders all other occurrences of the instant.
 
@@ -66,16 +66,16 @@ pub(crate) enum Hop {
     Forwarded,
     /// The frame is at its destination.
     Delivered {
-        /// The connection end that receives it.
+        /// The connection end that receives the frame.
         end: u32,
-        /// The place of its segment.
+        /// The place of the frame's segment.
         segment: usize,
         /// Bytes of the frame on the wire.
         wire_bytes: u32,
     },
     /// A switch dropped the frame.
     Dropped {
-        /// The place of its segment.
+        /// The place of the frame's segment.
         segment: usize,
         /// The connection end that the frame was sent to.
         end: u32,
@@ -280,7 +280,7 @@ impl Fabric {
         }
     }
 
-    /// Frees the place of a segment: it was delivered or dropped.
+    /// Frees the place of a segment that was delivered or dropped.
     #[inline]
     pub(crate) fn remove(&mut self, segment: usize) {
         self.free.push(segment as u32);

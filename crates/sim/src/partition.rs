@@ -258,7 +258,7 @@ impl<W: HostWorkload> Partition<W> {
         }
     }
 
-    /// Records a frame that arrives over a tapped link. Lets techniques act on it at a switch.
+    /// Records a frame that arrives over a tapped link. Lets techniques act on the frame at a switch.
     #[cold]
     fn observe(&mut self, port: PortIndex) {
         if self.engine.fabric.is_tapped(port) {
@@ -519,7 +519,8 @@ impl<W: HostWorkload> Partition<W> {
         for &port in self.played.leading_out() {
             while let Some(frame) = self.engine.take_leaving(port) {
                 let payload = u64::from(frame.segment.payload);
-                // The sender's partition hands its messages to the receiver's. A partition between them has none.
+                // The sender's partition hands its messages to the receiver's. A partition between these two holds no messages
+                // of the frame.
                 let is_first = self.played.has_end(peer(frame.end)) && !self.played.has_end(frame.end);
                 let has_messages = payload > 0 && is_first;
                 let sent = if has_messages { frame.segment.offset + payload } else { 0 };

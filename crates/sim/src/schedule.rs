@@ -1,9 +1,9 @@
 //! The schedule: a calendar queue of occurrences in two rings, and a heap for the far future.
 //!
-//! Time is divided into buckets, and buckets into blocks. The inner ring holds the buckets of the present block and of the
-//! next one, each a short list sorted by time. Nearly all occurrences are arrivals of frames: a few microseconds ahead, at
-//! most one a link. The outer ring holds the following blocks as unsorted lists, for timers above all; a block is sorted
-//! into buckets when it comes next. Later occurrences wait in the heap. A bitmap finds the next list that is not empty.
+//! Time is divided into buckets, and buckets into blocks. The inner ring holds the buckets of the present block and of the next
+//! one, each a short list sorted by time. Nearly all occurrences are arrivals of frames: a few microseconds ahead, at most one
+//! a link. The outer ring holds the following blocks as unsorted lists, for timers above all; a block is sorted into buckets
+//! when it becomes the next one. Later occurrences wait in the heap. A bitmap finds the next list that is not empty.
 //!
 //! Of the occurrences of one instant departures come first. When the first of them is taken, the scheduled ones are
 //! sorted by their ranks ([`Ties`]). Occurrences scheduled for this instant after that follow in the order of scheduling.
@@ -279,7 +279,7 @@ impl Schedule {
                 self.move_first(bucket);
             }
         } else if self.nodes[last as usize].key <= key {
-            // The usual case, and that of many timers which expire at one tick.
+            // The usual case, also for many timers that expire at one tick.
             self.nodes[last as usize].next = node;
             self.buckets[slot].last = node;
         } else if self.nodes[first as usize].key > key {
@@ -317,8 +317,8 @@ impl Schedule {
         }
     }
 
-    /// Takes the earliest occurrence. If it is later than `until`, takes nothing, and returns only a time: after `until`, and
-    /// not after the occurrence.
+    /// Takes the earliest occurrence. If that is later than `until`, takes nothing, and returns only a time: after `until`, and
+    /// not after the occurrence. `None` if nothing is scheduled.
     #[inline(always)]
     pub(crate) fn pop(&mut self, until: u64) -> Option<(u64, Option<Occurrence>)> {
         if self.first == NEVER

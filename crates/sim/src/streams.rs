@@ -1,7 +1,7 @@
 //! Messages under way: each is a part of its stream until the message's last byte is delivered.
 //!
 //! A stream has the number of its sending end. If the receiver is in another partition, a message leaves with the first frame
-//! that carries one of its bytes or a later one.
+//! that carries one of the message's bytes or a later byte.
 
 use crate::index::EndIndex;
 use crate::lists::{List, Lists};

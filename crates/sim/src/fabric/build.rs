@@ -45,7 +45,7 @@ impl Fabric {
         let port = |index: PortIndex| {
             let link = network.link(index);
             let link = LinkState::new(link.rate, link.delay.get(), network.latency(index).get());
-            // Each direction of a link is the way back of the other.
+            // Each direction of a link is the reverse of the other.
             Port::new(link, [outputs[index as usize], outputs[reverse(index) as usize]])
         };
         let ports = network.ports().map(port).collect();
@@ -71,7 +71,7 @@ impl Fabric {
                 builder.add_switch(kind, ports)?;
             }
         }
-        // The way back of a link leaves the node that it leads to.
+        // The reverse port of a link belongs to the node at the link's far end.
         for port in network.ports().filter(|&port| network.switch(network.destination(port)).is_some()) {
             let far_end = builder.ports[reverse(port) as usize].as_far_end();
             builder.ports[port as usize].link_mut().lead_to(far_end);

@@ -17,7 +17,7 @@ pub(super) const SUSPECT: u64 = Duration::from_millis(10).get();
 
 /// A switch of a network with PAUSE.
 pub(super) struct PausingSwitch {
-    /// The memory that the frames of its outputs take, under its scheme.
+    /// The memory for the frames of all outputs of the switch, under its buffer scheme.
     memory: Memory,
     /// True if only bulk data count as ingress occupancy (priority flow control).
     counts_bulk_only: bool,
@@ -91,7 +91,7 @@ impl FlowControl {
         }
     }
 
-    /// Sets the number of connections whose second ends answer with bulk data; they are the first ones.
+    /// Sets the number of connections, from the first, whose second ends answer with bulk data.
     pub(super) const fn set_bulk_connections(&mut self, connections: u32) {
         self.bulk_ends = 2 * connections;
     }

@@ -12,12 +12,12 @@ use fanin_network::PortIndex;
 /// A frame with a known departure.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct FrameInFlight {
-    /// Arrival of its last bit at the far end, in picoseconds.
+    /// Arrival of the frame's last bit at the far end, in picoseconds.
     pub(crate) arrival: u64,
     pub(crate) parcel: Parcel,
 }
 
-/// The far end of a link: a host, or a switch by the discipline of its outputs, which all have the same.
+/// The far end of a link: a host, or a switch by the discipline of its outputs. All outputs of a switch have one discipline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FarEnd {
     Host,
@@ -30,7 +30,7 @@ pub(super) enum FarEnd {
 
 /// One direction of a link.
 ///
-/// Of all frames on it only the first one's arrival is pending in the schedule.
+/// Only the arrival of the first frame on the link is pending in the schedule.
 pub(super) struct LinkState {
     /// Sent frames and frames with booked departures, in order.
     frames: Fifo<FrameInFlight>,
@@ -144,7 +144,8 @@ impl LinkState {
         self.free_at
     }
 
-    /// Sends a PAUSE or RESUME frame after the frame in service. Returns its arrival at the far end, which does not store it.
+    /// Sends a PAUSE or RESUME frame after the frame in service. Returns the arrival of the signal at the far end, which does
+    /// not store the signal.
     pub(super) fn send_signal(&mut self, now: u64, wire_bytes: u32, signal: PauseSignal) -> u64 {
         let arrival = self.occupy(now, wire_bytes) + self.propagation;
         self.push_signal(arrival, wire_bytes, signal);

@@ -36,7 +36,7 @@ pub(super) struct Port {
     queue: OutputQueue,
     /// The number of the port's switch; [`NIL`] at a host.
     switch: u32,
-    /// The port's number among those that leave its node.
+    /// The port's number among the ports of its node.
     output: u16,
     /// The number of the input port at the far end of the link, among the ports of that node.
     input: u16,
@@ -190,7 +190,7 @@ impl Port {
 
 /// The pending departure of a naively driven output.
 pub(super) struct PendingDeparture {
-    /// Time at which it is due; occurrences of other times do nothing.
+    /// Time at which the departure is due; occurrences of other times do nothing.
     at: u64,
 }
 

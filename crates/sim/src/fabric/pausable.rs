@@ -1,4 +1,4 @@
-//! An output that PAUSE can stop, and how its sender obeys PAUSE. It is driven naively.
+//! An output that PAUSE can stop, and the effect of PAUSE on it. The output is driven naively.
 
 use fanin_network::PortIndex;
 use fanin_queueing::{Class, InService, NaiveOutput};

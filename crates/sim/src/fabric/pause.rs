@@ -3,8 +3,8 @@
 //! For each port, a switch counts the waiting bytes that came in by this port: the ingress occupancy. At XOFF it sends the
 //! neighbour a PAUSE, and at XON a RESUME. The signal is a frame of its own in the reverse direction. It waits for the frame in
 //! service, passes all queued frames, and takes its time on the wire. It takes effect after the neighbour's reaction time.
-//! Frames behind a paused port wait, whatever their destination (head-of-line blocking). They fill the neighbour's memory,
-//! which then pauses its own neighbours.
+//! Frames behind a paused port wait, whatever their destination (head-of-line blocking). These frames fill the memory of the
+//! neighbour, which then pauses its own neighbours.
 //!
 //! With priority flow control, bulk data (answers) are one priority. All other frames are another one, which goes first and
 //! is never paused. A PAUSE lasts until a RESUME; renewals within its 65535 quanta are not simulated.
@@ -47,7 +47,7 @@ impl Fabric {
         self.flow_control.as_mut().expect("a network with PAUSE")
     }
 
-    /// Sets the number of connections whose second ends answer with bulk data; they are the first ones.
+    /// Sets the number of connections, from the first, whose second ends answer with bulk data.
     pub(crate) fn set_bulk_connections(&mut self, connections: u32) {
         if let Some(flow_control) = &mut self.flow_control {
             flow_control.set_bulk_connections(connections);

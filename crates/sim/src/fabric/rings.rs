@@ -2,8 +2,8 @@
 //!
 //! LCN'15 ("A Lossless Switch"), multi-host paper §II.B. Incast-sensitive flows are stored in a ring of their destination. A
 //! ring holds a number of frames and is emptied at its own rate. Other frames wait in the port's plain queue, a ring without a
-//! rate, and go first. The output is driven naively: whenever its link is free, it sends the next permitted frame. This costs
-//! an occurrence for each frame that had to wait.
+//! rate, and go first. The output is driven naively: whenever its link is free, it sends the next permitted frame. Each frame
+//! that had to wait costs an occurrence.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::occurrence::Occurrence;
 use crate::schedule::{NEVER, Schedule};
 use fanin_network::PortIndex;
 
-/// The ring of frames without a rule. It is served before all others.
+/// The ring of frames without a rule, which is served before all other rings.
 pub(super) const PLAIN: u16 = 0;
 
 /// An output with rings.

@@ -25,7 +25,7 @@ pub(crate) enum MessageKind {
     Other,
 }
 
-/// Place at which a technique acts during a run; it selects the hooks that are called.
+/// Place at which a technique acts during a run. The place selects the hooks that are called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ActsAt {
     /// Nowhere: the technique only has figures.
@@ -157,7 +157,7 @@ pub(crate) struct ControlMessage {
     pub(crate) value: u64,
 }
 
-/// An action of a technique that schedules answers. The workload carries it out.
+/// An action of a technique that schedules answers. The workload carries out the action.
 pub(crate) enum AnswerAction {
     /// Sends a message of the technique.
     Send { from: Peer, to: Peer, message: ControlMessage },
@@ -231,7 +231,7 @@ pub(crate) fn packets(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX).max(1)
 }
 
-/// The functions of a technique. Each does nothing if the scenario does not use it.
+/// The functions of a technique. Each function does nothing if the scenario does not use the technique.
 #[derive(Clone, Copy)]
 pub(crate) struct TechniqueFunctions {
     /// Builds the parts that act below the applications.

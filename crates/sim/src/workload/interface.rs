@@ -33,7 +33,8 @@ pub(crate) trait HostWorkload {
     /// Returns a host's next deadline.
     fn poll_deadline(&mut self, host: u32) -> Instant;
 
-    /// Handles an expired retransmission timer of a sending end. `messages` are those not yet received as a whole.
+    /// Handles an expired retransmission timer of a sending end. `messages` are the messages of its stream that are not yet
+    /// received as a whole.
     fn handle_timeout(
         &mut self,
         now: Instant,

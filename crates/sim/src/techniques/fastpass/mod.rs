@@ -36,7 +36,7 @@ fn parts(setup: &Setup<'_>) -> Parts {
     let Setup { scenario, network, roles, engine, .. } = setup;
     let settings = scenario.shaping.fastpass.clone();
     let slot_bytes = settings.slot_mtus * (network.framing.link_bytes + scenario.transport.mtu.get() as u32);
-    // A link is allocated for longer than it is busy, if the scenario leaves a share of it free.
+    // If the scenario leaves a share of each link free, a link is allocated for longer than a timeslot's bytes keep it busy.
     let lent = |rate: Rate| {
         let busy = rate.time_to_send(Bytes::new(u64::from(slot_bytes)));
         scenario.shaping.stretched(busy)

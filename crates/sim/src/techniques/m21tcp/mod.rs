@@ -1,5 +1,5 @@
 //! M21TCP (Adesanmi and Mhamdi): switches write each flow's permitted window into the path-window option of passing frames.
-//! Receivers echo it, and it bounds the senders' windows.
+//! Receivers echo the window, which bounds the senders' windows.
 
 mod switches;
 

@@ -44,6 +44,6 @@ impl TechniqueHooks for StaticWindowTechnique {
         }))
     }
 
-    /// Checks nothing: `tcp`'s congestion control is the window, and a recovery may inflate it for a time (RFC 6582).
+    /// Checks nothing: `tcp`'s congestion control is the window, and a recovery may inflate the window for a time (RFC 6582).
     fn assert_conserved(&self, _: &Engine) {}
 }

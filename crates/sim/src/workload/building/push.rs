@@ -1,7 +1,7 @@
 //! Readouts that send unasked: the supervisor sends them an event's collector, and no request is sent.
 //!
-//! The collector's state machine knows only requests. Its requests are recorded instead of sent, and earlier answers wait for
-//! them.
+//! The collector's state machine knows only requests. The collector's requests are recorded instead of sent, and earlier
+//! answers wait for the requests.
 
 use std::collections::HashMap;
 
@@ -38,7 +38,8 @@ impl Push {
         }
     }
 
-    /// Takes a message for a collector. Returns it with the tag of its request, unless it is early.
+    /// Takes a message for a collector. Returns the message with the tag of its request; `None` for an answer before its
+    /// request.
     pub(super) fn handle_message(&mut self, readout: u16, message: Message<Bytes>) -> Option<Message<Bytes>> {
         let Message::Answer { event, missing, payload, .. } = message else { return Some(message) };
         match self.shares.remove(&(event.0, readout)) {

@@ -15,7 +15,7 @@ pub(super) fn memory_matters(scenario: &Scenario, mean: Bytes) -> bool {
     let event = mean.get() as f64 * f64::from(readout.fragments_per_host) * LARGEST;
     let accepted = match scenario.supervisor.arrivals {
         Arrivals::OnDemand => carried * LARGEST,
-        // A Poisson process hardly ever gives twice its mean and a hundred more.
+        // A Poisson process hardly ever gives more than twice its mean and a hundred.
         _ => event * (2.0 * scenario.supervisor.rate.as_hertz_f64() * seconds + 100.0),
     };
     accepted >= readout.memory.get() as f64
