@@ -30,7 +30,7 @@ pub(crate) struct CriticalPath {
     pub(crate) others_wait: u64,
     /// The events of these answers, in the order of their last bytes.
     pub(crate) others: Vec<u32>,
-    /// The begin of the rest: the last answer is on its way, and no other one is in front on its connection.
+    /// The begin of the rest: the last answer is on its way, and no other answer is in front on its connection.
     pub(crate) rest_from: u64,
     /// The rest without stalls.
     pub(crate) rest: u64,

@@ -16,7 +16,7 @@ use crate::trace::{LateTrace, MessageStep, TraceEntry};
 const LATE_SOURCES_MAX: usize = 512;
 /// Delay from which a request counts as held back: a message of the supervisor arrives sooner.
 const HELD_MIN: Duration = Duration::from_millis(1);
-/// Least slowdown of a late event; an event below it is not late, and has no causes.
+/// Least slowdown of a late event; an event with a smaller slowdown is not late, and has no causes.
 const LATE_MIN: f64 = 1.5;
 /// Most losses, timeouts and probes that are kept of each source.
 const MARKS_MAX: usize = 64;

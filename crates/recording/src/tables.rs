@@ -16,7 +16,7 @@ use crate::samples::WindowSample;
 pub struct EndStats {
     /// The number of the end.
     pub end: u32,
-    /// The counters of its transport.
+    /// The counters of the end's transport.
     pub stats: Stats,
     /// Number of acknowledged bytes.
     pub acked_bytes: u64,
