@@ -1,8 +1,8 @@
 //! Techniques that this kernel lacks, loaded into it as BPF programs (`bpf/`): congestion controls, and M21TCP.
 //!
-//! A congestion control is available to every namespace while its [`CongestionControl`] lives. Connections keep it until
-//! they end, even after it is dropped. They choose it by `TCP_CONGESTION`, by a route's `congctl`, or by
-//! `net.ipv4.tcp_congestion_control` of their namespace. Loading needs CAP_BPF and CAP_PERFMON.
+//! A congestion control is available to every namespace while its [`CongestionControl`] lives. Connections keep the control
+//! until they end, even after the value is dropped. Connections choose a control by `TCP_CONGESTION`, by a route's `congctl`,
+//! or by `net.ipv4.tcp_congestion_control` of their namespace. Loading needs CAP_BPF and CAP_PERFMON.
 
 mod m21;
 

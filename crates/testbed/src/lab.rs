@@ -38,7 +38,7 @@ pub enum BuildError {
     Command {
         /// Name of the command.
         name: &'static str,
-        /// Its Debian package.
+        /// The Debian package of the command.
         package: &'static str,
         /// The system's error.
         source: io::Error,

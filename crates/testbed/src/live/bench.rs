@@ -22,7 +22,8 @@ use crate::{
 
 /// All hosts are in one IP network, without a router between them.
 const PREFIX: u8 = 16;
-/// The first device of a host. It has the address of a host with several links, and is the captured one.
+/// The first device of a host. This device has the address of a host with several links, and is the device that a capture
+/// reads.
 const DEVICE: &str = "eth0";
 
 /// Rate from which a link is not shaped: hosts of this machine cannot exceed it.

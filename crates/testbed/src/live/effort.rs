@@ -10,11 +10,11 @@ pub struct Effort {
     /// Processor time of the busiest switch, as a share of one core. A switch polls for a moment after each frame, and so takes
     /// most of a core even at a low load.
     pub switch_cpu: f64,
-    /// The share of rounds that moved frames, of the switch where it is largest. A switch with many ports finds a frame
-    /// in most rounds long before it is at its limit.
+    /// The share of rounds that moved frames, of the switch with the largest share. A switch with many ports finds a frame in
+    /// most rounds long before it is at its limit.
     pub switch_busy: f64,
-    /// Processor time of the rounds that moved frames, as a share of one core, of the switch where it is largest. Near 1
-    /// no capacity is left.
+    /// Processor time of the rounds that moved frames, as a share of one core, of the busiest switch. Near 1 no capacity is
+    /// left.
     pub switch_working: f64,
     /// Time for which a switch was ready to run and waited for a core, as a share of all time.
     pub switch_wait: f64,

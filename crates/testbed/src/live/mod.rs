@@ -1,8 +1,8 @@
 //! A scenario on one machine: its hosts as namespaces, its links as veth pairs into software switches, its processes
 //! inside.
 //!
-//! [`LiveNetwork`] maps the network of a scenario onto this machine, [`Bench`] builds it. Processes are started in it through
-//! [`Bench::place`]; `fanin_node::launch` does so through [`Placed`].
+//! [`LiveNetwork`] maps the network of a scenario onto this machine, [`Bench`] builds it. Processes are started in the network
+//! through [`Bench::place`]; `fanin_node::launch` does so through [`Placed`].
 
 mod bench;
 mod calibrate;
@@ -53,7 +53,7 @@ pub enum LiveRefusal {
         "{feature} needs this program's BPF programs; it was built without them (cargo feature `bpf`, which takes clang)"
     )]
     NoBpf {
-        /// The setting that needs them.
+        /// The setting that needs the programs.
         feature: String,
     },
 }

@@ -1,7 +1,7 @@
 //! The network of a scenario, mapped onto this machine: hosts and switches become namespaces, links become veth pairs.
 //!
-//! Hosts, switches, links and paths are those of [`fanin_network`]. This module adds addresses and devices, and leaves out
-//! nodes that need no process.
+//! [`fanin_network`] defines hosts, switches, links and paths. This module adds addresses and devices, and leaves out nodes
+//! that need no process.
 
 use std::net::Ipv4Addr;
 
@@ -64,7 +64,7 @@ impl LiveHost {
 pub struct LiveSwitch {
     /// The switch's name in the graph, such as `tor:0`.
     pub name: String,
-    /// The section of the scenario that describes it.
+    /// The section of the scenario that describes the switch.
     pub section: &'static str,
     /// The settings of that section.
     pub settings: Switch,
