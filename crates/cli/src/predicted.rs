@@ -25,7 +25,8 @@ const ERROR: f64 = 0.10;
 /// The simulator's error in a collapse, where timeouts occur.
 const COLLAPSE_ERROR: f64 = 0.25;
 
-/// Simulates a scenario and returns the bands of its metrics. `None`: the effort allowed gave no window, or Ctrl-C ended it.
+/// Simulates a scenario and returns the bands of its metrics. Returns `None` if the allowed effort gave no window, or Ctrl-C
+/// ended the simulations.
 ///
 /// # Errors
 /// If the scenario cannot be simulated.

@@ -290,7 +290,7 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
     ending
 }
 
-/// Refuses a folder whose points are named in the other way: a page would list each point of both twice.
+/// Refuses a folder with points in the other layout, because a page would list each point twice.
 fn require_layout(root: &Path, has_hashes: bool) -> Result<(), Failure> {
     let names = std::fs::read_dir(root).into_iter().flatten().flatten();
     let points = names.filter(|entry| entry.path().join(fanin_report::SUMMARY_FILE).is_file());

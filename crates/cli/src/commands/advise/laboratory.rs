@@ -178,7 +178,7 @@ impl Adviser<'_> {
         Ok(error.map(|error| CarriedError { error, sources }))
     }
 
-    /// Carries the laboratories' error to the smallest buffers, and simulates the largest that they may have to be.
+    /// Carries the laboratories' error to the smallest buffers, and simulates the largest buffers of the widened range.
     pub(super) fn scaled(&mut self, carried: &CarriedError) -> Result<(), Failure> {
         let CarriedError { error, sources } = carried;
         let full = self.loaded.scenario.senders();

@@ -11,7 +11,7 @@ use super::folder::RunFolder;
 use crate::failure::Failure;
 use crate::output;
 
-/// The machine's capacity, and the scale chosen for it.
+/// The machine's capacity, and the scale that was chosen for the run.
 pub(super) struct Carried {
     pub(super) capacity: Capacity,
     pub(super) chosen: Chosen,

@@ -19,7 +19,7 @@ const LOOKS: u32 = 2;
 /// Runs `work` for the warm-up and then for the measured time, during which the network is observed. `work` receives
 /// the time to run and a function that takes the elapsed time.
 ///
-/// Returns the reason if the machine spoils the run and it may begin again; the measured time is then cut short.
+/// Returns the reason if the machine spoils the run and the run may begin again; the measured time is then cut short.
 pub(super) fn measured(
     job: &Job<'_>,
     watch: Option<&mut SwitchWatch>,

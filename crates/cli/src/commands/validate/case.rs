@@ -13,10 +13,10 @@ use super::baseline::{KnownDifference, Recorded};
 use crate::failure::Failure;
 use crate::{build_info, interrupt};
 
-/// Simulations of a case, each as long as the run: a longer one has deeper queues and rarer drops. They cost next to nothing,
-/// and leave chance to the measurement alone.
+/// Simulations of a case, each as long as the run: a longer simulation has deeper queues and rarer drops. Several simulations
+/// cost little, and only the measurement then depends on chance.
 const SIMULATIONS: u64 = 10;
-/// A run hangs if it takes longer than its scenario by this.
+/// A run counts as hung if it takes this much longer than its scenario.
 const OVERTIME: Duration = Duration::from_secs(90);
 
 /// A case of the set.
