@@ -1,7 +1,7 @@
 //! The scenario file: describes a system and its use. The file is read once, into types that hold only valid values.
 //!
-//! A scenario is TOML. It contains only the differences from the defaults or from the file that it `extends`. [`load`]
-//! merges, completes and checks it, and reports every problem with line and caret.
+//! A scenario is a TOML file with only the differences from the defaults or from the file that it `extends`. [`load`] merges,
+//! completes and checks it, and reports every problem with line and caret.
 //!
 //! ```
 //! let loaded = fanin_scenario::load("thesis-a-1000hz", &["shaping.credits=480".to_owned()])?;

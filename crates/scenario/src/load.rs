@@ -140,8 +140,8 @@ fn finish(name: String, mut tree: TomlTable, sets: &[String]) -> Result<Loaded, 
     }
 }
 
-/// Finds a file of fragment sizes: relative to the scenario file that names it; relative to the working directory if
-/// `--set` names it. A name without such a file stays unchanged: it is a sample or a mistake.
+/// Finds a file of fragment sizes: relative to the scenario file that names it; relative to the working directory if `--set`
+/// names it. A name without such a file stays unchanged: the name of a sample, or a mistake.
 fn find_sizes(scenario: &mut Scenario, tree: &TomlTable) {
     let Some(path) = scenario.readout.fragment_size.path_mut() else { return };
     let place = tree.find("readout.fragment_size").and_then(TomlNode::place);

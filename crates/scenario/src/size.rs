@@ -129,7 +129,7 @@ enum SizeTable {
 
 /// All keys of all table forms, read before the form is known.
 ///
-/// Serde's tagged enums lose the place of a key; flat reading keeps it for the message.
+/// Serde's tagged enums lose the place of a key; flat reading keeps that place for the message.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Flat {

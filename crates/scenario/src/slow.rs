@@ -70,7 +70,7 @@ impl Scenario {
         for switch in [&mut s.tor, &mut s.core, &mut s.aggregation, &mut s.leaf, &mut s.spine] {
             stretch(&mut switch.latency, scale);
             stretch(&mut switch.pause.reaction, scale);
-            // Zero means no rate of its own.
+            // Zero stands for the rate of the port, which is slowed already.
             if !switch.daqring.rate.is_zero() {
                 slow_rate(&mut switch.daqring.rate, scale);
             }

@@ -15,7 +15,7 @@ pub enum ImportError {
     UnknownNode(String, Vec<String>),
     /// No topology of a scenario has this shape: the place and the reason.
     Shape(String, String),
-    /// An option names a queue that no entry of the file is about; the queues of its entries.
+    /// An option names a queue that no entry of the file names; the queues of the entries.
     UnknownQueue(u8, Vec<String>),
     /// An option names no section of switches.
     UnknownSection(String),

@@ -35,7 +35,7 @@ const REFUSED_TABLES: [(&str, &str); 8] = [
 ];
 /// Thresholds of RED are whole frames of this size: an MTU of 1500 B, with its Ethernet header.
 const FRAME_BYTES: u64 = 1518;
-/// `dynamic_th` is the binary logarithm of alpha, from 1/128 to 128 where chips have it.
+/// Largest magnitude of `dynamic_th` that is read: the binary logarithm of alpha. Chips have an alpha from 1/128 to 128.
 const DYNAMIC_MAX: i64 = 10;
 /// Values of `ecn`.
 const ECN_MODES: [&str; 8] = [

@@ -15,7 +15,7 @@ struct TableKeys {
     read: &'static [&'static str],
     /// Keys of SONiC that are not read, because they do not affect the imported settings.
     unread: &'static [&'static str],
-    /// The reason for which `unread` is not read; empty if they need no mention.
+    /// The reason for which `unread` keys are not read; empty if these keys need no mention.
     why: &'static str,
     /// True if the name of a row is `PORT|QUEUE`.
     is_by_queue: bool,
