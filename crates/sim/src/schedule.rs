@@ -2,7 +2,7 @@
 //!
 //! Time is divided into buckets, and buckets into blocks. The inner ring holds the buckets of the present block and of the next
 //! one, each a short list sorted by time. Nearly all occurrences are arrivals of frames: a few microseconds ahead, at most one
-//! a link. The outer ring holds the following blocks as unsorted lists, for timers above all; a block is sorted into buckets
+//! a link. The outer ring holds the following blocks as unsorted lists, for timers above all. A block is sorted into buckets
 //! when it becomes the next one. Later occurrences wait in the heap. A bitmap finds the next list that is not empty.
 //!
 //! Of the occurrences of one instant departures come first. When the first of them is taken, the scheduled ones are
