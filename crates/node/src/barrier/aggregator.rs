@@ -1,4 +1,4 @@
-//! The aggregator's process: a connection to each sender, and the state machine of `fanin_dataflow` between them.
+//! The aggregator's process: drives the state machine of `fanin_dataflow` over one connection to each sender.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
@@ -24,21 +24,22 @@ use super::result::{AGGREGATOR_FILE, AggregatorResult, STARTED_FILE};
 use super::shares::AdvertisedWindows;
 use crate::clock::{ProcessClock, std_duration};
 
-/// The longest time until a sender listens.
+/// Maximum time until all senders are connected, and for the greeting of one sender.
 const CONNECT_MAX: Duration = Duration::from_secs(20);
+/// Pause between two attempts to connect.
 const CONNECT_EVERY: Duration = Duration::from_millis(20);
-/// The longest wait for answers between two looks at the clock and at `stop`.
+/// Maximum wait for answers before the clock and `stop` are checked again.
 const TURN: Duration = Duration::from_millis(100);
-/// The most that one call reads.
+/// Maximum number of bytes that one call reads.
 const BUFFER_BYTES: usize = 256 << 10;
-/// The most connections that one wait reports.
+/// Maximum number of readable connections that one wait reports.
 const EVENTS: usize = 256;
 
-/// Runs the workload for the scenario's warm-up and duration, and writes an [`AggregatorResult`] into `aggregator.json` of
-/// the folder. Ends after the current round if `stop` is set, or in it if no answers arrive.
+/// Runs the workload for the scenario's warm-up and duration, and writes an [`AggregatorResult`] into the folder's
+/// `aggregator.json`. If `stop` is set, ends after the current round, or within it when no answers arrive.
 ///
 /// # Errors
-/// [`BarrierError`]; the rounds that were completed before are written.
+/// [`BarrierError`]. The rounds that were completed before an error are written.
 pub fn aggregate(system: &BarrierSystem, stop: &AtomicBool) -> Result<(), BarrierError> {
     let mut connections = Connections::open(system, stop)?;
     let clock = ProcessClock::start();
@@ -53,7 +54,7 @@ pub fn aggregate(system: &BarrierSystem, stop: &AtomicBool) -> Result<(), Barrie
     outcome
 }
 
-/// The connections to all senders, in their order.
+/// The aggregator and its connections to all senders, in the order of `senders` in the file.
 struct Connections {
     aggregator: Aggregator,
     streams: Vec<TcpStream>,
@@ -85,7 +86,7 @@ impl Connections {
             }
             stream.set_nodelay(true).map_err(fail)?;
             if let Some(key) = &system.key {
-                // A sender may be busy with a stranger for a while.
+                // A sender checks one connection at a time, and may be waiting for another peer's greeting.
                 let greeted = stream
                     .set_read_timeout(Some(CONNECT_MAX))
                     .and_then(|()| key.greet_stream(&mut &stream))
@@ -110,7 +111,8 @@ impl Connections {
         })
     }
 
-    /// Drives the aggregator from the first round to the last; adds the completed rounds.
+    /// Drives the aggregator from the first round to the last. Appends the start and end of each completed round to
+    /// `rounds`, in picoseconds since the start of `clock`.
     fn run(
         &mut self,
         system: &BarrierSystem,
@@ -145,7 +147,7 @@ impl Connections {
         Ok(())
     }
 
-    /// Waits until a connection can be read or the aggregator has a deadline, at most for a turn.
+    /// Waits until a connection is readable or the aggregator's deadline is reached, at most for [`TURN`].
     fn wait(&mut self, now: Instant) -> Result<(), BarrierError> {
         let deadline = self.aggregator.poll_deadline().map(|at| std_duration(at.saturating_since(now)));
         let timeout = deadline.map_or(TURN, |left| left.min(TURN));
@@ -157,7 +159,7 @@ impl Connections {
         }
     }
 
-    /// Reads once from a sender.
+    /// Reads once from a sender, at most [`BUFFER_BYTES`].
     fn read(&mut self, now: Instant, sender: u16) -> Result<(), BarrierError> {
         let (place, peer) = (usize::from(sender), Peer::Readout(sender));
         let address = self.addresses[place];
@@ -217,12 +219,12 @@ impl Connections {
             windows.handle_requests(now, senders, &self.streams).map_err(cannot_share)?;
         }
         for (sender, bytes) in requests {
-            // TCP heeds a smaller window only with a new offset (RFC 9293 §3.10.7.4, SND.WL1), which the second of two
-            // segments has.
+            // A sender updates its window only from a segment with a newer sequence number (RFC 9293 §3.10.7.4, SND.WL1).
+            // The second of two segments has one.
             let is_smaller = self.windows.as_ref().is_some_and(|windows| windows.is_smaller(sender));
             let (first, second) = bytes.split_at(usize::from(is_smaller));
             let stream = &mut self.streams[usize::from(sender)];
-            // The last request was answered, so that the socket has room for this one.
+            // The previous request was answered, so the send buffer has room for this one.
             stream.write_all(first).and_then(|()| stream.write_all(second)).map_err(|source| {
                 let address = self.addresses[usize::from(sender)];
                 BarrierError::network("cannot send a request to", &address, source)
@@ -240,7 +242,8 @@ fn cannot_share(source: io::Error) -> BarrierError {
     BarrierError::network("cannot divide the window among", &"the senders", source)
 }
 
-/// Connects; `window` is the largest window that the connection will ever advertise, if it is limited.
+/// Connects to a sender; tries again until `until`, or until `stop` is set. `window` is the largest window that the
+/// connection will ever advertise, in bytes; `None` leaves the window to the kernel.
 fn connect(
     address: SocketAddr,
     window: Option<u32>,

@@ -1,4 +1,4 @@
-//! The file that names a workload's scenario and its senders.
+//! The configuration file of a barrier workload: its scenario and the addresses of its senders.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::error::BarrierError;
 
-/// The content of the file.
+/// The content of the configuration file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BarrierFile {
-    /// A preset, or a file in the folder of this one.
+    /// A preset, or the path of a scenario file relative to this file.
     scenario: String,
     /// Overrides, as with `--set`.
     #[serde(default)]
@@ -24,23 +24,23 @@ struct BarrierFile {
     folder: PathBuf,
     /// The file of the key that all processes share, relative to this file.
     key: Option<PathBuf>,
-    /// True: without a key, any host that reaches a sender gets its answers.
+    /// True permits a workload without a key: a sender then answers any host that reaches it.
     #[serde(default)]
     insecure: bool,
-    /// The address of each sender.
+    /// Address of each sender.
     senders: Vec<SocketAddr>,
 }
 
 /// A barrier workload with the addresses of its senders.
 #[derive(Debug, Clone)]
 pub struct BarrierSystem {
-    /// Scenario with the workload.
+    /// The scenario that defines the workload.
     pub scenario: Scenario,
-    /// The folder that its processes write into.
+    /// Folder into which the processes write their results.
     pub folder: PathBuf,
     /// The key that all processes share; `None` without authentication.
     pub key: Option<SharedKey>,
-    /// The address of each sender.
+    /// Address of each sender.
     pub senders: Vec<SocketAddr>,
 }
 
@@ -48,7 +48,8 @@ impl BarrierSystem {
     /// Reads the file and the scenario that it names.
     ///
     /// # Errors
-    /// Every mistake in them, with its place.
+    /// If a file cannot be read or is invalid, if the scenario has no barrier workload or another number of senders, or if
+    /// the file has neither `key` nor `insecure = true`.
     pub fn load(path: &Path) -> Result<Self, BarrierError> {
         let text = fs::read_to_string(path).map_err(|source| BarrierError::file(path, source))?;
         let garbled = |text: String| BarrierError::Garbled { path: path.to_owned(), text };
@@ -93,7 +94,7 @@ impl BarrierSystem {
         Ok(Self { scenario, folder: folder.join(&file.folder), key, senders: file.senders })
     }
 
-    /// The text of a file that [`Self::load`] reads; `scenario` and `key` are in the same folder.
+    /// Returns the text of a file for [`Self::load`]. `scenario` and `key` are file names in the folder of this file.
     pub fn text(scenario: &str, key: Option<&str>, senders: &[SocketAddr]) -> String {
         let file = BarrierFile {
             scenario: scenario.to_owned(),

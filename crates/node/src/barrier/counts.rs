@@ -1,20 +1,21 @@
-//! The kernel's counts of a connection, in the form that a sender writes down.
+//! The kernel's TCP counters of a connection, in the form that a sender writes to its result file.
 
 use std::io;
 use std::os::fd::AsFd;
 
 use serde::{Deserialize, Serialize};
 
-/// Some of [`fanin_message::TcpInfo`], as sums since the connection began. Counts that an older kernel lacks are zero.
+/// TCP counters since the connection began, and its present window and round-trip times, from
+/// [`fanin_message::TcpInfo`]. Counters that an older kernel lacks are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TcpCounts {
     /// Segments with payload sent, retransmissions included.
     pub segments: u64,
     /// Segments sent again.
     pub retransmits: u64,
-    /// Number of retransmission timeouts.
+    /// Number of retransmission timeouts; zero before Linux 6.7.
     pub timeouts: u64,
-    /// Segments that the receiver reported as duplicates (RFC 2883).
+    /// Segments that the receiver reported as duplicates (D-SACK, RFC 2883).
     pub duplicates: u64,
     /// Payload bytes acknowledged.
     pub acked_bytes: u64,
@@ -22,12 +23,12 @@ pub struct TcpCounts {
     pub cwnd: u64,
     /// Smoothed round-trip time, microseconds.
     pub rtt_us: u64,
-    /// Smallest round-trip time of the last minutes, microseconds.
+    /// Minimum round-trip time over the kernel's `tcp_min_rtt_wlen`, microseconds; `u32::MAX` before the first sample.
     pub rtt_min_us: u64,
 }
 
 impl TcpCounts {
-    /// The counts of a connection.
+    /// Reads the counters of a connection.
     ///
     /// # Errors
     /// If the socket has no TCP connection.
@@ -45,7 +46,7 @@ impl TcpCounts {
         })
     }
 
-    /// Counts since `earlier`; window and round-trip times stay the present ones.
+    /// Returns the counts since `earlier`, with the window and round-trip times of `self`.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self {

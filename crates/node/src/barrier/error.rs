@@ -1,11 +1,11 @@
-//! Reasons why a barrier workload does not run.
+//! Errors of a barrier workload.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// A process of a barrier workload cannot work, or its files cannot be read.
+/// Errors of a barrier workload's processes and files.
 #[derive(Debug, Error)]
 pub enum BarrierError {
     /// A file cannot be read or written.
@@ -46,15 +46,15 @@ pub enum BarrierError {
     Network {
         /// The action that failed.
         action: &'static str,
-        /// The other end.
+        /// The address, or a name for several peers.
         address: String,
         /// The system's error.
         source: io::Error,
     },
-    /// The other end sent something else than requests, or a longer answer than was requested.
+    /// The peer violated the protocol: a sender received no valid request, or the aggregator received an excess answer.
     #[error("{address} does not follow the protocol of a barrier workload: {why}")]
     Protocol {
-        /// The other end.
+        /// Address of the peer.
         address: String,
         /// Description of the mistake.
         why: &'static str,
@@ -81,14 +81,14 @@ pub enum BarrierError {
         /// The limit, in seconds.
         seconds: u64,
     },
-    /// A process ended too early.
+    /// A process failed, or no round began in time.
     #[error("{process} ended ({status}); its log:\n{log}")]
     Ended {
         /// Name of the process.
         process: String,
         /// Its exit status.
         status: String,
-        /// Path of its log.
+        /// Content of its log.
         log: String,
     },
     /// A process cannot be started.

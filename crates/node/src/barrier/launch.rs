@@ -1,4 +1,4 @@
-//! All processes of a barrier workload from one command.
+//! Starts, watches and ends all processes of a barrier workload on one machine.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,23 +18,24 @@ use crate::clock::std_duration;
 use crate::key::{KEY_FILE, write_key};
 use crate::roles::processor::PARENT;
 
-/// The longest time from the start of the processes to the first round.
+/// Maximum time from the start of the processes to the first round.
 const READY_MAX: Duration = Duration::from_secs(30);
-/// Time beyond the stall limit, until the aggregator is ended by force.
+/// Time that is granted beyond the stall limit before the aggregator is signalled, and again before it is killed. Also
+/// the maximum time for the senders to end.
 const END_MARGIN: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_millis(20);
 
-/// A process of a barrier workload.
+/// The role of a process in a barrier workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BarrierRole {
-    /// The one that requests.
+    /// The process that requests.
     Aggregator,
-    /// One that answers, by its number.
+    /// A process that answers, with its number from 0.
     Sender(u16),
 }
 
 impl BarrierRole {
-    /// The name of the process in messages and files.
+    /// Returns the name of the process in messages and files.
     fn process(self) -> String {
         match self {
             Self::Aggregator => "aggregator".to_owned(),
@@ -43,29 +44,29 @@ impl BarrierRole {
     }
 }
 
-/// The network that the processes run in.
+/// Chooses the hosts and addresses of a workload's processes.
 pub trait BarrierPlace: std::fmt::Debug {
-    /// The address at which a sender listens; `None` if the network has no host for it.
+    /// Returns the address at which a sender listens; `None` if the network has no host for it.
     fn address(&self, sender: u16) -> Option<SocketAddr>;
 
-    /// Makes `command`, which is complete otherwise, run on the host of this process.
+    /// Changes `command`, which is complete otherwise, so that it runs on the host of this process.
     fn command(&self, role: BarrierRole, command: Command) -> Command;
 }
 
-/// A workload to start.
+/// Options of a barrier workload's start.
 #[derive(Debug)]
 pub struct BarrierLaunch<'a> {
     /// The checked scenario.
     pub loaded: &'a Loaded,
-    /// An existing folder for its files.
+    /// An existing folder for the workload's files.
     pub folder: &'a Path,
-    /// The `fanin` program.
+    /// Path of the `fanin` program.
     pub program: &'a Path,
-    /// The network that it runs in; `None`: the loopback of this machine.
+    /// The network in which the processes run; `None` is the loopback of this machine.
     pub place: Option<&'a dyn BarrierPlace>,
 }
 
-/// A running workload. Its processes end with it.
+/// A running workload. Dropping it kills its processes.
 #[derive(Debug)]
 pub struct LiveBarrier {
     folder: PathBuf,
@@ -81,7 +82,7 @@ struct BarrierProcess {
 }
 
 impl BarrierProcess {
-    /// `Some` once it has ended: whether it succeeded, and its exit status.
+    /// Returns true for success, and the exit status as text; `None` while the process runs.
     fn ended(&mut self) -> Option<(bool, String)> {
         let status = self.child.try_wait().ok()??;
         Some((status.success(), status.to_string()))
@@ -92,7 +93,7 @@ impl LiveBarrier {
     /// Starts all senders, then the aggregator.
     ///
     /// # Errors
-    /// If a file or process cannot be made; no process runs then.
+    /// If a file cannot be written or a process cannot be started. No process runs afterwards.
     pub fn start(launch: &BarrierLaunch<'_>) -> Result<Self, BarrierError> {
         let folder =
             launch.folder.canonicalize().map_err(|source| BarrierError::file(launch.folder, source))?;
@@ -135,10 +136,10 @@ impl LiveBarrier {
         }
     }
 
-    /// Waits until the first round begins; `false` if `stop` was set.
+    /// Waits until the first round begins. Returns `false` if `stop` was set before.
     ///
     /// # Errors
-    /// If a process ends.
+    /// If a process fails, or if no round begins within [`READY_MAX`].
     pub fn wait_ready(&mut self, stop: &AtomicBool) -> Result<bool, BarrierError> {
         let until = Instant::now() + READY_MAX;
         while !self.folder.join(STARTED_FILE).exists() {
@@ -155,7 +156,8 @@ impl LiveBarrier {
         Ok(true)
     }
 
-    /// Lets it work for `time`; `tick` receives the time since then. Returns early if `stop` is set.
+    /// Lets the workload run for `time` and calls `tick` with the time since the call. Returns early if `stop` is set or the
+    /// aggregator has ended.
     ///
     /// # Errors
     /// If a process fails.
@@ -174,7 +176,8 @@ impl LiveBarrier {
         Ok(())
     }
 
-    /// Waits until the last round is over and all processes have written their results.
+    /// Waits until the aggregator has ended, and up to [`END_MARGIN`] for the senders. Asks the aggregator to end if `stop`
+    /// is set or the stall limit has passed, and kills it if it does not end.
     ///
     /// # Errors
     /// If a process fails.
@@ -206,7 +209,7 @@ impl LiveBarrier {
         self.check()
     }
 
-    /// Fails if a process has failed.
+    /// Returns an error if a process has failed.
     fn check(&mut self) -> Result<(), BarrierError> {
         for place in 0..self.senders.len() {
             if let Some((false, status)) = self.senders[place].ended() {
@@ -242,7 +245,7 @@ fn end(processes: &mut [BarrierProcess]) {
 
 fn signal(child: &Child, signal: Signal) {
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // The child is not waited for yet, so that its number is still its own.
+        // The child has not been waited for, so the kernel has not reused its PID.
         let _ = kill_process(pid, signal);
     }
 }
@@ -257,7 +260,7 @@ fn addresses(launch: &BarrierLaunch<'_>, count: u16) -> Result<Vec<SocketAddr>, 
         let missing = || fail(io::Error::new(io::ErrorKind::NotFound, "the network has too few hosts"));
         return (0..count).map(|sender| place.address(sender).ok_or_else(missing)).collect();
     }
-    // All are held until all are chosen, so that each port is chosen once.
+    // All listeners stay open until all ports are chosen, so no port is chosen twice.
     let held: io::Result<Vec<TcpListener>> =
         (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).collect();
     held.and_then(|held| held.iter().map(TcpListener::local_addr).collect()).map_err(fail)
@@ -282,7 +285,7 @@ fn spawn(
     };
     command.env(PARENT, std::process::id().to_string());
     command.stdin(Stdio::null()).stdout(log.try_clone().map_err(fail)?).stderr(log);
-    // Ctrl-C reaches the parent alone, which stops the others in order.
+    // Ctrl-C reaches only the parent, which stops the other processes in order.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut command = match launch.place {
         Some(place) => place.command(role, command),

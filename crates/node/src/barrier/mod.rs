@@ -1,7 +1,7 @@
-//! The barrier workloads as processes: drives the aggregator and the senders of `fanin_dataflow` over the kernel's TCP.
+//! Barrier workloads as processes: drives the aggregator and the senders of `fanin_dataflow` over the kernel's TCP.
 //!
-//! The aggregator keeps one connection to each sender for the whole run. A request is 64 bytes; an answer is payload
-//! alone, because the aggregator knows its size.
+//! The aggregator keeps one connection to each sender for the whole run. A request has 64 bytes. An answer has no header,
+//! because the aggregator knows its size.
 
 mod aggregator;
 mod config;

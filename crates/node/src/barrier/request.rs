@@ -1,13 +1,13 @@
-//! A request on the wire, 64 bytes: 8 bytes of a fixed text and the round (64 bits, little-endian). One byte follows
-//! that is 1 in measured rounds and 0 in the warm-up, then zeros.
+//! A request on the wire, 64 bytes: 8 bytes of a fixed text, then the round (64 bits, little-endian). The next byte is 1 in
+//! measured rounds and 0 in the warm-up. The other bytes are zero.
 
 use fanin_dataflow::{BARRIER_REQUEST_BYTES, BarrierMessage};
 
-/// The size of a request.
+/// Size of a request in bytes.
 pub(super) const REQUEST_BYTES: usize = BARRIER_REQUEST_BYTES as usize;
 const MAGIC: [u8; 8] = *b"fanin-rq";
 
-/// The bytes of a request.
+/// Encodes a request.
 pub(super) fn encode(round: u64, is_measured: bool) -> [u8; REQUEST_BYTES] {
     let mut bytes = [0; REQUEST_BYTES];
     bytes[..8].copy_from_slice(&MAGIC);
@@ -16,7 +16,7 @@ pub(super) fn encode(round: u64, is_measured: bool) -> [u8; REQUEST_BYTES] {
     bytes
 }
 
-/// The request of these bytes; `None` if they are something else.
+/// Decodes a request; returns `None` if the fixed text or the flag is wrong.
 pub(super) fn decode(bytes: &[u8; REQUEST_BYTES]) -> Option<BarrierMessage> {
     let (head, rest) = bytes.split_first_chunk::<8>()?;
     let (round, rest) = rest.split_first_chunk::<8>()?;

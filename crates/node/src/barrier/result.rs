@@ -1,4 +1,4 @@
-//! The files that the processes of a barrier workload write at the end of a run, and the figures made from them.
+//! The files that the processes of a barrier workload write, and the figures that are computed from them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,12 +14,12 @@ use super::counts::TcpCounts;
 use super::error::BarrierError;
 use crate::trace::windows;
 
-/// The file that appears when the first round begins.
+/// Name of the file that the aggregator writes when the first round begins.
 pub(super) const STARTED_FILE: &str = "aggregator.started";
-/// The file with an [`AggregatorResult`].
+/// Name of the file with an [`AggregatorResult`].
 pub(super) const AGGREGATOR_FILE: &str = "aggregator.json";
 
-/// The name of the file with a [`SenderResult`].
+/// Returns the name of the file with a sender's [`SenderResult`].
 pub(super) fn sender_file(index: u64) -> String {
     format!("sender-{index}.json")
 }
@@ -29,27 +29,27 @@ pub(super) fn sender_file(index: u64) -> String {
 pub struct AggregatorResult {
     /// Start of the first round, in microseconds since 1970.
     pub start_unix_us: u64,
-    /// Beginning and end of each completed round, picoseconds since the first began.
+    /// Start and end of each completed round, picoseconds since `start_unix_us`.
     pub rounds: Vec<(u64, u64)>,
 }
 
-/// The kernel's counts of a sender's connection.
+/// The kernel's TCP counters of a sender's connection.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SenderResult {
     /// Counts since the first measured round.
     pub info: TcpCounts,
-    /// Rounds with retransmission timeouts, and the number of timeouts in each.
+    /// Rounds with retransmission timeouts, warm-up included, and the number of timeouts in each.
     pub timeouts: Vec<(u64, u64)>,
 }
 
 /// The figures of a run of a barrier workload.
 #[derive(Debug, Clone, Default)]
 pub struct BarrierResult {
-    /// One row a round; times count from the first.
+    /// One row for each completed round; its times are picoseconds since `start_unix_us`.
     pub rows: Vec<EventRow>,
-    /// One row a sender, of the measured rounds.
+    /// One row for each sender, over the measured rounds.
     pub flows: Vec<FlowRow>,
-    /// Windows of the connections that `record.windows` names.
+    /// Congestion windows of the connections that `record.windows` names.
     pub windows: Vec<WindowRow>,
     /// Sums over all connections; counters that the kernel lacks are absent.
     pub tcp: Tcp,
@@ -57,10 +57,10 @@ pub struct BarrierResult {
     pub start_unix_us: u64,
 }
 
-/// Reads the files that the processes of a run wrote into its folder.
+/// Reads the results of a run from its folder.
 ///
 /// # Errors
-/// If a file is missing or garbled.
+/// If a file is missing or invalid.
 pub fn read_result(folder: &Path, scenario: &Scenario) -> Result<BarrierResult, BarrierError> {
     let rounds: AggregatorResult = read(&folder.join(AGGREGATOR_FILE))?;
     let senders = scenario.workload.senders;

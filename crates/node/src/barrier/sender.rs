@@ -1,4 +1,4 @@
-//! The sender's process: serves one aggregator, driven by the state machine of `fanin_dataflow`.
+//! The sender's process: drives the state machine of `fanin_dataflow` to serve one aggregator.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -20,19 +20,19 @@ use super::result::{SenderResult, sender_file};
 use crate::clock::ProcessClock;
 use crate::trace::{self, Trace};
 
-/// The aggregator, as the state machine knows it.
+/// Name of the aggregator in the state machine.
 const AGGREGATOR: Peer = Peer::Collector(0);
 
-/// The longest time for a caller to prove that it has the key.
+/// Maximum time for a peer to prove that it has the key.
 const GREETING_MAX: Duration = Duration::from_secs(2);
 
-/// Lets the kernel round sleeps of this thread up by 1 ns instead of 50 us.
+/// Sets the timer slack of this thread to 1 ns instead of 50 µs (`PR_SET_TIMERSLACK`).
 fn sleep_exactly() {
-    // Without it answers are a little later than drawn.
+    // With the default slack, answers leave up to 50 µs later than the drawn delay.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Serves one aggregator until it closes the connection, and writes a [`SenderResult`] into `sender-N.json` of the folder.
+/// Serves one aggregator until it closes the connection, and writes a [`SenderResult`] into the folder's `sender-N.json`.
 ///
 /// # Errors
 /// [`BarrierError`].
@@ -53,7 +53,7 @@ pub fn send(system: &BarrierSystem, index: u16) -> Result<(), BarrierError> {
             .and_then(|()| stream.set_read_timeout(None));
         match greeted {
             Ok(()) => break (stream, from),
-            // The aggregator is still to come.
+            // This peer was not the aggregator: accept the next connection.
             Err(error) => eprintln!("rejected a connection from {from}: {error}"),
         }
     };
@@ -68,7 +68,7 @@ pub fn send(system: &BarrierSystem, index: u16) -> Result<(), BarrierError> {
     fs::write(&path, text).map_err(|source| BarrierError::file(&path, source))
 }
 
-/// Serves as [`serve`] does, while a second thread traces the connection's windows.
+/// Serves the aggregator as [`serve`] does, while a second thread traces the connection's congestion window.
 fn serve_traced(
     system: &BarrierSystem,
     index: u16,
@@ -148,7 +148,7 @@ fn serve(
     Ok(SenderResult { info: counts.since(base.unwrap_or(counts)), timeouts: timeouts.counted })
 }
 
-/// The kernel's count of retransmission timeouts, split by round.
+/// The kernel's count of retransmission timeouts, divided by round.
 struct RoundTimeouts {
     last: u64,
     /// The round of the last request.
@@ -157,7 +157,7 @@ struct RoundTimeouts {
 }
 
 impl RoundTimeouts {
-    /// The count at the end of the round in progress.
+    /// Adds the timeouts since the last call to the round in progress. `count` is the kernel's present count.
     fn handle_count(&mut self, count: u64) {
         let more = count.saturating_sub(self.last);
         self.last = count;
