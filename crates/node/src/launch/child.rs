@@ -1,4 +1,4 @@
-//! One process of a system as its parent sees it: whether it runs, hangs, or ends again and again.
+//! Supervises one process of a system: detects that it ended or hangs, and plans its restarts.
 
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::restart::RestartPlan;
 use crate::config::Role;
 
-/// A process of the system, whether or not it runs now.
+/// A process of the system, running or ended.
 #[derive(Debug)]
 pub(super) struct ChildProcess {
     pub(super) role: Role,
@@ -19,7 +19,7 @@ pub(super) struct ChildProcess {
     activity: ChildActivity,
 }
 
-/// Last run of a process's main thread that was observed.
+/// Last observed activity of a process's main thread: its context switches, and when they last changed.
 #[derive(Debug, Clone, Copy)]
 struct ChildActivity {
     switches: u64,
@@ -27,13 +27,13 @@ struct ChildActivity {
 }
 
 impl ChildProcess {
-    /// A process that was just started.
+    /// Returns a process that was just started.
     pub(super) fn new(role: Role, index: u16, name: String, child: Child, now: Instant) -> Self {
         let activity = ChildActivity { switches: 0, at: now };
         Self { role, index, name, child: Some(child), plan: RestartPlan::new(now), activity }
     }
 
-    /// The kernel's number of the process; `None` while it does not run.
+    /// Returns the PID; `None` while the process does not run.
     pub(super) fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
@@ -42,40 +42,40 @@ impl ChildProcess {
         self.child.is_some()
     }
 
-    /// Time since its last start.
+    /// Returns the time since the last start of the process.
     pub(super) fn age(&self, now: Instant) -> Duration {
         self.plan.age(now)
     }
 
-    /// True if the system continues without the process, because it ended too often.
+    /// Returns true if the system continues without the process, because it ended too often.
     pub(super) fn is_given_up(&self) -> bool {
         self.plan.is_given_up()
     }
 
-    /// Quick ends in a row.
+    /// Returns the number of quick ends in a row.
     pub(super) fn quick_ends(&self) -> u32 {
         self.plan.quick_ends()
     }
 
-    /// Its exit status, once, if it has ended since the last call.
+    /// Returns the exit status if the process has ended since the last call, once; `None` otherwise.
     pub(super) fn reap(&mut self) -> Option<ExitStatus> {
         let status = self.child.as_mut()?.try_wait().ok()??;
         self.child = None;
         Some(status)
     }
 
-    /// Plans the next start of a process that ended, later after each quick end.
+    /// Plans the restart of a process that ended. The pause grows with each quick end.
     pub(super) fn plan_restart(&mut self, now: Instant) {
         assert!(self.child.is_none(), "{} runs", self.name);
         self.plan.handle_ended(now);
     }
 
-    /// True if it is to be started again now.
+    /// Returns true if the process must be restarted now.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.child.is_none() && self.plan.next().is_some_and(|at| at <= now)
     }
 
-    /// The process was started again.
+    /// Takes the child of a process that was restarted.
     pub(super) fn handle_started(&mut self, child: Child, now: Instant) {
         assert!(self.child.is_none(), "{} runs", self.name);
         self.child = Some(child);
@@ -83,19 +83,19 @@ impl ChildProcess {
         self.activity = ChildActivity { switches: 0, at: now };
     }
 
-    /// The process is not started again.
+    /// Cancels a planned restart.
     pub(super) fn retire(&mut self) {
         self.plan.retire();
     }
 
     pub(super) fn signal(&self, signal: Signal) {
         if let Some(pid) = self.pid().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw) {
-            // It may have ended meanwhile; as it is not waited for yet, its number is still its own.
+            // The process may have ended. It has not been waited for, so the kernel has not reused its PID.
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Ends it by force, and waits for that.
+    /// Kills the process, and waits for its end.
     pub(super) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -103,8 +103,8 @@ impl ChildProcess {
         }
     }
 
-    /// True if its main thread has not run for `limit`, because it is stopped or blocked. That thread waits 50 ms at
-    /// most by itself. A thread that waits for the disk does not count.
+    /// Returns true if the process's main thread has not run for `limit`, because it is stopped or blocked. In normal
+    /// operation, this thread waits 50 ms at most. A thread that waits for the disk does not hang.
     pub(super) fn hangs(&mut self, now: Instant, limit: Duration) -> bool {
         let Some(pid) = self.pid() else { return false };
         let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
@@ -116,7 +116,7 @@ impl ChildProcess {
     }
 }
 
-/// The context switches in `/proc/PID/status`, and whether the thread is in uninterruptible sleep.
+/// Returns the context switches in `/proc/PID/status`, and true if the thread is in uninterruptible sleep (state D).
 fn switches(status: &str) -> (u64, bool) {
     let mut sum = 0;
     for line in status.lines().filter(|line| line.contains("ctxt_switches:")) {
@@ -137,7 +137,7 @@ mod tests {
         let mut now = Instant::now();
         let mut child = ChildProcess::new(Role::Readout, 0, "readout-0".to_owned(), child, now);
         let limit = Duration::from_secs(3);
-        // The clock is the test's own; the process runs by the machine's.
+        // `now` advances faster than the clock of the machine, by which the process runs.
         for _ in 0..20 {
             now += Duration::from_secs(1);
             std::thread::sleep(Duration::from_millis(60));

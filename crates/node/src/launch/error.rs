@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use crate::config::ConfigError;
 
-/// One machine is not asked for more processes than this.
+/// Maximum number of processes on one machine.
 pub const PROCESSES_MAX: u64 = 512;
-/// Most time from the start of the processes to the first event.
+/// Maximum time from the start of the processes to the first assigned event.
 pub(super) const READY_MAX: Duration = Duration::from_secs(60);
 
 /// Errors of launching a system.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// The scenario has more processes than one machine runs.
+    /// The scenario has more than [`PROCESSES_MAX`] processes.
     #[error(
         "the scenario has {count} processes, and one machine is asked for {PROCESSES_MAX} at most; \
          use fewer hosts, or `live.processors=\"timers\"`"
@@ -26,13 +26,13 @@ pub enum LaunchError {
     /// The scenario has a setting that the live system does not support.
     #[error("{0}")]
     Unsupported(String),
-    /// The folder is not one that may be emptied.
+    /// The folder holds files of other origin, so it is not emptied.
     #[error("{} holds other files; choose an empty folder", path.display())]
     NotOurs {
         /// Path of the folder.
         path: PathBuf,
     },
-    /// Another run works in the folder.
+    /// Another run uses the folder.
     #[error(
         "another run works in {}; wait for its end, or choose another folder with --out",
         path.display()
@@ -57,20 +57,20 @@ pub enum LaunchError {
         /// The system's error.
         error: io::Error,
     },
-    /// The file that was made for the processes is wrong.
+    /// The file of the system that the launcher wrote is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A process ends again and again.
+    /// A process ended and is not restarted.
     #[error("{process} ended ({status}); last lines of its log:\n{said}")]
     Ended {
         /// Name of the process.
         process: String,
         /// Exit status or signal.
         status: String,
-        /// The end of its log.
+        /// Last lines of the process's log.
         said: String,
     },
-    /// No event came within a minute.
+    /// No event was assigned within 60 s.
     #[error("no event was assigned within {} s; last lines of the logs:\n{said}", READY_MAX.as_secs())]
     NotReady {
         /// Last lines of the logs of the supervisor and of processes that report a fault.

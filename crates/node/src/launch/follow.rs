@@ -1,4 +1,4 @@
-//! Follows the supervisor's journal while the system runs, and counts assigned events, also across rotated files.
+//! Follows the supervisor's journal while the system runs, across rotated files, and counts assigned events.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -8,13 +8,12 @@ use std::path::PathBuf;
 /// Bytes read at a time.
 const BLOCK: usize = 64 << 10;
 
-/// Reads the lines that a supervisor adds to its journal. A file that is deleted or put aside meanwhile is read
-/// to its end.
+/// Reads the lines that a supervisor adds to its journal. A file that is deleted or rotated meanwhile is read to its end.
 #[derive(Debug)]
 pub(super) struct JournalFollower {
     path: PathBuf,
     file: Option<File>,
-    /// Bytes of a line that is not whole yet.
+    /// Bytes of an incomplete line.
     rest: Vec<u8>,
     offset: u64,
     last: Option<u64>,
@@ -37,12 +36,12 @@ impl JournalFollower {
         }
     }
 
-    /// Events assigned so far, each counted once.
+    /// Returns the number of events assigned so far, each counted once.
     pub(super) fn assigned(&self) -> u64 {
         self.assigned
     }
 
-    /// Lives of the supervisor so far that came as far as to open the journal.
+    /// Returns the number of the supervisor's lives so far that have written a header into the journal.
     pub(super) fn lives(&self) -> u64 {
         self.lives
     }
@@ -56,7 +55,7 @@ impl JournalFollower {
         if let Ok(here) = here
             && open != Some(here)
         {
-            // The old file may have grown between the two looks.
+            // The old file may have grown between reading it and the call of `metadata`.
             self.read_on();
             (self.file, self.offset) = (File::open(&self.path).ok(), 0);
             self.rest.clear();
@@ -66,7 +65,7 @@ impl JournalFollower {
 
     fn read_on(&mut self) {
         let Some(mut file) = self.file.take() else { return };
-        // A supervisor that starts again cuts off the torn line of its earlier life.
+        // A restarted supervisor cuts off the incomplete line of its earlier life.
         if file.metadata().is_ok_and(|metadata| metadata.len() < self.offset) {
             self.offset = self.offset.saturating_sub(self.rest.len() as u64);
             self.rest.clear();
@@ -84,7 +83,7 @@ impl JournalFollower {
         self.file = Some(file);
     }
 
-    /// Takes a line of the supervisor's journal: `TIME L1ID assigned …`, or a header that ends with the epoch of a life.
+    /// Counts an assignment (`TIME L1ID assigned …`), or a life: a header line whose epoch differs from the last one.
     fn note(&mut self, line: &[u8]) {
         let mut words = line.split(|&byte| byte == b' ');
         if line.first() == Some(&b'#') {
@@ -122,7 +121,7 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         follower.poll();
         assert_eq!((follower.assigned(), follower.lives()), (2, 1));
-        // The torn line is cut off by the next life, and event 1 is assigned again.
+        // The next life cuts off the incomplete line, and assigns event 1 again.
         let whole = text.rfind('\n').unwrap() + 1;
         let again = "# fanin journal 1 supervisor epoch-us 9\n1 1 reassigned 0\n1 1 assigned 1 0 1 1\n2 2 assigned 0 0 1 0\n";
         File::options().write(true).open(&path).unwrap().set_len(whole as u64).unwrap();
@@ -130,7 +129,7 @@ mod tests {
         std::fs::write(&path, format!("{}{again}", &text[..whole])).unwrap();
         follower.poll();
         assert_eq!((follower.assigned(), follower.lives()), (3, 2));
-        // Put aside, and a new one begun in the same life.
+        // The journal is rotated within the same life.
         std::fs::rename(&path, folder.join("supervisor.00001.journal")).unwrap();
         std::fs::write(&path, "# fanin journal 1 supervisor epoch-us 9\n5 3 assigned 0 0 1 0\n").unwrap();
         follower.poll();

@@ -1,4 +1,4 @@
-//! A folder that one run has for itself.
+//! Locks the folder of a run against other runs.
 
 use std::fs::File;
 use std::io;
@@ -8,20 +8,20 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::error::LaunchError;
 
-/// The file with the lock of the folder.
+/// Name of the lock's file in the folder.
 const LOCK_FILE: &str = ".lock";
 
-/// The lock on a folder; the kernel releases it when the process ends or is killed.
+/// Lock on a folder (`flock(2)`). The kernel releases it when the process ends or is killed.
 #[derive(Debug)]
 pub struct FolderLock {
     _file: File,
 }
 
 impl FolderLock {
-    /// Makes the folder if it is not there, and locks it.
+    /// Creates the folder if it does not exist, and locks it.
     ///
     /// # Errors
-    /// [`LaunchError::InUse`] if another run has it, and if the folder cannot be written.
+    /// [`LaunchError::InUse`] if another run holds the lock; [`LaunchError::Io`] if the folder cannot be written.
     pub fn take(folder: &Path) -> Result<Self, LaunchError> {
         let io = |path: &Path, error| LaunchError::Io { path: path.to_owned(), error };
         std::fs::create_dir_all(folder).map_err(|error| io(folder, error))?;
@@ -34,10 +34,10 @@ impl FolderLock {
         }
     }
 
-    /// Checks that no run has the folder. Makes nothing: a folder without the file of a lock is free.
+    /// Checks that no run holds the lock, without creating the lock's file. A folder without the file is free.
     ///
     /// # Errors
-    /// [`LaunchError::InUse`] if a run has it.
+    /// [`LaunchError::InUse`] if a run holds the lock.
     pub fn check_free(folder: &Path) -> Result<(), LaunchError> {
         let Ok(file) = File::open(folder.join(LOCK_FILE)) else { return Ok(()) };
         match flock(&file, FlockOperation::NonBlockingLockShared) {
@@ -46,14 +46,14 @@ impl FolderLock {
         }
     }
 
-    /// True if a folder holds nothing but the file of its lock.
+    /// Returns true if a folder holds no file except its lock, or cannot be read.
     pub(super) fn is_alone_in(folder: &Path) -> bool {
         let Ok(entries) = std::fs::read_dir(folder) else { return true };
         entries.flatten().all(|entry| entry.file_name() == LOCK_FILE)
     }
 }
 
-/// Moves a folder aside: to the first of `FOLDER.1`, `FOLDER.2`, … that is not there.
+/// Renames a folder to the first of `FOLDER.1`, `FOLDER.2`, … that does not exist, and returns the new path.
 pub(super) fn move_aside(folder: &Path) -> io::Result<PathBuf> {
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let aside = (1..).map(|number: u64| folder.with_file_name(format!("{name}.{number}")));

@@ -1,4 +1,4 @@
-//! The file that says where the processes of a run serve their metrics.
+//! The file with the addresses at which the processes of a run serve their metrics.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// Its name in the folder of the live system.
+/// Name of the file in the folder of the live system.
 pub const METRICS_FILE: &str = "metrics.toml";
 
-/// The addresses at which a run's processes serve metrics.
+/// Addresses at which a run's processes serve their metrics.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MetricsFile {
@@ -18,15 +18,15 @@ pub struct MetricsFile {
     pub process: Vec<ServedMetrics>,
 }
 
-/// One process that serves its metrics.
+/// Address of one process that serves its metrics.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServedMetrics {
-    /// Its name, such as `readout-3`.
+    /// Name of the process, such as `readout-3`.
     pub name: String,
-    /// The address at which it serves.
+    /// Address and port of its HTTP server.
     pub address: SocketAddr,
-    /// The network namespace of that address, by its name in `ip netns`; absent for the machine's own.
+    /// Network namespace of the address, by its name in `ip netns`; `None` for the launcher's namespace.
     pub namespace: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl MetricsFile {
     /// Reads the file in the folder of a live system.
     ///
     /// # Errors
-    /// If it is absent, or is not such a file.
+    /// If the file does not exist, cannot be read, or is invalid.
     pub fn read(folder: &Path) -> io::Result<Self> {
         let text = std::fs::read_to_string(folder.join(METRICS_FILE))?;
         toml::from_str(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))

@@ -1,7 +1,7 @@
-//! A whole system from one command: its processes started in order, watched, started again, and stopped in order.
+//! Runs a whole system from one command: starts its processes in order, restarts failed ones, and stops them in order.
 //!
-//! A [`Placement`] decides where processes run: [`Loopback`] is this machine as it is; a test network with a namespace for
-//! each host is another.
+//! A [`Placement`] decides where processes run. [`Loopback`] runs all of them on this machine; a test network may have a
+//! network namespace for each host.
 
 mod child;
 mod cpu;
@@ -47,19 +47,19 @@ pub use place::{Loopback, Placement};
 pub use restart::RestartPlan;
 pub use standby::StandbyTerms;
 
-/// Margin beyond a process's time to finish its work, after which it is killed.
+/// Time beyond `live.drain` after which a process that was asked to stop is killed.
 const END_MARGIN: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_millis(20);
-/// A process hangs, and is ended by force, if its main thread does not run for `live.silence_max` times this.
+/// A process hangs, and is killed, if its main thread does not run for `live.silence_max` times this factor.
 const HANG_SILENCES: u32 = 3;
-/// Least time after which a process counts as hanging, for short `live.silence_max`.
+/// Minimum time after which a process counts as hanging, whatever `live.silence_max` is.
 const HANG_MIN: Duration = Duration::from_secs(3);
 /// Interval at which processes are checked and the supervisor's journal is read.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// A supervisor that was started again gets so long to open its journal before it is asked to stop.
+/// Maximum time for a restarted supervisor to open its journal before it is asked to stop.
 const SETTLE_MAX: Duration = Duration::from_secs(2);
 
-/// A system that runs.
+/// A running system. Dropping it kills its processes.
 pub struct LiveSystem<P> {
     system: System,
     program: PathBuf,
@@ -68,24 +68,25 @@ pub struct LiveSystem<P> {
     restart: bool,
     metrics: BTreeMap<String, SocketAddr>,
     follower: JournalFollower,
-    /// Follows the journal of the standby, if there is one. The two journals are one log, of which one may end early.
+    /// Follows the journal of the standby, if the system has one. The two journals are copies of one log, and one may be
+    /// shorter.
     standby_follower: Option<JournalFollower>,
-    /// An event was assigned: from then on nothing but the plan ends the run.
+    /// True once an event was assigned. From then on, no failed process ends the run if restarts are on.
     is_ready: bool,
     looked: Instant,
     restarts: u64,
     killed: Vec<String>,
     hung: BTreeMap<String, u64>,
-    /// The most quick ends in a row of each process that the system went on without.
+    /// Quick ends in a row of each process without which the system continued.
     without: BTreeMap<String, u32>,
     _lock: FolderLock,
 }
 
 impl<P: Placement> LiveSystem<P> {
-    /// Starts the processes of a system: loggers, readouts, supervisor, collectors with their processors.
+    /// Starts the processes of a system: loggers, readouts, supervisors, then collectors, which start their processors.
     ///
     /// # Errors
-    /// If the scenario, the folder or the machine does not allow it; nothing runs then.
+    /// [`LaunchError`]; no process runs afterwards.
     pub fn start(launch: &SystemLaunch<'_>, mut place: P) -> Result<Self, LaunchError> {
         launch.check()?;
         let scenario = &launch.loaded.scenario;
@@ -183,47 +184,47 @@ impl<P: Placement> LiveSystem<P> {
         }
         command.env(PARENT, std::process::id().to_string());
         command.stdin(Stdio::null()).stdout(log.try_clone().map_err(fail)?).stderr(log);
-        // Ctrl-C is for the parent alone: it stops the others in order.
+        // Ctrl-C reaches only the parent, which stops the other processes in order.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         self.place.command(role, index, command).spawn().map_err(fail)
     }
 
-    /// The system as its processes know it.
+    /// Returns the configuration that the processes use.
     pub fn system(&self) -> &System {
         &self.system
     }
 
-    /// Address at which a process serves its metrics.
+    /// Returns the address at which a process serves its metrics; `None` if it does not.
     pub fn metrics(&self, process: &str) -> Option<SocketAddr> {
         self.metrics.get(process).copied()
     }
 
-    /// Addresses at which all processes serve their metrics.
+    /// Returns the names of all processes that serve metrics, with their addresses.
     pub fn all_metrics(&self) -> impl Iterator<Item = (&str, SocketAddr)> {
         self.metrics.iter().map(|(process, address)| (process.as_str(), *address))
     }
 
-    /// Times that a process was started again.
+    /// Returns the number of restarts.
     pub fn restarts(&self) -> u64 {
         self.restarts
     }
 
-    /// Processes that did not end by themselves when the system stopped.
+    /// Returns the names of processes that were killed because they did not end when the system stopped.
     pub fn killed(&self) -> &[String] {
         &self.killed
     }
 
-    /// Processes that hung while the system worked, and how often; each was ended by force and started again.
+    /// Returns the processes that hung, each with the number of times. A process that hangs is killed and restarted.
     pub fn hung(&self) -> &BTreeMap<String, u64> {
         &self.hung
     }
 
-    /// Processes without which the system continued for a while, and their failures in a row.
+    /// Returns the processes without which the system continued, each with its quick ends in a row.
     pub fn without(&self) -> &BTreeMap<String, u32> {
         &self.without
     }
 
-    /// Events that were assigned, as seen while the system ran.
+    /// Returns the number of assigned events in the supervisors' journals, as of the last time they were read.
     pub fn assigned(&self) -> u64 {
         let standby = self.standby_follower.as_ref().map_or(0, JournalFollower::assigned);
         self.follower.assigned().max(standby)
@@ -237,20 +238,20 @@ impl<P: Placement> LiveSystem<P> {
         }
     }
 
-    /// The number that the kernel has for a process; `None` while it does not run.
+    /// Returns the PID of a process; `None` while it does not run.
     pub fn pid(&self, role: Role, index: u16) -> Option<u32> {
         self.children.iter().find(|one| (one.role, one.index) == (role, index))?.pid()
     }
 
-    /// Processor time that the processes took so far, without their processors, in seconds.
+    /// Returns the CPU time of the processes that run now, in seconds, without processors.
     pub fn cpu_seconds(&self) -> f64 {
         self.children.iter().filter_map(ChildProcess::pid).map(|pid| cpu_seconds(&pid.to_string())).sum()
     }
 
-    /// Waits until the first event is assigned.
+    /// Waits until the first event is assigned. Returns `false` if `stop` was set before.
     ///
     /// # Errors
-    /// If a process cannot work, or nothing happens. `false` where `stop` was set.
+    /// If a process ends and is not restarted, or if no event is assigned within 60 s.
     pub fn wait_ready(&mut self, stop: &AtomicBool) -> Result<bool, LaunchError> {
         let until = Instant::now() + READY_MAX;
         loop {
@@ -270,10 +271,10 @@ impl<P: Placement> LiveSystem<P> {
         }
     }
 
-    /// Lets the system work for a while; `tick` receives the time since the call. Ends early where `stop` is set.
+    /// Lets the system work for `time` and calls `tick` with the time since the call. Returns early if `stop` is set.
     ///
     /// # Errors
-    /// If a process ends and is not to be started again.
+    /// If a process ends and is not restarted.
     pub fn work(
         &mut self,
         time: Duration,
@@ -292,7 +293,7 @@ impl<P: Placement> LiveSystem<P> {
     /// Restarts ended processes, and kills hanging ones.
     ///
     /// # Errors
-    /// If a process is not restarted: restarts are off, or it fails with these settings before any event was assigned.
+    /// If a process ends and is not restarted: restarts are off, or it fails for good before an event was assigned.
     pub fn watch(&mut self) -> Result<(), LaunchError> {
         self.watch_all(None)
     }
@@ -326,7 +327,7 @@ impl<P: Placement> LiveSystem<P> {
         let name = child.name.clone();
         tracing::warn!(process = name, %status, "a process ended");
         child.plan_restart(now);
-        // Settings that are wrong are wrong from the start; later the files of the run may be gone.
+        // Exit status 2 means wrong settings before the first event. Later, the files of the run may have been removed.
         let is_hopeless = child.is_given_up() || status.code() == Some(2);
         if !self.restart || (is_hopeless && !self.is_ready) {
             let said = self.said(&name);
@@ -371,7 +372,7 @@ impl<P: Placement> LiveSystem<P> {
         Ok(())
     }
 
-    /// The end of the log of a process.
+    /// Returns the last 2000 bytes of a process's log.
     fn said(&self, process: &str) -> String {
         const BYTES: u64 = 2000;
         let path = self.system.folder.join("log").join(format!("{process}.log"));
@@ -384,7 +385,7 @@ impl<P: Placement> LiveSystem<P> {
         String::from_utf8_lossy(&said).trim_end().to_owned()
     }
 
-    /// The end of the supervisor's log, and of the first few others that hold a warning.
+    /// Returns the last lines of the supervisors' logs, and of up to three other logs with a warning or an error in them.
     fn complaints(&self) -> String {
         const OTHERS_MAX: usize = 3;
         let said = |one: &ChildProcess| (one.name.clone(), self.said(&one.name));
@@ -396,8 +397,8 @@ impl<P: Placement> LiveSystem<P> {
         all.map(|(name, text)| format!("{name}:\n{text}")).collect::<Vec<_>>().join("\n")
     }
 
-    /// Stops the system in order: the supervisors when all events are finished with, then collectors, loggers and
-    /// readouts. Processes that do not end by themselves are ended by force, and named by [`Self::killed`].
+    /// Stops the system in order: the supervisors, which finish all events first, then collectors, loggers and readouts.
+    /// Processes that do not end in time are killed; [`Self::killed`] returns their names.
     pub fn stop(&mut self) {
         let limit = std_duration(self.system.scenario().live.drain) + END_MARGIN;
         self.stop_supervisors(limit);
@@ -407,12 +408,12 @@ impl<P: Placement> LiveSystem<P> {
         self.follow();
     }
 
-    /// Lets the supervisors finish all events. One that dies before it has done so is started again: only it knows which
-    /// events are left, or the other one of two does.
+    /// Stops the supervisors, which finish all events first. A supervisor that fails before is restarted: its journal names
+    /// the unfinished events. With a standby, the other supervisor may finish them instead.
     fn stop_supervisors(&mut self, limit: Duration) {
         let until = Instant::now() + limit;
         let places = self.places(Role::Supervisor);
-        // The lives in which each was asked to stop, and whether it has ended.
+        // For each supervisor: the life in which it was last asked to stop, and true once it has ended.
         let mut asked = vec![0; places.len()];
         let mut has_ended = vec![false; places.len()];
         while has_ended.contains(&false) {
@@ -436,19 +437,20 @@ impl<P: Placement> LiveSystem<P> {
                     self.kill(place);
                     *has_ended = true;
                 } else if !self.children[place].is_running() {
-                    // The system stops without one that it went on without, if there is another one.
+                    // A supervisor that was given up is not needed if the other one runs.
                     let child = &self.children[place];
                     *has_ended = !self.restart
                         || child.is_given_up() && places.len() > 1
                         || child.is_due(now) && self.start_again(place, now).is_err();
                 } else if lives > *asked || self.children[place].age(now) >= SETTLE_MAX {
-                    // Before it has opened its journal, a signal would end it at once. A further one changes nothing.
+                    // Before a supervisor has opened its journal, the signal would end it at once. A second signal has no
+                    // effect.
                     *asked = lives;
                     self.children[place].signal(Signal::TERM);
                 }
             }
             if self.restart {
-                // A collector that died needs another life for the supervisor to finish.
+                // The supervisor cannot finish without a failed collector: restart it.
                 let _ = self.watch_all(Some(Role::Supervisor));
             }
             std::thread::sleep(TURN);
@@ -456,7 +458,7 @@ impl<P: Placement> LiveSystem<P> {
         places.iter().for_each(|&place| self.children[place].retire());
     }
 
-    /// Lives of a supervisor that came as far as to write into its journal.
+    /// Returns the number of a supervisor's lives that have written into its journal.
     fn lives(&self, place: usize) -> u64 {
         let follower = match &self.standby_follower {
             Some(standby) if self.children[place].index > 0 => standby,
@@ -465,7 +467,7 @@ impl<P: Placement> LiveSystem<P> {
         follower.lives()
     }
 
-    /// Places of the processes of a role.
+    /// Returns the positions of a role's processes in `children`.
     fn places(&self, role: Role) -> Vec<usize> {
         (0..self.children.len()).filter(|&place| self.children[place].role == role).collect()
     }
@@ -501,7 +503,7 @@ impl<P: Placement> LiveSystem<P> {
 }
 
 impl<P> Drop for LiveSystem<P> {
-    /// No process outlives this.
+    /// Kills all processes that still run.
     fn drop(&mut self) {
         self.children.iter_mut().for_each(ChildProcess::kill);
     }

@@ -1,4 +1,4 @@
-//! Options of a system's start, and their check.
+//! Options of a system's start, and the checks of them.
 
 use std::path::Path;
 
@@ -13,33 +13,33 @@ use crate::config::PredictedBands;
 pub struct SystemLaunch<'a> {
     /// The checked scenario.
     pub loaded: &'a Loaded,
-    /// A folder for its files. The folder of an earlier run is moved aside to `FOLDER.1`, `FOLDER.2`, … if it holds stored
+    /// Folder for the run's files. The folder of an earlier run is renamed to `FOLDER.1`, `FOLDER.2`, … if it holds stored
     /// events, and emptied otherwise. The folder of a running system is refused.
     pub folder: &'a Path,
-    /// Delete the stored events of an earlier run in the folder, rather than moving them aside.
+    /// True deletes the stored events of an earlier run in the folder instead of renaming the folder.
     pub overwrite: bool,
-    /// Folder in which relative files of the scenario lie.
+    /// Folder at which relative paths in the scenario start.
     pub scenario_folder: &'a Path,
-    /// Folder of stored events, if not `data` in the run's folder.
+    /// Folder of stored events; `None` is `data` in the run's folder.
     pub data: Option<&'a Path>,
-    /// The `fanin` program.
+    /// Path of the `fanin` program.
     pub program: &'a Path,
-    /// True if processes that die are started again.
+    /// True restarts processes that end or hang.
     pub restart: bool,
-    /// Serve the metrics of every process, each at a free port of its host. The file `metrics.toml` in the folder names
-    /// the addresses.
+    /// True serves the metrics of every process, each at a free port of its host. The file `metrics.toml` in the folder
+    /// names the addresses.
     pub metrics: bool,
-    /// Rate of payload of an ideal collection, for the metrics; absent, that of a collector's link.
+    /// Payload rate of an ideal collection, for the metrics; `None` is the scenario's `link.rate`.
     pub ideal_rate: Option<Rate>,
     /// Bands predicted for the system's metrics.
     pub predicted: PredictedBands,
 }
 
 impl SystemLaunch<'_> {
-    /// Checks that this system can run, without making anything.
+    /// Checks that the system can run, without creating files or processes.
     ///
     /// # Errors
-    /// If the scenario, its data or the number of its processes do not allow it.
+    /// [`LaunchError::Unsupported`] for a setting or its data, [`LaunchError::TooMany`] for too many processes.
     pub fn check(&self) -> Result<(), LaunchError> {
         let scenario = &self.loaded.scenario;
         let unsupported = |error: String| LaunchError::Unsupported(error);
@@ -50,13 +50,13 @@ impl SystemLaunch<'_> {
         if count > PROCESSES_MAX {
             return Err(LaunchError::TooMany { count });
         }
-        // Faults of the data are reported once, before anything runs.
+        // Mistakes in the data are reported once, before a process runs.
         let supplied = crate::source::supply(scenario, self.scenario_folder);
         supplied.map(|_| ()).map_err(|error| unsupported(error.to_string()))
     }
 }
 
-/// Number of processes of a scenario.
+/// Returns the number of processes that a scenario takes, processors included.
 pub fn processes(scenario: &Scenario) -> u64 {
     let collectors = scenario.collectors_total();
     let units = match scenario.live.processors {

@@ -1,4 +1,4 @@
-//! Places of a system's processes: this machine, or others that a [`Placement`] chooses.
+//! Chooses addresses and network namespaces for a system's processes.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -7,44 +7,44 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::config::Role;
 
-/// The lowest port of processes that listen.
+/// Lowest port for processes that listen.
 const PORTS_FIRST: u16 = 10_000;
 
 /// Chooses addresses and namespaces for processes.
 pub trait Placement {
-    /// Returns an address for a listening process; each call gives another.
+    /// Returns an address for a listening process. Each call returns another address.
     ///
     /// # Errors
     /// If no address is free.
     fn address(&mut self, role: Role, index: u16) -> io::Result<SocketAddr>;
 
-    /// The network namespace of a process, by its name in `ip netns`; `None` if it runs in that of the launcher.
+    /// Returns the network namespace of a process, by its name in `ip netns`; `None` for the launcher's namespace.
     fn namespace(&self, role: Role, index: u16) -> Option<String> {
         let _ = (role, index);
         None
     }
 
-    /// Makes `command`, which is complete otherwise, run where this process belongs.
+    /// Changes `command`, which is complete otherwise, so that it runs in the process's namespace.
     fn command(&self, role: Role, index: u16, command: Command) -> Command {
         let _ = (role, index);
         command
     }
 
-    /// All addresses are chosen; the processes that use them start now.
+    /// Releases reserved addresses: all are chosen, and the processes that use them start next.
     fn ready(&mut self) {}
 }
 
-/// This machine as it is: every process at a free port of 127.0.0.1. No privilege is needed.
+/// Runs every process on this machine, at a free port of 127.0.0.1. Needs no privilege.
 #[derive(Debug, Default)]
 pub struct Loopback {
-    /// Held until all are chosen, so that no port is chosen twice.
+    /// Open listeners, which reserve the chosen ports until [`Placement::ready`].
     held: Vec<TcpListener>,
 }
 
-/// Ports that this process has tried: several systems of one process, as in tests, do not take the same ones.
+/// Number of ports that this process has tried, so that several systems of one process take different ports.
 static TRIED: AtomicU32 = AtomicU32::new(0);
 
-/// The first port that the kernel gives to outgoing connections (ip-sysctl, `ip_local_port_range`).
+/// Returns the first ephemeral port of the kernel (`net.ipv4.ip_local_port_range`).
 fn ephemeral_first() -> u16 {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     range.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(32_768)
@@ -52,8 +52,7 @@ fn ephemeral_first() -> u16 {
 
 impl Placement for Loopback {
     fn address(&mut self, _role: Role, _index: u16) -> io::Result<SocketAddr> {
-        // A port below those that the kernel gives to outgoing connections, so that none of them takes it while its
-        // process is away.
+        // The port is below the ephemeral ports, so no outgoing connection takes it while its process restarts.
         let first = ephemeral_first();
         let count = first.saturating_sub(PORTS_FIRST);
         let start = u32::from(count).max(1);

@@ -1,4 +1,4 @@
-//! The preparations of a system before its processes start: a folder, and a scenario that is found from there.
+//! Prepares a system before its processes start: its folder, and a scenario with absolute paths.
 
 use std::path::Path;
 
@@ -8,17 +8,18 @@ use super::error::LaunchError;
 use super::lock::{FolderLock, move_aside};
 use super::options::SystemLaunch;
 
-/// The first line of the file that marks a folder as one of this module's.
+/// First line of `system.toml`, which marks a folder as created by this module.
 pub(super) const OURS: &str = "# Made by `fanin run`; a later run into this folder moves it aside.\n";
 
-/// Beginning of that line, the same in all versions.
+/// Start of this first line, the same in all versions.
 const OURS_BEGINS: &str = "# Made by `fanin run`";
 
-/// Makes the folder of a run and locks it. Moves the files of an earlier run aside if they hold stored events, unless
-/// `overwrite` says to delete them.
+/// Creates and locks the folder of a run. The folder of an earlier run is renamed if it holds stored events and
+/// `overwrite` is false; otherwise its files are deleted.
 ///
 /// # Errors
-/// If another run has the folder, or if it holds files of other origin.
+/// [`LaunchError::InUse`] if another run uses the folder, [`LaunchError::NotOurs`] if it holds files of other origin, and
+/// [`LaunchError::Io`].
 pub(super) fn prepare(folder: &Path, overwrite: bool) -> Result<FolderLock, LaunchError> {
     let io = |error| LaunchError::Io { path: folder.to_owned(), error };
     let is_foreign = || {
@@ -44,7 +45,8 @@ pub(super) fn prepare(folder: &Path, overwrite: bool) -> Result<FolderLock, Laun
     Ok(lock)
 }
 
-/// The scenario with the places of its data and of its processors' files written out, because its file is moved.
+/// Returns the scenario as TOML, with absolute paths of its data and of its processor's files. The scenario's file is
+/// written into another folder, where relative paths would not resolve.
 pub(super) fn absolute(launch: &SystemLaunch<'_>) -> String {
     let mut loaded = launch.loaded.clone();
     let live = &mut loaded.scenario.live;
@@ -65,8 +67,8 @@ pub(super) fn absolute(launch: &SystemLaunch<'_>) -> String {
         live.replay = path.to_string_lossy().into_owned();
     }
     for (place, word) in live.processor.iter_mut().enumerate() {
-        // A bare first word is a program that PATH has. Links stay: a virtual environment's interpreter is one, and knows by
-        // its name where its modules are.
+        // A first word without a slash is a program in PATH. Symbolic links are not resolved: the interpreter of a Python
+        // virtual environment is a link, and finds its modules by the link's path.
         if (place > 0 || word.contains('/'))
             && let Ok(path) = std::path::absolute(launch.scenario_folder.join(&*word))
             && path.is_file()

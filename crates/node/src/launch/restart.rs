@@ -1,20 +1,22 @@
-//! Times at which ended processes are started again; `LiveSystem::start_again` starts them.
+//! Plans the restarts of processes that ended; `LiveSystem::start_again` starts them.
 
 use std::time::{Duration, Instant};
 
-/// A process that ends sooner after its start than this has ended quickly.
+/// An end sooner than this after the process's start is a quick end.
 const QUICK: Duration = Duration::from_secs(10);
-/// Quick ends in a row after which the system continues without the process, and starts it only every [`PAUSE_LONG`].
+/// More quick ends in a row than this: the system continues without the process and restarts it after [`PAUSE_LONG`].
 pub(super) const QUICK_ENDS_MAX: u32 = 20;
-/// Pauses before the next start: the first, the longest at first, and the one after [`QUICK_ENDS_MAX`].
+/// Pause before a restart after the first end; doubles with each quick end.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
+/// Maximum pause while the process is not given up.
 pub(super) const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// Pause before each restart of a process that was given up.
 pub(super) const PAUSE_LONG: Duration = Duration::from_secs(30);
 
-/// The starts of one process: the last, and the next.
+/// Restart plan of one process: its last start, and its next one.
 #[derive(Debug, Clone, Copy)]
 pub struct RestartPlan {
-    /// Time of the next start.
+    /// Time of the next start; `None` if none is planned.
     again: Option<Instant>,
     started: Instant,
     /// Quick ends in a row.
@@ -22,27 +24,27 @@ pub struct RestartPlan {
 }
 
 impl RestartPlan {
-    /// The plan of a process that was just started.
+    /// Returns the plan of a process that was just started.
     pub fn new(now: Instant) -> Self {
         Self { again: None, started: now, quick_ends: 0 }
     }
 
-    /// Time since the last start of the process.
+    /// Returns the time since the last start of the process.
     pub fn age(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.started)
     }
 
-    /// True if the system continues without the process, because it ended too often.
+    /// Returns true if the system continues without the process, because it ended too often.
     pub fn is_given_up(&self) -> bool {
         self.quick_ends > QUICK_ENDS_MAX
     }
 
-    /// Quick ends in a row.
+    /// Returns the number of quick ends in a row. An end after a longer life counts as the first.
     pub fn quick_ends(&self) -> u32 {
         self.quick_ends
     }
 
-    /// Plans the next start of a process that ended, later after each quick end.
+    /// Plans the restart of a process that ended. The pause grows with each quick end.
     pub fn handle_ended(&mut self, now: Instant) {
         self.quick_ends = if self.age(now) >= QUICK { 1 } else { self.quick_ends + 1 };
         let pause = if self.is_given_up() {
@@ -53,17 +55,17 @@ impl RestartPlan {
         self.again = Some(now + pause);
     }
 
-    /// Time of the process's next start; `None` while it runs, or if it is not restarted.
+    /// Returns the time of the next start; `None` while the process runs, or if it is not restarted.
     pub fn next(&self) -> Option<Instant> {
         self.again
     }
 
-    /// The process was started again.
+    /// Notes that the process was restarted.
     pub fn handle_started(&mut self, now: Instant) {
         (self.again, self.started) = (None, now);
     }
 
-    /// The process is not to be started again.
+    /// Cancels a planned restart.
     pub fn retire(&mut self) {
         self.again = None;
     }
@@ -86,7 +88,7 @@ mod tests {
             plan.handle_started(now);
             assert_eq!(plan.next(), None);
         }
-        // One that worked for a while begins anew.
+        // An end after a longer life resets the count.
         plan.handle_ended(now + QUICK);
         assert!(!plan.is_given_up());
         plan.retire();

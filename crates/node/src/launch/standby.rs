@@ -1,4 +1,4 @@
-//! The terms of the logs of a run's two supervisors.
+//! Reads the terms of a run with a standby from the logs of its two supervisors.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,14 +10,14 @@ use crate::machine::{HostMachine, OpenMode};
 use crate::names::name;
 use crate::succession::{Leadership, TermLine};
 
-/// The terms of a run with a standby.
+/// Terms of a run with a standby.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StandbyTerms {
     /// Number of decided terms.
     pub terms: u64,
     /// Terms in which the two supervisors were paired.
     pub paired: u64,
-    /// Times that the other supervisor took over.
+    /// Number of takeovers: a term whose leader differs from the leader of the term before.
     pub takeovers: u64,
 }
 
@@ -25,7 +25,7 @@ impl StandbyTerms {
     /// Reads the terms from the journals of both supervisors.
     ///
     /// # Errors
-    /// If one cannot be read. An absent one has no terms.
+    /// If a journal cannot be read. A journal that does not exist has no terms.
     pub fn read(journals: &[&Path]) -> io::Result<Self> {
         let mut terms: BTreeMap<u64, Leadership> = BTreeMap::new();
         for path in journals.iter().filter(|path| path.exists()) {
@@ -57,7 +57,7 @@ impl fmt::Display for StandbyTerms {
 }
 
 impl<P: Placement> LiveSystem<P> {
-    /// The terms so far; `None` for a run without a standby.
+    /// Reads the terms so far; returns `None` for a run without a standby.
     ///
     /// # Errors
     /// If a journal of a supervisor cannot be read.
