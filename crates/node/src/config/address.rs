@@ -1,11 +1,11 @@
-//! Hosts and ports as a system's file names them.
+//! Parses the hosts and ports in a system's file.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-/// Systems of more processes than this are not described by one file.
+/// Maximum number of hosts in one range.
 const HOSTS_MAX: usize = 100_000;
 
-/// The port in `host:port`.
+/// Returns the port in `host:port`; `None` if the host is empty or the port is not in 1 to 65535.
 pub fn port(address: &str) -> Option<u16> {
     let (host, port) = address.rsplit_once(':')?;
     port.parse().ok().filter(|&port| port != 0 && !host.is_empty())
@@ -26,7 +26,10 @@ pub fn listen_addresses(address: &str, listen: Option<IpAddr>) -> std::io::Resul
     Ok(found)
 }
 
-/// Names with a range of numbers in brackets, one by one.
+/// Expands names with a range of numbers in brackets: `ros-[00-23]` becomes 24 names.
+///
+/// # Errors
+/// The invalid name, and the reason.
 pub(super) fn expand(list: &[String]) -> Result<Vec<String>, (String, &'static str)> {
     let mut all = Vec::new();
     for name in list {

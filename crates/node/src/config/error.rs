@@ -7,20 +7,20 @@ use fanin_message::{KeyError, TlsError};
 /// Errors of a system's file.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The system does not give it.
+    /// A file cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Read {
         /// Path of the file.
         path: PathBuf,
-        /// The error of the system.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// The file is no TOML, or has an unknown key; the text says where.
+    /// The file is not valid TOML, or has an unknown key.
     #[error("{}: {text}", path.display())]
     Syntax {
         /// Path of the file.
         path: PathBuf,
-        /// Line, caret and reason.
+        /// The line with a caret, and the reason.
         text: String,
     },
     /// A value is out of range or has the wrong type.
@@ -34,7 +34,7 @@ pub enum ConfigError {
         column: usize,
         /// The line itself.
         text: String,
-        /// The error in the file.
+        /// Description of the mistake.
         message: String,
         /// Advice on the remedy.
         help: String,
@@ -49,15 +49,15 @@ pub enum ConfigError {
         /// Error of the TLS settings.
         error: TlsError,
     },
-    /// The file of the shared key holds none.
+    /// The file of the shared key holds no valid key.
     #[error("{}: {error}", path.display())]
     Key {
         /// The file of the key.
         path: PathBuf,
-        /// Error of the key.
+        /// Description of the mistake in the key.
         error: KeyError,
     },
-    /// Any process that reaches this system could take part in it.
+    /// The file has neither `key`, `[tls]` nor `insecure = true`: any process could take part in the system.
     #[error(
         "{}: peers are not authenticated; write `key = \"FILE\"` (a file that `openssl rand -hex 32` makes, the same on every \
          host and readable by this user alone) or a section [tls]; `insecure = true` lets every process take part",

@@ -1,4 +1,4 @@
-//! The file of a live system: its scenario, and the host and port of each process.
+//! The configuration file of a live system: its scenario, and the host and port of each process.
 
 mod address;
 mod error;
@@ -24,7 +24,7 @@ pub use error::ConfigError;
 pub use predicted::{PredictedBand, PredictedBands};
 pub use role::{Role, UnknownRole};
 
-/// The remedy for an address without a port.
+/// Advice for an address without a port.
 const PORT_HELP: &str = "write host:port, with a port from 1 to 65535";
 
 /// The format of log lines.
@@ -34,11 +34,11 @@ pub enum LogFormat {
     /// Text for people.
     #[default]
     Text,
-    /// One JSON object a line, for collectors of logs.
+    /// One JSON object a line, for log collectors.
     Json,
 }
 
-/// The file, as it stands on disk.
+/// The content of the system's file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SystemFile {
@@ -81,15 +81,15 @@ fn no_hosts() -> Spanned<Vec<String>> {
     Spanned::new(0..0, Vec::new())
 }
 
-/// The files of a process's certificate; `{process}` stands for its name, such as `readout-3`.
+/// Paths of the TLS files of a process (section `[tls]`). `{process}` stands for the process's name, such as `readout-3`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFiles {
-    /// Its certificate, and those between it and the authority (PEM).
+    /// The process's certificate, and the intermediate certificates up to the authority (PEM).
     pub certificates: String,
-    /// The key of its certificate (PEM).
+    /// The private key of the certificate (PEM).
     pub key: String,
-    /// The authorities that it trusts (PEM).
+    /// The authorities that the process trusts (PEM).
     pub authorities: String,
 }
 
@@ -108,20 +108,20 @@ struct LogSection {
     level: Option<Spanned<String>>,
 }
 
-/// A system that processes can run: its scenario, and the map of its hosts.
+/// Configuration of a live system: its scenario, and the host and port of each process.
 #[derive(Debug, Clone)]
 pub struct System {
-    /// The file that it was read from.
+    /// Path of the system's file.
     pub path: PathBuf,
-    /// The scenario, with the places of its settings.
+    /// The scenario, with the source of each setting.
     pub loaded: Loaded,
-    /// The folder of relative paths in the scenario.
+    /// Folder at which relative paths in the scenario start.
     pub scenario_folder: PathBuf,
-    /// The folder of journals and sockets.
+    /// Folder of journals and sockets.
     pub folder: PathBuf,
-    /// The folder of stored events.
+    /// Folder of stored events.
     pub data: PathBuf,
-    /// The number of the run, which is written into stored events.
+    /// Run number, which is written into stored events.
     pub run: u32,
     /// Host and port of the supervisor.
     pub supervisor: String,
@@ -133,15 +133,15 @@ pub struct System {
     pub collectors: Vec<String>,
     /// Host and port of each logger.
     pub loggers: Vec<String>,
-    /// The address at which processes of this host listen, instead of those of their host's name.
+    /// Address at which processes listen, instead of the addresses to which their host's name resolves.
     pub listen: Option<IpAddr>,
-    /// The key that all processes share; peers without it are refused.
+    /// The key that all processes share: peers without it are refused. `None` without a key.
     pub key: Option<SharedKey>,
-    /// The certificates of encrypted connections; `None` without encryption.
+    /// Paths of the TLS files; `None` without encryption.
     pub tls: Option<TlsFiles>,
-    /// The address at which each process serves its metrics; `None`: nowhere.
+    /// Address at which each process serves its metrics; `None` if metrics are not served.
     pub metrics: Option<SocketAddr>,
-    /// Rate of payload that gives the ideal time of a collection in a collector's metrics.
+    /// Payload rate from which a collector computes the ideal time of a collection for its metrics.
     pub ideal_rate: Rate,
     /// Bands predicted for the system's metrics.
     pub predicted: PredictedBands,
@@ -149,13 +149,13 @@ pub struct System {
     pub log_format: LogFormat,
     /// The least severe level that is written.
     pub log_level: tracing::Level,
-    /// Versions of messages that its processes speak: those of this release.
+    /// Versions of the messages that the processes support; [`System::load`] sets those of this release.
     pub versions: Versions,
-    /// The machine that its processes run on.
+    /// The machine on which the processes run.
     pub machine: HostMachine,
 }
 
-/// The part of the file on authentication.
+/// Settings of the file for authentication.
 #[derive(Debug)]
 struct Authentication {
     key: Option<PathBuf>,
@@ -172,7 +172,7 @@ impl System {
     /// Reads a system's file, and the scenario that it names.
     ///
     /// # Errors
-    /// The first error, and its place.
+    /// The first mistake, with its position in the file if it is in a value.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let read = |error| ConfigError::Read { path: path.to_owned(), error };
         let text = std::fs::read_to_string(path).map_err(read)?;
@@ -186,12 +186,12 @@ impl System {
         Ok(system)
     }
 
-    /// The folder of the file, where relative paths start.
+    /// Returns the folder of the file, at which relative paths start.
     fn base(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
-    /// The system without its key, which its own file holds.
+    /// Parses the file. The key is not read: the authentication settings name its file.
     fn parse(path: &Path, text: &str) -> Result<(Self, Authentication), ConfigError> {
         let file: SystemFile = toml::from_str(text)
             .map_err(|error| ConfigError::Syntax { path: path.to_owned(), text: error.to_string() })?;
@@ -330,7 +330,7 @@ impl System {
         &self.loaded.scenario
     }
 
-    /// Number of processes of a role; of processors, those of one collector.
+    /// Returns the number of processes of a role. For processors, it is the number of collectors.
     pub fn count(&self, role: Role) -> usize {
         match role {
             Role::Supervisor => self.supervisors().len(),
@@ -340,13 +340,13 @@ impl System {
         }
     }
 
-    /// The supervisor, and its standby if there is one.
+    /// Returns the supervisor, and its standby if the system has one.
     pub fn supervisors(&self) -> Vec<Peer> {
         let standby = self.standby.as_ref().map(|_| Peer::Standby);
         [Peer::Supervisor].into_iter().chain(standby).collect()
     }
 
-    /// Host and port of a process that listens.
+    /// Returns host and port of a process that listens; `None` for collectors and for processes that the system lacks.
     pub fn address(&self, peer: Peer) -> Option<&str> {
         match peer {
             Peer::Supervisor => Some(&self.supervisor),
@@ -357,8 +357,8 @@ impl System {
         }
     }
 
-    /// The certificate of a process and the authorities that it trusts, read from the files; a relative path starts at the
-    /// system's file.
+    /// Reads the certificate of a process and the authorities that the process trusts. Relative paths start at the folder of
+    /// the system's file. Returns `None` without a section `[tls]`.
     ///
     /// # Errors
     /// If a file cannot be read or is invalid.
@@ -381,24 +381,24 @@ impl System {
         })
     }
 
-    /// The journal of a process.
+    /// Returns the path of a process's journal.
     pub fn journal(&self, process: &str) -> PathBuf {
         self.folder.join(format!("{process}.journal"))
     }
 
-    /// The socket on which a collector waits for its processors.
+    /// Returns the path of the Unix socket at which a collector accepts its processors.
     pub fn socket(&self, collector: u16) -> PathBuf {
         self.folder.join(format!("collector-{collector}.socket"))
     }
 
-    /// Working folder of the scenario's commands: its own folder.
+    /// Returns the working folder of the scenario's commands: the scenario's folder, or `.` if that is empty.
     pub fn scenario_folder_or_here(&self) -> PathBuf {
         let folder = &self.scenario_folder;
         if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.clone() }
     }
 
-    /// Finds the number of this process within its role, for a command without one. Takes the only process, the one on
-    /// this host, or the number at the end of the host's name, as in a Kubernetes StatefulSet.
+    /// Returns the index of this process within its role, for a command without `--index`. Chooses the only process, the
+    /// process on this host, or the number at the end of the host's name, as in a Kubernetes StatefulSet.
     ///
     /// # Errors
     /// If neither the count nor the host name decides.
@@ -424,7 +424,7 @@ impl System {
     }
 }
 
-/// The host name fits no process, or several.
+/// The host name does not decide which process of a role this is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there are {count} processes of the role {role}, and the host name {host:?} does not say which this is; give --index"
@@ -435,7 +435,7 @@ pub struct IndexError {
     host: String,
 }
 
-/// Text of a file for a system with all processes on this machine.
+/// Returns the text of a system's file with all collectors on 127.0.0.1 and the other processes at the given addresses.
 pub fn loopback_file(
     scenario: &Path,
     run: u32,

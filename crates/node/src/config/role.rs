@@ -8,22 +8,22 @@ use std::str::FromStr;
 pub enum Role {
     /// Assigns events to processing units.
     Supervisor,
-    /// Holds the fragments of its sources.
+    /// Buffers the fragments of its sources, and sends them on request.
     Readout,
     /// Collects fragments and builds events.
     Collector,
-    /// Decides about events, for the collector on its host.
+    /// Decides on events, for the collector on its host.
     Processor,
     /// Stores accepted events in files.
     Logger,
 }
 
 impl Role {
-    /// All of them.
+    /// All roles.
     pub const ALL: [Self; 5] =
         [Self::Supervisor, Self::Readout, Self::Collector, Self::Processor, Self::Logger];
 
-    /// The name in commands, files and metrics.
+    /// Returns the name of the role in commands, files and metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Supervisor => "supervisor",
@@ -49,7 +49,7 @@ impl FromStr for Role {
     }
 }
 
-/// A word that is no role.
+/// Error of parsing a text that names no role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a role: use supervisor, readout, collector, processor or logger")]
 pub struct UnknownRole;
