@@ -1,4 +1,4 @@
-//! Proof from journals and files that no event was lost, doubled without a reason, or damaged.
+//! Audit: proves from journals and stored files that no event was lost, stored twice without a reason, or damaged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,40 +13,40 @@ use crate::machine::HostMachine;
 use crate::replaced;
 use crate::store::{WRITING, sound, stream_name};
 
-/// Findings that [`AuditFailure`] prints, and events that one of them names.
+/// Maximum number of findings that [`AuditFailure`] prints, and of events that one finding names.
 const SHOWN_MAX: usize = 10;
 
-/// The scope of an audit, when all processes of a system have ended.
+/// Scope of an audit, which runs after all processes of a system have ended.
 #[derive(Debug, Clone, Copy)]
 pub struct AuditScope<'a> {
-    /// The folders with the journals of all processes; a process has its journals in one of them.
+    /// Folders with the journals of all processes. All journals of one process are in one folder.
     pub folders: &'a [&'a Path],
-    /// The folders with the files of stored events.
+    /// Folders with the files of stored events.
     pub data: &'a [&'a Path],
     /// True if the system has loggers.
     pub loggers: bool,
-    /// Events that were assigned for certain: fewer in the journals are a finding.
+    /// Number of events that were certainly assigned. Fewer assigned events in the journals are a finding.
     pub assigned_min: u64,
 }
 
-/// The fate of the events of a run.
+/// Result of an audit: the events of a run by outcome, and the contents of its files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Audit {
-    /// The events by outcome.
+    /// Numbers of events by outcome.
     pub totals: Totals,
-    /// Files that were read.
+    /// Files of stored events that were read.
     pub files: u64,
-    /// Events in them.
+    /// Events in these files.
     pub events: u64,
-    /// Fragments in them that are marked missing.
+    /// Fragments in these files that are marked missing.
     pub missing: u64,
-    /// Checksums that were computed again and are right.
+    /// Checksums in these files that were recomputed and are right.
     pub checksums: u64,
-    /// Events about which nothing can be proven, because `live.journal_parts` had the older journals deleted.
+    /// Events about which nothing can be proven, because older journals were deleted (`live.journal_parts`).
     pub unproven: u64,
 }
 
-/// One thing that is not as it was promised.
+/// Violation of a guarantee that the audit found.
 #[derive(Debug, thiserror::Error)]
 pub enum Finding {
     /// A journal cannot be read.
@@ -60,7 +60,7 @@ pub enum Finding {
         /// The system's error.
         error: std::io::Error,
     },
-    /// A file has faults.
+    /// A file of stored events has invalid records.
     #[error("{}: {faults} faults; the first: {first}", path.display())]
     Faults {
         /// Path of the file.
@@ -70,7 +70,7 @@ pub enum Finding {
         /// Description of the first one.
         first: String,
     },
-    /// The journals hold fewer assignments than there were.
+    /// The journals hold fewer assigned events than were seen while the system ran.
     #[error(
         "the journals in {} have {found} assigned events, and at least {seen} were assigned: journals were deleted",
         list_of_paths(folders)
@@ -83,7 +83,7 @@ pub enum Finding {
         /// Assigned events that were seen while the system ran.
         seen: u64,
     },
-    /// Two folders have a journal or a file of the same name, as two runs of one system do.
+    /// Two folders have a journal or a file of the same name, so they belong to two runs of one system.
     #[error("{} and {} are of one process and of two runs: audit one run at a time", first.display(), second.display())]
     TwoRuns {
         /// Path of the first one.
@@ -91,59 +91,59 @@ pub enum Finding {
         /// Path of the second one.
         second: PathBuf,
     },
-    /// Events were assigned and never finished with.
+    /// Events were assigned and have no outcome.
     #[error("{} of {assigned} events were lost, assigned and never finished with: {}{}",
         events.len(), list_of(events), on_disk_note(*on_disk))]
     Lost {
         /// Number of assigned events.
         assigned: u64,
-        /// The lost ones.
+        /// The lost events.
         events: Vec<L1Id>,
-        /// Number of them on disk that no process reported as stored before the end.
+        /// Number of lost events that are on disk nevertheless.
         on_disk: u64,
     },
-    /// An event breaks the rule.
+    /// The records of an event contradict each other (`fanin_dataflow::Auditor`).
     #[error(transparent)]
     Event(#[from] AuditError),
-    /// A logger said that an event is on disk, and no file has it.
+    /// A logger's journal has an event as stored, and no file has the event.
     #[error("a logger's journal has event {0} as stored, but no file has it")]
     NotInFiles(L1Id),
-    /// The supervisor recorded an event as rejected, and no collector's journal has such a decision.
+    /// The supervisor recorded an event as rejected, and no collector's journal has a processor's decision to reject it.
     #[error("event {0} was rejected, but no collector's journal has a processor's decision to reject it")]
     NotDecided(L1Id),
-    /// An event was rejected and is on disk, and was not taken from a collector meanwhile.
+    /// An event was rejected and is on disk, although it was never taken from a collector and reassigned.
     #[error("event {0} was both rejected and stored")]
     RejectedAndStored(L1Id),
-    /// An event is in a stream that does not fit its outcome.
+    /// An event is on disk only in a stream that does not fit its outcome.
     #[error("event {event} ended as {outcome:?}, but the {stream} stream has it alone")]
     WrongStream {
         /// Identifier of the event.
         event: L1Id,
         /// Recorded outcome of the event.
         outcome: Outcome,
-        /// The stream that has it.
+        /// Name of the stream that has the event.
         stream: &'static str,
     },
-    /// An event on disk has another number of missing fragments than its collector shipped it with.
+    /// The number of missing fragments of an event on disk is in no record of a shipment of this event.
     #[error(
         "event {event} has {stored} fragments marked missing on disk; its collector shipped it with {shipped}"
     )]
     Missing {
         /// Identifier of the event.
         event: L1Id,
-        /// Fragments on disk.
+        /// Fragments that are marked missing on disk.
         stored: u32,
-        /// Fragments that the collector shipped.
+        /// Fragments that were missing in the last shipment; 0 without a shipment.
         shipped: u32,
     },
 }
 
-/// The verdict on a run that did not keep its promises.
+/// Error of an audit: the run violated a guarantee, or its files cannot be read.
 #[derive(Debug)]
 pub struct AuditFailure {
-    /// The totals, over the events that keep the rules.
+    /// Figures of the audit, as far as it came.
     pub audit: Audit,
-    /// All that is wrong; at least one.
+    /// All violations, at least one. Lost events come first.
     pub findings: Vec<Finding>,
 }
 
@@ -163,7 +163,7 @@ impl fmt::Display for AuditFailure {
 }
 
 impl AuditFailure {
-    /// Assigned events that were never finished with.
+    /// Returns the number of assigned events that have no outcome.
     pub fn lost(&self) -> u64 {
         let lost = |finding: &Finding| match finding {
             Finding::Lost { events, .. } => events.len() as u64,
@@ -177,7 +177,7 @@ fn list_of_paths(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// The first few events by their L1 IDs.
+/// Returns the L1 IDs of the first [`SHOWN_MAX`] events as text.
 fn list_of(events: &[L1Id]) -> String {
     let shown: Vec<String> = events.iter().take(SHOWN_MAX).map(|event| event.0.to_string()).collect();
     let more = events.len() - shown.len();
@@ -188,7 +188,7 @@ fn on_disk_note(on_disk: u64) -> String {
     if on_disk == 0 { String::new() } else { format!("; {on_disk} of them are on disk all the same") }
 }
 
-/// The copies of an event on disk.
+/// Copies of an event on disk: their number by stream, and the missing fragments of each copy.
 #[derive(Debug, Default, Clone)]
 struct OnDisk {
     physics: u32,
@@ -196,7 +196,7 @@ struct OnDisk {
     missing: Vec<u32>,
 }
 
-/// The records of all events, beyond the rule that [`Auditor`] checks.
+/// Records of all events for the checks that [`Auditor`] does not make.
 #[derive(Debug, Default)]
 struct Trails {
     auditor: Auditor,
@@ -212,7 +212,7 @@ impl Trails {
     fn note(&mut self, epoch_us: u64, record: &EventRecord) {
         let event = record.event;
         match record.step {
-            // The files say whether it is on disk.
+            // The files prove what is on disk; `check_stored` passes their events to the auditor.
             EventStep::Stored { .. } => {
                 self.said_stored.insert(event);
                 return;
@@ -235,7 +235,9 @@ impl Trails {
         self.auditor.record(record);
     }
 
-    /// Leaves out events if a part of their records was deleted with older journals. Returns their number.
+    /// Removes the events whose records may be incomplete because older journals were deleted. Returns their number.
+    ///
+    /// `covered_since` is in picoseconds since 1970. Events that were assigned earlier are removed.
     fn forget_before(&mut self, covered_since: u128, on_disk: &mut BTreeMap<L1Id, OnDisk>) -> u64 {
         let first = self.assigned_at.iter().find(|(_, at)| **at >= covered_since).map(|(&event, _)| event);
         let seen: BTreeSet<L1Id> = self.auditor.events().chain(on_disk.keys().copied()).collect();
@@ -254,20 +256,20 @@ impl Trails {
     }
 }
 
-/// Picoseconds since 1970 of a record's time.
+/// Returns a record's time in picoseconds since 1970.
 fn absolute(epoch_us: u64, at: Instant) -> u128 {
     u128::from(epoch_us) * 1_000_000 + u128::from(at.get())
 }
 
-/// Reads all journals of a system and all files of stored events, when all its processes have ended.
+/// Audits a system whose processes have all ended: reads all journals and all files of stored events.
 ///
 /// # Errors
-/// Everything that is not as it was promised.
+/// All violations of a guarantee, and the first file or folder that cannot be read.
 pub fn audit(scope: &AuditScope<'_>) -> Result<Audit, AuditFailure> {
     audit_on(&HostMachine::Real, scope)
 }
 
-/// The same on any machine.
+/// Audits a system on any machine, as [`audit`] does on this one.
 ///
 /// # Errors
 /// As for [`audit`].
@@ -280,8 +282,10 @@ pub fn audit_on(machine: &HostMachine, scope: &AuditScope<'_>) -> Result<Audit, 
     if findings.is_empty() { Ok(audit) } else { Err(AuditFailure { audit, findings }) }
 }
 
+/// Reads files and journals and adds to `audit` and `findings`.
+///
 /// # Errors
-/// If a folder or a journal cannot be read, which ends the examination.
+/// If a folder or a journal cannot be read, which ends the audit.
 fn examine(
     machine: &HostMachine,
     scope: &AuditScope<'_>,
@@ -318,7 +322,7 @@ fn examine(
                     withheld.push((epoch_us, line.record));
                 }
                 _ => {
-                    // Any other record of an event says that it was assigned.
+                    // Any other record of an event proves that the event was assigned.
                     never_assigned.remove(&line.record.event);
                     trails.note(epoch_us, &line.record);
                 }
@@ -367,7 +371,7 @@ fn examine(
     }
     if !lost.is_empty() {
         let finding = Finding::Lost { assigned: totals.assigned, events: lost, on_disk: lost_on_disk };
-        // Losses are said first.
+        // Losses are reported first.
         findings.insert(0, finding);
     }
     Ok(())
@@ -401,7 +405,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Journals and files of stored events in the folders, sorted by name.
+/// Returns the paths of journals and of files of stored events in the folders, sorted by name.
 fn list(machine: &HostMachine, folders: &[&Path]) -> Result<Vec<PathBuf>, Finding> {
     let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
     for &folder in folders.iter().filter(|folder| machine.exists(folder).unwrap_or(true)) {
@@ -419,7 +423,7 @@ fn list(machine: &HostMachine, folders: &[&Path]) -> Result<Vec<PathBuf>, Findin
     Ok(found.into_values().collect())
 }
 
-/// True for the names of journals and of files of stored events.
+/// Returns true for the name of a journal or of a file of stored events.
 pub fn is_audited(name: &str) -> bool {
     name.ends_with(".journal") || name.contains(".data")
 }
@@ -434,11 +438,11 @@ fn read_file(
     let bytes = machine.read(path).map_err(|error| Finding::Io { path: path.to_owned(), error })?;
     let faults = |faults, first: String| Finding::Faults { path: path.to_owned(), faults, first };
     if bytes.is_empty() && name.ends_with(WRITING) {
-        // Its logger died between making it and the first group.
+        // The logger died after it had created the file and before it wrote the first events.
         return Ok(());
     }
     audit.files += 1;
-    // The file of a logger that died may end with a torn event, which was never acknowledged.
+    // The file of a logger that died may end with an incomplete event, which was never acknowledged.
     if !name.ends_with(WRITING) {
         audit.checksums += sound(&bytes).map_err(|(count, first)| faults(count, first))?;
     }

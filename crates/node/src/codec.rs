@@ -1,9 +1,9 @@
-//! Messages of the data flow as bytes, and back. Every received byte is checked. The header before them is `message`'s.
+//! Encodes and decodes the messages of the data flow. Every received byte is checked. `fanin-message` writes the header.
 //!
-//! All numbers are little-endian. The fields of each kind follow in this order. They take exactly as many bytes as
-//! [`Message::wire_bytes`] says, so that simulated and real networks carry equally many.
+//! All numbers are little-endian. [`encode`] shows the order of the fields. A message takes exactly
+//! [`Message::wire_bytes`] bytes, so simulated and real networks carry the same number of bytes.
 //!
-//! The two sides of a connection agree on a version in their greetings. This file alone depends on it:
+//! The two sides of a connection agree on a version in their greetings. Only this file depends on the version:
 //!
 //! | version | differs from the one before |
 //! |---|---|
@@ -23,27 +23,27 @@ use crate::data::{Chunk, Data};
 // The sizes of `fanin-dataflow` count the header that `fanin-message` writes.
 const _: () = assert!(fanin_dataflow::FRAME_HEADER_BYTES == fanin_message::HEADER_BYTES as u64);
 
-/// The versions of its messages that this release speaks.
+/// Versions of the messages that this release supports.
 pub const VERSIONS: Versions = Versions { lowest: 1, highest: 2 };
 /// The first version in which messages about the leading supervisor have a checksum.
 const CHECKED_SUCCESSION: u16 = 2;
-/// Bytes of a checksum.
+/// Size of a checksum (CRC-32, IEEE) in bytes.
 const CHECKSUM_BYTES: usize = 4;
 
-/// Value of an outcome that is absent.
+/// Code of an absent outcome.
 const NO_OUTCOME: u16 = u16::MAX;
-/// Bit in the name of a listed fragment that marks the readout's last.
+/// Bit in the number of a listed fragment that marks the last fragment of its readout.
 const LAST: u32 = 1 << 31;
-/// Flag of an assignment that is stored without processing.
+/// Flag of an assignment whose event is stored without processing.
 const DIRECT: u16 = 1 << 8;
 
 const OUTCOMES: [Outcome; 4] = [Outcome::Rejected, Outcome::Accepted, Outcome::Stored, Outcome::Debug];
 const STREAMS: [EventStream; 2] = [EventStream::Physics, EventStream::Debug];
 
-/// A message that contradicts itself.
+/// Errors of decoding a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// The type is of no message.
+    /// No message has this type.
     #[error("message type {0} is not in 1 to 16")]
     Type(u32),
     /// The message ends before its fields do.
@@ -51,11 +51,11 @@ pub enum DecodeError {
     Short {
         /// The kind of message.
         message: &'static str,
-        /// The expected value.
+        /// Name of the field.
         field: &'static str,
-        /// Bytes that it takes.
+        /// Bytes that the field takes.
         needed: u64,
-        /// Bytes that are left.
+        /// Bytes that are left in the message.
         left: u64,
     },
     /// Bytes follow the message's last field.
@@ -66,17 +66,17 @@ pub enum DecodeError {
         /// Number of bytes left.
         left: usize,
     },
-    /// The message was damaged on its way.
+    /// The message was damaged in transit: its checksum is wrong.
     #[error("{message}: its checksum is {found:#010x}, that of its content {computed:#010x}")]
     Checksum {
         /// The kind of message.
         message: &'static str,
-        /// The checksum that arrived.
+        /// The received checksum.
         found: u32,
-        /// The checksum of the content that arrived.
+        /// The checksum of the received content.
         computed: u32,
     },
-    /// A field has a value that means nothing.
+    /// A field has a value that is not defined.
     #[error("{message}: {field} is {value}")]
     Value {
         /// The kind of message.
@@ -88,10 +88,10 @@ pub enum DecodeError {
     },
 }
 
-/// Writes the fields of a message in a version, and gives back the payload that goes behind them.
+/// Appends the fields of a message to `out` in the given version, and returns the payload that follows the fields.
 ///
 /// # Panics
-/// If a list of wanted fragments names none of a readout, which has no form on the wire.
+/// If an entry of a list of wanted fragments names no fragment. The wire format cannot express an empty entry.
 pub fn encode(message: Message<Data>, version: u16, out: &mut Vec<u8>) -> Data {
     let l1 = |out: &mut Vec<u8>, event: L1Id| out.extend_from_slice(&event.0.to_le_bytes());
     let short = |out: &mut Vec<u8>, value: u16| out.extend_from_slice(&value.to_le_bytes());
@@ -180,10 +180,11 @@ pub fn encode(message: Message<Data>, version: u16, out: &mut Vec<u8>) -> Data {
     Data::default()
 }
 
-/// Reads a message in a version: the type and the stream of its frame's header, and the frame's body.
+/// Decodes a message in the given version. `kind` and `stream` are the type and the stream of its header, `body` holds
+/// the bytes after the header.
 ///
 /// # Errors
-/// If the message contradicts itself.
+/// If a field is missing or invalid, if bytes follow the last field, or if the checksum is wrong.
 pub fn decode(kind: u32, stream: u32, body: &Chunk, version: u16) -> Result<Message<Data>, DecodeError> {
     let message = message_name(kind).ok_or(DecodeError::Type(kind))?;
     let mut fields = Fields { message, bytes: body, at: 0 };
@@ -357,7 +358,7 @@ impl Fields<'_> {
         Ok(events)
     }
 
-    /// Adds the fragment that is named next; each is named once.
+    /// Reads the number of a fragment and adds it to `set`. Fails if `set` has the fragment already.
     fn name(&mut self, set: FragmentSet) -> Result<FragmentSet, DecodeError> {
         let fragment = self.word("a fragment")?;
         self.add(set, fragment)
@@ -380,7 +381,7 @@ impl Fields<'_> {
             2 => Selection::Readouts(self.share()?),
             3 => Selection::Fragments(self.share()?),
             4 => {
-                // Each takes a readout and a fragment at least.
+                // Each entry takes at least 6 bytes: a readout and one fragment.
                 self.needs("the list", u64::from(count) * 6)?;
                 let mut list = Vec::with_capacity(usize::from(count));
                 for _ in 0..count {
@@ -411,7 +412,7 @@ impl Fields<'_> {
         self.bytes.into()
     }
 
-    /// All bytes but the checksum of them, which stands at the end.
+    /// Returns all bytes except the checksum at their end, after checking it.
     fn all_checked(&mut self) -> Result<Box<[u8]>, DecodeError> {
         self.needs("its checksum", CHECKSUM_BYTES as u64)?;
         let content = &self.bytes[..self.bytes.len() - CHECKSUM_BYTES];

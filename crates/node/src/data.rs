@@ -1,19 +1,18 @@
-//! The payload of live messages: fragments, each with its source, status, size and checksum in front of it.
+//! The payload of live messages: fragments, each behind a header with its source, status, size and checksum.
 //!
-//! A fragment is checksummed once, where its bytes first come into memory; each process that receives them checks
-//! them again.
+//! The readout computes the checksum of a fragment once. Each process that receives the fragment checks it again.
 
 use fanin_dataflow::{FragmentPayload, FragmentSet};
 pub use fanin_message::Payload as Chunk;
 use fanin_units::Bytes;
 
-/// Bytes in front of each fragment: source, status, size and checksum, 32 bits each, little-endian.
+/// Size of a fragment's header in bytes: source, status, size and checksum, 32 bits each, little-endian.
 pub const FRAGMENT_HEADER_BYTES: usize = 16;
 
-/// The status of a fragment that never came: a timeout, and a dummy in its place (`fanin_events::atlas::status`).
+/// Status of a fragment that did not arrive in time: an empty fragment stands in its place (`fanin_events::atlas::status`).
 pub const MISSING: u32 = fanin_events::atlas::status::MISSING;
 
-/// The payload in the state machines: pieces of messages, which are never copied together.
+/// The payload in the state machines: pieces of received messages, which are not copied into one buffer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Data {
     parts: Vec<Chunk>,
@@ -28,22 +27,23 @@ impl Data {
         Self { parts: if size == 0 { Vec::new() } else { vec![chunk] }, missing: Vec::new(), size }
     }
 
-    /// The pieces in their order of arrival.
+    /// Returns the pieces in the order of their arrival.
     pub fn parts(&self) -> &[Chunk] {
         &self.parts
     }
 
-    /// The fragments of readouts that never came.
+    /// Returns the fragments that did not arrive, by readout.
     pub fn missing(&self) -> &[(u16, FragmentSet)] {
         &self.missing
     }
 
-    /// The fragments that came; the first error ends it.
+    /// Iterates over the fragments that arrived. Within a piece, an error ends the iteration.
     pub fn fragments(&self) -> impl Iterator<Item = Result<LiveFragment<'_>, FragmentError>> {
         self.parts.iter().flat_map(|part| fragments(part))
     }
 
-    /// Appends a header for each missing fragment, under the name that `source` gives it.
+    /// Appends a header with the status [`MISSING`] for each missing fragment. `source` maps a readout and the fragment's
+    /// number on it to the source.
     pub fn encode_missing(&self, source: &impl Fn(u16, u16) -> u32, out: &mut Vec<u8>) {
         for &(readout, set) in &self.missing {
             for fragment in set.iter() {
@@ -70,27 +70,27 @@ impl FragmentPayload for Data {
     }
 }
 
-/// One fragment within a message.
+/// A fragment within a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LiveFragment<'a> {
-    /// The source that it came from.
+    /// Identifier of the fragment's source.
     pub source: u32,
-    /// Its status; 0 is nothing to report, [`MISSING`] that it never came.
+    /// Status of the fragment: 0 without a fault, [`MISSING`] if it did not arrive.
     pub status: u32,
-    /// CRC-32 (IEEE) of its bytes, made by the readout.
+    /// CRC-32 (IEEE) of the fragment's bytes, computed by the readout.
     pub checksum: u32,
     /// Bytes of the fragment, without its header.
     pub bytes: &'a [u8],
 }
 
 impl LiveFragment<'_> {
-    /// True if the bytes are those that the readout sent.
+    /// Returns true if the checksum of the bytes is right.
     pub fn is_sound(&self) -> bool {
         crc32fast::hash(self.bytes) == self.checksum
     }
 }
 
-/// Bytes that are no fragments.
+/// Errors of parsing fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FragmentError {
     /// The bytes end within a header.
@@ -98,7 +98,7 @@ pub enum FragmentError {
     Header {
         /// Offset of the header.
         at: usize,
-        /// Bytes from there on.
+        /// Bytes from the header to the end.
         left: usize,
     },
     /// The bytes end within a fragment.
@@ -106,19 +106,19 @@ pub enum FragmentError {
     Size {
         /// Identifier of the source.
         source_id: u32,
-        /// Offset of its bytes.
+        /// Offset of the fragment's bytes behind the header.
         at: usize,
-        /// The size in its header.
+        /// Size of the fragment according to its header.
         size: u32,
-        /// Bytes from there on.
+        /// Bytes from `at` to the end.
         left: usize,
     },
-    /// The bytes are not those that the checksum was made of.
+    /// The checksum of the bytes is wrong.
     #[error("the fragment of source {source_id:#x} at byte {at} is corrupted: its checksum is wrong")]
     Checksum {
         /// Identifier of the source.
         source_id: u32,
-        /// Offset of its bytes.
+        /// Offset of the fragment's bytes behind the header.
         at: usize,
     },
 }
@@ -126,7 +126,7 @@ pub enum FragmentError {
 /// Appends a fragment with its header.
 ///
 /// # Panics
-/// If it has 4 GiB or more, which no message has.
+/// If the fragment has 4 GiB or more.
 pub fn append(out: &mut Vec<u8>, source: u32, status: u32, bytes: &[u8]) {
     let size = u32::try_from(bytes.len()).expect("a fragment is smaller than 4 GiB");
     for word in [source, status, size, crc32fast::hash(bytes)] {
@@ -135,7 +135,7 @@ pub fn append(out: &mut Vec<u8>, source: u32, status: u32, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Iterates over the fragments in some bytes; ends after an error.
+/// Iterates over the fragments in `bytes`; ends after the first error. Checksums are not checked.
 pub fn fragments(bytes: &[u8]) -> impl Iterator<Item = Result<LiveFragment<'_>, FragmentError>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -167,21 +167,21 @@ fn read(bytes: &[u8], at: usize) -> Result<LiveFragment<'_>, FragmentError> {
     Ok(LiveFragment { source, status, checksum, bytes })
 }
 
-/// Counts over some fragments.
+/// Numbers of fragments and their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FragmentCounts {
-    /// Fragments that came.
+    /// Fragments that arrived.
     pub fragments: u32,
-    /// Fragments that never came.
+    /// Fragments that are marked missing.
     pub missing: u32,
     /// Bytes of the fragments, without headers.
     pub bytes: u64,
 }
 
-/// Checks every fragment of some bytes, and counts them.
+/// Checks the checksum of every fragment in `bytes`, and counts the fragments.
 ///
 /// # Errors
-/// The first place that is wrong.
+/// The first error.
 pub fn check(bytes: &[u8]) -> Result<FragmentCounts, FragmentError> {
     let mut content = FragmentCounts::default();
     let mut at = 0;
@@ -224,7 +224,7 @@ mod tests {
     fn every_flipped_bit_and_every_cut_is_found_or_harmless() {
         let bytes = two();
         for cut in 1..bytes.len() {
-            // Only the end of the first fragment looks whole.
+            // Only a cut at the end of the first fragment leaves valid bytes.
             assert_eq!(check(&bytes[..cut]).is_ok(), cut == 21, "{cut}");
         }
         let mut flipped = bytes.clone();

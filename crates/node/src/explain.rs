@@ -1,4 +1,4 @@
-//! Explains the history of one event, from the journals and tables that a run left.
+//! Explains the history of one event from the journals and tables of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,43 +12,43 @@ use crate::journal::{self, JournalError, JournalLine, outcome_name};
 use crate::machine::HostMachine;
 use crate::replaced;
 
-/// A collection that takes this many times the run's median is late.
+/// A collection is late if it takes longer than this multiple of the run's median.
 const LATE_FACTOR: f64 = 1.5;
-/// Waits shorter than this explain nothing, ms.
+/// Shortest wait that is reported as a reason, ms.
 const WAIT_MS_MIN: f64 = 0.1;
-/// The most steps of one kind that are listed, such as the answers of readouts.
+/// Maximum number of listed answers of readouts.
 const ANSWERS_MAX: usize = 5;
 
-/// A step in the life of an event.
+/// A step in the history of an event.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExplainedStep {
     /// Time since the first assignment of the event, ms.
     pub at_ms: f64,
-    /// The process that recorded it.
+    /// Name of the process that recorded the step.
     pub process: String,
-    /// The step in words.
+    /// Description of the step.
     pub text: String,
 }
 
-/// The life of one event, and the reasons for a late, lost or undecided end.
+/// The history of one event, and the reasons if it was late, lost or undecided.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explanation {
     /// Identifier of the event.
     pub event: u64,
-    /// Its final state, as in `events.parquet`: `rejected`, `accepted`, `stored`, `debug`, `lost`; after a simulation also
-    /// `collected` and `assigned`.
+    /// Final state of the event, as in `events.parquet`: `rejected`, `accepted`, `stored`, `debug` or `lost`; after a
+    /// simulation also `collected` or `assigned`.
     pub outcome: &'static str,
-    /// True if its collection took longer than 1.5 times the run's median.
+    /// True if the event's collection took longer than 1.5 times the run's median.
     pub is_late: bool,
-    /// Its data-collection time, ms; absent if it was not collected.
+    /// Collection time of the event, ms; `None` if it was not collected.
     pub collection_time_ms: Option<f64>,
-    /// The median of the run's collection times, ms.
+    /// Median of the run's collection times, ms; `None` if no event was collected.
     pub collection_time_median_ms: Option<f64>,
-    /// Least possible collection time of its bytes, ms.
+    /// Ideal collection time of the event, ms; `None` if the tables do not have it.
     pub ideal_ms: Option<f64>,
     /// The reasons, as sentences; the last one names the outcome.
     pub reasons: Vec<String>,
-    /// Its steps in the order of time; empty without journals, as after a simulation.
+    /// Steps of the event in the order of time; empty without journals, as after a simulation.
     pub steps: Vec<ExplainedStep>,
 }
 
@@ -63,7 +63,7 @@ pub struct ExplainedTables<'a> {
     pub windows: &'a [WindowRow],
 }
 
-/// A journal line with its process and its time in ps since 1970.
+/// A journal line with its process, and its time in picoseconds since 1970.
 struct ProcessLine {
     at: u128,
     process: String,
@@ -71,13 +71,13 @@ struct ProcessLine {
     line: JournalLine,
 }
 
-/// The journals of a run, as far as they concern one event.
+/// The records of one event from all journals of a run.
 #[derive(Default)]
 struct Journals {
     entries: Vec<ProcessLine>,
-    /// The start of each life of each process, microseconds since 1970.
+    /// Start of each life of each process, microseconds since 1970.
     lives: BTreeMap<String, BTreeSet<u64>>,
-    /// The last record of any event, ps since 1970.
+    /// Time of the last record of any event, picoseconds since 1970.
     end: u128,
 }
 
@@ -112,7 +112,7 @@ impl Journals {
     }
 }
 
-/// Explains an event of a run with journals in `folder`; `None` if neither journals nor tables have it.
+/// Explains an event of a run with journals in `folder`. Returns `None` if neither journals nor tables have the event.
 ///
 /// # Errors
 /// If a journal cannot be read.
@@ -174,7 +174,7 @@ fn difference_ms(earlier: u128, later: u128) -> f64 {
     (later as f64 - earlier as f64) / 1e9
 }
 
-/// The reasons that records of the event give.
+/// Returns the reasons that follow from the records of the event, as sentences.
 fn from_journals(journals: &Journals) -> Vec<String> {
     let mut reasons = Vec::new();
     let mut missing: BTreeMap<u16, u32> = BTreeMap::new();
@@ -245,7 +245,7 @@ fn from_journals(journals: &Journals) -> Vec<String> {
     reasons
 }
 
-/// Processes that were started again while the event was open.
+/// Returns a sentence for each restart of a process between the first record of the event and its end.
 fn restarts(journals: &Journals) -> Vec<String> {
     let Some(first) = journals.entries.first() else { return Vec::new() };
     let is_end = |entry: &&ProcessLine| matches!(entry.line.record.step, EventStep::Completed { .. });
@@ -263,8 +263,8 @@ fn restarts(journals: &Journals) -> Vec<String> {
     found
 }
 
-/// The smallest congestion window of a traced connection to the collector while the event was collected. Windows are
-/// recorded where they change, so the last one before the first request is still in force at it.
+/// Returns a sentence on the smallest congestion window of a traced connection to the collector while it collected the
+/// event. Windows are recorded when they change, so the last one before the first request is still in force.
 fn smallest_window(tables: ExplainedTables<'_>, row: &EventRow) -> Option<String> {
     let (from, until) = (row.first_request_ps?, row.last_byte_ps?);
     let collector = format!("collector-{}", row.collector);
@@ -303,7 +303,7 @@ fn outcome(journals: &Journals, row: Option<&EventRow>) -> &'static str {
     })
 }
 
-/// The outcome as a sentence.
+/// Returns the outcome as a sentence.
 fn conclusion(outcome: &str, journals: &Journals) -> String {
     match outcome {
         "rejected" => "A processing unit rejected it.".to_owned(),
@@ -342,7 +342,7 @@ fn steps(journals: &Journals, start: u128) -> Vec<ExplainedStep> {
     steps
 }
 
-/// A record in words.
+/// Returns the description of a record.
 fn words(entry: &ProcessLine) -> String {
     match entry.line.record.step {
         EventStep::Assigned { collector, unit, .. } => {
@@ -457,7 +457,7 @@ mod tests {
         let flows = [flow(1, "collector-0"), flow(2, "collector-1")];
         let window =
             |flow, time_ps, cwnd_bytes| WindowRow { flow, time_ps, cwnd_bytes, ..WindowRow::default() };
-        // The window of 2 kB was left before the collection, that of 1 kB belongs to another collector.
+        // The window of 2 kB ended before the collection; the window of 1 kB belongs to another collector.
         let windows = [window(1, 10, 2000), window(1, 20, 5000), window(2, 40, 1000), window(1, 70, 3000)];
         let tables = ExplainedTables { events: &[], flows: &flows, windows: &windows };
         let row = |first, last| EventRow {

@@ -1,9 +1,9 @@
-//! The numbers of connections, as in the simulator: `flow` in the tables, and in `record.windows`.
+//! Numbers the connections as the simulator does: `flow` in the tables, and the numbers in `record.windows`.
 
 use fanin_dataflow::Peer;
 use fanin_scenario::Scenario;
 
-/// Number of processes of each role.
+/// Numbering of the connections of a scenario, by the number of processes of each role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Numbers {
     readouts: u64,
@@ -13,7 +13,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Numbers the connections of a scenario.
+    /// Returns the numbering of a scenario's connections.
     pub fn of(scenario: &Scenario) -> Self {
         Self {
             readouts: scenario.readout.hosts.into(),
@@ -23,13 +23,15 @@ impl Numbers {
         }
     }
 
-    /// All connections of the system.
+    /// Returns the number of all connections of the system.
     pub const fn all(&self) -> u64 {
         self.total
     }
 
-    /// The number of the connection between two; `None` where roles have none. First come those that carry fragments, by
-    /// collector and then by readout.
+    /// Returns the number of the connection between two peers; `None` if their roles have no connection, and for a standby.
+    ///
+    /// The connections that carry fragments come first, by collector and then by readout. Then come the supervisor's
+    /// connections to collectors and to readouts, and the connections of collectors and loggers.
     pub fn of_pair(&self, one: Peer, other: Peer) -> Option<u64> {
         let Self { readouts, collectors, loggers, .. } = *self;
         let to_supervisor = readouts * collectors;
@@ -46,7 +48,8 @@ impl Numbers {
         })
     }
 
-    /// The number of the connection to `other` where its windows are traced at `me`, the side that answers.
+    /// Returns the number of the connection to `other` if `me` traces its windows; `None` otherwise. The side that answers
+    /// traces: readouts and loggers, and collectors for the supervisor's connections.
     pub fn traced(&self, me: Peer, other: Peer) -> Option<u64> {
         let answers = match me {
             Peer::Readout(_) | Peer::Logger(_) => true,

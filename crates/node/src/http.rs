@@ -1,4 +1,4 @@
-//! A small HTTP server for `/metrics`, `/healthz` and `/readyz`: one thread serves many clients at a time.
+//! A small HTTP/1.1 server for `/metrics`, `/healthz` and `/readyz`: one thread serves many clients at a time.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,25 +6,25 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Most time from the accept until the answer is written; the connection is closed then.
+/// Maximum time from `accept` until the response is written; the connection is closed afterwards.
 const REQUEST_MAX: Duration = Duration::from_secs(2);
-/// Bytes of a request's head.
+/// Maximum size of a request's head, bytes.
 const REQUEST_BYTES_MAX: usize = 8192;
-/// Connections at a time. Beyond it the one that has been open longest is closed.
+/// Maximum number of connections at a time. A further connection closes the oldest one.
 const CONNECTIONS_MAX: usize = 64;
 
-/// The answer to a GET.
+/// The response to a GET request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpAnswer {
-    /// Such as `200 OK`.
+    /// Status code and reason, such as `200 OK`.
     pub status: &'static str,
-    /// The content's type.
+    /// Value of `Content-Type`.
     pub kind: &'static str,
-    /// Content of the response.
+    /// Body of the response.
     pub body: String,
 }
 
-/// One client: first its request, then the rest of the answer.
+/// A client's connection: the request as far as it was received, then the rest of the response.
 struct HttpConnection {
     stream: TcpStream,
     until: Instant,
@@ -32,14 +32,15 @@ struct HttpConnection {
     answer: Option<Vec<u8>>,
 }
 
-/// The state of a connection after one turn.
+/// State of a connection after one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
     Waits,
     Done,
 }
 
-/// Serves from a separate thread until the process ends; `answer` receives the path of each request.
+/// Starts a thread that serves requests until the process ends, and returns the address with its port. `answer` receives
+/// the path of each request.
 ///
 /// # Errors
 /// If the kernel refuses the address or a thread.
@@ -67,7 +68,7 @@ fn run(listener: &TcpListener, answer: &impl Fn(&str) -> HttpAnswer) {
     }
 }
 
-/// Waits until a client connects, sends or receives, or until the first has taken too long.
+/// Waits until a client connects, a connection is readable or writable, or the first time limit is reached.
 fn wait(listener: &TcpListener, connections: &[HttpConnection]) {
     let mut fds = vec![PollFd::new(listener, PollFlags::IN)];
     fds.extend(connections.iter().map(|connection| {
@@ -87,7 +88,7 @@ fn accept(listener: &TcpListener, connections: &mut Vec<HttpConnection>) {
             Ok((stream, _)) => stream,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return,
             Err(error) => {
-                // Without descriptors the listener stays ready; do not turn in circles.
+                // Without free descriptors the listener stays readable: the pause prevents a busy loop.
                 tracing::debug!(%error, "cannot accept a connection for metrics");
                 std::thread::sleep(Duration::from_millis(100));
                 return;
@@ -105,7 +106,7 @@ fn accept(listener: &TcpListener, connections: &mut Vec<HttpConnection>) {
 }
 
 impl HttpConnection {
-    /// Reads and writes as far as the socket allows without waiting.
+    /// Reads and writes until the socket would block.
     fn proceed(&mut self, answer: &impl Fn(&str) -> HttpAnswer) -> io::Result<Progress> {
         while self.answer.is_none() {
             let mut block = [0; 1024];
@@ -131,7 +132,7 @@ impl HttpConnection {
     }
 }
 
-/// The whole answer to a request's head.
+/// Returns the whole response to a request's head.
 fn respond(request: &[u8], answer: &impl Fn(&str) -> HttpAnswer) -> Vec<u8> {
     let line = request.split(|&byte| byte == b'\r').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line);
@@ -177,7 +178,7 @@ mod tests {
             body: format!("{path}\n").repeat(200_000),
         };
         let address = serve("127.0.0.1:0".parse().unwrap(), echo).unwrap();
-        // More than are served at a time, and one that never reads the large answer that it asked for.
+        // More clients than are served at a time. One of them requests a large response and never reads it.
         let mut idle: Vec<TcpStream> =
             (0..CONNECTIONS_MAX + 20).map(|_| TcpStream::connect(address).unwrap()).collect();
         idle[CONNECTIONS_MAX].write_all(b"GET /large HTTP/1.1\r\n\r\n").unwrap();

@@ -1,4 +1,4 @@
-//! The throughput of the loopback alone: a stream of one connection, measured before a run.
+//! Ideal collection times over the loopback: from the throughput of one connection, measured before a run.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,29 +12,29 @@ use fanin_units::Rate;
 const MEASURE: Duration = Duration::from_millis(200);
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// The speed of the loopback, in bytes a second.
+/// Throughput of the loopback.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoopbackRate {
-    /// Rate of one connection, both ends in this process.
+    /// Throughput of one connection with both ends in this process, bytes a second.
     pub bytes_per_s: f64,
 }
 
 impl LoopbackRate {
-    /// The same in bits a second.
+    /// Returns the throughput in bits a second.
     pub fn rate(self) -> Rate {
         Rate::new((8.0 * self.bytes_per_s) as u64)
     }
 
-    /// The least time for `bytes`, the answers' delay included, in picoseconds.
+    /// Returns the ideal time for `bytes` in picoseconds: `readout.response_delay`, then the bytes at this throughput.
     fn time_ps(self, bytes: u64, scenario: &Scenario) -> u64 {
         scenario.readout.response_delay.get() + (bytes as f64 / self.bytes_per_s * 1e12) as u64
     }
 }
 
-/// Measures the loopback for a fifth of a second.
+/// Measures the throughput of the loopback for 200 ms.
 ///
 /// # Errors
-/// If there is none.
+/// If a connection over the loopback fails.
 pub fn measure_loopback() -> io::Result<LoopbackRate> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let mut sender = TcpStream::connect(listener.local_addr()?)?;
@@ -48,19 +48,19 @@ pub fn measure_loopback() -> io::Result<LoopbackRate> {
     }
     let seconds = began.elapsed().as_secs_f64();
     drop(receiver);
-    // It ends at its next write.
+    // The sender's next write fails, which ends its thread.
     let _ = sending.join();
     Ok(LoopbackRate { bytes_per_s: bytes as f64 / seconds })
 }
 
-/// Gives each event that was collected its own ideal.
+/// Sets `ideal_ps` of each event that was collected.
 pub fn fill(rows: &mut [EventRow], scenario: &Scenario, speed: LoopbackRate) {
     for row in rows.iter_mut().filter(|row| row.last_byte_ps.is_some()) {
         row.ideal_ps = Some(speed.time_ps(row.size_bytes, scenario));
     }
 }
 
-/// The ideal of an event of mean size; `None` where no event was collected.
+/// Returns the ideal of an event of mean size; `None` if no event was collected.
 pub fn state(scenario: &Scenario, rows: &[EventRow], speed: LoopbackRate) -> Option<Ideal> {
     let sizes: Vec<u64> =
         rows.iter().filter(|row| row.last_byte_ps.is_some()).map(|row| row.size_bytes).collect();

@@ -1,14 +1,14 @@
-//! The journal: the records of a process, one line each, in files that survive it.
+//! The journal: the records of a process, one line each, in files that outlive the process.
 //!
-//! The supervisor writes an assignment down before it is sent, and takes up its work from here when it is started
-//! again. The audit and the result tables are made from the journals of all processes.
+//! The supervisor writes an assignment into its journal before it sends it. A restarted supervisor resumes its work from
+//! the journal. The audit and the result tables use the journals of all processes.
 //!
-//! A line is `TIME L1ID WHAT ARGUMENT…`, with the time in picoseconds since an epoch. The line `# fanin journal 1
-//! PROCESS epoch-us MICROSECONDS` above it names that epoch, in microseconds since 1970. A process that is started
-//! again writes another such line. The last line may be torn; the rest is whole.
+//! A record is a line `TIME L1ID STEP ARGUMENT…`, with the time in picoseconds since an epoch. A header line `# fanin
+//! journal 1 PROCESS epoch-us MICROSECONDS` before the records names the epoch, in microseconds since 1970. Each start of
+//! the process writes a header. The last line may be incomplete.
 //!
-//! A journal that has grown to its size is renamed to `PROCESS.NUMBER.journal`, and a new one is begun. A process that
-//! reads a folder's journals reads these as well; their names sort in the order in which they were written.
+//! A journal that has reached its maximum size is renamed to `PROCESS.NUMBER.journal`, and a new file is begun. Readers
+//! of a folder's journals read the renamed files as well. Their names sort in the order in which they were written.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
@@ -22,7 +22,7 @@ use crate::machine::{HostMachine, MachineFile, OpenMode};
 use crate::succession::TermLine;
 
 pub(crate) const HEADER: &str = "# fanin journal 1";
-/// Most bytes that wait in memory while the disk takes nothing.
+/// Maximum number of bytes that wait in memory while the file cannot be written.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
 const OUTCOMES: [(Outcome, &str); 4] = [
@@ -33,17 +33,17 @@ const OUTCOMES: [(Outcome, &str); 4] = [
 ];
 const STREAMS: [(EventStream, &str); 2] = [(EventStream::Physics, "physics"), (EventStream::Debug, "debug")];
 
-/// The name of an outcome, in journals, metrics and explanations alike.
+/// Returns the name of an outcome in journals, metrics and explanations.
 pub(crate) fn outcome_name(outcome: Outcome) -> &'static str {
     word(&OUTCOMES, &outcome)
 }
 
-/// A line of a journal: a record, and the additions of the process.
+/// A line of a journal: a record, with the fragment bytes that the process adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalLine {
-    /// The record; its time counts from the epoch of its process.
+    /// The record; its times count from the epoch of its header.
     pub record: EventRecord,
-    /// For [`EventStep::Collected`]: bytes of fragments so far, without headers.
+    /// For [`EventStep::Collected`]: fragment bytes of the event so far, without headers. Zero for other steps.
     pub data: u64,
 }
 
@@ -56,7 +56,7 @@ pub struct Journal {
     waiting: Vec<u8>,
     text: String,
     good: u64,
-    /// True if bytes of a failed commit may lie behind the good ones.
+    /// True if bytes of a failed commit may follow the first `good` bytes of the file.
     has_rest: bool,
     sync: bool,
     dropped: u64,
@@ -65,21 +65,23 @@ pub struct Journal {
     rotation: Rotation,
 }
 
-/// Size and number at which journals are put aside and deleted.
+/// Limits of journal rotation (`live.journal_size`, `live.journal_parts`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rotation {
-    /// Its size then, bytes; zero: never.
+    /// Size at which a journal is rotated, bytes; zero disables rotation.
     pub size: u64,
-    /// Number of journals kept of those put aside, the youngest; zero keeps all.
+    /// Number of rotated files to keep, the youngest ones; zero keeps all.
     pub keep: u32,
 }
 
 impl Journal {
-    /// Opens or makes the journal of a process; a torn last line of an earlier life is cut off. A loss of power may have damaged
-    /// more lines. With `sync`, everything behind the first of them was never committed, and is cut off. Without, the others stay.
+    /// Opens or creates the journal of a process, and writes its header. An incomplete last line is cut off.
     ///
-    /// The times of its records count from `epoch_us`, in microseconds since 1970. With `sync`, committed records
-    /// survive not only the process but the machine.
+    /// A loss of power may have damaged more lines. With `sync`, the lines from the first damaged one on were never committed
+    /// and are cut off. Without `sync`, only the damaged lines are removed.
+    ///
+    /// The times of new records count from `epoch_us`, in microseconds since 1970. With `sync`, committed records survive a
+    /// loss of power as well as the end of the process.
     ///
     /// # Errors
     /// If the file cannot be opened, read or written.
@@ -87,7 +89,7 @@ impl Journal {
         Self::open_on(&HostMachine::Real, path, process, epoch_us, sync)
     }
 
-    /// The same on any machine.
+    /// Opens a journal on any machine, as [`Self::open`] does on this one.
     ///
     /// # Errors
     /// As for [`Self::open`].
@@ -104,7 +106,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// The same for a log that two supervisors share: no line is added.
+    /// Opens the log that two supervisors share, as [`Self::open_on`] does, but without writing a header.
     ///
     /// # Errors
     /// As for [`Self::open`].
@@ -121,7 +123,7 @@ impl Journal {
         file.set_len(good)?;
         file.seek(SeekFrom::Start(good))?;
         if sync {
-            // A name that is not on disk takes the file with it.
+            // After a loss of power, the file is gone if its directory entry is not on disk.
             lines::sync_folder(machine, path)?;
         }
         Ok(Self {
@@ -140,25 +142,26 @@ impl Journal {
         })
     }
 
-    /// The line that begins a life of the process.
+    /// Returns the header line of this life of the process.
     pub fn header(&self) -> String {
         format!("{HEADER} {} epoch-us {}\n", self.process, self.epoch_us)
     }
 
-    /// Adds whole lines of another journal.
+    /// Adds whole lines, such as lines of the leader's log. They are in the file after the next [`Self::commit`].
     pub fn append(&mut self, text: &[u8]) {
         self.waiting.extend_from_slice(text);
     }
 
-    /// Bytes that are on file.
+    /// Returns the number of committed bytes in the file.
     pub fn size(&self) -> u64 {
         self.good
     }
 
-    /// Puts the file aside under a name that no audit reads, and begins an empty one.
+    /// Renames the file to `PROCESS.journal-replaced`, which no audit reads, and begins an empty file. Drops lines that are
+    /// not committed.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the file cannot be renamed or created.
     pub fn restart(&mut self) -> io::Result<()> {
         self.waiting.clear();
         self.machine.rename(&self.path, &self.path.with_extension("journal-replaced"))?;
@@ -168,19 +171,19 @@ impl Journal {
         Ok(())
     }
 
-    /// Puts the file aside from now on whenever it has grown to its size.
+    /// Returns the journal with rotation from now on.
     #[must_use]
     pub fn rotating(mut self, rotation: Rotation) -> Self {
         self.rotation = rotation;
         self
     }
 
-    /// Path of the file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Adds a line, which is on file after the next [`Self::commit`].
+    /// Adds a record, which is in the file after the next [`Self::commit`]. Drops the record if more than 64 MiB wait.
     pub fn add(&mut self, record: &EventRecord, data: u64) {
         if self.waiting.len() > WAITING_BYTES_MAX {
             self.dropped += 1;
@@ -191,20 +194,20 @@ impl Journal {
         self.waiting.extend_from_slice(self.text.as_bytes());
     }
 
-    /// Bytes that wait for the next commit.
+    /// Returns the number of bytes that wait for the next commit.
     pub fn waiting_bytes(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Lines that were given up because the disk took nothing for too long.
+    /// Returns the number of records that were dropped because too many bytes waited.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Writes the added lines to the file.
+    /// Writes the added lines to the file, and rotates it if it has reached its maximum size.
     ///
     /// # Errors
-    /// If it cannot be written; nothing of it is on file then, and the next commit tries again.
+    /// If the file cannot be written. The lines still wait, and the next commit writes them again.
     pub fn commit(&mut self) -> io::Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -216,14 +219,14 @@ impl Journal {
             .and_then(|()| if self.sync { self.file.sync_data() } else { Ok(()) });
         if let Err(error) = written {
             self.has_rest = true;
-            // The next commit tries again if this fails, too.
+            // If this fails too, the next commit cuts the rest off.
             let _ = self.cut_rest();
             return Err(error);
         }
         self.good += self.waiting.len() as u64;
         self.waiting.clear();
         if self.rotation.size > 0 && self.good >= self.rotation.size {
-            // Committed records are safe either way.
+            // A failed rotation loses no committed record.
             if let Err(error) = self.rotate() {
                 tracing::warn!(%error, journal = %self.path.display(), "the journal goes on growing");
                 self.rotation.size = self.rotation.size.saturating_add(self.good);
@@ -232,7 +235,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Cuts off the remains of a failed commit, since a partial line with whole lines behind it is unreadable.
+    /// Cuts off the bytes of a failed commit: readers fail at an incomplete line that is not the last.
     fn cut_rest(&mut self) -> io::Result<()> {
         if self.has_rest {
             self.file.set_len(self.good)?;
@@ -242,7 +245,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Puts the file aside and begins a new one. If that fails, keeps writing the old one.
+    /// Renames the file, begins a new one with a header, and removes surplus rotated files.
     fn rotate(&mut self) -> io::Result<()> {
         let parts = parts(&self.machine, &self.path)?;
         let number = parts.last().map_or(1, |(number, _)| number + 1);
@@ -250,10 +253,10 @@ impl Journal {
         let header = self.header();
         let mut file = self.machine.open(&next, OpenMode::Create)?;
         file.write_all(header.as_bytes())?;
-        // A file put aside is not synchronised again: it must survive a loss of power without `sync`, too.
+        // A rotated file is not synchronised later: it must survive a loss of power even without `sync`.
         self.file.sync_data()?;
         file.sync_data()?;
-        // Between the two there is no journal of the plain name; a process that starts then begins one.
+        // Between the two renames no file has the plain name. A process that starts at this moment creates the file.
         let aside = self.path.with_extension(format!("{number:05}.{EXTENSION}"));
         if self.machine.exists(&self.path)? {
             self.machine.rename(&self.path, &aside)?;
@@ -275,7 +278,7 @@ impl Journal {
 const EXTENSION: &str = "journal";
 const NEW_EXTENSION: &str = "journal-new";
 
-/// The rotated files of a journal by number, the oldest first.
+/// Returns the rotated files of a journal with their numbers, the oldest first.
 pub(crate) fn parts(machine: &HostMachine, path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return Ok(Vec::new()) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -295,13 +298,13 @@ pub(crate) fn parts(machine: &HostMachine, path: &Path) -> io::Result<Vec<(u64, 
     Ok(parts)
 }
 
-/// True if older journals of the same process were deleted, this being the oldest that is left.
+/// Returns true if `path` is the oldest remaining rotated file of its process, and older ones were deleted.
 ///
 /// # Errors
 /// If the folder cannot be read.
 pub fn follows_deleted(machine: &HostMachine, path: &Path) -> io::Result<bool> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    // `PROCESS.NUMBER.journal`; numbers begin at 1. The newest journal has no number, and those before it do.
+    // `PROCESS.NUMBER.journal`; numbers begin at 1. The newest journal has no number, the rotated ones have.
     let mut words = name.rsplit('.').skip(1);
     let (Some(number), Some(process)) = (words.next(), words.next()) else { return Ok(false) };
     let Ok(number) = number.parse::<u64>() else { return Ok(false) };
@@ -311,7 +314,7 @@ pub fn follows_deleted(machine: &HostMachine, path: &Path) -> io::Result<bool> {
     Ok(number > 1 && oldest == Some(number))
 }
 
-/// True for the lines of a journal, in their order.
+/// Returns a check that is true for each valid line of a journal, if it sees the lines in their order.
 fn is_whole() -> impl FnMut(&str) -> bool {
     let mut has_epoch = false;
     move |line| {
@@ -377,35 +380,35 @@ fn format(record: &EventRecord, data: u64, out: &mut String) {
 /// Errors of reading a journal.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The system does not give it.
+    /// The journal cannot be read.
     #[error("cannot read the journal {}: {error}", path.display())]
     Io {
         /// Path of the file.
         path: PathBuf,
-        /// The error of the system.
+        /// The system's error.
         error: io::Error,
     },
-    /// A line means nothing.
+    /// A line is invalid.
     #[error("{}:{line}: {why}", path.display())]
     Line {
         /// Path of the journal.
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// Description of the error.
+        /// Description of the mistake.
         why: &'static str,
     },
 }
 
-/// Reads a journal: each of its lines, with the epoch that its time counts from in microseconds since 1970.
+/// Reads a journal and calls `each` for each record, with the epoch of its times in microseconds since 1970.
 ///
 /// # Errors
-/// The first thing that is wrong; a torn last line is not.
+/// If the file cannot be read, or at the first invalid line. An incomplete last line is ignored.
 pub fn read(path: &Path, each: impl FnMut(u64, JournalLine)) -> Result<(), JournalError> {
     read_on(&HostMachine::Real, path, each)
 }
 
-/// The same on any machine.
+/// Reads a journal on any machine, as [`read`] does on this one.
 ///
 /// # Errors
 /// As for [`read`].
@@ -436,7 +439,7 @@ pub fn read_on(
     }
 }
 
-/// Reads the line of a record, without its end.
+/// Parses the line of a record, without its newline.
 pub(crate) fn parse(line: &str) -> Result<JournalLine, &'static str> {
     let mut words = line.split(' ');
     let mut next = || words.next().ok_or("it has too few words");
@@ -519,7 +522,7 @@ pub(crate) fn parse(line: &str) -> Result<JournalLine, &'static str> {
     Ok(JournalLine { record: EventRecord { at, event, step }, data })
 }
 
-/// Shifts a record's time from its own epoch to an earlier one.
+/// Returns a record with its times shifted from `epoch_us` to the earlier epoch `earlier_us`.
 pub fn since(epoch_us: u64, earlier_us: u64, record: EventRecord) -> EventRecord {
     let later = Duration::new(epoch_us.saturating_sub(earlier_us).saturating_mul(1_000_000));
     let shift = |at: Instant| at.checked_add(later).unwrap_or(Instant::FAR_FUTURE);

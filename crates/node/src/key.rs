@@ -1,4 +1,4 @@
-//! The file of the key that all processes of a system share.
+//! Writes the file of the key that all processes of a system share.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,10 +7,10 @@ use std::path::Path;
 
 use fanin_message::SharedKey;
 
-/// The key that the processes of one run share, in the run's folder.
+/// Name of the file with the shared key, in the run's folder.
 pub(crate) const KEY_FILE: &str = "peers.key";
 
-/// Writes a new key that only this user can read; an older file is replaced.
+/// Writes a new random key into a file that only this user can read (mode 0600). Replaces an older file.
 ///
 /// # Errors
 /// If the file cannot be written.
